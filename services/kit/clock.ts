@@ -1,0 +1,55 @@
+import { setTimeout as delay } from "node:timers/promises";
+
+/** Where code gets time from, so that tests can hold it still. */
+export interface Clock {
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** Resolves after `ms`; rejects with the signal's reason when that aborts first. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+/** The machine's own clock. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  // A sleeping background task must not keep a stopping process alive.
+  sleep: (ms, signal) => delay(ms, undefined, { ref: false, ...(signal ? { signal } : {}) }),
+};
+
+/** A clock that moves only when told. Sleepers wake, in order of their time, as it passes them. */
+export interface ManualClock extends Clock {
+  /** Moves forward by `ms` and lets everything that became due run. */
+  advance(ms: number): Promise<void>;
+}
+
+/** Makes a {@link ManualClock} that begins at `startMs` (default 2026-01-15T12:00:00Z). */
+export function manualClock(startMs = Date.UTC(2026, 0, 15, 12)): ManualClock {
+  let now = startMs;
+  let sleepers: { at: number; wake: () => void }[] = [];
+  return {
+    now: () => now,
+    sleep(ms, signal) {
+      return new Promise((resolve, reject) => {
+        if (signal?.aborted) return reject(signal.reason);
+        const sleeper = { at: now + ms, wake: resolve };
+        signal?.addEventListener("abort", () => {
+          sleepers = sleepers.filter((s) => s !== sleeper);
+          reject(signal.reason);
+        });
+        sleepers.push(sleeper);
+      });
+    },
+    async advance(ms) {
+      const end = now + ms;
+      for (;;) {
+        const next = sleepers.filter((s) => s.at <= end).sort((a, b) => a.at - b.at)[0];
+        if (!next) break;
+        now = Math.max(now, next.at);
+        sleepers = sleepers.filter((s) => s !== next);
+        next.wake();
+        // Whatever the sleeper does next may sleep again within this advance.
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      now = end;
+    },
+  };
+}

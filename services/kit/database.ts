@@ -1,0 +1,4 @@
+import type { SqliteDatabase } from "./sqlite.ts";
+
+/** The database of a process; each service picks its store adapter by `kind`. */
+export type Database = { kind: "sqlite"; sqlite: SqliteDatabase };

@@ -1,0 +1,112 @@
+import type { Code } from "@connectrpc/connect";
+import { ErrorReason } from "#proto/genmesh/common/v1/error_reason_pb.ts";
+import { registry } from "./error-registry.ts";
+
+export { ErrorReason } from "#proto/genmesh/common/v1/error_reason_pb.ts";
+
+/** `error.type` of the public API. */
+export type ErrorType =
+  | "invalid_request_error"
+  | "authentication_error"
+  | "insufficient_quota"
+  | "permission_error"
+  | "not_found_error"
+  | "idempotency_error"
+  | "rate_limit_error"
+  | "server_error";
+
+/** What the registry says of a reason. */
+export interface ErrorRow {
+  /** Code of Connect and gRPC. */
+  rpc: Code;
+  /** HTTP status at the edge; for `audience: "operator"` what it becomes should it ever get there. */
+  status: number;
+  type: ErrorType;
+  /** `error.code` of the public API. */
+  code: string;
+  /** Default text; `{name}` is replaced from the metadata. */
+  message: string;
+  /** `public`: in the tables of the API. `job`: only in a failed job's `error`. `operator`: internal calls only. */
+  audience: "public" | "job" | "operator";
+}
+
+/** A reason that can be given. */
+export type Reason = Exclude<
+  (typeof ErrorReason)[keyof typeof ErrorReason],
+  typeof ErrorReason.UNSPECIFIED
+>;
+
+/** Extra facts of a refusal: everything dynamic of its text, by name. */
+export interface RefusalDetails {
+  /** Replaces the registry's text. Never anything that a caller sent as content, nor upstream's own words. */
+  message?: string;
+  /** Path of the offending field, e.g. `input[0].content[1].image_url`. */
+  param?: string;
+  /** Further facts: `model`, `available_options` (JSON), `retry_after_ms`, … */
+  metadata?: Record<string, string>;
+  /** What lies behind it, for our own log. */
+  cause?: unknown;
+}
+
+/** A refusal with a registered reason: the only error that crosses a service's border with its text. */
+export class RefusalError extends Error {
+  override readonly name = "RefusalError";
+  readonly reason: Reason;
+  readonly param: string | undefined;
+  readonly metadata: Readonly<Record<string, string>>;
+
+  constructor(reason: Reason, details: RefusalDetails = {}) {
+    const metadata = { ...details.metadata };
+    super(
+      details.message ??
+        fill(registry[reason].message, { ...metadata, param: details.param ?? "" }),
+      {
+        cause: details.cause,
+      },
+    );
+    this.reason = reason;
+    this.param = details.param;
+    this.metadata = metadata;
+  }
+}
+
+/** Throws a {@link RefusalError}. */
+export function refuse(reason: Reason, details: RefusalDetails = {}): never {
+  throw new RefusalError(reason, details);
+}
+
+/** The registry's row of a reason. */
+export function errorRow(reason: Reason): ErrorRow {
+  return registry[reason];
+}
+
+/** Is `error` a refusal, and (where given) one of these reasons? */
+export function isRefusal(error: unknown, ...reasons: Reason[]): error is RefusalError {
+  return error instanceof RefusalError && (reasons.length === 0 || reasons.includes(error.reason));
+}
+
+const names = new Map<number, string>(Object.entries(ErrorReason).map(([name, n]) => [n, name]));
+
+/** "MODEL_NOT_FOUND", as `google.rpc.ErrorInfo.reason` has it. */
+export function reasonName(reason: Reason): string {
+  return names.get(reason) ?? "INTERNAL_ERROR";
+}
+
+/** The reason of a name, or undefined where this build does not know it. */
+export function reasonOfName(name: string): Reason | undefined {
+  return allReasons().find((reason) => names.get(reason) === name);
+}
+
+/** The reason in a message's field, or undefined where it is unset or of a newer build. */
+export function knownReason(value: ErrorReason): Reason | undefined {
+  return value in registry ? (value as Reason) : undefined;
+}
+
+/** Every reason that the registry holds. */
+export function allReasons(): Reason[] {
+  return Object.keys(registry).map(Number) as Reason[];
+}
+
+function fill(template: string, facts: Record<string, string>): string {
+  return template.replace(/\{(\w+)\}/g, (_, name: string) => facts[name] ?? "");
+}

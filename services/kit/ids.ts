@@ -1,0 +1,30 @@
+import { randomBytes } from "node:crypto";
+
+/** Makes ids; comes from the context so that tests can make them predictable. */
+export interface Ids {
+  /** `prefix`, an underscore, and `length` (default 24) characters of [a-z0-9]. */
+  make(prefix: string, length?: number): string;
+  /** `length` (default 40) characters of [A-Za-z0-9], for secrets: about 5.95 bits each. */
+  secret(length?: number): string;
+}
+
+const lower = "abcdefghijklmnopqrstuvwxyz0123456789";
+const mixed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+/** Ids from the system's random source. */
+export const randomIds: Ids = {
+  make: (prefix, length = 24) => `${prefix}_${draw(lower, length)}`,
+  secret: (length = 40) => draw(mixed, length),
+};
+
+/** Characters drawn evenly: bytes past the largest multiple of the alphabet are thrown away. */
+function draw(alphabet: string, length: number): string {
+  const limit = 256 - (256 % alphabet.length);
+  let text = "";
+  while (text.length < length) {
+    for (const byte of randomBytes(length * 2)) {
+      if (byte < limit && text.length < length) text += alphabet[byte % alphabet.length];
+    }
+  }
+  return text;
+}

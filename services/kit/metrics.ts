@@ -1,0 +1,34 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+
+/** What a process exports at `/metrics`. One a process (or a world in a test), so nothing is global. */
+export interface Metrics {
+  counter<L extends string>(name: string, help: string, labels: readonly L[]): Counter<L>;
+  gauge<L extends string>(name: string, help: string, labels: readonly L[]): Gauge<L>;
+  histogram<L extends string>(
+    name: string,
+    help: string,
+    labels: readonly L[],
+    buckets?: number[],
+  ): Histogram<L>;
+  /** Prometheus text. */
+  text(): Promise<string>;
+  readonly contentType: string;
+}
+
+/** Seconds: from a cached answer to a long stream. */
+const secondsBuckets = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+
+/** Makes an empty registry; `processMetrics` adds Node's own (memory, event loop, GC). */
+export function createMetrics({ processMetrics = false } = {}): Metrics {
+  const registry = new Registry();
+  if (processMetrics) collectDefaultMetrics({ register: registry });
+  const registers = [registry];
+  return {
+    counter: (name, help, labelNames) => new Counter({ name, help, labelNames, registers }),
+    gauge: (name, help, labelNames) => new Gauge({ name, help, labelNames, registers }),
+    histogram: (name, help, labelNames, buckets = secondsBuckets) =>
+      new Histogram({ name, help, labelNames, buckets, registers }),
+    text: () => registry.metrics(),
+    contentType: registry.contentType,
+  };
+}

@@ -1,0 +1,26 @@
+import { type Client, createClient, type Transport } from "@connectrpc/connect";
+import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
+import { BillingService } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { CatalogService } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
+
+/** Clients of the other services; in one process they call them directly. */
+export interface Peers {
+  auth: Client<typeof AuthService>;
+  billing: Client<typeof BillingService>;
+  catalog: Client<typeof CatalogService>;
+  text: Client<typeof TextService>;
+  media: Client<typeof MediaService>;
+}
+
+/** Clients over one transport a service. */
+export function createPeers(transportOf: (peer: keyof Peers) => Transport): Peers {
+  return {
+    auth: createClient(AuthService, transportOf("auth")),
+    billing: createClient(BillingService, transportOf("billing")),
+    catalog: createClient(CatalogService, transportOf("catalog")),
+    text: createClient(TextService, transportOf("text")),
+    media: createClient(MediaService, transportOf("media")),
+  };
+}

@@ -1,0 +1,57 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { getOption } from "@bufbuild/protobuf";
+import type { Interceptor } from "@connectrpc/connect";
+import { RpcAccess, rpc_access } from "#proto/genmesh/common/v1/rpc_access_pb.ts";
+import { ErrorReason, refuse } from "../errors.ts";
+import { parsePrincipal, principalHeader, principalKey } from "./principal.ts";
+
+/** The tokens that a server accepts. */
+export interface AccessTokens {
+  /** All that are valid now; the first is the one that clients send. */
+  mesh: readonly string[];
+  /** Opens the methods of the operator; absent: those are closed. */
+  admin?: string;
+}
+
+/** Refuses internal calls without the token, or the principal, that their method's `rpc_access` asks for. */
+export function accessInterceptor(tokens: AccessTokens): Interceptor {
+  const mesh = tokens.mesh.map(digest);
+  const admin = tokens.admin ? [digest(tokens.admin)] : [];
+  return (next) => (req) => {
+    if (req.service.typeName === "grpc.health.v1.Health") return next(req);
+    const sent = /^Bearer (.+)$/i.exec(req.header.get("authorization") ?? "")?.[1];
+    const hash = sent ? digest(sent) : undefined;
+    const isAdmin = hash !== undefined && includes(admin, hash);
+    if (!isAdmin && !(hash && includes(mesh, hash))) refuse(ErrorReason.CALLER_UNAUTHENTICATED);
+    const access = getOption(req.method, rpc_access);
+    if (access === RpcAccess.ADMIN && !isAdmin) {
+      refuse(ErrorReason.CALLER_FORBIDDEN, { metadata: { needs: "the admin token" } });
+    }
+    const principal = parsePrincipal(req.header.get(principalHeader));
+    if (access === RpcAccess.PRINCIPAL && !principal) {
+      refuse(ErrorReason.CALLER_FORBIDDEN, { metadata: { needs: principalHeader } });
+    }
+    req.contextValues.set(principalKey, principal);
+    return next(req);
+  };
+}
+
+/** Sends `token` on every call that carries no authorization of its own. */
+export function tokenInterceptor(token: string): Interceptor {
+  const value = `Bearer ${token}`;
+  return (next) => (req) => {
+    if (!req.header.has("authorization")) req.header.set("authorization", value);
+    return next(req);
+  };
+}
+
+// Equal lengths for timingSafeEqual, whatever was sent.
+function digest(token: string): Buffer {
+  return createHash("sha256").update(token).digest();
+}
+
+function includes(known: readonly Buffer[], sent: Buffer): boolean {
+  let found = false;
+  for (const one of known) found = timingSafeEqual(one, sent) || found;
+  return found;
+}

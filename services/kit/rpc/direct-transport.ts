@@ -1,0 +1,152 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import {
+  Code,
+  ConnectError,
+  createContextValues,
+  createHandlerContext,
+  createServiceImplSpec,
+  type HandlerContext,
+  type Interceptor,
+  type MethodImplSpec,
+  type StreamRequest,
+  type Transport,
+  type UnaryRequest,
+} from "@connectrpc/connect";
+import {
+  invokeUnaryImplementation,
+  runStreamingCall,
+  runUnaryCall,
+  transformInvokeImplementation,
+} from "@connectrpc/connect/protocol";
+import type { RpcService } from "./service.ts";
+
+/** What a direct transport is made of. */
+export interface DirectTransportOptions {
+  /** The services of this process; read at each call, so peers may be wired in any order. */
+  services: () => Iterable<RpcService>;
+  /** As a client over the wire would have. */
+  clientInterceptors: Interceptor[];
+  /** As a server over the wire would have. */
+  serverInterceptors: Interceptor[];
+}
+
+/**
+ * A connect-es transport that calls handlers of this process without serialising: messages are handed over as they
+ * are, so neither side may change one that it gave away. Interceptors, deadlines, cancellation and errors are those
+ * of the wire.
+ */
+export function createDirectTransport(options: DirectTransportOptions): Transport {
+  const specs = new Map<DescMethod, MethodImplSpec>();
+  const specOf = (method: DescMethod): MethodImplSpec => {
+    const known = specs.get(method);
+    if (known) return known;
+    for (const service of options.services()) {
+      const spec = createServiceImplSpec(service.desc, service.impl);
+      for (const one of Object.values(spec.methods)) specs.set(one.method, one);
+    }
+    const found = specs.get(method);
+    if (found) return found;
+    throw new ConnectError(`${method.parent.typeName} is not served here`, Code.Unimplemented);
+  };
+  return {
+    async unary(method, signal, timeoutMs, header, input, contextValues) {
+      return runUnaryCall({
+        req: {
+          ...requestCommon(method, header),
+          stream: false,
+          method,
+          message: input,
+          contextValues: contextValues ?? createContextValues(),
+        },
+        interceptors: options.clientInterceptors,
+        ...bounds(signal, timeoutMs),
+        next: async (req) => {
+          const spec = specOf(method);
+          if (spec.kind !== "unary") throw new ConnectError("not a unary method", Code.Internal);
+          const context = serverContext(req, timeoutMs);
+          const message = await untilAborted(
+            invokeUnaryImplementation(spec, context, req.message, options.serverInterceptors),
+            req.signal,
+          );
+          return {
+            stream: false,
+            service: method.parent,
+            method,
+            message: message as never,
+            header: context.responseHeader,
+            trailer: context.responseTrailer,
+          };
+        },
+      });
+    },
+    async stream(method, signal, timeoutMs, header, input, contextValues) {
+      return runStreamingCall({
+        req: {
+          ...requestCommon(method, header),
+          stream: true,
+          method,
+          message: input,
+          contextValues: contextValues ?? createContextValues(),
+        },
+        interceptors: options.clientInterceptors,
+        ...bounds(signal, timeoutMs),
+        next: async (req) => {
+          const context = serverContext(req, timeoutMs);
+          const invoke = transformInvokeImplementation(
+            specOf(method),
+            context,
+            options.serverInterceptors,
+          );
+          return {
+            stream: true,
+            service: method.parent,
+            method,
+            message: invoke(req.message) as AsyncIterable<never>,
+            header: context.responseHeader,
+            trailer: context.responseTrailer,
+          };
+        },
+      });
+    },
+  };
+}
+
+function requestCommon(method: DescMethod, header: ConstructorParameters<typeof Headers>[0]) {
+  return {
+    service: method.parent,
+    requestMethod: "POST",
+    url: `direct:/${method.parent.typeName}/${method.name}`,
+    header: new Headers(header),
+  };
+}
+
+function bounds(signal: AbortSignal | undefined, timeoutMs: number | undefined) {
+  return { ...(signal ? { signal } : {}), ...(timeoutMs === undefined ? {} : { timeoutMs }) };
+}
+
+// The server's values are its own, as they would be over the wire.
+function serverContext(
+  req: UnaryRequest | StreamRequest,
+  timeoutMs: number | undefined,
+): HandlerContext {
+  return createHandlerContext({
+    service: req.service,
+    method: req.method,
+    protocolName: "direct",
+    requestMethod: "POST",
+    url: req.url,
+    requestHeader: req.header,
+    requestSignal: req.signal,
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+  });
+}
+
+/** A caller that gives up is answered at once, though the handler may still be winding down. */
+function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+}

@@ -1,0 +1,54 @@
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { ErrorInfoSchema } from "#proto/google/rpc/error_details_pb.ts";
+import { ErrorReason, errorRow, RefusalError, reasonName, reasonOfName } from "../errors.ts";
+
+/** `ErrorInfo.domain` of everything that genmesh refuses. */
+export const errorDomain = "genmesh";
+/** Metadata name under which the offending field's path travels. */
+const paramKey = "param";
+
+/** A refusal as it goes over the wire: gRPC code, text, and ErrorInfo. */
+export function toConnectError(refusal: RefusalError): ConnectError {
+  const info = create(ErrorInfoSchema, {
+    reason: reasonName(refusal.reason),
+    domain: errorDomain,
+    metadata: {
+      ...refusal.metadata,
+      ...(refusal.param === undefined ? {} : { [paramKey]: refusal.param }),
+    },
+  });
+  return new ConnectError(
+    refusal.message,
+    errorRow(refusal.reason).rpc,
+    undefined,
+    [{ desc: ErrorInfoSchema, value: info }],
+    refusal.cause,
+  );
+}
+
+/**
+ * What a peer's error means here. A refusal comes back as itself; anything else becomes SERVICE_UNAVAILABLE (the peer
+ * is away or did not answer in time) or INTERNAL_ERROR. A caller's own cancellation is returned as it came.
+ */
+export function fromConnectError(error: unknown): unknown {
+  if (error instanceof RefusalError) return error;
+  const connect = ConnectError.from(error);
+  const info = connect.findDetails(ErrorInfoSchema).find((d) => d.domain === errorDomain);
+  const reason = info && reasonOfName(info.reason);
+  if (info && reason !== undefined) {
+    const { [paramKey]: param, ...metadata } = info.metadata;
+    return new RefusalError(reason, {
+      message: connect.rawMessage,
+      metadata,
+      ...(param === undefined ? {} : { param }),
+      cause: connect.cause,
+    });
+  }
+  if (connect.code === Code.Canceled) return connect;
+  const away = connect.code === Code.Unavailable || connect.code === Code.DeadlineExceeded;
+  return new RefusalError(
+    away ? ErrorReason.SERVICE_UNAVAILABLE : ErrorReason.INTERNAL_ERROR,
+    away ? { metadata: { retry_after_ms: "1000" }, cause: error } : { cause: error },
+  );
+}

@@ -1,0 +1,56 @@
+import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+import { ErrorReason, isRefusal, RefusalError } from "../errors.ts";
+import type { Ids } from "../ids.ts";
+import type { Logger } from "../logger.ts";
+import { fromConnectError, toConnectError } from "./error-wire.ts";
+import { requestIdHeader } from "./principal.ts";
+
+/**
+ * Server side: refusals leave as ErrorInfo, unknown errors as INTERNAL_ERROR with an incident id and no text, before
+ * the first message and between messages alike.
+ */
+export function serverErrorInterceptor(deps: { log: Logger; ids: Ids }): Interceptor {
+  return (next) => async (req) => {
+    const map = (error: unknown) => {
+      if (error instanceof ConnectError) return error;
+      if (isRefusal(error)) return toConnectError(error);
+      if (req.signal.aborted) return ConnectError.from(req.signal.reason, Code.Canceled);
+      const incident = deps.ids.make("incident", 12);
+      const requestId = req.header.get(requestIdHeader) ?? undefined;
+      deps.log.error({ err: error, incident, requestId, rpc: req.method.name }, "unexpected error");
+      return toConnectError(
+        new RefusalError(ErrorReason.INTERNAL_ERROR, { metadata: { incident } }),
+      );
+    };
+    try {
+      const res = await next(req);
+      return res.stream ? { ...res, message: mapErrors(res.message, map) } : res;
+    } catch (error) {
+      throw map(error);
+    }
+  };
+}
+
+/** Client side: what a peer answers comes back as {@link RefusalError}, unary and mid-stream. */
+export function clientErrorInterceptor(): Interceptor {
+  return (next) => async (req) => {
+    try {
+      const res = await next(req);
+      return res.stream ? { ...res, message: mapErrors(res.message, fromConnectError) } : res;
+    } catch (error) {
+      throw fromConnectError(error);
+    }
+  };
+}
+
+/** `source` with its errors mapped; leaving early leaves the source too. */
+export async function* mapErrors<T>(
+  source: AsyncIterable<T>,
+  map: (error: unknown) => unknown,
+): AsyncIterable<T> {
+  try {
+    yield* source;
+  } catch (error) {
+    throw map(error);
+  }
+}

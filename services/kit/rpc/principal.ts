@@ -1,0 +1,45 @@
+import { createContextKey, type HandlerContext } from "@connectrpc/connect";
+import { ErrorReason, refuse } from "../errors.ts";
+
+/** On whose behalf an internal call is made. */
+export interface Principal {
+  accountId: string;
+  keyId: string;
+}
+
+/** Header of a principal: `ACCOUNT_ID/KEY_ID`. */
+export const principalHeader = "genmesh-principal";
+/** Header of the request id, inside the mesh as at the edge. */
+export const requestIdHeader = "x-request-id";
+
+const idPattern = /^[A-Za-z0-9_-]{1,64}$/;
+const principalKey = createContextKey<Principal | undefined>(undefined, {
+  description: "principal",
+});
+
+/** The header's value for a principal. */
+export function formatPrincipal(principal: Principal): string {
+  return `${principal.accountId}/${principal.keyId}`;
+}
+
+/** Reads the header; undefined where it is absent or makes no sense. */
+export function parsePrincipal(value: string | null): Principal | undefined {
+  const [accountId, keyId, ...rest] = (value ?? "").split("/");
+  if (!accountId || !keyId || rest.length > 0) return undefined;
+  return idPattern.test(accountId) && idPattern.test(keyId) ? { accountId, keyId } : undefined;
+}
+
+/** Key under which the access interceptor leaves the principal in a call's context values. */
+export { principalKey };
+
+/** The caller of a method whose access is PRINCIPAL. */
+export function principalOf(context: HandlerContext): Principal {
+  const principal = context.values.get(principalKey);
+  if (!principal) refuse(ErrorReason.CALLER_FORBIDDEN, { metadata: { needs: principalHeader } });
+  return principal;
+}
+
+/** Headers of an internal call for a principal and request. */
+export function callHeaders(principal: Principal, requestId: string): Record<string, string> {
+  return { [principalHeader]: formatPrincipal(principal), [requestIdHeader]: requestId };
+}

@@ -1,0 +1,146 @@
+import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import { ErrorReason, RefusalError } from "./errors.ts";
+
+export type SqlValue = SQLInputValue;
+/** Integers come back as bigint, so that money never passes through a float. */
+export type SqlRow = Record<string, string | bigint | number | Uint8Array | null>;
+
+/** Statements inside a transaction, or outside for reads. Statements are prepared once and kept. */
+export interface SqlRunner {
+  all(sql: string, ...values: SqlValue[]): SqlRow[];
+  get(sql: string, ...values: SqlValue[]): SqlRow | undefined;
+  /** Runs a change; answers how many rows it touched. */
+  run(sql: string, ...values: SqlValue[]): number;
+}
+
+/** One SQLite file, shared by the services of a process. */
+export interface SqliteDatabase extends SqlRunner, Disposable {
+  /**
+   * Runs `work` as one transaction, durable against the death of this process when the promise resolves. Transactions
+   * of one turn of the event loop share a commit; one that throws is undone alone. `work` must not await.
+   */
+  write<T>(work: (tx: SqlRunner) => T): Promise<T>;
+  /** Brings `component`'s tables up to the last step, each step once, in order. */
+  migrate(component: string, steps: readonly string[]): void;
+}
+
+/** Milliseconds that a statement waits for another process (the operator looking in with the sqlite3 shell). */
+const busyTimeoutMs = 5_000;
+/** Transactions in one commit: bounds the time for which the event loop stands still. */
+const maxBatch = 256;
+
+interface Pending {
+  work: (tx: SqlRunner) => unknown;
+  resolve: (value: never) => void;
+  reject: (error: unknown) => void;
+}
+
+/**
+ * Opens (and makes) a database file; ":memory:" for tests. Write-ahead log, `synchronous=NORMAL`: a killed process loses
+ * nothing; after a power cut the file is whole, but may be a moment behind, all services together (one file, one log).
+ */
+export function openSqlite(file: string): SqliteDatabase {
+  const db = new DatabaseSync(file, { readBigInts: true });
+  db.exec(`PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA busy_timeout=${busyTimeoutMs};
+    PRAGMA foreign_keys=ON; PRAGMA cache_size=-32000`);
+  const runner = createRunner(db);
+  let pending: Pending[] = [];
+  let scheduled = false;
+
+  const flush = () => {
+    scheduled = false;
+    const batch = pending.slice(0, maxBatch);
+    pending = pending.slice(maxBatch);
+    if (pending.length > 0) schedule();
+    commitTogether(db, runner, batch);
+  };
+  const schedule = () => {
+    if (scheduled) return;
+    scheduled = true;
+    setImmediate(flush);
+  };
+  return {
+    ...runner,
+    write<T>(work: (tx: SqlRunner) => T): Promise<T> {
+      return new Promise<T>((resolve, reject) => {
+        pending.push({ work, resolve: resolve as (value: never) => void, reject });
+        schedule();
+      });
+    },
+    migrate: (component, steps) => migrate(db, runner, component, steps),
+    [Symbol.dispose]() {
+      if (pending.length > 0) flush();
+      db.close();
+    },
+  };
+}
+
+function commitTogether(db: DatabaseSync, runner: SqlRunner, batch: readonly Pending[]): void {
+  const done: { pending: Pending; value: unknown }[] = [];
+  try {
+    db.exec("BEGIN IMMEDIATE");
+    for (const one of batch) {
+      db.exec("SAVEPOINT one");
+      try {
+        done.push({ pending: one, value: one.work(runner) });
+        db.exec("RELEASE one");
+      } catch (error) {
+        db.exec("ROLLBACK TO one; RELEASE one");
+        one.reject(error);
+      }
+    }
+    db.exec("COMMIT");
+  } catch (error) {
+    if (db.isTransaction) db.exec("ROLLBACK");
+    const refusal = new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, { cause: error });
+    for (const one of batch) one.reject(refusal);
+    return;
+  }
+  for (const { pending, value } of done) pending.resolve(value as never);
+}
+
+function createRunner(db: DatabaseSync): SqlRunner {
+  const statements = new Map<string, StatementSync>();
+  const prepare = (sql: string) => {
+    let statement = statements.get(sql);
+    if (!statement) {
+      statement = db.prepare(sql);
+      statements.set(sql, statement);
+    }
+    return statement;
+  };
+  return {
+    all: (sql, ...values) => prepare(sql).all(...values) as SqlRow[],
+    get: (sql, ...values) => prepare(sql).get(...values) as SqlRow | undefined,
+    run: (sql, ...values) => Number(prepare(sql).run(...values).changes),
+  };
+}
+
+function migrate(
+  db: DatabaseSync,
+  runner: SqlRunner,
+  component: string,
+  steps: readonly string[],
+): void {
+  db.exec(
+    "CREATE TABLE IF NOT EXISTS schema_version (component TEXT PRIMARY KEY, version INTEGER NOT NULL)",
+  );
+  const version = Number(
+    runner.get("SELECT version FROM schema_version WHERE component = ?", component)?.version ?? 0,
+  );
+  if (version > steps.length) {
+    throw new Error(
+      `the tables of ${component} were made by a newer genmesh (version ${version}, known: ${steps.length})`,
+    );
+  }
+  if (version === steps.length) return;
+  db.exec("BEGIN IMMEDIATE");
+  try {
+    for (const step of steps.slice(version)) db.exec(step);
+    runner.run("INSERT OR REPLACE INTO schema_version VALUES (?, ?)", component, steps.length);
+    db.exec("COMMIT");
+  } catch (error) {
+    db.exec("ROLLBACK");
+    throw error;
+  }
+}

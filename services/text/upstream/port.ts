@@ -1,0 +1,90 @@
+import type { JsonObject } from "#kit/json.ts";
+import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+
+/** Which public operation a request belongs to; its body and its answer have that operation's format. */
+export type TextOperation = "responses" | "compact" | "chat";
+
+/** Usage as an upstream reported it, not yet believed: numbers of any kind. */
+export interface ReportedUsage {
+  inputTokens: number;
+  /** A subset of the input tokens. */
+  cachedInputTokens: number;
+  outputTokens: number;
+}
+
+/** A request that was validated, paid for by a hold, and may be sent. */
+export interface UpstreamRequest {
+  operation: TextOperation;
+  /**
+   * The whole body in the operation's own format as it is to go up: developer prompt in place, `store: false`, effort
+   * resolved. `model` is still the public id; the driver puts `upstreamModel` in its place.
+   */
+  body: JsonObject;
+  stream: boolean;
+  /** Public id: what every answer shows as `model`. */
+  modelId: string;
+  upstreamModel: string;
+  /** In the order of trying; at least one. A fallback is used only before any output (decisions section 9). */
+  upstreams: readonly Upstream[];
+  /** What `response.instructions` shows: the caller's own, never the developer prompt. */
+  callerInstructions: string | null;
+  /** What the driver may fill into a response object that upstream left incomplete. */
+  requestId: string;
+  /** Aborts when the last caller left, the deadline passed or the process lost the request: upstream is closed at once. */
+  signal: AbortSignal;
+}
+
+/** How an answer ended. `failed` covers a stream that was cut. */
+export type Ending = "completed" | "incomplete" | "failed";
+
+/** A complete answer. */
+export interface JsonAnswer {
+  kind: "json";
+  /** In the operation's public format, complete, ready to be sent. */
+  body: Uint8Array;
+  ending: Ending;
+  /** What upstream reported; undefined where it reported nothing. */
+  usage: ReportedUsage | undefined;
+  /** Generated text (output, reasoning, function arguments), for an estimate where no usage came. */
+  outputText: string;
+  /** Opaque state in the output (encrypted_content, compaction), to be remembered by its hash. */
+  opaque: readonly string[];
+  /** Name of the upstream that answered. */
+  upstream: string;
+}
+
+/** One server-sent event, ready to be written. */
+export interface AnswerEvent {
+  /** The whole frame, `event:` and `data:` lines and the empty line, in the operation's public format. */
+  frame: Uint8Array;
+  /** Generated text in it that counts as output; "" for none. */
+  text: string;
+  /** Set on the event that carries the final usage. */
+  usage?: ReportedUsage;
+  /** Set on the terminal event. Nothing but `[DONE]` (which the driver does not send) follows it. */
+  ending?: Ending;
+  /** As in {@link JsonAnswer}. */
+  opaque?: readonly string[];
+}
+
+/** An answer as it comes. */
+export interface StreamAnswer {
+  kind: "stream";
+  /**
+   * Events in batches of what was ready together. Ends after exactly one event with `ending`; a cut upstream is an event
+   * with `ending: "failed"` (chat: the error event). Pulled: a slow reader holds back the upstream. Throws only the
+   * signal's reason.
+   */
+  batches: AsyncIterable<readonly AnswerEvent[]>;
+  upstream: string;
+}
+
+/** Sends requests to upstreams. */
+export interface TextUpstreams {
+  /**
+   * Resolves with the answer's beginning: for a stream, when its first event is there. Refuses, always before any output,
+   * with MODEL_REQUEST_FAILED, UPSTREAM_TIMEOUT, INVALID_VALUE (upstream's 400 and 422), CONTENT_POLICY_VIOLATION or
+   * MODEL_NOT_RESPONSES_CAPABLE; aborting rejects with the signal's reason.
+   */
+  send(request: UpstreamRequest): Promise<JsonAnswer | StreamAnswer>;
+}
