@@ -1,0 +1,22 @@
+#!/usr/bin/env node
+// Runs the command on the Node that the install brought, whatever the shell's own is. Plain JavaScript that any
+// supported or older Node can read.
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+const main = fileURLToPath(new URL("../services/host/cli/main.ts", import.meta.url));
+const own = fileURLToPath(new URL("../node_modules/node/bin/node", import.meta.url));
+// The image brings its own Node and leaves the package out.
+const node = existsSync(own) ? own : process.execPath;
+const child = spawn(node, ["--disable-warning=ExperimentalWarning", main, ...process.argv.slice(2)], {
+  stdio: "inherit",
+});
+for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => child.kill(signal));
+child.on("error", (error) => {
+  process.stderr.write(`genmesh: ${error.message}\n`);
+  process.exitCode = 1;
+});
+child.on("exit", (code, signal) => {
+  process.exitCode = signal ? 1 : (code ?? 1);
+});

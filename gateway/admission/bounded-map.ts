@@ -1,0 +1,45 @@
+/** A map of bounded size: above it, the entry that was not used for longest leaves. */
+export interface BoundedMap<V> {
+  readonly size: number;
+  /** The value; counts as a use. */
+  get(name: string): V | undefined;
+  set(name: string, value: V): void;
+  delete(name: string): void;
+  clear(): void;
+  /** The entry not used for longest. */
+  oldest(): [name: string, value: V] | undefined;
+}
+
+/** Makes an empty map; `onLeave` hears of each entry that leaves for want of room. */
+export function createBoundedMap<V>(
+  max: number,
+  onLeave: (name: string, value: V) => void = () => {},
+): BoundedMap<V> {
+  // A Map iterates in the order of insertion, so what is inserted anew at each use is in the order of use.
+  const map = new Map<string, V>();
+  const oldest = () => map.entries().next().value;
+  return {
+    get size() {
+      return map.size;
+    },
+    get(name) {
+      const value = map.get(name);
+      if (value === undefined) return undefined;
+      map.delete(name);
+      map.set(name, value);
+      return value;
+    },
+    set(name, value) {
+      map.delete(name);
+      map.set(name, value);
+      if (map.size <= max) return;
+      const last = oldest();
+      if (!last) return;
+      map.delete(last[0]);
+      onLeave(...last);
+    },
+    delete: (name) => void map.delete(name),
+    clear: () => map.clear(),
+    oldest,
+  };
+}

@@ -1,0 +1,46 @@
+import { type Reason, reasonName } from "#kit/errors.ts";
+import type { Logger } from "#kit/logger.ts";
+import type { Metrics } from "#kit/metrics.ts";
+
+/** Why a watch of keys ended. */
+export type WatchEnd = "ended" | "failed" | "reset" | "silent";
+
+/** What admission tells the operator. */
+export interface AdmissionEvents {
+  lookedUp(outcome: "found" | "invalid" | "failed"): void;
+  refused(reason: Reason): void;
+  cacheChanged(keys: number): void;
+  /** `inARow`: watches that ended before a word was heard; the first of them is logged, each is counted. */
+  watchEnded(how: WatchEnd, inARow: number, error?: unknown): void;
+}
+
+/** Makes the counters. */
+export function createAdmissionEvents(deps: { log: Logger; metrics: Metrics }): AdmissionEvents {
+  const { log, metrics } = deps;
+  const lookUps = metrics.counter("genmesh_gateway_key_look_ups_total", "Keys asked of auth.", [
+    "outcome",
+  ]);
+  const refusals = metrics.counter(
+    "genmesh_gateway_admission_refusals_total",
+    "Requests refused for their key, scope or rate.",
+    ["reason"],
+  );
+  const cached = metrics.gauge("genmesh_gateway_cached_keys", "Valid secrets in the cache.", []);
+  const ends = metrics.counter("genmesh_gateway_key_watch_ends_total", "Ended watches of keys.", [
+    "how",
+  ]);
+  return {
+    lookedUp: (outcome) => lookUps.inc({ outcome }),
+    refused: (reason) => refusals.inc({ reason: reasonName(reason).toLowerCase() }),
+    cacheChanged: (keys) => cached.set(keys),
+    watchEnded(how, inARow, error) {
+      ends.inc({ how });
+      if (inARow > 1) return;
+      const level = how === "ended" ? "info" : "warn";
+      log[level](
+        { how, ...(error === undefined ? {} : { err: error }) },
+        "the watch of keys ended",
+      );
+    },
+  };
+}

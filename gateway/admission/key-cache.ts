@@ -1,0 +1,193 @@
+import { hash } from "node:crypto";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { Client } from "@connectrpc/connect";
+import type { Clock } from "#kit/clock.ts";
+import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
+import type { AuthService, LookUpKeyResponse } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
+import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import { createBoundedMap } from "./bounded-map.ts";
+import type { AdmissionEvents } from "./events.ts";
+import { type KeyWatch, watchKeys } from "./key-watch.ts";
+import type { AdmissionLimits } from "./limits.ts";
+import { untilAborted } from "./until-aborted.ts";
+
+/** What the edge knows of a key. */
+export interface AdmittedKey {
+  readonly accountId: string;
+  readonly keyId: string;
+  /** Route families that it may use: all of them where auth names none. */
+  readonly scopes: ReadonlySet<Scope>;
+  /** Model ids that it may use; empty: all. */
+  readonly allowedModels: readonly string[];
+  readonly monthlyUsdMicrosLimit: bigint | undefined;
+  readonly requestsPerMinute: number;
+  readonly accountRequestsPerMinute: number;
+}
+
+/** The keys behind the secrets that callers send, known without a call where they were seen before. */
+export interface KeyCache extends AsyncDisposable {
+  /**
+   * The key of a secret: at once where it is cached, else by one call, shared with all who ask for the same secret
+   * meanwhile. Refuses with INVALID_API_KEY what is unknown, revoked, expired or past its grace; with
+   * SERVICE_UNAVAILABLE where that cannot be told: auth does not answer, or was not heard of for 5 s.
+   */
+  admit(secret: string, signal?: AbortSignal): AdmittedKey | Promise<AdmittedKey>;
+  /** Resolves when auth was heard for the first time, from when on keys are cached. */
+  readonly ready: Promise<void>;
+  /** Undefined when cached keys count; else one line that says why not. */
+  notReady(): string | undefined;
+}
+
+interface Entry {
+  readonly key: AdmittedKey;
+  /** Expiry of the key or end of its former secret's grace; Infinity: none. */
+  readonly validUntilMs: number;
+}
+
+const allScopes: ReadonlySet<Scope> = new Set(
+  Object.values(Scope).filter((scope) => scope !== Scope.UNSPECIFIED),
+);
+
+/** Makes an empty cache and begins to watch for changes. */
+export function createKeyCache(deps: {
+  auth: Client<typeof AuthService>;
+  clock: Clock;
+  limits: AdmissionLimits;
+  events: AdmissionEvents;
+}): KeyCache {
+  const { auth, clock, limits, events } = deps;
+  const life = new AbortController();
+  const cached = createCachedKeys(limits.maxCachedKeys, events);
+  const invalidUntilMs = createBoundedMap<number>(limits.maxInvalidSecrets);
+  const lookUps = new Map<string, Promise<Entry>>();
+  const watch = watchKeys({
+    ...deps,
+    listener: { forget: cached.clear, changed: cached.dropKeys },
+  });
+
+  const ask = async (digest: string): Promise<Entry> => {
+    try {
+      const entry = await lookUp(deps, watch, digest, life.signal, cached.put);
+      events.lookedUp("found");
+      return entry;
+    } catch (error) {
+      const isInvalid = isRefusal(error, ErrorReason.INVALID_API_KEY);
+      events.lookedUp(isInvalid ? "invalid" : "failed");
+      if (isInvalid) invalidUntilMs.set(digest, clock.now() + limits.invalidForMs);
+      if (isRefusal(error)) throw error;
+      // Our own stop: the caller is told to come back, not that it left.
+      return refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: retrySoon, cause: error });
+    } finally {
+      lookUps.delete(digest);
+    }
+  };
+  const shared = (digest: string): Promise<Entry> => {
+    const known = lookUps.get(digest);
+    if (known) return known;
+    if (lookUps.size >= limits.maxLookUps) {
+      refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: retrySoon });
+    }
+    const asked = ask(digest);
+    lookUps.set(digest, asked);
+    return asked;
+  };
+  const use = (entry: Entry): AdmittedKey =>
+    clock.now() < entry.validUntilMs ? entry.key : refuse(ErrorReason.INVALID_API_KEY);
+
+  return {
+    admit(secret, signal) {
+      const digest = hash("sha256", secret, "base64url");
+      const entry = cached.get(digest);
+      if (entry) {
+        if (watch.inForce()) return use(entry);
+        refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: retrySoon });
+      }
+      const untilMs = invalidUntilMs.get(digest);
+      if (untilMs !== undefined && clock.now() < untilMs) refuse(ErrorReason.INVALID_API_KEY);
+      return untilAborted(shared(digest), signal).then(use);
+    },
+    ready: watch.heard,
+    notReady() {
+      if (watch.inForce()) return undefined;
+      return watch.epoch() === 0 ? "auth was not heard yet" : "auth was not heard of for 5 s";
+    },
+    async [Symbol.asyncDispose]() {
+      life.abort();
+      await watch[Symbol.asyncDispose]();
+    },
+  };
+}
+
+const retrySoon = { retry_after_ms: "1000" };
+/** A look-up that a change overtook is asked once more; then its answer serves one request and is not kept. */
+const maxAsks = 2;
+
+async function lookUp(
+  deps: { auth: Client<typeof AuthService>; limits: AdmissionLimits },
+  watch: KeyWatch,
+  digest: string,
+  signal: AbortSignal,
+  put: (digest: string, entry: Entry) => void,
+): Promise<Entry> {
+  for (let asks = 1; ; asks += 1) {
+    const epoch = watch.epoch();
+    const answer = await deps.auth.lookUpKey(
+      { secretSha256: Buffer.from(digest, "base64url") },
+      { signal, timeoutMs: deps.limits.lookUpTimeoutMs },
+    );
+    const entry = entryOf(answer);
+    // An answer older than what the watch has told since may hold a key that was revoked in between: news of it will
+    // not come again. Before the first word of a watch there is nothing to tell us of changes at all.
+    const isCurrent = answer.revision >= watch.revision();
+    if (isCurrent && epoch > 0 && epoch === watch.epoch() && watch.inForce()) put(digest, entry);
+    if (isCurrent || asks === maxAsks) return entry;
+  }
+}
+
+function entryOf(answer: LookUpKeyResponse): Entry {
+  const key = answer.key ?? refuse(ErrorReason.INTERNAL_ERROR);
+  return {
+    key: {
+      accountId: key.accountId,
+      keyId: key.keyId,
+      scopes: key.scopes.length === 0 ? allScopes : new Set(key.scopes),
+      allowedModels: key.allowedModels,
+      monthlyUsdMicrosLimit: key.monthlyUsdMicrosLimit,
+      requestsPerMinute: key.requestsPerMinute,
+      accountRequestsPerMinute: answer.accountRequestsPerMinute,
+    },
+    validUntilMs: answer.validUntil ? timestampMs(answer.validUntil) : Number.POSITIVE_INFINITY,
+  };
+}
+
+/** Entries by digest, and the digests of each key, so that a key's change finds its secrets. */
+function createCachedKeys(max: number, events: AdmissionEvents) {
+  const digests = new Map<string, Set<string>>();
+  const entries = createBoundedMap<Entry>(max, (digest, { key }) => forget(key.keyId, digest));
+  function forget(keyId: string, digest: string): void {
+    const ofKey = digests.get(keyId);
+    ofKey?.delete(digest);
+    if (ofKey?.size === 0) digests.delete(keyId);
+  }
+  return {
+    get: entries.get,
+    put(digest: string, entry: Entry): void {
+      const ofKey = digests.get(entry.key.keyId) ?? new Set();
+      digests.set(entry.key.keyId, ofKey.add(digest));
+      entries.set(digest, entry);
+      events.cacheChanged(entries.size);
+    },
+    dropKeys(keyIds: readonly string[]): void {
+      for (const keyId of keyIds) {
+        for (const digest of digests.get(keyId) ?? []) entries.delete(digest);
+        digests.delete(keyId);
+      }
+      if (keyIds.length > 0) events.cacheChanged(entries.size);
+    },
+    clear(): void {
+      entries.clear();
+      digests.clear();
+      events.cacheChanged(0);
+    },
+  };
+}

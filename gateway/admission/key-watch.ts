@@ -1,0 +1,126 @@
+import type { Client } from "@connectrpc/connect";
+import type { Clock } from "#kit/clock.ts";
+import { ErrorReason, isRefusal } from "#kit/errors.ts";
+import type { AuthService, WatchKeysResponse } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
+import type { AdmissionEvents, WatchEnd } from "./events.ts";
+import type { AdmissionLimits } from "./limits.ts";
+import { untilAborted } from "./until-aborted.ts";
+
+/** What the cache does about news of keys. */
+export interface KeyWatchListener {
+  /** The history has a gap here: nothing that was learned before counts. */
+  forget(): void;
+  changed(keyIds: readonly string[]): void;
+}
+
+/** The ear at auth: hears which keys changed, and takes the watch up anew where it breaks. */
+export interface KeyWatch extends AsyncDisposable {
+  /** Resolves when auth was heard for the first time. */
+  readonly heard: Promise<void>;
+  /** How many gapless histories have begun; 0: auth was never heard. */
+  epoch(): number;
+  /** The store's revision up to which all changes were heard. */
+  revision(): bigint;
+  /** Was auth heard within the bound, so that what is cached counts? */
+  inForce(): boolean;
+}
+
+/** Begins to watch. */
+export function watchKeys(deps: {
+  auth: Client<typeof AuthService>;
+  clock: Clock;
+  limits: AdmissionLimits;
+  events: AdmissionEvents;
+  listener: KeyWatchListener;
+}): KeyWatch {
+  const { auth, clock, limits, events, listener } = deps;
+  const life = new AbortController();
+  const heard = Promise.withResolvers<void>();
+  let epoch = 0;
+  // Watches in a row that ended before a word was heard.
+  let silentWatches = 0;
+  let heardAtMs = Number.NEGATIVE_INFINITY;
+  // 0 asks for "from now", so that what was learned before is void.
+  let revision = 0n;
+
+  const hear = (message: WatchKeysResponse) => {
+    if (revision === 0n) {
+      epoch += 1;
+      listener.forget();
+    } else {
+      listener.changed(message.changedKeyIds);
+    }
+    revision = message.revision;
+    heardAtMs = clock.now();
+    heard.resolve();
+  };
+  const forget = () => {
+    revision = 0n;
+    // Nothing is cached until a new history begins; each key costs a call meanwhile.
+    heardAtMs = Number.NEGATIVE_INFINITY;
+    listener.forget();
+  };
+  /** One watch, to its end. */
+  const follow = async (): Promise<void> => {
+    const stop = new AbortController();
+    const begunAtMs = clock.now();
+    const signal = AbortSignal.any([life.signal, stop.signal]);
+    const guard = abortWhenSilent(clock, stop, limits.watchSilenceMs, () =>
+      Math.max(begunAtMs, heardAtMs),
+    );
+    const messages = auth
+      .watchKeys({ sinceRevision: revision }, { signal })
+      [Symbol.asyncIterator]();
+    let how: WatchEnd = "ended";
+    let cause: unknown;
+    try {
+      for (;;) {
+        const next = await untilAborted(messages.next(), signal);
+        if (next.done) break;
+        hear(next.value);
+      }
+    } catch (error) {
+      const isReset = isRefusal(error, ErrorReason.WATCH_RESET);
+      if (isReset) forget();
+      how = stop.signal.aborted ? "silent" : isReset ? "reset" : "failed";
+      cause = how === "failed" ? error : undefined;
+    }
+    stop.abort();
+    await guard;
+    if (life.signal.aborted) return;
+    silentWatches = heardAtMs >= begunAtMs ? 0 : silentWatches + 1;
+    events.watchEnded(how, silentWatches, cause);
+  };
+  const run = async () => {
+    while (!life.signal.aborted) {
+      await follow();
+      const pauseMs = limits.minReconnectMs * 2 ** silentWatches;
+      await clock.sleep(Math.min(pauseMs, limits.maxReconnectMs), life.signal).catch(() => {});
+    }
+  };
+  const running = run();
+  return {
+    heard: heard.promise,
+    epoch: () => epoch,
+    revision: () => revision,
+    inForce: () => clock.now() - heardAtMs <= limits.maxSilenceMs,
+    async [Symbol.asyncDispose]() {
+      life.abort();
+      await running;
+    },
+  };
+}
+
+/** Aborts `stop` when nothing was heard for `silenceMs`: a connection can die without a word. */
+async function abortWhenSilent(
+  clock: Clock,
+  stop: AbortController,
+  silenceMs: number,
+  lastHeardAtMs: () => number,
+): Promise<void> {
+  while (!stop.signal.aborted) {
+    const leftMs = lastHeardAtMs() + silenceMs - clock.now();
+    if (leftMs <= 0) stop.abort();
+    else await clock.sleep(leftMs, stop.signal).catch(() => {});
+  }
+}

@@ -1,0 +1,92 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { BlobStore } from "#kit/blobs.ts";
+import type { CatalogView } from "#kit/catalog-client.ts";
+import type { Clock } from "#kit/clock.ts";
+import type { Ids } from "#kit/ids.ts";
+import type { Logger } from "#kit/logger.ts";
+import type { Metrics } from "#kit/metrics.ts";
+import type { Peers } from "#kit/peers.ts";
+import type { Principal } from "#kit/rpc/principal.ts";
+import type { AdmissionSchema, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import type { BodyReader } from "./body.ts";
+import type { EdgeEvents } from "./events.ts";
+import type { PublicUrls } from "./public-url.ts";
+
+/** What is known of a caller whose key was admitted. */
+export interface Admitted {
+  principal: Principal;
+  /** For the services, which enforce it: deferred refusal, allowed models, monthly limit. */
+  admission: MessageInitShape<typeof AdmissionSchema>;
+  /** Rate headers of the answer (`x-ratelimit-*`). */
+  headers: Record<string, string>;
+}
+
+/** Decides whether a key may make a request. */
+export interface Admission {
+  /**
+   * Checks the Authorization header. Refuses with INVALID_API_KEY, PERMISSION_DENIED, RATE_LIMIT_EXCEEDED or
+   * SERVICE_UNAVAILABLE; with an idempotency key, scope and rate are left in `admission.refuseWith` instead, because
+   * a recorded answer comes before them. Scope UNSPECIFIED: any valid key.
+   */
+  admit(
+    authorization: string | undefined,
+    scope: Scope,
+    hasIdempotencyKey: boolean,
+  ): Promise<Admitted>;
+}
+
+/** The catalog in force. */
+export interface CatalogSource {
+  /** Refuses with SERVICE_UNAVAILABLE before the first snapshot has come. */
+  current(): Pick<CatalogView, "snapshot" | "activeModels">;
+}
+
+/** What an operator may choose. */
+export interface GatewaySettings {
+  /** Base of every URL in an answer, with or without `/v1`; default: from the Host header. */
+  publicUrl?: string;
+  /** Addresses (comma-separated, CIDR allowed) whose `X-Forwarded-*` count; default: none. */
+  trustProxy?: string;
+  /** Bytes of request bodies held at once; default 512 MiB. */
+  maxBytesInFlight?: number;
+}
+
+/** What the gateway needs. */
+export interface GatewayDeps {
+  peers: Peers;
+  admission: Admission;
+  catalog: CatalogSource;
+  /** Only read from. */
+  blobs: Pick<BlobStore, "openRead">;
+  clock: Clock;
+  ids: Ids;
+  log: Logger;
+  metrics: Metrics;
+  /** Undefined when requests will be served; else one line that says why not (starting, a peer away, draining). */
+  notReady: () => string | undefined;
+  /** Aborts when the time for draining is over: streams that are still open then end with an error event. */
+  cutOff?: AbortSignal;
+  settings: GatewaySettings;
+}
+
+/** What routes work with. */
+export interface Edge extends GatewayDeps {
+  bodies: BodyReader;
+  urls: PublicUrls;
+  events: EdgeEvents;
+}
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** Scope that a key needs; absent: any valid key. */
+    scope?: Scope;
+    /** True where the service behind it honours an Idempotency-Key, and so a deferred refusal. */
+    idempotent?: boolean;
+  }
+  interface FastifyRequest {
+    /** The admitted caller; null outside `/v1`. */
+    caller: Admitted | null;
+    /** True where the body may only be sent after a 100 (Continue). */
+    awaitsContinue: boolean;
+  }
+}

@@ -1,0 +1,121 @@
+import {
+  ErrorReason,
+  type ErrorType,
+  errorRow,
+  isRefusal,
+  type Reason,
+  RefusalError,
+} from "#kit/errors.ts";
+
+/** `error` of the public API. */
+export interface ErrorBody {
+  message: string;
+  type: ErrorType;
+  param: string | null;
+  code: string;
+  availableOptions?: unknown;
+  availableAspectRatios?: unknown;
+}
+
+/** An error as it leaves: status, headers, body. */
+export interface HttpError {
+  status: number;
+  headers: Record<string, string>;
+  body: { error: ErrorBody };
+}
+
+/** The caller went away before it had its answer: nobody is left to be told. */
+export class CallerLeftError extends Error {
+  override readonly name = "CallerLeftError";
+}
+
+/** Headers beside the body, by reason. */
+const reasonHeaders: { readonly [R in Reason]?: Record<string, string> } = {
+  [ErrorReason.INVALID_API_KEY]: { "www-authenticate": "Bearer" },
+  [ErrorReason.INSUFFICIENT_BALANCE]: { "x-should-retry": "false" },
+  [ErrorReason.INSUFFICIENT_CREDITS]: { "x-should-retry": "false" },
+  [ErrorReason.IDEMPOTENCY_KEY_REUSED]: { "x-should-retry": "false" },
+};
+
+/** Reasons that always say when to come back; without a time of their own: after a second. */
+const retryable: ReadonlySet<Reason> = new Set([
+  ErrorReason.RATE_LIMIT_EXCEEDED,
+  ErrorReason.SERVICE_UNAVAILABLE,
+]);
+
+/**
+ * What a refusal is over HTTP, by the registry. Reasons of internal calls are faults of ours here and become
+ * INTERNAL_ERROR: their text is for operators.
+ */
+export function toHttpError(refusal: RefusalError): HttpError {
+  const row = errorRow(refusal.reason);
+  if (row.audience !== "public") return toHttpError(new RefusalError(ErrorReason.INTERNAL_ERROR));
+  return {
+    status: row.status,
+    headers: {
+      ...reasonHeaders[refusal.reason],
+      ...headersOf(refusal),
+      ...(retryable.has(refusal.reason) ? { "retry-after": retryAfter(refusal) } : {}),
+    },
+    body: { error: toErrorBody(refusal) },
+  };
+}
+
+/** `error` of a refusal, also of one that only a failed job carries. */
+export function toErrorBody(refusal: RefusalError): ErrorBody {
+  const row = errorRow(refusal.reason);
+  const options = parsed(refusal.metadata.available_options);
+  const ratios = parsed(refusal.metadata.available_aspect_ratios);
+  return {
+    message: refusal.message,
+    type: row.type,
+    param: refusal.param ?? null,
+    code: row.code,
+    ...(options === undefined ? {} : { availableOptions: options }),
+    ...(ratios === undefined ? {} : { availableAspectRatios: ratios }),
+  };
+}
+
+/** The refusal that an error of the HTTP framework means, or undefined where it is an error of ours. */
+export function refusalOf(error: unknown): RefusalError | undefined {
+  if (isRefusal(error)) return error;
+  const { code, statusCode } = error as { code?: unknown; statusCode?: unknown };
+  if (typeof code !== "string" || !code.startsWith("FST_")) return undefined;
+  if (statusCode === 415) return new RefusalError(ErrorReason.UNSUPPORTED_MEDIA_TYPE);
+  if (statusCode === 413) return new RefusalError(ErrorReason.PAYLOAD_TOO_LARGE);
+  if (statusCode === 404) return new RefusalError(ErrorReason.UNKNOWN_ROUTE);
+  if (statusCode === 400) return malformed("The request is malformed.");
+  return undefined;
+}
+
+/** A request that breaks HTTP itself: the contract has no code of its own for that. */
+export function malformed(message: string): RefusalError {
+  return new RefusalError(ErrorReason.INVALID_VALUE, { message });
+}
+
+/** Facts of a refusal that are headers: rate limits, the methods of a path, the size of a file. */
+function headersOf(refusal: RefusalError): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(refusal.metadata)) {
+    if (name.startsWith("x-ratelimit-")) headers[name] = value;
+  }
+  if (refusal.metadata.allow !== undefined) headers.allow = refusal.metadata.allow;
+  if (refusal.metadata.size_bytes !== undefined) {
+    headers["content-range"] = `bytes */${refusal.metadata.size_bytes}`;
+  }
+  return headers;
+}
+
+function retryAfter(refusal: RefusalError): string {
+  const ms = Number(refusal.metadata.retry_after_ms ?? 1_000);
+  return String(Math.max(1, Math.ceil((Number.isFinite(ms) ? ms : 1_000) / 1_000)));
+}
+
+function parsed(json: string | undefined): unknown {
+  if (json === undefined) return undefined;
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,59 @@
+import type { Logger } from "#kit/logger.ts";
+import type { Metrics } from "#kit/metrics.ts";
+
+/** A request that ended. */
+export interface EndedRequest {
+  requestId: string;
+  method: string;
+  /** The route's pattern, never the path that was called: that may hold ids. */
+  route: string;
+  /** HTTP status; 499 where the caller left before it was answered. */
+  status: number;
+  durationMs: number;
+  accountId: string | undefined;
+}
+
+/** What the edge logs and counts; nothing here throws. */
+export interface EdgeEvents {
+  requestBegan(): void;
+  requestEnded(request: EndedRequest): void;
+  /** A connection that did not speak HTTP well enough to become a request. */
+  connectionRefused(cause: string): void;
+  /** A fault of ours; callers see no more than that there was one. */
+  faulted(error: unknown, requestId: string, route: string): void;
+  /** Bytes of request bodies held now. */
+  bytesInFlight(bytes: number): void;
+}
+
+/** Makes the edge's events. */
+export function createEdgeEvents({ log, metrics }: { log: Logger; metrics: Metrics }): EdgeEvents {
+  const duration = metrics.histogram(
+    "genmesh_http_request_duration_seconds",
+    "Public requests by route and status, streams to their end.",
+    ["method", "route", "status"],
+  );
+  const active = metrics.gauge("genmesh_http_requests_active", "Public requests in flight.", []);
+  const held = metrics.gauge("genmesh_http_body_bytes", "Bytes of request bodies held now.", []);
+  const refused = metrics.counter(
+    "genmesh_http_connections_refused_total",
+    "Connections ended because of malformed HTTP, by cause.",
+    ["cause"],
+  );
+  return {
+    requestBegan: () => active.inc(),
+    requestEnded(request) {
+      active.dec();
+      const { method, route, status, durationMs } = request;
+      duration.observe({ method, route, status: String(status) }, durationMs / 1_000);
+      log.info(request, "request");
+    },
+    connectionRefused(cause) {
+      refused.inc({ cause });
+      log.debug({ cause }, "malformed HTTP");
+    },
+    faulted(error, requestId, route) {
+      log.error({ err: error, requestId, route }, "unexpected error");
+    },
+    bytesInFlight: (bytes) => held.set(bytes),
+  };
+}

@@ -1,0 +1,79 @@
+/** Bounds of the public edge, each with its reason. */
+
+const kib = 1024;
+const mib = 1024 * kib;
+
+/** Bodies by route family (the contract's): inline images on text, references on images and videos, prompts elsewhere. */
+export const bodyLimitsBytes = {
+  text: 64 * mib,
+  references: 32 * mib,
+  other: 1 * mib,
+} as const;
+
+/** All request bodies held at once, unless settings say otherwise: eight of the largest, so that bodies alone never fill a small container. */
+export const defaultMaxBytesInFlight = 512 * mib;
+
+/** Largest image that the file storage takes; what a multipart body may hold back until its `purpose` is known. */
+export const uploadBufferBytes = 20 * mib;
+/** Bytes of one message of an upload (the media service's bound). */
+export const uploadChunkBytes = 1 * mib;
+/** Most parts and text of a multipart form: two fields are used, SDKs add a few more. */
+export const multipartLimits = {
+  fields: 32,
+  parts: 40,
+  fieldNameSize: 200,
+  fieldSize: 64 * kib,
+  headerPairs: 20,
+} as const;
+
+/** Request line and headers together: Node's default, written down because the contract's error answers what is above. */
+export const maxHeaderBytes = 16 * kib;
+/** A caller has this long to send its headers; browsers and proxies need milliseconds. */
+export const headersTimeoutMs = 20_000;
+/** A body that brings no byte for this long counts as stalled. */
+export const bodyIdleMs = 30_000;
+/** A body that is not complete after this long counts as stalled: 64 MiB at 1 Mbit/s take 9 minutes. */
+export const bodyTotalMs = 10 * 60_000;
+/** Node's own bound on a request, for what the two above do not see. */
+export const requestTimeoutMs = bodyTotalMs + 60_000;
+/** How often stalled bodies are looked for. */
+export const bodySweepMs = 1_000;
+/** Idle keep-alive connections; above the 60 s after which common load balancers drop theirs. */
+export const keepAliveTimeoutMs = 72_000;
+
+/** After an early refusal the rest of the body is read for this long, so that the caller sees the answer and no reset. */
+export const lingerMs = 2_000;
+/** A rest of a body up to this size is simply read, and the connection kept. */
+export const lingerFromBytes = 64 * kib;
+
+/** Silence after which an event stream gets a comment, and after which its headers go out (the contract's). */
+export const keepAliveCommentMs = 15_000;
+
+/** Sane request ids from outside are kept; others are replaced. */
+export const requestIdPattern = /^[A-Za-z0-9._:-]{1,128}$/;
+/** Path parameters: ids have under 40 characters, model ids may be longer. */
+export const maxParamLength = 500;
+
+/** Deadlines of internal calls in milliseconds. */
+export const deadlinesMs = {
+  /** Reads and small writes: they take milliseconds, so this only ends what hangs. */
+  quick: 10_000,
+  /** A submission imports up to seven references of at most 10 s each. */
+  submit: 90_000,
+  /** One upstream speech request, longer than its default time-out of 600 s. */
+  speech: 15 * 60_000,
+  /** One upstream text request; the catalog's time-out (default 600 s) ends it earlier. */
+  text: 60 * 60_000,
+  /** An upload, bounded by the body's own time. */
+  upload: requestTimeoutMs,
+  /** A job's event stream; callers reconnect and see the current state first. */
+  watch: 60 * 60_000,
+} as const;
+
+/** Pages of jobs and of files. */
+export const pageLimits = {
+  jobs: { most: 100, default: 20 },
+  files: { most: 1_000, default: 100 },
+} as const;
+/** Characters of a cursor or id in a query. */
+export const maxCursorLength = 512;

@@ -1,0 +1,77 @@
+import { readFile } from "node:fs/promises";
+import Fastify, { type FastifyInstance } from "fastify";
+
+/** What a page of the documentation is made of. */
+interface Asset {
+  contentType: string;
+  body: Buffer;
+}
+
+/** Nothing is loaded from elsewhere: the page works without a network, and tells nobody that it was opened. */
+const policy = [
+  "default-src 'self'",
+  "script-src 'self' 'unsafe-inline' 'unsafe-eval'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data: blob:",
+  "font-src 'self' data:",
+  "worker-src 'self' blob:",
+].join("; ");
+
+/** `/openapi.json` as committed, and `/docs`, a page to browse it. */
+export function docsRoutes(app: FastifyInstance): void {
+  let description: Promise<Buffer> | undefined;
+  let viewer: Promise<FastifyInstance> | undefined;
+  const assets = new Map<string, Promise<Asset>>();
+  // The viewer is 4 MB of script: a process whose documentation nobody reads never loads it.
+  const asset = (path: string): Promise<Asset> => {
+    viewer ??= openViewer();
+    const known = assets.get(path) ?? viewer.then((open) => fetchAsset(open, path));
+    assets.set(path, known);
+    return known;
+  };
+  app.addHook("onClose", async () => (await viewer)?.close());
+
+  app.get("/openapi.json", { schema: { hide: true } }, async (_request, reply) => {
+    description ??= readFile(new URL("../openapi.json", import.meta.url));
+    return reply.type("application/json; charset=utf-8").send(await description);
+  });
+  app.get("/docs", { schema: { hide: true } }, async (_request, reply) =>
+    reply.code(301).header("location", "docs/").send(),
+  );
+  for (const path of ["/docs/", "/docs/js/scalar.js"]) {
+    app.get(path, { schema: { hide: true } }, async (_request, reply) => {
+      const { contentType, body } = await asset(path);
+      return reply
+        .headers({
+          "content-type": contentType,
+          "content-security-policy": policy,
+          "x-content-type-options": "nosniff",
+        })
+        .send(body);
+    });
+  }
+}
+
+async function openViewer(): Promise<FastifyInstance> {
+  const { default: scalar } = await import("@scalar/fastify-api-reference");
+  const viewer = Fastify({ exposeHeadRoutes: false });
+  await viewer.register(scalar, {
+    routePrefix: "/docs",
+    configuration: {
+      url: "../openapi.json",
+      pageTitle: "genmesh API",
+      withDefaultFonts: false,
+      hideClientButton: true,
+      telemetry: false,
+      showDeveloperTools: "never",
+      agent: { disabled: true },
+      mcp: { disabled: true },
+    },
+  });
+  return viewer;
+}
+
+async function fetchAsset(viewer: FastifyInstance, path: string): Promise<Asset> {
+  const { headers, rawPayload } = await viewer.inject({ url: path });
+  return { contentType: String(headers["content-type"]), body: rawPayload };
+}

@@ -1,0 +1,35 @@
+import type { FastifyInstance } from "fastify";
+import type { Edge } from "../context.ts";
+import { requestIdPattern } from "../limits.ts";
+
+/** Status of the log and the metrics for an answer that its caller did not wait for. */
+const callerLeft = 499;
+
+/** `x-request-id` on every answer, and one line in the log for every request, when it is over. */
+export function requestLog(app: FastifyInstance, edge: Edge): void {
+  app.addHook("onRequest", (request, reply, done) => {
+    const beganAt = performance.now();
+    edge.events.requestBegan();
+    reply.header("x-request-id", request.id);
+    let over = false;
+    const end = () => {
+      if (over) return;
+      over = true;
+      edge.events.requestEnded({
+        requestId: request.id,
+        method: request.method,
+        route: (!request.is404 && request.routeOptions.url) || "unknown",
+        status: reply.raw.writableFinished ? reply.raw.statusCode : callerLeft,
+        durationMs: Math.round((performance.now() - beganAt) * 100) / 100,
+        accountId: request.caller?.principal.accountId,
+      });
+    };
+    reply.raw.once("close", end);
+    done();
+  });
+}
+
+/** The caller's request id where it is sane, else a new one. */
+export function requestIdOf(sent: string | string[] | undefined, make: () => string): string {
+  return typeof sent === "string" && requestIdPattern.test(sent) ? sent : make();
+}

@@ -1,0 +1,41 @@
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { ErrorReason, RefusalError } from "#kit/errors.ts";
+
+/** A path of the API and the methods that it takes. */
+interface KnownPath {
+  pattern: RegExp;
+  methods: Set<string>;
+}
+
+/** Tells paths that do not exist from methods that a path does not take; register it before the routes. */
+export interface UnknownRoutes {
+  /** UNKNOWN_ROUTE, or METHOD_NOT_ALLOWED with the methods for `Allow`. */
+  refusalOf(request: FastifyRequest): RefusalError;
+}
+
+/** Collects the routes that `app` and its children register from now on. */
+export function unknownRoutes(app: FastifyInstance): UnknownRoutes {
+  const known = new Map<string, KnownPath>();
+  app.addHook("onRoute", ({ url, method }) => {
+    const path = known.get(url) ?? { pattern: patternOf(url), methods: new Set<string>() };
+    for (const one of [method].flat()) path.methods.add(one);
+    known.set(url, path);
+  });
+  return {
+    refusalOf(request) {
+      const path = request.url.split("?", 1)[0] ?? "";
+      for (const { pattern, methods } of known.values()) {
+        if (!pattern.test(path)) continue;
+        return new RefusalError(ErrorReason.METHOD_NOT_ALLOWED, {
+          metadata: { allow: [...methods].sort().join(", ") },
+        });
+      }
+      return new RefusalError(ErrorReason.UNKNOWN_ROUTE);
+    },
+  };
+}
+
+function patternOf(url: string): RegExp {
+  const parts = url.split("/").map((part) => (part.startsWith(":") ? "[^/]+" : part.replaceAll(".", "\\.")));
+  return new RegExp(`^${parts.join("/")}$`);
+}

@@ -1,0 +1,47 @@
+import type { FastifyRequest } from "fastify";
+import { malformed } from "./errors.ts";
+
+/** Makes the URLs that answers carry, at the moment of the answer. */
+export interface PublicUrls {
+  /** `{base}/v1`, without a trailing slash. Refuses a request whose Host makes no URL. */
+  base(request: FastifyRequest): string;
+}
+
+const hostPattern = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?$/;
+
+/** `publicUrl`: what the operator set, with or without `/v1`; else the request's own host. Throws where it is no http(s) URL. */
+export function createPublicUrls(publicUrl: string | undefined): PublicUrls {
+  const fixed = publicUrl === undefined ? undefined : withVersion(publicUrl);
+  return { base: (request) => fixed ?? `${originOf(request)}/v1` };
+}
+
+/** Is it a host and an optional port, and nothing else? */
+export function isHost(value: string): boolean {
+  return hostPattern.test(value);
+}
+
+function withVersion(publicUrl: string): string {
+  const url = new URL(publicUrl);
+  if (url.protocol !== "http:" && url.protocol !== "https:") {
+    throw new TypeError("the public URL must begin with http:// or https://");
+  }
+  if (url.search || url.hash || url.username || url.password) {
+    throw new TypeError("the public URL must have no query, fragment or credentials");
+  }
+  const base = `${url.origin}${url.pathname}`.replace(/\/+$/, "");
+  return base.endsWith("/v1") ? base : `${base}/v1`;
+}
+
+// The framework reads X-Forwarded-* only from the addresses that are trusted.
+function originOf(request: FastifyRequest): string {
+  const protocol = request.protocol === "https" ? "https" : "http";
+  const host = request.host || localHost(request);
+  if (!isHost(host)) throw malformed("The Host header is not valid.");
+  return `${protocol}://${host}`;
+}
+
+// HTTP/1.0 needs no Host header.
+function localHost(request: FastifyRequest): string {
+  const { localAddress = "127.0.0.1", localPort = 80 } = request.raw.socket;
+  return `${localAddress.includes(":") ? `[${localAddress}]` : localAddress}:${localPort}`;
+}

@@ -1,0 +1,74 @@
+import type { CallOptions } from "@connectrpc/connect";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { callHeaders } from "#kit/rpc/principal.ts";
+import type { Admitted } from "./context.ts";
+import { CallerLeftError } from "./errors.ts";
+
+/** The admitted caller of a request under `/v1`. */
+export function callerOf(request: FastifyRequest): Admitted {
+  if (!request.caller) throw new Error("a route under /v1 was reached without admission");
+  return request.caller;
+}
+
+/** The caller's Idempotency-Key as it came (an empty one is the service's to refuse). */
+export function idempotencyKeyOf(request: FastifyRequest): string | undefined {
+  const value = request.headers["idempotency-key"];
+  return Array.isArray(value) ? value.join(", ") : value;
+}
+
+/**
+ * Options of an internal call on behalf of a request: principal, request id, deadline, and a signal that aborts when
+ * the caller leaves, or (with `cutOff`) when the process stops waiting for open streams.
+ */
+export function callOptions(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  timeoutMs: number,
+  cutOff?: AbortSignal,
+): CallOptions & { signal: AbortSignal } {
+  return {
+    headers: callHeaders(callerOf(request).principal, request.id),
+    timeoutMs,
+    signal: leavingSignal(request, reply, cutOff),
+  };
+}
+
+/**
+ * Aborts when the answer's connection closes before the answer is complete. The request's own `close` says nothing:
+ * it comes when the body has been read.
+ */
+function leavingSignal(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  cutOff: AbortSignal | undefined,
+): AbortSignal {
+  const leaving = new AbortController();
+  const { raw } = reply;
+  const left = () => {
+    if (!raw.writableFinished) leaving.abort(new CallerLeftError());
+  };
+  const cut = () => leaving.abort(stopping());
+  raw.once("close", left);
+  // An answer that waits behind another one of its connection hears nothing of the connection's end itself.
+  const { socket } = request.raw;
+  if (raw.socket !== socket) {
+    socket.once("close", left);
+    raw.once("close", () => socket.removeListener("close", left));
+  }
+  if (cutOff) {
+    cutOff.addEventListener("abort", cut);
+    raw.once("close", () => cutOff.removeEventListener("abort", cut));
+  }
+  if (raw.destroyed || socket.destroyed) left();
+  else if (cutOff?.aborted) cut();
+  return leaving.signal;
+}
+
+/** What a stream ends with when the process stops. */
+export function stopping(): RefusalError {
+  return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, {
+    message: "The service is restarting. Send the request again.",
+    metadata: { retry_after_ms: "1000" },
+  });
+}

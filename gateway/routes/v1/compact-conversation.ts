@@ -1,0 +1,17 @@
+import type { FastifyInstance } from "fastify";
+import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
+import type { Edge } from "../../context.ts";
+import { compactSchema } from "../../schemas/text.ts";
+import { answerText } from "../../text-answer.ts";
+
+/** `POST /responses/compact`: a conversation made shorter. */
+export function compactConversation(app: FastifyInstance, edge: Edge): void {
+  app.route({
+    method: "POST",
+    url: "/responses/compact",
+    config: { scope: Scope.TEXT, idempotent: true },
+    schema: compactSchema,
+    handler: (request, reply) => answerText(edge, request, reply, Operation.COMPACT),
+  });
+}

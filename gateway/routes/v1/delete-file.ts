@@ -1,0 +1,24 @@
+import type { FastifyInstance } from "fastify";
+import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import type { Edge } from "../../context.ts";
+import { deadlinesMs } from "../../limits.ts";
+import { callOptions } from "../../request.ts";
+import { deleteFileSchema } from "../../schemas/files.ts";
+
+/** `DELETE /files/{fileId}`: hides a file and frees its quota at once. */
+export function deleteFile(app: FastifyInstance, edge: Edge): void {
+  app.route<{ Params: { fileId: string } }>({
+    method: "DELETE",
+    url: "/files/:fileId",
+    config: { scope: Scope.FILES },
+    schema: deleteFileSchema,
+    handler: async (request, reply) => {
+      const { fileId } = request.params;
+      await edge.peers.media.deleteFile(
+        { fileId },
+        callOptions(request, reply, deadlinesMs.quick),
+      );
+      return reply.send({ id: fileId, object: "file", deleted: true });
+    },
+  });
+}

@@ -1,0 +1,25 @@
+import type { FastifyInstance } from "fastify";
+import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import type { Edge } from "../../context.ts";
+import { deadlinesMs } from "../../limits.ts";
+import { toFileDocument } from "../../mappers/file.ts";
+import { callOptions } from "../../request.ts";
+import { getFileSchema } from "../../schemas/files.ts";
+
+/** `GET /files/{fileId}`: a file of the account. */
+export function getFile(app: FastifyInstance, edge: Edge): void {
+  app.route<{ Params: { fileId: string } }>({
+    method: "GET",
+    url: "/files/:fileId",
+    config: { scope: Scope.FILES },
+    schema: getFileSchema,
+    handler: async (request, reply) => {
+      const { file } = await edge.peers.media.getFile(
+        request.params,
+        callOptions(request, reply, deadlinesMs.quick),
+      );
+      if (!file) throw new Error("media found no file and did not refuse");
+      return reply.send(toFileDocument(file));
+    },
+  });
+}

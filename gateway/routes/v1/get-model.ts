@@ -1,0 +1,27 @@
+import type { FastifyInstance } from "fastify";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import type { Edge } from "../../context.ts";
+import { toCatalogEntry } from "../../mappers/model.ts";
+import { callerOf } from "../../request.ts";
+import { getModelSchema } from "../../schemas/models.ts";
+
+/** `GET /models/{model}`: one active model that the key may use. */
+export function getModel(app: FastifyInstance, edge: Edge): void {
+  app.route<{ Params: { model: string } }>({
+    method: "GET",
+    url: "/models/:model",
+    config: { scope: Scope.MODELS },
+    schema: getModelSchema,
+    handler: async (request, reply) => {
+      const { snapshot, activeModels } = edge.catalog.current();
+      const allowed = callerOf(request).admission.allowedModels ?? [];
+      const id = request.params.model;
+      const model = activeModels.find((one) => one.id === id);
+      if (!model || (allowed.length > 0 && !allowed.includes(id))) {
+        refuse(ErrorReason.MODEL_NOT_FOUND, { param: "model", metadata: { model: id } });
+      }
+      return reply.send(toCatalogEntry(model, snapshot));
+    },
+  });
+}

@@ -1,0 +1,51 @@
+import type { FastifyInstance, FastifyReply } from "fastify";
+import { ErrorReason, isRefusal, RefusalError } from "#kit/errors.ts";
+import type { Edge } from "../../context.ts";
+import { toErrorBody } from "../../errors.ts";
+import { statusName } from "../../job-kinds.ts";
+import { deadlinesMs } from "../../limits.ts";
+import { toJobDocument } from "../../mappers/job.ts";
+import { callOptions, stopping } from "../../request.ts";
+import { watchJobSchema } from "../../schemas/jobs.ts";
+import { type EventStream, eventText, openEventStream, watchSilence } from "../../sse.ts";
+
+/**
+ * `GET /jobs/{jobId}/events`: the job now and at each change, as `job.queued`, `job.running`, `job.completed` or
+ * `job.failed` with the whole document; ends after the last. A caller that reconnects misses nothing that matters.
+ */
+export function watchJob(app: FastifyInstance, edge: Edge): void {
+  app.route<{ Params: { jobId: string } }>({
+    method: "GET",
+    url: "/jobs/:jobId/events",
+    schema: watchJobSchema,
+    handler: async (request, reply) => {
+      const baseUrl = edge.urls.base(request);
+      const options = callOptions(request, reply, deadlinesMs.watch, edge.cutOff);
+      let events: EventStream | undefined;
+      using silence = watchSilence(edge.clock, () => events?.comment());
+      try {
+        for await (const { job } of edge.peers.media.watchJob(request.params, options)) {
+          if (!job) continue;
+          silence.broken();
+          events ??= openEventStream(reply);
+          const event = `job.${statusName(job.status)}`;
+          await events.write(eventText(event, toJobDocument(job, baseUrl)));
+        }
+        if (!events) throw new Error("media watched no job and did not refuse");
+      } catch (error) {
+        if (!events) throw options.signal.aborted ? options.signal.reason : error;
+        const refusal = refusalOfEnd(edge, error, reply);
+        await events.write(eventText("error", { error: toErrorBody(refusal) }));
+      }
+      events.end();
+      return reply;
+    },
+  });
+}
+
+function refusalOfEnd(edge: Edge, error: unknown, reply: FastifyReply): RefusalError {
+  if (edge.cutOff?.aborted) return stopping();
+  if (isRefusal(error)) return error;
+  if (!reply.raw.destroyed) edge.events.faulted(error, reply.request.id, "/v1/jobs/:jobId/events");
+  return new RefusalError(ErrorReason.INTERNAL_ERROR);
+}

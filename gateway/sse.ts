@@ -1,0 +1,89 @@
+import { once } from "node:events";
+import type { FastifyReply } from "fastify";
+import type { Clock } from "#kit/clock.ts";
+import { keepAliveCommentMs } from "./limits.ts";
+
+/** An answer of server-sent events. */
+export interface EventStream {
+  /** Writes whole events in one write; resolves when the connection takes more (at once where it is closed). */
+  write(events: Uint8Array | string): Promise<void>;
+  /** Writes a comment, unless the reader is behind anyway. */
+  comment(): void;
+  /** Ends the answer. */
+  end(): void;
+}
+
+/** Takes the answer over and sends its headers with the first write. */
+export function openEventStream(reply: FastifyReply): EventStream {
+  const { raw } = reply;
+  reply.hijack();
+  // Writing into a connection that just closed is no fault; its closing is heard as `close`.
+  raw.on("error", () => {});
+  raw.writeHead(200, {
+    ...(reply.getHeaders() as Record<string, string>),
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache, no-transform",
+    // Proxies of the nginx family would collect events otherwise.
+    "x-accel-buffering": "no",
+    "x-content-type-options": "nosniff",
+  });
+  return {
+    async write(events) {
+      if (raw.destroyed || raw.write(events)) return;
+      await drained(raw);
+    },
+    comment() {
+      if (!raw.destroyed && !raw.writableNeedDrain) raw.write(": keep-alive\n\n");
+    },
+    end() {
+      if (!raw.destroyed) raw.end();
+    },
+  };
+}
+
+/** Text of one event. `data` has no line breaks (JSON has none). */
+export function eventText(event: string, data: unknown): string {
+  return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+}
+
+/** Something that is silent while nothing is heard of it. */
+export interface Silence extends Disposable {
+  /** Starts the time anew. */
+  broken(): void;
+}
+
+/** Calls `onSilence` after every 15 s without a {@link Silence.broken}, until disposed. */
+export function watchSilence(clock: Clock, onSilence: () => void): Silence {
+  const over = new AbortController();
+  let lastMs = clock.now();
+  const watch = async () => {
+    while (!over.signal.aborted) {
+      await clock.sleep(lastMs + keepAliveCommentMs - clock.now(), over.signal);
+      if (clock.now() - lastMs < keepAliveCommentMs) continue;
+      lastMs = clock.now();
+      onSilence();
+    }
+  };
+  watch().catch((error: unknown) => {
+    if (!over.signal.aborted) throw error;
+  });
+  return {
+    broken() {
+      lastMs = clock.now();
+    },
+    [Symbol.dispose]: () => over.abort(),
+  };
+}
+
+async function drained(raw: FastifyReply["raw"]): Promise<void> {
+  const closed = new AbortController();
+  const close = () => closed.abort();
+  raw.once("close", close);
+  try {
+    await once(raw, "drain", { signal: closed.signal });
+  } catch {
+    // Closed: the caller of write hears of it by its own signal.
+  } finally {
+    raw.off("close", close);
+  }
+}

@@ -1,0 +1,44 @@
+import type { Database } from "#kit/database.ts";
+import { rpcService, type Service } from "#kit/rpc/service.ts";
+import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
+import type { AuthDeps } from "./context.ts";
+import { createAuthEvents } from "./events.ts";
+import { createAuthRoutes } from "./routes.ts";
+import type { AuthStore } from "./store.ts";
+import { createSqliteAuthStore } from "./store-sqlite.ts";
+import { createKeyChangeFeed, isStale } from "./watch.ts";
+
+export type { AuthDeps } from "./context.ts";
+
+/** Accounts and their API keys: makes, rotates and revokes them, and tells the gateways at once. */
+export function createAuth(deps: AuthDeps): Service {
+  const store = openStore(deps.database);
+  const events = createAuthEvents(deps);
+  const feed = createKeyChangeFeed({ store, clock: deps.clock, events });
+  let started = false;
+  return {
+    name: "auth",
+    rpc: [rpcService(AuthService, createAuthRoutes({ ...deps, store, feed, events }))],
+    async start() {
+      await feed.start();
+      started = true;
+    },
+    notReady() {
+      if (!started) return "auth has not started";
+      return isStale(feed) ? "the key store does not answer" : undefined;
+    },
+    // A watch has no end of its own. Its clients come back at once, to a replica that stays where there is one; in one
+    // process they come back here, for the edge needs its keys to the last request.
+    async drain() {
+      feed.endWatches();
+    },
+    [Symbol.asyncDispose]: () => feed[Symbol.asyncDispose](),
+  };
+}
+
+function openStore(database: Database): AuthStore {
+  switch (database.kind) {
+    case "sqlite":
+      return createSqliteAuthStore(database.sqlite);
+  }
+}

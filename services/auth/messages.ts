@@ -1,0 +1,41 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  type Account as AccountMessage,
+  AccountSchema,
+  type ApiKey,
+  ApiKeySchema,
+} from "#proto/genmesh/auth/v1/auth_service_pb.ts";
+import type { Account } from "./key.ts";
+import type { StoredKey } from "./store.ts";
+
+/** An account as it crosses the wire. */
+export function toAccountMessage(account: Account): AccountMessage {
+  return create(AccountSchema, {
+    accountId: account.accountId,
+    name: account.name,
+    createTime: timestampFromMs(account.createdAtMs),
+    requestsPerMinute: account.requestsPerMinute,
+  });
+}
+
+/** A key as it crosses the wire: without secrets and hashes. A grace that has ended is not shown. */
+export function toKeyMessage(key: StoredKey, nowMs: number): ApiKey {
+  const graceEndMs = key.former && key.former.endMs > nowMs ? key.former.endMs : undefined;
+  return create(ApiKeySchema, {
+    keyId: key.keyId,
+    accountId: key.accountId,
+    secretHint: key.secret.hint,
+    scopes: [...key.scopes],
+    allowedModels: [...key.allowedModels],
+    createTime: timestampFromMs(key.createdAtMs),
+    requestsPerMinute: key.requestsPerMinute,
+    revision: key.revision,
+    ...(key.expiresAtMs === undefined ? {} : { expireTime: timestampFromMs(key.expiresAtMs) }),
+    ...(key.revokedAtMs === undefined ? {} : { revokeTime: timestampFromMs(key.revokedAtMs) }),
+    ...(graceEndMs === undefined ? {} : { formerSecretEndTime: timestampFromMs(graceEndMs) }),
+    ...(key.monthlyUsdMicrosLimit === undefined
+      ? {}
+      : { monthlyUsdMicrosLimit: key.monthlyUsdMicrosLimit }),
+  });
+}

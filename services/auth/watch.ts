@@ -1,0 +1,124 @@
+import type { Clock } from "#kit/clock.ts";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { AuthEvents } from "./events.ts";
+import {
+  heartbeatMs,
+  maxChangesPerMessage,
+  maxPollSilenceMs,
+  maxWatchers,
+  pollMs,
+} from "./limits.ts";
+import type { AuthStore, KeyChanges } from "./store.ts";
+import { createWatcher, type Watcher } from "./watcher.ts";
+
+/** The key changes of a store, told to any number of watchers by one poller. */
+export interface KeyChangeFeed extends AsyncDisposable {
+  /** Begins to poll. Rejects where the store does not answer. */
+  start(): Promise<void>;
+  /**
+   * Changes after `since` (0: from now) and heartbeats (no key ids), the first message at once, until `signal` aborts
+   * or the feed ends its watches. A heartbeat means that the store was seen: while it does not answer, there is silence.
+   * Refuses with WATCH_RESET where the changes cannot be told without a gap, SERVICE_UNAVAILABLE above 1,000 watchers.
+   */
+  watch(since: bigint, signal: AbortSignal): AsyncIterable<KeyChanges>;
+  /** Ends the watches that are open; their clients come back, to another replica where this one is going. */
+  endWatches(): void;
+  /** Milliseconds since the store was last seen. */
+  silentMs(): number;
+}
+
+/** Is the feed too far behind to be of use? */
+export function isStale(feed: KeyChangeFeed): boolean {
+  return feed.silentMs() > maxPollSilenceMs;
+}
+
+/** Makes a feed that has not begun. */
+export function createKeyChangeFeed(deps: {
+  store: AuthStore;
+  clock: Clock;
+  events: AuthEvents;
+}): KeyChangeFeed {
+  const { store, clock, events } = deps;
+  const life = new AbortController();
+  const watchers = new Set<Watcher>();
+  let revision = 0n;
+  let seenAtMs = clock.now();
+  let failures = 0;
+  let polling: Promise<void> | undefined;
+
+  const look = async () => {
+    const now = await store.revision();
+    if (now === revision) return beatWhereDue();
+    const changes =
+      now > revision ? await store.changesSince(revision, maxChangesPerMessage) : undefined;
+    revision = changes?.revision ?? now;
+    for (const watcher of watchers) {
+      if (changes) watcher.push(changes, clock.now());
+      else watcher.reset();
+    }
+  };
+  const beatWhereDue = () => {
+    for (const watcher of watchers) {
+      // The next chance is a poll away: beating now keeps the promise.
+      const dueMs = clock.now() - watcher.toldAtMs() + pollMs > heartbeatMs;
+      if (dueMs) watcher.push({ revision, keyIds: [] }, clock.now());
+    }
+  };
+  const poll = async () => {
+    while (!life.signal.aborted) {
+      await clock.sleep(pollMs, life.signal).catch(() => {});
+      if (life.signal.aborted) return;
+      try {
+        await look();
+        seenAtMs = clock.now();
+        if (failures > 0) events.pollRecovered();
+        failures = 0;
+      } catch (error) {
+        failures += 1;
+        events.pollFailed(error, failures);
+      }
+    }
+  };
+  return {
+    async start() {
+      revision = await store.revision();
+      seenAtMs = clock.now();
+      polling = poll();
+    },
+    async *watch(since, signal) {
+      if (watchers.size >= maxWatchers) {
+        refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
+      }
+      const watcher = createWatcher(maxChangesPerMessage, clock.now());
+      // Registered before the store is read: what changes meanwhile is told by the poller.
+      watchers.add(watcher);
+      events.watchersChanged(watchers.size);
+      const end = () => watcher.end();
+      signal.addEventListener("abort", end, { once: true });
+      if (signal.aborted || life.signal.aborted) end();
+      try {
+        watcher.push(await firstOf(store, since), clock.now());
+        yield* watcher.messages();
+      } finally {
+        signal.removeEventListener("abort", end);
+        watchers.delete(watcher);
+        events.watchersChanged(watchers.size);
+      }
+    },
+    endWatches() {
+      for (const watcher of watchers) watcher.end();
+    },
+    silentMs: () => clock.now() - seenAtMs,
+    async [Symbol.asyncDispose]() {
+      life.abort();
+      for (const watcher of watchers) watcher.end();
+      await polling;
+    },
+  };
+}
+
+async function firstOf(store: AuthStore, since: bigint): Promise<KeyChanges> {
+  if (since === 0n) return { revision: await store.revision(), keyIds: [] };
+  const changes = await store.changesSince(since, maxChangesPerMessage);
+  return changes ?? refuse(ErrorReason.WATCH_RESET);
+}

@@ -1,0 +1,53 @@
+/** Open holds of a wallet: bounds its image (MONEY section 1); a caller beyond it is told to come back. */
+export const maxOpenHolds = 1_000;
+/** Hint of that refusal, in ms: holds of short requests end within a second. */
+export const openHoldsRetryMs = 1_000;
+
+/** A single grant, in the wallet's unit: nine billion dollars in micros, so that int64 is out of reach by a typing error. */
+export const maxGrantAmount = 9n * 10n ** 15n;
+/** All that a wallet may ever be granted: below int64's 9.22 * 10^18, so that no sum of a wallet overflows. */
+export const maxGranted = 9n * 10n ** 18n;
+/** Largest int64, which is what the wire and the stores carry. */
+export const maxAmount = 2n ** 63n - 1n;
+
+/** Hold ids become field names in a document store. */
+export const holdIdPattern = /^[a-z0-9_]{8,40}$/;
+/** Operation ids of grants, chosen by the operator's tools. */
+export const grantIdPattern = /^[A-Za-z0-9_.:-]{1,128}$/;
+/** Account and key ids, as in a principal; without a slash, which separates account and unit in a wallet's name. */
+export const accountIdPattern = /^[A-Za-z0-9_-]{1,64}$/;
+/** What people look a hold up by: printable, so that every store gives back what it was given. */
+export const refPattern = /^[^\p{Cc}\p{Cs}]{0,100}$/u;
+/** Last check time, ms since the epoch: the end of year 9999, the last that a timestamp can say. */
+export const maxTimeMs = 253_402_300_799_999;
+
+/** Operations in one Apply: bounds the message and the time for which a commit holds the event loop. */
+export const maxApplyOperations = 256;
+/** Operations of one wallet in one transition: one Apply fits. */
+export const maxBatchOperations = 256;
+/** Operations of one wallet that wait for their turn: beyond it the store is not keeping up, and waiting only delays. */
+export const maxWaitingOperations = 8_192;
+
+/** Rows of a page of holds or entries. */
+export const maxPageSize = 1_000;
+/** Rows where the caller names none. */
+export const defaultPageSize = 100;
+/** Entries read in one go by an audit: a few ms of a synchronous store's time. */
+export const auditPageSize = 1_000;
+
+/** Time between two looks for holds whose check time has passed, in ms. */
+export const reapIntervalMs = 1_000;
+/** Due holds read at a look: what is left comes with the next. */
+export const reapPageSize = 256;
+/** Owners' answers awaited at once: an owner that was away is not run over when it is back. */
+export const reapConcurrency = 16;
+/** An owner's answer, in ms: it reads one record. */
+export const askTimeoutMs = 5_000;
+/** First pause after an owner could not be asked, or failed on a hold, in ms; doubled each time. */
+export const askBackoffMs = 1_000;
+/** Longest pause, in ms: an owner that is back is noticed within this. */
+export const maxAskBackoffMs = 60_000;
+/** Holds with a pause of their own; beyond it the oldest is forgotten, and so asked about sooner. */
+export const maxPausedHolds = 10_000;
+/** Least time by which a check time moves, in ms: an owner that says "until now" is not asked in a circle. */
+export const minKeepMs = 1_000;

@@ -1,0 +1,71 @@
+import type { z } from "zod";
+import type { FoundFault } from "./faults.ts";
+
+/** An issue as zod's error map gets it: before it has a message, with the value that is at fault. */
+type RawIssue = z.core.$ZodRawIssue;
+
+const kindsOfType: Record<string, string> = {
+  string: "text",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+  array: "a list",
+  object: "a group of keys",
+  record: "a group of keys",
+};
+
+/** The text of an issue that has none of its own. Never shows a value from the file. */
+export function explainIssue(issue: RawIssue): string {
+  if (issue.input === undefined) return "is required";
+  switch (issue.code) {
+    case "invalid_type":
+      return `must be ${kindsOfType[issue.expected] ?? issue.expected}`;
+    case "invalid_value":
+      return `must be ${oneOf(issue.values)}`;
+    case "invalid_union":
+      return isMissing(issue) ? "is required" : `must be ${oneOf(choicesOf(issue))}`;
+    case "too_small":
+      return `${measure(issue.origin)} at least ${issue.minimum}`;
+    case "too_big":
+      return `${measure(issue.origin)} at most ${issue.maximum}`;
+    case "unrecognized_keys":
+      return "unknown key";
+    default:
+      return "is not valid";
+  }
+}
+
+/** Zod's issues as faults, one for each place: several unknown keys come as one issue at their parent. */
+export function faultsOf(error: z.ZodError): FoundFault[] {
+  return error.issues.flatMap((issue) => {
+    const path = issue.path.filter((part) => typeof part !== "symbol");
+    if (issue.code === "unrecognized_keys") {
+      return issue.keys.map((key) => ({ path: [...path, key], message: issue.message }));
+    }
+    // A key of a map: what is wrong is told by the issue inside.
+    const message = issue.code === "invalid_key" ? (issue.issues[0]?.message ?? "") : issue.message;
+    return [{ path, message }];
+  });
+}
+
+type UnionIssue = Extract<RawIssue, { code: "invalid_union" }>;
+
+function choicesOf(issue: UnionIssue): readonly unknown[] {
+  return "options" in issue && Array.isArray(issue.options) ? issue.options : [];
+}
+
+function isMissing(issue: UnionIssue): boolean {
+  const { discriminator, input } = issue;
+  return (
+    discriminator !== undefined && (input as Record<string, unknown>)[discriminator] === undefined
+  );
+}
+
+function oneOf(values: readonly unknown[]): string {
+  return values.length === 1 ? String(values[0]) : `one of ${values.map(String).join(", ")}`;
+}
+
+function measure(origin: string): string {
+  if (origin === "string") return "must have a length of";
+  return origin === "array" ? "must have a number of items of" : "must be";
+}

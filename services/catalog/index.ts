@@ -1,0 +1,44 @@
+import { rpcService, type Service } from "#kit/rpc/service.ts";
+import { CatalogService } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type { CatalogContext } from "./context.ts";
+import { catalogRoutes } from "./routes.ts";
+import { createSnapshotSource } from "./source.ts";
+
+export { type CatalogCheck, checkCatalogFile } from "./check.ts";
+export type { CatalogContext } from "./context.ts";
+export type { Fault } from "./faults.ts";
+
+/**
+ * Makes the catalog service. `start` rejects, listing every fault with its path, where the file cannot be served; from
+ * then on a broken file changes nothing but logs and metrics.
+ */
+export function createCatalog(context: CatalogContext): Service {
+  const source = createSnapshotSource(context);
+  const stop = new AbortController();
+  const closing = new AbortController();
+  let watching: Promise<void> | undefined;
+  return {
+    name: "catalog",
+    rpc: [
+      rpcService(
+        CatalogService,
+        catalogRoutes({ source, clock: context.clock, closing: closing.signal }),
+      ),
+    ],
+    async start() {
+      const watch = await source.load();
+      watching = watch.run(stop.signal);
+    },
+    notReady: () => (source.loaded() ? undefined : "the catalog file was not read yet"),
+    async drain() {
+      stop.abort();
+      closing.abort();
+      await watching;
+    },
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      closing.abort();
+      await watching;
+    },
+  };
+}

@@ -1,0 +1,49 @@
+import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { explainIssue, faultsOf } from "./explain.ts";
+import { type Fault, type FaultPath, type FoundFault, pathText } from "./faults.ts";
+import { maxFaults, maxFileBytes, maxSnapshotBytes } from "./limits.ts";
+import { crossFaults } from "./rules.ts";
+import { catalogSchema } from "./schema.ts";
+import { snapshotBytes, snapshotOf } from "./snapshot.ts";
+import { readYaml } from "./yaml.ts";
+
+/** A file's snapshot, or everything that is wrong with it (at least one fault). */
+export type CatalogVerdict =
+  | { snapshot: Snapshot; faults?: never }
+  | { snapshot?: never; faults: Fault[] };
+
+/** Judges the text of a catalog file. Never throws; the same text always gives the same verdict. */
+export function parseCatalog(text: string): CatalogVerdict {
+  if (Buffer.byteLength(text) > maxFileBytes) return refused([], tooLarge);
+  const { value, faults, lineOf } = readYaml(text);
+  if (faults.length > 0) return refused(faults);
+  const parsed = catalogSchema.safeParse(value, { error: explainIssue });
+  if (!parsed.success) return refused(withLines(faultsOf(parsed.error), lineOf));
+  const crossed = crossFaults(parsed.data);
+  if (crossed.length > 0) return refused(withLines(crossed, lineOf));
+  const snapshot = snapshotOf(parsed.data);
+  return snapshotBytes(snapshot) > maxSnapshotBytes ? refused([], unfolded) : { snapshot };
+}
+
+const tooLarge = `the file has more than ${maxFileBytes} bytes`;
+const unfolded = `the catalog has more than ${maxSnapshotBytes} bytes with its aliases unfolded`;
+
+function refused(found: readonly FoundFault[], whole?: string): CatalogVerdict {
+  const shown: Fault[] = found
+    .slice(0, maxFaults)
+    .map(({ path, message }) => ({ path: pathText(path), message }));
+  if (found.length > maxFaults) {
+    shown.push({ path: "", message: `${found.length - maxFaults} more faults are not shown` });
+  }
+  return { faults: whole === undefined ? shown : [{ path: "", message: whole }, ...shown] };
+}
+
+function withLines(
+  faults: readonly FoundFault[],
+  lineOf: (path: FaultPath) => number | undefined,
+): FoundFault[] {
+  return faults.map(({ path, message }) => {
+    const line = path.length > 0 ? lineOf(path) : undefined;
+    return { path, message: line === undefined ? message : `${message} (line ${line})` };
+  });
+}

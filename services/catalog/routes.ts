@@ -1,0 +1,57 @@
+import { create } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { Clock } from "#kit/clock.ts";
+import {
+  type CatalogService,
+  GetSnapshotResponseSchema,
+  WatchSnapshotsResponseSchema,
+} from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { heartbeatMs } from "./limits.ts";
+import type { SnapshotSource } from "./source.ts";
+
+/** What the methods need. */
+export interface CatalogRoutesDeps {
+  source: SnapshotSource;
+  clock: Clock;
+  /** Aborts when open watches are to end, so that their callers turn to another replica. */
+  closing: AbortSignal;
+}
+
+/** The methods of CatalogService. */
+export function catalogRoutes({
+  source,
+  clock,
+  closing,
+}: CatalogRoutesDeps): ServiceImpl<typeof CatalogService> {
+  return {
+    getSnapshot(req) {
+      const snapshot = source.current();
+      const known = snapshot.version === req.knownVersion;
+      return create(GetSnapshotResponseSchema, known ? {} : { snapshot });
+    },
+    async *watchSnapshots(req, context) {
+      const ending = AbortSignal.any([context.signal, closing]);
+      let known = req.knownVersion;
+      while (!ending.aborted) {
+        const snapshot = source.current();
+        const news = snapshot.version !== known;
+        known = snapshot.version;
+        yield create(WatchSnapshotsResponseSchema, news ? { snapshot } : {});
+        // What changed while the message was taken is sent at once.
+        if (source.current() === snapshot) await changeOrHeartbeat(source, clock, ending);
+      }
+    },
+  };
+}
+
+/** Resolves at the next change, after 5 s, or when `ending` aborts. */
+async function changeOrHeartbeat(
+  source: SnapshotSource,
+  clock: Clock,
+  ending: AbortSignal,
+): Promise<void> {
+  const changed = new AbortController();
+  const off = source.onChange(() => changed.abort());
+  await clock.sleep(heartbeatMs, AbortSignal.any([ending, changed.signal])).catch(() => {});
+  off();
+}

@@ -1,0 +1,121 @@
+import {
+  type Document,
+  isAlias,
+  isCollection,
+  isMap,
+  isPair,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseDocument,
+  visit,
+} from "yaml";
+import type { FaultPath, FoundFault } from "./faults.ts";
+import { maxAliasUses, maxDepth } from "./limits.ts";
+
+/** A YAML file as plain data. */
+export interface YamlFile {
+  value: unknown;
+  /** Faults of the notation itself: syntax, duplicate keys, aliases without end. */
+  faults: FoundFault[];
+  /** Line (from 1) of the deepest part of `path` that the file holds. */
+  lineOf(path: FaultPath): number | undefined;
+}
+
+/**
+ * Reads YAML 1.2 with its core types (so `16:9` is text and `no` is not a boolean), whatever version the file claims.
+ * Nothing is taken silently: a duplicate key, an unknown tag or a second document is a fault.
+ */
+export function readYaml(text: string): YamlFile {
+  const lines = new LineCounter();
+  const document = parseDocument(text, {
+    schema: "core",
+    resolveKnownTags: false,
+    stringKeys: true,
+    prettyErrors: false,
+    lineCounter: lines,
+    logLevel: "error",
+  });
+  const lineOf = (path: FaultPath) => lineAt(document, lines, path);
+  const faults: FoundFault[] = [...document.errors, ...document.warnings].map((error) => ({
+    path: error.code === "MULTIPLE_DOCS" ? [] : pathAt(document.contents, error.pos[0]),
+    message: `${firstLine(error.message)} (line ${lines.linePos(error.pos[0]).line})`,
+  }));
+  faults.push(...prototypeKeys(document));
+  if (faults.length > 0) return { value: undefined, faults, lineOf };
+  try {
+    return { value: document.toJS({ maxAliasCount: maxAliasUses }), faults, lineOf };
+  } catch (error) {
+    const message = error instanceof Error ? firstLine(error.message) : "cannot be read";
+    return { value: undefined, faults: [{ path: [], message }], lineOf };
+  }
+}
+
+// The library's words quote at most a character or a name of an anchor, never a value.
+function firstLine(message: string): string {
+  return message.split("\n", 1)[0] ?? "";
+}
+
+/** Objects made from such a key would lose it unseen. */
+function prototypeKeys(document: Document): FoundFault[] {
+  const faults: FoundFault[] = [];
+  visit(document, {
+    Pair(_, pair) {
+      if (!isScalar(pair.key) || pair.key.value !== "__proto__") return;
+      faults.push({
+        path: pathAt(document.contents, pair.key.range?.[0] ?? 0),
+        message: "unknown key",
+      });
+    },
+  });
+  return faults;
+}
+
+/** The innermost key or item that begins at or before `offset` and is not over there. */
+function pathAt(root: unknown, offset: number): FaultPath {
+  const path: (string | number)[] = [];
+  let node = root;
+  while (isCollection(node) && covers(node, offset) && path.length < maxDepth) {
+    const items: readonly unknown[] = node.items;
+    const index = items.findLastIndex((item) => {
+      const start = startOf(isPair(item) ? item.key : item);
+      return start !== undefined && start <= offset;
+    });
+    const item = items[index];
+    if (item === undefined) break;
+    path.push(isPair(item) ? keyText(item.key) : index);
+    node = isPair(item) ? item.value : item;
+  }
+  return path;
+}
+
+function covers(node: unknown, offset: number): boolean {
+  const range = (node as { range?: readonly number[] | null } | null)?.range;
+  return range ? (range[0] ?? 0) <= offset && offset <= (range[1] ?? 0) : false;
+}
+
+function keyText(key: unknown): string {
+  return isScalar(key) ? String(key.value) : "?";
+}
+
+function lineAt(document: Document, lines: LineCounter, path: FaultPath): number | undefined {
+  let node: unknown = document.contents;
+  let start = startOf(node);
+  for (const part of path) {
+    if (isAlias(node)) node = node.resolve(document);
+    if (isMap(node)) {
+      const pair = node.items.find((item) => keyText(item.key) === String(part));
+      if (!pair) break;
+      start = startOf(pair.key) ?? start;
+      node = pair.value;
+    } else if (isSeq(node) && typeof part === "number" && part < node.items.length) {
+      node = node.items[part];
+      start = startOf(node) ?? start;
+    } else break;
+  }
+  return start === undefined ? undefined : lines.linePos(start).line;
+}
+
+function startOf(node: unknown): number | undefined {
+  return (node as { range?: readonly number[] | null } | null)?.range?.[0];
+}

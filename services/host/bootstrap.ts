@@ -1,0 +1,56 @@
+import type { Ids } from "#kit/ids.ts";
+import type { Peers } from "#kit/peers.ts";
+import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import type { Config } from "./config.ts";
+import type { DataDir } from "./data-dir.ts";
+
+/** Present once the demo account is complete and its key was shown. */
+const doneFile = "bootstrapped";
+/** Holds the made key from before the account exists until it was shown, so that no crash between loses it. */
+const pendingKeyFile = "bootstrap-key";
+const operationId = "bootstrap";
+
+/** What the ready line shows of the demo account. */
+export interface Bootstrap {
+  /** The new key, to be shown once; undefined where it was shown before, or was given by the operator. */
+  apiKey: string | undefined;
+  /** To be called once the key was shown. */
+  shown(): void;
+}
+
+/**
+ * Makes the demo account of a new data directory: its key, then the opening balance. Each step repeats safely, so a
+ * start that was killed half-way is completed by the next.
+ */
+export async function bootstrap(
+  dir: DataDir,
+  settings: Config["bootstrap"],
+  deps: { peers: Peers; ids: Ids; adminToken: string },
+): Promise<Bootstrap> {
+  if (dir.read(doneFile) !== undefined) return { apiKey: undefined, shown() {} };
+  const kept = dir.read(pendingKeyFile)?.trim();
+  const given = kept === undefined ? settings.apiKey : undefined;
+  const secret = kept ?? given ?? `gm_${deps.ids.secret()}`;
+  if (kept === undefined) dir.write(pendingKeyFile, `${secret}\n`);
+  const headers = { authorization: `Bearer ${deps.adminToken}` };
+  const { account } = await deps.peers.auth.createAccount(
+    { name: "demo", apiKey: secret, operationId },
+    { headers },
+  );
+  const accountId = account?.accountId ?? "";
+  const funds = [
+    [Unit.USD_MICROS, settings.usdMicros],
+    [Unit.CREDITS, settings.credits],
+  ] as const;
+  for (const [unit, amount] of funds) {
+    if (amount > 0n) await deps.peers.billing.grant({ accountId, unit, amount, operationId }, { headers });
+  }
+  return {
+    // A key that the operator chose is known to the operator; it is not printed.
+    apiKey: secret === settings.apiKey ? undefined : secret,
+    shown() {
+      dir.write(doneFile, "");
+      dir.remove(pendingKeyFile);
+    },
+  };
+}

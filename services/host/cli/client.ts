@@ -1,0 +1,49 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { createPeers, type Peers } from "#kit/peers.ts";
+import { tokenInterceptor } from "#kit/rpc/access.ts";
+import { clientErrorInterceptor } from "#kit/rpc/interceptors.ts";
+import type { OperatorConfig } from "../config.ts";
+import { adminTokenFile } from "../tokens.ts";
+import { ConfigError } from "../env.ts";
+
+/** Where the one-process run answers internal callers unless told otherwise. */
+export const defaultServer = "127.0.0.1:9090";
+/** Milliseconds for one call of the operator. */
+const callTimeoutMs = 30_000;
+
+/** Clients that carry the admin token. `server` (HOST:PORT or URL) wins over the mesh's own variables. */
+export function operatorPeers(config: OperatorConfig, server: string | undefined): Peers {
+  const interceptors = [clientErrorInterceptor(), tokenInterceptor(adminToken(config))];
+  const urls: Partial<Record<keyof Peers, string | undefined>> = {
+    auth: config.authUrl,
+    billing: config.billingUrl,
+    text: config.textUrl,
+    media: config.mediaUrl,
+  };
+  return createPeers((peer) =>
+    createGrpcTransport({
+      baseUrl: toUrl(server ?? urls[peer] ?? defaultServer),
+      interceptors,
+      defaultTimeoutMs: callTimeoutMs,
+    }),
+  );
+}
+
+function adminToken(config: OperatorConfig): string {
+  if (config.adminToken) return config.adminToken;
+  try {
+    return readFileSync(join(config.dataDir, adminTokenFile), "utf8").trim();
+  } catch {
+    throw new ConfigError(
+      `no admin token: set GENMESH_ADMIN_TOKEN, or GENMESH_DATA_DIR to the server's data directory (looked in ${config.dataDir})`,
+    );
+  }
+}
+
+function toUrl(server: string): string {
+  const url = server.includes("://") ? server : `http://${server}`;
+  if (!URL.canParse(url)) throw new ConfigError(`--server must be HOST:PORT (it is "${server}")`);
+  return url;
+}

@@ -1,0 +1,127 @@
+import { timestampDate, timestampFromMs, type Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Command } from "commander";
+import type { ApiKey } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
+import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import { amount, collect, scope, scopeName, time, wholeNumber } from "./arguments.ts";
+import { dollars, printFacts, printJson, printTable } from "./output.ts";
+import type { Cli } from "./program.ts";
+
+/** Longest grace of a rotation, seconds (30 days). */
+const maxGraceSeconds = 2_592_000;
+
+/** `genmesh key …` */
+export function keyCommands(program: Command, cli: Cli): void {
+  const key = program.command("key").description("API keys; a secret is shown once");
+  key
+    .command("create <account>")
+    .description("add a key to an account")
+    .option("--scope <scope>", "route family, repeatable; none given: all", scope)
+    .option("--model <model>", "model that it may use, repeatable; none given: all", collect)
+    .option("--expires-at <time>", "ISO 8601", time)
+    .option("--monthly-usd-micros <micros>", "limit of a calendar month (UTC)", amount)
+    .option("--requests-per-minute <n>", "rate limit", wholeNumber(1, 1_000_000))
+    .addHelpText("after", "\nExample:\n  $ npx genmesh key create acct_… --scope text --scope models --expires-at 2027-01-01T00:00:00Z")
+    .action((accountId: string, options: CreateOptions) => create(cli, accountId, options));
+  key
+    .command("rotate <key>")
+    .description("give a key a new secret; the former stays valid for the grace time")
+    .option("--grace <seconds>", "0 after a leak; default 86400", wholeNumber(0, maxGraceSeconds))
+    .action((keyId: string, options: { grace?: number }) => rotate(cli, keyId, options.grace));
+  key
+    .command("revoke <key>")
+    .description("end a key, within a second everywhere")
+    .action(async (keyId: string) => {
+      const { key: revoked } = await cli.peers().auth.revokeKey({ keyId });
+      if (cli.json) return printJson(cli, { key: revoked && plain(revoked) });
+      cli.out(`${keyId} is revoked.\n`);
+    });
+  key
+    .command("list <account>")
+    .description("an account's keys")
+    .action((accountId: string) => list(cli, accountId));
+}
+
+interface CreateOptions {
+  scope?: Scope[];
+  model?: string[];
+  expiresAt?: number;
+  monthlyUsdMicros?: bigint;
+  requestsPerMinute?: number;
+}
+
+async function create(cli: Cli, accountId: string, options: CreateOptions): Promise<void> {
+  const { key, secret } = await cli.peers().auth.createKey({
+    accountId,
+    scopes: options.scope ?? [],
+    allowedModels: options.model ?? [],
+    ...(options.expiresAt === undefined ? {} : { expireTime: timestampFromMs(options.expiresAt) }),
+    ...(options.monthlyUsdMicros === undefined
+      ? {}
+      : { monthlyUsdMicrosLimit: options.monthlyUsdMicros }),
+    requestsPerMinute: options.requestsPerMinute ?? 0,
+  });
+  showSecret(cli, key?.keyId ?? "", secret);
+}
+
+async function rotate(cli: Cli, keyId: string, graceSeconds: number | undefined): Promise<void> {
+  const { key, secret } = await cli
+    .peers()
+    .auth.rotateKey({ keyId, ...(graceSeconds === undefined ? {} : { graceSeconds }) });
+  showSecret(cli, key?.keyId ?? keyId, secret, key?.formerSecretEndTime);
+}
+
+function showSecret(cli: Cli, keyId: string, apiKey: string, formerEnds?: Timestamp): void {
+  const formerValidUntil = formerEnds && showTime(formerEnds);
+  if (cli.json) {
+    return printJson(cli, { keyId, apiKey, ...(formerValidUntil ? { formerValidUntil } : {}) });
+  }
+  printFacts(cli, [
+    ["keyId", keyId],
+    ["apiKey", apiKey],
+    ...(formerValidUntil ? [["former secret valid until", formerValidUntil] as [string, string]] : []),
+  ]);
+}
+
+async function list(cli: Cli, accountId: string): Promise<void> {
+  const { keys } = await cli.peers().auth.listKeys({ accountId });
+  if (cli.json) return printJson(cli, { keys: keys.map(plain) });
+  printTable(
+    cli,
+    ["key", "ends in", "scopes", "models", "monthly limit", "per minute", "expires", "state"],
+    keys.map((key) => {
+      const one = plain(key);
+      return [
+        one.keyId,
+        one.secretHint,
+        one.scopes.join(",") || "all",
+        one.allowedModels.join(",") || "all",
+        one.monthlyUsdMicros === undefined ? "none" : dollars(one.monthlyUsdMicros),
+        String(one.requestsPerMinute),
+        one.expiresAt ?? "never",
+        one.revokedAt ? "revoked" : "active",
+      ];
+    }),
+    "no keys",
+  );
+}
+
+function plain(key: ApiKey) {
+  return {
+    keyId: key.keyId,
+    accountId: key.accountId,
+    secretHint: key.secretHint,
+    scopes: key.scopes.map(scopeName),
+    allowedModels: key.allowedModels,
+    monthlyUsdMicros: key.monthlyUsdMicrosLimit,
+    requestsPerMinute: key.requestsPerMinute,
+    createdAt: showTime(key.createTime),
+    expiresAt: key.expireTime && showTime(key.expireTime),
+    revokedAt: key.revokeTime && showTime(key.revokeTime),
+    formerSecretValidUntil: key.formerSecretEndTime && showTime(key.formerSecretEndTime),
+  };
+}
+
+/** ISO 8601, or "" where there is none. */
+export function showTime(time: Timestamp | undefined): string {
+  return time ? timestampDate(time).toISOString() : "";
+}

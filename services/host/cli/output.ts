@@ -1,0 +1,44 @@
+/** Where a command writes. */
+export interface Output {
+  out(text: string): void;
+  err(text: string): void;
+  json: boolean;
+}
+
+/** One JSON object on one line; bigint as numbers where they are safe, else as strings; times as ISO 8601. */
+export function printJson(output: Output, value: unknown): void {
+  output.out(`${JSON.stringify(value, (_, one) => (typeof one === "bigint" ? jsonNumber(one) : one))}\n`);
+}
+
+/** Aligned columns for people; numbers to the right. An empty table says so. */
+export function printTable(output: Output, head: string[], rows: string[][], empty: string): void {
+  if (rows.length === 0) return output.out(`${empty}\n`);
+  const all = [head, ...rows];
+  const widths = head.map((_, i) => Math.max(...all.map((row) => (row[i] ?? "").length)));
+  const numeric = head.map((_, i) => rows.every((row) => /^-?[\d.,]*$/.test(row[i] ?? "")));
+  for (const row of all) {
+    const cells = row.map((cell, i) =>
+      numeric[i] ? cell.padStart(widths[i] ?? 0) : cell.padEnd(widths[i] ?? 0),
+    );
+    output.out(`${cells.join("  ").trimEnd()}\n`);
+  }
+}
+
+/** Names and values, a line each. */
+export function printFacts(output: Output, facts: [string, string][]): void {
+  const width = Math.max(...facts.map(([name]) => name.length));
+  for (const [name, value] of facts) output.out(`${name.padEnd(width)}  ${value}\n`);
+}
+
+/** "$12.345678" */
+export function dollars(micros: bigint): string {
+  const sign = micros < 0n ? "-" : "";
+  const abs = micros < 0n ? -micros : micros;
+  const cents = (abs % 1_000_000n).toString().padStart(6, "0").replace(/0{0,4}$/, "");
+  return `${sign}$${abs / 1_000_000n}.${cents}`;
+}
+
+function jsonNumber(value: bigint): number | string {
+  const number = Number(value);
+  return Number.isSafeInteger(number) ? number : value.toString();
+}

@@ -1,0 +1,166 @@
+import { isIP } from "node:net";
+import { isAbsolute, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type LogLevel, logLevels } from "#kit/logger.ts";
+import { badVariable, type Env, type EnvReader, envReader } from "./env.ts";
+
+/** Everything that a process is told from outside. Made once, at start; the only place that reads the environment. */
+export interface Config {
+  role: "all";
+  http: {
+    host: string;
+    port: number;
+    /** Base of every URL in an answer; undefined: from `Host`. */
+    publicUrl: string | undefined;
+    /** Addresses whose X-Forwarded-* count; empty: nobody's. */
+    trustProxy: string[];
+  };
+  grpc: { host: string; port: number };
+  dataDir: string;
+  database: { kind: "sqlite"; file: string };
+  blobs: { kind: "file"; folder: string };
+  catalogFile: string;
+  bootstrap: { apiKey: string | undefined; usdMicros: bigint; credits: bigint };
+  tokens: { mesh: string[]; admin: string | undefined };
+  references: { allowPrivate: boolean };
+  retentionDays: number;
+  drainMs: number;
+  logLevel: LogLevel;
+  /** The value of a variable that the catalog names (`apiKeyEnv`). */
+  secret: (name: string) => string | undefined;
+}
+
+/** What the operator command is told from outside. */
+export interface OperatorConfig {
+  adminToken: string | undefined;
+  dataDir: string;
+  billingUrl: string | undefined;
+  authUrl: string | undefined;
+  textUrl: string | undefined;
+  mediaUrl: string | undefined;
+  /** Base URL and key for `genmesh generate`. */
+  baseUrl: string | undefined;
+  apiKey: string | undefined;
+}
+
+/** Milliseconds that open requests have to end after SIGTERM. */
+const defaultDrainMs = 25_000;
+const shippedCatalog = fileURLToPath(new URL("../../deploy/catalog.yaml", import.meta.url));
+
+/** The environment of this process. */
+export function readEnv(): Env {
+  return process.env;
+}
+
+/** Checks the environment and fills in defaults. Throws ConfigError, naming the variable. */
+export function envToConfig(env: Env, args: { role?: string } = {}): Config {
+  const read = envReader(args.role === undefined ? env : { ...env, GENMESH_ROLE: args.role });
+  const dataDir = resolve(read.text("GENMESH_DATA_DIR") ?? ".genmesh");
+  const host = read.text("HOST") ?? "127.0.0.1";
+  return {
+    role: read.choice("GENMESH_ROLE", ["all"], "all"),
+    http: {
+      host: isIP(host) || /^[A-Za-z0-9.-]+$/.test(host) ? host : badVariable("HOST", "must be an address or a host name", host),
+      port: read.integer("PORT", 8080, 0, 65_535),
+      publicUrl: publicUrl(read),
+      trustProxy: trustProxy(read),
+    },
+    // The internal port of a one-process run is for programs of this machine only.
+    grpc: { host: "127.0.0.1", port: read.integer("GRPC_PORT", 9090, 0, 65_535) },
+    dataDir,
+    database: { kind: "sqlite", file: sqliteFile(read, dataDir) },
+    blobs: { kind: "file", folder: blobsFolder(read, dataDir) },
+    catalogFile: resolve(read.text("GENMESH_CATALOG") ?? shippedCatalog),
+    bootstrap: {
+      apiKey: bootstrapKey(read),
+      usdMicros: read.bigint("GENMESH_BOOTSTRAP_USD_MICROS", 25_000_000n),
+      credits: read.bigint("GENMESH_BOOTSTRAP_CREDITS", 10_000n),
+    },
+    tokens: { mesh: meshTokens(read), admin: token(read, "GENMESH_ADMIN_TOKEN") },
+    references: { allowPrivate: read.flag("GENMESH_ALLOW_PRIVATE_REFERENCES") },
+    retentionDays: read.integer("GENMESH_RETENTION_DAYS", 30, 0, 36_500),
+    drainMs: read.integer("GENMESH_DRAIN_MS", defaultDrainMs, 0, 3_600_000),
+    logLevel: read.choice("GENMESH_LOG_LEVEL", logLevels, "info"),
+    secret: (name) => env[name],
+  };
+}
+
+/** Reads what the operator command needs. */
+export function envToOperatorConfig(env: Env): OperatorConfig {
+  const read = envReader(env);
+  return {
+    adminToken: token(read, "GENMESH_ADMIN_TOKEN"),
+    dataDir: resolve(read.text("GENMESH_DATA_DIR") ?? ".genmesh"),
+    billingUrl: read.text("GENMESH_BILLING_URL"),
+    authUrl: read.text("GENMESH_AUTH_URL"),
+    textUrl: read.text("GENMESH_TEXT_URL"),
+    mediaUrl: read.text("GENMESH_MEDIA_URL"),
+    baseUrl: read.text("GENMESH_BASE_URL"),
+    apiKey: read.text("GENMESH_API_KEY"),
+  };
+}
+
+function publicUrl(read: EnvReader): string | undefined {
+  const value = read.text("GENMESH_PUBLIC_URL");
+  if (value === undefined) return undefined;
+  const accepts = "must be an absolute http or https URL without query, e.g. https://api.example.com";
+  const url = URL.canParse(value) ? new URL(value) : badVariable("GENMESH_PUBLIC_URL", accepts, value);
+  if (!/^https?:$/.test(url.protocol) || url.search || url.hash || url.username) {
+    badVariable("GENMESH_PUBLIC_URL", accepts, value);
+  }
+  return url.href.replace(/\/+$/, "");
+}
+
+function trustProxy(read: EnvReader): string[] {
+  return read.list("GENMESH_TRUST_PROXY").map((entry) => {
+    const [address, bits, ...rest] = entry.split("/");
+    const size = isIP(address ?? "") === 4 ? 32 : 128;
+    const bitsOk = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= size);
+    if (!isIP(address ?? "") || !bitsOk || rest.length > 0) {
+      badVariable("GENMESH_TRUST_PROXY", "must be addresses or networks, separated by commas", entry);
+    }
+    return entry;
+  });
+}
+
+function sqliteFile(read: EnvReader, dataDir: string): string {
+  return schemeUrl(read, "GENMESH_DATABASE_URL", "sqlite:", "sqlite:FILE") ?? join(dataDir, "genmesh.sqlite");
+}
+
+function blobsFolder(read: EnvReader, dataDir: string): string {
+  return schemeUrl(read, "GENMESH_BLOBS_URL", "file:", "file:FOLDER") ?? join(dataDir, "blobs");
+}
+
+// The value may hold a password, so a fault does not repeat it.
+function schemeUrl(read: EnvReader, name: string, scheme: string, accepts: string) {
+  const value = read.text(name);
+  if (value === undefined) return undefined;
+  const path = value.startsWith(scheme) ? value.slice(scheme.length).replace(/^\/\/(?=\/)/, "") : "";
+  if (path === "" || path.startsWith("//")) badVariable(name, `must be ${accepts}`);
+  return isAbsolute(path) ? path : resolve(path);
+}
+
+function bootstrapKey(read: EnvReader): string | undefined {
+  const value = read.text("GENMESH_BOOTSTRAP_API_KEY");
+  if (value !== undefined && !/^[A-Za-z0-9_-]{20,200}$/.test(value)) {
+    badVariable("GENMESH_BOOTSTRAP_API_KEY", "must be 20 to 200 characters of A-Z, a-z, 0-9, _ and -");
+  }
+  return value;
+}
+
+function meshTokens(read: EnvReader): string[] {
+  const tokens = read.list("GENMESH_MESH_TOKEN");
+  if (tokens.some((one) => !tokenPattern.test(one))) {
+    badVariable("GENMESH_MESH_TOKEN", `must be one or more tokens, separated by commas, each of ${tokenAccepts}`);
+  }
+  return tokens;
+}
+
+const tokenPattern = /^[\x21-\x2b\x2d-\x7e]{16,256}$/;
+const tokenAccepts = "16 to 256 visible ASCII characters";
+
+function token(read: EnvReader, name: string): string | undefined {
+  const value = read.text(name);
+  if (value !== undefined && !tokenPattern.test(value)) badVariable(name, `must be ${tokenAccepts}`);
+  return value;
+}

@@ -1,0 +1,26 @@
+import { parseArgs } from "node:util";
+import { envToConfig, readEnv } from "./config.ts";
+import { ConfigError } from "./env.ts";
+import { serve } from "./serve.ts";
+
+/** `npm start [-- --role R]`: exit 0 after a stop that was asked for, 1 with one line where it cannot start. */
+async function main(): Promise<void> {
+  try {
+    const { values } = parseArgs({ options: { role: { type: "string" } } });
+    const config = envToConfig(readEnv(), values.role === undefined ? {} : { role: values.role });
+    await serve(config);
+  } catch (error) {
+    if (error instanceof ConfigError || isArgumentError(error)) {
+      process.stderr.write(`genmesh: ${(error as Error).message.split("\n")[0]}\n`);
+    } else {
+      process.stderr.write(`genmesh: ${error instanceof Error ? error.stack : String(error)}\n`);
+    }
+    process.exitCode = 1;
+  }
+}
+
+function isArgumentError(error: unknown): boolean {
+  return error instanceof Error && "code" in error && String(error.code).startsWith("ERR_PARSE_ARGS");
+}
+
+await main();

@@ -1,0 +1,27 @@
+import type { Ids } from "#kit/ids.ts";
+import type { AccessTokens } from "#kit/rpc/access.ts";
+import type { DataDir } from "./data-dir.ts";
+
+/** Files of the data directory in which a one-process run keeps the tokens that it made. */
+export const adminTokenFile = "admin-token";
+const meshTokenFile = "mesh-token";
+
+/** The tokens of the environment, else those of the data directory, made on first start. */
+export function loadTokens(
+  dir: DataDir,
+  given: { mesh: string[]; admin: string | undefined },
+  ids: Ids,
+): AccessTokens & { admin: string } {
+  const kept = (name: string) => {
+    const known = dir.read(name)?.trim();
+    if (known) return known;
+    const made = ids.secret();
+    dir.write(name, `${made}\n`);
+    return made;
+  };
+  return {
+    mesh: given.mesh.length > 0 ? given.mesh : [kept(meshTokenFile)],
+    // Kept as a file in any case: it is where the operator command of this machine finds it.
+    admin: given.admin ?? kept(adminTokenFile),
+  };
+}

@@ -1,0 +1,73 @@
+import type { Readable } from "node:stream";
+
+/** What a store says of a blob. */
+export interface BlobStat {
+  sizeBytes: number;
+  /** Milliseconds since the epoch at which it was stored. */
+  storedAtMs: number;
+}
+
+/** A blob that was stored. */
+export interface StoredBlob {
+  sizeBytes: number;
+  /** Lower-case hexadecimal, computed while the bytes passed. */
+  sha256: string;
+}
+
+/** One of all blobs. */
+export interface ListedBlob extends BlobStat {
+  key: string;
+}
+
+/** Inclusive bounds of a read, both within the blob. */
+export interface ByteRange {
+  start: number;
+  end: number;
+}
+
+/**
+ * Where bytes rest. Keys are chosen by the caller, unique for ever: they are written once, so whoever has a key and
+ * its digest can trust the bytes. Keys look like `images/job_abc/file_def`: see {@link checkBlobKey}.
+ */
+export interface BlobStore {
+  /**
+   * Stores all that `source` brings. A reader sees the whole blob or none; when this resolves the bytes survive a
+   * crash. Where `source` fails or `signal` aborts nothing is left, and this rejects with that error. Rejects with
+   * {@link BlobExistsError} where the key is taken; what it holds stays as it is.
+   */
+  put(key: string, source: AsyncIterable<Uint8Array>, signal?: AbortSignal): Promise<StoredBlob>;
+  /**
+   * Opens a blob, or a range of it; the stream holds the bytes as they are needed. Rejects with
+   * {@link BlobNotFoundError}. The caller reads to the end or destroys the stream.
+   */
+  openRead(key: string, range?: ByteRange): Promise<Readable>;
+  /** Undefined where there is no such blob. */
+  stat(key: string): Promise<BlobStat | undefined>;
+  /** Removes a blob; one that is not there is no error. */
+  delete(key: string): Promise<void>;
+  /**
+   * Every blob whose key begins with `prefix` (default: all), in no particular order, as a stream: for the collection
+   * of what nobody needs. What is written or deleted meanwhile may be seen or not.
+   */
+  list(prefix?: string): AsyncIterable<ListedBlob>;
+}
+
+/** No blob has this key. */
+export class BlobNotFoundError extends Error {
+  override readonly name = "BlobNotFoundError";
+}
+
+/** The key is taken. */
+export class BlobExistsError extends Error {
+  override readonly name = "BlobExistsError";
+}
+
+/** Most characters of a key, so that it fits into a file name. */
+export const maxBlobKeyLength = 200;
+const keyPattern = /^[a-z0-9_-][a-z0-9_.-]*(?:\/[a-z0-9_-][a-z0-9_.-]*)*$/;
+
+/** Lower-case letters, digits, `_`, `-`, `.` in parts divided by `/`; no part begins with a dot. Throws a TypeError. */
+export function checkBlobKey(key: string): string {
+  if (key.length <= maxBlobKeyLength && keyPattern.test(key)) return key;
+  throw new TypeError("a blob key is made of [a-z0-9_.-] in parts divided by '/'");
+}

@@ -1,0 +1,146 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { Socket } from "node:net";
+import { ImageError } from "./errors.ts";
+import { decoderComplaintChars, decoderHeapMb } from "./limits.ts";
+import type { DecodedImage, DecodeRequest, DecoderMessage } from "./protocol.ts";
+
+/** How a decoder process is started. */
+export type DecoderOptions = {
+  readonly program: URL;
+  readonly memoryMb: number;
+  readonly startTimeoutMs: number;
+  /** For one image, from the moment that the process has it. */
+  readonly timeoutMs: number;
+};
+
+/** One process that decodes one image at a time. */
+export type DecoderProcess = {
+  /** False once it died or was given up; it then takes no image. */
+  isUsable(): boolean;
+  /** Throws `ImageError`. After `timeout` and after a crash the process is given up. */
+  decode(request: DecodeRequest): Promise<DecodedImage>;
+  /** Kills it and resolves when it is gone. */
+  stop(): Promise<void>;
+};
+
+type Ending = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
+type Word = DecoderMessage | { readonly type: "gone" } | { readonly type: "late" };
+
+/** Starts a decoder process. It keeps this process alive only while it has an image. */
+export function startDecoder(options: DecoderOptions): DecoderProcess {
+  const child = fork(options.program, [String(options.memoryMb)], {
+    execArgv: [`--max-old-space-size=${decoderHeapMb}`],
+    // Images reach it as bytes and not as JSON.
+    serialization: "advanced",
+    // Nothing of ours: a hostile image that takes the process over finds no key in it.
+    env: { MALLOC_ARENA_MAX: "2" },
+    stdio: ["ignore", "ignore", "pipe", "ipc"],
+  });
+  const complaint = collectComplaint(child);
+  const line = openLine(child);
+  let isGivenUp = false;
+  const giveUp = () => {
+    isGivenUp = true;
+    child.kill("SIGKILL");
+  };
+  // What happens before the first image waits for it.
+  const started = line.next(options.startTimeoutMs);
+  const isUsable = () => !isGivenUp && line.ending() === undefined;
+
+  return {
+    isUsable,
+    decode: async (request) => {
+      hold(child, true);
+      try {
+        if ((await started).type !== "ready") {
+          giveUp();
+          throw new ImageError("unavailable", { cause: new Error(complaint()) });
+        }
+        if (!isUsable()) throw new ImageError("unavailable");
+        const word = line.next(options.timeoutMs);
+        child.send(request, (error) => error && line.hangUp());
+        return conclude(await word, line.ending, giveUp);
+      } finally {
+        hold(child, false);
+      }
+    },
+    stop: async () => {
+      giveUp();
+      hold(child, true);
+      await line.ended;
+    },
+  };
+}
+
+function conclude(word: Word, ending: () => Ending | undefined, giveUp: () => void): DecodedImage {
+  switch (word.type) {
+    case "decoded":
+      return word.image;
+    case "refused":
+      throw new ImageError(word.kind);
+    case "late":
+      giveUp();
+      throw new ImageError("timeout");
+    case "exhausted":
+      giveUp();
+      throw new ImageError("too_many_pixels");
+    default: {
+      giveUp();
+      // Killed from outside is not the image's doing; a crash of the decoder's own is.
+      const signal = ending()?.signal ?? "SIGKILL";
+      throw new ImageError(signal === "SIGKILL" ? "unavailable" : "corrupt");
+    }
+  }
+}
+
+/** The next word of a process, its end included. At most one listener at a time. */
+function openLine(child: ChildProcess) {
+  let listener: ((word: Word) => void) | undefined;
+  let ending: Ending | undefined;
+  const ended = Promise.withResolvers<void>();
+  const hear = (word: Word) => {
+    const heard = listener;
+    listener = undefined;
+    heard?.(word);
+  };
+  const end = (how: Ending) => {
+    ending ??= how;
+    hear({ type: "gone" });
+    ended.resolve();
+  };
+  child.on("message", (message) => hear(message as DecoderMessage));
+  child.on("exit", (code, signal) => end({ code, signal }));
+  // It could not be started, or not be killed or written to; only the first has no exit.
+  child.on("error", () => child.pid === undefined && end({ code: null, signal: null }));
+  return {
+    ended: ended.promise,
+    ending: () => ending,
+    hangUp: () => hear({ type: "gone" }),
+    next: (timeoutMs: number): Promise<Word> => {
+      const { promise, resolve } = Promise.withResolvers<Word>();
+      if (ending !== undefined) return Promise.resolve({ type: "gone" });
+      const timer = setTimeout(hear, timeoutMs, { type: "late" });
+      listener = (word) => {
+        clearTimeout(timer);
+        resolve(word);
+      };
+      return promise;
+    },
+  };
+}
+
+/** The end of what a process wrote to its standard error. */
+function collectComplaint(child: ChildProcess): () => string {
+  let text = "";
+  child.stderr?.setEncoding("utf8").on("data", (chunk: string) => {
+    text = `${text}${chunk}`.slice(-decoderComplaintChars);
+  });
+  return () => text;
+}
+
+function hold(child: ChildProcess, isHeld: boolean): void {
+  const how = isHeld ? "ref" : "unref";
+  child[how]();
+  child.channel?.[how]();
+  if (child.stderr instanceof Socket) child.stderr[how]();
+}

@@ -1,0 +1,10 @@
+export { type DataUri, parseDataUri } from "./data-uri.ts";
+export { ImageError, type ImageErrorKind } from "./errors.ts";
+export type { ImageRules } from "./protocol.ts";
+export { type ImageFormat, type ImageHeader, imageMimeTypes, sniffImage } from "./sniff.ts";
+export {
+  createImageVerifier,
+  type ImageVerifier,
+  type ImageVerifierOptions,
+  type VerifiedImage,
+} from "./verifier.ts";

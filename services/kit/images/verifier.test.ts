@@ -1,0 +1,323 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { promisify } from "node:util";
+import { deflateSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ImageError } from "./errors.ts";
+import type { ImageRules } from "./protocol.ts";
+import * as samples from "./samples.fixture.ts";
+import type { ImageFormat } from "./sniff.ts";
+import { createImageVerifier, type ImageVerifier } from "./verifier.ts";
+
+const { noise, plain } = samples;
+const rules: ImageRules = {
+  accept: ["jpeg", "png", "webp"],
+  maxBytes: 20 * 1024 * 1024,
+  maxPixels: 50_000_000,
+};
+
+let verifier: ImageVerifier;
+let folder: string;
+
+beforeAll(async () => {
+  verifier = createImageVerifier({ processes: 1, memoryMb: 768, timeoutMs: 15_000 });
+  folder = await mkdtemp(path.join(tmpdir(), "images-"));
+});
+
+afterAll(async () => {
+  await verifier[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true });
+});
+
+async function kindOf(source: Uint8Array | string, its: Partial<ImageRules> = {}): Promise<string> {
+  try {
+    return (await verifier.verify(source, { ...rules, ...its })).format;
+  } catch (error) {
+    return error instanceof ImageError ? error.kind : String(error);
+  }
+}
+
+const whole: Record<string, () => Promise<Buffer>> = {
+  jpeg: () => noise().jpeg().toBuffer(),
+  "jpeg, progressive": () => noise().jpeg({ progressive: true }).toBuffer(),
+  "jpeg, grey": () => noise().greyscale().jpeg().toBuffer(),
+  "jpeg, CMYK": () => noise().toColourspace("cmyk").jpeg().toBuffer(),
+  png: () => noise().png().toBuffer(),
+  "png, interlaced": () => noise().png({ progressive: true }).toBuffer(),
+  "png, palette": () => noise().png({ palette: true }).toBuffer(),
+  "png, 16 bits with alpha": () => noise().ensureAlpha(0.5).toColourspace("rgb16").png().toBuffer(),
+  "png, grey": () => noise().toColourspace("b-w").png().toBuffer(),
+  "png, animated": samples.animatedPng,
+  webp: () => noise().webp().toBuffer(),
+  "webp, lossless": () => noise().webp({ lossless: true }).toBuffer(),
+  "webp, alpha": () => noise().ensureAlpha(0.5).webp().toBuffer(),
+  "webp, animated": samples.animatedWebp,
+};
+
+describe.each(Object.entries(whole))("%s", (name, make) => {
+  const format = name.split(",")[0] as ImageFormat;
+
+  it("is verified", async () => {
+    expect(await verifier.verify(await make(), rules)).toEqual({
+      format,
+      mimeType: `image/${format}`,
+      width: 120,
+      height: 80,
+      frames: name === "webp, animated" ? 2 : 1,
+      orientation: 1,
+    });
+  });
+
+  it("is corrupt wherever it is cut", async () => {
+    const bytes = await make();
+    const cuts = new Set([1, 2, 4, 8, 11, 12, 13, 20, 40]);
+    for (let part = 1; part < 12; part++) cuts.add(Math.floor((bytes.length * part) / 12));
+    const passed: string[] = [];
+    for (const cut of cuts) {
+      const kind = await kindOf(bytes.subarray(0, -cut));
+      if (kind !== "corrupt") passed.push(`${kind} without the last ${cut} of ${bytes.length}`);
+    }
+    expect(passed).toEqual([]);
+  });
+
+  it("may have bytes behind its end", async () => {
+    const bytes = await make();
+    for (const rest of ["<html><script>alert(1)</script>", "PK\x03\x04".repeat(100), "\0"]) {
+      expect(await kindOf(Buffer.concat([bytes, Buffer.from(rest, "latin1")]))).toBe(format);
+    }
+  });
+
+  it("is unsupported where its format is not accepted", async () => {
+    const others = rules.accept.filter((accepted) => accepted !== format);
+    expect(await kindOf(await make(), { accept: others })).toBe("unsupported_format");
+  });
+});
+
+it("looks at the first image of a JPEG alone, as in Ultra HDR", async () => {
+  const { bytes, base } = await samples.ultraHdrJpeg();
+  const verified = await verifier.verify(bytes, rules);
+  expect(verified).toMatchObject({ format: "jpeg", width: 120, height: 80, frames: 1 });
+  expect(await kindOf(bytes.subarray(0, base))).toBe("jpeg");
+  expect(await kindOf(bytes.subarray(0, base - 3))).toBe("corrupt");
+});
+
+describe("orientation", () => {
+  it.each([1, 2, 3, 4, 5, 6, 7, 8])("gives the size that a viewer sees for %i", async (value) => {
+    for (const format of ["jpeg", "png", "webp"] as const) {
+      const image = noise().toFormat(format).withMetadata({ orientation: value });
+      const size = value < 5 ? { width: 120, height: 80 } : { width: 80, height: 120 };
+      const verified = await verifier.verify(await image.toBuffer(), rules);
+      expect(verified).toMatchObject({ format, ...size, orientation: value });
+    }
+  });
+
+  it("takes a value outside 1 to 8 for none", async () => {
+    const bytes = await noise().jpeg().withMetadata({ orientation: 6 }).toBuffer();
+    const tag = bytes.indexOf(Buffer.from([0x12, 0x01, 3, 0, 1, 0, 0, 0]));
+    expect(bytes[tag + 8]).toBe(6);
+    for (const value of [0, 9, 255]) {
+      bytes[tag + 8] = value;
+      const verified = await verifier.verify(bytes, rules);
+      expect(verified).toMatchObject({ width: 120, height: 80, orientation: 1 });
+    }
+  });
+});
+
+describe("what is no supported image", () => {
+  it("is refused by its content", async () => {
+    const others = {
+      empty: Buffer.alloc(0),
+      zeros: Buffer.alloc(1000),
+      text: Buffer.from("hello"),
+      html: Buffer.from("<html>"),
+      svg: Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>'),
+      gif: await noise().gif().toBuffer(),
+      tiff: await noise().tiff().toBuffer(),
+      avif: await noise().avif({ effort: 0 }).toBuffer(),
+      pdf: Buffer.from("%PDF-1.7\n"),
+      bmp: Buffer.from("BM000000000000000000000000000000"),
+      wave: Buffer.from("RIFF0000WAVEfmt 0000000000000000"),
+      "png behind a space": Buffer.concat([Buffer.from(" "), await noise().png().toBuffer()]),
+      "gif with a png in it": Buffer.concat([
+        Buffer.from("GIF89a"),
+        await noise().png().toBuffer(),
+      ]),
+    };
+    for (const [name, bytes] of Object.entries(others)) {
+      expect([name, await kindOf(bytes)]).toEqual([name, "unsupported_format"]);
+    }
+  });
+
+  it("is corrupt where only the first bytes are right", async () => {
+    for (const start of ["\xff\xd8\xff\xe0", "\x89PNG\r\n\x1a\n", "RIFF\xff\xff\0\0WEBPVP8 "]) {
+      for (const rest of ["", "\0".repeat(500), "<svg/>".repeat(50)]) {
+        expect(await kindOf(Buffer.from(start + rest, "latin1"))).toBe("corrupt");
+      }
+    }
+  });
+
+  it("is never more than a refusal, whatever bits are turned", async () => {
+    let seed = 42;
+    const random = (below: number) => {
+      seed = (seed * 1103515245 + 12345) % 2 ** 31;
+      return seed % below;
+    };
+    const kinds = new Set<string>();
+    for (const make of [whole.jpeg, whole.png, whole.webp, whole["webp, animated"]]) {
+      const bytes = (await make?.()) ?? Buffer.alloc(0);
+      for (let round = 0; round < 60; round++) {
+        const broken = Buffer.from(bytes);
+        for (let flips = 0; flips < 4; flips++) {
+          const at = random(round % 2 === 0 ? Math.min(300, broken.length) : broken.length);
+          broken[at] = random(256);
+        }
+        kinds.add(await kindOf(broken));
+      }
+    }
+    const allowed = ["jpeg", "png", "webp", "corrupt", "unsupported_format", "too_many_pixels"];
+    expect([...kinds].filter((kind) => !allowed.includes(kind))).toEqual([]);
+    expect(kinds).toContain("corrupt");
+  });
+});
+
+describe("files", () => {
+  it("go by their content and not by their name", async () => {
+    const file = path.join(folder, "photo.png");
+    await writeFile(file, await noise().jpeg().toBuffer());
+    expect(await kindOf(file)).toBe("jpeg");
+    const drawing = path.join(folder, "drawing.jpg");
+    await writeFile(drawing, '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>');
+    expect(await kindOf(drawing)).toBe("unsupported_format");
+  });
+
+  it("obey the same limits", async () => {
+    const file = path.join(folder, "limits");
+    const bytes = await noise().png().toBuffer();
+    await writeFile(file, bytes);
+    expect(await kindOf(file, { maxBytes: bytes.length })).toBe("png");
+    expect(await kindOf(file, { maxBytes: bytes.length - 1 })).toBe("too_large");
+    expect(await kindOf(file, { maxPixels: 120 * 80 - 1 })).toBe("too_many_pixels");
+    await writeFile(file, bytes.subarray(0, -100));
+    expect(await kindOf(file)).toBe("corrupt");
+  });
+
+  it("that do not exist are the file system's error", async () => {
+    const missing = verifier.verify(path.join(folder, "missing"), rules);
+    await expect(missing).rejects.toMatchObject({ code: "ENOENT" });
+  });
+});
+
+describe("limits", () => {
+  it("let exactly maxBytes and maxPixels pass", async () => {
+    const bytes = await noise().png().toBuffer();
+    expect(await kindOf(bytes, { maxBytes: bytes.length, maxPixels: 9600 })).toBe("png");
+    expect(await kindOf(bytes, { maxBytes: bytes.length - 1 })).toBe("too_large");
+    expect(await kindOf(bytes, { maxPixels: 9599 })).toBe("too_many_pixels");
+  });
+
+  it("hold at 50 megapixels", async () => {
+    expect(await kindOf(await plain(8000, 6250).png().toBuffer())).toBe("png");
+    expect(await kindOf(await plain(8000, 6251).png().toBuffer())).toBe("too_many_pixels");
+  });
+
+  it("refuse a claimed size before any process starts", async () => {
+    await using idle = createImageVerifier({ processes: 1, memoryMb: 256, timeoutMs: 1000 });
+    const bomb = samples.withPngSize(await plain(9, 9).png().toBuffer(), 100_000, 100_000);
+    await expect(idle.verify(bomb, rules)).rejects.toMatchObject({ kind: "too_many_pixels" });
+    const huge = await plain(9, 9).jpeg().toBuffer();
+    // Height and width stand behind the length and the depth in the frame header.
+    const frame = huge.indexOf(Buffer.from([0xff, 0xc0]));
+    huge.writeUInt32BE(0xfffefffe, frame + 5);
+    await expect(idle.verify(huge, rules)).rejects.toMatchObject({ kind: "too_many_pixels" });
+    expect(process.getActiveResourcesInfo()).not.toContain("ProcessWrap");
+  });
+
+  it("stand against data that unpacks to far more than the picture", async () => {
+    const bomb = deflateSync(Buffer.alloc(300_000_000), { level: 9 });
+    const png = await plain(9, 9).png().toBuffer();
+    const profile = Buffer.concat([Buffer.from("icc\0\0"), bomb]);
+    const text = Buffer.concat([Buffer.from("Comment\0\0"), bomb]);
+    const allowed = ["png", "corrupt"];
+    expect(allowed).toContain(await kindOf(samples.withPngChunk(png, "iCCP", profile)));
+    expect(allowed).toContain(await kindOf(samples.withPngChunk(png, "zTXt", text)));
+    expect(allowed).toContain(await kindOf(samples.withPngChunk(png, "IDAT", bomb)));
+  });
+});
+
+describe("processes", () => {
+  it("start with the first image, and do not keep the program alive", async () => {
+    const script = `
+      const { createImageVerifier } = await import(${JSON.stringify(new URL("./verifier.ts", import.meta.url).href)});
+      const verifier = createImageVerifier({ processes: 1, memoryMb: 256, timeoutMs: 9000 });
+      const count = () => process.getActiveResourcesInfo().filter((name) => name === "ProcessWrap").length;
+      const before = count();
+      const bytes = Buffer.from(${JSON.stringify((await plain(9, 9).png().toBuffer()).toString("base64"))}, "base64");
+      const verified = verifier.verify(bytes, ${JSON.stringify(rules)});
+      await new Promise(setImmediate);
+      const during = count();
+      console.log(before, during, (await verified).format);
+    `;
+    const run = promisify(execFile);
+    const { stdout } = await run(process.execPath, ["--input-type=module", "--eval", script]);
+    expect(stdout.trim()).toBe("0 1 png");
+  });
+
+  it("are replaced when an image takes too long", async () => {
+    await using hasty = createImageVerifier({ processes: 1, memoryMb: 768, timeoutMs: 60 });
+    const slow = await plain(8000, 6000).png({ progressive: true }).toBuffer();
+    const small = await noise().png().toBuffer();
+    await expect(hasty.verify(slow, rules)).rejects.toMatchObject({ kind: "timeout" });
+    await expect(hasty.verify(slow, rules)).rejects.toMatchObject({ kind: "timeout" });
+    expect(await hasty.verify(small, rules)).toMatchObject({ format: "png" });
+  });
+
+  it("are replaced when an image takes too much memory", async () => {
+    await using lean = createImageVerifier({ processes: 1, memoryMb: 200, timeoutMs: 15_000 });
+    const heavy = await plain(8000, 6000).png({ progressive: true }).toBuffer();
+    const small = await noise().png().toBuffer();
+    await expect(lean.verify(heavy, rules)).rejects.toMatchObject({ kind: "too_many_pixels" });
+    expect(await lean.verify(small, rules)).toMatchObject({ format: "png" });
+  });
+
+  it("share the work, and each image gets its own answer", async () => {
+    await using pair = createImageVerifier({ processes: 2, memoryMb: 256, timeoutMs: 15_000 });
+    const widths = Array.from({ length: 30 }, (_, index) => index + 1);
+    const images = await Promise.all(widths.map((width) => plain(width, 7).webp().toBuffer()));
+    const verified = await Promise.all(images.map((bytes) => pair.verify(bytes, rules)));
+    expect(verified.map(({ width }) => width)).toEqual(widths);
+  });
+
+  it("refuse clearly when the queue is full, and go on with what waits", async () => {
+    await using single = createImageVerifier({ processes: 1, memoryMb: 256, timeoutMs: 15_000 });
+    const bytes = await plain(9, 9).png().toBuffer();
+    const all = Array.from({ length: 67 }, () => single.verify(bytes, rules));
+    const settled = await Promise.allSettled(all);
+    // One in work and 64 waiting.
+    expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(65);
+    for (const late of settled.slice(65)) {
+      expect(late).toMatchObject({ status: "rejected", reason: { kind: "busy" } });
+    }
+    expect(await single.verify(bytes, rules)).toMatchObject({ format: "png" });
+  });
+
+  it("end when the verifier is disposed, and nothing is left waiting", async () => {
+    const closing = createImageVerifier({ processes: 1, memoryMb: 256, timeoutMs: 15_000 });
+    const bytes = await plain(9, 9).png().toBuffer();
+    await closing.verify(bytes, rules);
+    const open = Promise.allSettled([closing.verify(bytes, rules), closing.verify(bytes, rules)]);
+    await closing[Symbol.asyncDispose]();
+    for (const outcome of await open) {
+      expect(outcome).toMatchObject({ status: "rejected", reason: { kind: "unavailable" } });
+    }
+    await expect(closing.verify(bytes, rules)).rejects.toMatchObject({ kind: "unavailable" });
+    expect(process.getActiveResourcesInfo()).not.toContain("ProcessWrap");
+  });
+
+  it("need room and at least one of them", () => {
+    const options = { processes: 1, memoryMb: 256, timeoutMs: 1000 };
+    expect(() => createImageVerifier({ ...options, processes: 0 })).toThrow(RangeError);
+    expect(() => createImageVerifier({ ...options, memoryMb: 127 })).toThrow(RangeError);
+  });
+});

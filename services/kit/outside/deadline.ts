@@ -1,0 +1,31 @@
+import { OutsideError, toOutsideError } from "./errors.ts";
+
+/**
+ * Runs the work under a deadline and the caller's signal. Rejects at once when either ends it,
+ * also when the work does not listen: with `OutsideError` `timeout`, or the signal's reason.
+ * Errors of the network come out as `OutsideError`.
+ */
+export async function withDeadline<T>(
+  options: { readonly timeoutMs: number; readonly signal?: AbortSignal | undefined },
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const outer = options.signal;
+  outer?.throwIfAborted();
+  const controller = new AbortController();
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  const end = (reason: unknown) => {
+    reject(reason);
+    controller.abort(reason);
+  };
+  const leave = () => end(outer?.reason);
+  const timer = setTimeout(end, options.timeoutMs, new OutsideError("timeout"));
+  outer?.addEventListener("abort", leave, { once: true });
+  try {
+    return await Promise.race([work(controller.signal), ended]);
+  } catch (error) {
+    throw controller.signal.aborted ? controller.signal.reason : toOutsideError(error);
+  } finally {
+    clearTimeout(timer);
+    outer?.removeEventListener("abort", leave);
+  }
+}

@@ -1,0 +1,13 @@
+export { formatAddress, isPublicAddress, parseLiteral } from "./address.ts";
+export type { Dial, DialTarget } from "./dial.ts";
+export { OutsideError, type OutsideErrorKind } from "./errors.ts";
+export {
+  createGuardedFetcher,
+  type FetchBytesOptions,
+  type FetchedBytes,
+  type GuardedFetcher,
+  type GuardedFetcherOptions,
+} from "./fetcher.ts";
+export { type OutsideLimits, outsideLimits } from "./limits.ts";
+export type { Resolve, ResolvedAddress } from "./resolve.ts";
+export { isLocalNameOrNonPublicLiteral } from "./url.ts";

@@ -1,0 +1,34 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { Code, ConnectError } from "@connectrpc/connect";
+import {
+  Health,
+  HealthCheckResponse_ServingStatus as Status,
+} from "#proto/grpc/health/v1/health_pb.ts";
+import { type RpcService, rpcService } from "./service.ts";
+
+/** Milliseconds between two looks for a watcher. */
+const watchIntervalMs = 500;
+
+/** `grpc.health.v1.Health` for the given services; `notReady` as in Service. */
+export function healthService(
+  services: readonly RpcService[],
+  notReady: () => string | undefined,
+): RpcService {
+  const known = new Set(["", ...services.map((one) => one.desc.typeName)]);
+  const status = () => (notReady() === undefined ? Status.SERVING : Status.NOT_SERVING);
+  return rpcService(Health, {
+    check(req) {
+      if (!known.has(req.service)) throw new ConnectError("unknown service", Code.NotFound);
+      return { status: status() };
+    },
+    async *watch(req, context) {
+      let last: Status | undefined;
+      while (!context.signal.aborted) {
+        const now = known.has(req.service) ? status() : Status.SERVICE_UNKNOWN;
+        if (now !== last) yield { status: now };
+        last = now;
+        await delay(watchIntervalMs, undefined, { signal: context.signal }).catch(() => {});
+      }
+    },
+  });
+}

@@ -1,0 +1,167 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import {
+  closedBaseUrl,
+  type ScriptedUpstream,
+  startScriptedUpstream,
+} from "../../../test/support/scripted-upstream.ts";
+import { createHttpClient, type HttpClient, type HttpRequest } from "./client.ts";
+import { UpstreamError } from "./errors.ts";
+
+let upstream: ScriptedUpstream;
+let client: HttpClient;
+
+beforeEach(async () => {
+  upstream = await startScriptedUpstream();
+  client = createHttpClient();
+});
+
+afterEach(async () => {
+  await client[Symbol.asyncDispose]();
+  await upstream.close();
+});
+
+function post(changes: Partial<HttpRequest> & { stream?: boolean } = {}): HttpRequest {
+  const { stream = false, ...rest } = changes;
+  return {
+    method: "POST",
+    url: `${upstream.baseUrl}/responses`,
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ model: "m", input: "hi", stream }),
+    connectTimeoutMs: 2000,
+    headTimeoutMs: 2000,
+    idleTimeoutMs: 2000,
+    timeoutMs: 10_000,
+    signal: new AbortController().signal,
+    ...rest,
+  };
+}
+
+/** The pool takes a connection back one turn of the event loop after its answer. */
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+async function failureOf(promise: Promise<unknown>): Promise<UpstreamError> {
+  const error = await promise.then(
+    () => undefined,
+    (reason) => reason,
+  );
+  expect(error).toBeInstanceOf(UpstreamError);
+  return error;
+}
+
+test("head and body come; the connection is used again", async () => {
+  for (let i = 0; i < 3; i++) {
+    const reply = await client.request(post());
+    expect(reply.status).toBe(200);
+    expect(reply.headers["content-type"]).toBe("application/json");
+    expect(JSON.parse((await reply.body.whole(10_000)).toString()).object).toBe("response");
+    await turn();
+  }
+  expect(upstream.requests.map((seen) => seen.connection)).toEqual([1, 1, 1]);
+});
+
+test("a kept-alive connection that was closed meanwhile is not the caller's trouble", async () => {
+  await (await client.request(post())).body.whole(10_000);
+  await turn();
+  upstream.next({ kind: "drop", reusedOnly: true });
+  const reply = await client.request(post());
+  expect(reply.status).toBe(200);
+  expect(upstream.requests.length).toBe(3);
+});
+
+test("a new connection that breaks is not tried again", async () => {
+  upstream.script({ kind: "drop" });
+  expect(await failureOf(client.request(post()))).toMatchObject({ kind: "unreachable" });
+  expect(upstream.requests.length).toBe(1);
+});
+
+test("refused, timed out before the head, idle, too long in all, cut, too large", async () => {
+  const url = `${await closedBaseUrl()}/responses`;
+  expect(await failureOf(client.request(post({ url })))).toMatchObject({
+    kind: "unreachable",
+    timedOut: false,
+  });
+
+  upstream.script({ kind: "hang" });
+  expect((await failureOf(client.request(post({ headTimeoutMs: 50 })))).kind).toBe("timeout");
+  expect((await failureOf(client.request(post({ timeoutMs: 50 })))).kind).toBe("timeout");
+
+  upstream.script({ kind: "ok", break: { how: "hang", after: 1 } });
+  const idle = await client.request(post({ stream: true, idleTimeoutMs: 50 }));
+  expect((await failureOf(idle.body.whole(1e6))).kind).toBe("timeout");
+  const long = await client.request(post({ stream: true, timeoutMs: 80 }));
+  expect((await failureOf(long.body.whole(1e6))).kind).toBe("timeout");
+
+  upstream.script({ kind: "ok", break: { how: "destroy", after: 1 } });
+  const cut = await client.request(post({ stream: true }));
+  expect((await failureOf(cut.body.whole(1e6))).kind).toBe("cut");
+
+  upstream.script({ kind: "ok" });
+  const large = await client.request(post());
+  expect((await failureOf(large.body.whole(100))).kind).toBe("too_large");
+});
+
+test("aborting closes the connection at once: before the head, within the body, unread", async () => {
+  const cases = [
+    { behaviour: { kind: "hang" } as const, hasHead: false },
+    { behaviour: { kind: "ok", break: { how: "hang", after: 1 } } as const, hasHead: true },
+    { behaviour: { kind: "huge", events: 1e6, deltaBytes: 1000 } as const, hasHead: true },
+  ];
+  for (const [i, { behaviour, hasHead }] of cases.entries()) {
+    upstream.script(behaviour);
+    const caller = new AbortController();
+    const request = client.request(post({ stream: true, signal: caller.signal }));
+    const seen = await upstream.request(i + 1);
+    const reply = hasHead ? await request : undefined;
+    const leftAtMs = performance.now();
+    caller.abort(new Error("left"));
+    if (reply) await expect(reply.body.whole(1e9)).rejects.toThrow("left");
+    else await expect(request).rejects.toThrow("left");
+    await seen.over;
+    expect(seen.aborted).toBe(true);
+    expect((seen.abortedAtMs ?? Number.POSITIVE_INFINITY) - leftAtMs).toBeLessThan(250);
+  }
+});
+
+test("a reader that stops holds the sender back, and may go on later than the idle time", async () => {
+  upstream.script({ kind: "huge", events: 100_000, deltaBytes: 1000 });
+  const reply = await client.request(post({ stream: true, idleTimeoutMs: 300 }));
+  const seen = await upstream.request(1);
+  await reply.body.next();
+  let before = -1;
+  // Waits until the sender no longer gets anything written.
+  while (before !== seen.writtenBytes) {
+    before = seen.writtenBytes;
+    await new Promise((resolve) => setTimeout(resolve, 400));
+  }
+  // Kernel buffers on both sides, not the 100 MB of the stream.
+  expect(seen.writtenBytes).toBeLessThan(20e6);
+  let bytes = 0;
+  for (
+    let chunk = await reply.body.next();
+    chunk && bytes < 40e6;
+    chunk = await reply.body.next()
+  ) {
+    bytes += chunk.length;
+  }
+  expect(bytes).toBeGreaterThanOrEqual(40e6);
+  reply.body.close();
+  await seen.over;
+});
+
+test("closing a body keeps the connection where little is left, and closes it where more comes", async () => {
+  const short = await client.request(post({ stream: true }));
+  await short.body.next();
+  short.body.close();
+  await (await upstream.request(1)).over;
+  await turn();
+  await (await client.request(post())).body.whole(10_000);
+  expect((await upstream.request(2)).connection).toBe(1);
+
+  upstream.script({ kind: "huge", events: 1e6, deltaBytes: 1000 });
+  const long = await client.request(post({ stream: true }));
+  await long.body.next();
+  long.body.close();
+  const seen = await upstream.request(3);
+  await seen.over;
+  expect(seen.aborted).toBe(true);
+});

@@ -1,0 +1,107 @@
+import { buildConnector, Pool } from "undici";
+import { UpstreamError } from "./errors.ts";
+import { exchange } from "./exchange.ts";
+import { httpLimits } from "./limits.ts";
+
+/** A request to a configured upstream. */
+export interface HttpRequest {
+  method: "GET" | "POST" | "DELETE";
+  /** Absolute, http or https. */
+  url: string;
+  headers: Readonly<Record<string, string>>;
+  body?: string | Uint8Array;
+  /** Milliseconds to connect. */
+  connectTimeoutMs: number;
+  /** Milliseconds from the request's last byte to the answer's head. */
+  headTimeoutMs: number;
+  /** Milliseconds between two reads of the body; time in which nobody reads does not count. */
+  idleTimeoutMs: number;
+  /** Milliseconds from the start to the last byte. */
+  timeoutMs: number;
+  /** Aborting destroys the connection at once and rejects everything with the signal's reason. */
+  signal: AbortSignal;
+}
+
+/** The body of an answer: pulled, so that a slow reader holds the sender back. */
+export interface HttpBody {
+  /** What has come since the last call, or the next bytes; undefined at the end. Throws {@link UpstreamError}. */
+  next(): Promise<Buffer | undefined>;
+  /** All of it. Over `maxBytes`: `too_large`. */
+  whole(maxBytes: number): Promise<Buffer>;
+  /** Nothing more is wanted: takes a short rest in, so that the connection can be used again, or closes it. */
+  close(): void;
+}
+
+/** The head of an answer, its body to be read. The body must be read to its end or closed. */
+export interface HttpReply {
+  status: number;
+  /** Names in lower case. */
+  headers: Readonly<Record<string, string | string[] | undefined>>;
+  body: HttpBody;
+}
+
+/** Speaks HTTP/1.1 to configured upstreams over kept-alive connections. Follows no redirects. */
+export interface HttpClient extends AsyncDisposable {
+  /** Resolves with the answer's head. Throws {@link UpstreamError}, or the signal's reason. */
+  request(request: HttpRequest): Promise<HttpReply>;
+}
+
+/** Makes a client with no connections. Disposing closes all of them. */
+export function createHttpClient(): HttpClient {
+  const pools = new Map<string, Pool>();
+  /** How much a socket had read when it failed: tells a stale connection from a new one. */
+  const readBefore = new WeakMap<object, number>();
+
+  function poolFor(origin: string, connectTimeoutMs: number): Pool {
+    const key = `${origin} ${connectTimeoutMs}`;
+    const pool = pools.get(key) ?? createPool(origin, connectTimeoutMs, readBefore);
+    pools.set(key, pool);
+    return pool;
+  }
+
+  return {
+    async request(request) {
+      const url = new URL(request.url);
+      const pool = poolFor(url.origin, request.connectTimeoutMs);
+      for (let retries = 0; ; retries++) {
+        try {
+          return await exchange({ pool, url, request, readBefore });
+        } catch (error) {
+          // The other end closed an idle connection as we wrote to it, so it never took the request up. RFC 9110
+          // leaves this retry to who knows that a repeat does no harm: a generation has no effect but its answer.
+          const isStale = error instanceof UpstreamError && error.stale;
+          if (!isStale || retries >= httpLimits.staleRetries) throw error;
+        }
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all([...pools.values()].map((pool) => pool.destroy()));
+      pools.clear();
+    },
+  };
+}
+
+function createPool(
+  origin: string,
+  connectTimeoutMs: number,
+  readBefore: WeakMap<object, number>,
+): Pool {
+  const connect = buildConnector({ timeout: connectTimeoutMs, allowH2: false });
+  return new Pool(origin, {
+    connections: httpLimits.connectionsPerOrigin,
+    // One request on a connection: a stream would hold back whatever is queued behind it.
+    pipelining: 1,
+    allowH2: false,
+    keepAliveTimeout: httpLimits.keepAliveMs,
+    maxHeaderSize: httpLimits.headerBytes,
+    connect(options, done) {
+      connect(options, (error, socket) => {
+        if (error) return done(error, null);
+        socket.setNoDelay(true);
+        // Registered before the pool's own listener, so that it is filled in when the exchange asks.
+        socket.once("error", (cause) => readBefore.set(cause, socket.bytesRead));
+        done(null, socket);
+      });
+    },
+  });
+}

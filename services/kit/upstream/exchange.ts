@@ -1,0 +1,125 @@
+import type { Dispatcher, Pool } from "undici";
+import type { HttpReply, HttpRequest } from "./client.ts";
+import { UpstreamError } from "./errors.ts";
+import { ReplyBody } from "./reply-body.ts";
+
+/** What one exchange needs. */
+export interface ExchangeOptions {
+  pool: Pool;
+  url: URL;
+  request: HttpRequest;
+  /** Filled by the pool's connector: bytes that a failed socket had read. */
+  readBefore: WeakMap<object, number>;
+}
+
+/** Sends the request and resolves with the answer's head; the body goes on coming as it is pulled. */
+export function exchange(options: ExchangeOptions): Promise<HttpReply> {
+  const { pool, url, request } = options;
+  const { signal } = request;
+  if (signal.aborted) return Promise.reject(signal.reason);
+  return new Promise((resolve, reject) => {
+    const handler = new ExchangeHandler(options, resolve, reject);
+    pool.dispatch(
+      {
+        path: `${url.pathname}${url.search}`,
+        method: request.method,
+        headers: request.headers as Record<string, string>,
+        body: request.body ?? null,
+        headersTimeout: request.headTimeoutMs,
+        bodyTimeout: request.idleTimeoutMs,
+      },
+      handler,
+    );
+  });
+}
+
+class ExchangeHandler implements Dispatcher.DispatchHandler {
+  readonly #options: ExchangeOptions;
+  readonly #resolve: (reply: HttpReply) => void;
+  readonly #reject: (error: unknown) => void;
+  readonly #timer: NodeJS.Timeout;
+  readonly #onAbort = () => this.#stop(this.#options.request.signal.reason);
+  #controller: Dispatcher.DispatchController | undefined;
+  #body: ReplyBody | undefined;
+  #isOver = false;
+
+  constructor(
+    options: ExchangeOptions,
+    resolve: (reply: HttpReply) => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.#options = options;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    const { signal, timeoutMs } = options.request;
+    signal.addEventListener("abort", this.#onAbort, { once: true });
+    this.#timer = setTimeout(() => this.#stop(new UpstreamError("timeout")), timeoutMs);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    // It was given up while it waited for a connection.
+    if (this.#isOver) controller.abort(new Error("given up"));
+  }
+
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
+    // 1xx: the real head is still to come.
+    if (status < 200 || this.#isOver) return;
+    this.#body = new ReplyBody(controller, () => this.#stop(new UpstreamError("cut")));
+    this.#resolve({ status, headers, body: this.#body });
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#body?.push(chunk);
+  }
+
+  onResponseEnd(): void {
+    this.#over();
+    this.#body?.finish(undefined);
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, cause: Error): void {
+    if (this.#isOver) return;
+    this.#over();
+    this.#fail(this.#errorOf(cause));
+  }
+
+  /** Gives up: closes the connection now and rejects whoever waits. */
+  #stop(reason: unknown): void {
+    if (this.#isOver) return;
+    this.#over();
+    this.#fail(reason);
+    this.#controller?.abort(reason instanceof Error ? reason : new Error("aborted"));
+  }
+
+  #over(): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    this.#options.request.signal.removeEventListener("abort", this.#onAbort);
+  }
+
+  #fail(reason: unknown): void {
+    if (this.#body) this.#body.finish(reason);
+    else this.#reject(reason);
+  }
+
+  #errorOf(cause: Error): UpstreamError {
+    const code = (cause as NodeJS.ErrnoException).code ?? "";
+    if (code === "UND_ERR_HEADERS_TIMEOUT" || code === "UND_ERR_BODY_TIMEOUT") {
+      return new UpstreamError("timeout", { cause });
+    }
+    if (this.#body) return new UpstreamError("cut", { cause });
+    const timedOut = code === "UND_ERR_CONNECT_TIMEOUT" || code === "ETIMEDOUT";
+    return new UpstreamError("unreachable", { timedOut, stale: this.#isStale(cause), cause });
+  }
+
+  /** Had the connection served an answer before it broke without a byte of this one? */
+  #isStale(cause: Error): boolean {
+    const socket = (cause as { socket?: { bytesRead?: number } }).socket;
+    return (socket?.bytesRead ?? this.#options.readBefore.get(cause) ?? 0) > 0;
+  }
+}

@@ -1,0 +1,32 @@
+/** Bounds of the connections to configured upstreams, each with its reason. */
+export const httpLimits = {
+  /**
+   * Connections to one origin. A stream holds one for minutes, so this bounds the streams in flight; a catalog's
+   * `maxConcurrent` is the operator's own, lower bound. Well below the usual 65,536 descriptors of a process.
+   */
+  connectionsPerOrigin: 8192,
+  /** Unread bytes of one answer after which its socket is no longer read: a slow reader holds upstream back. */
+  unreadBytes: 64 * 1024,
+  /** An idle connection is dropped after this long: common model servers close theirs after 5 s without saying so. */
+  keepAliveMs: 4000,
+  /** All response headers together; Node's own default. */
+  headerBytes: 16 * 1024,
+  /** What may still come after the last wanted byte, so that the connection can be used again; more closes it. */
+  trailingBytes: 64 * 1024,
+  /** Time for those bytes. */
+  trailingMs: 1000,
+  /** Times that a request goes out again because its kept-alive connection turned out to be closed. */
+  staleRetries: 1,
+} as const;
+
+/** Bounds of what upstreams answer. */
+export const answerLimits = {
+  /** A JSON answer: generated images in base64 reach tens of MiB. */
+  jsonBytes: 64 * 1024 * 1024,
+  /** One event of a stream: the last one repeats the whole output, images too. */
+  eventBytes: 64 * 1024 * 1024,
+  /** An error's body: only its code is looked at. */
+  errorBytes: 64 * 1024,
+  /** Time for an error's body once its status is known. */
+  errorMs: 2000,
+} as const;

@@ -1,0 +1,70 @@
+/** Levels of nesting in a body: no schema or conversation comes near it, and every recursive walk stays flat. */
+export const maxJsonDepth = 128;
+/** Characters of a model id: above it no catalog has one, and a refusal does not echo it. */
+export const maxModelIdLength = 200;
+
+/** Images in one request (the contract's). */
+export const maxImages = 20;
+/** Bytes of one image and of all inline images of a request together (the contract's): 20 MiB. */
+export const maxImageBytes = 20 * 1024 * 1024;
+/** Pixels of one image (the contract's): what a decoder can hold in its memory. */
+export const maxImagePixels = 50_000_000;
+/** Images of one request checked or fetched at once: the next request's images get their turn too. */
+export const imagesAtOnce = 4;
+/** Milliseconds for reading a file of the account from media. */
+export const readFileTimeoutMs = 10_000;
+
+/** Opaque states in one input: a long agent session has hundreds; a look-up of more holds up the store. */
+export const maxOpaqueStates = 10_000;
+/** Days for which the maker of opaque state is remembered (the contract's), in ms. */
+export const opaqueStateKeptMs = 30 * 24 * 3_600_000;
+
+/** An intent that was not confirmed within this is never dispatched (MONEY section 3). */
+export const confirmWithinMs = 5_000;
+/** When billing asks about a hold that is still open, counted from its opening (MONEY section 3). */
+export const holdCheckMs = 60_000;
+/** Time between two checkpoints of a request (MONEY section 3): what a lost process costs us at most. */
+export const beatMs = 2_000;
+/** How often running requests are looked through for one that is due; a beat is late by at most this. */
+export const beatTickMs = 500;
+/** Output between two checkpoints, in characters: about 256 tokens of English (MONEY section 3). */
+export const checkpointCharacters = 1_024;
+/** Without a checkpoint for this long a request's process counts as dead (MONEY section 3). */
+export const leaseMs = 30_000;
+/** A process that could not write a checkpoint gives up this long before others may take the request over. */
+export const leaseMarginMs = 5_000;
+
+/** What closing and settling may add to a request before its last event goes out (MONEY section 3). */
+export const settleBudgetMs = 500;
+/** Pause between two attempts at closing a request whose store is away; the lease bounds how many there are. */
+export const closeRetryMs = 1_000;
+/** When a request that was closed but not settled is taken up by any replica. */
+export const settleRetryMs = 5_000;
+/** Pause after a failed attempt of the sweeper at the same request. */
+export const sweepRetryMs = 10_000;
+/** How often due requests are looked for, by index. */
+export const sweepIntervalMs = 1_000;
+/** Due requests taken up in one round: a backlog after an outage does not hold up what runs. */
+export const sweepBatch = 100;
+/** How long billing is told to keep the hold of a request that runs or waits for a replica. */
+export const keepHoldMs = 60_000;
+/** How long billing is told to keep the hold of a request in review, and how often its hold is looked at. */
+export const keepReviewMs = 10 * 60_000;
+/** Requests in one answer of ListReviews (the contract's). */
+export const maxReviews = 1_000;
+
+/** How long a complete answer is kept for its idempotency key (the contract's). */
+export const answerKeptMs = 24 * 3_600_000;
+/** Bytes of an answer that is kept: a stored document has 16 MiB in the least of our stores, with room for the rest. */
+export const maxKeptAnswerBytes = 8 * 1024 * 1024;
+/** Bytes of a running stream kept for duplicates that join it late: about 100,000 deltas of one token. */
+export const maxReplayBytes = 24 * 1024 * 1024;
+/** How often a duplicate looks whether another process has finished. */
+export const waitPollMs = 200;
+/** How long a duplicate waits for another process: longer than a dead one's lease and the sweeper's round. */
+export const waitElsewhereMs = 40_000;
+/** Hint of the refusal after that wait. */
+export const waitRetryMs = 5_000;
+
+/** Ten times the bound is beyond any tokenizer, template or vision model: the number is wrong (decisions section 4). */
+export const believableFactor = 10;

@@ -1,0 +1,117 @@
+import { optionalArray, optionalObject, requiredString } from "#kit/body.ts";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { JsonObject, JsonValue } from "#kit/json.ts";
+import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type { CheckedBody } from "./checked.ts";
+import { fieldOf, filledArray, objectAt, outputLimit, unsupported } from "./fields.ts";
+import { resolveEffort } from "./reasoning.ts";
+import { keepStateOut } from "./refused.ts";
+import { checkTools, takesTool } from "./tools.ts";
+
+const roles: readonly string[] = ["system", "developer", "user", "assistant", "tool"];
+
+/** Checks a body of `POST /chat/completions` against its model, and makes what goes up out of it. */
+export function checkChat(body: JsonObject, spec: ChatSpec, developerPrompt: string): CheckedBody {
+  keepStateOut(body, spec);
+  const messages = filledArray(fieldOf(body, "messages"), "messages");
+  for (const [index, value] of messages.entries()) {
+    const param = `messages[${index}]`;
+    checkMessage(objectAt(value, param), param);
+  }
+  checkOneChoice(body);
+  checkTextOnly(body);
+  resolveEffort(body, "reasoning_effort", "reasoning_effort", spec);
+  optionalObject(body, "response_format");
+  const tools = checkTools(body, spec, "chat");
+  const legacy = optionalArray(body, "functions") ?? [];
+  if (legacy.length > 0 && !takesTool(spec, "function")) unsupported("functions");
+  const searches = optionalObject(body, "web_search_options") !== undefined;
+  if (searches && !takesTool(spec, "web_search")) unsupported("web_search_options");
+  const maxOutputTokens = chatOutputLimit(body, spec);
+  if (body.stream !== true) delete body.stream_options;
+  if (developerPrompt !== "") {
+    body.messages = [{ role: "system", content: developerPrompt }, ...messages];
+  }
+  return {
+    body,
+    callerInstructions: null,
+    hosted: tools.hosted || searches,
+    maxOutputTokens,
+    images: [],
+    opaque: [],
+    items: tools.count + legacy.length + messages.length,
+    inputParam: "messages",
+  };
+}
+
+function checkMessage(message: JsonObject, param: string): void {
+  const role = requiredString(message, "role", { min: 1, oneOf: roles }, `${param}.role`);
+  if (role === "tool") {
+    requiredString(message, "tool_call_id", { min: 1 }, `${param}.tool_call_id`);
+  }
+  const calls = checkToolCalls(message, param);
+  // It refers to sound that would rest upstream.
+  if (fieldOf(message, "audio") !== undefined) unsupported(`${param}.audio`);
+  const content = fieldOf(message, "content");
+  if (content === undefined && role === "assistant" && (calls > 0 || hasSubstitute(message)))
+    return;
+  checkContent(content, `${param}.content`);
+}
+
+/** An assistant's turn may consist of a refusal or of a call in the older form. */
+function hasSubstitute(message: JsonObject): boolean {
+  return (
+    fieldOf(message, "refusal") !== undefined || fieldOf(message, "function_call") !== undefined
+  );
+}
+
+function checkContent(content: JsonValue | undefined, param: string): void {
+  if (content === undefined) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param });
+  if (Array.isArray(content)) {
+    refuse(ErrorReason.UNSUPPORTED_CONTENT_TYPE, {
+      param,
+      message: "Content is a string here; images go through POST /responses.",
+    });
+  }
+  if (typeof content !== "string") refuse(ErrorReason.INVALID_TYPE, { param });
+}
+
+function checkToolCalls(message: JsonObject, param: string): number {
+  const calls = optionalArray(message, "tool_calls", `${param}.tool_calls`) ?? [];
+  for (const [index, value] of calls.entries()) {
+    const path = `${param}.tool_calls[${index}]`;
+    const call = objectAt(value, path);
+    requiredString(call, "id", { min: 1 }, `${path}.id`);
+    const called = optionalObject(call, "function", `${path}.function`);
+    if (!called) continue;
+    requiredString(called, "name", { min: 1 }, `${path}.function.name`);
+    requiredString(called, "arguments", {}, `${path}.function.arguments`);
+  }
+  return calls.length;
+}
+
+function checkOneChoice(body: JsonObject): void {
+  const n = fieldOf(body, "n");
+  if (n !== undefined && n !== 1) unsupported("n", "The parameter 'n' can only be 1.");
+}
+
+function checkTextOnly(body: JsonObject): void {
+  if (fieldOf(body, "audio") !== undefined) unsupported("audio");
+  const modalities = optionalArray(body, "modalities") ?? [];
+  if (modalities.some((one) => one !== "text")) {
+    unsupported("modalities", "The parameter 'modalities' can only be [\"text\"].");
+  }
+}
+
+/** Either of the two names; both only where they agree. */
+function chatOutputLimit(body: JsonObject, spec: ChatSpec): number | undefined {
+  const current = outputLimit(body, "max_completion_tokens", spec);
+  const former = outputLimit(body, "max_tokens", spec);
+  if (current !== undefined && former !== undefined && current !== former) {
+    refuse(ErrorReason.INVALID_VALUE, {
+      param: "max_tokens",
+      message: "The parameters 'max_tokens' and 'max_completion_tokens' differ.",
+    });
+  }
+  return current ?? former;
+}

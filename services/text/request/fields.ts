@@ -1,0 +1,50 @@
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+
+/** A field that is there; null counts as absent. */
+export function fieldOf(object: JsonObject, name: string): JsonValue | undefined {
+  return Object.hasOwn(object, name) ? (object[name] ?? undefined) : undefined;
+}
+
+/** Refuses with INVALID_TYPE what is no object. */
+export function objectAt(value: JsonValue | undefined, param: string): JsonObject {
+  return isJsonObject(value) ? value : refuse(ErrorReason.INVALID_TYPE, { param });
+}
+
+/** An array that must be there and hold something. */
+export function filledArray(value: JsonValue | undefined, param: string): JsonValue[] {
+  if (value === undefined) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param });
+  if (!Array.isArray(value)) refuse(ErrorReason.INVALID_TYPE, { param });
+  if (value.length === 0) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param });
+  return value;
+}
+
+/** Refuses with UNSUPPORTED_PARAMETER. */
+export function unsupported(param: string, message?: string): never {
+  refuse(ErrorReason.UNSUPPORTED_PARAMETER, { param, ...(message ? { message } : {}) });
+}
+
+/**
+ * A bound of the output, 1 or more; what is above the model's maximum is lowered to it, in the body too, so that nothing
+ * generates more than was paid for.
+ */
+export function outputLimit(body: JsonObject, name: string, spec: ChatSpec): number | undefined {
+  const value = fieldOf(body, name);
+  if (value === undefined) return undefined;
+  if (typeof value !== "number" || !Number.isInteger(value)) {
+    refuse(ErrorReason.INVALID_TYPE, {
+      param: name,
+      message: `The parameter '${name}' is an integer.`,
+    });
+  }
+  if (value < 1) {
+    refuse(ErrorReason.INVALID_VALUE, {
+      param: name,
+      message: `The parameter '${name}' is at least 1.`,
+    });
+  }
+  const limit = Math.min(value, Number(spec.maxOutputTokens));
+  body[name] = limit;
+  return limit;
+}

@@ -1,0 +1,203 @@
+import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
+import {
+  ImageError,
+  type ImageRules,
+  type ImageVerifier,
+  parseDataUri,
+} from "#kit/images/index.ts";
+import {
+  type GuardedFetcher,
+  isLocalNameOrNonPublicLiteral,
+  OutsideError,
+} from "#kit/outside/index.ts";
+import { imagesAtOnce, maxImageBytes, maxImagePixels, maxImages } from "../limits.ts";
+import type { ImageSize } from "../tokens/patches.ts";
+import type { ImagePart } from "./checked.ts";
+
+/** Who knows of images what a request alone does not tell. */
+export interface ImageSources {
+  verifier: Pick<ImageVerifier, "verify">;
+  /** For addresses that callers name. */
+  outside: GuardedFetcher;
+  /** For development and tests: addresses need be neither public nor https. */
+  allowPrivate: boolean;
+  /** Bytes of an image file of the caller's account. Refuses with FILE_NOT_FOUND. */
+  readFile(fileId: string, signal: AbortSignal): Promise<Uint8Array>;
+}
+
+/** What the images of a request weigh, once they are as they go up. */
+export interface TakenImages {
+  sizes: ImageSize[];
+  /** Bytes of base64 that the body's weight holds and that are no text. */
+  base64Bytes: number;
+}
+
+/** An image whose place in the body is known. `bytes` undefined: it is still to be fetched or read. */
+interface Pending {
+  part: ImagePart;
+  param: string;
+  bytes: Uint8Array | undefined;
+  /** An address that upstream itself fetches. */
+  goesAsAddress: boolean;
+}
+
+const inputRules: ImageRules = {
+  accept: ["jpeg", "png"],
+  maxBytes: maxImageBytes,
+  maxPixels: maxImagePixels,
+};
+/** What a model made may be a WebP, and goes back as it came. */
+const resultRules: ImageRules = { ...inputRules, accept: ["jpeg", "png", "webp"] };
+
+/**
+ * Checks every image by decoding it, and takes inline what upstream is not to fetch: files of the account, and with
+ * `inlineAddresses` everything. Changes the parts in place. Refuses with IMAGE_LIMIT_EXCEEDED, IMAGE_TOO_LARGE,
+ * INVALID_IMAGE, REFERENCE_NOT_FOUND or SERVICE_UNAVAILABLE, at the image's own field.
+ */
+export async function takeImages(
+  parts: readonly ImagePart[],
+  sources: ImageSources,
+  inlineAddresses: boolean,
+  signal: AbortSignal,
+): Promise<TakenImages> {
+  const beyond = parts[maxImages];
+  if (beyond) refuse(ErrorReason.IMAGE_LIMIT_EXCEEDED, { param: beyond.param });
+  const total = { bytes: 0, base64Bytes: 0 };
+  if (parts.length === 0) return { sizes: [], base64Bytes: 0 };
+  const pending = parts.map((part) => readPart(part, sources.allowPrivate, inlineAddresses, total));
+  const sizes: ImageSize[] = new Array(pending.length).fill(undefined);
+  const waiting = pending.entries();
+  // The first refusal ends the others' work.
+  const stop = new AbortController();
+  const either = AbortSignal.any([signal, stop.signal]);
+  const work = async () => {
+    for (const [index, image] of waiting) {
+      if (image.goesAsAddress) continue;
+      sizes[index] = await takeOne(image, sources, total, either);
+    }
+  };
+  const workers = Array.from({ length: Math.min(imagesAtOnce, pending.length) }, work);
+  await Promise.all(workers).catch((error) => {
+    stop.abort(error);
+    throw error;
+  });
+  return { sizes, base64Bytes: total.base64Bytes };
+}
+
+/** Everything about one image that its text tells. */
+function readPart(
+  part: ImagePart,
+  allowPrivate: boolean,
+  inlineAddresses: boolean,
+  total: { bytes: number; base64Bytes: number },
+): Pending {
+  if (part.field === "result") {
+    const text = String(part.holder.result);
+    const param = `${part.param}.result`;
+    const bytes = decodeUri(`data:image/any;base64,${text}`, param);
+    total.base64Bytes += text.length;
+    return { part, param, bytes: addBytes(bytes, total, param), goesAsAddress: false };
+  }
+  const url = part.holder.image_url;
+  if (typeof url !== "string") {
+    return { part, param: `${part.param}.file_id`, bytes: undefined, goesAsAddress: false };
+  }
+  const param = `${part.param}.image_url`;
+  if (/^data:/i.test(url)) {
+    const bytes = decodeUri(url, param);
+    total.base64Bytes += url.length;
+    return { part, param, bytes: addBytes(bytes, total, param), goesAsAddress: false };
+  }
+  checkAddress(url, allowPrivate, param);
+  return { part, param, bytes: undefined, goesAsAddress: !inlineAddresses };
+}
+
+function decodeUri(uri: string, param: string): Uint8Array {
+  // Four digits are three bytes; the head of a data URI has fewer than 100 characters.
+  if (uri.length > (maxImageBytes / 3) * 4 + 100) refuse(ErrorReason.IMAGE_TOO_LARGE, { param });
+  return parseDataUri(uri)?.bytes ?? refuse(ErrorReason.INVALID_IMAGE, { param });
+}
+
+function addBytes(bytes: Uint8Array, total: { bytes: number }, param: string): Uint8Array {
+  total.bytes += bytes.length;
+  if (bytes.length > maxImageBytes || total.bytes > maxImageBytes) {
+    refuse(ErrorReason.IMAGE_TOO_LARGE, { param });
+  }
+  return bytes;
+}
+
+function checkAddress(url: string, allowPrivate: boolean, param: string): void {
+  const parsed = URL.parse(url);
+  const scheme = parsed?.protocol;
+  const isUsable = allowPrivate
+    ? scheme === "https:" || scheme === "http:"
+    : scheme === "https:" && !isLocalNameOrNonPublicLiteral(url);
+  if (!isUsable) refuse(ErrorReason.INVALID_IMAGE, { param });
+}
+
+async function takeOne(
+  image: Pending,
+  sources: ImageSources,
+  total: { bytes: number },
+  signal: AbortSignal,
+): Promise<ImageSize> {
+  const { part, param } = image;
+  const bytes = image.bytes ?? addBytes(await load(image, sources, signal), total, param);
+  const rules = part.field === "result" ? resultRules : inputRules;
+  signal.throwIfAborted();
+  const verified = await sources.verifier.verify(bytes, rules).catch((error) => {
+    refuseImage(error, param);
+  });
+  if (part.field === "image_url") {
+    // What was decoded is what the type says, whatever the caller wrote there.
+    const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64");
+    part.holder.image_url = `data:${verified.mimeType};base64,${base64}`;
+    delete part.holder.file_id;
+  }
+  return { width: verified.width, height: verified.height };
+}
+
+async function load(
+  { part, param }: Pending,
+  sources: ImageSources,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
+  const url = part.holder.image_url;
+  try {
+    if (typeof url !== "string") return await sources.readFile(String(part.holder.file_id), signal);
+    const fetched = await sources.outside.fetchBytes(url, { maxBytes: maxImageBytes, signal });
+    return fetched.bytes;
+  } catch (error) {
+    if (isRefusal(error, ErrorReason.FILE_NOT_FOUND)) {
+      refuse(ErrorReason.REFERENCE_NOT_FOUND, { param });
+    }
+    if (!(error instanceof OutsideError)) throw error;
+    refuse(error.kind === "too_large" ? ErrorReason.IMAGE_TOO_LARGE : ErrorReason.INVALID_IMAGE, {
+      param,
+      cause: error,
+    });
+  }
+}
+
+function refuseImage(error: unknown, param: string): never {
+  if (!(error instanceof ImageError)) throw error;
+  switch (error.kind) {
+    case "too_large":
+      return refuse(ErrorReason.IMAGE_TOO_LARGE, { param });
+    case "busy":
+    case "unavailable":
+      return refuse(ErrorReason.SERVICE_UNAVAILABLE, {
+        metadata: { retry_after_ms: "1000" },
+        cause: error,
+      });
+    case "too_many_pixels":
+      return refuse(ErrorReason.INVALID_IMAGE, {
+        param,
+        message: "An image has at most 50 megapixels.",
+      });
+    case "unsupported_format":
+    case "corrupt":
+    case "timeout":
+      return refuse(ErrorReason.INVALID_IMAGE, { param });
+  }
+}

@@ -1,0 +1,169 @@
+import { requiredString } from "#kit/body.ts";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { JsonObject, JsonValue } from "#kit/json.ts";
+import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type { ImagePart, OpaquePart } from "./checked.ts";
+import { fieldOf, filledArray, objectAt, unsupported } from "./fields.ts";
+
+/** Roles of a message of `/responses`. */
+const roles: readonly string[] = ["user", "assistant", "system", "developer"];
+/** Text parts, and the field that holds the text. */
+const textParts: Readonly<Record<string, string>> = {
+  input_text: "text",
+  output_text: "text",
+  refusal: "refusal",
+};
+const details: readonly string[] = ["auto", "low", "high"];
+
+/** What was found in the items of an input. */
+export interface Found {
+  images: ImagePart[];
+  opaque: OpaquePart[];
+}
+
+/**
+ * Checks the items of an `input` array. Messages and outputs of calls are checked to their parts; items of other types,
+ * known or not, pass as they are. Refuses with the path of the field at fault.
+ */
+export function checkItems(items: readonly JsonValue[], spec: ChatSpec): Found {
+  const found: Found = { images: [], opaque: [] };
+  for (const [index, value] of items.entries()) {
+    const param = `input[${index}]`;
+    checkItem(objectAt(value, param), param, spec, found);
+  }
+  return found;
+}
+
+function checkItem(item: JsonObject, param: string, spec: ChatSpec, found: Found): void {
+  const type = fieldOf(item, "type");
+  if (type !== undefined && typeof type !== "string") {
+    refuse(ErrorReason.INVALID_TYPE, { param: `${param}.type` });
+  }
+  noteOpaque(item, param, found);
+  if (type === undefined && isBareReference(item)) unsupported(`${param}.id`, noReferences);
+  switch (type) {
+    case undefined:
+    case "message":
+      requiredString(item, "role", { min: 1, oneOf: roles }, `${param}.role`);
+      checkContent(fieldOf(item, "content"), `${param}.content`, spec, found);
+      break;
+    case "item_reference":
+      unsupported(`${param}.type`, noReferences);
+      break;
+    case "function_call":
+      requiredString(item, "call_id", { min: 1 }, `${param}.call_id`);
+      requiredString(item, "name", { min: 1 }, `${param}.name`);
+      requiredString(item, "arguments", {}, `${param}.arguments`);
+      break;
+    case "function_call_output":
+    case "custom_tool_call_output":
+      requiredString(item, "call_id", { min: 1 }, `${param}.call_id`);
+      checkContent(fieldOf(item, "output"), `${param}.output`, spec, found);
+      break;
+    case "computer_call_output":
+      checkScreenshot(item, param, spec, found);
+      break;
+    case "image_generation_call":
+      if (typeof item.result === "string") {
+        found.images.push({ holder: item, field: "result", param });
+      }
+      break;
+  }
+}
+
+const noReferences = "Items are sent in full: no state is kept upstream.";
+
+// The short form of an item reference has nothing but its id.
+function isBareReference(item: JsonObject): boolean {
+  return fieldOf(item, "role") === undefined && typeof fieldOf(item, "id") === "string";
+}
+
+function noteOpaque(item: JsonObject, param: string, found: Found): void {
+  const value = fieldOf(item, "encrypted_content");
+  if (typeof value === "string" && value !== "") {
+    found.opaque.push({ value, param: `${param}.encrypted_content` });
+  }
+}
+
+/** Text, or an array of parts. */
+function checkContent(
+  content: JsonValue | undefined,
+  param: string,
+  spec: ChatSpec,
+  found: Found,
+): void {
+  if (typeof content === "string") return;
+  if (content === undefined) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param });
+  if (!Array.isArray(content)) refuse(ErrorReason.INVALID_TYPE, { param });
+  for (const [index, part] of content.entries()) {
+    const path = `${param}[${index}]`;
+    checkPart(objectAt(part, path), path, spec, found);
+  }
+}
+
+function checkPart(part: JsonObject, param: string, spec: ChatSpec, found: Found): void {
+  const type = requiredString(part, "type", { min: 1 }, `${param}.type`);
+  const textField = Object.hasOwn(textParts, type) ? textParts[type] : undefined;
+  if (textField !== undefined) {
+    requiredString(part, textField, {}, `${param}.${textField}`);
+    return;
+  }
+  if (type === "input_image") {
+    checkImage(part, param, spec, found);
+    return;
+  }
+  if (type === "input_file" && fieldOf(part, "file_id") !== undefined) {
+    unsupported(`${param}.file_id`, "Files of the upstream are not supported.");
+  }
+  refuse(ErrorReason.UNSUPPORTED_CONTENT_TYPE, { param: `${param}.type` });
+}
+
+function checkImage(part: JsonObject, param: string, spec: ChatSpec, found: Found): void {
+  if (!spec.inputModalities.includes("image")) {
+    refuse(ErrorReason.UNSUPPORTED_CONTENT_TYPE, {
+      param: `${param}.type`,
+      message: "The model takes no images.",
+    });
+  }
+  const url = fieldOf(part, "image_url");
+  const fileId = fieldOf(part, "file_id");
+  if (url !== undefined && typeof url !== "string") {
+    refuse(ErrorReason.INVALID_TYPE, { param: `${param}.image_url` });
+  }
+  if (fileId !== undefined && typeof fileId !== "string") {
+    refuse(ErrorReason.INVALID_TYPE, { param: `${param}.file_id` });
+  }
+  if (!url && !fileId) {
+    refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param: `${param}.image_url` });
+  }
+  if (url !== undefined && fileId !== undefined) {
+    refuse(ErrorReason.INVALID_VALUE, {
+      param: `${param}.file_id`,
+      message: "An image has either an image_url or a file_id.",
+    });
+  }
+  const detail = fieldOf(part, "detail");
+  if (detail !== undefined && (typeof detail !== "string" || !details.includes(detail))) {
+    refuse(typeof detail === "string" ? ErrorReason.INVALID_VALUE : ErrorReason.INVALID_TYPE, {
+      param: `${param}.detail`,
+      message: `The parameter '${param}.detail' is one of: ${details.join(", ")}.`,
+    });
+  }
+  found.images.push({ holder: part, field: "image_url", param });
+}
+
+/** A screenshot is an image like any other. */
+function checkScreenshot(item: JsonObject, param: string, spec: ChatSpec, found: Found): void {
+  requiredString(item, "call_id", { min: 1 }, `${param}.call_id`);
+  const path = `${param}.output`;
+  const output = fieldOf(item, "output");
+  if (output === undefined) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param: path });
+  checkImage(objectAt(output, path), path, spec, found);
+}
+
+/** The input of a request: text, or at least one item. */
+export function inputOf(body: JsonObject): string | JsonValue[] {
+  const input = fieldOf(body, "input");
+  if (input === "") refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param: "input" });
+  return typeof input === "string" ? input : filledArray(input, "input");
+}

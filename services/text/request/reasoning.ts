@@ -1,0 +1,48 @@
+import { optionalObject } from "#kit/body.ts";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { JsonObject } from "#kit/json.ts";
+import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { fieldOf } from "./fields.ts";
+
+/** Resolves `reasoning.effort` in place; what is omitted stays omitted, and upstream's default applies. */
+export function resolveReasoning(body: JsonObject, spec: ChatSpec): void {
+  const reasoning = optionalObject(body, "reasoning");
+  if (!reasoning) {
+    delete body.reasoning;
+    return;
+  }
+  resolveEffort(reasoning, "effort", "reasoning.effort", spec);
+}
+
+/** Resolves the effort in `holder[name]` in place: an effort of the model or an alias of one, without regard to case. */
+export function resolveEffort(
+  holder: JsonObject,
+  name: string,
+  param: string,
+  spec: ChatSpec,
+): void {
+  const value = fieldOf(holder, name);
+  if (value === undefined) {
+    delete holder[name];
+    return;
+  }
+  if (typeof value !== "string") refuse(ErrorReason.INVALID_TYPE, { param });
+  const wanted = value.toLowerCase();
+  const alias = Object.entries(spec.reasoningAliases).find(
+    ([from]) => from.toLowerCase() === wanted,
+  );
+  const effort = spec.reasoningEfforts.find((one) => one.toLowerCase() === wanted) ?? alias?.[1];
+  if (effort === undefined) refuseEffort(param, spec);
+  holder[name] = effort;
+}
+
+function refuseEffort(param: string, spec: ChatSpec): never {
+  const accepted = [...spec.reasoningEfforts, ...Object.keys(spec.reasoningAliases)].join(", ");
+  refuse(ErrorReason.UNSUPPORTED_PARAMETER, {
+    param,
+    message: accepted
+      ? `The parameter '${param}' is one of: ${accepted}.`
+      : `The model takes no '${param}'.`,
+    metadata: { accepted },
+  });
+}

@@ -1,0 +1,68 @@
+import { isJsonObject, type JsonObject } from "#kit/json.ts";
+import type { SqlRow } from "#kit/sqlite.ts";
+import type { OpaqueMaker } from "./request/opaque.ts";
+import type { Charge, UsageRecord } from "./store.ts";
+import type { TextOperation } from "./upstream/port.ts";
+import type { EndKind } from "./usage.ts";
+
+/** A row of `text_usage`. */
+export function recordOf(row: SqlRow): UsageRecord {
+  return {
+    requestId: String(row.request_id),
+    accountId: String(row.account_id),
+    keyId: String(row.key_id),
+    operation: String(row.operation) as TextOperation,
+    modelId: String(row.model_id),
+    catalogVersion: String(row.catalog_version),
+    price: {
+      input: BigInt(row.price_input as bigint),
+      cachedInput: BigInt(row.price_cached as bigint),
+      output: BigInt(row.price_output as bigint),
+    },
+    bounds: { input: Number(row.bound_input), output: Number(row.bound_output) },
+    holdAmount: BigInt(row.hold_amount as bigint),
+    holdCheckAt: Number(row.hold_check_at),
+    inputTokens: Number(row.input_tokens),
+    owner: String(row.owner),
+    openedAt: Number(row.opened_at),
+    leaseUntil: Number(row.due_at),
+    status: String(row.status) as UsageRecord["status"],
+    dispatched: Number(row.dispatched) === 1,
+    outputTokens: Number(row.output_tokens),
+    ...(row.idem_key === null
+      ? {}
+      : { idempotency: { key: String(row.idem_key), fingerprint: String(row.fingerprint) } }),
+    ...(row.charge === null ? {} : { charge: chargeOfText(String(row.charge)) }),
+    ...(row.reported === null ? {} : { reported: String(row.reported) }),
+    ...(row.end_kind === null ? {} : { end: String(row.end_kind) as EndKind }),
+    ...(row.closed_at === null ? {} : { closedAt: Number(row.closed_at) }),
+  };
+}
+
+/** A row of `text_opaque`. */
+export function makerOf(row: SqlRow): OpaqueMaker {
+  return {
+    hash: String(row.hash),
+    accountId: String(row.account_id),
+    upstream: String(row.upstream),
+  };
+}
+
+/** A charge as JSON; its amount as text, because it is money. */
+export function chargeText(charge: Charge): string {
+  return JSON.stringify({ ...charge, amount: charge.amount?.toString() ?? null });
+}
+
+function chargeOfText(text: string): Charge {
+  const parsed: unknown = JSON.parse(text);
+  const { amount, input, cachedInput, output, estimated }: JsonObject = isJsonObject(parsed)
+    ? parsed
+    : {};
+  return {
+    amount: typeof amount === "string" ? BigInt(amount) : undefined,
+    input: Number(input),
+    cachedInput: Number(cachedInput),
+    output: Number(output),
+    estimated: estimated === true,
+  };
+}

@@ -1,0 +1,49 @@
+/** Under what the steps below are counted. */
+export const schemaName = "text";
+
+/** Tables of the text service, step by step; a step that was shipped is never changed. */
+export const textSchema: readonly string[] = [
+  `CREATE TABLE text_usage (
+    request_id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL,
+    key_id TEXT NOT NULL,
+    operation TEXT NOT NULL,
+    model_id TEXT NOT NULL,
+    catalog_version TEXT NOT NULL,
+    price_input INTEGER NOT NULL,
+    price_cached INTEGER NOT NULL,
+    price_output INTEGER NOT NULL,
+    bound_input INTEGER NOT NULL,
+    bound_output INTEGER NOT NULL,
+    hold_amount INTEGER NOT NULL,
+    hold_check_at INTEGER NOT NULL,
+    owner TEXT NOT NULL,
+    opened_at INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    dispatched INTEGER NOT NULL,
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    idem_key TEXT,
+    fingerprint TEXT,
+    charge TEXT,
+    reported TEXT,
+    end_kind TEXT,
+    closed_at INTEGER
+  ) STRICT;
+  CREATE UNIQUE INDEX text_usage_idem ON text_usage (key_id, operation, idem_key) WHERE idem_key IS NOT NULL;
+  CREATE INDEX text_usage_due ON text_usage (due_at);
+  CREATE INDEX text_usage_review ON text_usage (closed_at) WHERE status = 'review';
+  CREATE TABLE text_answer (
+    request_id TEXT PRIMARY KEY,
+    body BLOB NOT NULL
+  ) STRICT;
+  CREATE TABLE text_opaque (
+    hash TEXT NOT NULL,
+    account_id TEXT NOT NULL,
+    upstream TEXT NOT NULL,
+    until INTEGER NOT NULL,
+    PRIMARY KEY (hash, account_id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX text_opaque_until ON text_opaque (until);`,
+];

@@ -1,0 +1,175 @@
+import type { SqliteDatabase, SqlRow, SqlRunner } from "#kit/sqlite.ts";
+import { chargeText, makerOf, recordOf } from "./rows-sqlite.ts";
+import { schemaName, textSchema } from "./schema-sqlite.ts";
+import type { Closer, Closing, Intent, UsageStore } from "./store.ts";
+
+/**
+ * The store in SQLite. Each transition is one transaction, and those of a turn of the event loop share a commit. One
+ * process has the file, so a compare-and-set is an UPDATE with a condition.
+ */
+export function createSqliteUsageStore(db: SqliteDatabase): UsageStore {
+  db.migrate(schemaName, textSchema);
+  return {
+    open: (intent) => db.write((tx) => insert(tx, intent)),
+    confirm: (requestId, owner, leaseUntil) =>
+      db.write((tx) => tx.run(confirmSql, leaseUntil, requestId, owner) === 1),
+    checkpoint: (requestId, owner, seen) =>
+      db.write(
+        (tx) =>
+          tx.run(
+            checkpointSql,
+            seen.inputTokens,
+            seen.outputTokens,
+            seen.leaseUntil,
+            requestId,
+            owner,
+          ) === 1,
+      ),
+    close: (requestId, closer, closing, at) =>
+      db.write((tx) => close(tx, requestId, closer, closing, at)),
+    finish: (requestId, keepUntil) =>
+      db.write((tx) => {
+        if (tx.run(finishKeptSql, keepUntil, requestId) === 0) tx.run(finishSql, requestId);
+      }),
+    withdraw: async (requestId, owner) => {
+      await db.write((tx) => tx.run(withdrawSql, requestId, owner));
+    },
+    defer: async (requestId, dueAt) => {
+      await db.write((tx) => tx.run(deferSql, dueAt, requestId));
+    },
+    find: async (requestId) => {
+      const row = db.get("SELECT * FROM text_usage WHERE request_id = ?", requestId);
+      return row && recordOf(row);
+    },
+    findByKey: async (slot, now) => {
+      const row = db.get(byKeySql, slot.keyId, slot.operation, slot.key);
+      if (!row || (row.status === "closed" && Number(row.due_at) <= now)) return undefined;
+      return {
+        requestId: String(row.request_id),
+        fingerprint: String(row.fingerprint),
+        answer: row.body instanceof Uint8Array ? row.body : undefined,
+      };
+    },
+    due: async (now, limit) => db.all(dueSql, now, limit).map(recordOf),
+    reviews: async (accountId, limit) =>
+      (accountId === undefined
+        ? db.all(reviewsSql, limit)
+        : db.all(reviewsOfSql, accountId, limit)
+      ).map(recordOf),
+    rememberMakers: (makers, until) =>
+      db.write((tx) => {
+        for (const { hash, accountId, upstream } of makers) {
+          tx.run(rememberSql, hash, accountId, upstream, until);
+        }
+      }),
+    findMakers: async (hashes, now) =>
+      db.all(findMakersSql, JSON.stringify(hashes), now).map(makerOf),
+    forget: (now, limit) =>
+      db.write((tx) => forgetAnswers(tx, now, limit) + tx.run(forgetMakersSql, now, limit)),
+  };
+}
+
+const insertSql = `INSERT INTO text_usage (request_id, account_id, key_id, operation, model_id, catalog_version,
+  price_input, price_cached, price_output, bound_input, bound_output, hold_amount, hold_check_at, owner, opened_at,
+  status, dispatched, input_tokens, output_tokens, due_at, idem_key, fingerprint)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', 0, ?, 0, ?, ?, ?) ON CONFLICT DO NOTHING`;
+const confirmSql = `UPDATE text_usage SET dispatched = 1, due_at = ?
+  WHERE request_id = ? AND owner = ? AND status = 'open'`;
+const checkpointSql = `UPDATE text_usage SET input_tokens = ?, output_tokens = ?, due_at = ?
+  WHERE request_id = ? AND owner = ? AND status = 'open'`;
+const finishKeptSql = `UPDATE text_usage SET status = 'closed', due_at = ?
+  WHERE request_id = ? AND status IN ('settling', 'review') AND idem_key IS NOT NULL`;
+const finishSql = `DELETE FROM text_usage WHERE request_id = ? AND status IN ('settling', 'review')`;
+const withdrawSql = `DELETE FROM text_usage WHERE request_id = ? AND owner = ? AND status = 'open' AND dispatched = 0`;
+const deferSql = `UPDATE text_usage SET due_at = ? WHERE request_id = ? AND status IN ('settling', 'review')`;
+const byKeySql = `SELECT u.request_id, u.fingerprint, u.status, u.due_at, a.body FROM text_usage u
+  LEFT JOIN text_answer a ON a.request_id = u.request_id
+  WHERE u.key_id = ? AND u.operation = ? AND u.idem_key = ?`;
+const dueSql = `SELECT * FROM text_usage WHERE due_at <= ? AND status <> 'closed' ORDER BY due_at LIMIT ?`;
+const reviewsSql = `SELECT * FROM text_usage WHERE status = 'review' ORDER BY closed_at, rowid LIMIT ?`;
+const reviewsOfSql = `SELECT * FROM text_usage WHERE status = 'review' AND account_id = ?
+  ORDER BY closed_at, rowid LIMIT ?`;
+const rememberSql = `INSERT INTO text_opaque (hash, account_id, upstream, until) VALUES (?, ?, ?, ?)
+  ON CONFLICT DO UPDATE SET upstream = excluded.upstream, until = excluded.until`;
+const findMakersSql = `SELECT hash, account_id, upstream FROM text_opaque
+  WHERE hash IN (SELECT value FROM json_each(?)) AND until > ?`;
+const forgetMakersSql = `DELETE FROM text_opaque WHERE (hash, account_id) IN
+  (SELECT hash, account_id FROM text_opaque WHERE until <= ? LIMIT ?)`;
+
+function insert(tx: SqlRunner, intent: Intent): boolean {
+  const { price, bounds, idempotency } = intent;
+  const inserted = tx.run(
+    insertSql,
+    intent.requestId,
+    intent.accountId,
+    intent.keyId,
+    intent.operation,
+    intent.modelId,
+    intent.catalogVersion,
+    price.input,
+    price.cachedInput,
+    price.output,
+    bounds.input,
+    bounds.output,
+    intent.holdAmount,
+    intent.holdCheckAt,
+    intent.owner,
+    intent.openedAt,
+    intent.inputTokens,
+    intent.leaseUntil,
+    idempotency?.key ?? null,
+    idempotency?.fingerprint ?? null,
+  );
+  if (inserted === 1) return true;
+  // The conflict was with itself, or with another request in its slot.
+  return tx.get("SELECT 1 FROM text_usage WHERE request_id = ?", intent.requestId) !== undefined;
+}
+
+const closeSql = `UPDATE text_usage SET status = ?, end_kind = ?, charge = ?, reported = ?, closed_at = ?, due_at = ?,
+  idem_key = CASE WHEN ? THEN idem_key END WHERE request_id = ? AND status = 'open' AND `;
+
+function close(
+  tx: SqlRunner,
+  requestId: string,
+  closer: Closer,
+  closing: Closing,
+  at: { now: number; dueAt: number },
+): boolean {
+  const { kind, end, answer } = closing;
+  const values = [
+    kind,
+    end,
+    closing.kind === "settling" ? chargeText(closing.charge) : null,
+    closing.kind === "review" ? closing.reported : null,
+    at.now,
+    at.dueAt,
+    answer ? 1 : 0,
+    requestId,
+  ];
+  const closed =
+    "owner" in closer
+      ? tx.run(`${closeSql}owner = ?`, ...values, closer.owner)
+      : tx.run(`${closeSql}due_at <= ?`, ...values, closer.leaseOverAt);
+  if (closed === 1 && answer) {
+    tx.run(
+      `INSERT INTO text_answer (request_id, body)
+       SELECT request_id, ? FROM text_usage WHERE request_id = ? AND idem_key IS NOT NULL`,
+      answer,
+      requestId,
+    );
+  }
+  return closed === 1;
+}
+
+function forgetAnswers(tx: SqlRunner, now: number, limit: number): number {
+  const rows: SqlRow[] = tx.all(
+    `SELECT request_id FROM text_usage WHERE due_at <= ? AND status = 'closed' LIMIT ?`,
+    now,
+    limit,
+  );
+  for (const { request_id } of rows) {
+    tx.run("DELETE FROM text_answer WHERE request_id = ?", request_id ?? null);
+    tx.run("DELETE FROM text_usage WHERE request_id = ?", request_id ?? null);
+  }
+  return rows.length;
+}

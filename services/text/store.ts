@@ -1,0 +1,139 @@
+import type { TextPrice, TokenBounds } from "./pricing.ts";
+import type { OpaqueMaker } from "./request/opaque.ts";
+import type { TextOperation } from "./upstream/port.ts";
+import type { EndKind } from "./usage.ts";
+
+/** Under what a request is found again by its caller: unique while it runs and while its answer is kept. */
+export interface IdempotencySlot {
+  keyId: string;
+  operation: TextOperation;
+  /** The caller's Idempotency-Key. */
+  key: string;
+}
+
+/** A request as it is written before any money is held for it (MONEY section 3). */
+export interface Intent {
+  /** Also the id of its hold: [a-z0-9_]{8,40}. */
+  requestId: string;
+  accountId: string;
+  keyId: string;
+  operation: TextOperation;
+  modelId: string;
+  catalogVersion: string;
+  price: TextPrice;
+  bounds: TokenBounds;
+  /** USD micros. */
+  holdAmount: bigint;
+  /** As sent to billing, for a repeat of the same reserve; ms since the epoch. */
+  holdCheckAt: number;
+  /** Input tokens that are charged if the process dies before it has counted. */
+  inputTokens: number;
+  /** The process that runs it. */
+  owner: string;
+  openedAt: number;
+  /** Until when it counts as alive without a checkpoint; ms since the epoch. */
+  leaseUntil: number;
+  /** The caller's Idempotency-Key and the fingerprint of the body; absent: none. */
+  idempotency?: { key: string; fingerprint: string };
+}
+
+/** What a request costs, once that is decided. */
+export interface Charge {
+  /** USD micros; undefined: nothing, the hold is released. */
+  amount: bigint | undefined;
+  input: number;
+  cachedInput: number;
+  output: number;
+  /** Counted by us, not reported. */
+  estimated: boolean;
+}
+
+/** How a request is closed: once, by whoever comes first. */
+export type Closing =
+  | { kind: "settling"; end: EndKind; charge: Charge; answer?: Uint8Array }
+  /** `reported`: JSON of numbers. */
+  | { kind: "review"; end: EndKind; reported: string; answer?: Uint8Array };
+
+/** Who closes: the process that runs it, or any once its lease is over at `now`. */
+export type Closer = { owner: string } | { leaseOverAt: number };
+
+/** A request as it stands. */
+export interface UsageRecord extends Intent {
+  status: "open" | "settling" | "review" | "closed";
+  /** Set once it may have been sent upstream. */
+  dispatched: boolean;
+  /** Output tokens at the last checkpoint. */
+  outputTokens: number;
+  /** Set from `settling` on. */
+  charge?: Charge;
+  /** Set in `review`. */
+  reported?: string;
+  end?: EndKind;
+  closedAt?: number;
+}
+
+/** What stands under an idempotency key. */
+export interface KeyedRecord {
+  requestId: string;
+  fingerprint: string;
+  /** The complete answer; undefined while it runs. */
+  answer: Uint8Array | undefined;
+}
+
+/**
+ * Where requests and what they cost are written down. Every method is one transition of one record, atomic and durable
+ * when its promise resolves, and safe to repeat; conditions hold at the moment of the change (compare-and-set). All
+ * reads see what was acknowledged before they began. All refuse with SERVICE_UNAVAILABLE where the store is away; whether
+ * the change was made is then not known.
+ */
+export interface UsageStore {
+  /**
+   * Writes an intent, with status `open`, undispatched. False where its idempotency slot is taken: nothing is written
+   * then. A repeat of the same intent answers true.
+   */
+  open(intent: Intent): Promise<boolean>;
+  /** From now on it may be upstream: `open` and still the owner's, else false. Moves the lease. */
+  confirm(requestId: string, owner: string, leaseUntil: number): Promise<boolean>;
+  /** Writes down what was seen: `open` and still the owner's, else false. Moves the lease. */
+  checkpoint(
+    requestId: string,
+    owner: string,
+    seen: { inputTokens: number; outputTokens: number; leaseUntil: number },
+  ): Promise<boolean>;
+  /**
+   * The one closer: from `open` to `settling` or `review`, else false. Without an answer its idempotency slot is free
+   * from then on; with one, the answer is found there. `dueAt`: when others take it up.
+   */
+  close(
+    requestId: string,
+    closer: Closer,
+    closing: Closing,
+    at: { now: number; dueAt: number },
+  ): Promise<boolean>;
+  /**
+   * The hold is ended: from `settling` or `review` to `closed`. One with an answer stays until `keepUntil` (ms since the
+   * epoch), any other is deleted; the ledger's entries are its trace. Does nothing where it is not found.
+   */
+  finish(requestId: string, keepUntil: number): Promise<void>;
+  /** Deletes an undispatched `open` request of the owner whose reserve was refused: there is no hold. */
+  withdraw(requestId: string, owner: string): Promise<void>;
+  /** Tries a `settling` or `review` request again at `dueAt`, not before. */
+  defer(requestId: string, dueAt: number): Promise<void>;
+
+  /** Undefined where there is none: it was never written, or is closed and deleted. */
+  find(requestId: string): Promise<UsageRecord | undefined>;
+  /** What stands in an idempotency slot; an answer past its time is not found. */
+  findByKey(slot: IdempotencySlot, now: number): Promise<KeyedRecord | undefined>;
+  /** `open` past their lease, `settling` and `review` that are due: read by one index, the longest due first. */
+  due(now: number, limit: number): Promise<UsageRecord[]>;
+  /** In review, oldest first; of one account, or all. */
+  reviews(accountId: string | undefined, limit: number): Promise<UsageRecord[]>;
+
+  /** Remembers who opaque states were made for, until `until`; a repeat moves that. */
+  rememberMakers(makers: readonly OpaqueMaker[], until: number): Promise<void>;
+  /** Makers of these hashes, of every account, that are not forgotten at `now`. */
+  findMakers(hashes: readonly string[], now: number): Promise<OpaqueMaker[]>;
+
+  /** Deletes up to `limit` answers and makers whose time is over; answers how many went. */
+  forget(now: number, limit: number): Promise<number>;
+}

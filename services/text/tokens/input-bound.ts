@@ -1,0 +1,163 @@
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type { CheckedBody } from "../request/checked.ts";
+import type { TakenImages } from "../request/images.ts";
+import type { TokenCounter } from "./count.ts";
+import { boundPatches, estimatedPatches, leastPatches } from "./patches.ts";
+
+/**
+ * Most input tokens of a request, cheap enough for every one of them: the bytes of its text, without looking at the text
+ * again (the walk that checks the parsed body adds them up).
+ *
+ * Why it is a bound. The tokenizers of language models work on UTF-8 bytes and merge: a token covers at least one byte,
+ * so a text has at most as many tokens as bytes. The sum takes in every string and every name of the body that goes up,
+ * plus an allowance for the punctuation of whatever a chat template makes of JSON; what a template adds on its own (roles,
+ * turn markers, the preamble for tools) is covered by a fixed number for each item and one for the request. Images count
+ * in 32-pixel patches at full detail, their base64 not at all. A tool that upstream runs itself adds text that nobody here
+ * sees: then, and wherever the sum is above it, the bound is what the model takes at most. Reported usage above the bound
+ * is charged up to the hold.
+ */
+export function inputBoundOf(
+  checked: CheckedBody,
+  taken: TakenImages,
+  weight: number,
+  developerPrompt: string,
+  spec: ChatSpec,
+): number {
+  const most = Number(spec.maxInputTokens);
+  if (checked.hosted) return most;
+  const text = weight - taken.base64Bytes + Buffer.byteLength(developerPrompt);
+  const sum = text + overheadOf(checked) + sumOf(taken, boundPatches);
+  return Math.min(sum, most);
+}
+
+/** Tokens that a template may put around one message, item or tool. */
+const itemTokens = 16;
+/** Tokens that a template may put in front of everything. */
+const requestTokens = 256;
+/** Tokens that one item has beyond its text, when they are estimated. */
+const estimatedItemTokens = 4;
+
+function overheadOf(checked: CheckedBody): number {
+  return requestTokens + itemTokens * checked.items;
+}
+
+function sumOf(
+  taken: TakenImages,
+  patches: (size: TakenImages["sizes"][number]) => number,
+): number {
+  return taken.sizes.reduce((sum, size) => sum + patches(size), 0);
+}
+
+/** Input tokens by count, where upstream reports none: an estimate. */
+export async function estimateInput(
+  body: JsonObject,
+  taken: TakenImages,
+  items: number,
+  counter: TokenCounter,
+): Promise<number> {
+  const { texts } = textsOf(body);
+  const text = await counter.count(texts);
+  return text + items * estimatedItemTokens + sumOf(taken, estimatedPatches);
+}
+
+/** Input tokens by a guess that costs nothing: what is charged if the process dies before it has counted. */
+export function guessInput(weight: number, taken: TakenImages, developerPrompt: string): number {
+  const bytes = weight - taken.base64Bytes + Buffer.byteLength(developerPrompt);
+  return Math.ceil(bytes / bytesPerToken) + sumOf(taken, estimatedPatches);
+}
+
+/** Of English text, in the vocabularies of today. */
+const bytesPerToken = 4;
+
+/** The window that input and reserved output share. */
+export interface ContextRoom {
+  /** Tokens for the input. */
+  input: number;
+}
+
+/**
+ * Room for the input in the model's window (`maxInputTokens`): without the safety margin, and without the output that is
+ * reserved, which is `max_output_tokens`, or the model's maximum where that is omitted. An omitted one takes no more than
+ * half the window, or a model whose maximum is as large as its window would take no input at all.
+ */
+export function contextRoom(maxOutputTokens: number | undefined, spec: ChatSpec): ContextRoom {
+  const window = Number(spec.maxInputTokens);
+  const reserved =
+    maxOutputTokens ?? Math.min(Number(spec.maxOutputTokens), Math.floor(window / 2));
+  return { input: window - Number(spec.safetyMarginTokens) - reserved };
+}
+
+/**
+ * Refuses with CONTEXT_LENGTH_EXCEEDED what does not fit. What fits by its bytes is not counted; the rest is, because
+ * bytes are about four times the tokens.
+ */
+export async function checkContext(
+  checked: CheckedBody,
+  taken: TakenImages,
+  byteBound: number,
+  spec: ChatSpec,
+  counter: TokenCounter,
+): Promise<void> {
+  const room = contextRoom(checked.maxOutputTokens, spec).input;
+  if (byteBound <= room) return;
+  const { texts, opaqueBytes } = textsOf(checked.body);
+  const rest = sumOf(taken, leastPatches) + Math.floor(opaqueBytes / opaqueBytesPerToken);
+  const fits = rest < room && rest + (await counter.count(texts, room - rest)) <= room;
+  if (fits) return;
+  refuse(ErrorReason.CONTEXT_LENGTH_EXCEEDED, {
+    param: checked.inputParam,
+    metadata: { max_input_tokens: String(spec.maxInputTokens) },
+  });
+}
+
+/** Encrypted state is base64 of what it hides, three bytes in four digits, and its tokens cannot be counted. */
+const opaqueBytesPerToken = (bytesPerToken * 4) / 3;
+
+/** Every string of a body that a model reads, without base64; how long the opaque ones are together. */
+export function textsOf(body: JsonObject): { texts: string[]; opaqueBytes: number } {
+  const texts: string[] = [];
+  let opaqueBytes = 0;
+  const visit = (value: JsonValue, name: string) => {
+    if (typeof value === "string") {
+      if (name === "encrypted_content") opaqueBytes += value.length;
+      else if (!isBase64(name, value)) texts.push(value);
+    } else if (Array.isArray(value)) {
+      for (const item of value) visit(item, name);
+    } else if (isJsonObject(value)) {
+      for (const [inner, item] of Object.entries(value)) {
+        if (!structural.has(inner)) texts.push(inner);
+        visit(item, inner);
+      }
+    }
+  };
+  for (const name of readFields) if (Object.hasOwn(body, name)) visit(body[name] ?? null, name);
+  return { texts, opaqueBytes };
+}
+
+/** Fields of a request that a model reads. */
+const readFields = [
+  "instructions",
+  "input",
+  "messages",
+  "tools",
+  "functions",
+  "text",
+  "response_format",
+];
+/** Names that a chat template turns into a marker, which the estimate for an item covers. */
+const structural = new Set([
+  "type",
+  "role",
+  "content",
+  "text",
+  "id",
+  "image_url",
+  "detail",
+  "status",
+]);
+
+function isBase64(name: string, value: string): boolean {
+  return name === "result" || (name === "image_url" && value.startsWith("data:"));
+}

@@ -1,0 +1,31 @@
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { JsonValue } from "#kit/json.ts";
+import { maxJsonDepth } from "../limits.ts";
+
+/** Punctuation that any rendering puts around a value or name: quotes, a separator, white space. */
+const nodeBytes = 4;
+/** Longest text of a JSON number or literal. */
+const scalarBytes = 24;
+
+/**
+ * Bytes that a parsed body can become when it is rendered for a model: UTF-8 of every string and name, and a fixed
+ * allowance for each value. Refuses with INVALID_JSON what is nested too deep or has a number beyond a double.
+ */
+export function weightOf(value: JsonValue, depth = 0): number {
+  if (typeof value === "string") return Buffer.byteLength(value) + nodeBytes;
+  if (typeof value === "number") {
+    if (!Number.isFinite(value)) refuse(ErrorReason.INVALID_JSON);
+    return scalarBytes + nodeBytes;
+  }
+  if (typeof value !== "object" || value === null) return scalarBytes + nodeBytes;
+  if (depth >= maxJsonDepth) refuse(ErrorReason.INVALID_JSON);
+  let sum = nodeBytes;
+  if (Array.isArray(value)) {
+    for (const item of value) sum += weightOf(item, depth + 1);
+    return sum;
+  }
+  for (const name in value) {
+    sum += Buffer.byteLength(name) + nodeBytes + weightOf(value[name] as JsonValue, depth + 1);
+  }
+  return sum;
+}

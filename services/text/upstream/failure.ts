@@ -1,0 +1,137 @@
+import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import type { JsonObject } from "#kit/json.ts";
+import { UpstreamError } from "#kit/upstream/errors.ts";
+
+/** Why an upstream gave no answer. */
+export type FailureKind =
+  /** No connection, or it broke before the first event (or before the JSON answer's end). */
+  | "unreachable"
+  /** 429. */
+  | "rate_limited"
+  /** 5xx. */
+  | "server_error"
+  /** Time ran out. */
+  | "timeout"
+  /** 400 or 422: what was sent is wrong. */
+  | "invalid_request"
+  /** Refused for its content. */
+  | "policy"
+  /** 401, 402, 403, 404 and whatever else is not ours to explain. */
+  | "denied"
+  /** An answer that is none, or an error in place of the first event. */
+  | "garbage"
+  /** It does not have the operation. */
+  | "incapable"
+  /** The variable of its key is not set. */
+  | "misconfigured";
+
+/** An upstream that gave no answer; before any output. Holds nothing of upstream's own text. */
+export class UpstreamFailure extends Error {
+  override readonly name = "UpstreamFailure";
+  readonly kind: FailureKind;
+  /** HTTP status, where there was one. */
+  readonly status: number | undefined;
+  /** For `invalid_request`: the top-level field of the caller's body that upstream named. */
+  readonly param: string | undefined;
+  /** For `unreachable`: the time to connect ran out. */
+  readonly timedOut: boolean;
+
+  constructor(
+    kind: FailureKind,
+    details: { status?: number; param?: string; timedOut?: boolean; cause?: unknown } = {},
+  ) {
+    super(`upstream: ${kind}`, { cause: details.cause });
+    this.kind = kind;
+    this.status = details.status;
+    this.param = details.param;
+    this.timedOut = details.timedOut ?? kind === "timeout";
+  }
+
+  /** Is the next upstream to be tried? On a failed connection, 429 and 5xx alone. */
+  get mayFallBack(): boolean {
+    return ["unreachable", "rate_limited", "server_error"].includes(this.kind);
+  }
+}
+
+/** The failure that a lower error means; undefined where it is none of upstream's. */
+export function failureOf(error: unknown): UpstreamFailure | undefined {
+  if (error instanceof UpstreamFailure) return error;
+  if (!(error instanceof UpstreamError)) return undefined;
+  if (error.kind === "timeout") return new UpstreamFailure("timeout", { cause: error });
+  if (error.kind === "too_large") return new UpstreamFailure("garbage", { cause: error });
+  return new UpstreamFailure("unreachable", { timedOut: error.timedOut, cause: error });
+}
+
+/** What the caller is told, in our words. */
+export function refusalOf(failure: UpstreamFailure, modelId: string): RefusalError {
+  const cause = failure;
+  switch (failure.kind) {
+    case "invalid_request":
+      return new RefusalError(ErrorReason.INVALID_VALUE, {
+        message: failure.param
+          ? `The model does not accept the value of '${failure.param}'.`
+          : "The model does not accept a value in this request.",
+        ...(failure.param ? { param: failure.param } : {}),
+        cause,
+      });
+    case "policy":
+      return new RefusalError(ErrorReason.CONTENT_POLICY_VIOLATION, { cause });
+    case "incapable":
+      return new RefusalError(ErrorReason.MODEL_NOT_RESPONSES_CAPABLE, {
+        metadata: { model: modelId },
+        param: "model",
+        cause,
+      });
+    default:
+      return new RefusalError(
+        failure.timedOut ? ErrorReason.UPSTREAM_TIMEOUT : ErrorReason.MODEL_REQUEST_FAILED,
+        { cause },
+      );
+  }
+}
+
+/** Codes by which upstreams say that their safety check refused. */
+const policyCodes = new Set([
+  "content_policy_violation",
+  "content_filter",
+  "moderation_blocked",
+  "image_content_policy_violation",
+  "bio_policy",
+  "cyber_policy",
+  "misalignment_policy_violation",
+]);
+
+/** Is it an `error.code` that means a refusal for its content? */
+export function isPolicyCode(code: unknown): boolean {
+  return typeof code === "string" && policyCodes.has(code);
+}
+
+/**
+ * What an HTTP error means. `error` is the body's `error` object where it has one; `body` is what the caller sent, so
+ * that a field is named only where it is the caller's own.
+ */
+export function failureOfStatus(
+  status: number,
+  error: JsonObject,
+  body: JsonObject,
+): UpstreamFailure {
+  if (status === 429) return new UpstreamFailure("rate_limited", { status });
+  if (status >= 500) return new UpstreamFailure("server_error", { status });
+  const isRefusal = [error.code, error.type].some(isPolicyCode);
+  if ((status === 400 || status === 403 || status === 422) && isRefusal) {
+    return new UpstreamFailure("policy", { status });
+  }
+  if (status === 400 || status === 422) {
+    const param = callersField(error.param, body);
+    return new UpstreamFailure("invalid_request", { status, ...(param ? { param } : {}) });
+  }
+  return new UpstreamFailure("denied", { status });
+}
+
+/** The first name of a path, where the caller sent a field of that name and we did not replace it. */
+function callersField(param: unknown, body: JsonObject): string | undefined {
+  if (typeof param !== "string") return undefined;
+  const field = /^[a-z_]{1,64}/.exec(param)?.[0];
+  const isOurs = field === "model" || field === "store" || field === "instructions";
+  return field !== undefined && !isOurs && Object.hasOwn(body, field) ? field : undefined;
+}

@@ -1,0 +1,24 @@
+import type { SseEvent } from "#kit/upstream/sse.ts";
+import type { AnswerEvent } from "./port.ts";
+
+/** Why a stream ended before its terminal event. */
+export type CutReason =
+  /** The connection broke, or the body ended well but too early. */
+  | "cut"
+  /** No byte for too long, or too long in all. */
+  | "timeout"
+  /** What came is no event of the protocol. */
+  | "garbage";
+
+/**
+ * Turns the events of one upstream stream into those of the public stream. Whatever comes in, what goes out ends with
+ * exactly one event that has an `ending`.
+ */
+export interface StreamReader {
+  /** Appends what `event` becomes to `out`. Throws `UpstreamFailure` where the very first event is an error. */
+  read(event: SseEvent, out: AnswerEvent[]): void;
+  /** The bytes ended: appends the terminal event where it is still owed. */
+  end(reason: CutReason, out: AnswerEvent[]): void;
+  /** The terminal event is out; nothing more is to be read. */
+  readonly isEnded: boolean;
+}

@@ -1,0 +1,127 @@
+import {
+  Code,
+  ConnectError,
+  createClient,
+  type Interceptor,
+  type Transport,
+} from "@connectrpc/connect";
+import { pino } from "pino";
+import { type ManualClock, manualClock } from "#kit/clock.ts";
+import { isRefusal } from "#kit/errors.ts";
+import { type Ids, randomIds } from "#kit/ids.ts";
+import { createMetrics } from "#kit/metrics.ts";
+import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
+import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
+import {
+  clientErrorInterceptor,
+  mapErrors,
+  serverErrorInterceptor,
+} from "#kit/rpc/interceptors.ts";
+import { openSqlite } from "#kit/sqlite.ts";
+import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
+import { createAuth } from "../../services/auth/index.ts";
+
+const tokens = { mesh: ["mesh-token"], admin: "admin-token" };
+
+/** A wire that can be cut: calls then fail as with a dead peer, and open streams fall silent. */
+export function createWire() {
+  let whole = true;
+  const calls: string[] = [];
+  const interceptor: Interceptor = (next) => async (req) => {
+    calls.push(req.method.name);
+    if (!whole) throw new ConnectError("the wire is cut", Code.Unavailable);
+    const res = await next(req);
+    return res.stream ? { ...res, message: onlyWhile(() => whole, res.message) } : res;
+  };
+  return {
+    interceptor,
+    cut() {
+      whole = false;
+    },
+    mend() {
+      whole = true;
+    },
+    /** How often a method was called, failures included. */
+    calls: (method: string) => calls.filter((name) => name === method).length,
+  };
+}
+
+async function* onlyWhile<T>(holds: () => boolean, source: AsyncIterable<T>): AsyncIterable<T> {
+  for await (const one of source) if (holds()) yield one;
+}
+
+/** A transport whose callers get a RefusalError itself, not a ConnectError around it. */
+function unwrapped(transport: Transport): Transport {
+  const unwrap = (error: unknown) => {
+    const cause = error instanceof ConnectError ? error.cause : undefined;
+    return isRefusal(cause) ? cause : error;
+  };
+  return {
+    unary: (...call) =>
+      transport.unary(...call).catch((error: unknown) => {
+        throw unwrap(error);
+      }),
+    async stream(...call) {
+      const res = await transport.stream(...call).catch((error: unknown) => {
+        throw unwrap(error);
+      });
+      return { ...res, message: mapErrors(res.message, unwrap) };
+    },
+  };
+}
+
+/** The real auth service in memory, behind the interceptors of the wire. */
+export async function createAuthWorld({
+  file = ":memory:",
+  clock = manualClock(),
+  ids = randomIds,
+}: {
+  file?: string;
+  clock?: ManualClock;
+  ids?: Ids;
+} = {}) {
+  const log = pino({ level: "silent" });
+  const metrics = createMetrics();
+  const sqlite = openSqlite(file);
+  const auth = createAuth({ clock, ids, log, metrics, database: { kind: "sqlite", sqlite } });
+  await auth.start();
+  const wire = createWire();
+  const clientWith = (token: string, ...more: Interceptor[]) =>
+    createClient(
+      AuthService,
+      unwrapped(
+        createDirectTransport({
+          services: () => auth.rpc,
+          clientInterceptors: [clientErrorInterceptor(), tokenInterceptor(token), ...more],
+          serverInterceptors: [serverErrorInterceptor({ log, ids }), accessInterceptor(tokens)],
+        }),
+      ),
+    );
+  return {
+    auth,
+    clock,
+    log,
+    metrics,
+    sqlite,
+    wire,
+    /** As the operator calls. */
+    admin: clientWith("admin-token"),
+    /** As the gateway calls, over the wire that can be cut. */
+    mesh: clientWith("mesh-token", wire.interceptor),
+    /** As a stranger calls. */
+    stranger: clientWith("wrong-token"),
+    async [Symbol.asyncDispose]() {
+      await auth[Symbol.asyncDispose]();
+      sqlite[Symbol.dispose]();
+    },
+  };
+}
+
+/** Waits, turn by turn of the event loop, until something holds: for what happens without time passing. */
+export async function until(holds: () => boolean): Promise<void> {
+  for (let turn = 0; turn < 1_000; turn += 1) {
+    if (holds()) return;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  throw new Error("it never came to hold");
+}

@@ -1,0 +1,152 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { answer, wasCutHere } from "./scripted-answers.ts";
+import type { Behaviour } from "./scripted-behaviours.ts";
+
+export type { Behaviour } from "./scripted-behaviours.ts";
+
+/** What the upstream saw of one request. */
+export interface SeenRequest {
+  method: string;
+  /** Without the query. */
+  path: string;
+  headers: IncomingMessage["headers"];
+  /** The parsed JSON body; undefined where it is none. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests reach into bodies of many shapes.
+  body: any;
+  /** Bytes of the body as they came. */
+  raw: Buffer;
+  /** `performance.now()` when the body had come. */
+  atMs: number;
+  /** Did the caller close the connection before the answer's end? */
+  aborted: boolean;
+  /** `performance.now()` of that. */
+  abortedAtMs: number | undefined;
+  /** Bytes written to the socket's buffer so far. */
+  writtenBytes: number;
+  /** Resolves when the exchange is over, whichever side ended it. */
+  over: Promise<void>;
+  /** Which connection it came on, counted from 1. */
+  connection: number;
+}
+
+/** An answer by what was asked. */
+export type Script = (seen: SeenRequest) => Behaviour;
+
+/** An OpenAI-compatible server that records what it is sent and misbehaves on demand. */
+export interface ScriptedUpstream extends AsyncDisposable {
+  /** Ends in /v1. */
+  baseUrl: string;
+  /** In the order of their coming. */
+  requests: SeenRequest[];
+  /** What every request gets from now on, until told otherwise. At first: `{kind: "ok"}`. */
+  script(behaviour: Behaviour | Script): void;
+  /** What the next requests get, one each, before the script applies again. */
+  next(...behaviours: Behaviour[]): void;
+  /** Resolves with the `n`th request (from 1) once it has come. */
+  request(n: number): Promise<SeenRequest>;
+  /** Connections that are open now. */
+  openConnections(): number;
+  /** Stops listening and destroys every connection. */
+  close(): Promise<void>;
+}
+
+/** Starts one on a free loopback port (or on `port`). */
+export async function startScriptedUpstream({ port = 0 } = {}): Promise<ScriptedUpstream> {
+  const requests: SeenRequest[] = [];
+  const queued: Behaviour[] = [];
+  const sockets = new Map<Socket, number>();
+  let connections = 0;
+  let script: Script = () => ({ kind: "ok" });
+  let waiting: { n: number; resolve: (seen: SeenRequest) => void }[] = [];
+
+  const server = createServer(async (request, response) => {
+    const seen = await record(request, response, sockets.get(request.socket) ?? 0);
+    requests.push(seen);
+    const come = waiting.filter(({ n }) => n <= requests.length);
+    waiting = waiting.filter(({ n }) => n > requests.length);
+    for (const { n, resolve } of come) resolve(requests[n - 1] as SeenRequest);
+    await answer(queued.shift() ?? script(seen), seen, response);
+  });
+  // No timer of Node's own: tests say what hangs.
+  server.keepAliveTimeout = 0;
+  server.on("connection", (socket) => {
+    sockets.set(socket, ++connections);
+    socket.on("close", () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+
+  const close = async () => {
+    const closed = new Promise((resolve) => server.close(resolve));
+    for (const socket of sockets.keys()) socket.destroy();
+    await closed;
+  };
+  return {
+    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    requests,
+    script: (next) => {
+      script = typeof next === "function" ? next : () => next;
+    },
+    next: (...behaviours) => {
+      queued.push(...behaviours);
+    },
+    request: (n) =>
+      new Promise((resolve) => {
+        const seen = requests[n - 1];
+        if (seen) resolve(seen);
+        else waiting.push({ n, resolve });
+      }),
+    openConnections: () => sockets.size,
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+/** A base URL that refuses connections: nothing listens on its port any more. */
+export async function closedBaseUrl(): Promise<string> {
+  const server: Server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return `http://127.0.0.1:${port}/v1`;
+}
+
+async function record(
+  request: IncomingMessage,
+  response: ServerResponse,
+  connection: number,
+): Promise<SeenRequest> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk);
+  const raw = Buffer.concat(chunks);
+  const seen: SeenRequest = {
+    method: request.method ?? "",
+    path: new URL(request.url ?? "/", "http://upstream").pathname,
+    headers: request.headers,
+    body: parsed(raw),
+    raw,
+    atMs: performance.now(),
+    aborted: false,
+    abortedAtMs: undefined,
+    writtenBytes: 0,
+    connection,
+    over: new Promise((resolve) => {
+      response.on("close", () => {
+        if (!response.writableFinished && !wasCutHere(response)) {
+          seen.aborted = true;
+          seen.abortedAtMs = performance.now();
+        }
+        resolve();
+      });
+    }),
+  };
+  return seen;
+}
+
+function parsed(raw: Buffer): unknown {
+  try {
+    return JSON.parse(raw.toString());
+  } catch {
+    return undefined;
+  }
+}
