@@ -1,3 +1,4 @@
+import type { RequestListener, Server, ServerOptions } from "node:http";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { BlobStore } from "#kit/blobs.ts";
 import type { CatalogView } from "#kit/catalog-client.ts";
@@ -67,6 +68,8 @@ export interface GatewayDeps {
   /** Aborts when the time for draining is over: streams that are still open then end with an error event. */
   cutOff?: AbortSignal;
   settings: GatewaySettings;
+  /** Makes the server, for one with TLS; default: plain HTTP. */
+  createServer?: (options: ServerOptions, handler: RequestListener) => Server;
 }
 
 /** What routes work with. */

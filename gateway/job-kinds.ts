@@ -66,14 +66,16 @@ export const jobFamilies: readonly JobFamily[] = Object.values(families);
 
 /** The family of a job; throws where the media service sent none. */
 export function familyOf(kind: JobKind): JobFamily {
-  if (kind === JobKind.UNSPECIFIED) throw new Error("a job without a kind");
-  return families[kind];
+  const family = kind === JobKind.UNSPECIFIED ? undefined : families[kind];
+  if (!family) throw new Error("a job without a kind");
+  return family;
 }
 
 /** The public name of a state; throws where the media service sent none. */
 export function statusName(status: JobStatus): (typeof statusNames)[Status] {
-  if (status === JobStatus.UNSPECIFIED) throw new Error("a job without a state");
-  return statusNames[status];
+  const name = status === JobStatus.UNSPECIFIED ? undefined : statusNames[status];
+  if (!name) throw new Error("a job without a state");
+  return name;
 }
 
 /** Values of the `status` filter. */

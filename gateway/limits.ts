@@ -38,6 +38,8 @@ export const bodyTotalMs = 10 * 60_000;
 export const requestTimeoutMs = bodyTotalMs + 60_000;
 /** How often stalled bodies are looked for. */
 export const bodySweepMs = 1_000;
+/** How often Node looks for requests that take too long. */
+export const connectionsCheckMs = 5_000;
 /** Idle keep-alive connections; above the 60 s after which common load balancers drop theirs. */
 export const keepAliveTimeoutMs = 72_000;
 

@@ -38,7 +38,11 @@ export function answerAndLinger(
     over.abort();
     raw.end();
   };
-  request.raw.once("end", end).once("close", end).on("error", () => {}).resume();
+  request.raw
+    .once("end", end)
+    .once("close", end)
+    .on("error", () => {})
+    .resume();
   // The answer is whole already; only the connection waits.
   clock.sleep(lingerMs, over.signal).then(end, () => {});
 }

@@ -47,7 +47,7 @@ export async function sendFile(
     "content-disposition": disposition(queryString(request, "download") === "1", file.fileName),
   });
   if (request.method === "HEAD") return reply.header("content-length", sizeBytes).send();
-  const applies = rangeApplies(request.headers["if-range"], etag);
+  const applies = rangeApplies(request.raw.headers["if-range"] as string | undefined, etag);
   const range = wantedRange(applies ? request.headers.range : undefined, sizeBytes);
   if (range.kind === "unsatisfiable") {
     refuse(ErrorReason.RANGE_NOT_SATISFIABLE, { metadata: { size_bytes: String(sizeBytes) } });

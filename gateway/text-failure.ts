@@ -21,7 +21,9 @@ export interface BrokenStream {
 export function failureEvents(stream: BrokenStream, refusal: RefusalError, nowMs: number): string {
   const last = text(stream.last);
   if (stream.operation === Operation.CHAT_COMPLETIONS) {
-    return last.includes("data: [DONE]") ? "" : `data: ${JSON.stringify({ error: toErrorBody(refusal) })}\n\n`;
+    return last.includes("data: [DONE]")
+      ? ""
+      : `data: ${JSON.stringify({ error: toErrorBody(refusal) })}\n\n`;
   }
   if (last.includes("data: [DONE]")) return "";
   if (terminalEvent.test(last)) return done;

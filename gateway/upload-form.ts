@@ -1,4 +1,4 @@
-import { Busboy, type BusboyConfig, type BusboyFileStream } from "@fastify/busboy";
+import { Busboy, type BusboyConfig, type BusboyFileStream, type BusboyInstance } from "@fastify/busboy";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, RefusalError, refuse } from "#kit/errors.ts";
 import type { BodyReader } from "./body.ts";
@@ -45,7 +45,8 @@ export function openUploadForm(
   const known = () => {
     if (file && purpose !== undefined) header.resolve({ fileName: file.name, purpose });
   };
-  const missing = (param: string) => fail(new RefusalError(ErrorReason.MISSING_REQUIRED_PARAMETER, { param }));
+  const missing = (param: string) =>
+    fail(new RefusalError(ErrorReason.MISSING_REQUIRED_PARAMETER, { param }));
   const invalid = (param: string) => fail(new RefusalError(ErrorReason.INVALID_VALUE, { param }));
 
   parser.on("field", (name, value, _nameCut, valueCut) => {
@@ -92,7 +93,7 @@ export function openUploadForm(
   };
 }
 
-function createParser(request: FastifyRequest): Busboy {
+function createParser(request: FastifyRequest): BusboyInstance {
   const contentType = request.headers["content-type"];
   const plain = isPlain(request.headers["content-encoding"]);
   if (!contentType || !isMediaType(contentType, "multipart/form-data") || !plain) {

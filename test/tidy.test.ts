@@ -20,7 +20,10 @@ const [maxLines, maxMedianLines, maxP90Lines] = [400, 90, 250];
 
 /** Drivers, and the files that may import them. */
 const drivers: [pattern: RegExp, allowed: RegExp][] = [
-  [/^node:sqlite$/, /^services\/kit\/sqlite\.ts$|^services\/host\/data-dir\.ts$|\.test\.ts$|^test\//],
+  [
+    /^node:sqlite$/,
+    /^services\/kit\/sqlite\.ts$|^services\/host\/data-dir\.ts$|\.test\.ts$|^test\//,
+  ],
   [/^mongodb$/, /mongo[a-z-]*\.ts$|^services\/kit\/mongo\/|\.test\.ts$|^test\//],
   [/^@nats-io\//, /^services\/kit\/queue\/|\.test\.ts$|^test\//],
   [/^minio$/, /^services\/kit\/blobs\/|\.test\.ts$|^test\//],
@@ -28,7 +31,9 @@ const drivers: [pattern: RegExp, allowed: RegExp][] = [
 
 /** What `file` imports: relative paths resolved against the root, packages by name. */
 function importsOf(file: string): string[] {
-  const found = text(file).matchAll(/(?:^|[\s;])(?:import|export)[^"';]*?from\s+"([^"]+)"|import\(\s*"([^"]+)"\s*\)|^import\s+"([^"]+)"/gm);
+  const found = text(file).matchAll(
+    /(?:^|[\s;])(?:import|export)[^"';]*?from\s+"([^"]+)"|import\(\s*"([^"]+)"\s*\)|^import\s+"([^"]+)"/gm,
+  );
   return [...found].map((match) => {
     const name = match[1] ?? match[2] ?? match[3] ?? "";
     if (name.startsWith(".")) return relative(root, join(root, dirname(file), name));
@@ -45,7 +50,8 @@ function areaOf(file: string): string {
 /** The law: who may import whom, inside the product. */
 function mayImport(from: string, to: string): boolean {
   if (from === to || to === "proto/gen" || from === "services/host") return true;
-  if (from === "gateway" || from.startsWith("services/")) return to === "services/kit" && from !== to;
+  if (from === "gateway" || from.startsWith("services/"))
+    return to === "services/kit" && from !== to;
   return true;
 }
 
@@ -63,19 +69,25 @@ describe("the house is tidy", () => {
   test("the product imports nothing of the tests", () => {
     const broken = product
       .filter((file) => /^(services|gateway|bin)\//.test(file))
-      .filter((file) => importsOf(file).some((to) => /^(test|bench)\/|\.test\.ts$|^vitest$/.test(to)));
+      .filter((file) =>
+        importsOf(file).some((to) => /^(test|bench)\/|\.test\.ts$|^vitest$/.test(to)),
+      );
     expect(broken).toEqual([]);
   });
 
   test("only host/config.ts reads the environment", () => {
     const readers = product.filter((file) => /process\.env|\bfrom "node:process"/.test(text(file)));
-    expect(readers.filter((file) => !file.startsWith("bench/"))).toEqual(["services/host/config.ts"]);
+    expect(readers.filter((file) => !file.startsWith("bench/"))).toEqual([
+      "services/host/config.ts",
+    ]);
   });
 
   test("drivers stay in their adapters", () => {
     const broken = sources.flatMap((file) =>
       importsOf(file).flatMap((name) =>
-        drivers.filter(([driver, allowed]) => driver.test(name) && !allowed.test(file)).map(() => `${file} imports ${name}`),
+        drivers
+          .filter(([driver, allowed]) => driver.test(name) && !allowed.test(file))
+          .map(() => `${file} imports ${name}`),
       ),
     );
     expect(broken).toEqual([]);
@@ -83,13 +95,16 @@ describe("the house is tidy", () => {
 
   test("domain files import no driver, no Connect, no clock of the system", () => {
     const domain = product.filter((file) =>
-      /^services\/(auth|billing|catalog|text|media)\/([a-z-]+\/)*(ledger|chain|key|pricing|usage|job|lifecycle|dimensions|parse|schema)\.ts$/.test(file),
+      /^services\/(auth|billing|catalog|text|media)\/([a-z-]+\/)*(ledger|chain|key|pricing|usage|job|lifecycle|dimensions|parse|schema)\.ts$/.test(
+        file,
+      ),
     );
     expect(domain.length).toBeGreaterThan(4);
     const broken = domain.filter(
       (file) =>
-        importsOf(file).some((name) => /^@connectrpc|^node:(sqlite|fs|net|http)|^mongodb|^undici|^fastify/.test(name)) ||
-        /Date\.now\(\)|new Date\(\)|Math\.random\(/.test(text(file)),
+        importsOf(file).some((name) =>
+          /^@connectrpc|^node:(sqlite|fs|net|http)|^mongodb|^undici|^fastify/.test(name),
+        ) || /Date\.now\(\)|new Date\(\)|Math\.random\(/.test(text(file)),
     );
     expect(broken).toEqual([]);
   });
@@ -106,11 +121,17 @@ describe("the house is tidy", () => {
   });
 
   test("no path of a machine, no registry host, no promise to do it later", () => {
-    const own = tracked.filter((file) => !/^proto\/gen\/|package-lock\.json$|\.(png|woff2?|ttf|jpg|mp3|mp4)$/.test(file) && file !== "test/tidy.test.ts");
+    const own = tracked.filter(
+      (file) =>
+        !/^proto\/gen\/|package-lock\.json$|\.(png|woff2?|ttf|jpg|mp3|mp4)$/.test(file) &&
+        file !== "test/tidy.test.ts",
+    );
     const broken = own.flatMap((file) =>
-      [...text(file).matchAll(/(?:["'\s(=]\/(?:work|root|home\/\w+|tmp)\/[\w.-]+)|registry\.npmjs\.org|\bTODO\b|\bFIXME\b|for now\b|not implemented yet/gi)].map(
-        (match) => `${file}: ${match[0].trim()}`,
-      ),
+      [
+        ...text(file).matchAll(
+          /(?:["'\s(=]\/(?:work|root|home\/\w+|tmp)\/[\w.-]+)|registry\.npmjs\.org|\bTODO\b|\bFIXME\b|for now\b|not implemented yet/gi,
+        ),
+      ].map((match) => `${file}: ${match[0].trim()}`),
     );
     expect(broken).toEqual([]);
     expect(text("package-lock.json")).not.toMatch(/"resolved":/);
@@ -120,7 +141,10 @@ describe("the house is tidy", () => {
     const broken = sources.filter((file) => {
       const name = file.split("/").at(-1) ?? "";
       const standard = file === "vitest.config.ts" || file === "bench/vitest.config.ts";
-      return !/^[a-z0-9]+([.-][a-z0-9]+)*\.ts$/.test(name) || (!standard && /^export default/m.test(text(file)));
+      return (
+        !/^[a-z0-9]+([.-][a-z0-9]+)*\.ts$/.test(name) ||
+        (!standard && /^export default/m.test(text(file)))
+      );
     });
     expect(broken).toEqual([]);
   });

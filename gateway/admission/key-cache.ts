@@ -55,7 +55,7 @@ export function createKeyCache(deps: {
   limits: AdmissionLimits;
   events: AdmissionEvents;
 }): KeyCache {
-  const { auth, clock, limits, events } = deps;
+  const { clock, limits, events } = deps;
   const life = new AbortController();
   const cached = createCachedKeys(limits.maxCachedKeys, events);
   const invalidUntilMs = createBoundedMap<number>(limits.maxInvalidSecrets);

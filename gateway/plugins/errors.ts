@@ -26,7 +26,8 @@ function sendError(
   const refusal = known ?? new RefusalError(ErrorReason.INTERNAL_ERROR);
   const { status, headers, body } = toHttpError(refusal);
   // A fault among the refusals: an internal call was made wrongly.
-  if (known && status === 500) edge.events.faulted(known, request.id, request.routeOptions.url ?? "");
+  if (known && status === 500)
+    edge.events.faulted(known, request.id, request.routeOptions.url ?? "");
   const bytes = Buffer.from(JSON.stringify(body));
   for (const name of entityHeaders) reply.removeHeader(name);
   reply.headers({ ...headers, "content-type": "application/json; charset=utf-8" });

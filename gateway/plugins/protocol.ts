@@ -61,7 +61,11 @@ export function routedUrl(url: string): string {
 }
 
 /** Answers what never became a request, in the contract's envelope, and closes. */
-export function refuseConnection(edge: Edge, error: Error & { code?: string }, socket: Socket): void {
+export function refuseConnection(
+  edge: Edge,
+  error: Error & { code?: string },
+  socket: Socket,
+): void {
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
     return;

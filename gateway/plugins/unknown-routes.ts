@@ -36,6 +36,8 @@ export function unknownRoutes(app: FastifyInstance): UnknownRoutes {
 }
 
 function patternOf(url: string): RegExp {
-  const parts = url.split("/").map((part) => (part.startsWith(":") ? "[^/]+" : part.replaceAll(".", "\\.")));
+  const parts = url
+    .split("/")
+    .map((part) => (part.startsWith(":") ? "[^/]+" : part.replaceAll(".", "\\.")));
   return new RegExp(`^${parts.join("/")}$`);
 }

@@ -43,7 +43,8 @@ export async function bootstrap(
     [Unit.CREDITS, settings.credits],
   ] as const;
   for (const [unit, amount] of funds) {
-    if (amount > 0n) await deps.peers.billing.grant({ accountId, unit, amount, operationId }, { headers });
+    if (amount > 0n)
+      await deps.peers.billing.grant({ accountId, unit, amount, operationId }, { headers });
   }
   return {
     // A key that the operator chose is known to the operator; it is not printed.

@@ -60,7 +60,10 @@ export function envToConfig(env: Env, args: { role?: string } = {}): Config {
   return {
     role: read.choice("GENMESH_ROLE", ["all"], "all"),
     http: {
-      host: isIP(host) || /^[A-Za-z0-9.-]+$/.test(host) ? host : badVariable("HOST", "must be an address or a host name", host),
+      host:
+        isIP(host) || /^[A-Za-z0-9.-]+$/.test(host)
+          ? host
+          : badVariable("HOST", "must be an address or a host name", host),
       port: read.integer("PORT", 8080, 0, 65_535),
       publicUrl: publicUrl(read),
       trustProxy: trustProxy(read),
@@ -103,8 +106,11 @@ export function envToOperatorConfig(env: Env): OperatorConfig {
 function publicUrl(read: EnvReader): string | undefined {
   const value = read.text("GENMESH_PUBLIC_URL");
   if (value === undefined) return undefined;
-  const accepts = "must be an absolute http or https URL without query, e.g. https://api.example.com";
-  const url = URL.canParse(value) ? new URL(value) : badVariable("GENMESH_PUBLIC_URL", accepts, value);
+  const accepts =
+    "must be an absolute http or https URL without query, e.g. https://api.example.com";
+  const url = URL.canParse(value)
+    ? new URL(value)
+    : badVariable("GENMESH_PUBLIC_URL", accepts, value);
   if (!/^https?:$/.test(url.protocol) || url.search || url.hash || url.username) {
     badVariable("GENMESH_PUBLIC_URL", accepts, value);
   }
@@ -117,14 +123,21 @@ function trustProxy(read: EnvReader): string[] {
     const size = isIP(address ?? "") === 4 ? 32 : 128;
     const bitsOk = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= size);
     if (!isIP(address ?? "") || !bitsOk || rest.length > 0) {
-      badVariable("GENMESH_TRUST_PROXY", "must be addresses or networks, separated by commas", entry);
+      badVariable(
+        "GENMESH_TRUST_PROXY",
+        "must be addresses or networks, separated by commas",
+        entry,
+      );
     }
     return entry;
   });
 }
 
 function sqliteFile(read: EnvReader, dataDir: string): string {
-  return schemeUrl(read, "GENMESH_DATABASE_URL", "sqlite:", "sqlite:FILE") ?? join(dataDir, "genmesh.sqlite");
+  return (
+    schemeUrl(read, "GENMESH_DATABASE_URL", "sqlite:", "sqlite:FILE") ??
+    join(dataDir, "genmesh.sqlite")
+  );
 }
 
 function blobsFolder(read: EnvReader, dataDir: string): string {
@@ -135,7 +148,9 @@ function blobsFolder(read: EnvReader, dataDir: string): string {
 function schemeUrl(read: EnvReader, name: string, scheme: string, accepts: string) {
   const value = read.text(name);
   if (value === undefined) return undefined;
-  const path = value.startsWith(scheme) ? value.slice(scheme.length).replace(/^\/\/(?=\/)/, "") : "";
+  const path = value.startsWith(scheme)
+    ? value.slice(scheme.length).replace(/^\/\/(?=\/)/, "")
+    : "";
   if (path === "" || path.startsWith("//")) badVariable(name, `must be ${accepts}`);
   return isAbsolute(path) ? path : resolve(path);
 }
@@ -143,7 +158,10 @@ function schemeUrl(read: EnvReader, name: string, scheme: string, accepts: strin
 function bootstrapKey(read: EnvReader): string | undefined {
   const value = read.text("GENMESH_BOOTSTRAP_API_KEY");
   if (value !== undefined && !/^[A-Za-z0-9_-]{20,200}$/.test(value)) {
-    badVariable("GENMESH_BOOTSTRAP_API_KEY", "must be 20 to 200 characters of A-Z, a-z, 0-9, _ and -");
+    badVariable(
+      "GENMESH_BOOTSTRAP_API_KEY",
+      "must be 20 to 200 characters of A-Z, a-z, 0-9, _ and -",
+    );
   }
   return value;
 }
@@ -151,7 +169,10 @@ function bootstrapKey(read: EnvReader): string | undefined {
 function meshTokens(read: EnvReader): string[] {
   const tokens = read.list("GENMESH_MESH_TOKEN");
   if (tokens.some((one) => !tokenPattern.test(one))) {
-    badVariable("GENMESH_MESH_TOKEN", `must be one or more tokens, separated by commas, each of ${tokenAccepts}`);
+    badVariable(
+      "GENMESH_MESH_TOKEN",
+      `must be one or more tokens, separated by commas, each of ${tokenAccepts}`,
+    );
   }
   return tokens;
 }
@@ -161,6 +182,7 @@ const tokenAccepts = "16 to 256 visible ASCII characters";
 
 function token(read: EnvReader, name: string): string | undefined {
   const value = read.text(name);
-  if (value !== undefined && !tokenPattern.test(value)) badVariable(name, `must be ${tokenAccepts}`);
+  if (value !== undefined && !tokenPattern.test(value))
+    badVariable(name, `must be ${tokenAccepts}`);
   return value;
 }

@@ -21,7 +21,9 @@ export function openDataDir(path: string): DataDir {
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 });
   } catch (error) {
-    throw new ConfigError(`GENMESH_DATA_DIR must be a folder that can be written: ${(error as Error).message}`);
+    throw new ConfigError(
+      `GENMESH_DATA_DIR must be a folder that can be written: ${(error as Error).message}`,
+    );
   }
   const holderFile = join(path, "holder");
   const lock = new DatabaseSync(join(path, "lock.sqlite"));

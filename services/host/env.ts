@@ -39,7 +39,8 @@ export function envReader(env: Env): EnvReader {
     bigint(name, fallback) {
       const value = text(name);
       if (value === undefined) return fallback;
-      if (!/^\d{1,15}$/.test(value)) badVariable(name, "must be a whole number of up to 15 digits", value);
+      if (!/^\d{1,15}$/.test(value))
+        badVariable(name, "must be a whole number of up to 15 digits", value);
       return BigInt(value);
     },
     choice(name, values, fallback) {

@@ -20,7 +20,9 @@ async function main(): Promise<void> {
 }
 
 function isArgumentError(error: unknown): boolean {
-  return error instanceof Error && "code" in error && String(error.code).startsWith("ERR_PARSE_ARGS");
+  return (
+    error instanceof Error && "code" in error && String(error.code).startsWith("ERR_PARSE_ARGS")
+  );
 }
 
 await main();

@@ -4,6 +4,7 @@ import { BillingService } from "#proto/genmesh/billing/v1/billing_service_pb.ts"
 import { CatalogService } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
+import { refusingTransport } from "./rpc/refusing-transport.ts";
 
 /** Clients of the other services; in one process they call them directly. */
 export interface Peers {
@@ -14,13 +15,13 @@ export interface Peers {
   media: Client<typeof MediaService>;
 }
 
-/** Clients over one transport a service. */
+/** Clients over one transport a service; their calls reject with RefusalError. */
 export function createPeers(transportOf: (peer: keyof Peers) => Transport): Peers {
   return {
-    auth: createClient(AuthService, transportOf("auth")),
-    billing: createClient(BillingService, transportOf("billing")),
-    catalog: createClient(CatalogService, transportOf("catalog")),
-    text: createClient(TextService, transportOf("text")),
-    media: createClient(MediaService, transportOf("media")),
+    auth: createClient(AuthService, refusingTransport(transportOf("auth"))),
+    billing: createClient(BillingService, refusingTransport(transportOf("billing"))),
+    catalog: createClient(CatalogService, refusingTransport(transportOf("catalog"))),
+    text: createClient(TextService, refusingTransport(transportOf("text"))),
+    media: createClient(MediaService, refusingTransport(transportOf("media"))),
   };
 }

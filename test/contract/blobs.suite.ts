@@ -87,7 +87,7 @@ export function blobStoreContract(open: () => Promise<BlobStore>): void {
     for (const key of ["images/a/1", "images/b/2", "uploads/c"]) await blobs.put(key, pieces(key));
     expect(await listed(blobs)).toEqual(["images/a/1", "images/b/2", "uploads/c"]);
     expect(await listed(blobs, "images/")).toEqual(["images/a/1", "images/b/2"]);
-    const one = (await Array.fromAsync(blobs.list("uploads/")))[0];
+    const [one] = await all(blobs.list("uploads/"));
     expect(one?.sizeBytes).toBe(9);
     expect(Math.abs((one?.storedAtMs ?? 0) - Date.now())).toBeLessThan(60_000);
   });
@@ -115,8 +115,15 @@ async function* failing(): AsyncIterable<Uint8Array> {
   throw new Error("the source broke");
 }
 
+/** Everything that a source brings. */
+export async function all<T>(source: AsyncIterable<T>): Promise<T[]> {
+  const items: T[] = [];
+  for await (const item of source) items.push(item);
+  return items;
+}
+
 async function listed(blobs: BlobStore, prefix?: string): Promise<string[]> {
-  return (await Array.fromAsync(blobs.list(prefix))).map((blob) => blob.key).sort();
+  return (await all(blobs.list(prefix))).map((blob) => blob.key).sort();
 }
 
 function sha256(content: string): string {

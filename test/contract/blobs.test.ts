@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
 import { afterEach, describe, expect, test } from "vitest";
 import { openFolderBlobs } from "#kit/blobs/folder.ts";
 import { systemClock } from "#kit/clock.ts";
@@ -30,7 +31,7 @@ describe("a folder", () => {
     );
     const winner = ends.findIndex((end) => end.status === "fulfilled");
     expect(ends.filter((end) => end.status === "fulfilled")).toHaveLength(1);
-    const read = Buffer.concat(await Array.fromAsync(await blobs.openRead("a/raced")));
+    const read = await buffer(await blobs.openRead("a/raced"));
     expect(read.equals(contents[winner] ?? Buffer.alloc(0))).toBe(true);
   });
 

@@ -23,14 +23,20 @@ import { createAuth } from "../../services/auth/index.ts";
 
 const tokens = { mesh: ["mesh-token"], admin: "admin-token" };
 
-/** A wire that can be cut: calls then fail as with a dead peer, and open streams fall silent. */
+/**
+ * A wire that can be cut (calls then fail as with a dead peer, and open streams fall silent), and that can hold a
+ * method's answers back.
+ */
 export function createWire() {
   let whole = true;
+  let heldMethod: string | undefined;
+  let held: (() => void)[] = [];
   const calls: string[] = [];
   const interceptor: Interceptor = (next) => async (req) => {
     calls.push(req.method.name);
     if (!whole) throw new ConnectError("the wire is cut", Code.Unavailable);
     const res = await next(req);
+    if (req.method.name === heldMethod) await new Promise<void>((go) => held.push(go));
     return res.stream ? { ...res, message: onlyWhile(() => whole, res.message) } : res;
   };
   return {
@@ -40,6 +46,16 @@ export function createWire() {
     },
     mend() {
       whole = true;
+    },
+    /** Holds the answers of `method` from now on. */
+    hold(method: string) {
+      heldMethod = method;
+    },
+    held: () => held.length,
+    release() {
+      heldMethod = undefined;
+      for (const go of held) go();
+      held = [];
     },
     /** How often a method was called, failures included. */
     calls: (method: string) => calls.filter((name) => name === method).length,

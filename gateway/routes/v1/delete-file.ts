@@ -14,10 +14,7 @@ export function deleteFile(app: FastifyInstance, edge: Edge): void {
     schema: deleteFileSchema,
     handler: async (request, reply) => {
       const { fileId } = request.params;
-      await edge.peers.media.deleteFile(
-        { fileId },
-        callOptions(request, reply, deadlinesMs.quick),
-      );
+      await edge.peers.media.deleteFile({ fileId }, callOptions(request, reply, deadlinesMs.quick));
       return reply.send({ id: fileId, object: "file", deleted: true });
     },
   });

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from "fastify";
 import type { Edge } from "../../context.ts";
+import { compactConversation } from "./compact-conversation.ts";
 import { createChatCompletion } from "./create-chat-completion.ts";
 import { createResponse } from "./create-response.ts";
 import { createSpeech } from "./create-speech.ts";
-import { compactConversation } from "./compact-conversation.ts";
 import { deleteFile } from "./delete-file.ts";
 import { downloadOutput } from "./download-output.ts";
 import { downloadSpeech } from "./download-speech.ts";

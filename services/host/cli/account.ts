@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
-import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Peers } from "#kit/peers.ts";
+import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { amount } from "./arguments.ts";
-import { dollars, printFacts, printJson, printTable } from "./output.ts";
 import { showTime } from "./key.ts";
+import { dollars, printFacts, printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
 
 /** `genmesh account …` */
@@ -18,7 +18,10 @@ export function accountCommands(program: Command, cli: Cli): void {
     .option("--credits <credits>", "opening credits", amount, 0n)
     .option("--api-key <key>", "the first key's secret; made if not given")
     .option("--operation-id <id>", "the same id makes one account")
-    .addHelpText("after", '\nExample:\n  $ npx genmesh account create --name "Team A" --usd-micros 5000000 --credits 1000')
+    .addHelpText(
+      "after",
+      '\nExample:\n  $ npx genmesh account create --name "Team A" --usd-micros 5000000 --credits 1000',
+    )
     .action((options: CreateOptions) => create(cli, options));
   account
     .command("top-up <account>")
@@ -26,8 +29,13 @@ export function accountCommands(program: Command, cli: Cli): void {
     .option("--usd-micros <micros>", "millionths of a US dollar", amount, 0n)
     .option("--credits <credits>", "credits", amount, 0n)
     .option("--operation-id <id>", "the same id adds once")
-    .addHelpText("after", "\nExample:\n  $ npx genmesh account top-up acct_… --usd-micros 1000000 --operation-id invoice-17")
-    .action((accountId: string, options: Funds & { operationId?: string }) => topUp(cli, accountId, options));
+    .addHelpText(
+      "after",
+      "\nExample:\n  $ npx genmesh account top-up acct_… --usd-micros 1000000 --operation-id invoice-17",
+    )
+    .action((accountId: string, options: Funds & { operationId?: string }) =>
+      topUp(cli, accountId, options),
+    );
   account
     .command("list")
     .description("all accounts")
@@ -69,20 +77,30 @@ async function create(cli: Cli, options: CreateOptions): Promise<void> {
   ]);
 }
 
-async function topUp(cli: Cli, accountId: string, options: Funds & { operationId?: string }): Promise<void> {
+async function topUp(
+  cli: Cli,
+  accountId: string,
+  options: Funds & { operationId?: string },
+): Promise<void> {
   if (options.usdMicros === 0n && options.credits === 0n) {
     throw new Error("nothing to add: give --usd-micros or --credits");
   }
   const peers = cli.peers();
   await peers.auth.getAccount({ accountId });
   const replayed = await grant(peers, accountId, options, options.operationId ?? randomUUID());
-  if (cli.json) return printJson(cli, { accountId, ...(await balances(peers, accountId)), replayed });
+  if (cli.json)
+    return printJson(cli, { accountId, ...(await balances(peers, accountId)), replayed });
   if (replayed) cli.out("This operation was made before; nothing was added.\n");
   await balance(cli, accountId);
 }
 
 /** Adds what is asked for; true where every part was known already. */
-async function grant(peers: Peers, accountId: string, funds: Funds, operationId: string): Promise<boolean> {
+async function grant(
+  peers: Peers,
+  accountId: string,
+  funds: Funds,
+  operationId: string,
+): Promise<boolean> {
   const parts: [Unit, bigint][] = [
     [Unit.USD_MICROS, funds.usdMicros],
     [Unit.CREDITS, funds.credits],
@@ -132,7 +150,11 @@ async function list(cli: Cli): Promise<void> {
   do {
     const page = await peers.auth.listAccounts({ pageSize: 1000, pageToken });
     for (const one of page.accounts) {
-      accounts.push({ accountId: one.accountId, name: one.name, createdAt: showTime(one.createTime) });
+      accounts.push({
+        accountId: one.accountId,
+        name: one.name,
+        createdAt: showTime(one.createTime),
+      });
     }
     pageToken = page.nextPageToken;
   } while (pageToken !== "");

@@ -3,7 +3,8 @@ import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 
 /** Amounts of money and credits: whole numbers of at most 15 digits. */
 export function amount(value: string): bigint {
-  if (!/^\d{1,15}$/.test(value)) throw new InvalidArgumentError("It must be a whole number of up to 15 digits.");
+  if (!/^\d{1,15}$/.test(value))
+    throw new InvalidArgumentError("It must be a whole number of up to 15 digits.");
   return BigInt(value);
 }
 
@@ -21,7 +22,8 @@ export function wholeNumber(min: number, max: number): (value: string) => number
 /** A time: ISO 8601, answered in milliseconds since the epoch. */
 export function time(value: string): number {
   const ms = Date.parse(value);
-  if (Number.isNaN(ms)) throw new InvalidArgumentError("It must be a time like 2027-01-31T00:00:00Z.");
+  if (Number.isNaN(ms))
+    throw new InvalidArgumentError("It must be a time like 2027-01-31T00:00:00Z.");
   return ms;
 }
 

@@ -3,10 +3,9 @@ import { join } from "node:path";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { createPeers, type Peers } from "#kit/peers.ts";
 import { tokenInterceptor } from "#kit/rpc/access.ts";
-import { clientErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import type { OperatorConfig } from "../config.ts";
-import { adminTokenFile } from "../tokens.ts";
 import { ConfigError } from "../env.ts";
+import { adminTokenFile } from "../tokens.ts";
 
 /** Where the one-process run answers internal callers unless told otherwise. */
 export const defaultServer = "127.0.0.1:9090";
@@ -15,7 +14,7 @@ const callTimeoutMs = 30_000;
 
 /** Clients that carry the admin token. `server` (HOST:PORT or URL) wins over the mesh's own variables. */
 export function operatorPeers(config: OperatorConfig, server: string | undefined): Peers {
-  const interceptors = [clientErrorInterceptor(), tokenInterceptor(adminToken(config))];
+  const interceptors = [tokenInterceptor(adminToken(config))];
   const urls: Partial<Record<keyof Peers, string | undefined>> = {
     auth: config.authUrl,
     billing: config.billingUrl,

@@ -1,4 +1,4 @@
-import { timestampDate, timestampFromMs, type Timestamp } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
 import type { ApiKey } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
@@ -20,7 +20,10 @@ export function keyCommands(program: Command, cli: Cli): void {
     .option("--expires-at <time>", "ISO 8601", time)
     .option("--monthly-usd-micros <micros>", "limit of a calendar month (UTC)", amount)
     .option("--requests-per-minute <n>", "rate limit", wholeNumber(1, 1_000_000))
-    .addHelpText("after", "\nExample:\n  $ npx genmesh key create acct_… --scope text --scope models --expires-at 2027-01-01T00:00:00Z")
+    .addHelpText(
+      "after",
+      "\nExample:\n  $ npx genmesh key create acct_… --scope text --scope models --expires-at 2027-01-01T00:00:00Z",
+    )
     .action((accountId: string, options: CreateOptions) => create(cli, accountId, options));
   key
     .command("rotate <key>")
@@ -78,7 +81,9 @@ function showSecret(cli: Cli, keyId: string, apiKey: string, formerEnds?: Timest
   printFacts(cli, [
     ["keyId", keyId],
     ["apiKey", apiKey],
-    ...(formerValidUntil ? [["former secret valid until", formerValidUntil] as [string, string]] : []),
+    ...(formerValidUntil
+      ? [["former secret valid until", formerValidUntil] as [string, string]]
+      : []),
   ]);
 }
 

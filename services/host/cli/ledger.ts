@@ -17,7 +17,9 @@ async function audit(cli: Cli, accountId: string): Promise<void> {
   const differences: LedgerDifference[] = [];
   let read = { wallets: 0n, entries: 0n };
   let complete = false;
-  for await (const { finding } of cli.peers().billing.auditLedger({ accountId }, { timeoutMs: 0 })) {
+  for await (const { finding } of cli
+    .peers()
+    .billing.auditLedger({ accountId }, { timeoutMs: 0 })) {
     if (finding.case === "difference") differences.push(finding.value);
     if (finding.case === "summary") {
       read = { wallets: finding.value.wallets, entries: finding.value.entries };
@@ -40,7 +42,14 @@ async function audit(cli: Cli, accountId: string): Promise<void> {
     printTable(
       cli,
       ["account", "unit", "field", "entry", "recorded", "computed"],
-      rows.map((one) => [one.accountId, one.unit, one.field, `${one.entry}`, one.recorded, one.computed]),
+      rows.map((one) => [
+        one.accountId,
+        one.unit,
+        one.field,
+        `${one.entry}`,
+        one.recorded,
+        one.computed,
+      ]),
       "",
     );
   }

@@ -1,7 +1,7 @@
 import { CommanderError } from "commander";
 import { envToOperatorConfig, readEnv } from "../config.ts";
-import { createProgram } from "./program.ts";
 import { explain } from "./explain.ts";
+import { createProgram } from "./program.ts";
 
 /** The operator command: exit 0 where it did what was asked, 1 where not, 2 where the call's words are off. */
 async function main(): Promise<void> {

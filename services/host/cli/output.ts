@@ -7,12 +7,17 @@ export interface Output {
 
 /** One JSON object on one line; bigint as numbers where they are safe, else as strings; times as ISO 8601. */
 export function printJson(output: Output, value: unknown): void {
-  output.out(`${JSON.stringify(value, (_, one) => (typeof one === "bigint" ? jsonNumber(one) : one))}\n`);
+  output.out(
+    `${JSON.stringify(value, (_, one) => (typeof one === "bigint" ? jsonNumber(one) : one))}\n`,
+  );
 }
 
 /** Aligned columns for people; numbers to the right. An empty table says so. */
 export function printTable(output: Output, head: string[], rows: string[][], empty: string): void {
-  if (rows.length === 0) return output.out(`${empty}\n`);
+  if (rows.length === 0) {
+    output.out(`${empty}\n`);
+    return;
+  }
   const all = [head, ...rows];
   const widths = head.map((_, i) => Math.max(...all.map((row) => (row[i] ?? "").length)));
   const numeric = head.map((_, i) => rows.every((row) => /^-?[\d.,]*$/.test(row[i] ?? "")));
@@ -34,7 +39,10 @@ export function printFacts(output: Output, facts: [string, string][]): void {
 export function dollars(micros: bigint): string {
   const sign = micros < 0n ? "-" : "";
   const abs = micros < 0n ? -micros : micros;
-  const cents = (abs % 1_000_000n).toString().padStart(6, "0").replace(/0{0,4}$/, "");
+  const cents = (abs % 1_000_000n)
+    .toString()
+    .padStart(6, "0")
+    .replace(/0{0,4}$/, "");
   return `${sign}$${abs / 1_000_000n}.${cents}`;
 }
 

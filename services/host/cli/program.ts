@@ -27,7 +27,10 @@ export interface ProgramOptions {
 export function createProgram(options: ProgramOptions): { run(args: string[]): Promise<number> } {
   const program = new Command("genmesh")
     .description("Operates a genmesh: accounts, keys, money, catalog.")
-    .option("--server <host:port>", `gRPC address of the server (default ${defaultServer}, or GENMESH_*_URL)`)
+    .option(
+      "--server <host:port>",
+      `gRPC address of the server (default ${defaultServer}, or GENMESH_*_URL)`,
+    )
     .option("--json", "print one JSON object")
     .configureOutput({ writeOut: options.out, writeErr: options.err })
     .showHelpAfterError("(--help shows how it is called, with examples)")
@@ -41,7 +44,8 @@ export function createProgram(options: ProgramOptions): { run(args: string[]): P
     },
     peers: () => operatorPeers(options.config, program.opts().server),
   };
-  for (const group of [accountCommands, keyCommands, ledgerCommands, catalogCommands]) group(program, cli);
+  for (const group of [accountCommands, keyCommands, ledgerCommands, catalogCommands])
+    group(program, cli);
   inherit(program);
   return {
     async run(args) {

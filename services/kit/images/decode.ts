@@ -1,8 +1,8 @@
 import sharp, { type Metadata, type Sharp } from "sharp";
+import { hasEnd } from "./ends.ts";
 import { ImageError } from "./errors.ts";
 import { checkHeader } from "./header.ts";
 import type { DecodedImage, ImageRules } from "./protocol.ts";
-import { hasPngEnd } from "./sniff.ts";
 
 /** Leaves libvips with three loaders, one thread and no cache. For decoder processes only. */
 export function prepareDecoding(): void {
@@ -32,8 +32,7 @@ export async function decodeImage(bytes: Uint8Array, rules: ImageRules): Promise
   if (metadata.format !== format) throw new ImageError("unsupported_format");
   const { width, height } = metadata.autoOrient;
   if (width * height > rules.maxPixels) throw new ImageError("too_many_pixels");
-  // libpng stops after the last pixel, and would not miss a cut end.
-  if (format === "png" && !hasPngEnd(bytes)) throw new ImageError("corrupt");
+  if (!hasEnd(bytes, format)) throw new ImageError("corrupt");
   await readPixels(metadata.space === "cmyk" ? asCmyk(image) : image);
   const { orientation = 1, pages = 1 } = metadata;
   // Other values stand in broken files; every viewer shows those as they are stored.

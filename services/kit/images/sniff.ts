@@ -36,15 +36,6 @@ export function sniffImage(bytes: Uint8Array): ImageHeader | undefined {
   return size === undefined || size.width < 1 || size.height < 1 ? undefined : { format, ...size };
 }
 
-/** True when every chunk of a PNG is there up to the end of `IEND`; more bytes may follow. */
-export function hasPngEnd(bytes: Uint8Array): boolean {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  for (let at = 8; at + 12 <= bytes.length; at += 12 + view.getUint32(at)) {
-    if (startsWith(bytes, at + 4, "IEND")) return at + 12 + view.getUint32(at) <= bytes.length;
-  }
-  return false;
-}
-
 const sizeReaders: Record<ImageFormat, (bytes: Uint8Array, view: DataView) => Size | undefined> = {
   jpeg: jpegSize,
   png: pngSize,
@@ -92,7 +83,8 @@ function uint24(view: DataView, at: number): number {
   return view.getUint16(at, true) | (view.getUint8(at + 2) << 16);
 }
 
-function startsWith(bytes: Uint8Array, at: number, signature: string): boolean {
+/** True when the bytes at a place are these, one character a byte. */
+export function startsWith(bytes: Uint8Array, at: number, signature: string): boolean {
   for (let index = 0; index < signature.length; index++) {
     if (bytes[at + index] !== signature.charCodeAt(index)) return false;
   }

@@ -265,7 +265,7 @@ describe("processes", () => {
   });
 
   it("are replaced when an image takes too long", async () => {
-    await using hasty = createImageVerifier({ processes: 1, memoryMb: 768, timeoutMs: 60 });
+    await using hasty = createImageVerifier({ processes: 1, memoryMb: 768, timeoutMs: 250 });
     const slow = await plain(8000, 6000).png({ progressive: true }).toBuffer();
     const small = await noise().png().toBuffer();
     await expect(hasty.verify(slow, rules)).rejects.toMatchObject({ kind: "timeout" });

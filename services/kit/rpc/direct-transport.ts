@@ -18,6 +18,7 @@ import {
   runUnaryCall,
   transformInvokeImplementation,
 } from "@connectrpc/connect/protocol";
+import { refusingTransport } from "./refusing-transport.ts";
 import type { RpcService } from "./service.ts";
 
 /** What a direct transport is made of. */
@@ -33,7 +34,7 @@ export interface DirectTransportOptions {
 /**
  * A connect-es transport that calls handlers of this process without serialising: messages are handed over as they
  * are, so neither side may change one that it gave away. Interceptors, deadlines, cancellation and errors are those
- * of the wire.
+ * of the wire; calls reject with RefusalError.
  */
 export function createDirectTransport(options: DirectTransportOptions): Transport {
   const specs = new Map<DescMethod, MethodImplSpec>();
@@ -48,7 +49,7 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
     if (found) return found;
     throw new ConnectError(`${method.parent.typeName} is not served here`, Code.Unimplemented);
   };
-  return {
+  return refusingTransport({
     async unary(method, signal, timeoutMs, header, input, contextValues) {
       return runUnaryCall({
         req: {
@@ -108,7 +109,7 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
         },
       });
     },
-  };
+  });
 }
 
 function requestCommon(method: DescMethod, header: ConstructorParameters<typeof Headers>[0]) {

@@ -34,6 +34,7 @@ export function toConnectError(refusal: RefusalError): ConnectError {
 export function fromConnectError(error: unknown): unknown {
   if (error instanceof RefusalError) return error;
   const connect = ConnectError.from(error);
+  if (connect.cause instanceof RefusalError) return connect.cause;
   const info = connect.findDetails(ErrorInfoSchema).find((d) => d.domain === errorDomain);
   const reason = info && reasonOfName(info.reason);
   if (info && reason !== undefined) {

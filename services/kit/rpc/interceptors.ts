@@ -12,8 +12,9 @@ import { requestIdHeader } from "./principal.ts";
 export function serverErrorInterceptor(deps: { log: Logger; ids: Ids }): Interceptor {
   return (next) => async (req) => {
     const map = (error: unknown) => {
-      if (error instanceof ConnectError) return error;
-      if (isRefusal(error)) return toConnectError(error);
+      if (error instanceof ConnectError && !(error.cause instanceof RefusalError)) return error;
+      const refusal = error instanceof ConnectError ? error.cause : error;
+      if (isRefusal(refusal)) return toConnectError(refusal);
       if (req.signal.aborted) return ConnectError.from(req.signal.reason, Code.Canceled);
       const incident = deps.ids.make("incident", 12);
       const requestId = req.header.get(requestIdHeader) ?? undefined;

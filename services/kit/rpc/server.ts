@@ -30,14 +30,17 @@ export async function createGrpcServer(options: RpcServerOptions): Promise<GrpcS
     bodyLimit: maxMessageBytes,
     return503OnClosing: false,
   }) as unknown as FastifyInstance<Http2Server>;
-  await app.register(fastifyConnectPlugin as never, {
-    interceptors: options.interceptors,
-    readMaxBytes: maxMessageBytes,
-    writeMaxBytes: maxMessageBytes,
-    routes(router: { service(desc: unknown, impl: unknown): void }) {
-      for (const { desc, impl } of options.services) router.service(desc, impl);
-    },
-  } as never);
+  await app.register(
+    fastifyConnectPlugin as never,
+    {
+      interceptors: options.interceptors,
+      readMaxBytes: maxMessageBytes,
+      writeMaxBytes: maxMessageBytes,
+      routes(router: { service(desc: unknown, impl: unknown): void }) {
+        for (const { desc, impl } of options.services) router.service(desc, impl);
+      },
+    } as never,
+  );
   return {
     async listen(host, port) {
       await app.listen({ host, port });

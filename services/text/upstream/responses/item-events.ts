@@ -42,12 +42,7 @@ export function textDone(place: ItemPlace, part: OpenPart): JsonObject {
   return textEvent("done", place, part, { [part.kind.textField]: part.text });
 }
 
-function textEvent(
-  step: string,
-  place: ItemPlace,
-  part: OpenPart,
-  fields: JsonObject,
-): JsonObject {
+function textEvent(step: string, place: ItemPlace, part: OpenPart, fields: JsonObject): JsonObject {
   return {
     type: `${part.kind.textEvent}.${step}`,
     item_id: place.id,

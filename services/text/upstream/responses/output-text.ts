@@ -26,7 +26,9 @@ function textOfItem(item: JsonObject): string {
 
 function textOfParts(parts: JsonValue | undefined): string {
   if (!Array.isArray(parts)) return "";
-  return parts.map((part) => (isJsonObject(part) ? textOf(part.text ?? part.refusal) : "")).join("");
+  return parts
+    .map((part) => (isJsonObject(part) ? textOf(part.text ?? part.refusal) : ""))
+    .join("");
 }
 
 function textOf(value: JsonValue | undefined): string {

@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
-import { completeItem, idPrefixOf, type ItemFacts, isText } from "./complete-item.ts";
+import { completeItem, type ItemFacts, idPrefixOf, isText } from "./complete-item.ts";
 import type { Emitter } from "./emitter.ts";
 import { partAdded, partDone, textDelta, textDone } from "./item-events.ts";
 import { callKindOf, type OpenPart, type PartKind, partKindOf, partObject } from "./parts.ts";
@@ -74,6 +74,8 @@ export class OutputTracker {
 
   /** The part that an event belongs to; where upstream never began it, it begins now. */
   partFor(item: OpenItem, kind: PartKind, index: JsonValue | undefined): OpenPart {
+    const direct = typeof index === "number" ? item.parts[index] : undefined;
+    if (direct?.index === index && direct?.kind === kind) return direct;
     const same = item.parts.filter((part) => part.kind.list === kind.list);
     const found = same.find((part) => part.index === index && part.kind === kind);
     if (found) return found;

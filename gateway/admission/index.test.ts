@@ -1,0 +1,222 @@
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { ErrorReason, isRefusal } from "#kit/errors.ts";
+import { createMetrics, type Metrics } from "#kit/metrics.ts";
+import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import { createAuthWorld } from "../../test/contract/keys.world.ts";
+import { createAdmission, type LiveAdmission, mayUseModel } from "./index.ts";
+
+let world: Awaited<ReturnType<typeof createAuthWorld>>;
+let admission: LiveAdmission;
+let metrics: Metrics;
+let accountId: string;
+let secret: string;
+beforeEach(async () => {
+  world = await createAuthWorld();
+  const made = await world.admin.createAccount({ name: "n" });
+  accountId = made.account?.accountId ?? "";
+  secret = made.secret;
+  metrics = createMetrics();
+  admission = createAdmission({ auth: world.mesh, clock: world.clock, log: world.log, metrics });
+  await admission.ready;
+});
+afterEach(async () => {
+  await admission[Symbol.asyncDispose]();
+  await world[Symbol.asyncDispose]();
+});
+
+const admit = (sent: string | undefined, scope: Scope = Scope.TEXT, hasIdempotencyKey = false) =>
+  admission.admit(sent, scope, hasIdempotencyKey);
+
+describe("401", () => {
+  const unauthorized = { reason: ErrorReason.INVALID_API_KEY };
+
+  test.each([
+    ["missing", undefined],
+    ["empty", ""],
+    ["without a scheme", "gm_aaaaaaaaaaaaaaaaaaaaaaaa"],
+    ["of another scheme", "Basic gm_aaaaaaaaaaaaaaaaaaaaaaaa"],
+    ["a scheme alone", "Bearer"],
+    ["a scheme and a blank", "Bearer "],
+    ["too short", `Bearer ${"a".repeat(19)}`],
+    ["too long", `Bearer ${"a".repeat(201)}`],
+    ["of other characters", `Bearer ${"a".repeat(20)}!`],
+    ["two words", `Bearer ${"a".repeat(20)} ${"b".repeat(20)}`],
+    ["two headers in one", `Bearer ${"a".repeat(20)}, Bearer ${"b".repeat(20)}`],
+    ["with a line's end", `Bearer ${"a".repeat(20)}\n`],
+  ])("a header that is %s, without a call", async (_, sent) => {
+    await expect(admit(sent)).rejects.toMatchObject(unauthorized);
+    // An idempotency key opens nothing here.
+    await expect(admit(sent, Scope.TEXT, true)).rejects.toMatchObject(unauthorized);
+    expect(world.wire.calls("LookUpKey")).toBe(0);
+  });
+
+  test("unknown", async () => {
+    await expect(admit(`Bearer ${"a".repeat(40)}`)).rejects.toMatchObject(unauthorized);
+  });
+
+  test("the right secret in another case", async () => {
+    const other = `gm_${secret.slice(3).toLowerCase()}`;
+    await expect(admit(`Bearer ${other}`)).rejects.toMatchObject(unauthorized);
+  });
+
+  test("revoked", async () => {
+    await admit(`Bearer ${secret}`);
+    const { keys } = await world.admin.listKeys({ accountId });
+    await world.admin.revokeKey({ keyId: keys[0]?.keyId ?? "" });
+    await world.clock.advance(1_000);
+    await expect(admit(`Bearer ${secret}`)).rejects.toMatchObject(unauthorized);
+  });
+
+  test("expired", async () => {
+    const expireTime = timestampFromMs(world.clock.now() + 3_000);
+    const made = await world.admin.createKey({ accountId, expireTime });
+    await admit(`Bearer ${made.secret}`);
+    await world.clock.advance(3_000);
+    await expect(admit(`Bearer ${made.secret}`)).rejects.toMatchObject(unauthorized);
+  });
+
+  test("a former secret past its grace", async () => {
+    const { keys } = await world.admin.listKeys({ accountId });
+    await world.admin.rotateKey({ keyId: keys[0]?.keyId ?? "", graceSeconds: 3 });
+    await admit(`Bearer ${secret}`);
+    await world.clock.advance(3_000);
+    await expect(admit(`Bearer ${secret}`)).rejects.toMatchObject(unauthorized);
+  });
+
+  test("no refusal and no metric tells a secret", async () => {
+    const sent = `Bearer ${"z".repeat(40)}`;
+    const error: unknown = await admit(sent).catch((e: unknown) => e);
+    expect(isRefusal(error) && JSON.stringify([error.message, error.metadata])).not.toContain(
+      "zzz",
+    );
+    await admit(`Bearer ${secret}`);
+    expect(await metrics.text()).not.toContain(secret.slice(0, 20));
+  });
+});
+
+describe("an admitted request", () => {
+  test.each(["Bearer ", "bearer ", "BEARER  "])("takes the scheme '%s'", async (scheme) => {
+    expect((await admit(scheme + secret)).principal.accountId).toBe(accountId);
+  });
+
+  test("carries principal, limits and rate headers", async () => {
+    const made = await world.admin.createKey({
+      accountId,
+      allowedModels: ["chat-1"],
+      monthlyUsdMicrosLimit: 5n,
+      requestsPerMinute: 60,
+    });
+    expect(await admit(`Bearer ${made.secret}`)).toEqual({
+      principal: { accountId, keyId: made.key?.keyId },
+      admission: { allowedModels: ["chat-1"], monthlyUsdMicrosLimit: 5n },
+      headers: {
+        "x-ratelimit-limit-requests": "60",
+        "x-ratelimit-remaining-requests": "59",
+        "x-ratelimit-reset-requests": "1s",
+      },
+    });
+  });
+
+  test("a limit of 0 is a limit, not the lack of one", async () => {
+    const made = await world.admin.createKey({ accountId, monthlyUsdMicrosLimit: 0n });
+    const { admission: fields } = await admit(`Bearer ${made.secret}`);
+    expect(fields.monthlyUsdMicrosLimit).toBe(0n);
+    expect((await admit(`Bearer ${secret}`)).admission).toEqual({ allowedModels: [] });
+  });
+});
+
+describe("scope", () => {
+  test("a key with scopes may use those alone; any valid key will do where none is asked for", async () => {
+    const made = await world.admin.createKey({ accountId, scopes: [Scope.TEXT, Scope.MODELS] });
+    const sent = `Bearer ${made.secret}`;
+    await admit(sent, Scope.TEXT);
+    await admit(sent, Scope.MODELS);
+    await admit(sent, Scope.UNSPECIFIED);
+    for (const scope of [Scope.IMAGES, Scope.FILES, Scope.BILLING]) {
+      await expect(admit(sent, scope)).rejects.toMatchObject({
+        reason: ErrorReason.PERMISSION_DENIED,
+      });
+    }
+    for (const scope of Object.values(Scope)) await admit(`Bearer ${secret}`, scope);
+  });
+
+  test("with an idempotency key the refusal is left to the service", async () => {
+    const made = await world.admin.createKey({ accountId, scopes: [Scope.TEXT] });
+    const admitted = await admit(`Bearer ${made.secret}`, Scope.IMAGES, true);
+    expect(admitted.admission).toMatchObject({
+      refuseWith: ErrorReason.PERMISSION_DENIED,
+      refusalMessage: "The API key lacks the scope 'images'.",
+    });
+    expect(admitted.refusal).toMatchObject({
+      reason: ErrorReason.PERMISSION_DENIED,
+      message: "The API key lacks the scope 'images'.",
+    });
+  });
+});
+
+describe("rate", () => {
+  const limited = async (requestsPerMinute: number, scopes: Scope[] = []) => {
+    const made = await world.admin.createKey({ accountId, requestsPerMinute, scopes });
+    return `Bearer ${made.secret}`;
+  };
+
+  test("above it: 429 with the headers and the time to wait, and later admitted again", async () => {
+    const sent = await limited(2);
+    await admit(sent);
+    await admit(sent);
+    await expect(admit(sent)).rejects.toMatchObject({
+      reason: ErrorReason.RATE_LIMIT_EXCEEDED,
+      metadata: {
+        retry_after_ms: "30000",
+        "x-ratelimit-limit-requests": "2",
+        "x-ratelimit-remaining-requests": "0",
+        "x-ratelimit-reset-requests": "1m0s",
+      },
+    });
+    await world.clock.advance(30_000);
+    expect((await admit(sent)).headers["x-ratelimit-remaining-requests"]).toBe("0");
+  });
+
+  test("with an idempotency key the refusal is left to the service", async () => {
+    const sent = await limited(1);
+    await admit(sent);
+    const admitted = await admit(sent, Scope.TEXT, true);
+    expect(admitted.admission.refuseWith).toBe(ErrorReason.RATE_LIMIT_EXCEEDED);
+    expect(admitted.refusal?.metadata.retry_after_ms).toBe("60000");
+    expect(admitted.headers["x-ratelimit-remaining-requests"]).toBe("0");
+  });
+
+  test("outside the scope it is the scope that refuses, and the request still counts", async () => {
+    const sent = await limited(1, [Scope.TEXT]);
+    const denied = { reason: ErrorReason.PERMISSION_DENIED };
+    await expect(admit(sent, Scope.FILES)).rejects.toMatchObject(denied);
+    await expect(admit(sent, Scope.FILES)).rejects.toMatchObject(denied);
+    await expect(admit(sent, Scope.TEXT)).rejects.toMatchObject({
+      reason: ErrorReason.RATE_LIMIT_EXCEEDED,
+    });
+  });
+
+  test("a rotated key keeps its bucket", async () => {
+    const made = await world.admin.createKey({ accountId, requestsPerMinute: 1 });
+    await admit(`Bearer ${made.secret}`);
+    const next = await world.admin.rotateKey({ keyId: made.key?.keyId ?? "" });
+    await expect(admit(`Bearer ${next.secret}`)).rejects.toMatchObject({
+      reason: ErrorReason.RATE_LIMIT_EXCEEDED,
+    });
+  });
+});
+
+test("refusals are counted by reason", async () => {
+  await admit(undefined).catch(() => {});
+  expect(await metrics.text()).toContain(
+    'genmesh_gateway_admission_refusals_total{reason="invalid_api_key"} 1',
+  );
+});
+
+test("a key bound to models may use those, one that is not any", () => {
+  expect(mayUseModel({ allowedModels: ["a"] }, "a")).toBe(true);
+  expect(mayUseModel({ allowedModels: ["a"] }, "b")).toBe(false);
+  expect(mayUseModel({ allowedModels: [] }, "b")).toBe(true);
+  expect(mayUseModel({}, "b")).toBe(true);
+});

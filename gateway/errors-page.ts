@@ -1,0 +1,55 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { Code } from "@connectrpc/connect";
+import { allReasons, type ErrorRow, errorRow, reasonName } from "#kit/errors.ts";
+
+/** Where the committed page is. */
+export const errorsPageFile = new URL("../docs/errors.md", import.meta.url);
+
+const headings: Readonly<Record<ErrorRow["audience"], string>> = {
+  public: "Answers of the public API",
+  job: "Only in the `error` of a failed job",
+  operator: "Internal calls and operator commands only",
+};
+
+/** The reasons of one audience as a Markdown table, by status and then by code. */
+export function errorTable(audience: ErrorRow["audience"]): string {
+  const rows = allReasons()
+    .map((reason) => ({ name: reasonName(reason), row: errorRow(reason) }))
+    .filter(({ row }) => row.audience === audience)
+    .sort((a, b) => a.row.status - b.row.status || a.row.code.localeCompare(b.row.code));
+  const lines = rows.map(({ name, row }) => {
+    const status = audience === "public" ? ` ${row.status} |` : "";
+    return `| \`${name}\` | ${grpcName(row.rpc)} |${status} \`${row.type}\` | \`${row.code}\` | ${row.message} |`;
+  });
+  const status = audience === "public" ? " HTTP |" : "";
+  const rule = audience === "public" ? "---|" : "";
+  return [
+    `| Reason | gRPC |${status} type | code | Text |`,
+    `|---|---|${rule}---|---|---|`,
+    ...lines,
+  ].join("\n");
+}
+
+/** The page of all reasons. */
+export function errorsPage(): string {
+  const sections = (["public", "job", "operator"] as const).map(
+    (audience) => `## ${headings[audience]}\n\n${errorTable(audience)}\n`,
+  );
+  return `# Errors
+
+Generated from \`services/kit/error-registry.ts\` by \`node gateway/errors-page.ts\`. Over HTTP an error is
+\`{"error": {"message", "type", "param", "code"}}\`; over gRPC and Connect it is a \`google.rpc.ErrorInfo\` with domain
+\`genmesh\` and the reason below. \`{name}\` in a text is replaced.
+
+${sections.join("\n")}`;
+}
+
+/** "FAILED_PRECONDITION", as gRPC writes it. */
+function grpcName(code: Code): string {
+  return (Code[code] ?? "Unknown").replace(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase();
+}
+
+if (import.meta.main) {
+  await mkdir(new URL(".", errorsPageFile), { recursive: true });
+  await writeFile(errorsPageFile, errorsPage());
+}

@@ -1,0 +1,167 @@
+import { type Reason, reasonName } from "#kit/errors.ts";
+import type { Ids } from "#kit/ids.ts";
+import type { Logger } from "#kit/logger.ts";
+import type { Metrics } from "#kit/metrics.ts";
+import type { AuditCount, Difference } from "./audit.ts";
+import type { Operation, Outcome } from "./operations.ts";
+import type { WalletHold } from "./store.ts";
+import type { Unit, WalletRef } from "./wallet.ts";
+
+/** Who is asked about a hold. */
+export type Owner = "text" | "media";
+/** What came of asking. `failed`: the owner has a fault with this hold, `away`: with all of them. */
+export type Verdict = "keep" | "settle" | "release" | "failed" | "away";
+
+/** The business facts of billing: logged and counted here and nowhere else. None of these throws. */
+export interface BillingEvents {
+  /** An operation has its outcome. */
+  operation(wallet: WalletRef, operation: Operation, outcome: Outcome): void;
+  /** A wallet's transition failed in a way that nobody foresaw. Answers the id under which it was logged. */
+  applyFailed(wallet: WalletRef, error: unknown): string;
+  /** The operator ended a hold. */
+  holdEnded(
+    wallet: WalletRef,
+    holdId: string,
+    state: "settled" | "released",
+    charged: bigint,
+  ): void;
+  /** An owner was asked about a hold whose check time had passed. */
+  ownerAsked(owner: Owner, verdict: Verdict, hold: WalletHold, error?: unknown): void;
+  /** A look for due holds failed as a whole. */
+  reapFailed(error: unknown): void;
+  /** An audit found something. */
+  auditDifference(wallet: WalletRef, difference: Difference): void;
+  /** An audit read a wallet to its end. */
+  walletAudited(wallet: WalletRef, count: AuditCount): void;
+}
+
+/** Makes the events of one service. */
+export function createBillingEvents(deps: {
+  log: Logger;
+  metrics: Metrics;
+  ids: Ids;
+}): BillingEvents {
+  const { log, metrics, ids } = deps;
+  const count = createCounters(metrics);
+  return {
+    operation(wallet, operation, outcome) {
+      const { unit } = wallet;
+      if (outcome.kind === "refused") {
+        count.refused(operation.kind, outcome.reason);
+        if (strange.has(reasonName(outcome.reason))) {
+          const { reason, metadata } = outcome;
+          const facts = { ...wallet, operation: operation.kind, reason: reasonName(reason) };
+          log.warn({ ...facts, metadata }, "billing operation refused");
+        }
+        return;
+      }
+      if (outcome.replayed) return count.done(unit, operation.kind, "replayed");
+      count.done(unit, operation.kind, "done");
+      if (operation.kind === "grant") {
+        count.money(unit, "granted", operation.amount);
+        const { amount, grantId } = operation;
+        log.info({ ...wallet, amount: `${amount}`, operationId: grantId }, "funds granted");
+      }
+      if (operation.kind === "reserve") count.money(unit, "held", operation.amount);
+      if (outcome.kind === "closed") {
+        count.money(unit, "charged", outcome.charged);
+        if (operation.kind === "settle" && operation.amount > outcome.charged) {
+          const facts = { holdId: operation.holdId, asked: `${operation.amount}` };
+          log.warn(
+            { ...wallet, ...facts, charged: `${outcome.charged}` },
+            "settlement cut to hold",
+          );
+        }
+      }
+    },
+    applyFailed(wallet, error) {
+      const incident = ids.make("incident", 12);
+      log.error({ err: error, incident, ...wallet }, "ledger operation failed");
+      return incident;
+    },
+    holdEnded(wallet, holdId, state, charged) {
+      log.info({ ...wallet, holdId, state, charged: `${charged}` }, "hold ended by the operator");
+    },
+    ownerAsked(owner, verdict, hold, error) {
+      count.asked(owner, verdict);
+      const facts = { owner, verdict, ...hold.wallet, holdId: hold.holdId, ref: hold.ref };
+      if (verdict === "failed" || verdict === "away") {
+        log.warn({ ...facts, err: error }, "owner of a hold gave no verdict");
+      } else if (verdict !== "keep") {
+        log.info(facts, "hold ended by its owner's verdict");
+      }
+    },
+    reapFailed(error) {
+      log.error({ err: error }, "due holds could not be read");
+    },
+    auditDifference(wallet, difference) {
+      count.difference(difference.field);
+      log.error({ ...wallet, ...difference }, "ledger audit found a difference");
+    },
+    walletAudited(wallet, { entries }) {
+      log.debug({ ...wallet, entries }, "wallet audited");
+    },
+  };
+}
+
+/** Refusals that no correct caller meets. */
+const strange = new Set(["OPERATION_MISMATCH", "OPERATION_CONFLICT", "INVALID_ARGUMENT"]);
+
+/** Counters with their labels looked up once: a label look-up at every operation would cost as much as the ledger. */
+function createCounters(metrics: Metrics) {
+  const operations = memo(
+    metrics.counter(
+      "genmesh_billing_operations_total",
+      "Operations by unit, kind and whether they changed something or were known already",
+      ["unit", "operation", "outcome"],
+    ),
+  );
+  const refusals = memo(
+    metrics.counter("genmesh_billing_refusals_total", "Operations refused, by kind and reason", [
+      "operation",
+      "reason",
+    ]),
+  );
+  const money = memo(
+    metrics.counter(
+      "genmesh_billing_amount_total",
+      "USD micros or credits granted, set aside in holds, and charged; a rate, not the books",
+      ["unit", "flow"],
+    ),
+  );
+  const asked = memo(
+    metrics.counter(
+      "genmesh_billing_owner_checks_total",
+      "Owners asked about holds whose check time had passed, by verdict",
+      ["owner", "verdict"],
+    ),
+  );
+  const differences = memo(
+    metrics.counter("genmesh_billing_audit_differences_total", "Differences that audits found", [
+      "field",
+    ]),
+  );
+  return {
+    done: (unit: Unit, operation: Operation["kind"], outcome: "done" | "replayed") =>
+      operations(unit, operation, outcome).inc(),
+    refused: (operation: Operation["kind"], reason: Reason) =>
+      refusals(operation, reasonName(reason)).inc(),
+    money: (unit: Unit, flow: "granted" | "held" | "charged", amount: bigint) =>
+      money(unit, flow).inc(Number(amount)),
+    asked: (owner: Owner, verdict: Verdict) => asked(owner, verdict).inc(),
+    difference: (field: Difference["field"]) => differences(field).inc(),
+  };
+}
+
+/** A counter's child of some labels, kept; there are only as many as the enumerations allow. */
+function memo<C>(counter: { labels(...values: string[]): C }): (...values: string[]) => C {
+  const children = new Map<string, C>();
+  return (...values) => {
+    const name = values.join(" ");
+    const known = children.get(name);
+    if (known) return known;
+    const child = counter.labels(...values);
+    children.set(name, child);
+    return child;
+  };
+}

@@ -1,0 +1,149 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import {
+  type EndHoldRequest,
+  type GrantRequest,
+  HoldKind,
+  type Operation as OperationMessage,
+  type ReleaseRequest,
+  type ReserveRequest,
+  type SettleRequest,
+  Unit,
+} from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import {
+  accountIdPattern,
+  defaultPageSize,
+  grantIdPattern,
+  holdIdPattern,
+  maxAmount,
+  maxGrantAmount,
+  maxPageSize,
+  maxTimeMs,
+  refPattern,
+} from "./limits.ts";
+import type { Grant, Operation, Release, Reserve, Settle } from "./operations.ts";
+import type { HoldKind as HoldKindName, WalletRef } from "./wallet.ts";
+
+/** An operation and the wallet that it is for. */
+export interface Addressed<O extends Operation = Operation> {
+  wallet: WalletRef;
+  operation: O;
+}
+
+const holdKinds: Partial<Record<HoldKind, HoldKindName>> = {
+  [HoldKind.TEXT]: "text",
+  [HoldKind.SPEECH]: "speech",
+  [HoldKind.JOB]: "job",
+};
+
+/** Checks a request to open a hold. This and its neighbours refuse with INVALID_ARGUMENT, naming the field. */
+export function readReserve(message: ReserveRequest): Addressed<Reserve> {
+  const wallet = readWallet(message);
+  const holdId = readHoldId(message.holdId);
+  const amount = readAmount("amount", message.amount, 0n, maxAmount);
+  const holdKind = holdKinds[message.kind] ?? broken("kind");
+  if (!accountIdPattern.test(message.keyId)) broken("key_id");
+  if (!refPattern.test(message.ref)) broken("ref");
+  const checkAt = message.checkTime ? timestampMs(message.checkTime) : broken("check_time");
+  if (checkAt < 0 || checkAt > maxTimeMs) broken("check_time");
+  const limit = message.keyMonthlyLimit;
+  if (limit !== undefined) readAmount("key_monthly_limit", limit, 0n, maxAmount);
+  const { keyId, ref } = message;
+  return {
+    wallet,
+    operation: {
+      kind: "reserve",
+      holdId,
+      amount,
+      holdKind,
+      keyId,
+      ref,
+      // A timestamp may say microseconds; the ledger counts whole ms.
+      checkAt: Math.floor(checkAt),
+      keyMonthlyLimit: limit,
+    },
+  };
+}
+
+/** Checks a request to end a hold with a charge. */
+export function readSettle(message: SettleRequest): Addressed<Settle> {
+  const wallet = readWallet(message);
+  const holdId = readHoldId(message.holdId);
+  const amount = readAmount("amount", message.amount, 0n, maxAmount);
+  return { wallet, operation: { kind: "settle", holdId, amount } };
+}
+
+/** Checks a request to end a hold without one. */
+export function readRelease(message: ReleaseRequest): Addressed<Release> {
+  const wallet = readWallet(message);
+  return { wallet, operation: { kind: "release", holdId: readHoldId(message.holdId) } };
+}
+
+/** Checks one operation of several. */
+export function readOperation({ operation }: OperationMessage): Addressed {
+  switch (operation.case) {
+    case "reserve":
+      return readReserve(operation.value);
+    case "settle":
+      return readSettle(operation.value);
+    case "release":
+      return readRelease(operation.value);
+    case undefined:
+      return broken("operation");
+  }
+}
+
+/** Checks a grant. */
+export function readGrant(message: GrantRequest): Addressed<Grant> {
+  const wallet = readWallet(message);
+  const amount = readAmount("amount", message.amount, 1n, maxGrantAmount);
+  const grantId = message.operationId;
+  if (!grantIdPattern.test(grantId)) broken("operation_id");
+  return { wallet, operation: { kind: "grant", grantId, amount } };
+}
+
+/** Checks the operator's decision on a hold. */
+export function readEndHold(message: EndHoldRequest): Addressed<Settle | Release> {
+  const wallet = readWallet(message);
+  const holdId = readHoldId(message.holdId);
+  if (message.settleAmount === undefined) return { wallet, operation: { kind: "release", holdId } };
+  const amount = readAmount("settle_amount", message.settleAmount, 0n, maxAmount);
+  return { wallet, operation: { kind: "settle", holdId, amount, withinHold: true } };
+}
+
+/** Checks an account's id. */
+export function readAccountId(accountId: string): string {
+  return accountIdPattern.test(accountId) ? accountId : broken("account_id");
+}
+
+/** Checks a hold's id. */
+export function readHoldId(holdId: string): string {
+  return holdIdPattern.test(holdId) ? holdId : broken("hold_id");
+}
+
+/** Checks a page size; 0 is the default. */
+export function readPageSize(pageSize: number): number {
+  if (pageSize === 0) return defaultPageSize;
+  return pageSize >= 1 && pageSize <= maxPageSize ? pageSize : broken("page_size");
+}
+
+/** Refuses a field. */
+export function broken(field: string): never {
+  refuse(ErrorReason.INVALID_ARGUMENT, { metadata: { field } });
+}
+
+function readWallet(message: { accountId: string; unit: Unit }): WalletRef {
+  const accountId = readAccountId(message.accountId);
+  switch (message.unit) {
+    case Unit.USD_MICROS:
+      return { accountId, unit: "usd_micros" };
+    case Unit.CREDITS:
+      return { accountId, unit: "credits" };
+    default:
+      return broken("unit");
+  }
+}
+
+function readAmount(field: string, amount: bigint, least: bigint, most: bigint): bigint {
+  return amount >= least && amount <= most ? amount : broken(field);
+}

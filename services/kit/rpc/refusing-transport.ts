@@ -1,0 +1,24 @@
+import type { Transport } from "@connectrpc/connect";
+import { fromConnectError } from "./error-wire.ts";
+import { mapErrors } from "./interceptors.ts";
+
+/**
+ * A transport whose calls reject with RefusalError, unary and mid-stream. It stands around a transport and is no
+ * interceptor, because connect wraps whatever an interceptor throws in a ConnectError again.
+ */
+export function refusingTransport(inner: Transport): Transport {
+  return {
+    unary: (...call) =>
+      inner.unary(...call).catch((error: unknown) => {
+        throw fromConnectError(error);
+      }),
+    async stream(...call) {
+      try {
+        const response = await inner.stream(...call);
+        return { ...response, message: mapErrors(response.message, fromConnectError) };
+      } catch (error) {
+        throw fromConnectError(error);
+      }
+    },
+  };
+}

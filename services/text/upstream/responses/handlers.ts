@@ -1,0 +1,172 @@
+import { isJsonObject, type JsonObject } from "#kit/json.ts";
+import type { SseEvent } from "#kit/upstream/sse.ts";
+import { opaqueIn } from "../opaque.ts";
+import { completeItem, completePart, isText } from "./complete-item.ts";
+import type { OpenItem } from "./output-tracker.ts";
+import { type CallKind, callKinds, type PartKind, partKindOf, partKinds } from "./parts.ts";
+import type { StreamState } from "./reader.ts";
+
+/** Passes one event on, with what is missing before and in it. */
+export type EventHandler = (state: StreamState, event: JsonObject, source: SseEvent) => void;
+
+/** The handler of a type; unknown types pass. */
+export function handlerOf(type: string): EventHandler {
+  return handlers.get(type) ?? other;
+}
+
+const handlers = new Map<string, EventHandler>([
+  ["response.output_item.added", itemAdded],
+  ["response.output_item.done", itemDone],
+  ["response.content_part.added", partAddedOrDone],
+  ["response.content_part.done", partAddedOrDone],
+  ["response.reasoning_summary_part.added", partAddedOrDone],
+  ["response.reasoning_summary_part.done", partAddedOrDone],
+]);
+for (const [prefix, kind] of Object.entries(partKinds)) {
+  handlers.set(`${prefix}.delta`, (state, event, source) => textDelta(state, event, source, kind));
+  handlers.set(`${prefix}.done`, (state, event, source) => textDone(state, event, source, kind));
+}
+for (const [prefix, kind] of Object.entries(callKinds)) {
+  handlers.set(`${prefix}.delta`, (state, event, source) => argsDelta(state, event, source, kind));
+  handlers.set(`${prefix}.done`, (state, event, source) => argsDone(state, event, source, kind));
+}
+
+function textDelta(state: StreamState, event: JsonObject, source: SseEvent, kind: PartKind): void {
+  const item = state.tracker.itemFor(event, kind.itemType);
+  const part = state.tracker.partFor(item, kind, event[kind.indexField]);
+  let isChanged = place(event, item);
+  isChanged = put(event, kind.indexField, part.index) || isChanged;
+  if (typeof event.delta !== "string") isChanged = put(event, "delta", "");
+  isChanged = logprobs(event, kind) || isChanged;
+  const text = event.delta as string;
+  part.text += text;
+  state.emitter.pass(event, source, isChanged, { text });
+}
+
+function textDone(state: StreamState, event: JsonObject, source: SseEvent, kind: PartKind): void {
+  const item = state.tracker.itemFor(event, kind.itemType);
+  const part = state.tracker.partFor(item, kind, event[kind.indexField]);
+  state.tracker.catchUpText(item, part, event[kind.textField]);
+  let isChanged = place(event, item);
+  isChanged = put(event, kind.indexField, part.index) || isChanged;
+  if (typeof event[kind.textField] !== "string") isChanged = put(event, kind.textField, part.text);
+  isChanged = logprobs(event, kind) || isChanged;
+  part.isTextDone = true;
+  state.emitter.pass(event, source, isChanged);
+}
+
+function argsDelta(state: StreamState, event: JsonObject, source: SseEvent, kind: CallKind): void {
+  const item = state.tracker.itemFor(event, kind.itemType);
+  let isChanged = place(event, item);
+  if (typeof event.delta !== "string") isChanged = put(event, "delta", "");
+  const text = event.delta as string;
+  item.args += text;
+  state.emitter.pass(event, source, isChanged, { text });
+}
+
+function argsDone(state: StreamState, event: JsonObject, source: SseEvent, kind: CallKind): void {
+  const item = state.tracker.itemFor(event, kind.itemType);
+  state.tracker.catchUpArgs(item, event[kind.field]);
+  let isChanged = place(event, item);
+  if (typeof event[kind.field] !== "string") isChanged = put(event, kind.field, item.args);
+  item.areArgsDone = true;
+  state.emitter.pass(event, source, isChanged);
+}
+
+function itemAdded(state: StreamState, event: JsonObject, source: SseEvent): void {
+  const { tracker, facts, emitter } = state;
+  const found = isJsonObject(event.item) ? event.item : {};
+  const isFree = typeof event.output_index === "number" && !tracker.at(event.output_index);
+  const index = isFree ? (event.output_index as number) : tracker.nextIndex();
+  const item = completeItem(found, facts, "in_progress");
+  const isChanged = put(event, "output_index", index) || item !== event.item;
+  event.item = item;
+  tracker.begin(item, index);
+  emitter.pass(event, source, isChanged, { opaque: state.fresh(opaqueIn(item)) });
+}
+
+function itemDone(state: StreamState, event: JsonObject, source: SseEvent): void {
+  const { tracker, facts, emitter } = state;
+  const found = isJsonObject(event.item) ? event.item : {};
+  const type = isText(found.type)
+    ? found.type
+    : (tracker.at(event.output_index)?.type ?? "message");
+  const open = tracker.itemFor({ ...event, item_id: found.id ?? null }, type);
+  const named = { ...found, type, id: open.id };
+  if (isText(open.item.call_id)) Object.assign(named, { call_id: open.item.call_id });
+  tracker.closeWithin(open, found);
+  if (type === "message" && !Array.isArray(found.content)) {
+    named.content = tracker.snapshot(open, "completed").content ?? [];
+  }
+  if (!open.isDone && open.args && !isText(found.arguments) && type === "function_call") {
+    named.arguments = open.args;
+  }
+  const item = completeItem(named, facts);
+  const isSame = item === named && found.id === open.id && found.type === type;
+  const isComplete = isSame && named.call_id === found.call_id && named.content === found.content;
+  let isChanged = put(event, "output_index", open.index);
+  isChanged ||= !isComplete || named.arguments !== found.arguments;
+  event.item = item;
+  open.item = item;
+  open.isDone = true;
+  emitter.pass(event, source, isChanged, { opaque: state.fresh(opaqueIn(item)) });
+}
+
+function partAddedOrDone(state: StreamState, event: JsonObject, source: SseEvent): void {
+  const { tracker, emitter } = state;
+  const found = isJsonObject(event.part) ? event.part : {};
+  const kind = partKindOf(found.type);
+  // A kind of part that we do not know: nothing to keep track of.
+  if (!kind) return other(state, event, source);
+  const item = tracker.itemFor(event, kind.itemType);
+  const list = item.parts.filter((part) => part.kind.list === kind.list);
+  const isAdded = `${event.type}`.endsWith(".added");
+  const isNew = isAdded && !list.some((part) => part.index === event[kind.indexField]);
+  const part = isNew
+    ? tracker.beginPart(item, kind, list.length)
+    : tracker.partFor(item, kind, event[kind.indexField]);
+  let isChanged = place(event, item);
+  isChanged = put(event, kind.indexField, part.index) || isChanged;
+  const whole = completePart(found);
+  if (!isAdded) {
+    tracker.catchUpText(item, part, whole[kind.textField]);
+    part.isDone = true;
+  }
+  isChanged ||= whole !== event.part;
+  event.part = whole;
+  emitter.pass(event, source, isChanged);
+}
+
+/** Whatever we have no rule for: it passes, with the item's name made right and no `response` of upstream's. */
+function other(state: StreamState, event: JsonObject, source: SseEvent): void {
+  const item = state.tracker.at(event.output_index);
+  let isChanged = false;
+  if (item && typeof event.item_id === "string") isChanged = put(event, "item_id", item.id);
+  if (isJsonObject(event.response)) {
+    event.response = state.complete(event.response, "in_progress");
+    isChanged = true;
+  }
+  const isSpoken = `${event.type}`.endsWith(".delta") && event.type !== "response.audio.delta";
+  const text = isSpoken && typeof event.delta === "string" ? event.delta : "";
+  const opaque = isJsonObject(event.item) ? state.fresh(opaqueIn(event.item)) : [];
+  state.emitter.pass(event, source, isChanged, { text, opaque });
+}
+
+/** Makes an event name its item rightly. */
+function place(event: JsonObject, item: OpenItem): boolean {
+  const isRenamed = put(event, "item_id", item.id);
+  return put(event, "output_index", item.index) || isRenamed;
+}
+
+function logprobs(event: JsonObject, kind: PartKind): boolean {
+  if (kind.type !== "output_text" || Array.isArray(event.logprobs)) return false;
+  event.logprobs = [];
+  return true;
+}
+
+/** Sets a field; true where that changed it. */
+function put(event: JsonObject, name: string, value: string | number): boolean {
+  if (event[name] === value) return false;
+  event[name] = value;
+  return true;
+}

@@ -1,0 +1,177 @@
+import { ErrorReason, type Reason } from "#kit/errors.ts";
+import { isJsonObject, type JsonObject } from "#kit/json.ts";
+import type { SseEvent } from "#kit/upstream/sse.ts";
+import { isPolicyCode, UpstreamFailure } from "../failure.ts";
+import { opaqueIn } from "../opaque.ts";
+import { parseEvent } from "../parse-event.ts";
+import type { AnswerEvent } from "../port.ts";
+import type { CutReason, StreamReader } from "../stream-reader.ts";
+import { usageOfResponse } from "../usage.ts";
+import { isText } from "./complete-item.ts";
+import { completeResponse, type ResponseFacts, type ResponseStatus } from "./complete-response.ts";
+import { Emitter } from "./emitter.ts";
+import { failedResponse } from "./failed-response.ts";
+import { finalOutput } from "./final-output.ts";
+import { type EventHandler, handlerOf } from "./handlers.ts";
+import { OutputTracker } from "./output-tracker.ts";
+
+/** The state that handlers of single events share. */
+export interface StreamState {
+  readonly facts: ResponseFacts;
+  readonly emitter: Emitter;
+  readonly tracker: OutputTracker;
+  /** Those of `opaque` that were not reported yet. */
+  fresh(opaque: readonly string[]): string[];
+  /** Completes an event's `response`; its id and time stay those of the first. */
+  complete(response: JsonObject, status: ResponseStatus): JsonObject;
+}
+
+/**
+ * Makes a Responses stream whole for the official SDKs: the order of events, their numbers, ids, arrays and `response`
+ * objects. An event that needs no change goes out as the bytes that came.
+ */
+export class ResponsesReader implements StreamReader, StreamState {
+  readonly facts: ResponseFacts;
+  readonly emitter = new Emitter();
+  readonly tracker: OutputTracker;
+  isEnded = false;
+  readonly #reported = new Set<string>();
+  /** The `response` of the last event that had one, completed. */
+  #response: JsonObject | undefined;
+  #isCreated = false;
+  #isInProgress = false;
+  #hasRead = false;
+
+  constructor(facts: ResponseFacts) {
+    this.facts = facts;
+    this.tracker = new OutputTracker(this.emitter, facts);
+  }
+
+  read(source: SseEvent, out: AnswerEvent[]): void {
+    if (this.isEnded) return;
+    this.emitter.out = out;
+    const event = parseEvent(source);
+    if (event === "done") return this.end("cut", out);
+    if (event === undefined || !isText(event.type)) return this.end("garbage", out);
+    const isFirst = !this.#hasRead;
+    this.#hasRead = true;
+    switch (event.type) {
+      case "response.created":
+      case "response.queued":
+      case "response.in_progress":
+        return this.#lifecycle(event);
+      case "response.completed":
+        return this.#finish(event, "completed");
+      case "response.incomplete":
+        return this.#finish(event, "incomplete");
+      case "response.failed":
+      case "error":
+        return this.#refuse(event, isFirst);
+      default:
+        this.#body(event, source, handlerOf(event.type));
+    }
+  }
+
+  end(reason: CutReason, out: AnswerEvent[]): void {
+    if (this.isEnded) return;
+    this.emitter.out = out;
+    if (!this.#hasRead) throw new UpstreamFailure(reason === "timeout" ? "timeout" : "garbage");
+    const isLate = reason === "timeout";
+    this.#fail(isLate ? ErrorReason.UPSTREAM_TIMEOUT : ErrorReason.MODEL_REQUEST_FAILED, {});
+  }
+
+  fresh(opaque: readonly string[]): string[] {
+    const fresh = opaque.filter((state) => !this.#reported.has(state));
+    for (const state of fresh) this.#reported.add(state);
+    return fresh;
+  }
+
+  complete(response: JsonObject, status: ResponseStatus): JsonObject {
+    const whole = completeResponse(response, this.facts, status);
+    const first = this.#response;
+    if (first) Object.assign(whole, { id: first.id ?? "", created_at: first.created_at ?? 0 });
+    else if (!isText(whole.id)) whole.id = this.facts.newId("resp");
+    this.#response = whole;
+    return whole;
+  }
+
+  #lifecycle(event: JsonObject): void {
+    const type = event.type as string;
+    if (type !== "response.created") this.#create();
+    const response = isJsonObject(event.response) ? event.response : {};
+    const status = type === "response.queued" ? "queued" : "in_progress";
+    // A first event whose output is not empty is a stream taken up in its middle; items come with their own events.
+    const shown = { ...this.complete(response, status), output: [] };
+    this.#isCreated = true;
+    if (type === "response.in_progress") this.#isInProgress = true;
+    this.emitter.send({ ...event, response: shown });
+  }
+
+  /** Sends `created` where upstream did not. */
+  #create(): void {
+    if (this.#isCreated) return;
+    this.#isCreated = true;
+    const response = this.complete({}, "in_progress");
+    this.emitter.send({ type: "response.created", response });
+  }
+
+  /** Sends the beginning of the stream where upstream did not. */
+  #begin(): void {
+    if (this.#isInProgress) return;
+    this.#create();
+    this.#isInProgress = true;
+    const response = this.complete(this.#response ?? {}, "in_progress");
+    this.emitter.send({ type: "response.in_progress", response });
+  }
+
+  #body(event: JsonObject, source: SseEvent, handle: EventHandler): void {
+    // A keep-alive says nothing about the answer and may come before it.
+    if (event.type !== "keepalive") this.#begin();
+    handle(this, event, source);
+  }
+
+  #finish(event: JsonObject, status: "completed" | "incomplete"): void {
+    this.#begin();
+    const found = isJsonObject(event.response) ? event.response : {};
+    const output = finalOutput(this, found.output, status);
+    const response = { ...this.complete(found, status), output };
+    if (status === "incomplete") response.incomplete_details ??= { reason: "max_output_tokens" };
+    response.error = null;
+    this.isEnded = true;
+    this.emitter.send(
+      { ...event, response },
+      {
+        ending: status,
+        usage: usageOfResponse(found.usage),
+        opaque: this.fresh(opaqueIn(output)),
+      },
+    );
+  }
+
+  #refuse(event: JsonObject, isFirst: boolean): void {
+    const found = isJsonObject(event.response) ? event.response : {};
+    const error = isJsonObject(found.error) ? found.error : event;
+    const isPolicy = isPolicyCode(error.code);
+    // Nothing is out and nothing was used: the caller gets an error instead of a stream.
+    if (isFirst && usageOfResponse(found.usage) === undefined) {
+      throw new UpstreamFailure(isPolicy ? "policy" : "garbage");
+    }
+    const reason = isPolicy
+      ? ErrorReason.CONTENT_POLICY_VIOLATION
+      : ErrorReason.MODEL_REQUEST_FAILED;
+    this.#fail(reason, found);
+  }
+
+  #fail(reason: Reason, found: JsonObject): void {
+    this.#begin();
+    const items = this.tracker.all();
+    const output = items.map((item) => this.tracker.snapshot(item, "incomplete"));
+    const whole = this.complete({ ...this.#response, usage: found.usage ?? null }, "failed");
+    const response = failedResponse({ ...whole, output }, reason);
+    this.isEnded = true;
+    this.emitter.send(
+      { type: "response.failed", response },
+      { ending: "failed", usage: usageOfResponse(found.usage), opaque: [] },
+    );
+  }
+}
