@@ -103,7 +103,10 @@ function serverOptions(edge: Edge): FastifyServerOptions {
 /** 404 and 405 under `/v1`, after admission and before anything is made of the body. */
 function refuseUnknown(v1: FastifyInstance, unknown: UnknownRoutes): void {
   v1.addHook("onRequest", (request, _reply, done) => {
-    done(request.is404 ? unknown.refusalOf(request) : undefined);
+    const params = Object.values(request.params as Record<string, string>);
+    // The router takes `/models/` for `/models/:model` without a model.
+    const known = !request.is404 && !params.includes("");
+    done(known ? undefined : unknown.refusalOf(request));
   });
   // The hook answers first; this gives the prefix its own not-found route, and with it the hooks.
   v1.setNotFoundHandler((request) => {

@@ -3,6 +3,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { BlobStore } from "#kit/blobs.ts";
 import type { CatalogView } from "#kit/catalog-client.ts";
 import type { Clock } from "#kit/clock.ts";
+import type { RefusalError } from "#kit/errors.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { Logger } from "#kit/logger.ts";
 import type { Metrics } from "#kit/metrics.ts";
@@ -20,6 +21,11 @@ export interface Admitted {
   admission: MessageInitShape<typeof AdmissionSchema>;
   /** Rate headers of the answer (`x-ratelimit-*`). */
   headers: Record<string, string>;
+  /**
+   * What `admission.refuseWith` stands for, with its times: where the service answers with that reason, this is what
+   * the caller gets, for the service does not know when to come back.
+   */
+  refusal?: RefusalError;
 }
 
 /** Decides whether a key may make a request. */

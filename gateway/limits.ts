@@ -53,8 +53,8 @@ export const keepAliveCommentMs = 15_000;
 
 /** Sane request ids from outside are kept; others are replaced. */
 export const requestIdPattern = /^[A-Za-z0-9._:-]{1,128}$/;
-/** Path parameters: ids have under 40 characters, model ids may be longer. */
-export const maxParamLength = 500;
+/** Path parameters: whatever fits into a request line, so that a long one meets the same rules as any other. */
+export const maxParamLength = maxHeaderBytes;
 
 /** Deadlines of internal calls in milliseconds. */
 export const deadlinesMs = {

@@ -1,4 +1,9 @@
-import { Busboy, type BusboyConfig, type BusboyFileStream, type BusboyInstance } from "@fastify/busboy";
+import {
+  Busboy,
+  type BusboyConfig,
+  type BusboyFileStream,
+  type BusboyInstance,
+} from "@fastify/busboy";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, RefusalError, refuse } from "#kit/errors.ts";
 import type { BodyReader } from "./body.ts";

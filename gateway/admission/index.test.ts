@@ -4,7 +4,7 @@ import { ErrorReason, isRefusal } from "#kit/errors.ts";
 import { createMetrics, type Metrics } from "#kit/metrics.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { createAuthWorld } from "../../test/contract/keys.world.ts";
-import { createAdmission, type LiveAdmission, mayUseModel } from "./index.ts";
+import { createAdmission, type LiveAdmission } from "./index.ts";
 
 let world: Awaited<ReturnType<typeof createAuthWorld>>;
 let admission: LiveAdmission;
@@ -212,11 +212,4 @@ test("refusals are counted by reason", async () => {
   expect(await metrics.text()).toContain(
     'genmesh_gateway_admission_refusals_total{reason="invalid_api_key"} 1',
   );
-});
-
-test("a key bound to models may use those, one that is not any", () => {
-  expect(mayUseModel({ allowedModels: ["a"] }, "a")).toBe(true);
-  expect(mayUseModel({ allowedModels: ["a"] }, "b")).toBe(false);
-  expect(mayUseModel({ allowedModels: [] }, "b")).toBe(true);
-  expect(mayUseModel({}, "b")).toBe(true);
 });

@@ -23,15 +23,6 @@ export interface AdmissionDeps {
   limits?: AdmissionLimits;
 }
 
-/** An admitted request, with the refusal that was deferred. */
-export interface AdmittedRequest extends Admitted {
-  /**
-   * The refusal that `admission.refuseWith` stands for, with its times and headers. Whoever hears that reason back from
-   * the service throws this one: the service does not know when to come back.
-   */
-  refusal?: RefusalError;
-}
-
 /** Admission of this process, with the watch that keeps its keys fresh. */
 export interface LiveAdmission extends Admission, AsyncDisposable {
   admit(
@@ -39,7 +30,7 @@ export interface LiveAdmission extends Admission, AsyncDisposable {
     scope: Scope,
     hasIdempotencyKey: boolean,
     signal?: AbortSignal,
-  ): Promise<AdmittedRequest>;
+  ): Promise<Admitted>;
   /** Resolves when auth was heard for the first time. */
   readonly ready: Promise<void>;
   /** Undefined when cached keys count; else one line that says why not. */
@@ -87,15 +78,6 @@ export function createAdmission(deps: AdmissionDeps): LiveAdmission {
   };
 }
 
-/** May a key that is bound to `allowedModels` (empty or absent: to none) use this model? */
-export function mayUseModel(
-  admission: { readonly allowedModels?: readonly string[] },
-  modelId: string,
-): boolean {
-  const allowed = admission.allowedModels ?? [];
-  return allowed.length === 0 || allowed.includes(modelId);
-}
-
 function scopeRefusal(
   key: AdmittedKey,
   scope: Scope,
@@ -123,7 +105,7 @@ function admitted(
   key: AdmittedKey,
   headers: Record<string, string>,
   refusal: RefusalError | undefined,
-): AdmittedRequest {
+): Admitted {
   return {
     principal: { accountId: key.accountId, keyId: key.keyId },
     admission: {

@@ -137,9 +137,9 @@ async function lookUp(
     );
     const entry = entryOf(answer);
     // An answer older than what the watch has told since may hold a key that was revoked in between: news of it will
-    // not come again. Before the first word of a watch there is nothing to tell us of changes at all.
+    // not come again. While auth is not heard there is nothing to tell us of changes at all.
     const isCurrent = answer.revision >= watch.revision();
-    if (isCurrent && epoch > 0 && epoch === watch.epoch() && watch.inForce()) put(digest, entry);
+    if (isCurrent && epoch === watch.epoch() && watch.inForce()) put(digest, entry);
     if (isCurrent || asks === maxAsks) return entry;
   }
 }

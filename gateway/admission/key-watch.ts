@@ -33,7 +33,7 @@ export function watchKeys(deps: {
   events: AdmissionEvents;
   listener: KeyWatchListener;
 }): KeyWatch {
-  const { auth, clock, limits, events, listener } = deps;
+  const { clock, limits, events, listener } = deps;
   const life = new AbortController();
   const heard = Promise.withResolvers<void>();
   let epoch = 0;
@@ -60,33 +60,11 @@ export function watchKeys(deps: {
     heardAtMs = Number.NEGATIVE_INFINITY;
     listener.forget();
   };
-  /** One watch, to its end. */
   const follow = async (): Promise<void> => {
-    const stop = new AbortController();
     const begunAtMs = clock.now();
-    const signal = AbortSignal.any([life.signal, stop.signal]);
-    const guard = abortWhenSilent(clock, stop, limits.watchSilenceMs, () =>
-      Math.max(begunAtMs, heardAtMs),
-    );
-    const messages = auth
-      .watchKeys({ sinceRevision: revision }, { signal })
-      [Symbol.asyncIterator]();
-    let how: WatchEnd = "ended";
-    let cause: unknown;
-    try {
-      for (;;) {
-        const next = await untilAborted(messages.next(), signal);
-        if (next.done) break;
-        hear(next.value);
-      }
-    } catch (error) {
-      const isReset = isRefusal(error, ErrorReason.WATCH_RESET);
-      if (isReset) forget();
-      how = stop.signal.aborted ? "silent" : isReset ? "reset" : "failed";
-      cause = how === "failed" ? error : undefined;
-    }
-    stop.abort();
-    await guard;
+    const lastHeardAtMs = () => Math.max(begunAtMs, heardAtMs);
+    const { how, cause } = await listen(deps, revision, life.signal, hear, lastHeardAtMs);
+    if (how === "reset") forget();
     if (life.signal.aborted) return;
     silentWatches = heardAtMs >= begunAtMs ? 0 : silentWatches + 1;
     events.watchEnded(how, silentWatches, cause);
@@ -109,6 +87,34 @@ export function watchKeys(deps: {
       await running;
     },
   };
+}
+
+/** One watch, to its end. */
+async function listen(
+  deps: { auth: Client<typeof AuthService>; clock: Clock; limits: AdmissionLimits },
+  sinceRevision: bigint,
+  life: AbortSignal,
+  hear: (message: WatchKeysResponse) => void,
+  lastHeardAtMs: () => number,
+): Promise<{ how: WatchEnd; cause?: unknown }> {
+  const stop = new AbortController();
+  const signal = AbortSignal.any([life, stop.signal]);
+  const guard = abortWhenSilent(deps.clock, stop, deps.limits.watchSilenceMs, lastHeardAtMs);
+  try {
+    const messages = deps.auth.watchKeys({ sinceRevision }, { signal })[Symbol.asyncIterator]();
+    for (;;) {
+      const next = await untilAborted(messages.next(), signal);
+      if (next.done) return { how: "ended" };
+      hear(next.value);
+    }
+  } catch (error) {
+    if (stop.signal.aborted) return { how: "silent" };
+    if (isRefusal(error, ErrorReason.WATCH_RESET)) return { how: "reset" };
+    return { how: "failed", cause: error };
+  } finally {
+    stop.abort();
+    await guard;
+  }
 }
 
 /** Aborts `stop` when nothing was heard for `silenceMs`: a connection can die without a word. */

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { ErrorReason, errorRow, RefusalError } from "#kit/errors.ts";
 import type { Edge } from "../context.ts";
 import { CallerLeftError, refusalOf, toHttpError } from "../errors.ts";
 import { answerAndLinger, mustLinger } from "../linger.ts";
@@ -21,19 +21,30 @@ function sendError(
     reply.raw.destroy();
     return reply;
   }
-  const known = refusalOf(error);
-  if (!known) edge.events.faulted(error, request.id, request.routeOptions.url ?? "");
+  const known = withTimes(refusalOf(error), request.caller?.refusal);
+  if (isOurFault(known)) edge.events.faulted(error, request.id, request.routeOptions.url ?? "");
   const refusal = known ?? new RefusalError(ErrorReason.INTERNAL_ERROR);
   const { status, headers, body } = toHttpError(refusal);
-  // A fault among the refusals: an internal call was made wrongly.
-  if (known && status === 500)
-    edge.events.faulted(known, request.id, request.routeOptions.url ?? "");
   const bytes = Buffer.from(JSON.stringify(body));
   for (const name of entityHeaders) reply.removeHeader(name);
   reply.headers({ ...headers, "content-type": "application/json; charset=utf-8" });
   if (!mustLinger(request)) return reply.code(status).send(bytes);
   answerAndLinger(edge.clock, request, reply, { status, headers, body: bytes });
   return reply;
+}
+
+/** An unknown error, or the refusal of a wrong internal call. One with an incident was logged where it happened. */
+function isOurFault(refusal: RefusalError | undefined): boolean {
+  if (!refusal) return true;
+  return errorRow(refusal.reason).status === 500 && refusal.metadata.incident === undefined;
+}
+
+/** The edge's own deferred refusal instead of the service's echo of it. */
+function withTimes(
+  refusal: RefusalError | undefined,
+  deferred: RefusalError | undefined,
+): RefusalError | undefined {
+  return refusal && refusal.reason === deferred?.reason ? deferred : refusal;
 }
 
 /** Set for the answer that then failed; they describe a body that is not sent. */

@@ -43,14 +43,13 @@ export function createKeyChangeFeed(deps: {
   const watchers = new Set<Watcher>();
   let revision = 0n;
   let seenAtMs = clock.now();
-  let failures = 0;
   let polling: Promise<void> | undefined;
 
   const look = async () => {
     const now = await store.revision();
     if (now === revision) return beatWhereDue();
-    const changes =
-      now > revision ? await store.changesSince(revision, maxChangesPerMessage) : undefined;
+    // Undefined too where the revision fell: a restored backup.
+    const changes = await store.changesSince(revision, maxChangesPerMessage);
     revision = changes?.revision ?? now;
     for (const watcher of watchers) {
       if (changes) watcher.push(changes, clock.now());
@@ -64,26 +63,14 @@ export function createKeyChangeFeed(deps: {
       if (dueMs) watcher.push({ revision, keyIds: [] }, clock.now());
     }
   };
-  const poll = async () => {
-    while (!life.signal.aborted) {
-      await clock.sleep(pollMs, life.signal).catch(() => {});
-      if (life.signal.aborted) return;
-      try {
-        await look();
-        seenAtMs = clock.now();
-        if (failures > 0) events.pollRecovered();
-        failures = 0;
-      } catch (error) {
-        failures += 1;
-        events.pollFailed(error, failures);
-      }
-    }
-  };
   return {
     async start() {
       revision = await store.revision();
       seenAtMs = clock.now();
-      polling = poll();
+      polling = poll(deps, life.signal, async () => {
+        await look();
+        seenAtMs = clock.now();
+      });
     },
     async *watch(since, signal) {
       if (watchers.size >= maxWatchers) {
@@ -115,6 +102,27 @@ export function createKeyChangeFeed(deps: {
       await polling;
     },
   };
+}
+
+/** Looks again and again until `signal` aborts; a failed look is told, and followed by the next. */
+async function poll(
+  { clock, events }: { clock: Clock; events: AuthEvents },
+  signal: AbortSignal,
+  look: () => Promise<void>,
+): Promise<void> {
+  let failures = 0;
+  for (;;) {
+    await clock.sleep(pollMs, signal).catch(() => {});
+    if (signal.aborted) return;
+    try {
+      await look();
+      if (failures > 0) events.pollRecovered();
+      failures = 0;
+    } catch (error) {
+      failures += 1;
+      events.pollFailed(error, failures);
+    }
+  }
 }
 
 async function firstOf(store: AuthStore, since: bigint): Promise<KeyChanges> {

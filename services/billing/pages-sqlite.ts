@@ -25,13 +25,12 @@ export function readDueHolds(db: SqlRunner, { now, after, limit }: DueQuery): Pa
  * every request would pay for it.
  */
 export function readHolds(db: SqlRunner, { accountId, after, limit }: HoldQuery): Page<WalletHold> {
-  const account = accountId ?? null;
+  const ofAccount = "h.wallet IN (SELECT id FROM ledger_wallet WHERE account_id = ?) AND";
   const rows = db.all(
-    `${holdsOfWallets} WHERE (? IS NULL OR w.account_id = ?)
-       AND (h.opened_at, h.wallet, h.hold_id) > (?, ?, ?)
+    `${holdsOfWallets} WHERE ${accountId === undefined ? "" : ofAccount}
+       (h.opened_at, h.wallet, h.hold_id) > (?, ?, ?)
      ORDER BY h.opened_at, h.wallet, h.hold_id LIMIT ?`,
-    account,
-    account,
+    ...(accountId === undefined ? [] : [accountId]),
     ...parseCursor(after),
     limit,
   );

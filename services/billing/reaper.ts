@@ -72,7 +72,7 @@ export function createReaper(ctx: ReaperContext): Reaper {
       if (signal.aborted) return;
       const away = isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE);
       if (away) pausedOwners.begin(owner, ctx.clock.now());
-      else pausedHolds.begin(name, ctx.clock.now());
+      pausedHolds.begin(name, ctx.clock.now());
       ctx.events.ownerAsked(owner, away ? "away" : "failed", hold, error);
       return;
     }

@@ -1,4 +1,4 @@
-import type { SqliteDatabase, SqlRow, SqlRunner } from "#kit/sqlite.ts";
+import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/sqlite.ts";
 import { chargeText, makerOf, recordOf } from "./rows-sqlite.ts";
 import { schemaName, textSchema } from "./schema-sqlite.ts";
 import type { Closer, Closing, Intent, UsageStore } from "./store.ts";
@@ -97,9 +97,20 @@ const forgetMakersSql = `DELETE FROM text_opaque WHERE (hash, account_id) IN
   (SELECT hash, account_id FROM text_opaque WHERE until <= ? LIMIT ?)`;
 
 function insert(tx: SqlRunner, intent: Intent): boolean {
+  const values = intentValues(intent);
+  if (tx.run(insertSql, ...values) === 1) return true;
+  // The conflict was with itself, with another request in its slot, or with an answer whose time is over.
+  if (tx.get("SELECT 1 FROM text_usage WHERE request_id = ?", intent.requestId)) return true;
+  const { keyId, operation, idempotency, openedAt } = intent;
+  const old = tx.get(byKeySql, keyId, operation, idempotency?.key ?? null);
+  if (old?.status !== "closed" || Number(old.due_at) > openedAt) return false;
+  forgetAnswer(tx, String(old.request_id));
+  return tx.run(insertSql, ...values) === 1;
+}
+
+function intentValues(intent: Intent): SqlValue[] {
   const { price, bounds, idempotency } = intent;
-  const inserted = tx.run(
-    insertSql,
+  return [
     intent.requestId,
     intent.accountId,
     intent.keyId,
@@ -119,10 +130,7 @@ function insert(tx: SqlRunner, intent: Intent): boolean {
     intent.leaseUntil,
     idempotency?.key ?? null,
     idempotency?.fingerprint ?? null,
-  );
-  if (inserted === 1) return true;
-  // The conflict was with itself, or with another request in its slot.
-  return tx.get("SELECT 1 FROM text_usage WHERE request_id = ?", intent.requestId) !== undefined;
+  ];
 }
 
 const closeSql = `UPDATE text_usage SET status = ?, end_kind = ?, charge = ?, reported = ?, closed_at = ?, due_at = ?,
@@ -167,9 +175,11 @@ function forgetAnswers(tx: SqlRunner, now: number, limit: number): number {
     now,
     limit,
   );
-  for (const { request_id } of rows) {
-    tx.run("DELETE FROM text_answer WHERE request_id = ?", request_id ?? null);
-    tx.run("DELETE FROM text_usage WHERE request_id = ?", request_id ?? null);
-  }
+  for (const { request_id } of rows) forgetAnswer(tx, String(request_id));
   return rows.length;
+}
+
+function forgetAnswer(tx: SqlRunner, requestId: string): void {
+  tx.run("DELETE FROM text_answer WHERE request_id = ?", requestId);
+  tx.run("DELETE FROM text_usage WHERE request_id = ?", requestId);
 }

@@ -89,7 +89,7 @@ export interface KeyedRecord {
 export interface UsageStore {
   /**
    * Writes an intent, with status `open`, undispatched. False where its idempotency slot is taken: nothing is written
-   * then. A repeat of the same intent answers true.
+   * then. An answer whose time is over at `openedAt` takes no slot. A repeat of the same intent answers true.
    */
   open(intent: Intent): Promise<boolean>;
   /** From now on it may be upstream: `open` and still the owner's, else false. Moves the lease. */

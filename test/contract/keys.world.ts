@@ -1,22 +1,11 @@
-import {
-  Code,
-  ConnectError,
-  createClient,
-  type Interceptor,
-  type Transport,
-} from "@connectrpc/connect";
+import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { pino } from "pino";
-import { type ManualClock, manualClock } from "#kit/clock.ts";
-import { isRefusal } from "#kit/errors.ts";
-import { type Ids, randomIds } from "#kit/ids.ts";
+import { manualClock } from "#kit/clock.ts";
+import { randomIds } from "#kit/ids.ts";
 import { createMetrics } from "#kit/metrics.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
-import {
-  clientErrorInterceptor,
-  mapErrors,
-  serverErrorInterceptor,
-} from "#kit/rpc/interceptors.ts";
+import { clientErrorInterceptor, serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import { openSqlite } from "#kit/sqlite.ts";
 import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { createAuth } from "../../services/auth/index.ts";
@@ -66,52 +55,24 @@ async function* onlyWhile<T>(holds: () => boolean, source: AsyncIterable<T>): As
   for await (const one of source) if (holds()) yield one;
 }
 
-/** A transport whose callers get a RefusalError itself, not a ConnectError around it. */
-function unwrapped(transport: Transport): Transport {
-  const unwrap = (error: unknown) => {
-    const cause = error instanceof ConnectError ? error.cause : undefined;
-    return isRefusal(cause) ? cause : error;
-  };
-  return {
-    unary: (...call) =>
-      transport.unary(...call).catch((error: unknown) => {
-        throw unwrap(error);
-      }),
-    async stream(...call) {
-      const res = await transport.stream(...call).catch((error: unknown) => {
-        throw unwrap(error);
-      });
-      return { ...res, message: mapErrors(res.message, unwrap) };
-    },
-  };
-}
-
 /** The real auth service in memory, behind the interceptors of the wire. */
-export async function createAuthWorld({
-  file = ":memory:",
-  clock = manualClock(),
-  ids = randomIds,
-}: {
-  file?: string;
-  clock?: ManualClock;
-  ids?: Ids;
-} = {}) {
+export async function createAuthWorld() {
+  const clock = manualClock();
+  const ids = randomIds;
   const log = pino({ level: "silent" });
   const metrics = createMetrics();
-  const sqlite = openSqlite(file);
+  const sqlite = openSqlite(":memory:");
   const auth = createAuth({ clock, ids, log, metrics, database: { kind: "sqlite", sqlite } });
   await auth.start();
   const wire = createWire();
   const clientWith = (token: string, ...more: Interceptor[]) =>
     createClient(
       AuthService,
-      unwrapped(
-        createDirectTransport({
-          services: () => auth.rpc,
-          clientInterceptors: [clientErrorInterceptor(), tokenInterceptor(token), ...more],
-          serverInterceptors: [serverErrorInterceptor({ log, ids }), accessInterceptor(tokens)],
-        }),
-      ),
+      createDirectTransport({
+        services: () => auth.rpc,
+        clientInterceptors: [clientErrorInterceptor(), tokenInterceptor(token), ...more],
+        serverInterceptors: [serverErrorInterceptor({ log, ids }), accessInterceptor(tokens)],
+      }),
     );
   return {
     auth,

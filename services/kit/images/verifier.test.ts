@@ -260,7 +260,9 @@ describe("processes", () => {
       console.log(before, during, (await verified).format);
     `;
     const run = promisify(execFile);
-    const { stdout } = await run(process.execPath, ["--input-type=module", "--eval", script]);
+    const { stdout } = await run(process.execPath, ["--input-type=module", "--eval", script], {
+      timeout: 15_000,
+    });
     expect(stdout.trim()).toBe("0 1 png");
   });
 

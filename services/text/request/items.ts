@@ -2,6 +2,7 @@ import { requiredString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { JsonObject, JsonValue } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { opaqueIn } from "../upstream/opaque.ts";
 import type { ImagePart, OpaquePart } from "./checked.ts";
 import { fieldOf, filledArray, objectAt, unsupported } from "./fields.ts";
 
@@ -78,10 +79,11 @@ function isBareReference(item: JsonObject): boolean {
   return fieldOf(item, "role") === undefined && typeof fieldOf(item, "id") === "string";
 }
 
+/** State that only its maker can read, at the depths at which answers have it. */
 function noteOpaque(item: JsonObject, param: string, found: Found): void {
-  const value = fieldOf(item, "encrypted_content");
-  if (typeof value === "string" && value !== "") {
-    found.opaque.push({ value, param: `${param}.encrypted_content` });
+  for (const value of opaqueIn(item)) {
+    const isOwn = item.encrypted_content === value;
+    found.opaque.push({ value, param: isOwn ? `${param}.encrypted_content` : param });
   }
 }
 

@@ -3,8 +3,10 @@ import type { AnswerEvent } from "./port.ts";
 
 /** Why a stream ended before its terminal event. */
 export type CutReason =
-  /** The connection broke, or the body ended well but too early. */
+  /** The connection broke. */
   | "cut"
+  /** The body, or the protocol's own `[DONE]`, ended well; too early where no terminal event came before. */
+  | "end"
   /** No byte for too long, or too long in all. */
   | "timeout"
   /** What came is no event of the protocol. */
@@ -15,8 +17,10 @@ export type CutReason =
  * exactly one event that has an `ending`.
  */
 export interface StreamReader {
-  /** Appends what `event` becomes to `out`. Throws `UpstreamFailure` where the very first event is an error. */
+  /** Appends what `event` becomes to `out`. Throws `UpstreamFailure` where upstream fails before any output. */
   read(event: SseEvent, out: AnswerEvent[]): void;
+  /** All events that were ready together are read: appends what was held back for one of them. May throw as `read`. */
+  settle(out: AnswerEvent[]): void;
   /** The bytes ended: appends the terminal event where it is still owed. */
   end(reason: CutReason, out: AnswerEvent[]): void;
   /** The terminal event is out; nothing more is to be read. */

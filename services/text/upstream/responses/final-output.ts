@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import { completeItem } from "./complete-item.ts";
 import { itemEvents } from "./item-events.ts";
 import type { OpenItem } from "./output-tracker.ts";
-import type { StreamState } from "./reader.ts";
+import type { StreamState } from "./stream-state.ts";
 
 /**
  * The `output` of the terminal event. What was left open is closed before it, what upstream shows only here gets its
@@ -66,9 +66,7 @@ function close(
 }
 
 function renamed(state: StreamState, item: JsonObject, open: OpenItem): JsonObject {
-  const named: JsonObject = { ...item, id: open.id };
-  if (typeof open.item.call_id === "string") named.call_id = open.item.call_id;
-  return completeItem(named, state.facts);
+  return completeItem(state.tracker.finished(open, item), state.facts);
 }
 
 /** Streams an item that upstream shows only in its last event. */

@@ -4,7 +4,7 @@ import { opaqueIn } from "../opaque.ts";
 import { completeItem, completePart, isText } from "./complete-item.ts";
 import type { OpenItem } from "./output-tracker.ts";
 import { type CallKind, callKinds, type PartKind, partKindOf, partKinds } from "./parts.ts";
-import type { StreamState } from "./reader.ts";
+import type { StreamState } from "./stream-state.ts";
 
 /** Passes one event on, with what is missing before and in it. */
 export type EventHandler = (state: StreamState, event: JsonObject, source: SseEvent) => void;
@@ -92,24 +92,20 @@ function itemDone(state: StreamState, event: JsonObject, source: SseEvent): void
     ? found.type
     : (tracker.at(event.output_index)?.type ?? "message");
   const open = tracker.itemFor({ ...event, item_id: found.id ?? null }, type);
-  const named = { ...found, type, id: open.id };
-  if (isText(open.item.call_id)) Object.assign(named, { call_id: open.item.call_id });
   tracker.closeWithin(open, found);
-  if (type === "message" && !Array.isArray(found.content)) {
-    named.content = tracker.snapshot(open, "completed").content ?? [];
-  }
-  if (!open.isDone && open.args && !isText(found.arguments) && type === "function_call") {
-    named.arguments = open.args;
-  }
-  const item = completeItem(named, facts);
-  const isSame = item === named && found.id === open.id && found.type === type;
-  const isComplete = isSame && named.call_id === found.call_id && named.content === found.content;
-  let isChanged = put(event, "output_index", open.index);
-  isChanged ||= !isComplete || named.arguments !== found.arguments;
+  const item = completeItem(tracker.finished(open, { ...found, type }), facts);
+  const isMoved = put(event, "output_index", open.index);
   event.item = item;
   open.item = item;
   open.isDone = true;
+  const isChanged = isMoved || !hasSameFields(item, found);
   emitter.pass(event, source, isChanged, { opaque: state.fresh(opaqueIn(item)) });
+}
+
+/** Do both have the very same values under the same names? */
+function hasSameFields(a: JsonObject, b: JsonObject): boolean {
+  const names = Object.keys(a);
+  return names.length === Object.keys(b).length && names.every((name) => a[name] === b[name]);
 }
 
 function partAddedOrDone(state: StreamState, event: JsonObject, source: SseEvent): void {
@@ -117,7 +113,10 @@ function partAddedOrDone(state: StreamState, event: JsonObject, source: SseEvent
   const found = isJsonObject(event.part) ? event.part : {};
   const kind = partKindOf(found.type);
   // A kind of part that we do not know: nothing to keep track of.
-  if (!kind) return other(state, event, source);
+  if (!kind) {
+    other(state, event, source);
+    return;
+  }
   const item = tracker.itemFor(event, kind.itemType);
   const list = item.parts.filter((part) => part.kind.list === kind.list);
   const isAdded = `${event.type}`.endsWith(".added");

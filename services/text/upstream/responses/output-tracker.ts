@@ -135,6 +135,20 @@ export class OutputTracker {
     }
   }
 
+  /** An item as upstream finished it, called what it was called, with what only its deltas said. */
+  finished(item: OpenItem, found: JsonObject): JsonObject {
+    const streamed = this.snapshot(item, "completed");
+    const final: JsonObject = { ...found, id: item.id };
+    if (isText(item.item.call_id)) final.call_id = item.item.call_id;
+    const call = callKindOf(item.type);
+    if (call && !isText(final[call.field])) final[call.field] = item.args;
+    for (const list of ["content", "summary"] as const) {
+      const isStreamed = item.parts.some((part) => part.kind.list === list);
+      if (isStreamed && !Array.isArray(final[list])) final[list] = streamed[list] ?? [];
+    }
+    return final;
+  }
+
   /** An item as it stands: as upstream finished it, or with what was streamed of it. */
   snapshot(item: OpenItem, status: "completed" | "incomplete"): JsonObject {
     if (item.isDone) return item.item;

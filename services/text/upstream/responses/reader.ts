@@ -12,19 +12,11 @@ import { completeResponse, type ResponseFacts, type ResponseStatus } from "./com
 import { Emitter } from "./emitter.ts";
 import { failedResponse } from "./failed-response.ts";
 import { finalOutput } from "./final-output.ts";
-import { type EventHandler, handlerOf } from "./handlers.ts";
+import { handlerOf } from "./handlers.ts";
 import { OutputTracker } from "./output-tracker.ts";
+import type { StreamState } from "./stream-state.ts";
 
-/** The state that handlers of single events share. */
-export interface StreamState {
-  readonly facts: ResponseFacts;
-  readonly emitter: Emitter;
-  readonly tracker: OutputTracker;
-  /** Those of `opaque` that were not reported yet. */
-  fresh(opaque: readonly string[]): string[];
-  /** Completes an event's `response`; its id and time stay those of the first. */
-  complete(response: JsonObject, status: ResponseStatus): JsonObject;
-}
+const lifecycleTypes = new Set(["response.created", "response.queued", "response.in_progress"]);
 
 /**
  * Makes a Responses stream whole for the official SDKs: the order of events, their numbers, ids, arrays and `response`
@@ -40,7 +32,9 @@ export class ResponsesReader implements StreamReader, StreamState {
   #response: JsonObject | undefined;
   #isCreated = false;
   #isInProgress = false;
-  #hasRead = false;
+  #readEvents = 0;
+  /** An `error` event, held until it is clear that no `response.failed` with usage comes along with it. */
+  #error: JsonObject | undefined;
 
   constructor(facts: ResponseFacts) {
     this.facts = facts;
@@ -51,33 +45,28 @@ export class ResponsesReader implements StreamReader, StreamState {
     if (this.isEnded) return;
     this.emitter.out = out;
     const event = parseEvent(source);
-    if (event === "done") return this.end("cut", out);
-    if (event === undefined || !isText(event.type)) return this.end("garbage", out);
-    const isFirst = !this.#hasRead;
-    this.#hasRead = true;
-    switch (event.type) {
-      case "response.created":
-      case "response.queued":
-      case "response.in_progress":
-        return this.#lifecycle(event);
-      case "response.completed":
-        return this.#finish(event, "completed");
-      case "response.incomplete":
-        return this.#finish(event, "incomplete");
-      case "response.failed":
-      case "error":
-        return this.#refuse(event, isFirst);
-      default:
-        this.#body(event, source, handlerOf(event.type));
+    if (event === "done") this.end("end", out);
+    else if (event === undefined || !isText(event.type)) this.end("garbage", out);
+    else {
+      this.#readEvents++;
+      this.#take(event, event.type, source);
     }
+  }
+
+  settle(out: AnswerEvent[]): void {
+    if (this.#error && !this.isEnded) this.end("end", out);
   }
 
   end(reason: CutReason, out: AnswerEvent[]): void {
     if (this.isEnded) return;
     this.emitter.out = out;
-    if (!this.#hasRead) throw new UpstreamFailure(reason === "timeout" ? "timeout" : "garbage");
-    const isLate = reason === "timeout";
-    this.#fail(isLate ? ErrorReason.UPSTREAM_TIMEOUT : ErrorReason.MODEL_REQUEST_FAILED, {});
+    if (this.#error) this.#refuse(this.#error, {});
+    else if (this.#readEvents === 0) {
+      throw new UpstreamFailure(reason === "timeout" ? "timeout" : "garbage");
+    } else {
+      const isLate = reason === "timeout";
+      this.#fail(isLate ? ErrorReason.UPSTREAM_TIMEOUT : ErrorReason.MODEL_REQUEST_FAILED, {});
+    }
   }
 
   fresh(opaque: readonly string[]): string[] {
@@ -95,13 +84,27 @@ export class ResponsesReader implements StreamReader, StreamState {
     return whole;
   }
 
-  #lifecycle(event: JsonObject): void {
-    const type = event.type as string;
-    if (type !== "response.created") this.#create();
+  #take(event: JsonObject, type: string, source: SseEvent): void {
     const response = isJsonObject(event.response) ? event.response : {};
+    if (type === "error") this.#error ??= event;
+    else if (type === "response.failed") {
+      this.#refuse(isJsonObject(response.error) ? response.error : {}, response);
+    } else if (this.#error) return;
+    else if (type === "response.completed") this.#finish(event, response, "completed");
+    else if (type === "response.incomplete") this.#finish(event, response, "incomplete");
+    else if (lifecycleTypes.has(type)) this.#lifecycle(event, response, type);
+    else {
+      // A keep-alive says nothing about the answer and may come before it.
+      if (type !== "keepalive") this.#begin();
+      handlerOf(type)(this, event, source);
+    }
+  }
+
+  #lifecycle(event: JsonObject, found: JsonObject, type: string): void {
+    if (type !== "response.created") this.#create();
     const status = type === "response.queued" ? "queued" : "in_progress";
     // A first event whose output is not empty is a stream taken up in its middle; items come with their own events.
-    const shown = { ...this.complete(response, status), output: [] };
+    const shown = { ...this.complete(found, status), output: [] };
     this.#isCreated = true;
     if (type === "response.in_progress") this.#isInProgress = true;
     this.emitter.send({ ...event, response: shown });
@@ -124,36 +127,21 @@ export class ResponsesReader implements StreamReader, StreamState {
     this.emitter.send({ type: "response.in_progress", response });
   }
 
-  #body(event: JsonObject, source: SseEvent, handle: EventHandler): void {
-    // A keep-alive says nothing about the answer and may come before it.
-    if (event.type !== "keepalive") this.#begin();
-    handle(this, event, source);
-  }
-
-  #finish(event: JsonObject, status: "completed" | "incomplete"): void {
+  #finish(event: JsonObject, found: JsonObject, status: "completed" | "incomplete"): void {
     this.#begin();
-    const found = isJsonObject(event.response) ? event.response : {};
     const output = finalOutput(this, found.output, status);
-    const response = { ...this.complete(found, status), output };
+    const response: JsonObject = { ...this.complete(found, status), error: null, output };
     if (status === "incomplete") response.incomplete_details ??= { reason: "max_output_tokens" };
-    response.error = null;
     this.isEnded = true;
-    this.emitter.send(
-      { ...event, response },
-      {
-        ending: status,
-        usage: usageOfResponse(found.usage),
-        opaque: this.fresh(opaqueIn(output)),
-      },
-    );
+    const usage = usageOfResponse(found.usage);
+    const opaque = this.fresh(opaqueIn(output));
+    this.emitter.send({ ...event, response }, { ending: status, usage, opaque });
   }
 
-  #refuse(event: JsonObject, isFirst: boolean): void {
-    const found = isJsonObject(event.response) ? event.response : {};
-    const error = isJsonObject(found.error) ? found.error : event;
+  #refuse(error: JsonObject, found: JsonObject): void {
     const isPolicy = isPolicyCode(error.code);
     // Nothing is out and nothing was used: the caller gets an error instead of a stream.
-    if (isFirst && usageOfResponse(found.usage) === undefined) {
+    if (!this.#isCreated && usageOfResponse(found.usage) === undefined) {
       throw new UpstreamFailure(isPolicy ? "policy" : "garbage");
     }
     const reason = isPolicy
@@ -171,7 +159,7 @@ export class ResponsesReader implements StreamReader, StreamState {
     this.isEnded = true;
     this.emitter.send(
       { type: "response.failed", response },
-      { ending: "failed", usage: usageOfResponse(found.usage), opaque: [] },
+      { ending: "failed", usage: usageOfResponse(found.usage) },
     );
   }
 }

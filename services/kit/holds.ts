@@ -1,0 +1,198 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { Client } from "@connectrpc/connect";
+import {
+  type BillingService,
+  type HoldKind,
+  type Operation,
+  OperationSchema,
+  type Outcome,
+  type Refusal,
+  ReleaseRequestSchema,
+  type ReleaseResponse,
+  ReserveRequestSchema,
+  type ReserveResponse,
+  SettleRequestSchema,
+  type SettleResponse,
+  type Unit,
+} from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import type { Clock } from "./clock.ts";
+import { ErrorReason, isRefusal, knownReason, RefusalError, refuse } from "./errors.ts";
+
+/** Which hold. */
+export interface HoldRef {
+  accountId: string;
+  unit: Unit;
+  /** [a-z0-9_]{8,40}, unique in the wallet for ever: make one for each thing that is paid for. */
+  holdId: string;
+}
+
+/** A hold to be opened. A repeat must bring the same content, {@link keyMonthlyLimit} apart. */
+export interface NewHold extends HoldRef {
+  /** 0 or more, in the unit. */
+  amount: bigint;
+  kind: HoldKind;
+  /** The key that pays. */
+  keyId: string;
+  /** Id of the job or request, up to 100 characters. */
+  ref: string;
+  /** When billing asks the owner about it, in ms since the epoch. Content: a repeat brings the same time. */
+  checkTimeMs: number;
+  /** USD micros a month; absent: none. */
+  keyMonthlyLimit?: bigint | undefined;
+}
+
+/** How long one operation may take. */
+export interface HoldCallOptions {
+  /** Retries included, in ms; default 5,000, at least 50. Then SERVICE_UNAVAILABLE, with the outcome unknown. */
+  timeoutMs?: number;
+}
+
+/**
+ * What owners of holds use of billing. Every operation is idempotent: after SERVICE_UNAVAILABLE, whose outcome is
+ * unknown, make the same one again. Refusals are RefusalErrors, as of single calls. Await a hold's reserve before you
+ * end it: operations that wait at the same time may overtake each other.
+ */
+export interface HoldClient {
+  /** Opens a hold. Refuses as BillingService.Reserve does. */
+  reserve(hold: NewHold, options?: HoldCallOptions): Promise<ReserveResponse>;
+  /** Ends a hold by charging min(amount, hold), or tells how it ended before. Refuses with HOLD_NOT_FOUND. */
+  settle(hold: HoldRef & { amount: bigint }, options?: HoldCallOptions): Promise<SettleResponse>;
+  /** Ends a hold without a charge, or tells how it ended before. Refuses with HOLD_NOT_FOUND. */
+  release(hold: HoldRef, options?: HoldCallOptions): Promise<ReleaseResponse>;
+}
+
+/** Operations in one message: what Apply takes. */
+const maxOperations = 256;
+/** Operations that wait for an answer: a billing that stands still must not fill the memory. */
+const maxWaiting = 16_384;
+/** Default time of an operation: a client at the edge has not given up by then. */
+const defaultTimeoutMs = 5_000;
+/** One attempt: a lost reply is noticed in time for another. */
+const attemptTimeoutMs = 2_000;
+/** Least time in which an attempt can succeed; with less left there is none. */
+const minAttemptMs = 50;
+/** Attempts in all. */
+const maxAttempts = 4;
+/** Pause after the first failed attempt, three times as long each time: 1.3 s in all, in which a process is replaced. */
+const firstPauseMs = 100;
+
+/** An operation that waits for its outcome. */
+interface Waiting {
+  operation: Operation;
+  /** Ms since the epoch. */
+  deadline: number;
+  attempts: number;
+  resolve: (outcome: Outcome["outcome"]) => void;
+  reject: (error: unknown) => void;
+}
+
+/** Makes the client. Operations of one turn of the event loop travel as one Apply. */
+export function createHoldClient(
+  billing: Pick<Client<typeof BillingService>, "apply">,
+  { clock }: { clock: Clock },
+): HoldClient {
+  let queue: Waiting[] = [];
+  let waiting = 0;
+
+  async function add(
+    operation: Operation["operation"],
+    { timeoutMs = defaultTimeoutMs }: HoldCallOptions = {},
+  ): Promise<Outcome["outcome"]> {
+    if (waiting >= maxWaiting) {
+      refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
+    }
+    waiting++;
+    try {
+      return await new Promise((resolve, reject) => {
+        const deadline = clock.now() + Math.max(timeoutMs, minAttemptMs);
+        const message = create(OperationSchema, { operation });
+        enqueue({ operation: message, deadline, attempts: 0, resolve, reject });
+      });
+    } finally {
+      waiting--;
+    }
+  }
+
+  function enqueue(one: Waiting): void {
+    queue.push(one);
+    if (queue.length === 1) setImmediate(flush);
+  }
+
+  function flush(): void {
+    const all = queue;
+    queue = [];
+    for (let from = 0; from < all.length; from += maxOperations) {
+      void send(all.slice(from, from + maxOperations));
+    }
+  }
+
+  async function send(batch: readonly Waiting[]): Promise<void> {
+    const left = Math.min(...batch.map(({ deadline }) => deadline)) - clock.now();
+    const timeoutMs = Math.max(Math.min(left, attemptTimeoutMs), minAttemptMs);
+    let outcomes: readonly Outcome[];
+    try {
+      const operations = batch.map(({ operation }) => operation);
+      outcomes = (await billing.apply({ operations }, { timeoutMs })).outcomes;
+    } catch (error) {
+      for (const one of batch) failed(one, error);
+      return;
+    }
+    for (const [i, one] of batch.entries()) {
+      const outcome = outcomes[i]?.outcome;
+      if (outcome?.case === "refusal") failed(one, refusalOf(outcome.value));
+      else one.resolve(outcome ?? { case: undefined });
+    }
+  }
+
+  /** Tries again what is worth it; the same operation id makes that safe. */
+  function failed(one: Waiting, error: unknown): void {
+    one.attempts++;
+    const pauseMs = firstPauseMs * 3 ** (one.attempts - 1);
+    const inTime = clock.now() + pauseMs + minAttemptMs <= one.deadline;
+    const worthIt = isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE) && inTime;
+    if (worthIt && one.attempts < maxAttempts) clock.sleep(pauseMs).then(() => enqueue(one));
+    else one.reject(error);
+  }
+
+  return {
+    async reserve(hold, options) {
+      const { accountId, unit, holdId, amount, kind, keyId, ref, keyMonthlyLimit } = hold;
+      const value = create(ReserveRequestSchema, {
+        accountId,
+        unit,
+        holdId,
+        amount,
+        kind,
+        keyId,
+        ref,
+        checkTime: timestampFromMs(hold.checkTimeMs),
+        ...(keyMonthlyLimit === undefined ? {} : { keyMonthlyLimit }),
+      });
+      const outcome = await add({ case: "reserve", value }, options);
+      return outcome.case === "reserve" ? outcome.value : unexpected(outcome);
+    },
+    async settle({ accountId, unit, holdId, amount }, options) {
+      const value = create(SettleRequestSchema, { accountId, unit, holdId, amount });
+      const outcome = await add({ case: "settle", value }, options);
+      return outcome.case === "settle" ? outcome.value : unexpected(outcome);
+    },
+    async release({ accountId, unit, holdId }, options) {
+      const value = create(ReleaseRequestSchema, { accountId, unit, holdId });
+      const outcome = await add({ case: "release", value }, options);
+      return outcome.case === "release" ? outcome.value : unexpected(outcome);
+    },
+  };
+}
+
+function refusalOf({ reason, message, metadata }: Refusal): RefusalError {
+  const known = knownReason(reason) ?? ErrorReason.INTERNAL_ERROR;
+  return new RefusalError(known, { message, metadata: { ...metadata } });
+}
+
+/** Billing answered, but not to what was asked. */
+function unexpected(outcome: Outcome["outcome"]): never {
+  throw new RefusalError(ErrorReason.INTERNAL_ERROR, {
+    cause: new Error(`billing answered with ${outcome.case ?? "nothing"}`),
+  });
+}

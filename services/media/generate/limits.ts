@@ -1,0 +1,62 @@
+/** Bounds of what media upstreams are sent, asked and believed, each with its reason. */
+export const generateLimits = {
+  /** One generated image. 2k PNGs of noise reach 12 MiB. */
+  imageBytes: 32 * 1024 * 1024,
+  /** Pixels of one generated image: what uploads may have too. */
+  imagePixels: 50_000_000,
+  /** An answer with ten images of 8 MiB in base64, with room. */
+  imageAnswerBytes: 128 * 1024 * 1024,
+  /** Any other JSON answer: ids, states and URLs. */
+  answerBytes: 1024 * 1024,
+  /** One generated video: 15 s of 1080p take 30 MiB, a lavish encoder ten times that. */
+  videoBytes: 512 * 1024 * 1024,
+  /** A video from outside the upstream's origin comes in one piece: the guarded fetcher holds it in memory. */
+  outsideVideoBytes: 128 * 1024 * 1024,
+  /** One clip of music: an hour at 128 kbit/s. */
+  musicBytes: 64 * 1024 * 1024,
+  /** Speech: 4,096 characters at a quarter of the pace are 20 minutes, 48 MiB at the highest bit rate. */
+  speechBytes: 48 * 1024 * 1024,
+  /** References sent in one request, together: they lie in memory meanwhile. */
+  referencesBytes: 140 * 1024 * 1024,
+  /** Longest id that an upstream may give a task; it is stored with the job. */
+  resumeIdChars: 300,
+} as const;
+
+/** Times of exchanges with media upstreams. */
+export const generateTimes = {
+  /** Milliseconds for a look at a task's state: a small answer that needs no generation. */
+  lookMs: 30_000,
+  /** First and longest pause between two looks at a task, in milliseconds. */
+  firstPauseMs: 1_000,
+  longestPauseMs: 5_000,
+  /** Longest pause that an upstream's Retry-After may ask for; longer ones leave the job to a later attempt. */
+  longestRetryAfterMs: 30_000,
+  /** First pause before a repeat; each further one is twice as long. */
+  firstRetryMs: 500,
+  /** Milliseconds for a download from outside the upstream's origin. */
+  outsideMs: 120_000,
+  /** Milliseconds that a request for speech waits for its place at an upstream with a bound. */
+  slotWaitMs: 10_000,
+} as const;
+
+/** How often one step is tried before it is left to a later attempt. */
+export const generateTries = {
+  /** Whatever starts something: 429 and refused connections are worth two more. */
+  start: 3,
+  /** Looks at a task: an upstream that restarts comes back within half a minute. */
+  look: 6,
+  /** Downloads. */
+  download: 3,
+} as const;
+
+/** Sanity of a video: what lies outside of it is no video that anybody asked for. */
+export const videoSanity = {
+  /** Seconds. */
+  longest: 600,
+  /** The share of the asked length that a video must have: upstreams round to frames, not to halves. */
+  leastShare: 0.5,
+  /** Pixels of a side. */
+  longestSide: 8192,
+  /** The index of a video lies in memory: an hour's takes 4 MiB. */
+  indexBytes: 16 * 1024 * 1024,
+} as const;

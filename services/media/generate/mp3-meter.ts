@@ -1,0 +1,66 @@
+import { failed } from "./faults.ts";
+import { type MediaFacts, type Meter, roundedSeconds } from "./meter.ts";
+import { frameAt, isFrameOfFacts, longestHeadBytes, tagBytesAt } from "./mp3-frames.ts";
+
+/**
+ * Measures an MP3 by the headers of its frames as they pass: tags and padding aside there is nothing but whole frames of
+ * layer III. A last frame that is cut short, as some encoders leave it, is allowed.
+ */
+export function createMp3Meter(): Meter {
+  return new Mp3Meter();
+}
+
+class Mp3Meter implements Meter {
+  /** Bytes that are not understood yet: at most a header and what a frame of facts needs. */
+  #pending: Buffer = Buffer.alloc(0);
+  /** Bytes of the frame or tag that are still to come. */
+  #skipBytes = 0;
+  #frames = 0;
+  #seconds = 0;
+  /** Behind a tag of the end nothing is looked at. */
+  #isOver = false;
+
+  push(chunk: Uint8Array): void {
+    if (this.#isOver) return;
+    const skipped = Math.min(this.#skipBytes, chunk.length);
+    this.#skipBytes -= skipped;
+    if (skipped === chunk.length) return;
+    this.#pending = Buffer.concat([this.#pending, chunk.subarray(skipped)]);
+    this.#pending = this.#pending.subarray(this.#read(longestHeadBytes));
+  }
+
+  end(): MediaFacts {
+    this.#read(4);
+    if (this.#frames < 2) throw failed("the bytes are no MP3");
+    return { width: 0, height: 0, durationSeconds: roundedSeconds(this.#seconds) };
+  }
+
+  /** Goes from frame to frame while `least` bytes of the next are there; answers how far it came. */
+  #read(least: number): number {
+    let at = 0;
+    while (!this.#isOver && this.#pending.length - at >= least) {
+      at += this.#step(at);
+      if (at <= this.#pending.length) continue;
+      this.#skipBytes = at - this.#pending.length;
+      return this.#pending.length;
+    }
+    return Math.min(at, this.#pending.length);
+  }
+
+  /** Bytes of what begins at a place. */
+  #step(at: number): number {
+    const tagBytes = tagBytesAt(this.#pending, at);
+    if (tagBytes !== undefined) {
+      this.#isOver = tagBytes === Number.POSITIVE_INFINITY;
+      return this.#isOver ? 0 : tagBytes;
+    }
+    const frame = frameAt(this.#pending, at);
+    if (frame) {
+      this.#frames++;
+      if (!isFrameOfFacts(this.#pending, at, frame)) this.#seconds += frame.seconds;
+      return frame.bytes;
+    }
+    if (this.#pending[at] === 0 && this.#frames > 0) return 1;
+    throw failed("the bytes are no MP3");
+  }
+}

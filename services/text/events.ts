@@ -1,0 +1,84 @@
+import type { Logger } from "#kit/logger.ts";
+import type { Metrics } from "#kit/metrics.ts";
+import type { Charge, Intent, UsageRecord } from "./store.ts";
+import type { ReportedUsage, TextOperation } from "./upstream/port.ts";
+import type { EndKind } from "./usage.ts";
+
+/** What the text service counts and logs. Never a prompt, an answer or a key. */
+export interface TextEvents {
+  /** A request is closed: what it came to. */
+  closed(request: Intent, end: EndKind, charge: Charge): void;
+  /** Reported usage that cannot be: the hold stands until the operator ends it. */
+  review(request: Intent, reported: ReportedUsage): void;
+  /** The first output of a request is on its way, so long after the request came. */
+  firstOutput(operation: TextOperation, elapsedMs: number): void;
+  /** A recorded answer was given again. */
+  replayed(operation: TextOperation): void;
+  /** A request joined one in flight. */
+  joined(operation: TextOperation): void;
+  /** This process may no longer speak for a request that it runs. */
+  lost(request: Intent): void;
+  /** A request of a dead process was closed. */
+  orphan(request: UsageRecord): void;
+  /** Something of ours failed and will be tried again, or is left to the sweeper. */
+  trouble(what: string, requestId: string | undefined, error: unknown): void;
+}
+
+/** Makes the events of one service. */
+export function createTextEvents(deps: { log: Logger; metrics: Metrics }): TextEvents {
+  const { log, metrics } = deps;
+  const requests = metrics.counter("genmesh_text_requests_total", "Text requests by their end.", [
+    "operation",
+    "end",
+  ]);
+  const tokens = metrics.counter("genmesh_text_tokens_total", "Tokens charged.", [
+    "direction",
+    "source",
+  ]);
+  const charged = metrics.counter("genmesh_text_charged_usd_micros_total", "USD micros charged.", [
+    "operation",
+  ]);
+  const firstOutput = metrics.histogram(
+    "genmesh_text_first_output_seconds",
+    "Time to the first output.",
+    ["operation"],
+  );
+  const repeats = metrics.counter("genmesh_text_repeats_total", "Repeats that cost nothing.", [
+    "operation",
+    "kind",
+  ]);
+  const reviews = metrics.counter("genmesh_text_reviews_total", "Requests put in review.", []);
+  const orphans = metrics.counter("genmesh_text_orphans_total", "Requests of dead processes.", []);
+  const lost = metrics.counter("genmesh_text_lost_total", "Requests lost to another process.", []);
+  return {
+    closed({ operation }, end, charge) {
+      requests.inc({ operation, end });
+      if (charge.amount === undefined) return;
+      const source = charge.estimated ? "estimated" : "reported";
+      tokens.inc({ direction: "input", source }, charge.input);
+      tokens.inc({ direction: "cached_input", source }, charge.cachedInput);
+      tokens.inc({ direction: "output", source }, charge.output);
+      charged.inc({ operation }, Number(charge.amount));
+    },
+    review(request, reported) {
+      reviews.inc();
+      log.error({ ...facts(request), reported }, "reported usage is not believable: in review");
+    },
+    firstOutput: (operation, elapsedMs) => firstOutput.observe({ operation }, elapsedMs / 1_000),
+    replayed: (operation) => repeats.inc({ operation, kind: "replayed" }),
+    joined: (operation) => repeats.inc({ operation, kind: "joined" }),
+    lost(request) {
+      lost.inc();
+      log.warn(facts(request), "a running request was taken over by another process");
+    },
+    orphan(request) {
+      orphans.inc();
+      log.warn({ ...facts(request), owner: request.owner }, "closed a request of a dead process");
+    },
+    trouble: (what, requestId, error) => log.warn({ requestId, err: error }, what),
+  };
+}
+
+function facts({ requestId, accountId, modelId, operation }: Intent) {
+  return { requestId, accountId, modelId, operation };
+}

@@ -1,0 +1,105 @@
+import type { Clock } from "#kit/clock.ts";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import { createEventRun } from "./event-run.ts";
+import type { TextEvents } from "./events.ts";
+import type { Metered } from "./metered.ts";
+import { keepable } from "./replay/collect.ts";
+import { eventsOfAnswer } from "./replay/events.ts";
+import type { PreparedRequest } from "./request/prepare.ts";
+import { stopped, stopReasonOf } from "./stopped.ts";
+import type { JsonAnswer, StreamAnswer, TextUpstreams } from "./upstream/port.ts";
+
+/** What sending needs. */
+export interface GenerateContext {
+  clock: Clock;
+  upstreams: TextUpstreams;
+  events: TextEvents;
+}
+
+/** An answer that has begun. */
+export type Begun =
+  | { kind: "json"; body: Uint8Array }
+  /** Bytes of whole events, as they are ready; undefined after the last. Pulled by one reader at a time; never rejects. */
+  | { kind: "events"; pull(): Promise<Uint8Array | undefined> };
+
+/**
+ * Sends a paid request, and sees it through to its settlement whatever happens: the answer's end, a broken upstream, the
+ * caller's leaving (`stop` aborts with `Stopped`). Refuses with what upstream's failure means, before any output.
+ */
+export async function generate(
+  request: PreparedRequest,
+  metered: Metered,
+  stop: AbortController,
+  isKept: boolean,
+  context: GenerateContext,
+): Promise<Begun> {
+  const startedAt = context.clock.now();
+  metered.onLost = () => stop.abort(stopped("lost"));
+  let answer: JsonAnswer | StreamAnswer;
+  try {
+    answer = await context.upstreams.send({
+      operation: request.operation,
+      body: request.body,
+      stream: request.form !== "json",
+      modelId: request.model.id,
+      upstreamModel: request.model.upstreamModel,
+      upstreams: request.upstreams,
+      callerInstructions: request.callerInstructions,
+      requestId: metered.requestId,
+      signal: stop.signal,
+    });
+  } catch (error) {
+    const reason = stopReasonOf(stop.signal);
+    await metered.finish({ kind: reason === "left" ? "left" : "failed" });
+    if (reason === "lost" || reason === "draining") refuseForNow(stop.signal.reason);
+    throw reason ? stop.signal.reason : error;
+  }
+  const { operation, form } = request;
+  const onFirstOutput = () => {
+    context.events.firstOutput(operation, context.clock.now() - startedAt);
+  };
+  if (answer.kind === "json") {
+    const body = await finishJson(answer, metered, isKept);
+    onFirstOutput();
+    if (form === "json") return { kind: "json", body };
+    return wholeStream(eventsOfAnswer(operation, form, body));
+  }
+  const { events } = context;
+  const run = createEventRun(answer, { operation, metered, stop, isKept, onFirstOutput, events });
+  return { kind: "events", pull: run };
+}
+
+async function finishJson(
+  answer: JsonAnswer,
+  metered: Metered,
+  isKept: boolean,
+): Promise<Uint8Array> {
+  const { body, ending, usage, opaque, upstream } = answer;
+  metered.saw(answer.outputText);
+  const isOurs = await metered.finish({
+    kind: ending,
+    reported: usage,
+    opaque: { values: opaque, upstream },
+    answer: isKept && ending !== "failed" ? keepable(body) : undefined,
+  });
+  if (!isOurs) refuseForNow();
+  if (ending === "failed") refuse(ErrorReason.MODEL_REQUEST_FAILED);
+  return body;
+}
+
+/** An answer that came whole, for a caller who asked for a stream. */
+export function wholeStream(bytes: Uint8Array): Begun {
+  let rest: Uint8Array | undefined = bytes;
+  return {
+    kind: "events",
+    pull: async () => {
+      const piece = rest;
+      rest = undefined;
+      return piece;
+    },
+  };
+}
+
+function refuseForNow(cause?: unknown): never {
+  refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" }, cause });
+}

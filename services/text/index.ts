@@ -1,0 +1,101 @@
+import { createCatalogView } from "#kit/catalog-client.ts";
+import type { Database } from "#kit/database.ts";
+import { createHoldClient } from "#kit/holds.ts";
+import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
+import { rpcService, type Service } from "#kit/rpc/service.ts";
+import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
+import { createAnswering } from "./answering.ts";
+import type { TextDeps } from "./context.ts";
+import { createTextEvents } from "./events.ts";
+import { createTextHolds } from "./holds.ts";
+import { readFileTimeoutMs } from "./limits.ts";
+import { createMeter } from "./meter.ts";
+import { createReaper } from "./reaper.ts";
+import type { ImageSources } from "./request/images.ts";
+import { createTextRoutes } from "./routes.ts";
+import type { UsageStore } from "./store.ts";
+import { createSqliteUsageStore } from "./store-sqlite.ts";
+import { createTokenCounter } from "./tokens/count.ts";
+
+export type { TextDeps } from "./context.ts";
+
+/** The text service: Responses, compaction, Chat Completions. */
+export function createText(deps: TextDeps): Service {
+  const { clock, ids, log } = deps;
+  const store = storeOf(deps.database);
+  const events = createTextEvents(deps);
+  const holds = createTextHolds(createHoldClient(deps.peers.billing, { clock }));
+  const counter = createTokenCounter();
+  const catalog = createCatalogView({ catalog: deps.peers.catalog, clock, log });
+  const common = { clock, ids, store, holds, counter, events, owner: ids.make("text", 12) };
+  const meter = createMeter(common);
+  const reaper = createReaper(common);
+  const images = (principal: Principal, requestId: string) => imagesOf(deps, principal, requestId);
+  const answering = createAnswering({ ...common, ...deps, events, catalog, meter, images });
+  const work = new AbortController();
+  const sweeps = new AbortController();
+  let loops: Promise<void>[] = [];
+  return {
+    name: "text",
+    rpc: [rpcService(TextService, createTextRoutes({ answering, reaper, store, ids }))],
+    async start() {
+      loops = [meter.keepAlive(work.signal), reaper.run(sweeps.signal)];
+    },
+    notReady: () => catalog.notReady(),
+    async drain(signal) {
+      sweeps.abort();
+      await Promise.race([runDry(), aborted(signal)]);
+      answering.stop("draining");
+      await meter.idle();
+    },
+    async [Symbol.asyncDispose]() {
+      answering.stop("draining");
+      work.abort();
+      sweeps.abort();
+      await Promise.all(loops);
+      await meter.idle();
+      await catalog[Symbol.asyncDispose]();
+    },
+  };
+
+  async function runDry(): Promise<void> {
+    while (meter.running() > 0) await clock.sleep(drainPollMs);
+    await meter.idle();
+  }
+}
+
+/** How often a draining process looks whether its last request has ended. */
+const drainPollMs = 50;
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+function storeOf(database: Database): UsageStore {
+  switch (database.kind) {
+    case "sqlite":
+      return createSqliteUsageStore(database.sqlite);
+  }
+}
+
+function imagesOf(deps: TextDeps, principal: Principal, requestId: string): ImageSources {
+  return {
+    verifier: deps.images,
+    outside: deps.outside,
+    allowPrivate: deps.allowPrivateReferences,
+    async readFile(fileId, signal) {
+      const { content } = await deps.peers.media.readFile(
+        { fileId },
+        {
+          headers: callHeaders(principal, requestId),
+          signal,
+          timeoutMs: readFileTimeoutMs,
+        },
+      );
+      return content;
+    },
+  };
+}

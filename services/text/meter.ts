@@ -1,0 +1,146 @@
+import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
+import type { Ids } from "#kit/ids.ts";
+import type { Principal } from "#kit/rpc/principal.ts";
+import type { ClosingContext } from "./closing.ts";
+import { noHoldReasons } from "./holds.ts";
+import { beatTickMs, confirmWithinMs, holdCheckMs, leaseMs } from "./limits.ts";
+import { createMetered, type Metered } from "./metered.ts";
+import type { PreparedRequest } from "./request/prepare.ts";
+import type { Intent } from "./store.ts";
+import type { TokenCounter } from "./tokens/count.ts";
+import { createTally } from "./tokens/tally.ts";
+
+/** What metering needs. */
+export interface MeterContext extends Omit<ClosingContext, "background"> {
+  ids: Ids;
+  counter: TokenCounter;
+}
+
+/** Who a request is made for. */
+export interface Payer {
+  principal: Principal;
+  /** USD micros of a calendar month; undefined: none. */
+  keyMonthlyLimit: bigint | undefined;
+}
+
+/** A written intent. */
+export interface Opened {
+  /**
+   * Holds the money and makes the request ready for dispatch. Refuses as billing does, with SERVICE_UNAVAILABLE where that
+   * took too long or failed, or with the reason of `signal`; the hold is then gone or on its way out.
+   */
+  pay(signal: AbortSignal): Promise<Metered>;
+}
+
+/** Opens requests and keeps the running ones alive (MONEY section 3). */
+export interface Meter {
+  /** Writes the intent. Undefined where its idempotency slot is taken. */
+  open(
+    request: PreparedRequest,
+    payer: Payer,
+    idempotency: Intent["idempotency"],
+  ): Promise<Opened | undefined>;
+  /** Requests whose end is not yet decided. */
+  running(): number;
+  /** Checkpoints what runs, every 2 s each, until `signal` aborts. */
+  keepAlive(signal: AbortSignal): Promise<void>;
+  /** Resolves when every end that was decided is written down, or left to the sweeper. */
+  idle(): Promise<void>;
+}
+
+/** Makes a meter. */
+export function createMeter(context: MeterContext): Meter {
+  const { clock, store } = context;
+  const running = new Set<Metered>();
+  const ending = new Set<Promise<unknown>>();
+  const background = (work: Promise<unknown>) => {
+    ending.add(work);
+    void work.finally(() => ending.delete(work));
+  };
+  return {
+    async open(request, payer, idempotency) {
+      const intent = intentOf(request, payer, idempotency, context);
+      if (!(await store.open(intent))) return undefined;
+      const tally = createTally(request, context.counter);
+      const metered = createMetered(intent, tally, { ...context, background }, () => {
+        running.delete(metered);
+      });
+      return {
+        async pay(signal) {
+          await hold(intent, payer, metered, context, signal);
+          running.add(metered);
+          return metered;
+        },
+      };
+    },
+    running: () => running.size,
+    async keepAlive(signal) {
+      while (!signal.aborted) {
+        await clock.sleep(beatTickMs, signal).catch(() => {});
+        for (const metered of running) metered.beat();
+      }
+    },
+    async idle() {
+      while (ending.size > 0) await Promise.all(ending);
+    },
+  };
+}
+
+function intentOf(
+  request: PreparedRequest,
+  { principal, keyMonthlyLimit: _limit }: Payer,
+  idempotency: Intent["idempotency"],
+  { clock, ids, owner }: MeterContext,
+): Intent {
+  const now = clock.now();
+  return {
+    requestId: ids.make("text"),
+    accountId: principal.accountId,
+    keyId: principal.keyId,
+    operation: request.operation,
+    modelId: request.model.id,
+    catalogVersion: request.catalogVersion,
+    price: request.price,
+    bounds: request.bounds,
+    holdAmount: request.holdAmount,
+    holdCheckAt: now + holdCheckMs,
+    inputTokens: request.guessedInput,
+    owner,
+    openedAt: now,
+    leaseUntil: now + leaseMs,
+    ...(idempotency ? { idempotency } : {}),
+  };
+}
+
+/** Reserve, then confirm, both within 5 s of the intent. */
+async function hold(
+  intent: Intent,
+  payer: Payer,
+  metered: Metered,
+  { clock, store, holds, owner, events }: MeterContext,
+  signal: AbortSignal,
+): Promise<void> {
+  const { requestId } = intent;
+  const isInTime = () => clock.now() <= intent.openedAt + confirmWithinMs;
+  try {
+    signal.throwIfAborted();
+    await holds.open(intent, payer.keyMonthlyLimit);
+    signal.throwIfAborted();
+    const isConfirmed =
+      isInTime() && (await store.confirm(requestId, owner, clock.now() + leaseMs));
+    // Past the time others may act as if it were never sent.
+    if (!isConfirmed || !isInTime()) {
+      refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
+    }
+    signal.throwIfAborted();
+  } catch (error) {
+    if (!isRefusal(error, ...noHoldReasons)) {
+      await metered.finish({ kind: "unsent" });
+      throw error;
+    }
+    await store.withdraw(requestId, owner).catch((trouble) => {
+      events.trouble("an intent could not be withdrawn", requestId, trouble);
+    });
+    throw error;
+  }
+}

@@ -1,0 +1,31 @@
+import type { Clock } from "#kit/clock.ts";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import { waitElsewhereMs, waitPollMs, waitRetryMs } from "./limits.ts";
+import type { IdempotencySlot, UsageStore } from "./store.ts";
+
+/**
+ * The kept answer of an idempotency slot; undefined where the slot is free. One that is still being made, here or in
+ * another process, is waited for. Refuses with IDEMPOTENCY_KEY_REUSED for another body, and with SERVICE_UNAVAILABLE after
+ * 40 s.
+ */
+export async function findRecorded(
+  slot: IdempotencySlot,
+  fingerprint: string,
+  { clock, store }: { clock: Clock; store: UsageStore },
+  signal: AbortSignal,
+): Promise<Uint8Array | undefined> {
+  const giveUpAt = clock.now() + waitElsewhereMs;
+  for (;;) {
+    signal.throwIfAborted();
+    const record = await store.findByKey(slot, clock.now());
+    if (!record) return undefined;
+    if (record.fingerprint !== fingerprint) refuse(ErrorReason.IDEMPOTENCY_KEY_REUSED);
+    if (record.answer) return record.answer;
+    if (clock.now() >= giveUpAt) {
+      refuse(ErrorReason.SERVICE_UNAVAILABLE, {
+        metadata: { retry_after_ms: String(waitRetryMs) },
+      });
+    }
+    await clock.sleep(waitPollMs, signal);
+  }
+}

@@ -1,0 +1,127 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { Ids } from "#kit/ids.ts";
+import { principalOf, requestIdHeader } from "#kit/rpc/principal.ts";
+import { HoldVerdictSchema } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
+import {
+  type GenerateRequest,
+  Operation,
+  type StreamGenerateRequest,
+  type TextService,
+} from "#proto/genmesh/text/v1/text_service_pb.ts";
+import type { Answering, Call } from "./answering.ts";
+import type { Seat } from "./joins.ts";
+import { maxReviews } from "./limits.ts";
+import type { Reaper } from "./reaper.ts";
+import { parseRequest } from "./request/parse.ts";
+import type { UsageStore } from "./store.ts";
+import type { TextOperation } from "./upstream/port.ts";
+
+/** What the methods call. */
+export interface TextRoutesContext {
+  answering: Answering;
+  reaper: Reaper;
+  store: UsageStore;
+  ids: Ids;
+}
+
+/** The methods of TextService. */
+export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof TextService> {
+  const { answering, reaper, store, ids } = context;
+  return {
+    async generate(request, call) {
+      const seat = answering.ask(jsonOnly(callOf(request, call, ids)));
+      const leave = leaveWith(seat, call.signal);
+      try {
+        const answer = await seat.answer;
+        if (answer.kind !== "json") throw new TypeError("a stream for a caller who asked for none");
+        return { body: answer.body, replayed: answer.replayed };
+      } finally {
+        leave();
+      }
+    },
+    async *streamGenerate(request, call) {
+      const seat = answering.ask(callOf(request, call, ids));
+      const leave = leaveWith(seat, call.signal);
+      try {
+        const answer = await seat.answer;
+        let { replayed } = answer;
+        if (answer.kind === "json") {
+          yield { part: { case: "complete" as const, value: answer.body }, replayed };
+          return;
+        }
+        for (;;) {
+          const value = await answer.next();
+          if (!value) return;
+          yield { part: { case: "events" as const, value }, replayed };
+          replayed = false;
+        }
+      } finally {
+        leave();
+      }
+    },
+    async resolveHold({ holdId, accountId }) {
+      const verdict = await reaper.verdictOn(holdId, accountId);
+      return { verdict: create(HoldVerdictSchema, { verdict }) };
+    },
+    async listReviews({ accountId }) {
+      const records = await store.reviews(accountId || undefined, maxReviews);
+      return {
+        reviews: records.map((record) => ({
+          requestId: record.requestId,
+          accountId: record.accountId,
+          holdId: record.requestId,
+          model: record.modelId,
+          reportedUsage: record.reported ?? "",
+          reviewTime: timestampFromMs(record.closedAt ?? record.openedAt),
+        })),
+      };
+    },
+  };
+}
+
+const operations: Readonly<Record<Operation, TextOperation | undefined>> = {
+  [Operation.UNSPECIFIED]: undefined,
+  [Operation.RESPONSES]: "responses",
+  [Operation.COMPACT]: "compact",
+  [Operation.CHAT_COMPLETIONS]: "chat",
+};
+
+function callOf(
+  request: GenerateRequest | StreamGenerateRequest,
+  context: HandlerContext,
+  ids: Ids,
+): Call {
+  const operation =
+    operations[request.operation] ??
+    refuse(ErrorReason.INVALID_ARGUMENT, { metadata: { field: "operation" } });
+  return {
+    parsed: parseRequest(operation, request.body),
+    principal: principalOf(context),
+    admission: request.admission,
+    idempotencyKey: request.idempotencyKey,
+    requestId: context.requestHeader.get(requestIdHeader) ?? ids.make("req"),
+  };
+}
+
+function jsonOnly(call: Call): Call {
+  if (call.parsed.form !== "json") {
+    refuse(ErrorReason.INVALID_VALUE, {
+      param: "stream",
+      message: "This call gives no stream.",
+    });
+  }
+  return call;
+}
+
+/** Leaves when the caller goes; the returned function when it was served. */
+function leaveWith(seat: Seat, signal: AbortSignal): () => void {
+  signal.addEventListener("abort", seat.leave, { once: true });
+  if (signal.aborted) seat.leave();
+  return () => {
+    signal.removeEventListener("abort", seat.leave);
+    seat.leave();
+  };
+}

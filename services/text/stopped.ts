@@ -1,0 +1,33 @@
+/**
+ * Why a request is stopped from this side.
+ * - `left`: its last caller closed its connection, or its deadline passed.
+ * - `lost`: another process has taken it over.
+ * - `draining`: this process ends.
+ */
+export type StopReason = "left" | "lost" | "draining";
+
+/** The reason with which the signal of a request aborts. */
+export class Stopped extends Error {
+  override readonly name = "Stopped";
+  readonly reason: StopReason;
+
+  constructor(reason: StopReason) {
+    super(`stopped: ${reason}`);
+    this.reason = reason;
+  }
+}
+
+const reasons = new Map<StopReason, Stopped>();
+
+/** The reason as an error; one for all requests, because a stack trace takes longer than leaving. */
+export function stopped(reason: StopReason): Stopped {
+  const known = reasons.get(reason) ?? new Stopped(reason);
+  reasons.set(reason, known);
+  return known;
+}
+
+/** Why the signal of a request was aborted; undefined: it was not. */
+export function stopReasonOf(signal: AbortSignal): StopReason | undefined {
+  if (!signal.aborted) return undefined;
+  return signal.reason instanceof Stopped ? signal.reason.reason : "left";
+}

@@ -1,0 +1,122 @@
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { imageTokens, type Look, lookAt } from "./look.ts";
+import { unseal } from "./seal.ts";
+
+/** What the builtin model understands of a request. */
+export interface Conversation {
+  /** The caller's instructions and ours, system messages too. Steer the language; never repeated. */
+  instructions: string;
+  /** What the user said, turn by turn. */
+  said: string[];
+  /** Images of the user's last turn. */
+  looks: Look[];
+  /** Results of calls that came after everything else. */
+  results: { name: string; output: string }[];
+  /** What earlier compactions remember, oldest first. */
+  recalled: string[];
+  /** Turns of the user that compactions stand for. */
+  recalledTurns: number;
+  /** Everything that counts as input, for its tokens. */
+  text: string;
+  /** Tokens of the images. */
+  imageTokens: number;
+  /** Items, each of which costs a few tokens of framing. */
+  items: number;
+}
+
+/** Topics that one conversation recalls; those of a hundred compactions would fill the answer. */
+const maxRecalled = 8;
+
+/** Reads a request in the Responses format. */
+export function readConversation(body: JsonObject): Conversation {
+  const read: Conversation = {
+    instructions: "",
+    said: [],
+    looks: [],
+    results: [],
+    recalled: [],
+    recalledTurns: 0,
+    text: "",
+    imageTokens: 0,
+    items: 0,
+  };
+  if (typeof body.instructions === "string") {
+    read.instructions = body.instructions;
+    read.text = body.instructions;
+  }
+  const input = typeof body.input === "string" ? [{ role: "user", content: body.input }] : body.input;
+  const calls = new Map<string, string>();
+  for (const item of Array.isArray(input) ? input.filter(isJsonObject) : []) {
+    readItem(read, item, calls);
+  }
+  for (const tool of Array.isArray(body.tools) ? body.tools : []) {
+    read.items++;
+    read.text += `\n${JSON.stringify(tool)}`;
+  }
+  return read;
+}
+
+function readItem(read: Conversation, item: JsonObject, calls: Map<string, string>): void {
+  read.items++;
+  switch (item.type ?? "message") {
+    case "message":
+      readMessage(read, item);
+      break;
+    case "function_call":
+    case "custom_tool_call":
+      calls.set(`${item.call_id}`, `${item.name}`);
+      read.text += `\n${item.name} ${item.arguments ?? item.input}`;
+      break;
+    case "function_call_output":
+    case "custom_tool_call_output": {
+      const output = plainText(read, item.output);
+      read.results.push({ name: calls.get(`${item.call_id}`) ?? "tool", output });
+      read.text += `\n${output}`;
+      break;
+    }
+    case "compaction":
+      recall(read, item);
+      break;
+  }
+}
+
+function readMessage(read: Conversation, { role, content }: JsonObject): void {
+  if (role === "user") read.looks = [];
+  const text = plainText(read, content);
+  read.text += `\n${text}`;
+  if (role === "user") {
+    read.said.push(text);
+    // What was called before this turn has been spoken of.
+    read.results = [];
+  } else if (role === "system" || role === "developer") {
+    read.instructions += `\n${text}`;
+  }
+}
+
+/** The text of a content; its images are looked at on the way. */
+function plainText(read: Conversation, content: JsonValue | undefined): string {
+  if (typeof content === "string") return content;
+  if (!Array.isArray(content)) return "";
+  const texts: string[] = [];
+  for (const part of content.filter(isJsonObject)) {
+    if (typeof part.text === "string") texts.push(part.text);
+    else if (typeof part.refusal === "string") texts.push(part.refusal);
+    else if (part.type === "input_image" && typeof part.image_url === "string") {
+      const look = lookAt(part.image_url);
+      read.looks.push(look);
+      read.imageTokens += imageTokens(look, part.detail);
+    }
+  }
+  return texts.join("\n");
+}
+
+function recall(read: Conversation, item: JsonObject): void {
+  const state = typeof item.encrypted_content === "string" ? item.encrypted_content : "";
+  // Another model's state is no use to us, and no fault of the caller's.
+  const note = unseal(state) ?? {};
+  const topics = Array.isArray(note.topics) ? note.topics : [];
+  const texts = topics.filter((topic) => typeof topic === "string");
+  read.recalled = [...read.recalled, ...texts].slice(-maxRecalled);
+  if (typeof note.turns === "number") read.recalledTurns += note.turns;
+  read.text += `\n${texts.join("\n")}`;
+}

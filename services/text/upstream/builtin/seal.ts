@@ -1,0 +1,32 @@
+import { createHash } from "node:crypto";
+import { deflateRawSync, inflateRawSync } from "node:zlib";
+import { isJsonObject, type JsonObject } from "#kit/json.ts";
+
+/** Notes are short; more than this unpacked is none of ours. */
+const maxNoteBytes = 64 * 1024;
+const prefix = "gmb1";
+
+/** A note to ourselves as opaque state: packed, with a checksum. Hidden from the eye, not from who looks closer. */
+export function seal(note: JsonObject): string {
+  const packed = deflateRawSync(JSON.stringify(note)).toString("base64url");
+  return `${prefix}.${packed}.${checksum(packed)}`;
+}
+
+/** The note in opaque state that {@link seal} made; undefined for any other or changed state. */
+export function unseal(state: string): JsonObject | undefined {
+  const [mark, packed, sum, ...rest] = state.split(".");
+  if (mark !== prefix || !packed || sum !== checksum(packed) || rest.length > 0) return undefined;
+  try {
+    const bytes = inflateRawSync(Buffer.from(packed, "base64url"), {
+      maxOutputLength: maxNoteBytes,
+    });
+    const note: unknown = JSON.parse(bytes.toString());
+    return isJsonObject(note) ? note : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function checksum(packed: string): string {
+  return createHash("sha256").update(packed).digest("hex").slice(0, 16);
+}

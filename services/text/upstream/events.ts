@@ -1,0 +1,45 @@
+import type { UpstreamsContext } from "./context.ts";
+import type { UpstreamFailure } from "./failure.ts";
+
+/** What is worth knowing of the upstream side: one function an event. None of them throws or names what was said. */
+export interface UpstreamEvents {
+  /** An upstream's answer has begun (a stream) or is whole. */
+  answered(upstream: string): void;
+  /** An upstream gave no answer. `isLast`: no other is tried. */
+  failed(
+    upstream: string,
+    failure: UpstreamFailure,
+    request: { id: string; isLast: boolean },
+  ): void;
+  /** A stream broke on a fault of our own. */
+  broke(upstream: string, error: unknown): void;
+}
+
+/** Makes the recorder of a process. */
+export function createUpstreamEvents({
+  log,
+  metrics,
+}: Pick<UpstreamsContext, "log" | "metrics">): UpstreamEvents {
+  const requests = metrics.counter(
+    "genmesh_text_upstream_requests_total",
+    "Requests sent to upstreams, by what came back first",
+    ["upstream", "outcome"],
+  );
+  return {
+    answered(upstream) {
+      requests.inc({ upstream, outcome: "answered" });
+    },
+    failed(upstream, failure, { id, isLast }) {
+      const { kind, status, timedOut } = failure;
+      requests.inc({ upstream, outcome: kind });
+      const facts = { requestId: id, upstream, kind, status, timedOut, fallsBack: !isLast };
+      // A wrong request is the caller's; a missing key is the operator's to mend.
+      if (kind === "misconfigured") log.error(facts, "upstream has no key");
+      else if (kind === "invalid_request" || kind === "policy") log.info(facts, "upstream refused");
+      else log.warn(facts, "upstream failed");
+    },
+    broke(upstream, error) {
+      log.error({ upstream, err: error }, "reading an upstream's stream broke");
+    },
+  };
+}

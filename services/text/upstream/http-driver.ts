@@ -1,0 +1,135 @@
+import { isJsonObject, type JsonObject } from "#kit/json.ts";
+import type { HttpClient, HttpReply } from "#kit/upstream/client.ts";
+import { answerLimits } from "#kit/upstream/limits.ts";
+import { type Upstream, UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type { UpstreamsContext } from "./context.ts";
+import type { UpstreamEvents } from "./events.ts";
+import { factsOf } from "./facts.ts";
+import { failureOf, failureOfStatus, UpstreamFailure } from "./failure.ts";
+import { type Plan, planFor } from "./plans.ts";
+import type { JsonAnswer, StreamAnswer, UpstreamRequest } from "./port.ts";
+import { readStream } from "./read-stream.ts";
+import { readWhole } from "./read-whole.ts";
+import type { ReadAnswer } from "./responses/json-answer.ts";
+
+/** Answers a request at one upstream. Throws `UpstreamFailure`, a refusal, or the signal's reason. */
+export type Driver = (
+  request: UpstreamRequest,
+  upstream: Upstream,
+) => Promise<JsonAnswer | StreamAnswer>;
+
+/** The driver of `openai`, `genmesh` and `chat-completions`. */
+export function createHttpDriver(
+  context: Pick<UpstreamsContext, "clock" | "ids" | "secrets">,
+  client: HttpClient,
+  events: UpstreamEvents,
+): Driver {
+  return async (request, upstream) => {
+    const plan = planFor(upstream.protocol, request, factsOf(request, context));
+    if (!plan) throw new UpstreamFailure("incapable");
+    const reply = await post(plan, request, upstream, { context, client });
+    if (reply.status < 200 || reply.status > 299) throw await failureOfReply(reply, request);
+    const type = `${reply.headers["content-type"] ?? ""}`;
+    const isStream = request.stream && request.operation !== "compact";
+    if (isStream && !type.includes("json")) {
+      const reader = plan.reader();
+      return readStream({ reply, reader, request, upstream: upstream.name, events });
+    }
+    const found = await wholeObject(reply);
+    // An upstream that cannot stream answers whole.
+    if (isStream) return readWhole(found, plan.reader(), upstream.name);
+    return jsonAnswer(plan.readJson(found), upstream.name);
+  };
+}
+
+/** An answer as the port has it. */
+export function jsonAnswer({ object, ...rest }: ReadAnswer, upstream: string): JsonAnswer {
+  return { kind: "json", ...rest, body: Buffer.from(JSON.stringify(object)), upstream };
+}
+
+async function post(
+  plan: Plan,
+  request: UpstreamRequest,
+  upstream: Upstream,
+  { context, client }: { context: Pick<UpstreamsContext, "secrets">; client: HttpClient },
+): Promise<HttpReply> {
+  const isStream = plan.body.stream === true;
+  const headers: Record<string, string> = {
+    "content-type": "application/json",
+    accept: isStream ? "text/event-stream" : "application/json",
+    // Events must come when they are made, not when a compressor's window is full.
+    "accept-encoding": "identity",
+    "user-agent": "genmesh",
+    ...authorization(upstream, context),
+  };
+  if (upstream.protocol === UpstreamProtocol.GENMESH)
+    headers["idempotency-key"] = request.requestId;
+  const timeoutMs = Number(upstream.timeoutMs);
+  const idleTimeoutMs = Number(upstream.idleTimeoutMs);
+  try {
+    return await client.request({
+      method: "POST",
+      url: `${upstream.baseUrl}${plan.path}`,
+      headers,
+      body: JSON.stringify(plan.body),
+      connectTimeoutMs: Number(upstream.connectTimeoutMs),
+      // A whole answer has its head when it is done; a stream has it when it begins.
+      headTimeoutMs: isStream ? idleTimeoutMs : timeoutMs,
+      idleTimeoutMs,
+      timeoutMs,
+      signal: request.signal,
+    });
+  } catch (error) {
+    throw failureOf(error) ?? error;
+  }
+}
+
+function authorization(
+  upstream: Upstream,
+  { secrets }: Pick<UpstreamsContext, "secrets">,
+): Record<string, string> {
+  if (!upstream.apiKeyEnv) return {};
+  const key = secrets(upstream.apiKeyEnv);
+  if (!key) throw new UpstreamFailure("misconfigured");
+  return { authorization: `Bearer ${key}` };
+}
+
+async function wholeObject({ body }: HttpReply): Promise<JsonObject> {
+  let value: unknown;
+  try {
+    value = JSON.parse((await body.whole(answerLimits.jsonBytes)).toString());
+  } catch (error) {
+    if (error instanceof SyntaxError) throw new UpstreamFailure("garbage");
+    throw failureOf(error) ?? error;
+  }
+  if (!isJsonObject(value)) throw new UpstreamFailure("garbage");
+  return value;
+}
+
+async function failureOfReply(reply: HttpReply, request: UpstreamRequest): Promise<Error> {
+  const { status } = reply;
+  const isPlain = status >= 500 || status === 429;
+  if (isPlain) reply.body.close();
+  const error = isPlain ? {} : await errorOf(reply);
+  // Of an upstream that has /responses but not this beside it. A missing model is another 404.
+  const isMissing = status === 404 || status === 405 || status === 501;
+  if (request.operation === "compact" && isMissing && error.code !== "model_not_found") {
+    return new UpstreamFailure("incapable", { status });
+  }
+  return failureOfStatus(status, error, request.body);
+}
+
+/** The `error` of an error's body, as far as it comes soon. */
+async function errorOf({ body }: HttpReply): Promise<JsonObject> {
+  const timer = setTimeout(() => body.close(), answerLimits.errorMs);
+  try {
+    const value: unknown = JSON.parse((await body.whole(answerLimits.errorBytes)).toString());
+    if (!isJsonObject(value)) return {};
+    return isJsonObject(value.error) ? value.error : value;
+  } catch {
+    return {};
+  } finally {
+    clearTimeout(timer);
+    body.close();
+  }
+}

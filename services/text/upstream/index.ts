@@ -1,0 +1,108 @@
+import { RefusalError } from "#kit/errors.ts";
+import { createHttpClient } from "#kit/upstream/client.ts";
+import { createSlots, type Slots } from "#kit/upstream/slots.ts";
+import { type Upstream, UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { createBuiltinDriver } from "./builtin/index.ts";
+import type { UpstreamsContext } from "./context.ts";
+import { createUpstreamEvents, type UpstreamEvents } from "./events.ts";
+import { failureOf, refusalOf, UpstreamFailure } from "./failure.ts";
+import { createHttpDriver, type Driver } from "./http-driver.ts";
+import type { JsonAnswer, StreamAnswer, TextUpstreams, UpstreamRequest } from "./port.ts";
+
+export type { UpstreamsContext } from "./context.ts";
+
+/** Makes the upstream side of a text process. Disposing closes its connections. */
+export function createTextUpstreams(context: UpstreamsContext): TextUpstreams & AsyncDisposable {
+  const client = createHttpClient();
+  const events = createUpstreamEvents(context);
+  const http = createHttpDriver(context, client, events);
+  const builtin = createBuiltinDriver(context);
+  const sender: Sender = {
+    slots: createSlots(),
+    events,
+    driverOf: ({ protocol }) => (protocol === UpstreamProtocol.BUILTIN ? builtin : http),
+  };
+  return {
+    send: (request) => send(request, sender),
+    [Symbol.asyncDispose]: () => client[Symbol.asyncDispose](),
+  };
+}
+
+interface Sender {
+  slots: Slots;
+  events: UpstreamEvents;
+  driverOf: (upstream: Upstream) => Driver;
+}
+
+/** Tries the upstreams in their order, as long as the failure of one allows the next. */
+async function send(request: UpstreamRequest, sender: Sender): Promise<JsonAnswer | StreamAnswer> {
+  // One that lacks the operation is passed over, and only where all do is that the answer.
+  const capable = request.upstreams.filter((upstream) => serves(upstream, request));
+  let failure = new UpstreamFailure("incapable");
+  for (const [at, upstream] of capable.entries()) {
+    try {
+      const answer = await sendTo(upstream, request, sender);
+      sender.events.answered(upstream.name);
+      return answer;
+    } catch (error) {
+      request.signal.throwIfAborted();
+      if (error instanceof RefusalError) throw error;
+      failure = failureOf(error) ?? raise(error);
+      const isLast = !failure.mayFallBack || at === capable.length - 1;
+      sender.events.failed(upstream.name, failure, { id: request.requestId, isLast });
+      if (isLast) break;
+    }
+  }
+  throw refusalOf(failure, request.modelId);
+}
+
+function serves({ protocol }: Upstream, { operation }: UpstreamRequest): boolean {
+  return operation === "chat" || protocol !== UpstreamProtocol.CHAT_COMPLETIONS;
+}
+
+async function sendTo(
+  upstream: Upstream,
+  request: UpstreamRequest,
+  { slots, driverOf }: Sender,
+): Promise<JsonAnswer | StreamAnswer> {
+  request.signal.throwIfAborted();
+  const release = await slots.acquire({
+    name: upstream.name,
+    max: upstream.maxConcurrent,
+    // An upstream that has no room is as far away as one that does not pick up.
+    waitMs: Number(upstream.connectTimeoutMs),
+    signal: request.signal,
+  });
+  try {
+    const answer = await driverOf(upstream)(request, upstream);
+    if (answer.kind === "stream" && upstream.maxConcurrent > 0) {
+      return holding(answer, release, request.signal);
+    }
+    release();
+    return answer;
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+/** Keeps the stream's place until it has ended, its reader has left, or the request is aborted. */
+function holding(answer: StreamAnswer, release: () => void, signal: AbortSignal): StreamAnswer {
+  signal.addEventListener("abort", release, { once: true });
+  const { batches } = answer;
+  return {
+    ...answer,
+    batches: (async function* () {
+      try {
+        yield* batches;
+      } finally {
+        signal.removeEventListener("abort", release);
+        release();
+      }
+    })(),
+  };
+}
+
+function raise(error: unknown): never {
+  throw error;
+}

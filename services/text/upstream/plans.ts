@@ -1,0 +1,81 @@
+import type { JsonObject } from "#kit/json.ts";
+import { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { toCompletion } from "./chat/completion.ts";
+import { ChatFromResponses } from "./chat/from-responses.ts";
+import { NativeChat } from "./chat/native.ts";
+import { readCompletion } from "./chat/native-json.ts";
+import { toResponsesRequest } from "./chat/request.ts";
+import type { RequestFacts } from "./facts.ts";
+import type { UpstreamRequest } from "./port.ts";
+import { type ReadAnswer, readCompaction, readResponse } from "./responses/json-answer.ts";
+import { ResponsesReader } from "./responses/reader.ts";
+import type { StreamReader } from "./stream-reader.ts";
+
+/** How one request is put to an upstream over HTTP, and how its answer is read. */
+export interface Plan {
+  /** Below the upstream's base URL. */
+  path: string;
+  body: JsonObject;
+  /** Reads a JSON answer. Throws `UpstreamFailure`. */
+  readJson: (found: JsonObject) => ReadAnswer;
+  /** Reads a stream. */
+  reader: () => StreamReader;
+}
+
+/** The plan for a request at an upstream of this protocol; undefined where the protocol lacks the operation. */
+export function planFor(
+  protocol: UpstreamProtocol,
+  request: UpstreamRequest,
+  facts: RequestFacts,
+): Plan | undefined {
+  const isNativeChat =
+    protocol === UpstreamProtocol.CHAT_COMPLETIONS || protocol === UpstreamProtocol.GENMESH;
+  if (request.operation === "chat") {
+    return isNativeChat ? nativeChat(request, facts) : translatedChat(request, facts);
+  }
+  if (protocol === UpstreamProtocol.CHAT_COMPLETIONS) return undefined;
+  return request.operation === "compact" ? compact(request, facts) : responses(request, facts);
+}
+
+function responses(request: UpstreamRequest, facts: RequestFacts): Plan {
+  const { upstreamModel: model, stream } = request;
+  return {
+    path: "/responses",
+    body: { ...request.body, model, stream },
+    readJson: (found) => readResponse(found, facts.response),
+    reader: () => new ResponsesReader(facts.response),
+  };
+}
+
+function compact(request: UpstreamRequest, facts: RequestFacts): Plan {
+  const { stream: _, ...body } = request.body;
+  return {
+    path: "/responses/compact",
+    body: { ...body, model: request.upstreamModel },
+    readJson: (found) => readCompaction(found, facts.response),
+    reader: () => new ResponsesReader(facts.response),
+  };
+}
+
+function nativeChat(request: UpstreamRequest, facts: RequestFacts): Plan {
+  const { upstreamModel: model, stream } = request;
+  const { stream_options: options, ...body } = request.body;
+  // Always asked for: it is what the request is charged by.
+  const asked = { ...(options as JsonObject | null | undefined), include_usage: true };
+  return {
+    path: "/chat/completions",
+    body: { ...body, model, stream, ...(stream ? { stream_options: asked } : {}) },
+    readJson: (found) => readCompletion(found, facts.chat),
+    reader: () => new NativeChat(facts.chat),
+  };
+}
+
+function translatedChat(request: UpstreamRequest, facts: RequestFacts): Plan {
+  const { upstreamModel: model, stream } = request;
+  return {
+    path: "/responses",
+    body: { ...toResponsesRequest(request.body), model, stream },
+    readJson: (found) => toCompletion(readResponse(found, facts.response), facts.chat.id),
+    reader: () => new ChatFromResponses(facts.chat),
+  };
+}

@@ -1,0 +1,170 @@
+import { ErrorReason } from "#kit/errors.ts";
+import { monthOf } from "#kit/money.ts";
+import type { SqliteDatabase, SqlRunner } from "#kit/sqlite.ts";
+import { type Fold, type Folded, fold, type LedgerView } from "../../services/billing/ledger.ts";
+import {
+  advanceHold,
+  type Entry,
+  type KeyCounter,
+  type OpenHold,
+  operationIds,
+  type Wallet,
+} from "../../services/billing/wallet.ts";
+
+/** The ledger's transition with one known bug. */
+export const brokenFolds: Record<string, Fold> = {
+  "an operation made twice counts twice": (view, op, now) =>
+    fold({ ...view, recorded: () => undefined }, op, now),
+  "a grant made twice adds twice": (view, op, now) =>
+    fold(op.kind === "grant" ? { ...view, recorded: () => undefined } : view, op, now),
+  "a repeat with other content passes": (view, op, now) => {
+    if (op.kind !== "reserve" && op.kind !== "grant") return fold(view, op, now);
+    const recorded = (id: string): Entry | undefined => {
+      const entry = view.recorded(id);
+      return entry && { ...entry, ...op, kind: entry.kind };
+    };
+    return fold({ ...view, recorded }, op, now);
+  },
+  "a settlement above the hold is charged in full": (view, op, now) => {
+    const asked = op.kind === "settle" ? op.amount : 0n;
+    const hold = (id: string) => {
+      const found = view.hold(id);
+      return found && { ...found, amount: found.amount > asked ? found.amount : asked };
+    };
+    return fold({ ...view, hold }, op, now);
+  },
+  "a settlement above the hold is refused": (view, op, now) =>
+    fold(view, op.kind === "settle" ? { ...op, withinHold: true } : op, now),
+  "a release after the settlement gives the money back": (view, op, now) =>
+    fold(op.kind === "release" ? { ...view, hold: (id) => reopened(view, id) } : view, op, now),
+  "a release charges the hold": (view, op, now) => {
+    const amount = op.kind === "release" ? view.hold(op.holdId)?.amount : undefined;
+    return fold(
+      view,
+      op.kind === "release" && amount ? { ...op, kind: "settle", amount } : op,
+      now,
+    );
+  },
+  "a repeated settlement tells the amount that it brought": (view, op, now) => {
+    const folded = fold(view, op, now);
+    const { outcome } = folded;
+    if (op.kind !== "settle" || outcome.kind !== "closed") return folded;
+    return { ...folded, outcome: { ...outcome, charged: op.amount } };
+  },
+  "the balance is not looked at": (view, op, now) => {
+    const lent = 1_000n;
+    const rich = { ...view, wallet: { ...view.wallet, free: view.wallet.free + lent } };
+    return editWallet(fold(rich, op, now), (w) => ({ ...w, free: w.free - lent }));
+  },
+  "one hold too many may be open": (view, op, now) => {
+    const fewer = { ...view, wallet: { ...view.wallet, openHolds: view.wallet.openHolds - 1 } };
+    return editWallet(fold(fewer, op, now), (w) => ({ ...w, openHolds: w.openHolds + 1 }));
+  },
+  "the month's spend goes on into the next month": (view, op, now) => {
+    const month = monthOf(Math.max(now, view.wallet.at));
+    return fold({ ...view, wallet: { ...view.wallet, month } }, op, now);
+  },
+  "a charge counts in the month in which its hold was opened": (view, op, now) => {
+    const opened = op.kind === "settle" ? view.hold(op.holdId)?.openedAt : undefined;
+    const folded = fold(view, op, now);
+    const { change } = folded;
+    if (opened === undefined || !change || monthOf(opened) === change.wallet.month) return folded;
+    const { spentDelta } = change.entry;
+    return editWallet(folded, (w) => ({ ...w, monthSpent: w.monthSpent - spentDelta }));
+  },
+  "the key's limit overlooks what is held": (view, op, now) => {
+    if (op.kind !== "reserve") return fold(view, op, now);
+    const folded = fold({ ...view, key: (id) => withoutHeld(view, id) }, op, now);
+    const held = view.key(op.keyId)?.held ?? 0n;
+    return editKey(folded, (key) => ({ ...key, held: key.held + held }));
+  },
+  "the key's limit forgets what is held when the month ends": (view, op, now) => {
+    if (op.kind !== "reserve") return fold(view, op, now);
+    const month = monthOf(Math.max(now, view.wallet.at));
+    const key = (id: string) =>
+      view.key(id)?.month === month ? view.key(id) : withoutHeld(view, id);
+    return fold({ ...view, key }, op, now);
+  },
+  "the key's spend is not counted": (view, op, now) =>
+    editKey(fold(view, op, now), (key) => ({ ...key, spent: 0n })),
+  "the key's hold is not given back": (view, op, now) =>
+    editKey(fold(view, op, now), (key) => ({
+      ...key,
+      held: op.kind === "settle" || op.kind === "release" ? heldOf(view, key.keyId) : key.held,
+    })),
+  "an entry's number is counted twice": (view, op, now) =>
+    editWallet(fold(view, op, now), (w) => ({ ...w, n: w.n + 1 })),
+  "the chain is not linked": (view, op, now) =>
+    fold({ ...view, wallet: { ...view.wallet, hash: "" } }, op, now),
+  "a clock that goes back takes the month back": (view, op, now) =>
+    fold({ ...view, wallet: { ...view.wallet, at: 0 } }, op, now),
+  "an extension is forgotten": (view, op, now) => {
+    const folded = fold(view, op, now);
+    if (op.kind !== "extend" || !folded.change) return folded;
+    return { ...folded, change: { ...folded.change, hold: view.hold(op.holdId) } };
+  },
+  "a refused reserve is remembered": (view, op, now) => {
+    const folded = fold(view, op, now);
+    const { outcome } = folded;
+    if (op.kind !== "reserve" || outcome.kind !== "refused") return folded;
+    if (outcome.reason === ErrorReason.OPERATION_MISMATCH) return folded;
+    const { change } = fold(view, { ...op, amount: 0n, keyMonthlyLimit: undefined }, now);
+    return change ? { outcome, change } : folded;
+  },
+};
+
+/** A SQLite file whose user has one known bug: what it writes is not all that it should. */
+export const brokenStores: Record<string, (db: SqliteDatabase) => SqliteDatabase> = {
+  "an ended hold keeps its row": (db) => skipping(db, "DELETE FROM ledger_hold"),
+  "the wallet is not written": (db) => skipping(db, "UPDATE ledger_wallet"),
+  "the key's counters are not written": (db) => skipping(db, "INSERT INTO ledger_key"),
+  "an extension is not written": (db) => skipping(db, "UPDATE ledger_hold"),
+  "a crash leaves half of a transition": (db) => ({
+    ...db,
+    async write(work) {
+      // What was written until the failure stays.
+      const result = await db.write((tx) => {
+        try {
+          return { value: work(tx) };
+        } catch (error) {
+          return { error };
+        }
+      });
+      if ("error" in result) throw result.error;
+      return result.value;
+    },
+  }),
+};
+
+function skipping(db: SqliteDatabase, statement: string): SqliteDatabase {
+  const broken = (tx: SqlRunner): SqlRunner => ({
+    ...tx,
+    run: (sql, ...values) => (sql.startsWith(statement) ? 1 : tx.run(sql, ...values)),
+  });
+  return { ...db, write: (work) => db.write((tx) => work(broken(tx))) };
+}
+
+function editWallet(folded: Folded, edit: (wallet: Wallet) => Wallet): Folded {
+  const { change } = folded;
+  return change ? { ...folded, change: { ...change, wallet: edit(change.wallet) } } : folded;
+}
+
+function editKey(folded: Folded, edit: (key: KeyCounter) => KeyCounter): Folded {
+  const { change } = folded;
+  return change?.key ? { ...folded, change: { ...change, key: edit(change.key) } } : folded;
+}
+
+function withoutHeld(view: LedgerView, keyId: string): KeyCounter | undefined {
+  const key = view.key(keyId);
+  return key && { ...key, held: 0n };
+}
+
+function heldOf(view: LedgerView, keyId: string): bigint {
+  return view.key(keyId)?.held ?? 0n;
+}
+
+/** The hold, also where it has ended. */
+function reopened(view: LedgerView, holdId: string): OpenHold | undefined {
+  const opened = view.recorded(operationIds.open(holdId));
+  return view.hold(holdId) ?? (opened && advanceHold(undefined, opened));
+}

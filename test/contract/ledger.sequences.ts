@@ -1,0 +1,281 @@
+import type { SqliteDatabase, SqlRunner } from "#kit/sqlite.ts";
+import { auditWallet } from "../../services/billing/audit.ts";
+import type { Operation } from "../../services/billing/operations.ts";
+import type { LedgerStore } from "../../services/billing/store.ts";
+import type { Unit, WalletRef } from "../../services/billing/wallet.ts";
+import { createModel, type Model, say } from "./ledger.model.ts";
+
+/** A source of choices that gives the same ones for the same seed. */
+export interface Chance {
+  /** 0 to `below` - 1. */
+  int(below: number): number;
+  pick<T>(list: readonly T[]): T;
+  /** True in `percent` of 100 cases. */
+  likely(percent: number): boolean;
+}
+
+/** Mulberry32. */
+export function chanceOf(seed: number): Chance {
+  let state = seed >>> 0;
+  const int = (below: number) => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(state ^ (state >>> 15), state | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * below);
+  };
+  return {
+    int,
+    pick: (list) => list[int(list.length)] as (typeof list)[number],
+    likely: (percent) => int(100) < percent,
+  };
+}
+
+/** What is to happen to the next transition. */
+export type Fault = "none" | "crash" | "lost reply";
+
+/** A database whose transactions die, or whose answers are lost, when told. */
+export interface FaultyDatabase extends SqliteDatabase {
+  /** Arms it for the next transaction; a crash comes at its `statement`-th change, if it has as many. */
+  arm(fault: Fault, statement: number): void;
+  /** Did the fault come? Disarms. */
+  struck(): boolean;
+}
+
+/** Wraps a database. */
+export function faulty(db: SqliteDatabase): FaultyDatabase {
+  let fault: Fault = "none";
+  let left = 0;
+  let came = false;
+  const strike = (message: string): never => {
+    fault = "none";
+    came = true;
+    throw new Error(message);
+  };
+  const dying = (tx: SqlRunner): SqlRunner => ({
+    ...tx,
+    run: (sql, ...values) => {
+      if (fault === "crash" && left-- === 0) strike("died between two steps");
+      return tx.run(sql, ...values);
+    },
+  });
+  return {
+    ...db,
+    async write(work) {
+      const result = await db.write((tx) => work(dying(tx)));
+      if (fault === "lost reply") strike("the reply was lost");
+      return result;
+    },
+    arm(next, statement) {
+      fault = next;
+      left = statement;
+      came = false;
+    },
+    struck() {
+      fault = "none";
+      return came;
+    },
+  };
+}
+
+/** What a run did, or the first thing in which ledger and model differ. */
+export interface Run {
+  operations: number;
+  faults: number;
+  /** How often each outcome came, in the model's words without amounts. */
+  outcomes: Record<string, number>;
+  difference?: string;
+}
+
+/** Days that matter to months, in ms. */
+const dayMs = 86_400_000;
+const start = Date.UTC(2026, 0, 20);
+/** One sequence in so many begins with a crowd of holds, which takes as long as a hundred others. */
+const crowdedEvery = 500;
+
+/** Runs sequences of operations from `seed` on against the store and the model until they differ. */
+export async function runSequences(
+  store: LedgerStore,
+  faults: FaultyDatabase | undefined,
+  options: { seed: number; sequences: number },
+): Promise<Run> {
+  const run: Run = { operations: 0, faults: 0, outcomes: {} };
+  for (let i = 0; i < options.sequences && !run.difference; i++) {
+    const seed = options.seed + i;
+    const sequence = new Sequence(store, faults, seed, run);
+    const difference = await sequence.play(seed % crowdedEvery === 1);
+    if (difference) run.difference = `seed ${seed}: ${difference}`;
+  }
+  return run;
+}
+
+class Sequence {
+  readonly #store: LedgerStore;
+  readonly #faults: FaultyDatabase | undefined;
+  readonly #chance: Chance;
+  readonly #run: Run;
+  readonly #wallet: WalletRef;
+  readonly #model: Model;
+  #now = start;
+  #made: Operation[] = [];
+
+  constructor(store: LedgerStore, faults: FaultyDatabase | undefined, seed: number, run: Run) {
+    this.#store = store;
+    this.#faults = faults;
+    this.#chance = chanceOf(seed);
+    this.#run = run;
+    const unit: Unit = this.#chance.likely(75) ? "usd_micros" : "credits";
+    this.#wallet = { accountId: `acct_${seed}`, unit };
+    this.#model = createModel(this.#wallet);
+  }
+
+  /** The first difference, if any. `crowded`: begins with more holds than a wallet may have. */
+  async play(crowded: boolean): Promise<string | undefined> {
+    const crowd = crowded ? 1_003 : 0;
+    for (let from = 0; from < crowd; from += 100) {
+      const holds = Array.from({ length: Math.min(100, crowd - from) }, (_, i) =>
+        reserveOf(`crowd_${from + i}`, 0n),
+      );
+      const difference = await this.#step(holds, "none");
+      if (difference) return difference;
+    }
+    const steps = 8 + this.#chance.int(18);
+    for (let step = 0; step < steps; step++) {
+      this.#tick();
+      const operations = Array.from({ length: 1 + this.#chance.int(4) }, () => this.#operation());
+      const roll = this.#chance.int(100);
+      const fault: Fault = roll < 15 ? "crash" : roll < 25 ? "lost reply" : "none";
+      const difference = await this.#step(operations, this.#faults ? fault : "none");
+      if (difference) return `step ${step}: ${difference}`;
+    }
+    return this.#audit();
+  }
+
+  /** Time goes on, sometimes into another month, sometimes back. */
+  #tick(): void {
+    if (this.#chance.likely(6)) this.#now += 13 * dayMs;
+    else if (this.#chance.likely(4)) this.#now -= 15 * dayMs;
+    else this.#now += this.#chance.int(3_600_000);
+  }
+
+  #operation(): Operation {
+    const chance = this.#chance;
+    const old = chance.pick(this.#made);
+    if (old && chance.likely(25)) return chance.likely(60) ? old : this.#altered(old);
+    const made = this.#fresh();
+    this.#made.push(made);
+    return made;
+  }
+
+  #fresh(): Operation {
+    const chance = this.#chance;
+    const holdId = `hold_${chance.int(7)}xxx`;
+    const amount = BigInt(chance.int(120));
+    const roll = chance.int(100);
+    if (roll < 14) return { kind: "grant", grantId: `g${chance.int(5)}`, amount: amount + 1n };
+    if (roll < 50) {
+      const limit = chance.likely(50) ? BigInt(40 + chance.int(160)) : undefined;
+      const keyId = `key_${chance.int(2)}`;
+      const checkAt = this.#now + chance.int(100_000);
+      return { ...reserveOf(holdId, amount), keyId, checkAt, keyMonthlyLimit: limit };
+    }
+    if (roll < 72) return { kind: "settle", holdId, amount };
+    if (roll < 86) return { kind: "release", holdId };
+    const step = 1 + chance.int(3);
+    return { kind: "extend", holdId, step, checkAt: this.#now + chance.int(100_000) };
+  }
+
+  /** The same operation with one parameter wrong. */
+  #altered(old: Operation): Operation {
+    if (old.kind === "release") return { kind: "settle", holdId: old.holdId, amount: 7n };
+    if (old.kind === "extend") return { ...old, checkAt: old.checkAt + 1 };
+    if (old.kind !== "reserve") return { ...old, amount: old.amount + 1n };
+    const wrong: Partial<typeof old>[] = [
+      { amount: old.amount + 1n },
+      { keyId: "key_other" },
+      { ref: "other" },
+      { holdKind: "job" },
+      { checkAt: old.checkAt + 1 },
+      // No part of the content: this one is the same operation.
+      { keyMonthlyLimit: 1n },
+    ];
+    return { ...old, ...this.#chance.pick(wrong) };
+  }
+
+  async #step(operations: Operation[], fault: Fault): Promise<string | undefined> {
+    this.#run.operations += operations.length;
+    this.#faults?.arm(fault, this.#chance.int(8));
+    const answers = await this.#send(operations);
+    const struck = this.#faults?.struck() ?? false;
+    if (struck) this.#run.faults++;
+    else if (typeof answers === "string") return answers;
+    // Died: nothing happened. Reply lost: all of it did, and nobody knows.
+    const happened = !struck || fault === "lost reply";
+    const expected = happened
+      ? operations.map((operation) => this.#model.apply(operation, this.#now))
+      : [];
+    for (const outcome of expected) this.#count(outcome);
+    if (!struck && `${answers}` !== `${expected}`) return `${answers} instead of ${expected}`;
+    const difference = await this.#compare();
+    if (difference) return difference;
+    // Whoever does not know the outcome makes the same operations again.
+    return struck && this.#chance.likely(80) ? this.#step(operations, "none") : undefined;
+  }
+
+  /** Outcomes in words; a text of its own where the store failed. */
+  async #send(operations: Operation[]): Promise<string[] | string> {
+    const cut = this.#chance.likely(50) ? this.#chance.int(operations.length + 1) : 0;
+    const parts = [operations.slice(0, cut), operations.slice(cut)].filter((p) => p.length > 0);
+    const calls = parts.map((part) => this.#store.apply(this.#wallet, part, this.#now));
+    try {
+      return (await Promise.all(calls)).flat().map(say);
+    } catch (error) {
+      return `failed: ${error}`;
+    }
+  }
+
+  #count(outcome: string): void {
+    const name = outcome.replace(/ \d+/, "");
+    this.#run.outcomes[name] = (this.#run.outcomes[name] ?? 0) + 1;
+  }
+
+  async #compare(): Promise<string | undefined> {
+    const wallet = await this.#store.wallet(this.#wallet);
+    const figures = this.#model.figures(this.#now);
+    const month = Math.max(wallet.at, this.#now);
+    const seen = {
+      granted: Number(wallet.granted),
+      free: Number(wallet.free),
+      held: Number(wallet.held),
+      spent: Number(wallet.spent),
+      monthSpent: Number(
+        wallet.month === new Date(month).toJSON().slice(0, 7) && wallet.monthSpent,
+      ),
+      openHolds: wallet.openHolds,
+      entries: wallet.n,
+    };
+    if (JSON.stringify(seen) !== JSON.stringify(figures)) {
+      return `${JSON.stringify(seen)} instead of ${JSON.stringify(figures)}`;
+    }
+    const { accountId } = this.#wallet;
+    const { items } = await this.#store.holds({ accountId, limit: 1_001 });
+    const holds = items.map((h) => `${h.holdId} ${h.amount} ${h.checkAt}`).sort();
+    const expected = this.#model.openHolds();
+    return `${holds}` === `${expected}` ? undefined : `holds ${holds} instead of ${expected}`;
+  }
+
+  async #audit(): Promise<string | undefined> {
+    const count = { entries: 0 };
+    for await (const snapshot of this.#store.snapshots(this.#wallet.accountId)) {
+      for await (const found of auditWallet(snapshot, count)) {
+        return `audit: ${JSON.stringify(found)}`;
+      }
+    }
+    const { entries } = this.#model.figures(this.#now);
+    return count.entries === entries ? undefined : `${count.entries} entries, not ${entries}`;
+  }
+}
+
+function reserveOf(holdId: string, amount: bigint): Extract<Operation, { kind: "reserve" }> {
+  const content = { holdKind: "text", keyId: "key_0", ref: "req", checkAt: start } as const;
+  return { kind: "reserve", holdId, amount, ...content };
+}

@@ -1,0 +1,83 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import { ErrorReason } from "#kit/errors.ts";
+import { openSqlite, type SqliteDatabase } from "#kit/sqlite.ts";
+import { createSqliteLedger } from "../../services/billing/store-sqlite.ts";
+import { ledgerStoreContract } from "./ledger.suite.ts";
+
+const open: SqliteDatabase[] = [];
+const folders: string[] = [];
+afterEach(async () => {
+  for (const db of open.splice(0)) db[Symbol.dispose]();
+  for (const folder of folders.splice(0)) await rm(folder, { recursive: true });
+});
+
+async function newFile(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "genmesh-ledger-"));
+  folders.push(folder);
+  return join(folder, "genmesh.db");
+}
+
+function connect(file: string): SqliteDatabase {
+  const db = openSqlite(file);
+  open.push(db);
+  return db;
+}
+
+describe("the ledger in SQLite", () => {
+  // Two connections to one file: as if another process had it open too.
+  ledgerStoreContract(async () => {
+    const file = await newFile();
+    const stores = [createSqliteLedger(connect(file)), createSqliteLedger(connect(file))] as const;
+    for (const store of stores) await store.open();
+    return [...stores];
+  });
+});
+
+describe("SQLite alone", () => {
+  test("due holds are found by an index and in its order", async () => {
+    const db = connect(await newFile());
+    await createSqliteLedger(db).open();
+    const seen: string[] = [];
+    const watched = {
+      ...db,
+      all: (sql: string, ...values: never[]) => {
+        const plan = db.all(`EXPLAIN QUERY PLAN ${sql}`, ...values);
+        seen.push(...plan.map((row) => String(row.detail)));
+        return db.all(sql, ...values);
+      },
+    };
+    await createSqliteLedger(watched as SqliteDatabase).dueHolds({ now: 1, limit: 9 });
+    expect(seen[0]).toMatch(/^SEARCH h USING (COVERING )?INDEX ledger_hold_due \(/);
+    expect(seen.filter((step) => /^SCAN|TEMP B-TREE/.test(step))).toEqual([]);
+  });
+
+  test("the journal takes no change and no deletion", async () => {
+    const db = connect(await newFile());
+    const store = createSqliteLedger(db);
+    await store.open();
+    const wallet = { accountId: "acct_a", unit: "credits" } as const;
+    await store.apply(wallet, [{ kind: "grant", grantId: "g", amount: 5n }], 1);
+    expect(() => db.run("UPDATE ledger_entry SET amount = 6")).toThrow(/append-only/);
+    expect(() => db.run("DELETE FROM ledger_entry")).toThrow(/append-only/);
+  });
+
+  test("a database that is locked for too long is SERVICE_UNAVAILABLE, and nothing was done", async () => {
+    const file = await newFile();
+    const db = connect(file);
+    const store = createSqliteLedger(db);
+    await store.open();
+    const blocker = connect(file);
+    // Its own pause would be five seconds of this thread.
+    db.get("PRAGMA busy_timeout = 1");
+    const wallet = { accountId: "acct_a", unit: "credits" } as const;
+    const grant = [{ kind: "grant", grantId: "g", amount: 5n }] as const;
+    blocker.run("BEGIN IMMEDIATE");
+    const refused = { reason: ErrorReason.SERVICE_UNAVAILABLE };
+    await expect(store.apply(wallet, grant, 1)).rejects.toMatchObject(refused);
+    blocker.run("ROLLBACK");
+    expect(await store.apply(wallet, grant, 1)).toMatchObject([{ replayed: false }]);
+  });
+});

@@ -1,0 +1,140 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { pino } from "pino";
+import { openFolderBlobs } from "#kit/blobs/folder.ts";
+import type { BlobStore } from "#kit/blobs.ts";
+import { createCatalogView } from "#kit/catalog-client.ts";
+import type { ManualClock } from "#kit/clock.ts";
+import { randomIds } from "#kit/ids.ts";
+import { createMetrics } from "#kit/metrics.ts";
+import { createPeers } from "#kit/peers.ts";
+import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
+import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
+import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
+import { rpcService } from "#kit/rpc/service.ts";
+import type { CreateKeyRequestSchema } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
+import { BillingService } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
+import { createAdmission } from "../../gateway/admission/index.ts";
+import { buildGateway } from "../../gateway/app.ts";
+import type { GatewaySettings } from "../../gateway/context.ts";
+import { createCatalog } from "../../services/catalog/index.ts";
+import { createAuthWorld } from "../contract/keys.world.ts";
+
+/** What stands behind the edge of a test. */
+export interface EdgeParts {
+  text?: Partial<ServiceImpl<typeof TextService>>;
+  media?: Partial<ServiceImpl<typeof MediaService>>;
+  billing?: Partial<ServiceImpl<typeof BillingService>>;
+  settings?: GatewaySettings;
+  cutOff?: AbortSignal;
+  notReady?: () => string | undefined;
+}
+
+/** The edge of a test: listening, with a key that may do everything. */
+export interface EdgeWorld extends AsyncDisposable {
+  port: number;
+  key: string;
+  accountId: string;
+  keyId: string;
+  clock: ManualClock;
+  blobs: BlobStore;
+  /** Parsed lines of the log so far. */
+  log: Record<string, unknown>[];
+  /** A further key of the account. */
+  makeKey(options: MessageInitShape<typeof CreateKeyRequestSchema>): Promise<string>;
+  /** Asks with the key; headers of `init` win. */
+  ask(path: string, init?: RequestInit): Promise<Response>;
+  /** Posts JSON with the key. */
+  post(path: string, body: unknown, headers?: Record<string, string>): Promise<Response>;
+}
+
+const catalogFile = fileURLToPath(new URL("../../deploy/catalog.yaml", import.meta.url));
+
+/** Real auth and catalog; text, media and billing are what a test says of them over the wire's contract. */
+export async function startEdge(parts: EdgeParts = {}): Promise<EdgeWorld> {
+  await using stack = new AsyncDisposableStack();
+  const log: Record<string, unknown>[] = [];
+  const logger = pino({ base: null }, { write: (line) => void log.push(JSON.parse(line)) });
+  const auth = stack.use(await createAuthWorld());
+  const { clock } = auth;
+  const metrics = createMetrics();
+  const catalog = stack.use(
+    createCatalog({ file: catalogFile, clock, log: logger, metrics: createMetrics() }),
+  );
+  await catalog.start();
+  const services = [
+    ...auth.auth.rpc,
+    ...catalog.rpc,
+    rpcService(TextService, (parts.text ?? {}) as ServiceImpl<typeof TextService>),
+    rpcService(MediaService, (parts.media ?? {}) as ServiceImpl<typeof MediaService>),
+    rpcService(BillingService, (parts.billing ?? {}) as ServiceImpl<typeof BillingService>),
+  ];
+  const transport = createDirectTransport({
+    services: () => services,
+    clientInterceptors: [tokenInterceptor("mesh-token")],
+    serverInterceptors: [
+      serverErrorInterceptor({ log: logger, ids: randomIds }),
+      accessInterceptor({ mesh: ["mesh-token"] }),
+    ],
+  });
+  const peers = createPeers(() => transport);
+  const view = stack.use(createCatalogView({ catalog: peers.catalog, clock, log: logger }));
+  const admission = stack.use(createAdmission({ auth: peers.auth, clock, log: logger, metrics }));
+  await Promise.all([view.ready(), admission.ready]);
+  const folder = await mkdtemp(join(tmpdir(), "genmesh-edge-"));
+  stack.defer(() => rm(folder, { recursive: true }));
+  const blobs = await openFolderBlobs({ folder, clock, ids: randomIds });
+  const app = await buildGateway({
+    peers,
+    admission,
+    catalog: view,
+    blobs,
+    clock,
+    ids: randomIds,
+    log: logger,
+    metrics,
+    notReady: parts.notReady ?? (() => undefined),
+    settings: parts.settings ?? {},
+    ...(parts.cutOff ? { cutOff: parts.cutOff } : {}),
+  });
+  stack.defer(() => {
+    app.server.closeAllConnections();
+    return app.close();
+  });
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  const { port } = app.server.address() as AddressInfo;
+  const made = await auth.admin.createAccount({ name: "the caller" });
+  const accountId = made.account?.accountId ?? "";
+  const owned = stack.move();
+  const ask: EdgeWorld["ask"] = (path, init = {}) =>
+    fetch(`http://127.0.0.1:${port}${path}`, {
+      redirect: "manual",
+      ...init,
+      headers: { authorization: `Bearer ${made.secret}`, ...init.headers },
+    });
+  return {
+    port,
+    key: made.secret,
+    accountId,
+    keyId: made.key?.keyId ?? "",
+    clock,
+    blobs,
+    log,
+    makeKey: async (options) => (await auth.admin.createKey({ ...options, accountId })).secret,
+    ask,
+    post: (path, body, headers = {}) =>
+      ask(path, {
+        method: "POST",
+        body: typeof body === "string" ? body : JSON.stringify(body),
+        headers: { "content-type": "application/json", ...headers },
+      }),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
