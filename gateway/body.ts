@@ -1,9 +1,8 @@
-import type { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, RefusalError, refuse } from "#kit/errors.ts";
-import { CallerLeftError, malformed } from "./errors.ts";
-import { bodyIdleMs, bodySweepMs, bodyTotalMs } from "./limits.ts";
+import { CallerLeftError } from "./errors.ts";
+import { createStallWatch } from "./stalls.ts";
 
 /** Reads request bodies: as bytes, for the services parse them, and within what this process can hold. */
 export interface BodyReader {
@@ -21,65 +20,33 @@ export interface BodyReader {
   hold(reply: FastifyReply, bytes: number): void;
 }
 
-/** A body that is still coming. */
-interface Coming {
-  source: Readable;
-  beganAtMs: number;
-  lastByteAtMs: number;
-  stalled: (why: RefusalError) => void;
-}
-
 /** Makes the reader; `onHeld` hears how many bytes are held whenever that changes. */
 export function createBodyReader(options: {
   clock: Clock;
   maxBytesInFlight: number;
   onHeld: (bytes: number) => void;
 }): BodyReader {
-  const { clock, maxBytesInFlight, onHeld } = options;
-  const coming = new Set<Coming>();
+  const watchStalls = createStallWatch(options.clock);
+  const hold = createHolder(options.maxBytesInFlight, options.onHeld);
+  const begin: BodyReader["begin"] = (request, reply, stalled) => {
+    watchStalls(request.raw, stalled);
+    if (request.awaitsContinue) reply.raw.writeContinue();
+  };
+  return {
+    begin,
+    hold,
+    json: async (request, reply, limitBytes) => {
+      checkJsonHeaders(request, limitBytes);
+      return await collect(request, reply, limitBytes, { begin, hold });
+    },
+  };
+}
+
+function createHolder(maxBytes: number, onHeld: (bytes: number) => void): BodyReader["hold"] {
   const heldBy = new WeakMap<FastifyReply, number>();
   let held = 0;
-  let sweeping = false;
-
-  // One timer for all bodies: nearly all of them are complete long before it fires.
-  async function sweep(): Promise<void> {
-    sweeping = true;
-    while (coming.size > 0) {
-      await clock.sleep(bodySweepMs);
-      const now = clock.now();
-      for (const body of coming) {
-        // A source that waits for us to read is not a slow caller.
-        if (body.source.readableFlowing === false) body.lastByteAtMs = now;
-        const idle = now - body.lastByteAtMs >= bodyIdleMs;
-        if (idle || now - body.beganAtMs >= bodyTotalMs) {
-          coming.delete(body);
-          body.stalled(malformed("The body did not arrive in time."));
-        }
-      }
-    }
-    sweeping = false;
-  }
-
-  function begin(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    stalled: (why: RefusalError) => void,
-  ): void {
-    const source = request.raw;
-    const now = clock.now();
-    const body: Coming = { source, beganAtMs: now, lastByteAtMs: now, stalled };
-    const over = () => coming.delete(body);
-    source.once("end", over).once("close", over);
-    source.on("data", () => {
-      body.lastByteAtMs = clock.now();
-    });
-    coming.add(body);
-    if (!sweeping) void sweep();
-    if (request.awaitsContinue) reply.raw.writeContinue();
-  }
-
-  function hold(reply: FastifyReply, bytes: number): void {
-    if (held + bytes > maxBytesInFlight) {
+  return (reply, bytes) => {
+    if (held + bytes > maxBytes) {
       refuse(ErrorReason.SERVICE_UNAVAILABLE, {
         message: "Too much is being sent at the moment. Try again shortly.",
         metadata: { retry_after_ms: "1000" },
@@ -96,15 +63,6 @@ export function createBodyReader(options: {
     }
     held += bytes;
     onHeld(held);
-  }
-
-  return {
-    begin,
-    hold,
-    json(request, reply, limitBytes) {
-      checkJsonHeaders(request, limitBytes);
-      return collect(request, reply, limitBytes, { begin, hold });
-    },
   };
 }
 
@@ -140,8 +98,12 @@ function collect(
     source.on("data", take);
     // The copy lets go of the socket's buffers, of which a short body is a sliver.
     source.once("end", () => resolve(Buffer.concat(chunks, size)));
-    source.once("error", () => reject(new CallerLeftError()));
-    source.once("close", () => reject(new CallerLeftError()));
+    // Every body closes; only one that is not whole was left by its caller.
+    const left = () => {
+      if (!source.readableEnded) reject(new CallerLeftError());
+    };
+    source.once("error", left);
+    source.once("close", left);
     reader.begin(request, reply, fail);
   });
 }

@@ -30,19 +30,15 @@ export function callOptions(
   return {
     headers: callHeaders(callerOf(request).principal, request.id),
     timeoutMs,
-    signal: leavingSignal(request, reply, cutOff),
+    signal: leavingSignal(reply, cutOff),
   };
 }
 
 /**
  * Aborts when the answer's connection closes before the answer is complete. The request's own `close` says nothing:
- * it comes when the body has been read.
+ * it comes when the body has been read. An answer that waits behind another one of its connection hears of it too.
  */
-function leavingSignal(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  cutOff: AbortSignal | undefined,
-): AbortSignal {
+function leavingSignal(reply: FastifyReply, cutOff: AbortSignal | undefined): AbortSignal {
   const leaving = new AbortController();
   const { raw } = reply;
   const left = () => {
@@ -50,17 +46,11 @@ function leavingSignal(
   };
   const cut = () => leaving.abort(stopping());
   raw.once("close", left);
-  // An answer that waits behind another one of its connection hears nothing of the connection's end itself.
-  const { socket } = request.raw;
-  if (raw.socket !== socket) {
-    socket.once("close", left);
-    raw.once("close", () => socket.removeListener("close", left));
-  }
   if (cutOff) {
     cutOff.addEventListener("abort", cut);
     raw.once("close", () => cutOff.removeEventListener("abort", cut));
   }
-  if (raw.destroyed || socket.destroyed) left();
+  if (raw.destroyed) left();
   else if (cutOff?.aborted) cut();
   return leaving.signal;
 }

@@ -33,7 +33,6 @@ export function openEventStream(reply: FastifyReply): EventStream {
       await drained(raw);
     },
     comment() {
-console.log("COMMENT", raw.destroyed, raw.writableNeedDrain, raw.writableLength);
       if (!raw.destroyed && !raw.writableNeedDrain) raw.write(": keep-alive\n\n");
     },
     end() {

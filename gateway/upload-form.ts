@@ -6,8 +6,7 @@ import {
 } from "@fastify/busboy";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, RefusalError, refuse } from "#kit/errors.ts";
-import type { BodyReader } from "./body.ts";
-import { isMediaType, isPlain } from "./body.ts";
+import { type BodyReader, isMediaType, isPlain } from "./body.ts";
 import { CallerLeftError, malformed } from "./errors.ts";
 import { multipartLimits, uploadBufferBytes, uploadChunkBytes } from "./limits.ts";
 
@@ -17,10 +16,23 @@ export interface UploadForm {
   readonly header: Promise<{ fileName: string; purpose: string }>;
   /** The file's bytes; ends only when the whole form was well-formed, and throws where it was not. */
   chunks(): AsyncIterable<Uint8Array>;
+  /** Stops reading: nobody wants the rest. */
+  abandon(why: Error): void;
 }
 
 const maxPurposeLength = 64;
 const maxFileNameLength = 255;
+
+/** What has been read of a form. */
+interface Reading {
+  readonly header: PromiseWithResolvers<{ fileName: string; purpose: string }>;
+  /** Resolves when the whole form was well-formed. */
+  readonly complete: PromiseWithResolvers<void>;
+  purpose?: string;
+  /** `held`: its bytes, where they wait for `purpose`. */
+  file?: { name: string; stream: BusboyFileStream; held: Buffer[] | undefined };
+  fail(error: Error): void;
+}
 
 /**
  * Begins reading the form. The file streams through where `purpose` comes first; where it comes after the file (as
@@ -32,70 +44,103 @@ export function openUploadForm(
   reply: FastifyReply,
 ): UploadForm {
   const parser = createParser(request);
-  const header = Promise.withResolvers<{ fileName: string; purpose: string }>();
-  const complete = Promise.withResolvers<void>();
-  // Whoever awaits them hears of a failure; nobody may be there yet.
-  header.promise.catch(() => {});
-  complete.promise.catch(() => {});
-  let purpose: string | undefined;
-  let file: { name: string; stream: BusboyFileStream; held: Buffer[] | undefined } | undefined;
-
-  const fail = (error: Error) => {
-    header.reject(error);
-    complete.reject(error);
-    request.raw.unpipe(parser);
-    request.raw.resume();
-    file?.stream.destroy(error);
-  };
-  const known = () => {
-    if (file && purpose !== undefined) header.resolve({ fileName: file.name, purpose });
-  };
-  const missing = (param: string) =>
-    fail(new RefusalError(ErrorReason.MISSING_REQUIRED_PARAMETER, { param }));
-  const invalid = (param: string) => fail(new RefusalError(ErrorReason.INVALID_VALUE, { param }));
-
-  parser.on("field", (name, value, _nameCut, valueCut) => {
-    if (name === "file") invalid("file");
-    if (name !== "purpose") return;
-    if (purpose !== undefined || valueCut || value.length > maxPurposeLength) return invalid(name);
-    if (value === "") return missing(name);
-    purpose = value;
-    known();
-  });
-  parser.on("file", (name, stream, fileName) => {
-    stream.on("error", () => {});
-    if (name !== "file" || file) {
-      stream.resume();
-      return invalid(name ?? "file");
-    }
-    const held = purpose === undefined ? [] : undefined;
-    file = { name: (fileName || "upload").slice(0, maxFileNameLength), stream, held };
-    if (held) collect(stream, held, (bytes) => bodies.hold(reply, bytes), fail);
-    known();
-  });
-  for (const limit of ["partsLimit", "filesLimit", "fieldsLimit"] as const) {
-    parser.on(limit, () => fail(malformed("The form has too many parts.")));
-  }
-  parser.on("error", () => fail(malformed("The form is not valid multipart/form-data.")));
-  parser.on("finish", () => {
-    if (!file) missing("file");
-    else if (purpose === undefined) missing("purpose");
-    else complete.resolve();
-  });
-  request.raw.once("close", () => {
-    if (!request.raw.complete) fail(new CallerLeftError());
-  });
-  if (request.raw.destroyed) fail(new CallerLeftError());
-  request.raw.pipe(parser);
-  bodies.begin(request, reply, fail);
-
-  return {
-    header: header.promise,
-    async *chunks() {
-      yield* inChunks(file?.held ?? file?.stream ?? []);
-      await complete.promise;
+  const reading: Reading = {
+    header: Promise.withResolvers(),
+    complete: Promise.withResolvers(),
+    fail(error) {
+      reading.header.reject(error);
+      reading.complete.reject(error);
+      request.raw.unpipe(parser);
+      request.raw.resume();
+      reading.file?.stream.destroy(error);
     },
   };
+  // Whoever awaits them hears of a failure; nobody may be there yet.
+  reading.header.promise.catch(() => {});
+  reading.complete.promise.catch(() => {});
+
+  parser.on("field", (name, value, _, cut) => takeField(reading, name, value, cut));
+  parser.on("file", (name, stream, fileName) =>
+    takeFile(reading, name, stream, fileName, (bytes) => bodies.hold(reply, bytes)),
+  );
+  for (const limit of ["partsLimit", "filesLimit", "fieldsLimit"] as const) {
+    parser.on(limit, () => reading.fail(malformed("The form has too many parts.")));
+  }
+  parser.on("error", () => reading.fail(notMultipart()));
+  parser.on("finish", () => {
+    if (!reading.file) missing(reading, "file");
+    else if (reading.purpose === undefined) missing(reading, "purpose");
+    else reading.complete.resolve();
+  });
+  request.raw.once("close", () => {
+    if (!request.raw.complete) reading.fail(new CallerLeftError());
+  });
+  if (request.raw.destroyed) reading.fail(new CallerLeftError());
+  request.raw.pipe(parser);
+  bodies.begin(request, reply, reading.fail);
+  return {
+    header: reading.header.promise,
+    chunks: () => chunksOf(reading),
+    abandon: reading.fail,
+  };
+}
+
+function takeField(reading: Reading, name: string, value: string, cut: boolean): void {
+  if (name === "file") invalid(reading, "file");
+  if (name !== "purpose") return;
+  if (reading.purpose !== undefined || cut || value.length > maxPurposeLength) {
+    invalid(reading, name);
+  } else if (value === "") missing(reading, name);
+  else {
+    reading.purpose = value;
+    tellHeader(reading);
+  }
+}
+
+function takeFile(
+  reading: Reading,
+  name: string | undefined,
+  stream: BusboyFileStream,
+  fileName: string | undefined,
+  hold: (bytes: number) => void,
+): void {
+  stream.on("error", () => reading.fail(notMultipart()));
+  if (name !== "file" || reading.file) {
+    stream.resume();
+    invalid(reading, name ?? "file");
+    return;
+  }
+  const held = reading.purpose === undefined ? [] : undefined;
+  reading.file = { name: (fileName || "upload").slice(0, maxFileNameLength), stream, held };
+  if (held) collect(stream, held, hold, reading.fail);
+  tellHeader(reading);
+}
+
+function tellHeader({ file, purpose, header }: Reading): void {
+  if (file && purpose !== undefined) header.resolve({ fileName: file.name, purpose });
+}
+
+async function* chunksOf({ file, complete }: Reading): AsyncIterable<Uint8Array> {
+  try {
+    yield* inChunks(file?.held ?? file?.stream ?? []);
+  } catch (error) {
+    // What was wrong with the form, rather than how its stream broke.
+    await complete.promise;
+    throw error;
+  }
+  await complete.promise;
+}
+
+function missing(reading: Reading, param: string): void {
+  reading.fail(new RefusalError(ErrorReason.MISSING_REQUIRED_PARAMETER, { param }));
+}
+
+function invalid(reading: Reading, param: string): void {
+  reading.fail(new RefusalError(ErrorReason.INVALID_VALUE, { param }));
+}
+
+function notMultipart(): RefusalError {
+  return malformed("The form is not valid multipart/form-data.");
 }
 
 function createParser(request: FastifyRequest): BusboyInstance {

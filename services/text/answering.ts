@@ -1,5 +1,5 @@
 import type { LiveCatalog } from "#kit/catalog-client.ts";
-import { ErrorReason, knownReason, RefusalError } from "#kit/errors.ts";
+import { ErrorReason, isRefusal, knownReason, RefusalError } from "#kit/errors.ts";
 import { checkIdempotencyKey } from "#kit/idempotency.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
@@ -11,7 +11,7 @@ import { eventsOfAnswer } from "./replay/events.ts";
 import type { ImageSources } from "./request/images.ts";
 import { type ParsedRequest, requestFingerprint } from "./request/parse.ts";
 import { type PreparedRequest, prepareRequest } from "./request/prepare.ts";
-import { type StopReason, stopped } from "./stopped.ts";
+import { type StopReason, stopped, stopReasonOf } from "./stopped.ts";
 import type { IdempotencySlot, UsageStore } from "./store.ts";
 import type { TokenCounter } from "./tokens/count.ts";
 
@@ -39,6 +39,8 @@ export interface Call {
 export interface Answering {
   /** A seat at the answer; see `joins.ts`. Refuses at once with INVALID_IDEMPOTENCY_KEY or INVALID_JSON. */
   ask(call: Call): Seat;
+  /** Resolves when nothing is in flight. */
+  whenEmpty(): Promise<void>;
   /** Stops everything that runs; what comes later is refused with SERVICE_UNAVAILABLE. */
   stop(reason: StopReason): void;
 }
@@ -57,9 +59,13 @@ export function createAnswering(context: AnsweringContext): Answering {
         fingerprint: requestFingerprint(parsed),
       };
       const refusal = edgeRefusal(admission);
-      const begin = (stop: AbortController) => {
+      const begin = async (stop: AbortController) => {
         if (closedFor) stop.abort(stopped(closedFor));
-        return answerOf(call, keyed || undefined, refusal, stop, context);
+        try {
+          return await answerOf(call, keyed || undefined, refusal, stop, context);
+        } catch (error) {
+          throw asRefusal(error, stop.signal);
+        }
       };
       if (!keyed) return joins.take(undefined, begin);
       const name = JSON.stringify([
@@ -76,11 +82,20 @@ export function createAnswering(context: AnsweringContext): Answering {
       if (seat.joined) context.events.joined(operation);
       return seat;
     },
+    whenEmpty: joins.whenEmpty,
     stop(reason) {
       closedFor = reason;
       joins.stopAll(reason);
     },
   };
+}
+
+/** What callers are told of a request that this process stopped. */
+function asRefusal(error: unknown, signal: AbortSignal): unknown {
+  const reason = stopReasonOf(signal);
+  if (isRefusal(error) || reason === undefined || reason === "left") return error;
+  const metadata = { retry_after_ms: "1000" };
+  return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, { metadata, cause: error });
 }
 
 /** The slot of a request with an idempotency key. */

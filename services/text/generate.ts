@@ -51,7 +51,6 @@ export async function generate(
   } catch (error) {
     const reason = stopReasonOf(stop.signal);
     await metered.finish({ kind: reason === "left" ? "left" : "failed" });
-    if (reason === "lost" || reason === "draining") refuseForNow(stop.signal.reason);
     throw reason ? stop.signal.reason : error;
   }
   const { operation, form } = request;
@@ -82,7 +81,8 @@ async function finishJson(
     opaque: { values: opaque, upstream },
     answer: isKept && ending !== "failed" ? keepable(body) : undefined,
   });
-  if (!isOurs) refuseForNow();
+  // Another process has closed it, and charged for what was seen.
+  if (!isOurs) refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
   if (ending === "failed") refuse(ErrorReason.MODEL_REQUEST_FAILED);
   return body;
 }
@@ -98,8 +98,4 @@ export function wholeStream(bytes: Uint8Array): Begun {
       return piece;
     },
   };
-}
-
-function refuseForNow(cause?: unknown): never {
-  refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" }, cause });
 }

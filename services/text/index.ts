@@ -44,28 +44,25 @@ export function createText(deps: TextDeps): Service {
     notReady: () => catalog.notReady(),
     async drain(signal) {
       sweeps.abort();
-      await Promise.race([runDry(), aborted(signal)]);
-      answering.stop("draining");
-      await meter.idle();
+      await Promise.race([answering.whenEmpty(), aborted(signal)]);
+      await stop();
     },
     async [Symbol.asyncDispose]() {
-      answering.stop("draining");
-      work.abort();
       sweeps.abort();
+      await stop();
+      work.abort();
       await Promise.all(loops);
-      await meter.idle();
       await catalog[Symbol.asyncDispose]();
     },
   };
 
-  async function runDry(): Promise<void> {
-    while (meter.running() > 0) await clock.sleep(drainPollMs);
+  /** What still runs ends now, and every end is written down. */
+  async function stop(): Promise<void> {
+    answering.stop("draining");
+    await answering.whenEmpty();
     await meter.idle();
   }
 }
-
-/** How often a draining process looks whether its last request has ended. */
-const drainPollMs = 50;
 
 function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

@@ -30,6 +30,8 @@ export interface Joins {
   take(name: string | undefined, begin: Begin): Seat;
   /** A seat in a flight of this name, if there is one. */
   join(name: string): Seat | undefined;
+  /** Resolves when nothing is in flight. */
+  whenEmpty(): Promise<void>;
   /** Stops everything that runs. */
   stopAll(reason: StopReason): void;
 }
@@ -48,39 +50,44 @@ interface Flight {
 export function createJoins(): Joins {
   const named = new Map<string, Flight>();
   const all = new Set<Flight>();
+  let empty = Promise.withResolvers<void>();
+  empty.resolve();
 
   const start = (name: string | undefined, begin: Begin): Flight => {
     const stop = new AbortController();
-    const land = () => {
-      flight.isLanded = true;
-      all.delete(flight);
+    const unname = () => {
       if (name !== undefined && named.get(name) === flight) named.delete(name);
     };
-    const flight: Flight = {
-      stop,
-      begun: begin(stop),
-      shared: undefined,
-      seats: 0,
-      isLanded: false,
+    const land = () => {
+      flight.isLanded = true;
+      unname();
+      all.delete(flight);
+      if (all.size === 0) empty.resolve();
     };
-    all.add(flight);
-    if (name !== undefined) named.set(name, flight);
-    flight.begun = flight.begun.then((begun) => {
-      if (begun.kind === "json") {
+    const begun = begin(stop).then((answer) => {
+      if (answer.kind === "json") {
         land();
-        return begun;
+        return answer;
       }
       const pull = async () => {
-        const piece = await begun.pull();
+        const piece = await answer.pull();
         if (!piece) land();
         return piece;
       };
       if (name !== undefined) flight.shared = shareEvents(pull);
-      return { ...begun, pull };
+      return { ...answer, pull };
     });
-    flight.begun.catch(land);
-    // An abandoned stream is pulled no more; it lands by being stopped.
-    stop.signal.addEventListener("abort", land, { once: true });
+    begun.catch(land);
+    const flight: Flight = { stop, begun, shared: undefined, seats: 0, isLanded: false };
+    if (all.size === 0) empty = Promise.withResolvers();
+    all.add(flight);
+    if (name !== undefined) named.set(name, flight);
+    // Nobody joins what is being stopped; an abandoned stream is pulled no more.
+    const onStop = () => {
+      unname();
+      void begun.then(land, land);
+    };
+    stop.signal.addEventListener("abort", onStop, { once: true });
     return flight;
   };
   const join = (name: string): Seat | undefined => {
@@ -96,6 +103,7 @@ export function createJoins(): Joins {
       return seat ?? sit(start(name, begin), false, undefined);
     },
     join,
+    whenEmpty: () => empty.promise,
     stopAll(reason) {
       for (const flight of [...all]) flight.stop.abort(stopped(reason));
     },

@@ -40,8 +40,6 @@ export interface Meter {
     payer: Payer,
     idempotency: Intent["idempotency"],
   ): Promise<Opened | undefined>;
-  /** Requests whose end is not yet decided. */
-  running(): number;
   /** Checkpoints what runs, every 2 s each, until `signal` aborts. */
   keepAlive(signal: AbortSignal): Promise<void>;
   /** Resolves when every end that was decided is written down, or left to the sweeper. */
@@ -73,7 +71,6 @@ export function createMeter(context: MeterContext): Meter {
         },
       };
     },
-    running: () => running.size,
     async keepAlive(signal) {
       while (!signal.aborted) {
         await clock.sleep(beatTickMs, signal).catch(() => {});

@@ -298,3 +298,34 @@ async function heldBytes(): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${edge.port}/metrics`)).text();
   return Number(/^genmesh_http_body_bytes (\d+)$/m.exec(text)?.[1] ?? -1);
 }
+
+test("while it closes, what arrives on an open connection is still served", async () => {
+  const calls = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const held = Promise.withResolvers<void>();
+  let called = 0;
+  await using world = await startEdge({
+    text: {
+      generate: async ({ body }) => {
+        calls[called++]?.resolve();
+        await held.promise;
+        return { body };
+      },
+    },
+  });
+  using raw = await openRaw(world.port);
+  const send = (body: string) =>
+    raw.send(
+      `POST /v1/responses HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${world.key}\r\n` +
+        `${json}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
+  send('{"first":1}');
+  await calls[0]?.promise;
+  const closing = world.app.close();
+  send('{"second":2}');
+  await calls[1]?.promise;
+  held.resolve();
+  const answers = (await raw.closed()).split("HTTP/1.1 ").slice(1);
+  expect(answers.map((answer) => answer.slice(0, 3))).toEqual(["200", "200"]);
+  expect(answers[1]).toContain('{"second":2}');
+  await closing;
+});

@@ -204,8 +204,7 @@ describe("event streams", () => {
     await raw.until((text) => text.includes(": keep-alive\n\n"));
     expect(parseAnswer(raw.received()).status).toBe(200);
     await world.clock.advance(15_000);
-    await raw.until((text) => text.split(": keep-alive").length === 3);
-console.log(raw.received());
+    await raw.until((text) => text.split(": keep-alive\n").length === 3);
     first.open();
     await raw.until((text) => text.endsWith("0\r\n\r\n"));
     expect(raw.received()).toContain(created);

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
+import type { FastifyInstance } from "fastify";
 import { pino } from "pino";
 import { openFolderBlobs } from "#kit/blobs/folder.ts";
 import type { BlobStore } from "#kit/blobs.ts";
@@ -39,6 +40,7 @@ export interface EdgeParts {
 
 /** The edge of a test: listening, with a key that may do everything. */
 export interface EdgeWorld extends AsyncDisposable {
+  app: FastifyInstance;
   port: number;
   key: string;
   accountId: string;
@@ -120,6 +122,7 @@ export async function startEdge(parts: EdgeParts = {}): Promise<EdgeWorld> {
       headers: { authorization: `Bearer ${made.secret}`, ...init.headers },
     });
   return {
+    app,
     port,
     key: made.secret,
     accountId,

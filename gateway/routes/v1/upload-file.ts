@@ -31,6 +31,7 @@ export function uploadFile(app: FastifyInstance, edge: Edge): void {
         if (replayed) reply.header("idempotency-replayed", "true");
         return reply.send(toFileDocument(file));
       } catch (error) {
+        form.abandon(error as Error);
         // What was wrong with the form says more than that the call broke for it.
         throw broken ?? error;
       }

@@ -15,7 +15,8 @@ export interface Work {
 export function attemptFailed(log: Logger, work: Work, fault: string, error: Error): void {
   const found = [error, error.cause].find((cause) => cause instanceof StatusError);
   const fields = { ...named(work), fault, reason: error.message };
-  if (found && [401, 402, 403, 404].includes(found.status)) {
+  const isDenied = found !== undefined && [401, 402, 403, 404].includes(found.status);
+  if (isDenied && fault !== "content_policy") {
     log.error({ ...fields, ...answered(found) }, "media upstream denies what is configured");
   } else if (found) {
     log.warn({ ...fields, ...answered(found) }, "media upstream refused");

@@ -100,7 +100,11 @@ export function toGenerationError(error: unknown, lookingAfter = false): Generat
     return new GenerationError(faultOfStatus(error, lookingAfter), error.message, options);
   }
   if (error instanceof UpstreamError) {
-    return new GenerationError(error.kind === "too_large" ? "failed" : "unknown", error.message, options);
+    return new GenerationError(
+      error.kind === "too_large" ? "failed" : "unknown",
+      error.message,
+      options,
+    );
   }
   if (error instanceof OutsideError) {
     return new GenerationError(faultOfOutside(error), `outside: ${error.message}`, options);

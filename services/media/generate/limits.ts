@@ -33,6 +33,8 @@ export const generateTimes = {
   longestRetryAfterMs: 30_000,
   /** First pause before a repeat; each further one is twice as long. */
   firstRetryMs: 500,
+  /** Milliseconds for a submission at another deployment: it only accepts the job. */
+  submitMs: 60_000,
   /** Milliseconds for a download from outside the upstream's origin. */
   outsideMs: 120_000,
   /** Milliseconds that a request for speech waits for its place at an upstream with a bound. */

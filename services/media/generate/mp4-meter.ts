@@ -50,7 +50,8 @@ class Mp4Meter implements Meter {
     const { width, height, timescale, frames, frameBytes } = this.#index;
     const durationSeconds = this.#index.durationSeconds || this.#fragmentUnits / timescale;
     if (frames === 0 && this.#fragmentUnits === 0) throw failed("the video has no frames");
-    if (this.#mediaBytes === 0 || this.#mediaBytes < frameBytes) throw failed("the video breaks off");
+    if (this.#mediaBytes === 0 || this.#mediaBytes < frameBytes)
+      throw failed("the video breaks off");
     const side = Math.max(width, height);
     if (width < 1 || height < 1 || side > videoSanity.longestSide) {
       throw failed("the video's size makes no sense");
@@ -64,14 +65,16 @@ class Mp4Meter implements Meter {
 
   /** Reads on in a header; answers how many bytes it took. */
   #open(bytes: Buffer): number {
-    const wanted = Math.min(bytes.length, this.#head.length < 8 ? 8 - this.#head.length : 8);
+    // A long size comes behind the 8 bytes that every header has.
+    const headBytes = this.#head.length < 8 ? 8 : 16;
+    const wanted = Math.min(bytes.length, headBytes - this.#head.length);
     this.#head = Buffer.concat([this.#head, bytes.subarray(0, wanted)]);
     const head = headAt(this.#head, 0);
     if (!head) return wanted;
-    const { type, size, headBytes } = head;
+    const { type, size } = head;
     if (this.#isFirst && type !== "ftyp") throw failed("the bytes are no MP4");
     if (!/^[\x20-\x7e\xa9]{4}$/.test(type)) throw failed("the bytes are no MP4");
-    const leftBytes = size === 0 ? Number.POSITIVE_INFINITY : size - headBytes;
+    const leftBytes = size === 0 ? Number.POSITIVE_INFINITY : size - head.headBytes;
     if (leftBytes < 0 || (kept.has(type) && leftBytes > videoSanity.indexBytes)) {
       throw failed("the video's index is damaged");
     }

@@ -72,7 +72,10 @@ export interface GenerationTask {
   /** 0 to 99; may be called often. */
   progress(percent: number): void;
   /** Stores one output under a write-once name of this attempt and answers where it lies. `source` is read to its end. */
-  store(source: Readable | Uint8Array, mimeType: string): Promise<{ blobKey: string; sizeBytes: number; sha256: string }>;
+  store(
+    source: Readable | Uint8Array,
+    mimeType: string,
+  ): Promise<{ blobKey: string; sizeBytes: number; sha256: string }>;
   /** Aborts when the attempt lost its lease, is handed back, or the deadline passed: touch nothing more. */
   signal: AbortSignal;
 }

@@ -1,14 +1,11 @@
-import type { JsonObject } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import { UpstreamFailure } from "./failure.ts";
 import type { AnswerEvent, StreamAnswer } from "./port.ts";
 import type { StreamReader } from "./stream-reader.ts";
 
 /** The stream of an upstream that was asked for one and answered whole. Throws `UpstreamFailure` where it is no answer. */
 export function readWhole(found: JsonObject, reader: StreamReader, upstream: string): StreamAnswer {
-  const events: AnswerEvent[] = [];
-  for (const event of eventsOf(found)) reader.read(sourceOf(event), events);
-  reader.settle(events);
-  reader.end("end", events);
+  const events = wholeEventsBy(found, reader);
   return {
     kind: "stream",
     upstream,
@@ -18,19 +15,43 @@ export function readWhole(found: JsonObject, reader: StreamReader, upstream: str
   };
 }
 
+/** All events of a complete answer in the protocol that `reader` reads. */
+export function wholeEventsBy(found: JsonObject, reader: StreamReader): AnswerEvent[] {
+  const events: AnswerEvent[] = [];
+  for (const event of eventsOf(found)) reader.read(sourceOf(event), events);
+  reader.settle(events);
+  reader.end("end", events);
+  return events;
+}
+
 /** The fewest events that say the same; readers fill in the others. */
 function eventsOf(found: JsonObject): JsonObject[] {
-  if (Array.isArray(found.choices)) {
-    const choices = found.choices.map((choice) => {
-      const { message, ...rest } = choice as JsonObject;
-      return { ...rest, delta: message ?? {} };
-    });
-    return [{ ...found, object: "chat.completion.chunk", choices }];
-  }
-  const hasOutput = Array.isArray(found.output);
-  if (!hasOutput && found.status !== "failed") throw new UpstreamFailure("garbage");
+  if (Array.isArray(found.choices)) return chunksOf(found, found.choices);
   const status = found.status ?? "completed";
+  const isAnswer = status === "completed" || status === "incomplete";
+  if (!(isAnswer && Array.isArray(found.output)) && status !== "failed") {
+    throw new UpstreamFailure("garbage");
+  }
   return [{ type: `response.${status}`, response: found }];
+}
+
+/** One chunk with what the first choice says, one with why it ended, and with usage. */
+function chunksOf(found: JsonObject, choices: JsonValue[]): JsonObject[] {
+  const choice = isJsonObject(choices[0]) ? choices[0] : {};
+  const { message, finish_reason: reason, ...rest } = choice;
+  const delta = isJsonObject(message) ? { ...message } : {};
+  if (Array.isArray(delta.tool_calls)) {
+    delta.tool_calls = delta.tool_calls.map((call, index) =>
+      isJsonObject(call) ? { index, ...call } : call,
+    );
+  }
+  const { usage, ...fields } = found;
+  const head = { ...fields, object: "chat.completion.chunk" };
+  const ended = { index: 0, delta: {}, logprobs: null, finish_reason: reason ?? "stop" };
+  return [
+    { ...head, choices: [{ ...rest, delta, finish_reason: null }] },
+    { ...head, choices: [ended], usage: usage ?? null },
+  ];
 }
 
 function sourceOf(event: JsonObject) {

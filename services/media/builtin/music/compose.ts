@@ -16,6 +16,8 @@ import {
 /** A piece is at least and at most this long, in seconds, without its last chord dying away. */
 const SHORTEST_SECONDS = 30;
 const LONGEST_SECONDS = 55;
+/** Voices sing an octave below where instruments play the tune: words are clearer there. */
+const SUNG_BELOW_TUNE = 12;
 /** Phrases are four bars long. */
 const PHRASE_BARS = 4;
 
@@ -101,7 +103,7 @@ export function setLyrics(score: Score, lines: readonly Syllable[][], random: Ra
         syllable,
         start: (bar * barBeats + beat) * score.secondsPerBeat,
         length: Math.max(0.12, held * score.secondsPerBeat),
-        midi: noteOf(score.key, degree),
+        midi: noteOf(score.key, degree) - SUNG_BELOW_TUNE,
       });
     }
   }

@@ -47,7 +47,7 @@ export async function renderMusic(
   });
   duck(mix.dry, band.kicks, taste.style.duck);
   if (sung) {
-    const singer = createSinger(mix, score.key.root + 12, random.fork("singer"));
+    const singer = createSinger(mix, score.key.root, random.fork("singer"));
     for (const note of setLyrics(score, lines, random.fork("words"))) {
       checkpoint();
       singer.sing(note);

@@ -163,7 +163,7 @@ export const PATCHES = {
     detuneCents: [0],
     vibrato: 0,
     wet: 0.04,
-    gain: 0.42,
+    gain: 0.3,
   },
 } as const satisfies Record<string, Patch>;
 

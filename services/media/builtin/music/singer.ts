@@ -31,7 +31,7 @@ export function createSinger(mix: Mix, middleMidi: number, random: Random): Sing
   const voice: Voice = {
     pitchHz: frequencyOf(middleMidi),
     melody: 0,
-    size: middleMidi > 62 ? 1.13 : 0.98,
+    size: middleMidi > 60 ? 1.13 : 0.98,
     breath: random.between(0.08, 0.16),
     roughness: 0.003,
     pace: 1,

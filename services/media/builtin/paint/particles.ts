@@ -7,7 +7,8 @@ import type { FrameSize } from "./raster.ts";
 
 /** What drifts through the air. A frame depends on its time alone, so any frame can be drawn. */
 export type Particles = {
-  readonly paint: (picture: Picture, timeSeconds: number) => void;
+  /** `opacity` is 0 to 1. */
+  readonly paint: (picture: Picture, timeSeconds: number, opacity: number) => void;
 };
 
 type Speck = {
@@ -49,7 +50,7 @@ export function createParticles(
   const colour = speckColour(kind, palette);
   const count = Math.round((drift.count * frame.width * frame.height) / (short * short * 1.5));
   const specks = Array.from({ length: count }, () => createSpeck(random));
-  const paint = (picture: Picture, timeSeconds: number): void => {
+  const paint = (picture: Picture, timeSeconds: number, opacity: number): void => {
     const values = colourIn(picture.format, colour);
     for (const speck of specks) {
       const pace = 0.55 + speck.pace * 0.9;
@@ -64,7 +65,7 @@ export function createParticles(
       for (let step = 0; step <= trail; step += 1) {
         const share = trail === 0 ? 1 : 0.5 * (1 - step / trail);
         const spot = { x: x + sway - step * 0.08, y: y - step, radius };
-        paintSpot(picture, spot, values, strength * share);
+        paintSpot(picture, spot, values, strength * share * opacity);
       }
     }
   };
@@ -126,7 +127,7 @@ function createBirds(frame: FrameSize, palette: Palette, random: Random): Partic
   const colour = mix(palette.land[3] as Rgb, palette.land[2] as Rgb, 0.3);
   const startX = random.between(0.1, 0.5) * frame.width;
   const startY = random.between(0.14, 0.3) * frame.height;
-  const paint = (picture: Picture, timeSeconds: number): void => {
+  const paint = (picture: Picture, timeSeconds: number, opacity: number): void => {
     const values = colourIn(picture.format, colour);
     for (const bird of flock) {
       const x = startX + (bird.x * 0.34 + timeSeconds * 0.045) * short * (1 + bird.pace * 0.1);
@@ -142,7 +143,7 @@ function createBirds(frame: FrameSize, palette: Palette, random: Random): Partic
           y: y - wing * span * (0.35 + beat * 0.65),
           radius: Math.max(0.6, short * 0.0018 * (1.2 - share)),
         };
-        paintSpot(picture, spot, values, 0.8);
+        paintSpot(picture, spot, values, 0.8 * opacity);
       }
     }
   };

@@ -43,7 +43,7 @@ export function createStage(
       if ("water" in part) part.water.paint(picture, timeSeconds);
       else layOver(picture, part.sheet, offsetOf(part, picture.width, frameIndex));
     }
-    particles.paint(picture, timeSeconds);
+    particles.paint(picture, timeSeconds, 1);
   };
   return { paint };
 }

@@ -44,10 +44,11 @@ export function readConversation(body: JsonObject): Conversation {
     read.instructions = body.instructions;
     read.text = body.instructions;
   }
-  const input = typeof body.input === "string" ? [{ role: "user", content: body.input }] : body.input;
+  const { input } = body;
+  const items = typeof input === "string" ? [{ role: "user", content: input }] : input;
   const calls = new Map<string, string>();
-  for (const item of Array.isArray(input) ? input.filter(isJsonObject) : []) {
-    readItem(read, item, calls);
+  for (const item of Array.isArray(items) ? items : []) {
+    if (isJsonObject(item)) readItem(read, item, calls);
   }
   for (const tool of Array.isArray(body.tools) ? body.tools : []) {
     read.items++;

@@ -1,0 +1,106 @@
+import { registerAacEncoder } from "@mediabunny/aac-encoder";
+import {
+  AudioSample,
+  AudioSampleSource,
+  BufferSource,
+  BufferTarget,
+  EncodedPacketSink,
+  EncodedVideoPacketSource,
+  Input,
+  MP4,
+  Mp4OutputFormat,
+  Output,
+} from "mediabunny";
+import type { Stereo } from "../audio/dsp.ts";
+import type { Checkpoint } from "../cancel.ts";
+import { clearTimes } from "./boxes.ts";
+import { SOUND_RATE } from "./soundtrack.ts";
+
+/** What goes into the file beside the pictures. */
+export type MuxPlan = {
+  /** An MP4 with the H.264 stream alone. */
+  readonly stream: Uint8Array;
+  readonly framesPerSecond: number;
+  readonly durationSeconds: number;
+  readonly sound: Stereo | undefined;
+  readonly channels: 1 | 2;
+  readonly checkpoint: Checkpoint;
+};
+
+const SOUND_BITS_PER_SECOND = { 1: 96_000, 2: 128_000 } as const;
+/** An AAC frame holds so many samples; the encoder puts one more frame before the first. */
+const AAC_FRAME = 1024;
+
+/**
+ * Joins pictures and sound in an MP4 that plays while it loads: its index comes first. Equal input
+ * gives equal bytes, so the file bears no time.
+ */
+export async function mux(plan: MuxPlan): Promise<Uint8Array> {
+  const { framesPerSecond, sound, checkpoint } = plan;
+  using input = new Input({ source: new BufferSource(plan.stream), formats: [MP4] });
+  const track = await input.getPrimaryVideoTrack();
+  const decoderConfig = await track?.getDecoderConfig();
+  if (!track || !decoderConfig) throw new Error("the encoder gave no video track");
+  const target = new BufferTarget();
+  const output = new Output({ format: new Mp4OutputFormat({ fastStart: "in-memory" }), target });
+  const pictures = new EncodedVideoPacketSource("avc");
+  output.addVideoTrack(pictures, { frameRate: framesPerSecond });
+  const voice = sound === undefined ? undefined : createSoundSource(plan.channels);
+  if (voice !== undefined) output.addAudioTrack(voice);
+  await output.start();
+  const colorSpace = { primaries: "bt709", transfer: "bt709", matrix: "bt709", fullRange: false } as const;
+  let index = 0;
+  for await (const packet of new EncodedPacketSink(track).packets()) {
+    const timestamp = index / framesPerSecond;
+    const timed = packet.clone({ timestamp, duration: 1 / framesPerSecond });
+    const meta = { decoderConfig: { ...decoderConfig, colorSpace } };
+    await pictures.add(timed, index === 0 ? meta : undefined);
+    index++;
+  }
+  pictures.close();
+  if (voice !== undefined && sound !== undefined) {
+    await addSound(voice, sound, plan);
+    voice.close();
+  }
+  checkpoint();
+  await output.finalize();
+  if (target.buffer === null) throw new Error("the file was not finished");
+  const bytes = new Uint8Array(target.buffer);
+  clearTimes(bytes);
+  return bytes;
+}
+
+function createSoundSource(channels: 1 | 2): AudioSampleSource {
+  registerAacEncoder();
+  return new AudioSampleSource({ codec: "aac", bitrate: SOUND_BITS_PER_SECOND[channels] });
+}
+
+async function addSound(source: AudioSampleSource, sound: Stereo, plan: MuxPlan): Promise<void> {
+  const { channels, durationSeconds, checkpoint } = plan;
+  // Whole frames that, with the one before them, end no later than the pictures.
+  const frames = Math.floor((durationSeconds * SOUND_RATE) / AAC_FRAME) - 1;
+  const total = Math.max(1, frames) * AAC_FRAME;
+  const chunk = AAC_FRAME * 40;
+  for (let from = 0; from < total; from += chunk) {
+    checkpoint();
+    const count = Math.min(chunk, total - from);
+    const data = new Float32Array(count * channels);
+    for (let i = 0; i < count; i++) {
+      const left = sound.left[from + i] ?? 0;
+      const right = sound.right[from + i] ?? 0;
+      if (channels === 1) data[i] = (left + right) / 2;
+      else {
+        data[i * 2] = left;
+        data[i * 2 + 1] = right;
+      }
+    }
+    using sample = new AudioSample({
+      data,
+      format: "f32",
+      numberOfChannels: channels,
+      sampleRate: SOUND_RATE,
+      timestamp: from / SOUND_RATE,
+    });
+    await source.add(sample);
+  }
+}

@@ -1,0 +1,89 @@
+import type { BlobStore } from "#kit/blobs.ts";
+import type { Clock } from "#kit/clock.ts";
+import type { Database } from "#kit/database.ts";
+import type { Ids } from "#kit/ids.ts";
+import type { ImageVerifier } from "#kit/images/index.ts";
+import type { Logger } from "#kit/logger.ts";
+import type { Metrics } from "#kit/metrics.ts";
+import type { GuardedFetcher } from "#kit/outside/index.ts";
+import type { Principal } from "#kit/rpc/principal.ts";
+import type { FileArea } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import type { FilesEvents } from "./events.ts";
+import type { QuotaStore } from "./quota.ts";
+import { createSqliteQuota } from "./quota-sqlite.ts";
+import type { FileStore } from "./store.ts";
+import { createSqliteFileStore } from "./store-sqlite.ts";
+
+/** A file of media that somebody may read. */
+export interface LocatedFile {
+  blobKey: string;
+  mimeType: string;
+  sizeBytes: number;
+  /** Lower-case hexadecimal. */
+  sha256: string;
+  /** Ms since the epoch. */
+  createdAt: number;
+}
+
+/** A generated file, as a path names it. */
+export interface GeneratedFileName {
+  area:
+    | typeof FileArea.IMAGES
+    | typeof FileArea.VIDEOS
+    | typeof FileArea.MUSIC
+    | typeof FileArea.SPEECH;
+  /** The job or speech. */
+  parentId: string;
+  fileId: string;
+}
+
+/** What the jobs and the speech of media tell about their files. */
+export interface GeneratedFiles {
+  /** A file that this key id made and that is still kept; undefined for everything else alike. */
+  locate(name: GeneratedFileName, principal: Principal): Promise<LocatedFile | undefined>;
+  /**
+   * Does the job still need its references? False for one that is terminal, or that there is no record of: a job is
+   * written down before it pins.
+   */
+  needsReferences(jobId: string): Promise<boolean>;
+}
+
+/** What the account files need of their process. */
+export interface FilesDeps {
+  clock: Clock;
+  ids: Ids;
+  log: Logger;
+  metrics: Metrics;
+  database: Database;
+  blobs: BlobStore;
+  verifier: Pick<ImageVerifier, "verify">;
+  /** For addresses that callers name. */
+  fetcher: GuardedFetcher;
+  /** A folder of our own for uploads on their way; made where it does not exist. */
+  tempFolder: string;
+  generated: GeneratedFiles;
+  /** Bytes an account may store; default 1 GiB. */
+  quotaBytes?: number;
+}
+
+/** What storing and clearing files needs. */
+export interface StorageContext {
+  clock: Clock;
+  ids: Ids;
+  store: FileStore;
+  quota: QuotaStore;
+  quotaBytes: number;
+  blobs: BlobStore;
+  events: FilesEvents;
+}
+
+/** The stores in the process's database. */
+export function openFileStores(database: Database): { store: FileStore; quota: QuotaStore } {
+  switch (database.kind) {
+    case "sqlite":
+      return {
+        store: createSqliteFileStore(database.sqlite),
+        quota: createSqliteQuota(database.sqlite),
+      };
+  }
+}

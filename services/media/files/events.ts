@@ -1,0 +1,48 @@
+import type { Logger } from "#kit/logger.ts";
+import type { Metrics } from "#kit/metrics.ts";
+import type { AccountFile, FileOrigin } from "./file.ts";
+
+/** What the account files count and log. Never a name, a purpose, an address or a key. */
+export interface FilesEvents {
+  /** An image is stored and counted. */
+  stored(file: AccountFile): void;
+  /** Something was there already: a repeated upload, or an import of bytes that the account has. */
+  reused(origin: FileOrigin): void;
+  /** A caller deleted a file. */
+  deleted(file: AccountFile): void;
+  /** A file's bytes are gone. */
+  erased(file: AccountFile): void;
+  /** An attempt at storing was given up; `orphan`: by somebody other than its owner. */
+  dropped(file: AccountFile, orphan: boolean): void;
+  /** Something of ours failed and will be tried again. */
+  trouble(what: string, fileId: string | undefined, error: unknown): void;
+}
+
+/** Makes the events. */
+export function createFilesEvents(deps: { log: Logger; metrics: Metrics }): FilesEvents {
+  const { log, metrics } = deps;
+  const stored = metrics.counter("genmesh_media_files_stored_total", "Images stored.", ["origin"]);
+  const bytes = metrics.counter("genmesh_media_files_stored_bytes_total", "Bytes of them.", [
+    "origin",
+  ]);
+  const reused = metrics.counter("genmesh_media_files_reused_total", "Images that were there.", [
+    "origin",
+  ]);
+  const removed = metrics.counter("genmesh_media_files_removed_total", "Images that went.", [
+    "step",
+  ]);
+  return {
+    stored({ origin, sizeBytes }) {
+      stored.inc({ origin });
+      bytes.inc({ origin }, sizeBytes);
+    },
+    reused: (origin) => reused.inc({ origin }),
+    deleted: () => removed.inc({ step: "deleted" }),
+    erased: () => removed.inc({ step: "erased" }),
+    dropped({ fileId, accountId }, orphan) {
+      removed.inc({ step: "dropped" });
+      if (orphan) log.warn({ fileId, accountId }, "gave up storing a file of a dead process");
+    },
+    trouble: (what, fileId, error) => log.warn({ fileId, err: error }, what),
+  };
+}

@@ -1,0 +1,81 @@
+import { createReferenceImporter } from "../references/importer.ts";
+import type { ReferenceImporter } from "../references/port.ts";
+import { createImageCheck } from "./check.ts";
+import { type FilesDeps, openFileStores, type StorageContext } from "./context.ts";
+import { createFilesEvents } from "./events.ts";
+import { storageIdOf } from "./file.ts";
+import { defaultQuotaBytes } from "./limits.ts";
+import { createFilesRoutes, type FilesMethods } from "./routes.ts";
+import { createSaver } from "./saver.ts";
+import { createSpooler } from "./spool.ts";
+import { createFileSweeper } from "./sweeper.ts";
+import { createUploads } from "./upload.ts";
+
+export type { FilesDeps, GeneratedFileName, GeneratedFiles, LocatedFile } from "./context.ts";
+export type { FilesMethods } from "./routes.ts";
+
+/** The accounts' file storage. */
+export interface Files extends AsyncDisposable {
+  readonly methods: FilesMethods;
+  /** Brings a job's references in. */
+  readonly importer: ReferenceImporter;
+  /** May the bytes of this blob key still be wanted? False for keys that are not of uploads and imports. */
+  isReferenced(blobKey: string): Promise<boolean>;
+  start(): Promise<void>;
+  /** Stops sweeping and lets uploads and imports end, up to `signal`. */
+  drain(signal: AbortSignal): Promise<void>;
+  /** Clears away once what is due now. */
+  sweep(): Promise<void>;
+}
+
+/** Makes the file storage. */
+export function createFiles(deps: FilesDeps): Files {
+  const { clock, ids, blobs } = deps;
+  const context: StorageContext = {
+    ...openFileStores(deps.database),
+    clock,
+    ids,
+    blobs,
+    quotaBytes: deps.quotaBytes ?? defaultQuotaBytes,
+    events: createFilesEvents(deps),
+  };
+  const check = createImageCheck(deps.verifier);
+  const saver = createSaver(context);
+  const spooler = createSpooler({ folder: deps.tempFolder, clock, ids });
+  const uploads = createUploads({ ...context, saver, spooler, check });
+  const importer = createReferenceImporter({ ...context, saver, check, fetcher: deps.fetcher });
+  const sweeper = createFileSweeper({ ...context, generated: deps.generated });
+  const life = new AbortController();
+  let sweeping: Promise<void> | undefined;
+
+  const idle = () => Promise.all([uploads.idle(), saver.idle()]);
+  return {
+    methods: createFilesRoutes({ ...context, uploads, generated: deps.generated }),
+    importer,
+    async isReferenced(blobKey) {
+      const storageId = storageIdOf(blobKey);
+      return storageId !== undefined && context.store.isReferenced(storageId);
+    },
+    async start() {
+      await spooler.start();
+      sweeping = sweeper.run(life.signal);
+    },
+    async drain(signal) {
+      life.abort();
+      await sweeping;
+      await Promise.race([idle(), aborted(signal)]);
+    },
+    sweep: () => sweeper.sweep(),
+    async [Symbol.asyncDispose]() {
+      life.abort();
+      await sweeping;
+    },
+  };
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

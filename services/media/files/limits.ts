@@ -1,0 +1,58 @@
+const kib = 1024;
+const mib = 1024 * kib;
+
+/** Bytes of one image (the contract's). */
+export const maxImageBytes = 20 * mib;
+/** Pixels of one image (the contract's): what a decoder can hold in its memory. */
+export const maxImagePixels = 50_000_000;
+/** Bytes that an account may have in its storage (the contract's default). */
+export const defaultQuotaBytes = 1024 * mib;
+
+/** Bytes of one message of an upload (the protocol's). */
+export const maxChunkBytes = 1 * mib;
+/** Characters of a file's name; what is longer is cut (the protocol's). */
+export const maxFileNameLength = 255;
+/** Characters of a file's purpose (the protocol's). */
+export const maxPurposeLength = 64;
+/** Characters of a name in Content-Disposition: some file systems take no more than 255 bytes with a suffix of their own. */
+export const maxDownloadNameLength = 100;
+
+/** Uploads that one process takes at once: each has up to 20 MiB on disk until it is stored, 5 GiB in all. */
+export const uploadsAtOnce = 256;
+/** Hint of the refusal beyond that, in ms. */
+export const busyRetryMs = 1_000;
+/** Spooled uploads of a process that died are older than this; one upload never takes that long, in ms. */
+export const staleSpoolMs = 60 * 60_000;
+/** Images being verified at once: the verifier's own queue has 64 places and other users. */
+export const verifyAtOnce = 16;
+/** Of one account, so that its many large images do not hold up another's single one. */
+export const verifyAtOnceEach = 4;
+/** Images that wait for their turn: every upload taken at once and every import fits. */
+export const maxWaitingImages = 1_024;
+
+/** A verified image is in the blob store within this, in ms: 20 MiB at 3 Mbit/s. */
+export const storeTimeoutMs = 60_000;
+/** An image that is not stored after this is given up by whoever looks, in ms: its owner has stopped by then. */
+export const storeLeaseMs = 90_000;
+/** How often somebody who waits for another process's image looks, in ms. */
+export const waitPollMs = 200;
+/** How long one waits for that, in ms: longer than a dead one's lease and the sweeper's round. */
+export const waitElsewhereMs = 100_000;
+
+/** How often due files are looked for, by index, in ms. */
+export const sweepIntervalMs = 5_000;
+/** Due files taken up in one round: a backlog after an outage does not hold up what runs. */
+export const sweepBatch = 100;
+/** Pause after a failed attempt at the same file, in ms. */
+export const sweepRetryMs = 30_000;
+/** How often a deleted file's pins are compared with the jobs, in ms: unpinning itself makes the file due at once. */
+export const pinCheckMs = 60 * 60_000;
+/** How long a deleted file keeps its place in the order, so that a listing that deletes as it goes can go on, in ms. */
+export const goneKeptMs = 24 * 60 * 60_000;
+/** How long a released place in the quota is remembered, in ms: no delayed call is older. */
+export const releasedKeptMs = 24 * 60 * 60_000;
+
+/** Files of one page (the protocol's). */
+export const maxPageSize = 1_000;
+/** Where the caller names none (the protocol's). */
+export const defaultPageSize = 100;

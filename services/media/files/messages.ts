@@ -1,0 +1,64 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import {
+  type StoredFile,
+  StoredFileSchema,
+  type UploadFileRequest,
+  type UploadHeader,
+} from "#proto/genmesh/media/v1/media_service_pb.ts";
+import type { AccountFile } from "./file.ts";
+import { maxChunkBytes } from "./limits.ts";
+
+/** The messages of an upload, taken apart. Disposing of it ends them. */
+export interface UploadMessages extends AsyncDisposable {
+  header: UploadHeader;
+  /** The chunks behind the header; once. Refuses with INVALID_ARGUMENT what is no chunk, or too long a one. */
+  chunks(): AsyncGenerator<Uint8Array, void>;
+}
+
+/** Reads the header. Refuses with INVALID_ARGUMENT where the first message is none. */
+export async function readUpload(
+  messages: AsyncIterable<UploadFileRequest>,
+): Promise<UploadMessages> {
+  const iterator = messages[Symbol.asyncIterator]();
+  const end = async () => {
+    await iterator.return?.();
+  };
+  const first = await iterator.next();
+  const part = first.done ? undefined : first.value.part;
+  if (part?.case !== "header") {
+    await end();
+    refuse(ErrorReason.INVALID_ARGUMENT, { metadata: { field: "header" } });
+  }
+  return {
+    header: part.value,
+    async *chunks() {
+      for (;;) {
+        const { done, value } = await iterator.next();
+        if (done) return;
+        if (value.part.case !== "chunk" || value.part.value.byteLength > maxChunkBytes) {
+          refuse(ErrorReason.INVALID_ARGUMENT, { metadata: { field: "chunk" } });
+        }
+        yield value.part.value;
+      }
+    },
+    [Symbol.asyncDispose]: end,
+  };
+}
+
+/** A file as a message. */
+export function toStoredFile(file: AccountFile): StoredFile {
+  const { fileId, fileName, purpose, mimeType, sha256, width, height } = file;
+  return create(StoredFileSchema, {
+    fileId,
+    fileName,
+    purpose,
+    mimeType,
+    sizeBytes: BigInt(file.sizeBytes),
+    sha256,
+    width,
+    height,
+    createTime: timestampFromMs(file.createdAt),
+  });
+}

@@ -1,0 +1,144 @@
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import { clearFile } from "./clear.ts";
+import type { StorageContext } from "./context.ts";
+import { type AccountFile, blobKeyOf } from "./file.ts";
+import {
+  busyRetryMs,
+  storeLeaseMs,
+  storeTimeoutMs,
+  waitElsewhereMs,
+  waitPollMs,
+} from "./limits.ts";
+import type { Begun, NewFile } from "./store.ts";
+
+/** A verified image that is to be stored. */
+export type Draft = Omit<NewFile, "storageId" | "createdAt" | "leaseUntil">;
+
+/** What became of it. */
+export type Saved =
+  | { kind: "saved"; file: AccountFile }
+  /** Something is there in its place, perhaps still `storing`: see {@link FileStore.begin}. */
+  | Extract<Begun, { kind: "taken" }>;
+
+/** Stores verified images of accounts. */
+export interface Saver {
+  /**
+   * Writes the file down, reserves its bytes, stores them, counts them, and shows it: in this order, so that whatever a
+   * crash leaves is found and undone, and used bytes are those of files that are or will be seen. Refuses with
+   * UPLOAD_QUOTA_EXCEEDED at `param`; then nothing is left.
+   */
+  save(draft: Draft, open: () => AsyncIterable<Uint8Array>, param: string): Promise<Saved>;
+  /** Waits while a file is `storing`. Undefined where it came to nothing, or is deleted. */
+  settled(file: AccountFile, signal: AbortSignal): Promise<AccountFile | undefined>;
+  /** Resolves when what is under way has ended. */
+  idle(): Promise<void>;
+}
+
+/** Makes a saver. */
+export function createSaver(context: StorageContext): Saver {
+  const { clock, ids, store, events } = context;
+  const running = new Map<string, Promise<unknown>>();
+
+  const save: Saver["save"] = async (draft, open, param) => {
+    const now = clock.now();
+    const file: NewFile = {
+      ...draft,
+      storageId: ids.make("stored"),
+      createdAt: now,
+      leaseUntil: now + storeLeaseMs,
+    };
+    // Known from the first moment, so that a duplicate which finds the record can wait for this.
+    const ended = Promise.withResolvers<void>();
+    running.set(file.storageId, ended.promise);
+    try {
+      const begun = await store.begin(file);
+      if (begun.kind === "taken") {
+        events.reused(draft.origin);
+        return begun;
+      }
+      const ready: AccountFile = { ...file, state: "ready" };
+      await storeOrDrop(ready, open, param, context);
+      events.stored(ready);
+      return { kind: "saved", file: ready };
+    } finally {
+      running.delete(file.storageId);
+      ended.resolve();
+    }
+  };
+
+  return {
+    save,
+    async settled(file, signal) {
+      const until = clock.now() + waitElsewhereMs;
+      let now: AccountFile | undefined = file;
+      while (now?.storageId === file.storageId && now.state === "storing") {
+        if (clock.now() > until) refuse(ErrorReason.SERVICE_UNAVAILABLE, retryHint);
+        await (running.get(file.storageId) ?? clock.sleep(waitPollMs, signal));
+        signal.throwIfAborted();
+        now = await store.find(file.accountId, file.fileId);
+      }
+      return now?.state === "ready" ? now : undefined;
+    },
+    async idle() {
+      while (running.size > 0) await Promise.all(running.values());
+    },
+  };
+}
+
+const retryHint = { metadata: { retry_after_ms: String(busyRetryMs) } };
+
+async function storeOrDrop(
+  file: AccountFile,
+  open: () => AsyncIterable<Uint8Array>,
+  param: string,
+  context: StorageContext,
+): Promise<void> {
+  const { clock, store, quota, events } = context;
+  const charge = { accountId: file.accountId, chargeId: file.storageId };
+  try {
+    const room = await quota.reserve(charge, file.sizeBytes, context.quotaBytes);
+    if (room === "full") refuse(ErrorReason.UPLOAD_QUOTA_EXCEEDED, { param });
+    if (room === "reserved") await putInTime(file, open(), context);
+    const isOurs = room === "reserved" && (await quota.commit(charge));
+    // Too slow: somebody else has given this attempt up.
+    if (!isOurs || !(await store.publish(file))) refuse(ErrorReason.SERVICE_UNAVAILABLE, retryHint);
+  } catch (error) {
+    try {
+      if (await store.drop(file, clock.now())) {
+        events.dropped(file, false);
+        await clearFile(file, context);
+      } else await forsake(file, context);
+    } catch (trouble) {
+      events.trouble("a file that was not stored is left to the sweeper", file.fileId, trouble);
+    }
+    throw error;
+  }
+}
+
+async function putInTime(
+  file: AccountFile,
+  source: AsyncIterable<Uint8Array>,
+  { clock, blobs }: StorageContext,
+): Promise<void> {
+  const late = new AbortController();
+  const done = new AbortController();
+  clock.sleep(storeTimeoutMs, done.signal).then(
+    () => late.abort(new Error("the blob store took too long")),
+    () => {},
+  );
+  try {
+    const stored = await blobs.put(blobKeyOf(file), source, late.signal);
+    if (stored.sizeBytes !== file.sizeBytes || stored.sha256 !== file.sha256) {
+      throw new Error("the stored bytes are not the verified ones");
+    }
+  } finally {
+    done.abort();
+  }
+}
+
+/** The bytes of an attempt that somebody else gave up and cleared away, and that were stored all the same. */
+async function forsake(file: AccountFile, { store, blobs }: StorageContext): Promise<void> {
+  const now = await store.find(file.accountId, file.fileId);
+  const isCleared = !now || now.storageId !== file.storageId || now.state === "gone";
+  if (isCleared) await blobs.delete(blobKeyOf(file));
+}

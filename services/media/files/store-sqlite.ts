@@ -1,0 +1,172 @@
+import type { SqliteDatabase, SqlRow, SqlRunner } from "#kit/sqlite.ts";
+import type { AccountFile } from "./file.ts";
+import { fileOf, filesSchema } from "./schema-sqlite.ts";
+import type { Begun, FilePage, FileStore, JobPin, NewFile } from "./store.ts";
+
+/** The files in SQLite: a transition is one transaction. */
+export function createSqliteFileStore(db: SqliteDatabase): FileStore {
+  db.migrate("media_files", filesSchema);
+  return {
+    begin: (file) => db.write((tx) => begin(tx, file)),
+    publish: ({ fileId, storageId }) =>
+      db.write((tx) => {
+        if (tx.run(publishSql, fileId, storageId) === 1) return true;
+        return tx.get(attemptSql, fileId, storageId)?.state === "ready";
+      }),
+    drop: ({ fileId, storageId }, now) =>
+      db.write((tx) => {
+        if (tx.run(dropSql, now, fileId, storageId) === 0) return false;
+        tx.run("DELETE FROM media_file_pin WHERE file_id = ?", fileId);
+        return true;
+      }),
+    remove: (accountId, fileId, now) =>
+      db.write((tx) => {
+        if (tx.run(removeSql, now, fileId, accountId) === 0) return undefined;
+        return findFile(tx, accountId, fileId);
+      }),
+    erase: async ({ fileId, storageId }, keepUntil) => {
+      await db.write((tx) => tx.run(eraseSql, keepUntil, fileId, storageId));
+    },
+    defer: async ({ fileId, storageId }, dueAt) => {
+      await db.write((tx) => tx.run(deferSql, dueAt, fileId, storageId));
+    },
+    pin: (accountId, fileId, pin) => db.write((tx) => pinFile(tx, accountId, fileId, pin)),
+    pinned: async (jobId) => {
+      const rows = db.all(pinnedSql, jobId);
+      return new Map(rows.map((row) => [Number(row.ref_index), fileOf(row)]));
+    },
+    pinsOf: async (fileId) => db.all(pinsOfSql, fileId).map((row) => String(row.job_id)),
+    unpin: (jobId, now) =>
+      db.write((tx) => {
+        tx.run(dueOfJobSql, now, jobId);
+        tx.run("DELETE FROM media_file_pin WHERE job_id = ?", jobId);
+      }),
+    find: async (accountId, fileId) => findFile(db, accountId, fileId),
+    findBySlot: async ({ keyId, key }) => {
+      const row = db.get(slotSql, keyId, key);
+      return row && { file: fileOf(row), fingerprint: String(row.fingerprint) };
+    },
+    list: async (accountId, page) => list(db, accountId, page),
+    isReferenced: async (storageId) => db.get(referencedSql, storageId) !== undefined,
+    due: async (now, limit) => db.all(dueSql, now, limit).map(fileOf),
+    forget: (now, limit) => db.write((tx) => tx.run(forgetSql, now, limit)),
+  };
+}
+
+const insertSql = `INSERT INTO media_file (file_id, account_id, origin, state, storage_id, file_name, purpose, mime_type,
+  size_bytes, sha256, width, height, created_at, due_at, idem_key_id, idem_key, fingerprint)
+  VALUES (?, ?, ?, 'storing', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const attemptSql = "SELECT * FROM media_file WHERE file_id = ? AND storage_id = ?";
+const slotSql = "SELECT * FROM media_file WHERE idem_key_id = ? AND idem_key = ?";
+const sameBytesSql = `SELECT * FROM media_file WHERE account_id = ?1 AND sha256 = ?2 AND state = 'ready'
+  UNION ALL SELECT * FROM media_file
+  WHERE account_id = ?1 AND sha256 = ?2 AND origin = 'import' AND state IN ('storing', 'ready') LIMIT 1`;
+const publishSql = `UPDATE media_file SET state = 'ready', due_at = NULL
+  WHERE file_id = ? AND storage_id = ? AND state = 'storing'`;
+const deletedSql = `UPDATE media_file SET state = 'deleted', due_at = ?, idem_key_id = NULL, idem_key = NULL,
+  fingerprint = NULL WHERE file_id = ?`;
+const dropSql = `${deletedSql} AND storage_id = ? AND state = 'storing'`;
+const removeSql = `${deletedSql} AND account_id = ? AND state = 'ready'`;
+const eraseSql = `UPDATE media_file SET state = 'gone', due_at = ?
+  WHERE file_id = ? AND storage_id = ? AND state = 'deleted'`;
+const deferSql = `UPDATE media_file SET due_at = ?
+  WHERE file_id = ? AND storage_id = ? AND state = 'deleted'`;
+const pinnedSql = `SELECT f.*, p.ref_index FROM media_file_pin p JOIN media_file f ON f.file_id = p.file_id
+  WHERE p.job_id = ? AND f.state IN ('ready', 'deleted')`;
+const pinsOfSql = "SELECT DISTINCT job_id FROM media_file_pin WHERE file_id = ?";
+const dueOfJobSql = `UPDATE media_file SET due_at = ? WHERE state = 'deleted'
+  AND file_id IN (SELECT file_id FROM media_file_pin WHERE job_id = ?)`;
+const referencedSql = `SELECT 1 FROM media_file WHERE storage_id = ? AND state <> 'gone'`;
+const dueSql = `SELECT * FROM media_file WHERE state IN ('storing', 'deleted') AND due_at <= ?
+  ORDER BY due_at LIMIT ?`;
+const forgetSql = `DELETE FROM media_file WHERE file_id IN
+  (SELECT file_id FROM media_file WHERE state = 'gone' AND due_at <= ? LIMIT ?)`;
+
+function begin(tx: SqlRunner, file: NewFile): Begun {
+  const old = tx.get("SELECT * FROM media_file WHERE file_id = ?", file.fileId);
+  if (old?.storage_id === file.storageId) return { kind: "begun" };
+  const taken = (old && old.state !== "gone" ? old : undefined) ?? inItsPlace(tx, file);
+  if (taken) {
+    const fingerprint = taken.fingerprint === null ? undefined : String(taken.fingerprint);
+    return { kind: "taken", file: fileOf(taken), fingerprint };
+  }
+  if (old) tx.run("DELETE FROM media_file WHERE file_id = ?", file.fileId);
+  tx.run(
+    insertSql,
+    file.fileId,
+    file.accountId,
+    file.origin,
+    file.storageId,
+    file.fileName,
+    file.purpose,
+    file.mimeType,
+    file.sizeBytes,
+    file.sha256,
+    file.width,
+    file.height,
+    file.createdAt,
+    file.leaseUntil,
+    file.idempotency?.keyId ?? null,
+    file.idempotency?.key ?? null,
+    file.idempotency?.fingerprint ?? null,
+  );
+  if (file.pin) addPin(tx, file.fileId, file.pin);
+  return { kind: "begun" };
+}
+
+function inItsPlace(tx: SqlRunner, file: NewFile): SqlRow | undefined {
+  const { idempotency, origin, accountId, sha256 } = file;
+  if (idempotency) return tx.get(slotSql, idempotency.keyId, idempotency.key);
+  return origin === "import" ? tx.get(sameBytesSql, accountId, sha256) : undefined;
+}
+
+function pinFile(
+  tx: SqlRunner,
+  accountId: string,
+  fileId: string,
+  pin: JobPin,
+): AccountFile | undefined {
+  const file = findFile(tx, accountId, fileId);
+  if (file?.state === "deleted") {
+    const own = tx.get(
+      "SELECT file_id FROM media_file_pin WHERE job_id = ? AND ref_index = ?",
+      pin.jobId,
+      pin.index,
+    );
+    return own?.file_id === fileId ? file : undefined;
+  }
+  if (file?.state !== "ready") return undefined;
+  addPin(tx, fileId, pin);
+  return file;
+}
+
+function addPin(tx: SqlRunner, fileId: string, { jobId, index }: JobPin): void {
+  tx.run("INSERT OR REPLACE INTO media_file_pin VALUES (?, ?, ?)", jobId, index, fileId);
+}
+
+function findFile(runner: SqlRunner, accountId: string, fileId: string): AccountFile | undefined {
+  const row = runner.get(
+    "SELECT * FROM media_file WHERE file_id = ? AND account_id = ?",
+    fileId,
+    accountId,
+  );
+  return row && fileOf(row);
+}
+
+function list(db: SqlRunner, accountId: string, page: FilePage): AccountFile[] | undefined {
+  const { after, limit, purpose, ascending } = page;
+  const from = after === undefined ? undefined : findFile(db, accountId, after);
+  if (after !== undefined && (!from || from.state === "storing")) return undefined;
+  const [sign, order] = ascending ? [">", "ASC"] : ["<", "DESC"];
+  const rows = db.all(
+    `SELECT * FROM media_file WHERE account_id = ? AND state = 'ready'
+     ${purpose === undefined ? "" : "AND purpose = ?"}
+     ${from ? `AND (created_at, file_id) ${sign} (?, ?)` : ""}
+     ORDER BY created_at ${order}, file_id ${order} LIMIT ?`,
+    accountId,
+    ...(purpose === undefined ? [] : [purpose]),
+    ...(from ? [from.createdAt, from.fileId] : []),
+    limit,
+  );
+  return rows.map(fileOf);
+}

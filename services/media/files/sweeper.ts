@@ -1,0 +1,65 @@
+import { clearFile } from "./clear.ts";
+import type { GeneratedFiles, StorageContext } from "./context.ts";
+import type { AccountFile } from "./file.ts";
+import { releasedKeptMs, sweepBatch, sweepIntervalMs, sweepRetryMs } from "./limits.ts";
+
+/** Finishes what was left behind. */
+export interface FileSweeper {
+  /** Looks every 5 s until `signal` aborts. Never rejects. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Looks once, at everything that is due now. */
+  sweep(): Promise<void>;
+}
+
+/** Makes a sweeper; several at once do no harm. */
+export function createFileSweeper(
+  context: StorageContext & { generated: Pick<GeneratedFiles, "needsReferences"> },
+): FileSweeper {
+  const { clock, store, quota, events, generated } = context;
+
+  const finish = async (file: AccountFile): Promise<void> => {
+    if (file.state === "storing") {
+      if (!(await store.drop(file, clock.now()))) return;
+      events.dropped(file, true);
+    }
+    for (const jobId of await store.pinsOf(file.fileId)) {
+      // Whoever ends a job unpins its files; this is for the process that died in between.
+      if (!(await generated.needsReferences(jobId))) await store.unpin(jobId, clock.now());
+    }
+    await clearFile(file, context);
+  };
+
+  const finishOrDefer = async (file: AccountFile): Promise<boolean> => {
+    try {
+      await finish(file);
+      return true;
+    } catch (error) {
+      events.trouble("a file could not be cleared away", file.fileId, error);
+      await store.defer(file, clock.now() + sweepRetryMs);
+      return false;
+    }
+  };
+
+  const sweep = async () => {
+    let goesOn = true;
+    while (goesOn) {
+      const due = await store.due(clock.now(), sweepBatch);
+      let failed = 0;
+      for (const file of due) if (!(await finishOrDefer(file))) failed++;
+      goesOn = due.length === sweepBatch && failed === 0;
+    }
+    const now = clock.now();
+    await store.forget(now, sweepBatch);
+    await quota.forget(now - releasedKeptMs, sweepBatch);
+  };
+
+  return {
+    sweep,
+    async run(signal) {
+      while (!signal.aborted) {
+        await sweep().catch((error) => events.trouble("sweeping files failed", undefined, error));
+        await clock.sleep(sweepIntervalMs, signal).catch(() => {});
+      }
+    },
+  };
+}

@@ -1,0 +1,181 @@
+import { codePoints } from "#kit/body.ts";
+import { ErrorReason, knownReason, RefusalError, refuse } from "#kit/errors.ts";
+import { checkIdempotencyKey } from "#kit/idempotency.ts";
+import { fingerprintOf } from "#kit/json.ts";
+import type { Principal } from "#kit/rpc/principal.ts";
+import type { UploadFileRequest, UploadHeader } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import type { Blame, ImageCheck } from "./check.ts";
+import type { StorageContext } from "./context.ts";
+import type { AccountFile } from "./file.ts";
+import { busyRetryMs, maxImageBytes, maxPurposeLength, uploadsAtOnce } from "./limits.ts";
+import { readUpload } from "./messages.ts";
+import { keptName } from "./names.ts";
+import type { Draft, Saver } from "./saver.ts";
+import type { Spooled, Spooler } from "./spool.ts";
+import type { UploadSlot } from "./store.ts";
+
+/** What uploads need. */
+export interface UploadContext extends StorageContext {
+  saver: Saver;
+  spooler: Spooler;
+  check: ImageCheck;
+}
+
+/** An answered upload. */
+export interface Uploaded {
+  file: AccountFile;
+  replayed: boolean;
+}
+
+/** Takes uploads in. */
+export interface Uploads {
+  /**
+   * Reads a header and then chunks, verifies and stores them. Refuses with INVALID_ARGUMENT where the messages break the
+   * protocol, INVALID_IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_REUSED, the edge's own refusal, IMAGE_TOO_LARGE, INVALID_IMAGE,
+   * UPLOAD_QUOTA_EXCEEDED or SERVICE_UNAVAILABLE. Where the messages break off, nothing is left.
+   */
+  upload(
+    principal: Principal,
+    messages: AsyncIterable<UploadFileRequest>,
+    signal: AbortSignal,
+  ): Promise<Uploaded>;
+  /** Resolves when what is under way has ended. */
+  idle(): Promise<void>;
+}
+
+const blame: Blame = {
+  param: "file",
+  invalid: ErrorReason.INVALID_IMAGE,
+  tooLarge: ErrorReason.IMAGE_TOO_LARGE,
+};
+
+/** An upload whose bytes are on our disk. */
+interface Received {
+  principal: Principal;
+  fileName: string;
+  purpose: string;
+  spooled: Spooled;
+  idempotency: (UploadSlot & { fingerprint: string }) | undefined;
+}
+
+/** Makes the uploads. */
+export function createUploads(context: UploadContext): Uploads {
+  const { store, spooler } = context;
+  const running = new Set<Promise<unknown>>();
+
+  const take = async (
+    principal: Principal,
+    messages: AsyncIterable<UploadFileRequest>,
+    signal: AbortSignal,
+  ): Promise<Uploaded> => {
+    await using upload = await readUpload(messages);
+    const { header } = upload;
+    const key = checkIdempotencyKey(header.idempotencyKey);
+    const slot = key === undefined ? undefined : { keyId: principal.keyId, key };
+    const fileName = keptName(header.fileName);
+    const purpose = checkPurpose(header.purpose);
+    // Without a record under its key a request that the edge refused is not even read.
+    if (!slot || !(await store.findBySlot(slot))) refuseAsTheEdge(header);
+    await using spooled = await spooler.take(upload.chunks(), maxImageBytes, tooLarge);
+    const { sha256 } = spooled;
+    const fingerprint = fingerprintOf({ file_name: fileName, purpose, sha256 });
+    const idempotency = slot && { ...slot, fingerprint };
+    const received = { principal, fileName, purpose, spooled, idempotency };
+    const replay = slot && (await recorded(received, context, signal));
+    if (replay) return replay;
+    refuseAsTheEdge(header);
+    return storeUpload(received, context, signal);
+  };
+
+  return {
+    async upload(principal, messages, signal) {
+      if (running.size >= uploadsAtOnce) {
+        refuse(ErrorReason.SERVICE_UNAVAILABLE, {
+          metadata: { retry_after_ms: String(busyRetryMs) },
+        });
+      }
+      const work = take(principal, messages, signal);
+      running.add(work);
+      try {
+        return await work;
+      } finally {
+        running.delete(work);
+      }
+    },
+    async idle() {
+      while (running.size > 0) await Promise.allSettled(running);
+    },
+  };
+}
+
+function checkPurpose(purpose: string): string {
+  if (purpose === "") refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param: "purpose" });
+  if (codePoints(purpose, maxPurposeLength) > maxPurposeLength || !purpose.isWellFormed()) {
+    refuse(ErrorReason.INVALID_VALUE, { param: "purpose" });
+  }
+  return purpose;
+}
+
+function refuseAsTheEdge({ admission }: UploadHeader): void {
+  const reason = admission && knownReason(admission.refuseWith);
+  if (!reason) return;
+  const message = admission.refusalMessage;
+  refuse(reason, message === "" ? {} : { message });
+}
+
+function tooLarge(): Error {
+  return new RefusalError(ErrorReason.IMAGE_TOO_LARGE, { param: blame.param });
+}
+
+/** What stands under the upload's key; waits for one that is being stored. */
+async function recorded(
+  { principal, idempotency }: Received,
+  { store, saver, events }: UploadContext,
+  signal: AbortSignal,
+): Promise<Uploaded | undefined> {
+  const found = idempotency && (await store.findBySlot(idempotency));
+  if (!found) return undefined;
+  if (found.fingerprint !== idempotency.fingerprint) refuse(ErrorReason.IDEMPOTENCY_KEY_REUSED);
+  const file = await saver.settled(found.file, signal);
+  if (file?.accountId !== principal.accountId) return undefined;
+  events.reused("upload");
+  return { file, replayed: true };
+}
+
+async function storeUpload(
+  received: Received,
+  context: UploadContext,
+  signal: AbortSignal,
+): Promise<Uploaded> {
+  const { ids, saver, check, quota, quotaBytes } = context;
+  const { principal, fileName, purpose, spooled, idempotency } = received;
+  const { accountId } = principal;
+  const { sizeBytes, sha256 } = spooled;
+  // What cannot fit is not worth decoding; the reservation decides.
+  const { usedBytes, reservedBytes } = await quota.usage(accountId);
+  if (usedBytes + reservedBytes + sizeBytes > quotaBytes) {
+    refuse(ErrorReason.UPLOAD_QUOTA_EXCEEDED, { param: blame.param });
+  }
+  const { mimeType, width, height } = await check.verify(accountId, spooled.path, blame, signal);
+  const draft: Draft = {
+    fileId: ids.make("file"),
+    accountId,
+    origin: "upload",
+    fileName,
+    purpose,
+    mimeType,
+    sizeBytes,
+    sha256,
+    width,
+    height,
+    ...(idempotency ? { idempotency } : {}),
+  };
+  for (;;) {
+    const saved = await saver.save(draft, spooled.open, blame.param);
+    if (saved.kind === "saved") return { file: saved.file, replayed: false };
+    // The same key came a moment earlier; where that one comes to nothing, it is our turn.
+    const replay = await recorded(received, context, signal);
+    if (replay) return replay;
+    signal.throwIfAborted();
+  }
+}

@@ -1,0 +1,144 @@
+import { createHash } from "node:crypto";
+import type { HttpReply } from "#kit/upstream/client.ts";
+import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type { DriverContext } from "./context.ts";
+import { exchange } from "./exchange.ts";
+import {
+  failed,
+  isWorthRepeating,
+  StatusError,
+  toGenerationError,
+  UnreadableError,
+} from "./faults.ts";
+import { generateTimes, generateTries } from "./limits.ts";
+import { withTries } from "./retries.ts";
+
+/** Something that an upstream's answer names. */
+export interface Download {
+  upstream: Upstream;
+  /** Absolute, or relative to the upstream's base URL. */
+  url: string;
+  /** More is a `failed` GenerationError, for what comes from outside the origin already above `outsideBytes`. */
+  maxBytes: number;
+  outsideBytes: number;
+  /** The media type that is asked for. */
+  accept: string;
+  /** What the upstream says that the bytes are, in hexadecimal. */
+  sha256?: string | undefined;
+  signal: AbortSignal;
+}
+
+/** Redirects that are followed within the upstream's origin; as many as the guarded fetcher follows. */
+const mostRedirects = 3;
+
+/**
+ * Opens a download and hands its bytes to `sink`; from the start again where it broke off, a few times. The upstream's
+ * key goes to its own origin alone; what lies elsewhere is fetched by the guarded fetcher, from public addresses, without
+ * a key. Rejects with a GenerationError, or the signal's reason.
+ */
+export async function download<T>(
+  context: DriverContext,
+  what: Download,
+  sink: (chunks: AsyncIterable<Uint8Array>) => Promise<T>,
+): Promise<T> {
+  const { signal } = what;
+  const tries = { most: generateTries.download, mayRepeat: isWorthRepeating, signal };
+  try {
+    return await withTries(context, tries, async () => {
+      const { chunks, close } = await open(context, what);
+      try {
+        return await sink(digested(chunks, what.sha256));
+      } finally {
+        // Whoever stops reading leaves no connection behind.
+        close();
+      }
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw toGenerationError(error, true);
+  }
+}
+
+/** Downloads into memory. */
+export async function downloadBytes(context: DriverContext, what: Download): Promise<Uint8Array> {
+  return download(context, what, async (chunks) => {
+    const parts: Uint8Array[] = [];
+    for await (const chunk of chunks) parts.push(chunk);
+    return Buffer.concat(parts);
+  });
+}
+
+/** Does a URL lie in the origin of the upstream's base URL? */
+export function isWithin(upstream: Upstream, url: URL): boolean {
+  return url.origin === new URL(upstream.baseUrl).origin;
+}
+
+interface Opened {
+  chunks: AsyncIterable<Uint8Array>;
+  close: () => void;
+}
+
+async function open(context: DriverContext, what: Download): Promise<Opened> {
+  const { upstream, accept, signal } = what;
+  let url = resolved(what.url, `${upstream.baseUrl}/`);
+  for (let redirects = 0; redirects <= mostRedirects; redirects++) {
+    if (!isWithin(upstream, url)) return outside(context, what, url);
+    const call = { upstream, method: "GET", url: url.href, accept, signal } as const;
+    const reply = await exchange(context, call);
+    const location = reply.headers.location;
+    if (reply.status < 300) {
+      return { chunks: within(reply, what.maxBytes), close: () => reply.body.close() };
+    }
+    reply.body.close();
+    if (typeof location !== "string") throw new StatusError(reply.status);
+    url = resolved(location, url.href);
+  }
+  throw failed("the download is redirected too often");
+}
+
+function resolved(text: string, base: string): URL {
+  const url = URL.parse(text, base);
+  if (!url) throw failed("the upstream names no usable URL");
+  return url;
+}
+
+async function* within(reply: HttpReply, maxBytes: number): AsyncGenerator<Uint8Array> {
+  if (Number(reply.headers["content-length"] ?? 0) > maxBytes) throw tooLarge();
+  let bytes = 0;
+  for (let chunk = await reply.body.next(); chunk; chunk = await reply.body.next()) {
+    bytes += chunk.length;
+    if (bytes > maxBytes) throw tooLarge();
+    yield chunk;
+  }
+}
+
+async function outside(context: DriverContext, what: Download, url: URL): Promise<Opened> {
+  const { bytes } = await context.fetcher.fetchBytes(url.href, {
+    maxBytes: what.outsideBytes,
+    timeoutMs: generateTimes.outsideMs,
+    accept: what.accept,
+    signal: what.signal,
+  });
+  const chunks = (async function* () {
+    yield bytes;
+  })();
+  return { chunks, close: () => {} };
+}
+
+async function* digested(
+  chunks: AsyncIterable<Uint8Array>,
+  sha256: string | undefined,
+): AsyncGenerator<Uint8Array> {
+  const hash = createHash("sha256");
+  for await (const chunk of chunks) {
+    if (sha256) hash.update(chunk);
+    yield chunk;
+  }
+  if (sha256 && hash.digest("hex") !== sha256) {
+    throw new UnreadableError("the output is not what the upstream says it is");
+  }
+}
+
+function tooLarge() {
+  return failed("the output is larger than allowed");
+}

@@ -1,0 +1,108 @@
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import type { DriverContext } from "./context.ts";
+import { exchangeJson, type JsonReply, jsonBody, urlOf } from "./exchange.ts";
+import { failed, isWorthRepeating } from "./faults.ts";
+import { generatedFrom } from "./genmesh-outputs.ts";
+import { uploadReferences } from "./genmesh-references.ts";
+import { generateLimits, generateTimes, generateTries } from "./limits.ts";
+import { failureOf, percentOf } from "./openai-videos.ts";
+import { type Look, watchTask } from "./poll.ts";
+import type { GeneratedOutput, GenerationRequest, GenerationTask } from "./port.ts";
+import { withTries } from "./retries.ts";
+import { checkedTaskId } from "./task-id.ts";
+
+/** Where each kind lives, and the field that its outputs are in. */
+const kinds = {
+  image: { path: "/images/generations", outputs: "images" },
+  video: { path: "/videos/generations", outputs: "videos" },
+  music: { path: "/music/generations", outputs: "clips" },
+} as const;
+
+/**
+ * Generates at another deployment of this API: submits the job under this job's own idempotency key (so that any repeat
+ * finds the same job there), watches it, and downloads what it made.
+ */
+export async function generateAtGenmesh(
+  context: DriverContext,
+  task: GenerationTask,
+  request: GenerationRequest,
+): Promise<GeneratedOutput[]> {
+  const { path, outputs } = kinds[request.kind];
+  const { id, first } = await idOf(context, task, request);
+  const url = urlOf(task.upstream, `${path}/${encodeURIComponent(id)}`);
+  const job = await watchTask(context, task, { url, first, read });
+  const items = Array.isArray(job[outputs]) ? job[outputs].filter(isJsonObject) : [];
+  return generatedFrom(context, task, { request, items, filesUrl: `${url}/files` });
+}
+
+async function idOf(
+  context: DriverContext,
+  task: GenerationTask,
+  request: GenerationRequest,
+): Promise<{ id: string; first: JsonReply | undefined }> {
+  if (task.resumeId !== undefined) return { id: task.resumeId, first: undefined };
+  const uploaded = await uploadReferences(context, task);
+  const body = { model: task.upstreamModel, ...bodyOf(request, uploaded.fileIds) };
+  const first = await submit(context, task, kinds[request.kind].path, body).catch(async (error) => {
+    if (!isWorthRepeating(error)) await uploaded.remove();
+    throw error;
+  });
+  const id = checkedTaskId(first.body.id);
+  await task.saveResumeId(id);
+  // The job there has pinned them: its quota is wanted for the next.
+  await uploaded.remove();
+  return { id, first };
+}
+
+/** Whatever became of an earlier try, the same key finds the same job: all that may pass is repeated. */
+async function submit(
+  context: DriverContext,
+  { upstream, idempotencyKey, signal }: GenerationTask,
+  path: string,
+  value: JsonObject,
+): Promise<JsonReply> {
+  const { headers, body } = jsonBody(value);
+  const call = {
+    upstream,
+    method: "POST",
+    url: urlOf(upstream, path),
+    headers: { ...headers, "idempotency-key": idempotencyKey },
+    ...(body === undefined ? {} : { body }),
+    timeoutMs: Math.min(generateTimes.submitMs, Number(upstream.timeoutMs)),
+    signal,
+  } as const;
+  const tries = { most: generateTries.start, mayRepeat: isWorthRepeating, signal };
+  return withTries(context, tries, () => exchangeJson(context, call, generateLimits.answerBytes));
+}
+
+function bodyOf(request: GenerationRequest, fileIds: readonly string[]): JsonObject {
+  const references = fileIds.length > 0 ? { referenceFileIds: [...fileIds] } : {};
+  switch (request.kind) {
+    case "image": {
+      const { prompt, count: n, size, resolution, aspectRatio } = request;
+      return { prompt, n, ...sent({ size, resolution, aspectRatio }), ...references };
+    }
+    case "video": {
+      const { prompt, durationSeconds: seconds, resolution, aspectRatio } = request;
+      return { prompt, seconds, resolution, aspectRatio, ...references };
+    }
+    case "music": {
+      const { mode, title, description, lyrics } = request;
+      return { mode, title, ...sent({ description, lyrics }) };
+    }
+  }
+}
+
+/** Without what was not sent. */
+function sent(fields: { [name: string]: JsonValue | undefined }): JsonObject {
+  return Object.fromEntries(
+    Object.entries(fields).filter((field): field is [string, JsonValue] => field[1] !== undefined),
+  );
+}
+
+function read({ body }: JsonReply): Look<JsonObject> {
+  if (body.status === "completed") return { state: "done", result: body };
+  if (body.status === "failed") throw failureOf(body.error);
+  if (body.terminal === true) throw failed("the upstream's task failed");
+  return { state: "running", percent: percentOf(body) };
+}

@@ -1,0 +1,80 @@
+import { parseDataUri } from "#kit/images/index.ts";
+import { isJsonObject, type JsonValue } from "#kit/json.ts";
+import type { DriverContext } from "./context.ts";
+import { downloadBytes } from "./download.ts";
+import { type Call, exchangeJson, jsonBody, urlOf } from "./exchange.ts";
+import { failed, isUnsent } from "./faults.ts";
+import { generateLimits, generateTries } from "./limits.ts";
+import { appendReference, formBody, loadReferences } from "./multipart.ts";
+import type { GeneratedOutput, GenerationRequest, GenerationTask } from "./port.ts";
+import { withTries } from "./retries.ts";
+import { storeImage } from "./verify-output.ts";
+
+type ImageRequest = Extract<GenerationRequest, { kind: "image" }>;
+
+/**
+ * Generates images by OpenAI's `/images/generations`, or `/images/edits` where there are references. The answer may carry
+ * them in base64 or name them. Nothing can be resumed: the images come with the answer.
+ */
+export async function generateOpenAiImages(
+  context: DriverContext,
+  task: GenerationTask,
+  request: ImageRequest,
+): Promise<GeneratedOutput[]> {
+  const { signal } = task;
+  const call = await callOf(task, request);
+  // A second generation costs at the upstream: repeated is only what it did not take up.
+  const tries = { most: generateTries.start, mayRepeat: isUnsent, signal };
+  const { body } = await withTries(context, tries, () =>
+    exchangeJson(context, call, generateLimits.imageAnswerBytes),
+  );
+  const found = Array.isArray(body.data) ? body.data.slice(0, request.count) : [];
+  if (found.length < request.count) throw failed("the upstream made too few images");
+  const outputs: GeneratedOutput[] = [];
+  for (const item of found) {
+    const bytes = await bytesOf(context, task, item);
+    outputs.push(await storeImage(context, task, bytes));
+    task.progress(Math.floor((99 * outputs.length) / request.count));
+  }
+  return outputs;
+}
+
+async function callOf(task: GenerationTask, request: ImageRequest): Promise<Call> {
+  const { upstream, upstreamModel, references, signal } = task;
+  const fields = {
+    model: upstreamModel,
+    prompt: request.prompt,
+    n: request.count,
+    size: request.size ?? `${request.width}x${request.height}`,
+  };
+  const call = { upstream, method: "POST", once: true, signal } as const;
+  if (references.length === 0) {
+    return { ...call, url: urlOf(upstream, "/images/generations"), ...jsonBody(fields) };
+  }
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) form.append(name, String(value));
+  const loaded = await loadReferences(references, signal);
+  const field = loaded.length === 1 ? "image" : "image[]";
+  for (const reference of loaded) appendReference(form, field, reference);
+  return { ...call, url: urlOf(upstream, "/images/edits"), ...(await formBody(form)) };
+}
+
+async function bytesOf(
+  context: DriverContext,
+  { upstream, signal }: GenerationTask,
+  item: JsonValue,
+): Promise<Uint8Array> {
+  if (!isJsonObject(item)) throw failed("the upstream's answer holds no image");
+  if (typeof item.b64_json === "string") return Buffer.from(item.b64_json, "base64");
+  if (typeof item.url !== "string") throw failed("the upstream's answer holds no image");
+  const inline = item.url.startsWith("data:") ? parseDataUri(item.url) : undefined;
+  if (inline) return inline.bytes;
+  return downloadBytes(context, {
+    upstream,
+    url: item.url,
+    maxBytes: generateLimits.imageBytes,
+    outsideBytes: generateLimits.imageBytes,
+    accept: "image/*",
+    signal,
+  });
+}

@@ -1,0 +1,105 @@
+import { isJsonObject, type JsonObject } from "#kit/json.ts";
+import type { DriverContext } from "./context.ts";
+import { download } from "./download.ts";
+import { exchangeJson, type JsonReply, urlOf } from "./exchange.ts";
+import { failed, isPolicyCode, isUnsent } from "./faults.ts";
+import { generateLimits, generateTries } from "./limits.ts";
+import { appendReference, formBody, loadReferences } from "./multipart.ts";
+import { type Look, watchTask } from "./poll.ts";
+import {
+  type GeneratedOutput,
+  GenerationError,
+  type GenerationRequest,
+  type GenerationTask,
+} from "./port.ts";
+import { withTries } from "./retries.ts";
+import { checkedTaskId } from "./task-id.ts";
+import { storeStream, videoOutput } from "./verify-output.ts";
+import { videoSize } from "./video-size.ts";
+
+type VideoRequest = Extract<GenerationRequest, { kind: "video" }>;
+
+/**
+ * Generates a video by OpenAI's `/videos`: creates it (unless an earlier attempt has), watches it, and stores its content.
+ * The upstream takes one reference, the first frame.
+ */
+export async function generateOpenAiVideo(
+  context: DriverContext,
+  task: GenerationTask,
+  request: VideoRequest,
+): Promise<GeneratedOutput[]> {
+  const { upstream, signal } = task;
+  const { id, first } = await idOf(context, task, request);
+  const url = urlOf(upstream, `/videos/${encodeURIComponent(id)}`);
+  await watchTask(context, task, { url, first, read });
+  const output = videoOutput(request.durationSeconds);
+  const content = { upstream, url: `${url}/content`, accept: output.mimeType, signal };
+  const stored = await download(context, { ...content, ...output }, (chunks) =>
+    storeStream(task, output, chunks),
+  );
+  return [stored];
+}
+
+async function idOf(
+  context: DriverContext,
+  task: GenerationTask,
+  request: VideoRequest,
+): Promise<{ id: string; first: JsonReply | undefined }> {
+  if (task.resumeId !== undefined) return { id: task.resumeId, first: undefined };
+  const first = await create(context, task, request);
+  const id = checkedTaskId(first.body.id);
+  await task.saveResumeId(id);
+  return { id, first };
+}
+
+async function create(
+  context: DriverContext,
+  task: GenerationTask,
+  request: VideoRequest,
+): Promise<JsonReply> {
+  const { upstream, references, signal } = task;
+  if (references.length > 1) throw failed("the upstream takes one reference");
+  const { width, height } = videoSize(request.resolution, request.aspectRatio, references[0]);
+  const form = new FormData();
+  form.append("model", task.upstreamModel);
+  form.append("prompt", request.prompt);
+  form.append("seconds", String(request.durationSeconds));
+  form.append("size", `${width}x${height}`);
+  for (const reference of await loadReferences(references, signal)) {
+    appendReference(form, "input_reference", reference);
+  }
+  const body = await formBody(form);
+  const url = urlOf(upstream, "/videos");
+  // A second generation costs at the upstream: repeated is only what it did not take up.
+  const tries = { most: generateTries.start, mayRepeat: isUnsent, signal };
+  return withTries(context, tries, () => {
+    const call = { upstream, method: "POST", url, once: true, signal, ...body } as const;
+    return exchangeJson(context, call, generateLimits.answerBytes);
+  });
+}
+
+function read({ body }: JsonReply): Look<undefined> {
+  switch (body.status) {
+    case "completed":
+    case "succeeded":
+      return { state: "done", result: undefined };
+    case "failed":
+    case "cancelled":
+    case "expired":
+      throw failureOf(body.error);
+    default:
+      return { state: "running", percent: percentOf(body) };
+  }
+}
+
+/** What the error object of a failed task means. */
+export function failureOf(error: unknown): GenerationError {
+  const code = isJsonObject(error) ? error.code : undefined;
+  const fault = isPolicyCode(code) ? "content_policy" : "failed";
+  return new GenerationError(fault, "the upstream's task failed");
+}
+
+/** Progress of a task, 0 to 100, where the answer has it. */
+export function percentOf({ progress }: JsonObject): number | undefined {
+  return typeof progress === "number" && Number.isFinite(progress) ? progress : undefined;
+}

@@ -1,0 +1,177 @@
+import { createHash } from "node:crypto";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { GuardedFetcher } from "#kit/outside/index.ts";
+import type { Blame, ImageCheck } from "../files/check.ts";
+import type { StorageContext } from "../files/context.ts";
+import { type AccountFile, blobKeyOf } from "../files/file.ts";
+import { createGate, type Gate } from "../files/gate.ts";
+import { suffixOf } from "../files/names.ts";
+import type { Draft, Saver } from "../files/saver.ts";
+import type { JobPin } from "../files/store.ts";
+import {
+  importPurpose,
+  importsAtOnce,
+  importsAtOnceEach,
+  maxTurns,
+  maxWaitingImports,
+} from "./limits.ts";
+import type { PinnedReference, ReferenceImporter, ReferenceInput } from "./port.ts";
+import { checkReferenceUrl, takeBytes } from "./take-bytes.ts";
+
+/** What importing needs. */
+export interface ImporterContext extends StorageContext {
+  saver: Saver;
+  check: ImageCheck;
+  fetcher: GuardedFetcher;
+}
+
+/** A job whose references are wanted. */
+interface Job {
+  accountId: string;
+  jobId: string;
+}
+
+type UrlReference = Extract<ReferenceInput, { kind: "url" }>;
+
+/** Makes an importer into the account files. */
+export function createReferenceImporter(context: ImporterContext): ReferenceImporter {
+  const { clock, store } = context;
+  const gate = createGate({
+    most: importsAtOnce,
+    mostEach: importsAtOnceEach,
+    maxWaiting: maxWaitingImports,
+  });
+  // A job that is driven from two sides at once (its caller's retry and the sweeper) is imported once, so that the failure
+  // of one does not let go of what the other has.
+  const running = new Map<string, Promise<PinnedReference[]>>();
+
+  const importAll = async (
+    job: Job,
+    references: readonly ReferenceInput[],
+    signal: AbortSignal,
+  ): Promise<PinnedReference[]> => {
+    for (const reference of references) {
+      if (reference.kind === "url") checkReferenceUrl(reference.url, reference.param);
+    }
+    try {
+      const known = await store.pinned(job.jobId);
+      const stop = new AbortController();
+      const either = AbortSignal.any([signal, stop.signal]);
+      const work = references.map(async (reference, index) => {
+        try {
+          return known.get(index) ?? (await take(job, index, reference, either, gate, context));
+        } catch (error) {
+          stop.abort(error);
+          throw error;
+        }
+      });
+      // All have ended before anything is let go of.
+      const ends = await Promise.allSettled(work);
+      const files = ends.map((end) => (end.status === "fulfilled" ? end.value : undefined));
+      if (stop.signal.aborted) throw stop.signal.reason;
+      return files.flatMap((file) => (file ? [toReference(file)] : []));
+    } catch (error) {
+      await store.unpin(job.jobId, clock.now());
+      throw error;
+    }
+  };
+
+  return {
+    async importAll(job, references, signal) {
+      for (;;) {
+        const other = running.get(job.jobId);
+        if (!other) break;
+        // Its end says nothing of ours: whoever started it may have left.
+        await other.catch(() => {});
+        signal.throwIfAborted();
+      }
+      const work = importAll(job, references, signal);
+      running.set(job.jobId, work);
+      try {
+        return await work;
+      } finally {
+        running.delete(job.jobId);
+      }
+    },
+    unpin: ({ jobId }) => store.unpin(jobId, clock.now()),
+  };
+}
+
+function toReference(file: AccountFile): PinnedReference {
+  const { fileId, mimeType, sizeBytes, width, height } = file;
+  return { fileId, blobKey: blobKeyOf(file), mimeType, sizeBytes, width, height };
+}
+
+async function take(
+  job: Job,
+  index: number,
+  reference: ReferenceInput,
+  signal: AbortSignal,
+  gate: Gate,
+  context: ImporterContext,
+): Promise<AccountFile> {
+  const pin: JobPin = { jobId: job.jobId, index };
+  if (reference.kind === "file") {
+    const { fileId, param } = reference;
+    const file = await context.store.pin(job.accountId, fileId, pin);
+    return file ?? refuse(ErrorReason.REFERENCE_NOT_FOUND, { param });
+  }
+  const fileId = importIdOf(pin);
+  const imported = await context.store.pin(job.accountId, fileId, pin);
+  if (imported) return imported;
+  return gate.run(job.accountId, signal, () =>
+    importOne(job, fileId, pin, reference, signal, context),
+  );
+}
+
+async function importOne(
+  { accountId }: Job,
+  fileId: string,
+  pin: JobPin,
+  { url, param }: UrlReference,
+  signal: AbortSignal,
+  context: ImporterContext,
+): Promise<AccountFile> {
+  const { store, saver, check } = context;
+  const bytes = await takeBytes(url, param, context.fetcher, signal);
+  const blame: Blame = {
+    param,
+    invalid: ErrorReason.INVALID_REFERENCE_IMAGE,
+    tooLarge: ErrorReason.INVALID_REFERENCE_IMAGE,
+  };
+  const { mimeType, width, height } = await check.verify(accountId, bytes, blame, signal);
+  const draft: Draft = {
+    fileId,
+    accountId,
+    origin: "import",
+    fileName: `reference.${suffixOf(mimeType)}`,
+    purpose: importPurpose,
+    mimeType,
+    sizeBytes: bytes.byteLength,
+    sha256: createHash("sha256").update(bytes).digest("hex"),
+    width,
+    height,
+    pin,
+  };
+  for (let turn = 0; turn < maxTurns; turn++) {
+    signal.throwIfAborted();
+    const saved = await saver.save(draft, () => once(bytes), param);
+    if (saved.kind === "saved") return saved.file;
+    // The account has these bytes, or will have in a moment: they are used, and counted, once.
+    const there = await saver.settled(saved.file, signal);
+    const pinned = there && (await store.pin(accountId, there.fileId, pin));
+    if (pinned) return pinned;
+  }
+  refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
+}
+
+/** The id of a job's import: the same for every attempt at it. 24 characters of [a-z0-9] carry 124 bits. */
+function importIdOf({ jobId, index }: JobPin): string {
+  const digest = createHash("sha256").update(`${jobId}\n${index}`).digest();
+  const number = BigInt(`0x${digest.subarray(0, 20).toString("hex")}`);
+  return `file_${number.toString(36).padStart(31, "0").slice(-24)}`;
+}
+
+async function* once(bytes: Uint8Array): AsyncIterable<Uint8Array> {
+  yield bytes;
+}

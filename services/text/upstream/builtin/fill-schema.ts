@@ -1,0 +1,195 @@
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import type { Chooser } from "./random.ts";
+
+/** What values are made from. */
+export interface Material {
+  /** The user's words. */
+  said: string;
+  choose: Chooser;
+}
+
+/** A schema that nests deeper, or refers to itself, ends in the smallest value. */
+const maxDepth = 8;
+/** Values of one whole; a schema of arrays of arrays stays small. */
+const maxValues = 400;
+
+/** A value that satisfies a JSON schema (the subset that tools and structured output use), made from the input. */
+export function fillSchema(schema: JsonValue | undefined, material: Material): JsonValue {
+  return new Filler(isJsonObject(schema) ? schema : {}, material).value(schema, "", 0);
+}
+
+class Filler {
+  readonly #root: JsonObject;
+  readonly #said: string;
+  readonly #choose: Chooser;
+  #values = 0;
+
+  constructor(root: JsonObject, { said, choose }: Material) {
+    this.#root = root;
+    this.#said = said;
+    this.#choose = choose;
+  }
+
+  value(found: JsonValue | undefined, name: string, depth: number): JsonValue {
+    const schema = this.#resolved(found, 0);
+    this.#values++;
+    if (schema.const !== undefined) return schema.const;
+    if (Array.isArray(schema.enum) && schema.enum.length > 0) return this.#option(schema.enum);
+    const [first] = Array.isArray(schema.examples) ? schema.examples : [];
+    if (first !== undefined) return first;
+    switch (typeOf(schema)) {
+      case "object":
+        return this.#object(schema, depth);
+      case "array":
+        return this.#array(schema, name, depth);
+      case "integer":
+      case "number":
+        return this.#number(schema);
+      case "boolean":
+        return !/\b(no|not|false|off|without)\b/i.test(this.#said);
+      case "null":
+        return null;
+      default:
+        return this.#string(schema, name);
+    }
+  }
+
+  #object(schema: JsonObject, depth: number): JsonObject {
+    const properties = isJsonObject(schema.properties) ? schema.properties : {};
+    const required = Array.isArray(schema.required) ? schema.required.map(String) : [];
+    // Where nothing is required, an empty object would show nothing.
+    const names = required.length > 0 ? required : Object.keys(properties);
+    const isDeep = depth >= maxDepth || this.#values > maxValues;
+    const object: JsonObject = {};
+    for (const name of isDeep ? required : names) {
+      if (depth > maxDepth * 2) break;
+      object[name] = this.value(properties[name], name, depth + 1);
+    }
+    return object;
+  }
+
+  #array(schema: JsonObject, name: string, depth: number): JsonValue[] {
+    const least = typeof schema.minItems === "number" ? schema.minItems : 0;
+    const isDeep = depth >= maxDepth || this.#values > maxValues;
+    const most = typeof schema.maxItems === "number" ? schema.maxItems : least + 1;
+    const length = Math.min(isDeep ? least : Math.max(least, Math.min(1, most)), maxValues);
+    return Array.from({ length }, () => this.value(schema.items, name, depth + 1));
+  }
+
+  #number(schema: JsonObject): number {
+    const isWhole = typeOf(schema) === "integer";
+    const bound = (name: string) => (typeof schema[name] === "number" ? schema[name] : undefined);
+    const least = bound("minimum") ?? bound("exclusiveMinimum");
+    const most = bound("maximum") ?? bound("exclusiveMaximum");
+    const step = bound("multipleOf") ?? (isWhole ? 1 : undefined);
+    const mentioned = /-?\d+(?:\.\d+)?/.exec(this.#said)?.[0];
+    let value = mentioned === undefined ? this.#choose.integer(1, 10) : Number(mentioned);
+    if (most !== undefined && value > most) value = most;
+    if (least !== undefined && value < least) value = least;
+    if (step) value = Math.ceil(value / step) * step;
+    if (step && most !== undefined && value > most) value -= step;
+    const space = step ?? 0.5;
+    if (value === bound("exclusiveMinimum")) value += space;
+    if (value === bound("exclusiveMaximum")) value -= space;
+    return value;
+  }
+
+  #string(schema: JsonObject, name: string): string {
+    const least = typeof schema.minLength === "number" ? schema.minLength : 0;
+    const most = typeof schema.maxLength === "number" ? schema.maxLength : Number.MAX_SAFE_INTEGER;
+    const text = formatted(schema.format) ?? this.#words(name);
+    return text.padEnd(Math.min(least, 1000), ".").slice(0, most);
+  }
+
+  /** Words of the input that suit a field of this name. */
+  #words(name: string): string {
+    const said = this.#said.replace(/\s+/g, " ").trim();
+    const isPlace = /city|place|location|country|town|address|destination/i.test(name);
+    const place =
+      /\b(?:in|at|to|for|from|near|nach|à|en)\s+(\p{Lu}[\p{L}-]+(?: \p{Lu}[\p{L}-]+)*)/u;
+    const proper = /(?<=[\p{L},;] )\p{Lu}[\p{L}-]+(?: \p{Lu}[\p{L}-]+)*/u;
+    if (isPlace) return place.exec(said)?.[1] ?? proper.exec(said)?.[0] ?? "Berlin";
+    if (/(^|_)(date|day)$/i.test(name)) return /\d{4}-\d{2}-\d{2}/.exec(said)?.[0] ?? "2026-01-01";
+    if (/^(name|person|user|customer|author)$/i.test(name)) return proper.exec(said)?.[0] ?? "Ada";
+    return said.slice(0, 200) || name || "text";
+  }
+
+  /** The option that the input mentions, else one of them. */
+  #option(options: readonly JsonValue[]): JsonValue {
+    const said = this.#said.toLowerCase();
+    const named = options.find((option) => isNamed(option, said));
+    return named ?? this.#choose.pick(options);
+  }
+
+  /** Follows references and choices to a schema that says what it is. */
+  #resolved(schema: JsonValue | undefined, hops: number): JsonObject {
+    if (!isJsonObject(schema) || hops > maxDepth) return {};
+    if (typeof schema.$ref === "string") return this.#resolved(this.#target(schema.$ref), hops + 1);
+    const options = [schema.anyOf, schema.oneOf].find(Array.isArray);
+    if (options) {
+      const real = options.find((option) => isJsonObject(option) && option.type !== "null");
+      return this.#resolved(real ?? options[0], hops + 1);
+    }
+    if (Array.isArray(schema.allOf)) {
+      const parts = schema.allOf.map((part) => this.#resolved(part, hops + 1));
+      return merged([schema, ...parts]);
+    }
+    return schema;
+  }
+
+  #target(ref: string): JsonValue | undefined {
+    let at: JsonValue | undefined = this.#root;
+    for (const step of ref.replace(/^#\/?/, "").split("/").filter(Boolean)) {
+      at = isJsonObject(at) ? at[step.replaceAll("~1", "/").replaceAll("~0", "~")] : undefined;
+    }
+    return at;
+  }
+}
+
+function typeOf(schema: JsonObject): string {
+  const { type } = schema;
+  if (typeof type === "string") return type;
+  if (Array.isArray(type)) return `${type.find((option) => option !== "null") ?? "null"}`;
+  if (isJsonObject(schema.properties)) return "object";
+  return schema.items === undefined ? "string" : "array";
+}
+
+function merged(schemas: readonly JsonObject[]): JsonObject {
+  const whole: JsonObject = Object.assign({}, ...schemas.map(({ allOf: _, ...rest }) => rest));
+  const named = schemas.map(({ properties }) => (isJsonObject(properties) ? properties : {}));
+  whole.properties = Object.assign({}, ...named);
+  whole.required = schemas.flatMap(({ required }) => (Array.isArray(required) ? required : []));
+  if (Object.keys(whole.properties as JsonObject).length === 0) delete whole.properties;
+  return whole;
+}
+
+function isNamed(option: JsonValue, said: string): boolean {
+  return typeof option === "string" && option !== "" && said.includes(option.toLowerCase());
+}
+
+function formatted(format: JsonValue | undefined): string | undefined {
+  switch (format) {
+    case "date":
+      return "2026-01-01";
+    case "date-time":
+      return "2026-01-01T12:00:00Z";
+    case "time":
+      return "12:00:00Z";
+    case "duration":
+      return "PT1H";
+    case "email":
+      return "ada@example.com";
+    case "hostname":
+      return "example.com";
+    case "uri":
+      return "https://example.com/";
+    case "uuid":
+      return "00000000-0000-4000-8000-000000000000";
+    case "ipv4":
+      return "192.0.2.1";
+    case "ipv6":
+      return "2001:db8::1";
+    default:
+      return undefined;
+  }
+}

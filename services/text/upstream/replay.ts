@@ -1,0 +1,23 @@
+import type { JsonObject } from "#kit/json.ts";
+import { NativeChat } from "./chat/native.ts";
+import type { AnswerEvent } from "./port.ts";
+import { wholeEventsBy } from "./read-whole.ts";
+import { wholeAnswerEvents } from "./responses/whole-answer.ts";
+
+/**
+ * A complete public answer (the object of a `JsonAnswer`'s body) as the stream that would have given it, for a caller
+ * that asks for a stream of an answer that was kept. A compaction is never a stream.
+ */
+export function replayedEvents(
+  operation: "responses" | "chat",
+  answer: JsonObject,
+  { withUsage }: { withUsage: boolean },
+): readonly AnswerEvent[] {
+  if (operation === "responses") return [...wholeAnswerEvents(answer)];
+  const { id, created, model } = answer;
+  const nowS = () => (typeof created === "number" ? created : 0);
+  return wholeEventsBy(
+    answer,
+    new NativeChat({ id: `${id}`, modelId: `${model}`, nowS, withUsage }),
+  );
+}

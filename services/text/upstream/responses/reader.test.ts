@@ -1,0 +1,423 @@
+import { describe, expect, test } from "vitest";
+import { ErrorReason, errorRow } from "#kit/errors.ts";
+import type { JsonObject } from "#kit/json.ts";
+import { createSseParser } from "#kit/upstream/sse.ts";
+import { readEvents } from "../../../../test/support/text-requests.ts";
+import { UpstreamFailure } from "../failure.ts";
+import type { AnswerEvent } from "../port.ts";
+import type { ResponseFacts } from "./complete-response.ts";
+import { ResponsesReader } from "./reader.ts";
+
+function facts(changes: Partial<ResponseFacts> = {}): ResponseFacts {
+  let made = 0;
+  return {
+    modelId: "chat-1",
+    callerInstructions: "Be kind.",
+    body: { model: "chat-1", input: "Hi", temperature: 0.5 },
+    nowS: () => 1000,
+    newId: (prefix) => `${prefix}_made${++made}`,
+    ...changes,
+  };
+}
+
+const frame = (event: JsonObject) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+
+/** Reads events (or raw text) as one chunk; `end` is how the bytes ended. */
+function read(
+  events: readonly (JsonObject | string)[],
+  { end = "end" as "end" | "cut" | "timeout", given = facts() } = {},
+) {
+  const reader = new ResponsesReader(given);
+  const out: AnswerEvent[] = [];
+  const text = events.map((event) => (typeof event === "string" ? event : frame(event))).join("");
+  for (const event of createSseParser({ maxEventBytes: 1e6 }).push(Buffer.from(text))) {
+    reader.read(event, out);
+  }
+  reader.settle(out);
+  reader.end(end, out);
+  return { out, ...readEvents(out) };
+}
+
+const begun = {
+  id: "resp_1",
+  object: "response",
+  created_at: 5,
+  status: "in_progress",
+  model: "up-model",
+  instructions: "SECRET PROMPT\n\nBe kind.",
+  output: [],
+};
+const message = (text: string, status = "completed") => ({
+  id: "msg_1",
+  type: "message",
+  status,
+  role: "assistant",
+  content: text ? [{ type: "output_text", text, annotations: [], logprobs: [] }] : [],
+});
+const usage = {
+  input_tokens: 3,
+  input_tokens_details: { cached_tokens: 1 },
+  output_tokens: 2,
+  output_tokens_details: { reasoning_tokens: 0 },
+  total_tokens: 5,
+};
+const inPart = { item_id: "msg_1", output_index: 0, content_index: 0 };
+const part = (text: string) => ({ type: "output_text", text, annotations: [], logprobs: [] });
+
+/** A perfect stream, as the official service gives it. */
+const perfect = [
+  { type: "response.created", response: begun },
+  { type: "response.in_progress", response: begun },
+  { type: "response.output_item.added", output_index: 0, item: message("", "in_progress") },
+  { type: "response.content_part.added", ...inPart, part: part("") },
+  { type: "response.output_text.delta", ...inPart, delta: "Hel", logprobs: [] },
+  { type: "response.output_text.delta", ...inPart, delta: "lo", logprobs: [], obfuscation: "x" },
+  { type: "response.output_text.done", ...inPart, text: "Hello", logprobs: [] },
+  { type: "response.content_part.done", ...inPart, part: part("Hello") },
+  { type: "response.output_item.done", output_index: 0, item: message("Hello") },
+  {
+    type: "response.completed",
+    response: { ...begun, status: "completed", output: [message("Hello")], usage },
+  },
+].map((event, sequence_number) => ({ ...event, sequence_number }));
+
+/** What must hold of every stream that goes out. */
+function expectWhole({ out, data, wire }: ReturnType<typeof read>): void {
+  expect(data.map((event) => event.sequence_number)).toEqual(data.map((_, i) => i));
+  const endings = out.filter((event) => event.ending);
+  expect(endings).toHaveLength(1);
+  expect(out.at(-1)?.ending).toBeDefined();
+  for (const { frame: bytes } of out) {
+    const [, name, json] =
+      /^event: (.*)\ndata: (.*)\n\n$/s.exec(Buffer.from(bytes).toString()) ?? [];
+    expect(JSON.parse(json ?? "").type).toBe(name);
+  }
+  expect(wire).not.toContain("SECRET");
+  expect(wire).not.toContain("up-model");
+  for (const event of data.filter((event) => event.response)) {
+    expect(event.response).toMatchObject({
+      object: "response",
+      model: "chat-1",
+      instructions: "Be kind.",
+      store: false,
+    });
+    expect(event.response.id).toBe(data[0].response.id);
+  }
+  for (const event of data.filter((event) => "item_id" in event)) {
+    expect(event.item_id).toMatch(/./);
+  }
+  const deltas = data.filter((event) => event.type === "response.output_text.delta");
+  for (const delta of deltas) expect(delta.logprobs).toEqual([]);
+  expect(data[0].type).toBe("response.created");
+}
+
+const typesOf = (data: { type: string }[]) => data.map(({ type }) => type.replace("response.", ""));
+
+test("a perfect stream goes on as the bytes that came, but for its response objects", () => {
+  const result = read(perfect);
+  expectWhole(result);
+  expect(typesOf(result.data)).toEqual(typesOf(perfect));
+  const chunk = Buffer.from(perfect.map(frame).join(""));
+  const reader = new ResponsesReader(facts());
+  const out: AnswerEvent[] = [];
+  for (const event of createSseParser({ maxEventBytes: 1e6 }).push(chunk)) reader.read(event, out);
+  // Views of the chunk, not copies: nothing was written anew.
+  expect(out.slice(2, 9).map((event) => event.frame.buffer)).toEqual(Array(7).fill(chunk.buffer));
+  expect(out.map((event) => event.text).join("")).toBe("Hello");
+  expect(out.at(-1)).toMatchObject({
+    ending: "completed",
+    usage: { inputTokens: 3, cachedInputTokens: 1, outputTokens: 2 },
+  });
+});
+
+test("a response object has all fields, from upstream, from the request, or by default", () => {
+  const { data } = read(perfect);
+  const { response } = data.at(-1);
+  expect(response).toEqual({
+    id: "resp_1",
+    object: "response",
+    created_at: 5,
+    status: "completed",
+    background: false,
+    completed_at: 1000,
+    error: null,
+    incomplete_details: null,
+    instructions: "Be kind.",
+    max_output_tokens: null,
+    max_tool_calls: null,
+    model: "chat-1",
+    output: [message("Hello")],
+    parallel_tool_calls: true,
+    previous_response_id: null,
+    prompt_cache_key: null,
+    reasoning: { effort: null, summary: null },
+    safety_identifier: null,
+    service_tier: "default",
+    store: false,
+    temperature: 0.5,
+    text: { format: { type: "text" } },
+    tool_choice: "auto",
+    tools: [],
+    top_logprobs: 0,
+    top_p: 1,
+    presence_penalty: 0,
+    frequency_penalty: 0,
+    truncation: "disabled",
+    usage,
+    user: null,
+    metadata: {},
+  });
+});
+
+test("a sparse stream is filled in: beginning, items, parts, ends, arrays, numbers", () => {
+  const result = read([
+    { type: "response.output_text.delta", delta: "Hel" },
+    { type: "response.output_text.delta", delta: "lo" },
+    { type: "response.completed", response: { status: "completed" } },
+  ]);
+  expectWhole(result);
+  expect(typesOf(result.data)).toEqual(typesOf(perfect));
+  const { response } = result.data.at(-1);
+  expect(response.output).toMatchObject([{ type: "message", content: [{ text: "Hello" }] }]);
+  expect(response.usage).toBeNull();
+  expect(result.out.at(-1)?.usage).toBeUndefined();
+  const names = new Set(
+    result.data.map((event) => event.item_id ?? event.item?.id).filter(Boolean),
+  );
+  expect(names.size).toBe(1);
+});
+
+test("an item keeps its name through a stream that changes it", () => {
+  const renamed = perfect.map((event) => {
+    const text = JSON.stringify(event);
+    const isLater = /done|completed/.test(event.type);
+    return JSON.parse(isLater ? text.replaceAll("msg_1", "msg_other") : text) as JsonObject;
+  });
+  const result = read(renamed);
+  expectWhole(result);
+  expect(result.wire).not.toContain("msg_other");
+  expect(result.data.at(-1).response.output[0].id).toBe("msg_1");
+});
+
+test("wrong numbers and a changing response id are put right", () => {
+  const shuffled = perfect.map((event, i) => ({
+    ...event,
+    sequence_number: 7 * i,
+    ...("response" in event ? { response: { ...event.response, id: `resp_${i}` } } : {}),
+  }));
+  const result = read(shuffled);
+  expectWhole(result);
+  expect(result.data.at(-1).response.id).toBe("resp_0");
+});
+
+test("events that we do not know pass through, numbered, without upstream's response", () => {
+  const novel = { type: "response.telepathy.sensed", output_index: 0, thought: { deep: [1, 2] } };
+  const carrying = { type: "response.checkpoint", response: { ...begun, extra: 1 } };
+  const events = [...perfect.slice(0, 5), novel, carrying, ...perfect.slice(5)];
+  const result = read(events);
+  expectWhole(result);
+  expect(result.data).toContainEqual({ ...novel, sequence_number: 5 });
+  const shown = result.data.find((event) => event.type === "response.checkpoint");
+  expect(shown.response).toMatchObject({ extra: 1, instructions: "Be kind.", model: "chat-1" });
+});
+
+test("items that we do not know, and unknown fields, pass untouched", () => {
+  const odd = { id: "x_1", type: "hologram", depth: { z: 1e21 }, note: "\ud800 lone" };
+  const events = [
+    ...perfect.slice(0, 2),
+    { type: "response.output_item.added", output_index: 0, item: odd, sequence_number: 2 },
+    { type: "response.output_item.done", output_index: 0, item: odd, sequence_number: 3 },
+    {
+      type: "response.completed",
+      response: { ...begun, status: "completed", output: [odd], usage, novel: { a: 1 } },
+    },
+  ];
+  const result = read(events);
+  expectWhole(result);
+  expect(result.data.at(-1).response.output).toEqual([odd]);
+  expect(result.data.at(-1).response.novel).toEqual({ a: 1 });
+});
+
+test("function calls: arguments are completed, text is counted, ids stay", () => {
+  const call = { type: "function_call", call_id: "call_1", name: "f", arguments: "" };
+  const result = read([
+    { type: "response.created", response: begun },
+    { type: "response.output_item.added", output_index: 0, item: call },
+    { type: "response.function_call_arguments.delta", output_index: 0, delta: '{"a"' },
+    { type: "response.output_item.done", output_index: 0, item: { ...call, arguments: '{"a":1}' } },
+    { type: "response.completed", response: { ...begun, output: [], usage } },
+  ]);
+  expectWhole(result);
+  expect(typesOf(result.data).slice(2)).toEqual([
+    "output_item.added",
+    "function_call_arguments.delta",
+    "function_call_arguments.delta",
+    "function_call_arguments.done",
+    "output_item.done",
+    "completed",
+  ]);
+  expect(result.out.map((event) => event.text).join("")).toBe('{"a":1}');
+  const { output } = result.data.at(-1).response;
+  expect(output).toMatchObject([{ call_id: "call_1", arguments: '{"a":1}', status: "completed" }]);
+  expect(output[0].id).toBe(result.data[2].item.id);
+});
+
+test("what upstream shows only in its last event is streamed after all", () => {
+  const reasoning = { id: "rs_1", type: "reasoning", summary: [], encrypted_content: "OPAQUE==" };
+  const result = read([
+    {
+      type: "response.completed",
+      response: { ...begun, status: "completed", output: [reasoning, message("Hello")], usage },
+    },
+  ]);
+  expectWhole(result);
+  expect(result.out.map((event) => event.text).join("")).toBe("Hello");
+  expect(result.out.flatMap((event) => event.opaque ?? [])).toEqual(["OPAQUE=="]);
+  const { output } = result.data.at(-1).response;
+  expect(output[0]).toEqual(reasoning);
+});
+
+test("opaque state passes byte for byte and is named once", () => {
+  const state = 'gAAAAB+/=\u2028é\\"';
+  const item = { id: "rs_1", type: "reasoning", summary: [], encrypted_content: state };
+  const compaction = { id: "cmp_1", type: "compaction", encrypted_content: `${state}2` };
+  const result = read([
+    { type: "response.created", response: begun },
+    { type: "response.output_item.added", output_index: 0, item },
+    { type: "response.output_item.done", output_index: 0, item },
+    { type: "response.output_item.added", output_index: 1, item: compaction },
+    { type: "response.output_item.done", output_index: 1, item: compaction },
+    { type: "response.completed", response: { ...begun, output: [item, compaction], usage } },
+  ]);
+  expectWhole(result);
+  expect(result.out.flatMap((event) => event.opaque ?? [])).toEqual([state, `${state}2`]);
+  expect(result.data.at(-1).response.output).toEqual([item, compaction]);
+});
+
+test("reasoning text and summaries are output, and get their parts", () => {
+  const result = read([
+    { type: "response.created", response: begun },
+    { type: "response.reasoning_summary_text.delta", delta: "think " },
+    { type: "response.reasoning_text.delta", delta: "deep " },
+    { type: "response.output_text.delta", output_index: 1, delta: "said" },
+    { type: "response.completed", response: { ...begun, usage } },
+  ]);
+  expectWhole(result);
+  expect(result.out.map((event) => event.text).join("")).toBe("think deep said");
+  const { output } = result.data.at(-1).response;
+  expect(output).toMatchObject([
+    {
+      type: "reasoning",
+      summary: [{ type: "summary_text", text: "think " }],
+      content: [{ type: "reasoning_text", text: "deep " }],
+    },
+    { type: "message", content: [{ text: "said" }] },
+  ]);
+});
+
+describe("endings", () => {
+  const failed = (result: ReturnType<typeof read>, reason: keyof typeof ErrorReason) => {
+    const row = errorRow(ErrorReason[reason] as Parameters<typeof errorRow>[0]);
+    expectWhole(result);
+    expect(result.out.at(-1)?.ending).toBe("failed");
+    const { type, response } = result.data.at(-1);
+    expect(type).toBe("response.failed");
+    expect(response.status).toBe("failed");
+    expect(response.error).toEqual({ code: row.code, message: row.message });
+  };
+
+  test("incomplete keeps its reason and its open item ends", () => {
+    const result = read([
+      ...perfect.slice(0, 6),
+      {
+        type: "response.incomplete",
+        response: { ...begun, incomplete_details: { reason: "content_filter" }, usage },
+      },
+    ]);
+    expectWhole(result);
+    expect(result.out.at(-1)?.ending).toBe("incomplete");
+    const { response } = result.data.at(-1);
+    expect(response.incomplete_details).toEqual({ reason: "content_filter" });
+    expect(response.output[0].status).toBe("incomplete");
+  });
+
+  test("every cut position gives exactly one failed event with what was said", () => {
+    for (const end of ["end", "cut", "timeout"] as const) {
+      for (let at = 1; at < perfect.length; at++) {
+        const result = read(perfect.slice(0, at), { end });
+        failed(result, end === "timeout" ? "UPSTREAM_TIMEOUT" : "MODEL_REQUEST_FAILED");
+        const text = result.out.map((event) => event.text).join("");
+        const shown = result.data.at(-1).response.output[0]?.content?.[0]?.text ?? "";
+        expect(shown).toBe(text);
+      }
+    }
+  });
+
+  test("garbage, [DONE] too early, error and failed events end in our words", () => {
+    const some = perfect.slice(0, 6);
+    failed(read([...some, "data: {not json\n\n"]), "MODEL_REQUEST_FAILED");
+    failed(read([...some, "data: [1]\n\n"]), "MODEL_REQUEST_FAILED");
+    failed(read([...some, 'data: {"x":1}\n\n']), "MODEL_REQUEST_FAILED");
+    failed(read([...some, "data: [DONE]\n\n"]), "MODEL_REQUEST_FAILED");
+    const error = { type: "error", code: "server_error", message: "SECRET" };
+    failed(read([...some, error]), "MODEL_REQUEST_FAILED");
+    failed(read([...some, { ...error, code: "content_filter" }]), "CONTENT_POLICY_VIOLATION");
+    const refused = { ...begun, error: { code: "bio_policy", message: "SECRET" }, usage };
+    const result = read([...some, { type: "response.failed", response: refused }]);
+    failed(result, "CONTENT_POLICY_VIOLATION");
+    expect(result.out.at(-1)?.usage?.inputTokens).toBe(3);
+  });
+
+  test("usage that comes with the failure after an error event is not lost", () => {
+    const result = read([
+      ...perfect.slice(0, 6),
+      { type: "error", code: "server_error", message: "SECRET" },
+      { type: "response.failed", response: { ...begun, error: { code: "x" }, usage } },
+    ]);
+    failed(result, "MODEL_REQUEST_FAILED");
+    expect(result.out.at(-1)?.usage?.outputTokens).toBe(2);
+  });
+
+  test("nothing follows the terminal event", () => {
+    const result = read([...perfect, ...perfect, "data: [DONE]\n\n"]);
+    expectWhole(result);
+    expect(result.data).toHaveLength(perfect.length);
+  });
+
+  test("a failure before any event is no stream", () => {
+    const kindOf = (events: (JsonObject | string)[], end: "end" | "timeout" = "end") => {
+      try {
+        read(events, { end });
+      } catch (error) {
+        if (error instanceof UpstreamFailure) return error.kind;
+        throw error;
+      }
+      return "none";
+    };
+    expect(kindOf([])).toBe("garbage");
+    expect(kindOf([], "timeout")).toBe("timeout");
+    expect(kindOf(["data: <html>\n\n"])).toBe("garbage");
+    expect(kindOf([{ type: "error", code: "x" }])).toBe("garbage");
+    expect(kindOf([{ type: "error", code: "content_policy_violation" }])).toBe("policy");
+    expect(kindOf([{ type: "response.failed", response: { usage } }])).toBe("none");
+  });
+});
+
+test("frames with other line ends, other fields or no event line are written anew", () => {
+  const lines = perfect.map((event) => `id: 1\r\ndata: ${JSON.stringify(event)}\r\n\r\n`);
+  const result = read(lines);
+  expectWhole(result);
+  expect(typesOf(result.data)).toEqual(typesOf(perfect));
+  const split = perfect.map(
+    (event) => `data: ${JSON.stringify(event, null, 1).replaceAll("\n", "\ndata: ")}\n\n`,
+  );
+  expectWhole(read(split));
+});
+
+test("the type may be named by the event line alone", () => {
+  const result = read(
+    perfect.map(({ type, ...rest }) => `event: ${type}\ndata: ${JSON.stringify(rest)}\n\n`),
+  );
+  expectWhole(result);
+  expect(typesOf(result.data)).toEqual(typesOf(perfect));
+});

@@ -1,0 +1,90 @@
+import { createClient } from "@connectrpc/connect";
+import { manualClock } from "#kit/clock.ts";
+import { randomIds } from "#kit/ids.ts";
+import { createLogger } from "#kit/logger.ts";
+import { createMetrics } from "#kit/metrics.ts";
+import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
+import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
+import { clientErrorInterceptor, serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
+import type { RpcService } from "#kit/rpc/service.ts";
+import { openSqlite } from "#kit/sqlite.ts";
+import { BillingService } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
+import { createBilling } from "../../services/billing/index.ts";
+
+/** What an owner of holds says; throws what it refuses with. */
+export type Verdict =
+  | { case: "keepUntil"; value: { seconds: bigint; nanos: number } }
+  | { case: "settleAmount"; value: bigint }
+  | { case: "release"; value: boolean }
+  | { case: undefined };
+
+/** Owners of holds that say what the test tells them. */
+export interface Owners {
+  text: (holdId: string) => Verdict | Promise<Verdict>;
+  media: (holdId: string) => Verdict | Promise<Verdict>;
+  /** "text hold_id" for each question. */
+  asked: string[];
+}
+
+/** The billing service on a database in memory, with the interceptors of a mesh and owners out of the test. */
+export async function billingWorld() {
+  const clock = manualClock();
+  const sqlite = openSqlite(":memory:");
+  const metrics = createMetrics();
+  const lines: string[] = [];
+  const log = createLogger("debug", { write: (line) => void lines.push(line) });
+  const owners: Owners = {
+    text: () => ({ case: "release", value: true }),
+    media: () => ({ case: "release", value: true }),
+    asked: [],
+  };
+  const ask = (owner: "text" | "media") => ({
+    resolveHold: async ({ holdId }: { holdId: string }) => {
+      owners.asked.push(`${owner} ${holdId}`);
+      return { verdict: { verdict: await owners[owner](holdId) } };
+    },
+  });
+  const served: RpcService[] = [
+    { desc: TextService, impl: ask("text") },
+    { desc: MediaService, impl: ask("media") },
+  ];
+  const transport = (token: string) =>
+    createDirectTransport({
+      services: () => served,
+      clientInterceptors: [tokenInterceptor(token), clientErrorInterceptor()],
+      serverInterceptors: [
+        serverErrorInterceptor({ log, ids: randomIds }),
+        accessInterceptor({ mesh: ["mesh"], admin: "admin" }),
+      ],
+    });
+  const mesh = transport("mesh");
+  const service = createBilling({
+    clock,
+    ids: randomIds,
+    log,
+    metrics,
+    database: { kind: "sqlite", sqlite },
+    peers: { text: createClient(TextService, mesh), media: createClient(MediaService, mesh) },
+  });
+  served.push(...service.rpc);
+  await service.start();
+  return {
+    clock,
+    metrics,
+    owners,
+    service,
+    sqlite,
+    /** As a service calls it. */
+    billing: createClient(BillingService, mesh),
+    /** As the operator's command does. */
+    operator: createClient(BillingService, transport("admin")),
+    /** What was logged, as JSON lines. */
+    lines,
+    async [Symbol.asyncDispose]() {
+      await service[Symbol.asyncDispose]();
+      sqlite[Symbol.dispose]();
+    },
+  };
+}

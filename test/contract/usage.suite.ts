@@ -1,0 +1,274 @@
+import { describe, expect, test } from "vitest";
+import type { Charge, Intent, UsageStore } from "../../services/text/store.ts";
+
+/** Two clients of one new, empty store. */
+export type UsageStores = () => Promise<[UsageStore, UsageStore]>;
+
+const start = Date.UTC(2026, 0, 15);
+const lease = start + 30_000;
+const charge: Charge = { amount: 7n, input: 3, cachedInput: 1, output: 2, estimated: true };
+const answer = Buffer.from('{"answer":true}');
+
+/** An intent under a fresh id. */
+export function intentOf(number: number, more: Partial<Intent> = {}): Intent {
+  return {
+    requestId: `text_${String(number).padStart(8, "0")}`,
+    accountId: "acct_1",
+    keyId: "key_1",
+    operation: "responses",
+    modelId: "chat-1",
+    catalogVersion: "v1",
+    // Above 2^53, where a float would round.
+    price: { input: 9_007_199_254_740_993n, cachedInput: 2n, output: 3n },
+    bounds: { input: 100, output: 50 },
+    holdAmount: 9_007_199_254_740_995n,
+    holdCheckAt: start + 60_000,
+    inputTokens: 11,
+    owner: "text_me",
+    openedAt: start,
+    leaseUntil: lease,
+    ...more,
+  };
+}
+
+const keyed = (number: number, more: Partial<Intent> = {}) =>
+  intentOf(number, { idempotency: { key: "k", fingerprint: "f1" }, ...more });
+const slot = { keyId: "key_1", operation: "responses", key: "k" } as const;
+const settling = { kind: "settling", end: "completed", charge } as const;
+const me = { owner: "text_me" };
+const at = (now: number, dueAt = now + 5_000) => ({ now, dueAt });
+
+/** What every {@link UsageStore} must do. */
+export function usageStoreContract(connect: UsageStores): void {
+  describe("intents", () => {
+    test("one is found as it was written, from any client", async () => {
+      const [a, b] = await connect();
+      const intent = keyed(1);
+      expect(await a.open(intent)).toBe(true);
+      expect(await b.find(intent.requestId)).toEqual({
+        ...intent,
+        status: "open",
+        dispatched: false,
+        outputTokens: 0,
+      });
+      expect(await b.find("text_00000099")).toBeUndefined();
+    });
+    test("a repeat is the same one", async () => {
+      const [a, b] = await connect();
+      expect(await a.open(keyed(1))).toBe(true);
+      expect(await b.open(keyed(1))).toBe(true);
+    });
+    test("of many under one idempotency key exactly one is opened", async () => {
+      const [a, b] = await connect();
+      const opened = await Promise.all(
+        Array.from({ length: 20 }, (_, n) => (n % 2 ? a : b).open(keyed(n))),
+      );
+      expect(opened.filter(Boolean)).toHaveLength(1);
+      expect((await b.findByKey(slot, start))?.answer).toBeUndefined();
+    });
+    test("slots are told apart by key id, operation and key; no key is no slot", async () => {
+      const [a] = await connect();
+      expect(await a.open(keyed(1))).toBe(true);
+      expect(await a.open(keyed(2, { keyId: "key_2" }))).toBe(true);
+      expect(await a.open(keyed(3, { operation: "chat" }))).toBe(true);
+      expect(await a.open(keyed(4, { idempotency: { key: "K", fingerprint: "f1" } }))).toBe(true);
+      expect(await a.open(intentOf(5))).toBe(true);
+      expect(await a.open(intentOf(6))).toBe(true);
+      expect((await a.findByKey({ ...slot, operation: "chat" }, start))?.requestId).toBe(
+        "text_00000003",
+      );
+    });
+    test("withdrawn: gone, and its slot free; never once it may be upstream", async () => {
+      const [a] = await connect();
+      await a.open(keyed(1));
+      await a.withdraw("text_00000001", "text_other");
+      expect(await a.find("text_00000001")).toBeDefined();
+      await a.withdraw("text_00000001", "text_me");
+      expect(await a.find("text_00000001")).toBeUndefined();
+      expect(await a.open(keyed(2))).toBe(true);
+      await a.confirm("text_00000002", "text_me", lease);
+      await a.withdraw("text_00000002", "text_me");
+      expect(await a.find("text_00000002")).toBeDefined();
+    });
+  });
+
+  describe("while it runs", () => {
+    test("confirming and checkpoints are the owner's", async () => {
+      const [a] = await connect();
+      await a.open(intentOf(1));
+      const id = "text_00000001";
+      const seen = { inputTokens: 20, outputTokens: 5, leaseUntil: lease + 9 };
+      expect(await a.confirm(id, "text_other", lease)).toBe(false);
+      expect(await a.checkpoint(id, "text_other", seen)).toBe(false);
+      expect(await a.confirm(id, "text_me", lease + 1)).toBe(true);
+      expect(await a.find(id)).toMatchObject({ dispatched: true, leaseUntil: lease + 1 });
+      expect(await a.checkpoint(id, "text_me", seen)).toBe(true);
+      expect(await a.find(id)).toMatchObject(seen);
+      expect(await a.confirm("text_00000009", "text_me", lease)).toBe(false);
+    });
+    test("of a closed request nothing can be confirmed or seen", async () => {
+      const [a] = await connect();
+      await a.open(intentOf(1));
+      const id = "text_00000001";
+      await a.close(id, me, settling, at(start));
+      const seen = { inputTokens: 20, outputTokens: 5, leaseUntil: lease };
+      expect(await a.confirm(id, "text_me", lease)).toBe(false);
+      expect(await a.checkpoint(id, "text_me", seen)).toBe(false);
+    });
+  });
+
+  describe("closing", () => {
+    test("there is one closer, whoever tries", async () => {
+      const [a, b] = await connect();
+      await a.open(intentOf(1));
+      const id = "text_00000001";
+      const free = { ...settling, charge: { ...charge, amount: undefined } };
+      const tries = await Promise.all([
+        a.close(id, me, settling, at(lease)),
+        b.close(id, { leaseOverAt: lease }, free, at(lease)),
+        a.close(id, me, free, at(lease)),
+      ]);
+      expect(tries.filter(Boolean)).toHaveLength(1);
+    });
+    test("what is charged is found again; others take it up when it is due", async () => {
+      const [a, b] = await connect();
+      await a.open(intentOf(1));
+      await a.close("text_00000001", me, settling, at(start));
+      expect(await b.find("text_00000001")).toMatchObject({
+        status: "settling",
+        charge,
+        end: "completed",
+        closedAt: start,
+      });
+      expect(await b.due(start + 4_999, 10)).toEqual([]);
+      expect(await b.due(start + 5_000, 10)).toHaveLength(1);
+      await b.defer("text_00000001", start + 9_000);
+      expect(await b.due(start + 8_999, 10)).toEqual([]);
+      await b.finish("text_00000001", start + 86_400_000);
+      expect(await b.find("text_00000001")).toBeUndefined();
+    });
+    test("the owner closes at any time, others past the lease alone", async () => {
+      const [a] = await connect();
+      await a.open(intentOf(1));
+      const early = { leaseOverAt: lease - 1 };
+      expect(await a.close("text_00000001", early, settling, at(lease - 1))).toBe(false);
+      expect(await a.close("text_00000001", { owner: "x" }, settling, at(start))).toBe(false);
+      expect(await a.due(lease - 1, 10)).toEqual([]);
+      expect(await a.due(lease, 10)).toHaveLength(1);
+      const late = { leaseOverAt: lease };
+      expect(await a.close("text_00000001", late, settling, at(lease))).toBe(true);
+    });
+    test("only what runs or is closed can be finished, and only once settled", async () => {
+      const [a] = await connect();
+      await a.open(intentOf(1));
+      await a.finish("text_00000001", start);
+      await a.defer("text_00000001", start);
+      expect(await a.find("text_00000001")).toMatchObject({ status: "open", leaseUntil: lease });
+    });
+    test("what is due comes in order, and no more than asked for", async () => {
+      const [a] = await connect();
+      for (const n of [3, 1, 2]) await a.open(intentOf(n, { leaseUntil: start + n }));
+      const due = await a.due(start + 10, 2);
+      expect(due.map((one) => one.requestId)).toEqual(["text_00000001", "text_00000002"]);
+    });
+  });
+
+  describe("answers", () => {
+    test("without one the slot is free at once, with one it is kept to its time", async () => {
+      const [a, b] = await connect();
+      await a.open(keyed(1));
+      await a.close("text_00000001", me, settling, at(start));
+      expect(await b.findByKey(slot, start)).toBeUndefined();
+      await a.finish("text_00000001", start);
+      expect(await b.open(keyed(2))).toBe(true);
+      await b.close("text_00000002", me, { ...settling, answer }, at(start));
+      const kept = { requestId: "text_00000002", fingerprint: "f1", answer: expect.anything() };
+      const found = await a.findByKey(slot, start);
+      expect(found).toEqual(kept);
+      expect(Buffer.from(found?.answer ?? []).toString()).toBe(answer.toString());
+      expect(await a.open(keyed(3))).toBe(false);
+      const until = start + 86_400_000;
+      await a.finish("text_00000002", until);
+      expect(await b.findByKey(slot, until - 1)).toEqual(kept);
+      expect(await b.findByKey(slot, until)).toBeUndefined();
+      expect(await b.due(until, 10)).toEqual([]);
+      expect(await a.find("text_00000002")).toMatchObject({ status: "closed", charge });
+    });
+    test("one whose time is over takes no slot, forgotten or not", async () => {
+      const [a] = await connect();
+      await a.open(keyed(1));
+      await a.close("text_00000001", me, { ...settling, answer }, at(start));
+      await a.finish("text_00000001", start + 100);
+      expect(await a.open(keyed(2, { openedAt: start + 99 }))).toBe(false);
+      expect(await a.open(keyed(2, { openedAt: start + 100 }))).toBe(true);
+      expect((await a.findByKey(slot, start + 100))?.answer).toBeUndefined();
+    });
+    test("forgetting takes what is over, some at a time, and nothing else", async () => {
+      const [a] = await connect();
+      for (const n of [1, 2, 3]) {
+        const idempotency = { key: `k${n}`, fingerprint: "f" };
+        await a.open(intentOf(n, { idempotency }));
+        await a.close(`text_0000000${n}`, me, { ...settling, answer }, at(start));
+        await a.finish(`text_0000000${n}`, start + n);
+      }
+      await a.open(intentOf(4, { leaseUntil: start }));
+      expect(await a.forget(start + 2, 1)).toBe(1);
+      expect(await a.forget(start + 2, 10)).toBe(1);
+      expect(await a.forget(start + 2, 10)).toBe(0);
+      expect(await a.find("text_00000003")).toBeDefined();
+      expect(await a.find("text_00000004")).toBeDefined();
+    });
+  });
+
+  describe("review", () => {
+    const review = { kind: "review", end: "completed", reported: '{"inputTokens":-1}' } as const;
+    test("stands until it is finished, oldest first, by account", async () => {
+      const [a, b] = await connect();
+      for (const [n, accountId] of [
+        [1, "acct_1"],
+        [2, "acct_2"],
+        [3, "acct_1"],
+      ] as const) {
+        await a.open(intentOf(n, { accountId }));
+        await a.close(`text_0000000${n}`, me, review, at(start - n, start + 600_000));
+      }
+      const ids = async (account?: string, limit = 10) =>
+        (await b.reviews(account, limit)).map((one) => one.requestId.slice(-1));
+      expect(await ids()).toEqual(["3", "2", "1"]);
+      expect(await ids("acct_1")).toEqual(["3", "1"]);
+      expect(await ids(undefined, 1)).toEqual(["3"]);
+      expect((await b.find("text_00000001"))?.reported).toBe(review.reported);
+      await b.finish("text_00000003", start);
+      expect(await ids()).toEqual(["2", "1"]);
+    });
+  });
+
+  describe("makers of opaque state", () => {
+    test("are found by hash for every account, until they are forgotten", async () => {
+      const [a, b] = await connect();
+      const one = { hash: "h1", accountId: "acct_1", upstream: "up" };
+      const two = { hash: "h1", accountId: "acct_2", upstream: "other" };
+      await a.rememberMakers([one, { ...one, hash: "h2" }], start + 100);
+      await a.rememberMakers([two], start + 200);
+      const found = await b.findMakers(["h1", "h9"], start);
+      expect(found.sort((x, y) => x.accountId.localeCompare(y.accountId))).toEqual([one, two]);
+      expect(await b.findMakers(["h1"], start + 100)).toEqual([two]);
+      expect(await b.findMakers([], start)).toEqual([]);
+      await b.rememberMakers([one], start + 300);
+      expect(await b.findMakers(["h1"], start + 299)).toEqual([one]);
+      expect(await b.forget(start + 250, 10)).toBe(2);
+      expect(await a.findMakers(["h1", "h2"], start)).toEqual([one]);
+    });
+    test("thousands at once", async () => {
+      const [a] = await connect();
+      const makers = Array.from({ length: 5_000 }, (_, n) => ({
+        hash: `h${n}`,
+        accountId: "acct_1",
+        upstream: "up",
+      }));
+      await a.rememberMakers(makers, start + 1);
+      const hashes = makers.map((maker) => maker.hash);
+      expect(await a.findMakers(hashes, start)).toHaveLength(5_000);
+    });
+  });
+}

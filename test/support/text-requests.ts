@@ -1,0 +1,100 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { manualClock, systemClock } from "#kit/clock.ts";
+import type { JsonObject } from "#kit/json.ts";
+import { createLogger } from "#kit/logger.ts";
+import { createMetrics } from "#kit/metrics.ts";
+import {
+  type Upstream,
+  UpstreamProtocol,
+  UpstreamSchema,
+} from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type { UpstreamsContext } from "../../services/text/upstream/context.ts";
+import type {
+  AnswerEvent,
+  StreamAnswer,
+  UpstreamRequest,
+} from "../../services/text/upstream/port.ts";
+
+/** A context for the upstream side of text whose ids count up and whose log is silent. */
+export function testContext(changes: Partial<UpstreamsContext> = {}): UpstreamsContext {
+  let made = 0;
+  return {
+    log: createLogger("silent"),
+    metrics: createMetrics(),
+    clock: manualClock(),
+    ids: { make: (prefix) => `${prefix}_${++made}`, secret: () => "secret" },
+    secrets: () => undefined,
+    ...changes,
+  };
+}
+
+/** A clock that runs, for what is measured in real time. */
+export const runningClock = systemClock;
+
+/** An upstream as the catalog has it, with short times. */
+export function testUpstream(
+  protocol: keyof typeof UpstreamProtocol,
+  changes: MessageInitShape<typeof UpstreamSchema> = {},
+): Upstream {
+  const init: MessageInitShape<typeof UpstreamSchema> = {
+    name: protocol.toLowerCase(),
+    protocol: UpstreamProtocol[protocol],
+    timeoutMs: 10_000n,
+    idleTimeoutMs: 5000n,
+    connectTimeoutMs: 2000n,
+  };
+  return create(UpstreamSchema, Object.assign(init, changes));
+}
+
+/** A request of an operation; the public model is `chat-1`, upstream calls it `up-model`. */
+export function testRequest(
+  operation: UpstreamRequest["operation"],
+  upstreams: readonly Upstream[],
+  changes: Partial<UpstreamRequest> & { fields?: JsonObject } = {},
+): UpstreamRequest {
+  const { fields, ...rest } = changes;
+  const isChat = operation === "chat";
+  const prompt: JsonObject = isChat
+    ? {
+        messages: [
+          { role: "system", content: "SECRET PROMPT" },
+          { role: "user", content: "Hi" },
+        ],
+      }
+    : { input: "Hi", instructions: "SECRET PROMPT\n\nBe kind.", store: false };
+  return {
+    operation,
+    body: { model: "chat-1", ...prompt, ...fields },
+    stream: false,
+    modelId: "chat-1",
+    upstreamModel: "up-model",
+    upstreams,
+    callerInstructions: isChat ? null : "Be kind.",
+    requestId: "req_1",
+    signal: new AbortController().signal,
+    ...rest,
+  };
+}
+
+/** Everything of a stream, and its text as bytes. */
+export async function collect(answer: StreamAnswer): Promise<{
+  events: AnswerEvent[];
+  wire: string;
+  /** The parsed data of each event. */
+  // biome-ignore lint/suspicious/noExplicitAny: events of every shape.
+  data: any[];
+}> {
+  const events: AnswerEvent[] = [];
+  for await (const batch of answer.batches) events.push(...batch);
+  return { events, ...readEvents(events) };
+}
+
+/** The wire text of events, and the parsed data of each. */
+// biome-ignore lint/suspicious/noExplicitAny: events of every shape.
+export function readEvents(events: readonly AnswerEvent[]): { wire: string; data: any[] } {
+  const frames = events.map(({ frame }) => Buffer.from(frame).toString());
+  const data = frames
+    .filter(Boolean)
+    .map((frame) => JSON.parse(frame.replace(/^(event: .*\n)?data: /, "")));
+  return { wire: frames.join(""), data };
+}
