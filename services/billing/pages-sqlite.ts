@@ -15,7 +15,7 @@ export function readDueHolds(db: SqlRunner, { now, after, limit }: DueQuery): Pa
      ORDER BY h.check_at, h.wallet, h.hold_id LIMIT ?`,
     now,
     ...parseCursor(after),
-    limit,
+    limit + 1,
   );
   return pageOf(rows, limit, "check_at");
 }
@@ -32,7 +32,7 @@ export function readHolds(db: SqlRunner, { accountId, after, limit }: HoldQuery)
      ORDER BY h.opened_at, h.wallet, h.hold_id LIMIT ?`,
     ...(accountId === undefined ? [] : [accountId]),
     ...parseCursor(after),
-    limit,
+    limit + 1,
   );
   return pageOf(rows, limit, "opened_at");
 }
@@ -56,10 +56,12 @@ export function readEntries(
   return rows.map(entryOf);
 }
 
+/** A page of rows that were read with one more than asked for: that one says whether there is another page. */
 function pageOf(rows: SqlRow[], limit: number, time: string): Page<WalletHold> {
-  const last = rows.length === limit ? rows.at(-1) : undefined;
+  const page = rows.slice(0, limit);
+  const last = rows.length > limit ? page.at(-1) : undefined;
   return {
-    items: rows.map(walletHoldOf),
+    items: page.map(walletHoldOf),
     next: last && `${last[time]}.${last.wallet}.${last.hold_id}`,
   };
 }

@@ -45,7 +45,9 @@ export function createText(deps: TextDeps): Service {
     async drain(signal) {
       sweeps.abort();
       await Promise.race([answering.whenEmpty(), aborted(signal)]);
-      await stop();
+      // What still arrives is served until the host closes its ports.
+      if (signal.aborted) await stop();
+      await meter.idle();
     },
     async [Symbol.asyncDispose]() {
       sweeps.abort();

@@ -146,8 +146,9 @@ export function ledgerStoreContract(open: () => Promise<[LedgerStore, LedgerStor
       expect(ids(first.items)).toEqual(["hold_0aaa", "hold_1aaa", "hold_2aaa"]);
       const rest = await store.holds({ limit: 3, after: first.next });
       expect(ids(rest.items)).toEqual(["hold_3aaa", "hold_4aaa"]);
-      const { items } = await store.holds({ limit: 9, accountId: other.accountId });
+      const { items, next } = await store.holds({ limit: 2, accountId: other.accountId });
       expect(ids(items)).toEqual(["hold_1aaa", "hold_3aaa"]);
+      expect(next).toBeUndefined();
       await expect(store.holds({ limit: 9, after: "nonsense" })).rejects.toMatchObject({
         reason: ErrorReason.INVALID_ARGUMENT,
       });

@@ -76,7 +76,8 @@ async function rotate(cli: Cli, keyId: string, graceSeconds: number | undefined)
 function showSecret(cli: Cli, keyId: string, apiKey: string, formerEnds?: Timestamp): void {
   const formerValidUntil = formerEnds && showTime(formerEnds);
   if (cli.json) {
-    return printJson(cli, { keyId, apiKey, ...(formerValidUntil ? { formerValidUntil } : {}) });
+    printJson(cli, { keyId, apiKey, ...(formerValidUntil ? { formerValidUntil } : {}) });
+    return;
   }
   printFacts(cli, [
     ["keyId", keyId],

@@ -102,7 +102,7 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
             stream: true,
             service: method.parent,
             method,
-            message: invoke(req.message) as AsyncIterable<never>,
+            message: abortable(invoke(req.message) as AsyncIterable<never>, req.signal),
             header: context.responseHeader,
             trailer: context.responseTrailer,
           };
@@ -150,4 +150,17 @@ function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
     signal.addEventListener("abort", abort, { once: true });
     work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
   });
+}
+
+/** A reader that gives up is answered at once, though the handler may ignore its signal. */
+function abortable<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncIterable<T> {
+  return {
+    [Symbol.asyncIterator]() {
+      const inner = source[Symbol.asyncIterator]();
+      return {
+        next: () => untilAborted(inner.next(), signal),
+        return: async (value) => (await inner.return?.(value)) ?? { done: true, value },
+      };
+    },
+  };
 }

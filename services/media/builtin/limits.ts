@@ -3,10 +3,11 @@
  * worker's time; what a caller may ask for is decided by the catalog, well inside them.
  */
 
-/** Longest side of a picture, in pixels: a 2k picture of a 21:9 shape, with room. */
+/** Shortest and longest side of a picture, in pixels: a 2k picture of a 21:9 shape, with room. */
+export const MIN_SIDE_PIXELS = 16;
 export const MAX_SIDE_PIXELS = 5_120;
-/** Area of a picture in pixels: 4,096 by 4,096, about 200 MiB while it is painted. */
-export const MAX_IMAGE_PIXELS = 16_777_216;
+/** Area of a picture in pixels: twice that of a 2k picture, which takes 200 MiB while it is painted. */
+export const MAX_IMAGE_PIXELS = 8_388_608;
 /** Area of a video frame in pixels: 21:9 at 1080p, with room. */
 export const MAX_VIDEO_PIXELS = 2_800_000;
 /** Longest video, in seconds: twice the longest one that the catalog offers. */
@@ -19,6 +20,8 @@ export const MAX_FRAMES_PER_SECOND = 60;
 export const MAX_REFERENCES = 7;
 /** Pixels of one reference: what the verification of uploads lets pass. */
 export const MAX_REFERENCE_PIXELS = 50_000_000;
+/** Characters of a prompt: the most that the public API takes. */
+export const MAX_PROMPT_CHARACTERS = 32_000;
 /** Characters of a text to speak. */
 export const MAX_SPEECH_CHARACTERS = 4_096;
 /** Slowest and fastest speech, as factors of the normal pace. */

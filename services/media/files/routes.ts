@@ -108,20 +108,20 @@ async function locate(
   principal: Principal,
   { store, generated }: FilesRoutesContext,
 ): Promise<(LocatedFile & { fileName: string }) | undefined> {
-  switch (area) {
-    case FileArea.UPLOADS: {
-      const file = await store.find(principal.accountId, fileId);
-      const isThere = file?.state === "ready" && parentId === "";
-      return isThere ? { ...file, blobKey: blobKeyOf(file) } : undefined;
-    }
-    case FileArea.IMAGES:
-    case FileArea.VIDEOS:
-    case FileArea.MUSIC:
-    case FileArea.SPEECH: {
-      const file = await generated.locate({ area, parentId, fileId }, principal);
-      return file && { ...file, fileName: `${fileId}.${suffixOf(file.mimeType)}` };
-    }
-    case FileArea.UNSPECIFIED:
-      return undefined;
+  if (area === FileArea.UPLOADS) {
+    const file = await store.find(principal.accountId, fileId);
+    const isThere = file?.state === "ready" && parentId === "";
+    return isThere ? { ...file, blobKey: blobKeyOf(file) } : undefined;
   }
+  const generatedArea = generatedAreas.find((one) => one === area);
+  if (!generatedArea) return undefined;
+  const file = await generated.locate({ area: generatedArea, parentId, fileId }, principal);
+  return file && { ...file, fileName: `${fileId}.${suffixOf(file.mimeType)}` };
 }
+
+const generatedAreas = [
+  FileArea.IMAGES,
+  FileArea.VIDEOS,
+  FileArea.MUSIC,
+  FileArea.SPEECH,
+] as const;

@@ -88,7 +88,11 @@ export async function createWorld(overrides: Partial<MediaUpstreamsContext> = {}
     /** What lies under a key. */
     stored: async (blobKey: string) => buffer(await blobs.openRead(blobKey)),
     /** Keys of everything that was stored. */
-    storedKeys: async () => (await Array.fromAsync(blobs.list())).map(({ key }) => key).sort(),
+    async storedKeys() {
+      const keys: string[] = [];
+      for await (const { key } of blobs.list()) keys.push(key);
+      return keys.sort();
+    },
     async [Symbol.asyncDispose]() {
       await upstreams[Symbol.asyncDispose]();
       await verifier[Symbol.asyncDispose]();

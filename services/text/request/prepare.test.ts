@@ -23,9 +23,9 @@ const images: ImageSources = {
       const first = Buffer.from(source as Uint8Array)[0];
       if (first === 0) throw new ImageError("corrupt");
       if (first === 2) throw new ImageError("busy");
-      const size = { width: 64, height: 33 };
-      if (first === 0xff) return { ...size, format: "jpeg", mimeType: "image/jpeg" };
-      return { ...size, format: "png", mimeType: "image/png" };
+      const found = { width: 64, height: 33, frames: 1, orientation: 1 };
+      if (first === 0xff) return { ...found, format: "jpeg", mimeType: "image/jpeg" };
+      return { ...found, format: "png", mimeType: "image/png" };
     },
   },
   outside: {

@@ -8,11 +8,11 @@ const nodeBytes = 4;
 const scalarBytes = 24;
 
 /**
- * Bytes that a parsed body can become when it is rendered for a model: UTF-8 of every string and name, and a fixed
- * allowance for each value. Refuses with INVALID_JSON what is nested too deep or has a number beyond a double.
+ * Bytes that a parsed body can become when it is rendered for a model: UTF-8 of every string and name in its
+ * JSON form, and a fixed allowance for each value. Refuses with INVALID_JSON what is nested too deep or has a number beyond a double.
  */
 export function weightOf(value: JsonValue, depth = 0): number {
-  if (typeof value === "string") return Buffer.byteLength(value) + nodeBytes;
+  if (typeof value === "string") return jsonBytes(value) + nodeBytes;
   if (typeof value === "number") {
     if (!Number.isFinite(value)) refuse(ErrorReason.INVALID_JSON);
     return scalarBytes + nodeBytes;
@@ -25,7 +25,12 @@ export function weightOf(value: JsonValue, depth = 0): number {
     return sum;
   }
   for (const name in value) {
-    sum += Buffer.byteLength(name) + nodeBytes + weightOf(value[name] as JsonValue, depth + 1);
+    sum += jsonBytes(name) + nodeBytes + weightOf(value[name] as JsonValue, depth + 1);
   }
   return sum;
+}
+
+// Templates write tools and arguments as JSON again, where a control character takes six bytes.
+function jsonBytes(text: string): number {
+  return Buffer.byteLength(JSON.stringify(text));
 }

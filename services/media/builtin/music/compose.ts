@@ -39,22 +39,24 @@ export function compose(taste: Taste, random: Random): Score {
   const chordsB = random.pick(progressions.filter((other) => other !== chordsA));
   const tuneA = inventPhrase(chordsA, style.beatsPerBar, random.fork("tune a"));
   const tuneB = inventPhrase(chordsB, style.beatsPerBar, random.fork("tune b"));
-  const bars = Array.from({ length: count }, (_, index) => partAt(index, count)).flatMap((part, index) => {
-    const chords = part.phrase === "a" ? chordsA : chordsB;
-    const tune = part.phrase === "a" ? tuneA : tuneB;
-    return chords.map((chord, bar): Bar => {
-      const playing = index > 0 || bar >= 2 || part.full >= 2;
-      return {
-        chord,
-        drums: part.full >= 2,
-        bass: part.full >= 1,
-        comp: part.full >= 1 || bar >= 2,
-        tune: playing ? (tune[bar] ?? []) : [],
-        energy: part.energy,
-        opening: part.full >= 2 && bar === 0,
-      };
-    });
-  });
+  const bars = Array.from({ length: count }, (_, index) => partAt(index, count)).flatMap(
+    (part, index) => {
+      const chords = part.phrase === "a" ? chordsA : chordsB;
+      const tune = part.phrase === "a" ? tuneA : tuneB;
+      return chords.map((chord, bar): Bar => {
+        const playing = index > 0 || bar >= 2 || part.full >= 2;
+        return {
+          chord,
+          drums: part.full >= 2,
+          bass: part.full >= 1,
+          comp: part.full >= 1 || bar >= 2,
+          tune: playing ? (tune[bar] ?? []) : [],
+          energy: part.energy,
+          opening: part.full >= 2 && bar === 0,
+        };
+      });
+    },
+  );
   return { taste, key, bars: [...bars, lastBar()], secondsPerBeat };
 }
 
@@ -87,7 +89,12 @@ export function setLyrics(score: Score, lines: readonly Syllable[][], random: Ra
     const syllables = lines[line % lines.length] as Syllable[];
     const beats = barBeats * 2 - 1;
     // Few syllables are sung on beats, many on halves; what still does not fit is sung faster.
-    const unit = syllables.length <= beats ? 1 : syllables.length <= beats * 2 ? 0.5 : beats / syllables.length;
+    const unit =
+      syllables.length <= beats
+        ? 1
+        : syllables.length <= beats * 2
+          ? 0.5
+          : beats / syllables.length;
     let degree = 7 + random.below(3);
     for (const [index, syllable] of syllables.entries()) {
       const beat = index * unit;

@@ -28,10 +28,7 @@ const LAST_OF_FOUR: readonly (readonly number[])[] = [
   [1, 1, 2],
   [0.5, 0.5, 3],
 ];
-const LAST_OF_THREE: readonly (readonly number[])[] = [
-  [3],
-  [1, 2],
-];
+const LAST_OF_THREE: readonly (readonly number[])[] = [[3], [1, 2]];
 
 /** The range of a tune in scale degrees above its root. */
 const LOWEST_DEGREE = 2;

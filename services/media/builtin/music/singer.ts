@@ -84,7 +84,8 @@ function* utterancesOf(
       const slide = Math.min(1, (time + PIECE_SECONDS) / 0.09);
       const next = (fromHz + (toHz - fromHz) * slide) * swing;
       const ending = held - time <= PIECE_SECONDS;
-      const phoneme = ending && part.glideTo !== undefined ? { ...still, formants: part.glideTo } : still;
+      const phoneme =
+        ending && part.glideTo !== undefined ? { ...still, formants: part.glideTo } : still;
       yield { phoneme, seconds, fromHz: pitch, toHz: next, strength: 1 };
       pitch = next;
     }

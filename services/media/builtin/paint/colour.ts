@@ -67,5 +67,5 @@ export function smoothstep(low: number, high: number, value: number): number {
 
 /** Holds a number in 0 to 255. */
 export function clampByte(value: number): number {
-  return value < 0 ? 0 : value > 255 ? 255 : value;
+  return value < 0 ? 0 : Math.min(value, 255);
 }

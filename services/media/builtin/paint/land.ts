@@ -92,7 +92,9 @@ export function paintDune(plan: ScenePlan, fold: Fold): Layer {
     const bend = noise.at(y / (short * 0.25), fold.base) * short * 0.06;
     const across = noise.at((x + depth * 0.9 * lightFromLeft + bend) / wave, 5.1);
     const facing = smoothstep(-0.06, 0.06, across * lightFromLeft);
-    const ripple = Math.sin(y / (short * 0.006) + noise.at(x / (short * 0.1), y / (short * 0.06)) * 5);
+    const ripple = Math.sin(
+      y / (short * 0.006) + noise.at(x / (short * 0.1), y / (short * 0.06)) * 5,
+    );
     const fade = Math.exp(-depth / (short * 0.5));
     const paint = mix(dark, lit, (0.18 + 0.72 * facing) * (0.55 + 0.45 * fade));
     return scale(paint, 1 + ripple * 0.025 * (0.3 + fold.nearness));
@@ -111,12 +113,12 @@ export function paintRibbon(plan: ScenePlan, fold: Fold, colours: readonly [Rgb,
   const line = (x: number): number =>
     fold.base +
     lean * (x - width / 2) * 0.3 -
-    fold.swing *
-      (Math.sin(x / (wave * 0.32) + fold.nearness * 9) * 0.5 + noise.at(x / wave, 4.4));
+    fold.swing * (Math.sin(x / (wave * 0.32) + fold.nearness * 9) * 0.5 + noise.at(x / wave, 4.4));
   const colour = (x: number, _y: number, depth: number): Rgb => {
     const drift = noise.at(x / (short * 0.9), depth / (short * 0.5)) * 0.25;
     const inward = smoothstep(0, short * 0.42, depth);
-    const gloss = Math.exp(-depth / (short * 0.022)) * 0.55 + Math.exp(-depth / (short * 0.1)) * 0.3;
+    const gloss =
+      Math.exp(-depth / (short * 0.022)) * 0.55 + Math.exp(-depth / (short * 0.1)) * 0.3;
     const paint = mix(colours[0], colours[1], Math.min(Math.max(inward + drift, 0), 1));
     return mix(paint, [255, 255, 255], gloss * 0.6);
   };

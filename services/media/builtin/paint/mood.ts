@@ -23,9 +23,15 @@ export type Mood = {
 };
 
 const SCENE_WORDS: readonly (readonly [SceneKind, RegExp])[] = [
-  ["space", words("space planet galax\\w* nebula cosm\\w* spaceship astronaut orbit mars universe")],
+  [
+    "space",
+    words("space planet galax\\w* nebula cosm\\w* spaceship astronaut orbit mars universe"),
+  ],
   ["city", words("city cities town street skyline tokyo paris york building neon robot cyber\\w*")],
-  ["sea", words("sea ocean beach wave coast island boat ship sail\\w* harbou?r whale dolphin fish")],
+  [
+    "sea",
+    words("sea ocean beach wave coast island boat ship sail\\w* harbou?r whale dolphin fish"),
+  ],
   ["forest", words("forest tree wood jungle pine fox deer bear owl wolf elf fairy")],
   ["desert", words("desert dune sand camel sahara canyon pyramid cactus lion elephant")],
   ["meadow", words("meadow field hill flower farm garden grass horse cow sheep dog cat rabbit")],

@@ -56,9 +56,16 @@ export function createParticles(
       const pace = 0.55 + speck.pace * 0.9;
       const near = 0.5 + speck.size ** 2 * 1.3;
       const sway = Math.sin(timeSeconds * (0.8 + pace) + speck.phase) * drift.sway * short;
-      const x = wrap(speck.x * frame.width + drift.across * pace * near * short * timeSeconds, frame.width);
-      const y = wrap(speck.y * frame.height + drift.down * pace * near * short * timeSeconds, frame.height);
-      const blink = kind === "fireflies" ? 0.5 + 0.5 * Math.sin(timeSeconds * 2.4 * pace + speck.phase) : 1;
+      const x = wrap(
+        speck.x * frame.width + drift.across * pace * near * short * timeSeconds,
+        frame.width,
+      );
+      const y = wrap(
+        speck.y * frame.height + drift.down * pace * near * short * timeSeconds,
+        frame.height,
+      );
+      const blink =
+        kind === "fireflies" ? 0.5 + 0.5 * Math.sin(timeSeconds * 2.4 * pace + speck.phase) : 1;
       const strength = drift.strength * (0.35 + 0.65 * speck.pace) * blink;
       const radius = Math.max(0.7, drift.size * near * short);
       const trail = kind === "rain" ? Math.round(short * 0.045 * near) : 0;
@@ -131,7 +138,8 @@ function createBirds(frame: FrameSize, palette: Palette, random: Random): Partic
     const values = colourIn(picture.format, colour);
     for (const bird of flock) {
       const x = startX + (bird.x * 0.34 + timeSeconds * 0.045) * short * (1 + bird.pace * 0.1);
-      const y = startY + (bird.y - 0.5) * 0.16 * short + Math.sin(timeSeconds + bird.phase) * short * 0.006;
+      const y =
+        startY + (bird.y - 0.5) * 0.16 * short + Math.sin(timeSeconds + bird.phase) * short * 0.006;
       const span = short * (0.01 + bird.size * 0.009);
       const beat = Math.sin(timeSeconds * (6 + bird.pace * 3) + bird.phase);
       const steps = Math.max(4, Math.round(span));

@@ -45,5 +45,5 @@ export function paintRidge(plan: RidgePlan): Layer {
 
 function covered(y: number, line: number): number {
   const share = y + 1 - line;
-  return share <= 0 ? 0 : share >= 1 ? 1 : share;
+  return share <= 0 ? 0 : Math.min(share, 1);
 }

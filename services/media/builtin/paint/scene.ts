@@ -59,7 +59,8 @@ export function createScene(
     random: random.fork(mood.scene),
     noise: createNoise(random.fork("sky noise")),
     // One pixel to spare on each side for rounding.
-    widthFor: (speed) => Math.ceil(frame.width + Math.abs(speed) * short * durationSeconds * 1.35 + 4),
+    widthFor: (speed) =>
+      Math.ceil(frame.width + Math.abs(speed) * short * durationSeconds * 1.35 + 4),
   };
   const steps = BUILDERS[mood.scene](plan);
   const particles = createParticles(mood.particles, frame, mood.palette, random.fork("particles"));
@@ -222,7 +223,12 @@ function buildMeadow(plan: ScenePlan): SceneStep[] {
     return layer(() => paintHill(plan, { name, nearness, base, swing: swing * short, speed }));
   };
   const far = { name: "alps", nearness: 0.04, base: horizon - 2, swing: short * 0.2 };
-  const grove = { name: "grove", nearness: 0.42, base: horizon + short * 0.03, swing: short * 0.02 };
+  const grove = {
+    name: "grove",
+    nearness: 0.42,
+    base: horizon + short * 0.03,
+    swing: short * 0.02,
+  };
   return [
     layer(() => paintSky(plan)),
     layer(() => clouds(plan, random.between(0.45, 0.65), 2)),

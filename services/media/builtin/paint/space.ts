@@ -72,7 +72,9 @@ export function paintPlanet(plan: ScenePlan, planet: Planet, speed: number): Lay
       const across = u * Math.cos(tilt) + v * Math.sin(tilt);
       const up = v * Math.cos(tilt) - u * Math.sin(tilt);
       const distance = Math.hypot(u, v);
-      const ring = planet.ring ? ringAt(across, up, noise.at(Math.hypot(across, up * 4) * 9, 1)) : 0;
+      const ring = planet.ring
+        ? ringAt(across, up, noise.at(Math.hypot(across, up * 4) * 9, 1))
+        : 0;
       const inFront = up > 0 || distance > 1;
       const cover = Math.min(Math.max((1 - distance) * radius + 0.5, 0), 1);
       if (cover > 0) {
@@ -86,7 +88,8 @@ export function paintPlanet(plan: ScenePlan, planet: Planet, speed: number): Lay
         const shown = inFront && ring > 0 ? mix(paint, palette.cloudLit, ring * 0.8) : paint;
         setPixel(raster, x, y, shown, Math.max(cover, inFront ? ring : 0));
       } else {
-        const air = Math.exp(-(distance - 1) * 16) * 0.4 * Math.max(0.1, u * sun[0] + v * sun[1] + 0.5);
+        const air =
+          Math.exp(-(distance - 1) * 16) * 0.4 * Math.max(0.1, u * sun[0] + v * sun[1] + 0.5);
         const paint = ring > 0 ? mix(palette.glow, palette.cloudLit, 0.5) : palette.glow;
         const alpha = Math.max(ring * 0.85, Math.min(air, 0.5));
         if (alpha > 0.004) setPixel(raster, x, y, paint, alpha);

@@ -1,10 +1,10 @@
 import type { Random } from "../seed.ts";
 import { mix, type Rgb, ramp, scale, smoothstep } from "./colour.ts";
+import type { Fold } from "./land.ts";
 import { createNoise } from "./noise.ts";
 import { blendPixel, createRaster, dither, type Layer, type Raster } from "./raster.ts";
 import { paintRidge } from "./ridge.ts";
 import type { ScenePlan } from "./scene-plan.ts";
-import type { Fold } from "./land.ts";
 
 /** The colours of a stand of trees: body, the rim that faces the light, and the mist at its foot. */
 type Foliage = { readonly body: Rgb; readonly rim: Rgb; readonly mist: Rgb; readonly fog: number };
@@ -35,7 +35,11 @@ export function paintFirs(plan: ScenePlan, fold: Fold, height: number, crowd: nu
   const top = Math.max(0, Math.floor((fold.base - fold.swing - height * 1.7) / 2) * 2);
   const raster = createRaster(soil.raster.width, frame.height - top);
   const step = (height * 0.34) / crowd;
-  for (let x = -height * 0.3; x < raster.width + height * 0.3; x += step * random.between(0.5, 1.5)) {
+  for (
+    let x = -height * 0.3;
+    x < raster.width + height * 0.3;
+    x += step * random.between(0.5, 1.5)
+  ) {
     const tall = height * (0.55 + 0.75 * random.next() ** 1.5);
     const foot = ground(x) + height * 0.06;
     const side = x < plan.light.x ? 1 : -1;

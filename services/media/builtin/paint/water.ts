@@ -1,9 +1,9 @@
+import type { Random } from "../seed.ts";
 import { mix, type Rgb } from "./colour.ts";
+import { createNoise } from "./noise.ts";
 import type { Palette } from "./palettes.ts";
 import { colourIn, type Picture, type Plane } from "./planar.ts";
 import type { Light } from "./sky.ts";
-import { createNoise } from "./noise.ts";
-import type { Random } from "../seed.ts";
 
 /** A stretch of water that mirrors whatever the picture shows above it. */
 export type Water = {
@@ -63,7 +63,8 @@ function mirror(
   for (let row = 0; row < rows; row++) {
     const near = row / rows;
     const distance = (row * scale) / (0.06 * rows * scale + row * scale);
-    const wave = Math.sin(distance * 70 - phase * 2.3) * 0.6 + Math.sin(distance * 163 + phase * 3.7) * 0.4;
+    const wave =
+      Math.sin(distance * 70 - phase * 2.3) * 0.6 + Math.sin(distance * 163 + phase * 3.7) * 0.4;
     const lift = wave * (0.6 + near * rows * 0.02) * (0.5 + roughness * 2.4);
     const from = Math.round(shore - 1 - row * squash + lift);
     const source = Math.min(Math.max(from, 0), shore - 1) * width;
@@ -89,7 +90,13 @@ type Sparkle = {
 };
 
 /** Lays glints of light on the water below the sun: two moving tables, bright where both are. */
-function sparkle(plane: Plane, shore: number, glints: Uint8Array, shine: number, how: Sparkle): void {
+function sparkle(
+  plane: Plane,
+  shore: number,
+  glints: Uint8Array,
+  shine: number,
+  how: Sparkle,
+): void {
   const { data, width, height } = plane;
   const rows = height - shore;
   const drift = Math.round(how.time * 26);
@@ -127,7 +134,11 @@ function glintTable(random: Random): Uint8Array {
     for (let x = 0; x < TABLE_WIDTH; x++) {
       // Walking a circle in the noise makes the table join at its edges.
       const angle = (x / TABLE_WIDTH) * Math.PI * 2;
-      const value = noise.fractal(Math.cos(angle) * 11 + y * 0.9, Math.sin(angle) * 11 + y * 2.3, 2);
+      const value = noise.fractal(
+        Math.cos(angle) * 11 + y * 0.9,
+        Math.sin(angle) * 11 + y * 2.3,
+        2,
+      );
       table[y * TABLE_WIDTH + x] = Math.min(255, Math.max(0, 128 + value * 190));
     }
   }

@@ -28,7 +28,8 @@ export function* phraseText(
   const pace = speed * voice.pace;
   for (const sentence of splitSentences(text)) {
     const question = /[?？]\s*$/u.test(sentence);
-    const parts = sentence.match(/[\p{Letter}\p{Mark}\p{Number}'’]+|[^\p{Letter}\p{Number}]/gu) ?? [];
+    const parts =
+      sentence.match(/[\p{Letter}\p{Mark}\p{Number}'’]+|[^\p{Letter}\p{Number}]/gu) ?? [];
     const start = voice.pitchHz * (1 + voice.melody * 0.45);
     let pitch = start;
     for (const [index, part] of parts.entries()) {

@@ -38,7 +38,8 @@ export async function renderSpeech(
   const flush = (): void => {
     checkpoint();
     const chunk = buffer.subarray(0, filled);
-    for (let i = 0; i < chunk.length; i++) chunk[i] = Math.tanh((chunk[i] as number) * 1.4) * LOUDNESS;
+    for (let i = 0; i < chunk.length; i++)
+      chunk[i] = Math.tanh((chunk[i] as number) * 1.4) * LOUDNESS;
     if (total === 0) fadeEnds(chunk, 200, 0);
     mp3.add([chunk]);
     total += filled;

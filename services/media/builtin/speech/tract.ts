@@ -73,8 +73,10 @@ export function createTract(voice: Voice, sampleRate: number, seed: number): Tra
   };
 
   const closure = (utterance: Utterance): number =>
-    Math.round((sampleRate * utterance.seconds * (utterance.phoneme.closureMs ?? 0)) /
-      (utterance.phoneme.lengthMs + (utterance.phoneme.closureMs ?? 0)));
+    Math.round(
+      (sampleRate * utterance.seconds * (utterance.phoneme.closureMs ?? 0)) /
+        (utterance.phoneme.lengthMs + (utterance.phoneme.closureMs ?? 0)),
+    );
 
   const speak = (utterance: Utterance, output: Float32Array, at: number): number => {
     const { phoneme } = utterance;
@@ -93,8 +95,10 @@ export function createTract(voice: Voice, sampleRate: number, seed: number): Tra
         tune(now, phoneme);
       }
       const share = i / total;
-      const waver = 1 + voice.roughness * Math.sin(clock * 0.0019) + voice.roughness * noise() * 0.5;
-      phase += ((utterance.fromHz + (utterance.toHz - utterance.fromHz) * share) * waver) / sampleRate;
+      const waver =
+        1 + voice.roughness * Math.sin(clock * 0.0019) + voice.roughness * noise() * 0.5;
+      phase +=
+        ((utterance.fromHz + (utterance.toHz - utterance.fromHz) * share) * waver) / sampleRate;
       phase -= Math.floor(phase);
       clock++;
       const air = noise();
@@ -110,7 +114,8 @@ export function createTract(voice: Voice, sampleRate: number, seed: number): Tra
       const burst = closed > 0 ? Math.exp(-(i - closed) / (sampleRate * 0.009)) : 1;
       const hiss = shut ? 0 : now.hiss * burst;
       sample = sample * VOICE_GAIN + hissing.next(air) * hiss * HISS_GAIN;
-      output[at + i] = (output[at + i] as number) + sample * utterance.strength * edge(i, total, closed);
+      output[at + i] =
+        (output[at + i] as number) + sample * utterance.strength * edge(i, total, closed);
     }
     from = end;
     return at + total;

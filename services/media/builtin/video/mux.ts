@@ -48,7 +48,12 @@ export async function mux(plan: MuxPlan): Promise<Uint8Array> {
   const voice = sound === undefined ? undefined : createSoundSource(plan.channels);
   if (voice !== undefined) output.addAudioTrack(voice);
   await output.start();
-  const colorSpace = { primaries: "bt709", transfer: "bt709", matrix: "bt709", fullRange: false } as const;
+  const colorSpace = {
+    primaries: "bt709",
+    transfer: "bt709",
+    matrix: "bt709",
+    fullRange: false,
+  } as const;
   let index = 0;
   for await (const packet of new EncodedPacketSink(track).packets()) {
     const timestamp = index / framesPerSecond;

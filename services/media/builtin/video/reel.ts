@@ -56,7 +56,10 @@ export async function createReel(plan: ReelPlan): Promise<Reel> {
     const at = Math.min(Math.floor(along * between), Math.max(0, between - 1));
     const local = between === 0 ? along : along * between - at;
     const pan = (shot: number) => pans[shot] as { panX: number; panY: number };
-    const zoomIn = { zoom: 1 + (ZOOM - 1) * smoothstep(-0.1, 1.1, local) - zoomStart(), ...pan(at) };
+    const zoomIn = {
+      zoom: 1 + (ZOOM - 1) * smoothstep(-0.1, 1.1, local) - zoomStart(),
+      ...pan(at),
+    };
     project(shots[at] as Planes, picture, local === 0 ? STILL : zoomIn);
     if (between > 0) {
       const share = smoothstep(0.25, 0.8, local);
@@ -94,30 +97,50 @@ function projectPlane(from: Plane, to: Plane, view: View): void {
   const spanY = from.height / view.zoom;
   const startX = (from.width - spanX) * 0.5 * (1 + view.panX);
   const startY = (from.height - spanY) * 0.5 * (1 + view.panY);
-  const stepX = Math.floor((spanX / to.width) * 65536);
-  const maxX = (from.width - 2) * 65536;
-  for (let y = 0; y < to.height; y++) {
-    const sourceY = Math.min(Math.max(startY + ((y + 0.5) * spanY) / to.height - 0.5, 0), from.height - 1.001);
-    const row = Math.floor(sourceY);
-    const shareY = Math.floor((sourceY - row) * 256);
-    const upper = row * from.width;
-    const lower = Math.min(row + 1, from.height - 1) * from.width;
-    let sourceX = Math.floor((startX + (0.5 * spanX) / to.width - 0.5) * 65536);
-    const target = y * to.width;
-    for (let x = 0; x < to.width; x++) {
-      const clamped = sourceX < 0 ? 0 : sourceX > maxX ? maxX : sourceX;
-      const column = clamped >> 16;
-      const shareX = (clamped >> 8) & 255;
-      const a = from.data[upper + column] as number;
-      const b = from.data[upper + column + 1] as number;
-      const c = from.data[lower + column] as number;
-      const d = from.data[lower + column + 1] as number;
-      const top = a * 256 + (b - a) * shareX;
-      const bottom = c * 256 + (d - c) * shareX;
-      to.data[target + x] = (top * 256 + (bottom - top) * shareY + 32768) >> 16;
-      sourceX += stepX;
-    }
+  // All rows read the same columns: where each begins, and how much of the next it takes.
+  const columns = new Int32Array(to.width);
+  const shares = new Int32Array(to.width);
+  for (let x = 0; x < to.width; x++) {
+    const source = clamp(startX + ((x + 0.5) * spanX) / to.width - 0.5, from.width - 1.001);
+    columns[x] = Math.floor(source);
+    shares[x] = Math.floor((source % 1) * 256);
   }
+  for (let y = 0; y < to.height; y++) {
+    const source = clamp(startY + ((y + 0.5) * spanY) / to.height - 0.5, from.height - 1.001);
+    const upper = Math.floor(source) * from.width;
+    const share = Math.floor((source % 1) * 256);
+    projectRow(from, to, columns, shares, upper | 0, share | 0, (y * to.width) | 0);
+  }
+}
+
+function projectRow(
+  from: Plane,
+  to: Plane,
+  columns: Int32Array,
+  shares: Int32Array,
+  upper: number,
+  share: number,
+  target: number,
+): void {
+  const source = from.data;
+  const output = to.data;
+  const lower = (upper + from.width) | 0;
+  const width = columns.length;
+  for (let x = 0; x < width; x++) {
+    const column = columns[x] as number;
+    const part = shares[x] as number;
+    const a = source[upper + column] as number;
+    const b = source[upper + column + 1] as number;
+    const c = source[lower + column] as number;
+    const d = source[lower + column + 1] as number;
+    const top = ((a << 8) + Math.imul(b - a, part)) | 0;
+    const bottom = ((c << 8) + Math.imul(d - c, part)) | 0;
+    output[target + x] = ((top << 8) + Math.imul(bottom - top, share) + 32768) >> 16;
+  }
+}
+
+function clamp(value: number, highest: number): number {
+  return Math.min(Math.max(value, 0), highest);
 }
 
 /** Mixes `next` over `picture`: places with a low threshold change first. */

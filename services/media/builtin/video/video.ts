@@ -1,4 +1,4 @@
-import { rm, writeFile } from "node:fs/promises";
+import { rename, rm, writeFile } from "node:fs/promises";
 import type { Checkpoint } from "../cancel.ts";
 import { DEFAULT_FRAMES_PER_SECOND } from "../limits.ts";
 import { type Mood, readMood } from "../paint/mood.ts";
@@ -62,16 +62,23 @@ export async function renderVideo(
     checkpoint,
   });
   checkpoint();
-  try {
-    await writeFile(outFile, bytes);
-  } catch (error) {
-    await rm(outFile, { force: true });
-    throw error;
-  }
+  await writeWhole(outFile, bytes);
   onProgress(100);
   const { width, height } = plan.frame;
   const seconds = plan.frameCount / plan.framesPerSecond;
   return { width, height, durationSeconds: seconds, sizeBytes: bytes.byteLength };
+}
+
+/** Writes beside the file and renames, so that a reader never meets half of it. */
+async function writeWhole(file: string, bytes: Uint8Array): Promise<void> {
+  const part = `${file}.part`;
+  try {
+    await writeFile(part, bytes);
+    await rename(part, file);
+  } catch (error) {
+    await rm(part, { force: true });
+    throw error;
+  }
 }
 
 function planVideo(request: VideoRequest): VideoPlan {

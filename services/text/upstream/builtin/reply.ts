@@ -29,7 +29,7 @@ export function replyTo(
     ...(wantsSearch ? [say.offline] : []),
     choose.pick(say.closing),
   ];
-  return sentences.join(" ");
+  return sentences.join(" ").replace(/\n +/g, "\n");
 }
 
 /** The first words of a text, as they are quoted and remembered. */
@@ -64,10 +64,10 @@ function opening(said: string, say: Phrases, choose: Chooser): string[] {
   };
   const isQuestion = /\?\s*$/.test(said.trim());
   const sum = sumIn(said);
+  const remark = isQuestion ? say.question : say.statement;
   return [
     fill(choose.pick(say.opening), facts),
-    fill(choose.pick(isQuestion ? say.question : say.statement), facts),
-    ...(sum ? [fill(say.sum, { sum })] : []),
+    sum ? fill(say.sum, { sum }) : fill(choose.pick(remark), facts),
     fill(choose.pick(say.wordplay), facts),
   ];
 }
@@ -88,7 +88,7 @@ function sumIn(said: string): string | undefined {
 function results(talk: Conversation, say: Phrases): string[] {
   return talk.results.map(({ name, output }) => {
     const short = output.length > resultChars ? `${output.slice(0, resultChars)}…` : output;
-    return fill(say.result, { name, output: short });
+    return `${fill(say.result, { name, output: short })}\n\n`;
   });
 }
 

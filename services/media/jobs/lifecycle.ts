@@ -1,0 +1,268 @@
+import { ErrorReason, errorRow, reasonName } from "#kit/errors.ts";
+import type { PinnedReference } from "../references/port.ts";
+import {
+  leaseMs,
+  maxAttempts,
+  maxEvents,
+  maxQueuedMs,
+  maxRepublishMs,
+  maxRunningMs,
+  rejectedKeptMs,
+  republishMs,
+  stepDueMs,
+  unpublishedMs,
+} from "../limits.ts";
+import type { Job, JobFailure, JobOutput, NewJob } from "./job.ts";
+
+/** Everything that can happen to a job. `now` is ms since the epoch; `fence` is that of the worker's claim. */
+export type JobCommand =
+  /** `reserving`: its submission still lives. */
+  | { kind: "beat"; now: number }
+  /** `reserving`: its references are in the account's storage. */
+  | { kind: "attach"; pinned: readonly PinnedReference[]; now: number }
+  /** `reserving → queued`: its hold stands. */
+  | { kind: "accept"; now: number }
+  /** `reserving → rejected`: the idempotency key is free again. */
+  | { kind: "reject"; failure: JobFailure; now: number }
+  /** `queued` or `running`: a wake-up was published. */
+  | { kind: "published"; now: number }
+  /**
+   * `queued → running`, or a `running` job whose lease is over to a new worker; a job that may have no further attempt, or
+   * whose time is over, becomes `failing` instead.
+   */
+  | { kind: "claim"; owner: string; now: number }
+  /** The worker lives. */
+  | { kind: "heartbeat"; fence: number; now: number }
+  /** The upstream has named its task: whoever has the job next takes that up. */
+  | { kind: "resumable"; fence: number; resumeId: string }
+  | { kind: "progress"; fence: number; percent: number }
+  /** The worker stops for reasons of its own: its attempt does not count. */
+  | { kind: "hand-back"; fence: number; now: number }
+  /** The upstream's answer is unknown: claimable again at `until`, at the next upstream where that is asked for. */
+  | { kind: "set-aside"; fence: number; until: number; nextUpstream: boolean; now: number }
+  /** `running → settling`: this attempt's outputs are the job's. */
+  | { kind: "win"; fence: number; outputs: readonly JobOutput[]; now: number }
+  /** `running → failing`. */
+  | { kind: "lose"; fence: number; failure: JobFailure; now: number }
+  /** `queued | running → failing`, where its time is over. */
+  | { kind: "expire"; now: number }
+  /** `settling → completed`: so much was charged. */
+  | { kind: "complete"; charged: bigint; expiresAt: number | undefined; now: number }
+  /** `failing → failed`: released (`charged` is 0 unless an operator ended the hold otherwise). */
+  | { kind: "fail"; charged: bigint; expiresAt: number | undefined; now: number }
+  /** Terminal or `rejected`: its references were let go of. */
+  | { kind: "unpinned" }
+  /** The sweeper looks again then. */
+  | { kind: "defer"; until: number };
+
+/** A submission, written down before anything is held. */
+export function newJob(job: NewJob, now: number): Job {
+  return {
+    ...job,
+    createdAt: now,
+    state: "reserving",
+    pinned: job.spec.references.length === 0 ? [] : undefined,
+    pinsHeld: job.spec.references.length > 0,
+    attempts: 0,
+    fence: 0,
+    lease: undefined,
+    upstreamIndex: 0,
+    resumeId: undefined,
+    progress: 0,
+    outputs: [],
+    failure: undefined,
+    charged: undefined,
+    publications: 0,
+    dueAt: now + stepDueMs,
+    deadline: now + maxQueuedMs,
+    startedAt: undefined,
+    completedAt: undefined,
+    expiresAt: undefined,
+    events: [{ at: now, name: "reserving", detail: "" }],
+  };
+}
+
+/** The job after a command; undefined where its state does not allow that. Changes nothing that it is given. */
+export function step(job: Job, command: JobCommand): Job | undefined {
+  switch (command.kind) {
+    case "beat":
+    case "attach":
+    case "accept":
+    case "reject":
+      return job.state === "reserving" ? stepReserving(job, command) : undefined;
+    case "published":
+      return published(job, command.now);
+    case "claim":
+      return claim(job, command.owner, command.now);
+    case "heartbeat":
+    case "resumable":
+    case "progress":
+    case "hand-back":
+    case "set-aside":
+    case "win":
+    case "lose":
+      return isWorkers(job, command.fence) ? stepRunning(job, command) : undefined;
+    case "expire":
+      return command.now < job.deadline ? undefined : expire(job, command.now);
+    case "complete":
+      return job.state === "settling" ? end(job, "completed", command) : undefined;
+    case "fail":
+      return job.state === "failing" ? end(job, "failed", command) : undefined;
+    case "unpinned":
+      return unpinned(job);
+    case "defer":
+      return { ...job, dueAt: command.until };
+  }
+}
+
+type Of<K extends JobCommand["kind"]> = Extract<JobCommand, { kind: K }>;
+
+function stepReserving(job: Job, command: Of<"beat" | "attach" | "accept" | "reject">): Job {
+  const { now } = command;
+  switch (command.kind) {
+    case "beat":
+      return { ...job, dueAt: now + stepDueMs };
+    case "attach":
+      return { ...job, pinned: job.pinned ?? command.pinned, dueAt: now + stepDueMs };
+    case "accept":
+      return noted(
+        { ...job, state: "queued", dueAt: now + unpublishedMs, deadline: now + maxQueuedMs },
+        now,
+      );
+    case "reject": {
+      const { failure } = command;
+      const rejected = { ...job, state: "rejected", slot: undefined, failure } as const;
+      return noted({ ...rejected, dueAt: now + rejectedKeptMs }, now, reasonName(failure.reason));
+    }
+  }
+}
+
+function published(job: Job, now: number): Job | undefined {
+  if (job.state !== "queued" && job.state !== "running") return undefined;
+  const pauseMs = Math.min(republishMs * 2 ** job.publications, maxRepublishMs);
+  // A running job is looked at again when its lease, or its time, is over.
+  const next = job.state === "queued" ? now + pauseMs : Math.max(leaseEnd(job), now + stepDueMs);
+  return {
+    ...job,
+    publications: job.publications + 1,
+    dueAt: Math.min(next, job.deadline),
+  };
+}
+
+function claim(job: Job, owner: string, now: number): Job | undefined {
+  const isLost = job.state === "running" && leaseEnd(job) <= now;
+  if (job.state !== "queued" && !isLost) return undefined;
+  if (now >= job.deadline) return expire(job, now);
+  const counted = job.resumeId === undefined;
+  if (counted && job.attempts >= maxAttempts) return failing(job, lostAttempts(), now);
+  const startedAt = job.startedAt ?? now;
+  const claimed: Job = {
+    ...job,
+    state: "running",
+    attempts: job.attempts + (counted ? 1 : 0),
+    fence: job.fence + 1,
+    lease: { owner, until: now + leaseMs, counted },
+    startedAt,
+    deadline: startedAt + maxRunningMs,
+  };
+  const name = job.state === "queued" ? "running" : "resumed";
+  return noted({ ...claimed, dueAt: whenLost(claimed) }, now, owner, name);
+}
+
+function stepRunning(
+  job: Job,
+  command: Of<"heartbeat" | "resumable" | "progress" | "hand-back" | "set-aside" | "win" | "lose">,
+): Job | undefined {
+  switch (command.kind) {
+    case "heartbeat":
+      return leased(job, command.now + leaseMs, job.lease?.counted ?? false);
+    case "resumable":
+      return { ...job, resumeId: command.resumeId };
+    case "progress": {
+      const percent = Math.min(Math.max(Math.floor(command.percent), 0), 99);
+      return percent > job.progress ? { ...job, progress: percent } : undefined;
+    }
+    case "hand-back": {
+      const attempts = job.attempts - (job.lease?.counted ? 1 : 0);
+      const back = leased({ ...job, attempts }, command.now, false);
+      return noted(back, command.now, "the worker stopped", "handed_back");
+    }
+    case "set-aside": {
+      const upstreamIndex = job.upstreamIndex + (command.nextUpstream ? 1 : 0);
+      const aside = leased(
+        { ...job, upstreamIndex: upstreamIndex % job.spec.upstreams.length },
+        command.until,
+        false,
+      );
+      return noted(aside, command.now, "the upstream's answer is unknown", "handed_back");
+    }
+    case "win": {
+      if (command.now >= job.deadline) return undefined;
+      const { outputs, now } = command;
+      return noted({ ...job, state: "settling", outputs, ...between(now) }, now);
+    }
+    case "lose":
+      return failing(job, command.failure, command.now);
+  }
+}
+
+function isWorkers(job: Job, fence: number): boolean {
+  return job.state === "running" && job.fence === fence;
+}
+
+function expire(job: Job, now: number): Job | undefined {
+  const reason =
+    job.state === "queued"
+      ? ErrorReason.JOB_EXPIRED
+      : job.state === "running"
+        ? ErrorReason.UPSTREAM_TIMEOUT
+        : undefined;
+  if (reason === undefined) return undefined;
+  return failing(job, { reason, message: errorRow(reason).message, param: undefined }, now);
+}
+
+function failing(job: Job, failure: JobFailure, now: number): Job {
+  const next = { ...job, state: "failing", failure, ...between(now) } as const;
+  return noted(next, now, reasonName(failure.reason));
+}
+
+/** A job between two steps has no worker, and is taken up by anybody who is there. */
+function between(now: number) {
+  return { lease: undefined, dueAt: now + stepDueMs };
+}
+
+function end(job: Job, state: "completed" | "failed", command: Of<"complete" | "fail">): Job {
+  const { now, charged, expiresAt } = command;
+  const ended = { ...job, state, charged, expiresAt, completedAt: now } as const;
+  return noted({ ...ended, dueAt: job.pinsHeld ? now : expiresAt }, now);
+}
+
+function unpinned(job: Job): Job | undefined {
+  const isOver = job.state === "completed" || job.state === "failed" || job.state === "rejected";
+  if (!isOver) return undefined;
+  const dueAt = job.state === "rejected" ? job.dueAt : job.expiresAt;
+  return { ...job, pinsHeld: false, dueAt };
+}
+
+function leased(job: Job, until: number, counted: boolean): Job {
+  const lease = { owner: job.lease?.owner ?? "", until, counted };
+  return { ...job, lease, dueAt: whenLost({ ...job, lease }) };
+}
+
+function leaseEnd({ lease }: Job): number {
+  return lease?.until ?? 0;
+}
+
+/** When a running job that nobody was heard of again is looked at. */
+function whenLost(job: Job): number {
+  return Math.min(leaseEnd(job) + unpublishedMs, job.deadline);
+}
+
+function lostAttempts(): JobFailure {
+  const reason = ErrorReason.GENERATION_FAILED;
+  return { reason, message: errorRow(reason).message, param: undefined };
+}
+
+function noted(job: Job, at: number, detail = "", name: string = job.state): Job {
+  return { ...job, events: [...job.events, { at, name, detail }].slice(-maxEvents) };
+}

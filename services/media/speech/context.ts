@@ -1,0 +1,55 @@
+import type { BlobStore } from "#kit/blobs.ts";
+import type { LiveCatalog } from "#kit/catalog-client.ts";
+import type { Clock } from "#kit/clock.ts";
+import type { Database } from "#kit/database.ts";
+import type { HoldClient } from "#kit/holds.ts";
+import type { Ids } from "#kit/ids.ts";
+import type { Logger } from "#kit/logger.ts";
+import type { Metrics } from "#kit/metrics.ts";
+import type { MediaUpstreams } from "../generate/port.ts";
+import type { SpeechEvents } from "./events.ts";
+import type { SpeechStore } from "./store.ts";
+import { createSqliteSpeechStore } from "./store-sqlite.ts";
+
+/** What speech needs of its process. */
+export interface SpeechDeps {
+  clock: Clock;
+  ids: Ids;
+  log: Logger;
+  metrics: Metrics;
+  database: Database;
+  blobs: BlobStore;
+  catalog: Pick<LiveCatalog, "current">;
+  holds: HoldClient;
+  upstreams: Pick<MediaUpstreams, "speak">;
+  /** How long speeches and their records are kept, in ms; undefined: for ever. */
+  retentionMs: number | undefined;
+}
+
+/** What running and ending requests needs. */
+export interface SpeechContext extends Omit<SpeechDeps, "database" | "log" | "metrics"> {
+  store: SpeechStore;
+  events: SpeechEvents;
+  /** This process, in its requests' records. */
+  owner: string;
+}
+
+/** The store in the process's database. */
+export function openSpeechStore(database: Database): SpeechStore {
+  switch (database.kind) {
+    case "sqlite":
+      return createSqliteSpeechStore(database.sqlite);
+  }
+}
+
+const prefix = "speech/";
+
+/** Where the MP3 of a request lies in the blob store. */
+export function blobKeyOf(speechId: string): string {
+  return `${prefix}${speechId}`;
+}
+
+/** The request of a blob key, or undefined where it is not of this kind. */
+export function speechIdOf(blobKey: string): string | undefined {
+  return blobKey.startsWith(prefix) ? blobKey.slice(prefix.length) : undefined;
+}

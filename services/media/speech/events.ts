@@ -1,0 +1,73 @@
+import type { Logger } from "#kit/logger.ts";
+import type { Metrics } from "#kit/metrics.ts";
+import type { SpeechIntent } from "./store.ts";
+
+/** How a speech request ended. */
+export type SpeechEnd =
+  | "completed"
+  | "failed"
+  | "content_policy"
+  | "timeout"
+  | "caller_left"
+  | "stopped"
+  | "orphan";
+
+/** What speech counts and logs. Never a text or a key. */
+export interface SpeechEvents {
+  /** A request ended, so long after it was opened; all but `completed` cost nothing. */
+  ended(request: SpeechIntent, end: SpeechEnd, elapsedMs: number): void;
+  /** A recorded answer was given again, or a request joined one in flight. */
+  repeated(kind: "replayed" | "joined"): void;
+  /** This process may no longer speak for a request that it runs. */
+  lost(request: SpeechIntent): void;
+  /** A speech and its record went at the end of their time. */
+  expired(): void;
+  /** Something of ours, or of an upstream, failed. */
+  trouble(what: string, speechId: string | undefined, error: unknown): void;
+}
+
+/** Makes the events. */
+export function createSpeechEvents(deps: { log: Logger; metrics: Metrics }): SpeechEvents {
+  const { log, metrics } = deps;
+  const ended = metrics.counter("genmesh_media_speech_total", "Speech requests by their end.", [
+    "end",
+  ]);
+  const seconds = metrics.histogram("genmesh_media_speech_seconds", "Time of speech requests.", [
+    "end",
+  ]);
+  const characters = metrics.counter(
+    "genmesh_media_speech_characters_total",
+    "Characters charged.",
+    [],
+  );
+  const charged = metrics.counter(
+    "genmesh_media_speech_charged_usd_micros_total",
+    "USD micros charged.",
+    [],
+  );
+  const repeats = metrics.counter(
+    "genmesh_media_speech_repeats_total",
+    "Repeats that cost nothing.",
+    ["kind"],
+  );
+  const expired = metrics.counter("genmesh_media_speech_expired_total", "Speeches that went.", []);
+  return {
+    ended(request, end, elapsedMs) {
+      ended.inc({ end });
+      seconds.observe({ end }, elapsedMs / 1_000);
+      if (end === "completed") {
+        characters.inc(request.characters);
+        charged.inc(Number(request.amount));
+      }
+      if (end === "orphan") log.warn(facts(request), "ended a speech request of a dead process");
+    },
+    repeated: (kind) => repeats.inc({ kind }),
+    lost: (request) => log.warn(facts(request), "a running speech request was taken over"),
+    expired: () => expired.inc(),
+    trouble: (what, speechId, error) => log.warn({ speechId, err: error }, what),
+  };
+}
+
+function facts({ speechId, accountId, modelId, owner }: SpeechIntent) {
+  return { speechId, accountId, modelId, owner };
+}

@@ -1,0 +1,320 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { manualClock } from "#kit/clock.ts";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import {
+  chunk,
+  events,
+  type Feed,
+  feed,
+  jsonAnswer,
+  type ScriptedUpstreams,
+  scriptedUpstreams,
+  someUsage,
+} from "../../test/contract/usage.upstream.ts";
+import { createTextWorld, type Streamed, type TextWorld } from "../../test/contract/usage.world.ts";
+import { dataOf } from "./replay/frames.ts";
+
+const someCost = 311n;
+const ask = { model: "chat-1", input: "Tell me of the sea." };
+const asStream = { ...ask, stream: true };
+const key = { key: "one" };
+
+let world: TextWorld;
+let upstreams: ScriptedUpstreams;
+let current: Feed;
+
+beforeEach(async () => {
+  upstreams = scriptedUpstreams(async ({ signal }) => {
+    current = feed(signal);
+    current.push(events.begin());
+    return current.answer;
+  });
+  world = await createTextWorld({ upstreams });
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+const typesOf = (text: string) => [...text.matchAll(/^event: (.*)$/gm)].map((match) => match[1]);
+const wholeStream = async (one: Streamed) => [await one.rest(), one.replayed()] as const;
+
+describe("equal requests in flight", () => {
+  test("fifty are one upstream call and one charge", async () => {
+    const sent = Promise.withResolvers<void>();
+    const go = Promise.withResolvers<void>();
+    upstreams.script = async () => {
+      sent.resolve();
+      await go.promise;
+      return jsonAnswer();
+    };
+    const all = Array.from({ length: 50 }, () => world.ask("RESPONSES", ask, key));
+    await sent.promise;
+    go.resolve();
+    const answers = await Promise.all(all);
+    expect(upstreams.sent).toHaveLength(1);
+    expect(new Set(answers.map(({ json }) => JSON.stringify(json))).size).toBe(1);
+    expect(answers.filter(({ replayed }) => !replayed)).toHaveLength(1);
+    expect(await world.wallet()).toMatchObject({ reserved: 0n, spent: someCost });
+  });
+  test("without a key each is its own", async () => {
+    upstreams.script = async () => jsonAnswer();
+    await Promise.all(Array.from({ length: 3 }, () => world.ask("RESPONSES", ask)));
+    expect(upstreams.sent).toHaveLength(3);
+    expect((await world.wallet()).spent).toBe(3n * someCost);
+  });
+  test("fifty streams: all see it from its beginning, the late ones too", async () => {
+    const early = Array.from({ length: 25 }, () => world.stream("RESPONSES", asStream, key));
+    const first = await Promise.all(early.map((one) => one.next()));
+    expect(new Set(first).size).toBe(1);
+    current.push(events.delta("Hel"));
+    await early[0]?.next();
+    const late = Array.from({ length: 25 }, () => world.stream("RESPONSES", asStream, key));
+    await Promise.all(late.map((one) => one.next()));
+    current.push(events.delta("lo"), events.end());
+    const texts = await Promise.all([...early.slice(1), ...late].map((one) => one.rest()));
+    expect(new Set(texts).size).toBe(1);
+    expect(texts[0]).toContain("Hel");
+    expect(texts[0]?.endsWith("[DONE]\n\n")).toBe(true);
+    expect(upstreams.sent).toHaveLength(1);
+    expect(await world.wallet()).toMatchObject({ reserved: 0n, spent: someCost });
+  });
+  test("upstream is closed when the last one leaves, not before", async () => {
+    const [one, two] = [1, 2].map(() => world.stream("RESPONSES", asStream, key)) as [
+      Streamed,
+      Streamed,
+    ];
+    await one.next();
+    await two.next();
+    await one[Symbol.asyncDispose]();
+    current.push(events.delta("more"));
+    expect(await two.next()).toContain("more");
+    expect(current.isAborted).toBe(false);
+    await two[Symbol.asyncDispose]();
+    await vi.waitFor(() => expect(current.isAborted).toBe(true), { timeout: 250, interval: 1 });
+    await vi.waitFor(async () => expect((await world.wallet()).reserved).toBe(0n));
+    // Its key is free: the same request is a new one.
+    upstreams.script = async () => jsonAnswer();
+    expect((await world.ask("RESPONSES", ask, key)).replayed).toBe(false);
+  });
+  test("of a JSON request too, and the first caller may leave", async () => {
+    const sent = Promise.withResolvers<AbortSignal>();
+    const go = Promise.withResolvers<void>();
+    upstreams.script = async ({ signal }) => {
+      sent.resolve(signal);
+      await go.promise;
+      return jsonAnswer();
+    };
+    const gone = new AbortController();
+    const first = world.ask("RESPONSES", ask, { ...key, signal: gone.signal });
+    const signal = await sent.promise;
+    const second = world.ask("RESPONSES", ask, key);
+    await new Promise((resolve) => setImmediate(resolve));
+    gone.abort();
+    await expect(first).rejects.toThrow();
+    expect(signal.aborted).toBe(false);
+    go.resolve();
+    expect((await second).json.id).toBe("resp_1");
+    expect(upstreams.sent).toHaveLength(1);
+  });
+  test("one that wants another form waits for the answer and gets it in its own", async () => {
+    const stream = world.stream("RESPONSES", asStream, key);
+    await stream.next();
+    const json = world.ask("RESPONSES", ask, key);
+    current.push(events.delta("Hello"), events.end({ text: "Hello" }));
+    await stream.rest();
+    await vi.waitFor(async () => {
+      await world.clock.advance(300);
+      expect(await Promise.race([json, Promise.resolve()])).toBeDefined();
+    });
+    expect(await json).toMatchObject({ replayed: true, json: { id: "resp_1" } });
+    expect(upstreams.sent).toHaveLength(1);
+  });
+});
+
+describe("a complete answer", () => {
+  test("is replayed without a charge, also past a refusal of the edge", async () => {
+    upstreams.script = async () => jsonAnswer();
+    const first = await world.ask("RESPONSES", ask, key);
+    const again = await world.ask("RESPONSES", ask, key);
+    expect(again).toEqual({ json: first.json, replayed: true });
+    const admission = { refuseWith: ErrorReason.RATE_LIMIT_EXCEEDED };
+    expect((await world.ask("RESPONSES", ask, { ...key, admission })).replayed).toBe(true);
+    await expect(world.ask("RESPONSES", ask, { key: "new", admission })).rejects.toMatchObject({
+      reason: ErrorReason.RATE_LIMIT_EXCEEDED,
+    });
+    expect(upstreams.sent).toHaveLength(1);
+    expect((await world.wallet()).spent).toBe(someCost);
+  });
+  test("is given by meaning, not by bytes, and in the form that is asked for", async () => {
+    upstreams.script = async () => jsonAnswer({ text: "Hello there." });
+    await world.ask("RESPONSES", ask, key);
+    const shuffled = '{ "input":"Tell me of the s\\u0065a.",  "model":"chat-1", "stream":true }';
+    const stream = world.stream("RESPONSES", shuffled, key);
+    const [text, replayed] = await wholeStream(stream);
+    expect(replayed).toBe(true);
+    expect(typesOf(text)).toEqual([
+      "response.created",
+      "response.in_progress",
+      "response.output_item.added",
+      "response.content_part.added",
+      "response.output_text.delta",
+      "response.output_text.done",
+      "response.content_part.done",
+      "response.output_item.done",
+      "response.completed",
+    ]);
+    const numbers = [...text.matchAll(/"sequence_number":(\d+)/g)].map((match) => Number(match[1]));
+    expect(numbers).toEqual(numbers.map((_, index) => index));
+    expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
+  });
+  test("of a stream is replayed as JSON", async () => {
+    const stream = world.stream("RESPONSES", asStream, key);
+    await stream.next();
+    current.push(events.delta("Hello"), events.end({ text: "Hello" }));
+    await stream.rest();
+    const { json, replayed } = await world.ask("RESPONSES", ask, key);
+    expect(replayed).toBe(true);
+    expect(json).toMatchObject({ id: "resp_1", status: "completed" });
+  });
+  test("with another body: 422, whether it runs or is complete", async () => {
+    upstreams.script = async () => jsonAnswer();
+    await world.ask("RESPONSES", ask, key);
+    const reused = { reason: ErrorReason.IDEMPOTENCY_KEY_REUSED };
+    const other = { ...ask, input: "Another." };
+    await expect(world.ask("RESPONSES", other, key)).rejects.toMatchObject(reused);
+    // Another operation and another key are other slots.
+    await world.ask("COMPACT", other, key);
+    await world.ask("RESPONSES", other, {
+      ...key,
+      principal: { accountId: "acct_test", keyId: "key_2" },
+    });
+  });
+  test("with another body while it runs: 422", async () => {
+    const stream = world.stream("RESPONSES", asStream, key);
+    await stream.next();
+    const other = world.stream("RESPONSES", { ...asStream, input: "Another." }, key);
+    await expect(other.next()).rejects.toMatchObject({
+      reason: ErrorReason.IDEMPOTENCY_KEY_REUSED,
+    });
+    await stream[Symbol.asyncDispose]();
+  });
+  test("survives a restart, and is forgotten after 24 hours", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "genmesh-text-"));
+    const file = join(folder, "genmesh.db");
+    const open = async (atMs: number, isNew: boolean) =>
+      createTextWorld({ upstreams, file, isNew, clock: manualClock(atMs) });
+    const start = world.clock.now();
+    const day = 24 * 3_600_000;
+    upstreams.script = async () => jsonAnswer({ id: "resp_before" });
+    await using before = await open(start, true);
+    await before.ask("RESPONSES", ask, key);
+    upstreams.script = async () => refuse(ErrorReason.MODEL_REQUEST_FAILED);
+    await using after = await open(start + day - 1, false);
+    expect(await after.ask("RESPONSES", ask, key)).toMatchObject({
+      replayed: true,
+      json: { id: "resp_before" },
+    });
+    expect((await after.wallet()).spent).toBe(someCost);
+    upstreams.script = async () => jsonAnswer();
+    await using later = await open(start + day, false);
+    const { replayed } = await later.ask("RESPONSES", { ...ask, input: "New." }, key);
+    expect(replayed).toBe(false);
+    await rm(folder, { recursive: true });
+  });
+});
+
+describe("what is not remembered", () => {
+  test("a failure, before output or after it", async () => {
+    upstreams.script = async () => refuse(ErrorReason.MODEL_REQUEST_FAILED);
+    await expect(world.ask("RESPONSES", ask, key)).rejects.toThrow();
+    upstreams.script = async ({ signal }) => {
+      current = feed(signal);
+      current.push(events.begin(), events.delta("x"));
+      current.end();
+      return current.answer;
+    };
+    const stream = world.stream("RESPONSES", { ...asStream, input: "Another." }, key);
+    expect(await stream.rest()).toContain("response.failed");
+    upstreams.script = async () => jsonAnswer();
+    expect((await world.ask("RESPONSES", { ...ask, input: "Third." }, key)).replayed).toBe(false);
+  });
+  test("a request that is not valid", async () => {
+    upstreams.script = async () => jsonAnswer();
+    const wrong = { ...ask, max_output_tokens: 0 };
+    await expect(world.ask("RESPONSES", wrong, key)).rejects.toThrow();
+    expect((await world.ask("RESPONSES", ask, key)).replayed).toBe(false);
+  });
+  test.each(["", "x".repeat(256)])("keys of a wrong length are refused", async (wrong) => {
+    await expect(world.ask("RESPONSES", ask, { key: wrong })).rejects.toMatchObject({
+      reason: ErrorReason.INVALID_IDEMPOTENCY_KEY,
+    });
+  });
+});
+
+describe("chat", () => {
+  const chat = { model: "chat-1", messages: [{ role: "user", content: "x" }] };
+  const delta = (fields: object, finish: string | null = null) => ({
+    choices: [{ index: 0, delta: { ...fields }, finish_reason: finish }],
+  });
+  const call = (index: number, fields: object) => delta({ tool_calls: [{ index, ...fields }] });
+  const stream = (...more: ReturnType<typeof chunk>[]) => {
+    upstreams.script = async ({ signal }) => {
+      const one = feed(signal);
+      one.push(chunk(delta({ role: "assistant", content: "" })), ...more);
+      return one.answer;
+    };
+  };
+
+  test("a stream is replayed as JSON, and as a stream with its usage", async () => {
+    stream(chunk(delta({ content: "Hel" }), "Hel"), chunk(delta({ content: "lo" }), "lo"), {
+      ...chunk(delta({}, "stop")),
+      ending: "completed",
+      usage: someUsage,
+    });
+    await world.stream("CHAT_COMPLETIONS", { ...chat, stream: true }, key).rest();
+    const { json, replayed } = await world.ask("CHAT_COMPLETIONS", chat, key);
+    expect(replayed).toBe(true);
+    expect(json).toMatchObject({
+      id: "chatcmpl-1",
+      object: "chat.completion",
+      choices: [
+        { index: 0, message: { role: "assistant", content: "Hello" }, finish_reason: "stop" },
+      ],
+      usage: { prompt_tokens: 20, completion_tokens: 30, total_tokens: 50 },
+    });
+    const options = { stream: true, stream_options: { include_usage: true } };
+    const again = world.stream("CHAT_COMPLETIONS", { ...chat, ...options }, key);
+    const frames = (await again.rest()).split("\n\n").filter((one) => one.includes("{"));
+    const chunks = frames.map((one) => dataOf(Buffer.from(one)));
+    expect(chunks.map((one) => one?.object)).toEqual(Array(4).fill("chat.completion.chunk"));
+    expect(chunks[0]).toMatchObject(delta({ role: "assistant" }));
+    expect(chunks[1]).toMatchObject(delta({ content: "Hello" }));
+    expect(chunks[2]).toMatchObject(delta({}, "stop"));
+    expect(chunks[3]).toMatchObject({ choices: [], usage: { total_tokens: 50 } });
+    expect(upstreams.sent).toHaveLength(1);
+  });
+  test("calls are put together from their pieces", async () => {
+    stream(
+      chunk(call(0, { id: "c0", type: "function", function: { name: "f", arguments: "" } })),
+      chunk(call(0, { function: { arguments: '{"a"' } })),
+      chunk(call(1, { id: "c1", type: "function", function: { name: "g", arguments: "{}" } })),
+      chunk(call(0, { function: { arguments: ":1}" } })),
+      { ...chunk(delta({}, "tool_calls")), ending: "completed", usage: someUsage },
+    );
+    await world.stream("CHAT_COMPLETIONS", { ...chat, stream: true }, key).rest();
+    const { json } = await world.ask("CHAT_COMPLETIONS", chat, key);
+    expect(json.choices).toMatchObject([
+      {
+        finish_reason: "tool_calls",
+        message: {
+          content: "",
+          tool_calls: [
+            { id: "c0", type: "function", function: { name: "f", arguments: '{"a":1}' } },
+            { id: "c1", type: "function", function: { name: "g", arguments: "{}" } },
+          ],
+        },
+      },
+    ]);
+  });
+});

@@ -1,0 +1,194 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { manualClock } from "#kit/clock.ts";
+import { openSqlite } from "#kit/sqlite.ts";
+import { intentOf } from "../../test/contract/usage.suite.ts";
+import {
+  events,
+  type Feed,
+  feed,
+  jsonAnswer,
+  type ScriptedUpstreams,
+  scriptedUpstreams,
+} from "../../test/contract/usage.upstream.ts";
+import { createTextWorld, principal, type TextWorld } from "../../test/contract/usage.world.ts";
+import { createSqliteUsageStore } from "./store-sqlite.ts";
+
+const ask = { model: "chat-1", input: "Tell me of the sea." };
+const asStream = { ...ask, stream: true };
+const key = { key: "one" };
+const start = manualClock().now();
+
+let folder: string;
+let upstreams: ScriptedUpstreams;
+let current: Feed;
+let first: TextWorld;
+const worlds: TextWorld[] = [];
+
+async function open(atMs: number, isNew = false): Promise<TextWorld> {
+  const file = join(folder, "genmesh.db");
+  const world = await createTextWorld({ upstreams, file, isNew, clock: manualClock(atMs) });
+  worlds.push(world);
+  return world;
+}
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "genmesh-text-"));
+  upstreams = scriptedUpstreams(async ({ signal }) => {
+    current = feed(signal);
+    current.push(events.begin());
+    return current.answer;
+  });
+  first = await open(start, true);
+});
+afterEach(async () => {
+  for (const world of worlds.splice(0)) await world[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true });
+});
+
+/** A stream of which `words` were sent and written down by a checkpoint. */
+async function streamed(words: number) {
+  const stream = first.stream("RESPONSES", asStream, key);
+  await stream.next();
+  current.push(events.delta("word ".repeat(words)));
+  await stream.next();
+  await first.clock.advance(2_600);
+  const store = createSqliteUsageStore(openSqlite(join(folder, "genmesh.db")));
+  await vi.waitFor(async () => {
+    const due = await store.due(Number.MAX_SAFE_INTEGER, 10);
+    expect(due[0]?.outputTokens).toBeGreaterThan(0);
+  });
+  return { stream, store };
+}
+
+/** Advances until the wallet holds nothing. */
+async function settledIn(world: TextWorld): Promise<bigint> {
+  await vi.waitFor(async () => {
+    await world.clock.advance(1_000);
+    expect((await world.wallet()).reserved).toBe(0n);
+  });
+  return (await world.wallet()).spent;
+}
+
+describe("a process that died", () => {
+  test("its request is charged as of its last checkpoint, once its lease is over", async () => {
+    await streamed(40);
+    current.push(events.delta("never written down ".repeat(20)));
+    first.die();
+    const second = await open(start + 20_000);
+    await second.clock.advance(5_000);
+    expect((await second.wallet()).reserved).toBeGreaterThan(0n);
+    await second.clock.advance(15_000);
+    const spent = await settledIn(second);
+    // Forty tokens at ten, and the input at one.
+    expect(spent).toBeGreaterThan(400n);
+    expect(spent).toBeLessThan(470n);
+    expect(await second.metrics.text()).toMatch(/end="lost"\} 1/);
+  });
+  test("its key is free after that: the same request is sent anew, and waits until then", async () => {
+    await streamed(40);
+    first.die();
+    upstreams.script = async () => jsonAnswer({ id: "resp_again" });
+    const second = await open(start + 25_000);
+    const again = second.ask("RESPONSES", ask, key);
+    const isDone = vi.fn();
+    again.then(isDone, isDone);
+    await second.clock.advance(2_000);
+    expect(isDone).not.toHaveBeenCalled();
+    await vi.waitFor(async () => {
+      await second.clock.advance(1_000);
+      expect(isDone).toHaveBeenCalled();
+    });
+    expect(await again).toMatchObject({ replayed: false, json: { id: "resp_again" } });
+  });
+  test("one that was never sent costs nothing", async () => {
+    const store = createSqliteUsageStore(openSqlite(join(folder, "genmesh.db")));
+    await store.open(intentOf(1, { openedAt: start, leaseUntil: start + 30_000, ...principal }));
+    await first.clock.advance(31_500);
+    await vi.waitFor(async () => expect(await store.find("text_00000001")).toBeUndefined());
+    expect(await first.wallet()).toMatchObject({ reserved: 0n, spent: 0n });
+  });
+  test("closed but not settled: settled by another, for the same amount", async () => {
+    const { store } = await streamed(40);
+    const requestId = (await store.due(Number.MAX_SAFE_INTEGER, 1))[0]?.requestId ?? "";
+    const charge = { amount: 77n, input: 1, cachedInput: 0, output: 1, estimated: false };
+    const owner = (await store.find(requestId))?.owner ?? "";
+    const now = first.clock.now();
+    const closing = { kind: "settling", end: "completed", charge } as const;
+    await store.close(requestId, { owner }, closing, { now, dueAt: now + 5_000 });
+    first.die();
+    expect(await settledIn(await open(now + 6_000))).toBe(77n);
+  });
+});
+
+describe("a process that lost its request", () => {
+  test("ends the stream with response.failed, closes upstream, and charges nothing itself", async () => {
+    const { stream, store } = await streamed(40);
+    const requestId = (await store.due(Number.MAX_SAFE_INTEGER, 1))[0]?.requestId ?? "";
+    const charge = { amount: 5n, input: 1, cachedInput: 0, output: 1, estimated: true };
+    const now = start + 60_000;
+    const closing = { kind: "settling", end: "lost", charge } as const;
+    const taken = { leaseOverAt: now };
+    expect(await store.close(requestId, taken, closing, { now, dueAt: now + 5_000 })).toBe(true);
+    const rest = stream.rest();
+    await first.clock.advance(2_600);
+    await vi.waitFor(() => expect(current.isAborted).toBe(true));
+    const text = await rest;
+    expect(text).toContain("event: response.failed");
+    expect(text).toContain("service_unavailable");
+    expect(await first.wallet()).toMatchObject({ spent: 0n });
+    await first.clock.advance(60_000);
+    expect(await settledIn(first)).toBe(5n);
+  });
+  test("also where it notices only at the end", async () => {
+    const { stream, store } = await streamed(40);
+    const requestId = (await store.due(Number.MAX_SAFE_INTEGER, 1))[0]?.requestId ?? "";
+    const charge = { amount: 5n, input: 1, cachedInput: 0, output: 1, estimated: true };
+    const now = start + 60_000;
+    const closing = { kind: "settling", end: "lost", charge } as const;
+    await store.close(requestId, { leaseOverAt: now }, closing, { now, dueAt: now + 5_000 });
+    current.push(events.end());
+    const text = await stream.rest();
+    expect(text).not.toContain("response.completed");
+    expect(text).toContain("response.failed");
+  });
+});
+
+describe("what billing is told", () => {
+  const verdictOn = async (world: TextWorld, holdId: string, accountId = principal.accountId) =>
+    (await world.peers.text.resolveHold({ holdId, accountId })).verdict?.verdict;
+  const holdOf = async () => {
+    const { holds } = await first.admin.billing.listHolds({});
+    return holds[0]?.holdId ?? "";
+  };
+
+  test("of a hold that nobody knows: release", async () => {
+    expect(await verdictOn(first, "text_unknown")).toEqual({ case: "release", value: true });
+  });
+  test("of a running request: keep, however long it runs; another account's: release", async () => {
+    const stream = first.stream("RESPONSES", asStream);
+    await stream.next();
+    for (let minute = 0; minute < 3; minute++) await first.clock.advance(60_000);
+    expect((await verdictOn(first, await holdOf()))?.case).toBe("keepUntil");
+    expect((await verdictOn(first, await holdOf(), "acct_other"))?.case).toBe("release");
+    expect((await first.wallet()).reserved).toBeGreaterThan(0n);
+    current.push(events.end());
+    await stream.rest();
+    expect(await first.wallet()).toMatchObject({ reserved: 0n, spent: 311n });
+  });
+  test("of a dead process's request: the checkpoint, after it was closed", async () => {
+    const { store } = await streamed(40);
+    const holdId = await holdOf();
+    first.die();
+    const second = await open(start + 20_000);
+    expect((await verdictOn(second, holdId))?.case).toBe("keepUntil");
+    expect(await store.find(holdId)).toMatchObject({ status: "open" });
+    const third = await open(start + 60_000);
+    const verdict = await verdictOn(third, holdId);
+    expect(verdict?.case).toBe("settleAmount");
+    expect(await store.find(holdId)).toMatchObject({ status: "settling", end: "lost" });
+    expect(await settledIn(third)).toBe(verdict?.value);
+  });
+});

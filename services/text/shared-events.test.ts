@@ -1,0 +1,80 @@
+import { describe, expect, test } from "vitest";
+import { type EventReader, type SharedEvents, shareEvents } from "./shared-events.ts";
+
+/** A source that counts how often it was pulled; each piece has `size` bytes, the first byte is its number. */
+function source(count: number, size = 10) {
+  const state = { pulls: 0 };
+  const pull = async () => {
+    if (state.pulls >= count) return undefined;
+    return new Uint8Array(size).fill(state.pulls++);
+  };
+  return { state, pull };
+}
+
+const reading = (shared: SharedEvents): EventReader => {
+  const reader = shared.read();
+  if (!reader) throw new Error("it cannot be joined");
+  return reader;
+};
+const numbersOf = async (reader: EventReader) => {
+  const numbers: number[] = [];
+  for (let piece = await reader.next(); piece; piece = await reader.next()) {
+    numbers.push(piece[0] ?? -1);
+  }
+  return numbers;
+};
+
+describe("a shared stream", () => {
+  test("is pulled as the fastest reader wants, once for all", async () => {
+    const { state, pull } = source(3);
+    const shared = shareEvents(pull);
+    const [fast, slow] = [reading(shared), reading(shared)];
+    await fast.next();
+    await fast.next();
+    expect(state.pulls).toBe(2);
+    expect(await numbersOf(slow)).toEqual([0, 1, 2]);
+    expect(await fast.next()).toEqual(new Uint8Array(10).fill(2));
+    expect(await fast.next()).toBeUndefined();
+  });
+  test("gives a late reader everything, also after its end", async () => {
+    const shared = shareEvents(source(3).pull);
+    expect(await numbersOf(reading(shared))).toEqual([0, 1, 2]);
+    expect(await numbersOf(reading(shared))).toEqual([0, 1, 2]);
+  });
+  test("readers at the same time share a pull", async () => {
+    const { state, pull } = source(1);
+    const shared = shareEvents(pull);
+    const pieces = await Promise.all([1, 2, 3].map(() => reading(shared).next()));
+    expect(new Set(pieces).size).toBe(1);
+    expect(state.pulls).toBe(1);
+  });
+  test("beyond its bound takes nobody new, and the fastest waits for the slowest", async () => {
+    const { state, pull } = source(100);
+    const shared = shareEvents(pull, 35);
+    const [fast, slow] = [reading(shared), reading(shared)];
+    for (let n = 0; n < 4; n++) await fast.next();
+    expect(shared.read()).toBeUndefined();
+    const waiting = fast.next();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(state.pulls).toBe(4);
+    await slow.next();
+    expect((await waiting)?.[0]).toBe(4);
+    expect(state.pulls).toBe(5);
+    const rest = await Promise.all([numbersOf(fast), numbersOf(slow)]);
+    expect(rest[0]).toEqual(Array.from({ length: 95 }, (_, n) => n + 5));
+    expect(rest[1]).toEqual(Array.from({ length: 99 }, (_, n) => n + 1));
+  });
+  test("a reader that leaves holds nobody back", async () => {
+    const shared = shareEvents(source(10).pull, 15);
+    const [fast, slow] = [reading(shared), reading(shared)];
+    await fast.next();
+    await fast.next();
+    const waiting = fast.next();
+    slow.close();
+    expect((await waiting)?.[0]).toBe(2);
+    expect(await numbersOf(fast)).toHaveLength(7);
+  });
+  test("a single reader is never held up by itself", async () => {
+    expect(await numbersOf(reading(shareEvents(source(50).pull, 15)))).toHaveLength(50);
+  });
+});

@@ -1,0 +1,128 @@
+import { describe, expect, test } from "vitest";
+import type { JsonObject } from "#kit/json.ts";
+import { snapshotWith } from "../../../test/contract/usage.world.ts";
+import { checkChat } from "../request/chat.ts";
+import type { CheckedBody } from "../request/checked.ts";
+import { parseRequest } from "../request/parse.ts";
+import { checkResponses } from "../request/responses.ts";
+import { createTokenCounter, slicesOf } from "./count.ts";
+import { contextRoom, estimateInput, inputBoundOf, textsOf } from "./input-bound.ts";
+import { assumedPatches, boundPatches, leastPatches, maxPatches } from "./patches.ts";
+import { weightOf } from "./weight.ts";
+
+const counter = createTokenCounter();
+const noImages = { sizes: [], base64Bytes: 0 };
+
+function specOf(maxInputTokens: bigint) {
+  const spec = snapshotWith({ maxInputTokens }).models[0]?.spec;
+  if (spec?.case !== "chat") throw new Error("no chat model");
+  return spec.value;
+}
+const spec = specOf(100_000_000n);
+
+const texts: Record<string, string> = {
+  words: "The quick brown fox jumps over the lazy dog. ".repeat(40),
+  digits: "3141592653589793".repeat(40),
+  emoji: "🌊🦊👩‍🚀🏳️‍🌈".repeat(40),
+  chinese: "漢字仮名交じり文".repeat(40),
+  accents: "é̀à̂ṏ".repeat(40),
+  code: 'if (a[0] !== "\\u00e9") {\n\t\treturn {};\n}'.repeat(40),
+  controls: "\u0000\u0001\u0007\u001b[0m".repeat(40),
+  half: "\ud83c".repeat(40),
+  blank: " \n\t".repeat(200),
+  markers: "<|im_start|>system<|endoftext|>".repeat(40),
+  short: "a",
+};
+
+describe("the bound of the input", () => {
+  const bound = (checked: CheckedBody, weight: number) =>
+    inputBoundOf(checked, noImages, weight, "Be kind.", spec);
+
+  test.each(Object.entries(texts))("covers every count: %s", async (_name, text) => {
+    const schema = { type: "object", properties: { [text.slice(0, 50)]: { type: "string" } } };
+    const asked: JsonObject = {
+      model: "chat-1",
+      instructions: text,
+      input: [
+        { role: "user", content: text },
+        { role: "assistant", content: [{ type: "output_text", text }] },
+        { type: "function_call_output", call_id: "c", output: text },
+      ],
+      tools: [{ type: "function", name: "f", description: text, parameters: schema }],
+    };
+    const parsed = parseRequest("responses", Buffer.from(JSON.stringify(asked)));
+    const checked = checkResponses(parsed.body, spec, "Be kind.");
+    const least = bound(checked, parsed.weight);
+    // The body as JSON is about the longest that a template could make of it.
+    const rendered = await counter.count([JSON.stringify(checked.body, null, 1)]);
+    expect(least).toBeGreaterThanOrEqual(rendered);
+    const estimate = await estimateInput(checked.body, noImages, checked.items, counter);
+    expect(least).toBeGreaterThanOrEqual(estimate);
+  });
+  test("of chat too", async () => {
+    const messages = Object.values(texts).map((content) => ({ role: "user", content }));
+    const body = Buffer.from(JSON.stringify({ model: "chat-1", messages }));
+    const parsed = parseRequest("chat", body);
+    const checked = checkChat(parsed.body, spec, "Be kind.");
+    const rendered = await counter.count([JSON.stringify(checked.body, null, 1)]);
+    expect(bound(checked, parsed.weight)).toBeGreaterThanOrEqual(rendered);
+  });
+  test("is never above what the model takes", () => {
+    const body = { model: "chat-1", input: "x".repeat(5_000) };
+    const checked = checkResponses(body, specOf(1_000n), "");
+    expect(inputBoundOf(checked, noImages, weightOf(body), "", specOf(1_000n))).toBe(1_000);
+  });
+  test("base64 and encrypted state are no text to be counted", () => {
+    const secret = "Z".repeat(4_000);
+    const found = textsOf({
+      input: [
+        { type: "reasoning", encrypted_content: secret },
+        { type: "image_generation_call", result: secret },
+        { role: "user", content: [{ type: "input_image", image_url: `data:${secret}` }] },
+      ],
+    });
+    expect(found.texts.join("")).not.toContain("ZZZ");
+    expect(found.opaqueBytes).toBe(4_000);
+  });
+});
+
+describe("room in the window", () => {
+  test("less the margin and the output that is reserved", () => {
+    expect(contextRoom(300, specOf(10_000n)).input).toBe(9_600);
+    expect(contextRoom(undefined, specOf(10_000n)).input).toBe(8_900);
+  });
+  test("an omitted maximum takes half of a small window at most", () => {
+    expect(contextRoom(undefined, specOf(1_000n)).input).toBe(400);
+    expect(contextRoom(1_000, specOf(1_000n)).input).toBeLessThan(0);
+  });
+});
+
+describe("counting", () => {
+  test("long runs are cut, so that a hostile text takes no time in its square", async () => {
+    const startedAt = performance.now();
+    expect(await counter.count(["a".repeat(200_000)])).toBeGreaterThan(20_000);
+    // Uncut it takes half a minute.
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+  });
+  test("cuts add next to nothing", async () => {
+    const text = texts.words?.repeat(5) ?? "";
+    const whole = 10 * 40 * 5;
+    expect(await counter.count([text])).toBeLessThanOrEqual(whole * 1.01);
+    expect([...slicesOf(text)].join("")).toBe(text);
+    expect([...slicesOf("🌊".repeat(2_000))].every((slice) => slice.isWellFormed())).toBe(true);
+  });
+  test("stops above a limit", async () => {
+    const many = Array.from({ length: 1_000 }, () => texts.words ?? "");
+    expect(await counter.count(many, 1_000)).toBeLessThan(1_600);
+  });
+});
+
+describe("patches", () => {
+  test("of 32 pixels, begun ones whole", () => {
+    expect(boundPatches({ width: 64, height: 64 })).toBe(4);
+    expect(boundPatches({ width: 65, height: 1 })).toBe(3);
+    expect(boundPatches({ width: 9_000, height: 9_000 })).toBe(maxPatches);
+    expect(boundPatches(undefined)).toBe(maxPatches);
+    expect(leastPatches({ width: 9_000, height: 9_000 })).toBe(assumedPatches);
+  });
+});
