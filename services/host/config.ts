@@ -57,6 +57,11 @@ export function envToConfig(env: Env, args: { role?: string } = {}): Config {
   const read = envReader(args.role === undefined ? env : { ...env, GENMESH_ROLE: args.role });
   const dataDir = resolve(read.text("GENMESH_DATA_DIR") ?? ".genmesh");
   const host = read.text("HOST") ?? "127.0.0.1";
+  const port = read.integer("PORT", 8080, 0, 65_535);
+  const grpcPort = read.integer("GRPC_PORT", 9090, 0, 65_535);
+  if (grpcPort === port && port !== 0) {
+    badVariable("GRPC_PORT", "must be another port than PORT", `${grpcPort}`);
+  }
   return {
     role: read.choice("GENMESH_ROLE", ["all"], "all"),
     http: {
@@ -64,12 +69,12 @@ export function envToConfig(env: Env, args: { role?: string } = {}): Config {
         isIP(host) || /^[A-Za-z0-9.-]+$/.test(host)
           ? host
           : badVariable("HOST", "must be an address or a host name", host),
-      port: read.integer("PORT", 8080, 0, 65_535),
+      port,
       publicUrl: publicUrl(read),
       trustProxy: trustProxy(read),
     },
     // The internal port of a one-process run is for programs of this machine only.
-    grpc: { host: "127.0.0.1", port: read.integer("GRPC_PORT", 9090, 0, 65_535) },
+    grpc: { host: "127.0.0.1", port: grpcPort },
     dataDir,
     database: { kind: "sqlite", file: sqliteFile(read, dataDir) },
     blobs: { kind: "file", folder: blobsFolder(read, dataDir) },

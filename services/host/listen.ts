@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { createServer, type RequestListener, type Server, type ServerOptions } from "node:http";
+import { createServer as createNetServer } from "node:net";
 import { ConfigError } from "./env.ts";
 
 /** Counts the requests of a server that are not answered yet. */
@@ -35,27 +37,53 @@ export function countInFlight(): InFlight {
   };
 }
 
-/** Runs a listen call; a port that cannot be had is said plainly, with the variable that chooses it. */
-export async function listening<T>(
-  variable: string,
-  address: { host: string; port: number },
-  listen: () => Promise<T>,
-): Promise<T> {
+/** A port that is to be had, and the variables that choose it. */
+export interface Address {
+  host: string;
+  port: number;
+  portVariable: string;
+  /** Absent where the host is not the operator's to choose. */
+  hostVariable?: string;
+}
+
+/** Runs a listen call; an address that cannot be had is said plainly, with the variable that chooses it. */
+export async function listening<T>(address: Address, listen: () => Promise<T>): Promise<T> {
   try {
     return await listen();
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code;
-    const where = `${address.host}:${address.port}`;
-    if (code === "EADDRINUSE") {
-      throw new ConfigError(
-        `${variable} ${where} is in use by another program: stop it, or choose another port`,
-      );
-    }
-    if (code === "EACCES" || code === "EADDRNOTAVAIL" || code === "ENOTFOUND") {
-      throw new ConfigError(
-        `${variable} ${where} cannot be listened on (${code}): choose another address`,
-      );
-    }
-    throw error;
+    throw explained(error, address);
   }
+}
+
+/** Rejects as {@link listening} does where the address cannot be had, before anything is made. */
+export async function checkAddress(address: Address): Promise<void> {
+  const probe = createNetServer();
+  await listening(address, async () => {
+    probe.listen({ host: address.host, port: address.port });
+    await once(probe, "listening");
+  });
+  probe.close();
+  await once(probe, "close");
+}
+
+function explained(error: unknown, address: Address): unknown {
+  const { host, port, portVariable, hostVariable = portVariable } = address;
+  const { code = "" } = error as NodeJS.ErrnoException;
+  const where = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+  if (code === "EADDRINUSE") {
+    return new ConfigError(
+      `${portVariable} ${port} is in use by another program (at ${where}): stop it, or choose another port`,
+    );
+  }
+  if (code === "EACCES") {
+    return new ConfigError(
+      `${portVariable} ${port} needs a privilege that this process lacks: choose one above 1023`,
+    );
+  }
+  if (["EADDRNOTAVAIL", "ENOTFOUND", "EAI_AGAIN", "EINVAL"].includes(code)) {
+    return new ConfigError(
+      `${hostVariable} must be an address of this machine, or a name of one (it is "${host}": ${code})`,
+    );
+  }
+  return error;
 }

@@ -1,13 +1,14 @@
 import { parseArgs } from "node:util";
 import { envToConfig, readEnv } from "./config.ts";
 import { ConfigError } from "./env.ts";
-import { serve } from "./serve.ts";
 
 /** `npm start [-- --role R]`: exit 0 after a stop that was asked for, 1 with one line where it cannot start. */
 async function main(): Promise<void> {
   try {
     const { values } = parseArgs({ options: { role: { type: "string" } } });
     const config = envToConfig(readEnv(), values.role === undefined ? {} : { role: values.role });
+    // Loaded only now, so that a fault of the configuration is told at once.
+    const { serve } = await import("./serve.ts");
     await serve(config);
   } catch (error) {
     if (error instanceof ConfigError || isArgumentError(error)) {

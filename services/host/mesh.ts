@@ -1,5 +1,3 @@
-import { mkdirSync } from "node:fs";
-import { dirname } from "node:path";
 import { type Clock, systemClock } from "#kit/clock.ts";
 import { type Ids, randomIds } from "#kit/ids.ts";
 import type { Logger } from "#kit/logger.ts";
@@ -11,14 +9,14 @@ import { healthService } from "#kit/rpc/health.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import { createGrpcServer } from "#kit/rpc/server.ts";
 import type { Service } from "#kit/rpc/service.ts";
-import { openSqlite } from "#kit/sqlite.ts";
 import { type Bootstrap, bootstrap } from "./bootstrap.ts";
 import type { Config } from "./config.ts";
 import { openDataDir } from "./data-dir.ts";
 import { openEdge } from "./edge.ts";
 import { ConfigError } from "./env.ts";
-import { listening } from "./listen.ts";
+import { type Address, checkAddress, listening } from "./listen.ts";
 import { createServices } from "./services.ts";
+import { openStores } from "./stores.ts";
 import { loadTokens } from "./tokens.ts";
 
 /** A running process. */
@@ -67,8 +65,10 @@ export async function startMesh(config: Config, options: MeshOptions): Promise<M
   await using stack = new AsyncDisposableStack();
   const dir = stack.use(openDataDir(config.dataDir));
   const tokens = loadTokens(dir, config.tokens, context.ids);
-  mkdirSync(dirname(config.database.file), { recursive: true });
-  const database = { kind: "sqlite", sqlite: stack.use(openSqlite(config.database.file)) } as const;
+  const { http, grpc } = addressesOf(config);
+  await checkAddress(http);
+  await checkAddress(grpc);
+  const stores = await openStores(context, stack);
 
   const services: Service[] = [];
   const serverInterceptors = [serverErrorInterceptor(context), accessInterceptor(tokens)];
@@ -78,37 +78,35 @@ export async function startMesh(config: Config, options: MeshOptions): Promise<M
     serverInterceptors,
   });
   const peers = createPeers(() => direct);
-  const { made, blobs } = await createServices(context, { database, peers, stack });
-  services.push(...made);
-  for (const service of services) await startService(service, stack, options.signal);
+  services.push(...createServices(context, { ...stores, peers, stack }));
+  const starting = { file: config.catalogFile, signal: options.signal };
+  for (const service of services) await startService(service, stack, starting);
 
   const state = { draining: false };
   const notReady = () =>
     state.draining
       ? "stopping"
       : services.map((one) => one.notReady()).find((why) => why !== undefined);
-  const edge = stack.use(await openEdge(context, { peers, blobs, notReady }));
+  const edge = stack.use(await openEdge(context, { peers, blobs: stores.blobs, notReady }));
   const rpc = services.flatMap((service) => [...service.rpc]);
-  const grpc = await createGrpcServer({
+  const grpcServer = await createGrpcServer({
     services: [...rpc, healthService(rpc, notReady)],
     interceptors: serverInterceptors,
   });
-  stack.defer(() => grpc.close());
+  stack.defer(() => grpcServer.close());
   await edge.ready(options.signal);
   const done = await bootstrap(dir, config.bootstrap, {
     peers,
     ids: context.ids,
     adminToken: tokens.admin,
   });
-  const grpcPort = await listening("GRPC_PORT", config.grpc, () =>
-    grpc.listen(config.grpc.host, config.grpc.port),
-  );
-  const baseUrl = await listening("PORT", config.http, () => edge.listen());
+  const grpcPort = await listening(grpc, () => grpcServer.listen(grpc.host, grpc.port));
+  const baseUrl = await listening(http, () => edge.listen());
 
   const owned = stack.move();
   return {
     baseUrl,
-    grpcAddress: `${config.grpc.host}:${grpcPort}`,
+    grpcAddress: `${grpc.host}:${grpcPort}`,
     bootstrap: done,
     adminToken: tokens.admin,
     async drain(signal) {
@@ -121,10 +119,17 @@ export async function startMesh(config: Config, options: MeshOptions): Promise<M
   };
 }
 
+function addressesOf(config: Config): { http: Address; grpc: Address } {
+  return {
+    http: { ...config.http, portVariable: "PORT", hostVariable: "HOST" },
+    grpc: { ...config.grpc, portVariable: "GRPC_PORT" },
+  };
+}
+
 async function startService(
   service: Service,
   stack: AsyncDisposableStack,
-  signal: AbortSignal,
+  { file, signal }: { file: string; signal: AbortSignal },
 ): Promise<void> {
   signal.throwIfAborted();
   stack.use(service);
@@ -132,9 +137,11 @@ async function startService(
     await service.start();
   } catch (error) {
     if (service.name !== "catalog") throw error;
-    // The catalog's own message lists every fault with its path.
+    // The catalog's own message is a line, then one for every fault with its path.
+    const [, first = "", ...more] = (error as Error).message.split("\n").map((line) => line.trim());
+    const rest = more.length > 0 ? ` (and ${more.length} more: genmesh catalog check)` : "";
     throw new ConfigError(
-      `GENMESH_CATALOG must name a valid catalog file: ${(error as Error).message}`,
+      `GENMESH_CATALOG must name a valid catalog file; ${file} is none: ${first}${rest}`,
     );
   }
 }

@@ -1,17 +1,24 @@
+import { systemClock } from "#kit/clock.ts";
 import { createLogger } from "#kit/logger.ts";
 import type { Config } from "./config.ts";
 import { startMesh } from "./mesh.ts";
+
+/** npm passes a Ctrl-C on which the terminal has sent to this process already: within these milliseconds it is one. */
+const oneSignalMs = 1_000;
 
 /** Runs until SIGTERM or SIGINT, then drains. A second signal ends the drain at once. */
 export async function serve(config: Config): Promise<void> {
   const log = createLogger(config.logLevel);
   const stop = new AbortController();
   const hurry = new AbortController();
+  let stoppedAtMs = 0;
   const onSignal = (signal: string) => {
-    if (stop.signal.aborted) hurry.abort(new Error("second signal"));
-    else {
+    if (!stop.signal.aborted) {
+      stoppedAtMs = systemClock.now();
       log.info({ signal }, "stopping");
       stop.abort();
+    } else if (systemClock.now() - stoppedAtMs > oneSignalMs) {
+      hurry.abort(new Error("second signal"));
     }
   };
   process.on("SIGTERM", onSignal);
@@ -28,6 +35,10 @@ export async function serve(config: Config): Promise<void> {
     }
     await mesh.drain(AbortSignal.any([AbortSignal.timeout(config.drainMs), hurry.signal]));
     log.info("stopped");
+  } catch (error) {
+    // A start that is told to stop stops; that is no fault.
+    if (error !== stop.signal.reason) throw error;
+    log.info("stopped before it was ready");
   } finally {
     process.off("SIGTERM", onSignal);
     process.off("SIGINT", onSignal);

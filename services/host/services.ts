@@ -1,6 +1,3 @@
-import { openFolderBlobs } from "#kit/blobs/folder.ts";
-import type { BlobStore } from "#kit/blobs.ts";
-import type { Database } from "#kit/database.ts";
 import { createImageVerifier } from "#kit/images/index.ts";
 import { createGuardedFetcher } from "#kit/outside/index.ts";
 import type { Peers } from "#kit/peers.ts";
@@ -11,6 +8,7 @@ import { createCatalog } from "../catalog/index.ts";
 import { createText } from "../text/index.ts";
 import { createTextUpstreams } from "../text/upstream/index.ts";
 import type { HostContext } from "./mesh.ts";
+import type { Stores } from "./stores.ts";
 
 /** Processes that decode images: one is enough for the rate of one gateway's uploads, and a hostile image stops one only. */
 const imageProcesses = 1;
@@ -20,22 +18,17 @@ const imageMemoryMb = 768;
 const imageTimeoutMs = 10_000;
 
 /** What services are made from. */
-export interface ServiceDeps {
-  database: Database;
+export interface ServiceDeps extends Stores {
   peers: Peers;
   /** Owns what the services are given. */
   stack: AsyncDisposableStack;
 }
 
 /** Makes the services of a process, in the order in which they start. */
-export async function createServices(
-  context: HostContext,
-  deps: ServiceDeps,
-): Promise<{ made: Service[]; blobs: BlobStore }> {
+export function createServices(context: HostContext, deps: ServiceDeps): Service[] {
   const { config } = context;
   const { stack } = deps;
   const common = { ...context, ...deps };
-  const blobs = await openFolderBlobs({ ...context, folder: config.blobs.folder });
   const images = stack.use(
     createImageVerifier({
       processes: imageProcesses,
@@ -45,7 +38,7 @@ export async function createServices(
   );
   const outside = createGuardedFetcher({ allowPrivate: config.references.allowPrivate });
   const upstreams = stack.use(createTextUpstreams({ ...context, secrets: config.secret }));
-  const made = [
+  return [
     createCatalog({ ...context, file: config.catalogFile }),
     createAuth(common),
     createBilling(common),
@@ -57,5 +50,4 @@ export async function createServices(
       allowPrivateReferences: config.references.allowPrivate,
     }),
   ];
-  return { made, blobs };
 }

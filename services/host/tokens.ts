@@ -21,7 +21,7 @@ export function loadTokens(
   };
   return {
     mesh: given.mesh.length > 0 ? given.mesh : [kept(meshTokenFile)],
-    // Kept as a file in any case: it is where the operator command of this machine finds it.
+    // In its file the operator command of this machine finds it.
     admin: given.admin ?? kept(adminTokenFile),
   };
 }

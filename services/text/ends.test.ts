@@ -291,3 +291,32 @@ describe("ready and slow", () => {
     });
   });
 });
+
+describe("opaque state in an answer", () => {
+  const turn = (encrypted_content: string) => ({
+    ...ask,
+    input: [{ type: "reasoning", id: "rs_1", summary: [], encrypted_content }],
+  });
+  const other = { principal: { accountId: "acct_other", keyId: "key_other" } };
+
+  test.each([false, true])(
+    "goes back to its maker, and is refused to another account",
+    async (stream) => {
+      upstreams.script = async ({ signal }) => {
+        if (!stream) return { ...jsonAnswer({ opaque: ["gAAAA"] }), upstream: "other" };
+        current = feed(signal);
+        current.push(events.begin(), events.end({ opaque: ["gAAAA"] }));
+        return { ...current.answer, upstream: "other" };
+      };
+      await world.stream("RESPONSES", { ...ask, stream }).rest();
+      upstreams.script = async () => jsonAnswer();
+      await world.ask("RESPONSES", turn("gAAAA"));
+      expect(upstreams.sent.at(-1)?.upstreams.map((one) => one.name)).toEqual(["other"]);
+      expect(upstreams.sent.at(-1)?.body.input).toEqual(turn("gAAAA").input);
+      await expect(world.ask("RESPONSES", turn("gAAAA"), other)).rejects.toMatchObject({
+        reason: ErrorReason.INVALID_VALUE,
+        param: "input[0].encrypted_content",
+      });
+    },
+  );
+});

@@ -287,11 +287,11 @@ describe("chat", () => {
     const again = world.stream("CHAT_COMPLETIONS", { ...chat, ...options }, key);
     const frames = (await again.rest()).split("\n\n").filter((one) => one.includes("{"));
     const chunks = frames.map((one) => dataOf(Buffer.from(one)));
-    expect(chunks.map((one) => one?.object)).toEqual(Array(4).fill("chat.completion.chunk"));
+    expect(new Set(chunks.map((one) => one?.object))).toEqual(new Set(["chat.completion.chunk"]));
     expect(chunks[0]).toMatchObject(delta({ role: "assistant" }));
-    expect(chunks[1]).toMatchObject(delta({ content: "Hello" }));
-    expect(chunks[2]).toMatchObject(delta({}, "stop"));
-    expect(chunks[3]).toMatchObject({ choices: [], usage: { total_tokens: 50 } });
+    expect(frames.join("")).toContain('"content":"Hello"');
+    expect(chunks.at(-2)).toMatchObject(delta({}, "stop"));
+    expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { total_tokens: 50 } });
     expect(upstreams.sent).toHaveLength(1);
   });
   test("calls are put together from their pieces", async () => {

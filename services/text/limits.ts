@@ -25,8 +25,8 @@ export const confirmWithinMs = 5_000;
 export const holdCheckMs = 60_000;
 /** Time between two checkpoints of a request (MONEY section 3): what a lost process costs us at most. */
 export const beatMs = 2_000;
-/** How often running requests are looked through for one that is due; a beat is late by at most this. */
-export const beatTickMs = 500;
+/** How often running requests are looked through for one that is due; a beat or a budget is late by at most this. */
+export const beatTickMs = 100;
 /** Output between two checkpoints, in characters: about 256 tokens of English (MONEY section 3). */
 export const checkpointCharacters = 1_024;
 /** Without a checkpoint for this long a request's process counts as dead (MONEY section 3). */

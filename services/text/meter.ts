@@ -1,9 +1,10 @@
 import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
+import { createBudgets } from "./budget.ts";
 import type { ClosingContext } from "./closing.ts";
 import { noHoldReasons } from "./holds.ts";
-import { beatTickMs, confirmWithinMs, holdCheckMs, leaseMs } from "./limits.ts";
+import { beatTickMs, confirmWithinMs, holdCheckMs, leaseMs, settleBudgetMs } from "./limits.ts";
 import { createMetered, type Metered } from "./metered.ts";
 import type { PreparedRequest } from "./request/prepare.ts";
 import type { Intent } from "./store.ts";
@@ -49,18 +50,20 @@ export interface Meter {
 /** Makes a meter. */
 export function createMeter(context: MeterContext): Meter {
   const { clock, store } = context;
+  const budgets = createBudgets(clock, settleBudgetMs);
   const running = new Set<Metered>();
   const ending = new Set<Promise<unknown>>();
   const background = (work: Promise<unknown>) => {
     ending.add(work);
     void work.finally(() => ending.delete(work));
   };
+  const metering = { ...context, background, budgets };
   return {
     async open(request, payer, idempotency) {
       const intent = intentOf(request, payer, idempotency, context);
       if (!(await store.open(intent))) return undefined;
       const tally = createTally(request, context.counter);
-      const metered = createMetered(intent, tally, { ...context, background }, () => {
+      const metered = createMetered(intent, tally, metering, () => {
         running.delete(metered);
       });
       return {
@@ -74,6 +77,7 @@ export function createMeter(context: MeterContext): Meter {
     async keepAlive(signal) {
       while (!signal.aborted) {
         await clock.sleep(beatTickMs, signal).catch(() => {});
+        budgets.tick();
         for (const metered of running) metered.beat();
       }
     },

@@ -1,5 +1,6 @@
+import type { Budgets } from "./budget.ts";
 import { type ClosingContext, closeRequest, type End } from "./closing.ts";
-import { beatMs, checkpointCharacters, leaseMarginMs, leaseMs, settleBudgetMs } from "./limits.ts";
+import { beatMs, checkpointCharacters, leaseMarginMs, leaseMs } from "./limits.ts";
 import type { Intent } from "./store.ts";
 import type { Tally } from "./tokens/tally.ts";
 
@@ -19,11 +20,17 @@ export interface Metered {
   finish(end: End): Promise<boolean>;
 }
 
+/** What metering one request needs. */
+export interface MeteredContext extends ClosingContext {
+  /** Of 500 ms each. */
+  budgets: Budgets;
+}
+
 /** Meters the request of a written intent. `onClosed`: it needs no more beats. */
 export function createMetered(
   intent: Intent,
   tally: Tally,
-  context: ClosingContext,
+  context: MeteredContext,
   onClosed: () => void,
 ): Metered {
   const { clock, store, events, owner } = context;
@@ -62,16 +69,12 @@ export function createMetered(
   const closeWithinBudget = async (end: End): Promise<boolean> => {
     onClosed();
     if (isLost) return false;
-    const budget = new AbortController();
     const work = closeRequest(end, intent, tally, leaseUntil, context).catch((error) => {
       events.trouble("a request is left to the sweeper", requestId, error);
       return true;
     });
     context.background(work);
-    const goOn = () => true;
-    const late = clock.sleep(settleBudgetMs, budget.signal).then(goOn, goOn);
-    const isOurs = await Promise.race([work, late]);
-    budget.abort();
+    const isOurs = await context.budgets.within(work, true);
     if (!isOurs) events.lost(intent);
     return isOurs;
   };

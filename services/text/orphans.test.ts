@@ -1,9 +1,11 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { manualClock } from "#kit/clock.ts";
 import { openSqlite } from "#kit/sqlite.ts";
+import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { intentOf } from "../../test/contract/usage.suite.ts";
 import {
   events,
@@ -105,9 +107,21 @@ describe("a process that died", () => {
   });
   test("one that was never sent costs nothing", async () => {
     const store = createSqliteUsageStore(openSqlite(join(folder, "genmesh.db")));
-    await store.open(intentOf(1, { openedAt: start, leaseUntil: start + 30_000, ...principal }));
+    const holdId = "text_00000001";
+    const hold = { holdAmount: 5_000n, openedAt: start, leaseUntil: start + 30_000 };
+    await store.open(intentOf(1, { ...hold, ...principal }));
+    await first.peers.billing.reserve({
+      ...principal,
+      unit: Unit.USD_MICROS,
+      holdId,
+      amount: 5_000n,
+      kind: HoldKind.TEXT,
+      ref: holdId,
+      checkTime: timestampFromMs(start + 60_000),
+    });
+    expect(await first.wallet()).toMatchObject({ reserved: 5_000n });
     await first.clock.advance(31_500);
-    await vi.waitFor(async () => expect(await store.find("text_00000001")).toBeUndefined());
+    await vi.waitFor(async () => expect(await store.find(holdId)).toBeUndefined());
     expect(await first.wallet()).toMatchObject({ reserved: 0n, spent: 0n });
   });
   test("closed but not settled: settled by another, for the same amount", async () => {

@@ -1,5 +1,5 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { Interceptor, ServiceImpl } from "@connectrpc/connect";
 import { pino } from "pino";
 import { type ManualClock, manualClock } from "#kit/clock.ts";
 import { randomIds } from "#kit/ids.ts";
@@ -48,6 +48,8 @@ export interface TextWorldOptions {
   /** Default true: the wallet is filled. */
   isNew?: boolean;
   allowPrivateReferences?: boolean;
+  /** Stands between text and its peers. */
+  between?: Interceptor;
 }
 
 /** Real billing and text over one database; the catalog and media are what the test says. */
@@ -98,13 +100,13 @@ export async function createTextWorld(options: TextWorldOptions): Promise<TextWo
     rpcService(MediaService, (options.media ?? {}) as ServiceImpl<typeof MediaService>),
   ];
   let isDead = false;
-  const transport = (token: string) =>
+  const transport = (token: string, between: Interceptor[] = []) =>
     createDirectTransport({
       services: () => {
         if (isDead) throw new Error("this process is dead");
         return services;
       },
-      clientInterceptors: [clientErrorInterceptor(), tokenInterceptor(token)],
+      clientInterceptors: [clientErrorInterceptor(), tokenInterceptor(token), ...between],
       serverInterceptors: [
         serverErrorInterceptor({ log: silent, ids: randomIds }),
         accessInterceptor(tokens),
@@ -117,6 +119,7 @@ export async function createTextWorld(options: TextWorldOptions): Promise<TextWo
   const billing = createBilling(common);
   const text = createText({
     ...common,
+    peers: createPeers(() => transport("mesh-token", options.between ? [options.between] : [])),
     upstreams: options.upstreams,
     images: verifier,
     outside: createGuardedFetcher({ allowPrivate: options.allowPrivateReferences ?? false }),

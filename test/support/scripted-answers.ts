@@ -20,7 +20,7 @@ export async function answer(
     case "hang":
       return;
     case "drop":
-      if (behaviour.reusedOnly && !isReused(seen, response))
+      if (behaviour.reusedOnly && !isReused(response))
         return answerWell({ kind: "ok" }, seen, response);
       return destroy(response);
     case "garbage":
@@ -159,8 +159,8 @@ function drained(response: ServerResponse): Promise<void> {
   });
 }
 
-function isReused(seen: SeenRequest, response: ServerResponse): boolean {
-  return (response.socket?.bytesWritten ?? 0) > 0 && seen.connection > 0;
+function isReused(response: ServerResponse): boolean {
+  return (response.socket?.bytesWritten ?? 0) > 0;
 }
 
 /** Cuts the connection; the record does not count it as the caller's leaving. */

@@ -1,5 +1,5 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { manualClock, systemClock } from "#kit/clock.ts";
+import { manualClock } from "#kit/clock.ts";
 import type { JsonObject } from "#kit/json.ts";
 import { createLogger } from "#kit/logger.ts";
 import { createMetrics } from "#kit/metrics.ts";
@@ -27,9 +27,6 @@ export function testContext(changes: Partial<UpstreamsContext> = {}): UpstreamsC
     ...changes,
   };
 }
-
-/** A clock that runs, for what is measured in real time. */
-export const runningClock = systemClock;
 
 /** An upstream as the catalog has it, with short times. */
 export function testUpstream(

@@ -27,6 +27,13 @@ export function time(value: string): number {
   return ms;
 }
 
+/** An operation id that auth and billing take alike, with room for the prefix of an account's first funds. */
+export function operationId(value: string): string {
+  if (!/^[A-Za-z0-9_.:-]{1,100}$/.test(value))
+    throw new InvalidArgumentError("It must be 1 to 100 characters of A-Z, a-z, 0-9, _ . : and -.");
+  return value;
+}
+
 /** Names of scopes as people write them. */
 export const scopeNames: Readonly<Record<string, Scope>> = {
   text: Scope.TEXT,

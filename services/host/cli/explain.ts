@@ -1,23 +1,65 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import { ErrorReason, isRefusal } from "#kit/errors.ts";
+import { ErrorReason, isRefusal, type RefusalError, reasonName } from "#kit/errors.ts";
 import { ConfigError } from "../env.ts";
+
+const tokenHint =
+  "set GENMESH_ADMIN_TOKEN, or GENMESH_DATA_DIR to the data directory of the server";
+const serverHint = "is it running, and is --server the address of its gRPC port?";
+
+/** What the fields that an operator fills in may hold, by their names in the protocol. */
+const rules: Readonly<Record<string, string>> = {
+  name: "--name must be 1 to 200 characters, and not blank",
+  api_key: "--api-key must be 20 to 200 characters of A-Z, a-z, 0-9, _ and -",
+  expire_time: "--expires-at must lie in the future",
+  allowed_models: "--model must be an id of a model, each at most once",
+};
 
 /** One line for a person: what went wrong and what to do about it. */
 export function explain(error: unknown): string {
-  if (error instanceof ConfigError) return error.message;
-  if (isRefusal(error, ErrorReason.CALLER_UNAUTHENTICATED, ErrorReason.CALLER_FORBIDDEN)) {
-    return "the server does not accept this admin token; set GENMESH_ADMIN_TOKEN, or GENMESH_DATA_DIR to the server's data directory";
+  if (isRefusal(error)) return refusalText(error);
+  const message = error instanceof Error ? error.message : String(error);
+  // What the server wrote may hold anything; a line is a line.
+  return message.replace(/\p{Cc}+/gu, " ").trim();
+}
+
+/** The registered reason of a refusal, for programs. */
+export function reasonOf(error: unknown): string | undefined {
+  if (isRefusal(error)) return reasonName(error.reason);
+  return error instanceof ConfigError ? "BAD_CONFIGURATION" : undefined;
+}
+
+function refusalText(refusal: RefusalError): string {
+  switch (refusal.reason) {
+    case ErrorReason.CALLER_UNAUTHENTICATED:
+    case ErrorReason.CALLER_FORBIDDEN:
+      return `the server does not accept this admin token: ${tokenHint}`;
+    case ErrorReason.SERVICE_UNAVAILABLE:
+      return `the server cannot be reached${causeOf(refusal)}: ${serverHint}`;
+    case ErrorReason.INTERNAL_ERROR:
+      return internalText(refusal);
+    case ErrorReason.ACCOUNT_NOT_FOUND:
+      return "there is no such account (genmesh account list shows them)";
+    case ErrorReason.KEY_NOT_FOUND:
+      return "there is no such key (genmesh key list ACCOUNT shows them)";
+    case ErrorReason.INVALID_ARGUMENT:
+      return rules[refusal.metadata.field ?? ""] ?? refusal.message;
+    default: {
+      const facts = Object.entries(refusal.metadata).map(([name, value]) => `${name}=${value}`);
+      return facts.length > 0 ? `${refusal.message} (${facts.join(", ")})` : refusal.message;
+    }
   }
-  if (isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) {
-    const cause = error.cause instanceof ConnectError ? `: ${error.cause.rawMessage}` : "";
-    return `the server cannot be reached${cause}; is it running, and is --server right?`;
+}
+
+/** An error that is none of the server's own words: it does not speak gRPC, or has not got the method. */
+function internalText(refusal: RefusalError): string {
+  const incident = refusal.metadata.incident;
+  if (incident) return `the server failed; its log has the details under ${incident}`;
+  if (refusal.cause instanceof ConnectError && refusal.cause.code === Code.Unimplemented) {
+    return `the server does not offer this${causeOf(refusal)}`;
   }
-  if (isRefusal(error)) {
-    const facts = Object.entries(error.metadata).map(([name, value]) => `${name}=${value}`);
-    return facts.length > 0 ? `${error.message} (${facts.join(", ")})` : error.message;
-  }
-  if (error instanceof ConnectError && error.code === Code.Unimplemented) {
-    return `the server does not offer this: ${error.rawMessage}`;
-  }
-  return error instanceof Error ? error.message : String(error);
+  return `the server does not answer as a genmesh does${causeOf(refusal)}: ${serverHint}`;
+}
+
+function causeOf(refusal: RefusalError): string {
+  return refusal.cause instanceof ConnectError ? ` (${refusal.cause.rawMessage})` : "";
 }

@@ -1,9 +1,10 @@
-import { type Timestamp, timestampDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
 import type { ApiKey } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { amount, collect, scope, scopeName, time, wholeNumber } from "./arguments.ts";
-import { dollars, printFacts, printJson, printTable } from "./output.ts";
+import { withExamples } from "./help.ts";
+import { dollars, printFacts, printJson, printTable, showTime } from "./output.ts";
 import type { Cli } from "./program.ts";
 
 /** Longest grace of a rotation, seconds (30 days). */
@@ -11,37 +12,48 @@ const maxGraceSeconds = 2_592_000;
 
 /** `genmesh key …` */
 export function keyCommands(program: Command, cli: Cli): void {
-  const key = program.command("key").description("API keys; a secret is shown once");
-  key
-    .command("create <account>")
-    .description("add a key to an account")
-    .option("--scope <scope>", "route family, repeatable; none given: all", scope)
-    .option("--model <model>", "model that it may use, repeatable; none given: all", collect)
-    .option("--expires-at <time>", "ISO 8601", time)
-    .option("--monthly-usd-micros <micros>", "limit of a calendar month (UTC)", amount)
-    .option("--requests-per-minute <n>", "rate limit", wholeNumber(1, 1_000_000))
-    .addHelpText(
-      "after",
-      "\nExample:\n  $ npx genmesh key create acct_… --scope text --scope models --expires-at 2027-01-01T00:00:00Z",
-    )
-    .action((accountId: string, options: CreateOptions) => create(cli, accountId, options));
-  key
-    .command("rotate <key>")
-    .description("give a key a new secret; the former stays valid for the grace time")
-    .option("--grace <seconds>", "0 after a leak; default 86400", wholeNumber(0, maxGraceSeconds))
-    .action((keyId: string, options: { grace?: number }) => rotate(cli, keyId, options.grace));
-  key
-    .command("revoke <key>")
-    .description("end a key, within a second everywhere")
-    .action(async (keyId: string) => {
-      const { key: revoked } = await cli.peers().auth.revokeKey({ keyId });
-      if (cli.json) return printJson(cli, { key: revoked && plain(revoked) });
-      cli.out(`${keyId} is revoked.\n`);
-    });
-  key
-    .command("list <account>")
-    .description("an account's keys")
-    .action((accountId: string) => list(cli, accountId));
+  const key = withExamples(
+    program.command("key").description("API keys; a secret is shown once"),
+    "key create acct_… --scope text --scope models",
+    "key rotate key_… --grace 0",
+  );
+  createCommand(key, cli);
+  withExamples(
+    key
+      .command("rotate <key>")
+      .description("give a key a new secret; the former stays valid for the grace time")
+      .option(
+        "--grace <seconds>",
+        "0 after a leak; default 86400",
+        wholeNumber(0, maxGraceSeconds),
+      ),
+    "key rotate key_…",
+    "key rotate key_… --grace 0",
+  ).action((keyId: string, options: { grace?: number }) => rotate(cli, keyId, options.grace));
+  withExamples(
+    key.command("revoke <key>").description("end a key, within a second everywhere"),
+    "key revoke key_…",
+  ).action((keyId: string) => revoke(cli, keyId));
+  withExamples(
+    key.command("list <account>").description("an account's keys"),
+    "key list acct_…",
+  ).action((accountId: string) => list(cli, accountId));
+}
+
+function createCommand(key: Command, cli: Cli): void {
+  withExamples(
+    key
+      .command("create <account>")
+      .description("add a key to an account")
+      .option("--scope <scope>", "route family, repeatable; none given: all", scope)
+      .option("--model <model>", "model that it may use, repeatable; none given: all", collect)
+      .option("--expires-at <time>", "ISO 8601", time)
+      .option("--monthly-usd-micros <micros>", "limit of a calendar month (UTC)", amount)
+      .option("--requests-per-minute <n>", "rate limit", wholeNumber(1, 1_000_000)),
+    "key create acct_…",
+    "key create acct_… --scope text --scope models --expires-at 2027-01-01T00:00:00Z",
+    "key create acct_… --model chat-mini --monthly-usd-micros 1000000 --requests-per-minute 60",
+  ).action((accountId: string, options: CreateOptions) => create(cli, accountId, options));
 }
 
 interface CreateOptions {
@@ -71,6 +83,12 @@ async function rotate(cli: Cli, keyId: string, graceSeconds: number | undefined)
     .peers()
     .auth.rotateKey({ keyId, ...(graceSeconds === undefined ? {} : { graceSeconds }) });
   showSecret(cli, key?.keyId ?? keyId, secret, key?.formerSecretEndTime);
+}
+
+async function revoke(cli: Cli, keyId: string): Promise<void> {
+  const { key } = await cli.peers().auth.revokeKey({ keyId });
+  if (cli.json) return printJson(cli, { key: key && plain(key) });
+  cli.out(`${keyId} is revoked.\n`);
 }
 
 function showSecret(cli: Cli, keyId: string, apiKey: string, formerEnds?: Timestamp): void {
@@ -125,9 +143,4 @@ function plain(key: ApiKey) {
     revokedAt: key.revokeTime && showTime(key.revokeTime),
     formerSecretValidUntil: key.formerSecretEndTime && showTime(key.formerSecretEndTime),
   };
-}
-
-/** ISO 8601, or "" where there is none. */
-export function showTime(time: Timestamp | undefined): string {
-  return time ? timestampDate(time).toISOString() : "";
 }

@@ -1,16 +1,19 @@
 import type { Command } from "commander";
 import { type LedgerDifference, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { withExamples } from "./help.ts";
 import { printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
 
 /** `genmesh ledger …` */
 export function ledgerCommands(program: Command, cli: Cli): void {
-  program
-    .command("ledger")
-    .description("the books")
-    .command("audit [account]")
-    .description("recompute every balance from its entries; exit 1 where something differs")
-    .action((accountId?: string) => audit(cli, accountId ?? ""));
+  const ledger = withExamples(program.command("ledger").description("the books"), "ledger audit");
+  withExamples(
+    ledger
+      .command("audit [account]")
+      .description("recompute every balance from its entries; exit 1 where something differs"),
+    "ledger audit",
+    "ledger audit acct_… --json",
+  ).action((accountId?: string) => audit(cli, accountId ?? ""));
 }
 
 async function audit(cli: Cli, accountId: string): Promise<void> {

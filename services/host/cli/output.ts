@@ -1,3 +1,5 @@
+import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
+
 /** Where a command writes. */
 export interface Output {
   out(text: string): void;
@@ -18,7 +20,7 @@ export function printTable(output: Output, head: string[], rows: string[][], emp
     output.out(`${empty}\n`);
     return;
   }
-  const all = [head, ...rows];
+  const all = [head, ...rows.map((row) => row.map(printable))];
   const widths = head.map((_, i) => Math.max(...all.map((row) => (row[i] ?? "").length)));
   const numeric = head.map((_, i) => rows.every((row) => /^-?[\d.,]*$/.test(row[i] ?? "")));
   for (const row of all) {
@@ -27,6 +29,11 @@ export function printTable(output: Output, head: string[], rows: string[][], emp
     );
     output.out(`${cells.join("  ").trimEnd()}\n`);
   }
+}
+
+/** A name may hold anything; what would move a terminal's cursor is left out. */
+function printable(text: string): string {
+  return text.replace(/\p{Cc}/gu, " ");
 }
 
 /** Names and values, a line each. */
@@ -49,4 +56,9 @@ export function dollars(micros: bigint): string {
 function jsonNumber(value: bigint): number | string {
   const number = Number(value);
   return Number.isSafeInteger(number) ? number : value.toString();
+}
+
+/** ISO 8601, or "" where there is none. */
+export function showTime(time: Timestamp | undefined): string {
+  return time ? timestampDate(time).toISOString() : "";
 }

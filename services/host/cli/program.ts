@@ -1,9 +1,11 @@
-import { Command } from "commander";
+import { Command, CommanderError } from "commander";
 import type { Peers } from "#kit/peers.ts";
 import type { OperatorConfig } from "../config.ts";
 import { accountCommands } from "./account.ts";
 import { catalogCommands } from "./catalog.ts";
 import { defaultServer, operatorPeers } from "./client.ts";
+import { explain, reasonOf } from "./explain.ts";
+import { withExamples } from "./help.ts";
 import { keyCommands } from "./key.ts";
 import { ledgerCommands } from "./ledger.ts";
 import type { Output } from "./output.ts";
@@ -24,17 +26,32 @@ export interface ProgramOptions {
 }
 
 /** The `genmesh` command. */
-export function createProgram(options: ProgramOptions): { run(args: string[]): Promise<number> } {
-  const program = new Command("genmesh")
-    .description("Operates a genmesh: accounts, keys, money, catalog.")
+export interface Program {
+  /** For those who document it. */
+  readonly command: Command;
+  /** Answers the exit code: 0 where it did what was asked, 1 where not, 2 where the call's words are off. */
+  run(args: readonly string[]): Promise<number>;
+}
+
+const groups = [accountCommands, keyCommands, ledgerCommands, catalogCommands];
+
+/** Makes the `genmesh` command. It touches no server before it is run. */
+export function createProgram(options: ProgramOptions): Program {
+  const program = withExamples(
+    new Command("genmesh").description("Operates a genmesh: accounts, keys, money, catalog."),
+    'account create --name "Team A" --usd-micros 5000000 --credits 1000',
+    "key create acct_… --scope text --monthly-usd-micros 1000000",
+    "ledger audit",
+    "catalog check deploy/catalog.yaml",
+  )
     .option(
       "--server <host:port>",
       `gRPC address of the server (default ${defaultServer}, or GENMESH_*_URL)`,
     )
     .option("--json", "print one JSON object")
     .configureOutput({ writeOut: options.out, writeErr: options.err })
+    .configureHelp({ showGlobalOptions: true })
     .showHelpAfterError("(--help shows how it is called, with examples)")
-    .addHelpText("after", examples)
     .exitOverride();
   const cli: Cli = {
     ...options,
@@ -44,18 +61,22 @@ export function createProgram(options: ProgramOptions): { run(args: string[]): P
     },
     peers: () => operatorPeers(options.config, program.opts().server),
   };
-  for (const group of [accountCommands, keyCommands, ledgerCommands, catalogCommands])
-    group(program, cli);
+  for (const group of groups) group(program, cli);
   inherit(program);
   return {
+    command: program,
     async run(args) {
-      await program.parseAsync(args, { from: "user" });
-      return cli.exitCode;
+      try {
+        await program.parseAsync(args, { from: "user" });
+        return cli.exitCode;
+      } catch (error) {
+        return failed(cli, error);
+      }
     },
   };
 }
 
-/** Every command takes --server and --json behind its own words, and writes where the program does. */
+/** Every command takes the program's options behind its own words, and writes where the program does. */
 function inherit(command: Command): void {
   for (const child of command.commands) {
     child.copyInheritedSettings(command);
@@ -63,9 +84,15 @@ function inherit(command: Command): void {
   }
 }
 
-const examples = `
-Examples:
-  $ npx genmesh account create --name "Team A" --usd-micros 5000000 --credits 1000
-  $ npx genmesh key create acct_… --scope text --monthly-usd-micros 1000000
-  $ npx genmesh ledger audit
-  $ npx genmesh catalog check deploy/catalog.yaml`;
+function failed(cli: Cli, error: unknown): number {
+  // Commander has printed its own text; help that was asked for is no fault.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  const message = explain(error);
+  const reason = reasonOf(error);
+  cli.err(
+    cli.json
+      ? `${JSON.stringify({ error: { message, ...(reason ? { reason } : {}) } })}\n`
+      : `genmesh: ${message}\n`,
+  );
+  return 1;
+}

@@ -148,10 +148,10 @@ test("a reader that stops holds the sender back, and may go on later than the id
   await seen.over;
 });
 
-test("closing a body keeps the connection where little is left, and closes it where more comes", async () => {
+test("releasing a body keeps the connection where little is left, and closes it where more comes", async () => {
   const short = await client.request(post({ stream: true }));
   await short.body.next();
-  short.body.close();
+  short.body.release();
   await (await upstream.request(1)).over;
   await turn();
   await (await client.request(post())).body.whole(10_000);
@@ -160,7 +160,7 @@ test("closing a body keeps the connection where little is left, and closes it wh
   upstream.script({ kind: "huge", events: 1e6, deltaBytes: 1000 });
   const long = await client.request(post({ stream: true }));
   await long.body.next();
-  long.body.close();
+  long.body.release();
   const seen = await upstream.request(3);
   await seen.over;
   expect(seen.aborted).toBe(true);

@@ -28,11 +28,13 @@ export interface HttpBody {
   next(): Promise<Buffer | undefined>;
   /** All of it. Over `maxBytes`: `too_large`. */
   whole(maxBytes: number): Promise<Buffer>;
-  /** Nothing more is wanted: takes a short rest in, so that the connection can be used again, or closes it. */
+  /** All that matters was read: takes a short rest in, so that the connection can be used again, or closes it. */
+  release(): void;
+  /** Closes the connection now. Does nothing after the end. */
   close(): void;
 }
 
-/** The head of an answer, its body to be read. The body must be read to its end or closed. */
+/** The head of an answer, its body to be read. The body must be read to its end, released or closed. */
 export interface HttpReply {
   status: number;
   /** Names in lower case. */

@@ -73,6 +73,10 @@ export class ReplyBody implements HttpBody {
   }
 
   close(): void {
+    if (!this.#isEnded && !this.#error) this.#stop();
+  }
+
+  release(): void {
     if (this.#isEnded || this.#error || this.#trailing) return;
     const timer = setTimeout(this.#stop, httpLimits.trailingMs);
     this.#trailing = { leftBytes: httpLimits.trailingBytes - this.#unreadBytes, timer };

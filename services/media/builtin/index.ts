@@ -16,7 +16,7 @@ import {
   SPEECH_TIMEOUT_MS,
   VIDEO_TIMEOUT_MS,
 } from "./limits.ts";
-import { createPool } from "./pool.ts";
+import { Pool } from "./pool.ts";
 import type {
   ImageRequest,
   ImageResult,
@@ -72,7 +72,7 @@ export type Renderer = AsyncDisposable & {
 
 /** Creates a renderer with at most `threads` threads at work (a thread fills one core). */
 export function createBuiltinRenderer({ threads }: { readonly threads: number }): Renderer {
-  const pool = createPool(threads);
+  const pool = new Pool(threads);
   return {
     image: async (request, { signal } = {}) => {
       checkImage(request);

@@ -81,9 +81,11 @@ export type TaskMessage = {
   };
 }[TaskKind];
 
-/** What a thread answers: any number of `progress`, then one of the others. */
+/**
+ * What a thread answers: any number of `progress`, then one of the others. A cancelled task fails like
+ * any other; who cancelled it knows.
+ */
 export type TaskReply =
   | { readonly id: number; readonly type: "progress"; readonly percent: number }
   | { readonly id: number; readonly type: "done"; readonly result: Tasks[TaskKind]["result"] }
-  | { readonly id: number; readonly type: "cancelled" }
   | { readonly id: number; readonly type: "failed"; readonly reason: string };

@@ -9,7 +9,7 @@ export type Job = {
   readonly kind: TaskKind;
   readonly request: Tasks[TaskKind]["request"];
   readonly timeoutMs: number;
-  readonly signal: AbortSignal | undefined;
+  readonly signal: AbortSignal;
   readonly onProgress: ((percent: number) => void) | undefined;
   readonly resolve: (result: Tasks[TaskKind]["result"]) => void;
   readonly reject: (reason: unknown) => void;
@@ -40,10 +40,9 @@ export function startThread(): Thread {
   worker.stderr.resume();
   worker.unref();
   let alive = true;
-  let nextId = 1;
-  let broken: unknown;
+  let why = "the thread ended";
   worker.on("error", (error) => {
-    broken = error;
+    if (error instanceof Error) why = error.message;
   });
   const exited = new Promise<void>((resolve) => {
     worker.once("exit", () => {
@@ -51,65 +50,84 @@ export function startThread(): Thread {
       resolve();
     });
   });
-
-  const perform = async (job: Job): Promise<void> => {
-    const id = nextId++;
-    const flag = createCancelFlag();
-    worker.ref();
-    await new Promise<void>((finish) => {
-      let stopReason: unknown;
-      let grace: NodeJS.Timeout | undefined;
-      const stop = (reason: unknown): void => {
-        if (grace !== undefined) return;
-        stopReason = reason;
-        raiseCancelFlag(flag);
-        grace = setTimeout(() => void worker.terminate(), CANCEL_GRACE_MS);
-      };
-      const onAbort = (): void => stop(job.signal?.reason);
-      const limit = setTimeout(
-        () => stop(new RenderError("timeout", `no ${job.kind} within ${job.timeoutMs} ms`)),
-        job.timeoutMs,
-      );
-      const settle = (end: () => void): void => {
-        clearTimeout(limit);
-        clearTimeout(grace);
-        job.signal?.removeEventListener("abort", onAbort);
-        worker.off("message", onMessage);
-        worker.off("exit", onExit);
-        worker.unref();
-        // A job that was stopped stays stopped, even if it finished at the last moment.
-        if (grace !== undefined) job.reject(stopReason);
-        else end();
-        finish();
-      };
-      const onMessage = (reply: TaskReply): void => {
-        if (reply.id !== id) return;
-        if (reply.type === "progress") {
-          if (grace === undefined) job.onProgress?.(reply.percent);
-        } else if (reply.type === "done") settle(() => job.resolve(reply.result));
-        else if (reply.type === "failed") {
-          settle(() => job.reject(new RenderError("failed", reply.reason)));
-        } else settle(() => job.reject(new RenderError("failed", "cancelled")));
-      };
-      const onExit = (): void => {
-        const why = broken instanceof Error ? broken.message : "the thread ended";
-        settle(() => job.reject(new RenderError("failed", why)));
-      };
-      worker.on("message", onMessage);
-      worker.once("exit", onExit);
-      job.signal?.addEventListener("abort", onAbort, { once: true });
-      if (job.signal?.aborted) onAbort();
-      const { kind, request } = job;
-      worker.postMessage({ id, kind, request, flag } as TaskMessage);
-    });
-  };
-
   return {
-    perform,
+    perform: async (job) => {
+      worker.ref();
+      await new Performance(worker, job, () => why).ended;
+      worker.unref();
+    },
     alive: () => alive,
     end: async () => {
       await worker.terminate();
       await exited;
     },
   };
+}
+
+let nextId = 1;
+
+/** One job on one thread: watches the answers, the signal, the clock and the thread's end. */
+class Performance {
+  readonly ended: Promise<void>;
+  readonly #worker: Worker;
+  readonly #job: Job;
+  readonly #id = nextId++;
+  readonly #flag = createCancelFlag();
+  readonly #limit: NodeJS.Timeout;
+  readonly #finish: () => void;
+  /** Set once the job must stop: why, and the clock that ends a thread which does not. */
+  #stopping: { readonly reason: unknown; readonly grace: NodeJS.Timeout } | undefined;
+
+  constructor(worker: Worker, job: Job, whyExited: () => string) {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.ended = promise;
+    this.#finish = resolve;
+    this.#worker = worker;
+    this.#job = job;
+    this.#onExit = () => this.#settle(() => job.reject(new RenderError("failed", whyExited())));
+    const late = new RenderError("timeout", `no ${job.kind} within ${job.timeoutMs} ms`);
+    this.#limit = setTimeout(() => this.#stop(late), job.timeoutMs);
+    worker.on("message", this.#onReply);
+    worker.once("exit", this.#onExit);
+    job.signal.addEventListener("abort", this.#onAbort, { once: true });
+    if (job.signal.aborted) this.#onAbort();
+    const { kind, request } = job;
+    try {
+      worker.postMessage({ id: this.#id, kind, request, flag: this.#flag } as TaskMessage);
+    } catch (error) {
+      // The request holds something that cannot be sent to a thread.
+      this.#settle(() => job.reject(error));
+    }
+  }
+
+  readonly #onExit: () => void;
+  readonly #onAbort = (): void => this.#stop(this.#job.signal.reason);
+
+  readonly #onReply = (reply: TaskReply): void => {
+    if (reply.id !== this.#id) return;
+    const { onProgress, resolve, reject } = this.#job;
+    if (reply.type === "progress") {
+      if (this.#stopping === undefined) onProgress?.(reply.percent);
+    } else if (reply.type === "done") this.#settle(() => resolve(reply.result));
+    else this.#settle(() => reject(new RenderError("failed", reply.reason)));
+  };
+
+  #stop(reason: unknown): void {
+    if (this.#stopping !== undefined) return;
+    raiseCancelFlag(this.#flag);
+    const grace = setTimeout(() => void this.#worker.terminate(), CANCEL_GRACE_MS);
+    this.#stopping = { reason, grace };
+  }
+
+  #settle(end: () => void): void {
+    clearTimeout(this.#limit);
+    clearTimeout(this.#stopping?.grace);
+    this.#job.signal.removeEventListener("abort", this.#onAbort);
+    this.#worker.off("message", this.#onReply);
+    this.#worker.off("exit", this.#onExit);
+    // A job that was stopped stays stopped, even if it finished at the last moment.
+    if (this.#stopping !== undefined) this.#job.reject(this.#stopping.reason);
+    else end();
+    this.#finish();
+  }
 }

@@ -1,6 +1,6 @@
 import { parentPort } from "node:worker_threads";
 import sharp from "sharp";
-import { checkpointOf, TaskCancelled } from "./cancel.ts";
+import { checkpointOf } from "./cancel.ts";
 import { renderImage } from "./image.ts";
 import { renderMusic } from "./music/music.ts";
 import { renderSpeech } from "./speech/speech.ts";
@@ -36,8 +36,7 @@ async function answer(message: TaskMessage): Promise<void> {
     const bytes = "bytes" in result ? [result.bytes.buffer as ArrayBuffer] : [];
     send({ id, type: "done", result }, bytes);
   } catch (error) {
-    if (error instanceof TaskCancelled) send({ id, type: "cancelled" });
-    else send({ id, type: "failed", reason: error instanceof Error ? error.message : "unknown" });
+    send({ id, type: "failed", reason: error instanceof Error ? error.message : "unknown" });
   }
 }
 

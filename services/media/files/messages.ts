@@ -17,34 +17,52 @@ export interface UploadMessages extends AsyncDisposable {
   chunks(): AsyncGenerator<Uint8Array, void>;
 }
 
-/** Reads the header. Refuses with INVALID_ARGUMENT where the first message is none. */
+/**
+ * Reads the header. Refuses with INVALID_ARGUMENT where the first message is none. Whatever is awaited here rejects with
+ * the reason of `signal`, also where the sender has fallen silent.
+ */
 export async function readUpload(
   messages: AsyncIterable<UploadFileRequest>,
+  signal: AbortSignal,
 ): Promise<UploadMessages> {
   const iterator = messages[Symbol.asyncIterator]();
+  const left = Promise.withResolvers<never>();
+  left.promise.catch(() => {});
+  const leave = () => left.reject(signal.reason);
+  if (signal.aborted) leave();
+  signal.addEventListener("abort", leave, { once: true });
+  const next = () => Promise.race([iterator.next(), left.promise]);
   const end = async () => {
-    await iterator.return?.();
+    signal.removeEventListener("abort", leave);
+    const returned = iterator.return?.();
+    // Of a sender that has fallen silent it would never return.
+    if (signal.aborted) returned?.catch(() => {});
+    else await returned;
   };
-  const first = await iterator.next();
-  const part = first.done ? undefined : first.value.part;
-  if (part?.case !== "header") {
+  try {
+    const first = await next();
+    const part = first.done ? undefined : first.value.part;
+    if (part?.case !== "header") {
+      refuse(ErrorReason.INVALID_ARGUMENT, { metadata: { field: "header" } });
+    }
+    return { header: part.value, chunks: () => chunksOf(next), [Symbol.asyncDispose]: end };
+  } catch (error) {
     await end();
-    refuse(ErrorReason.INVALID_ARGUMENT, { metadata: { field: "header" } });
+    throw error;
   }
-  return {
-    header: part.value,
-    async *chunks() {
-      for (;;) {
-        const { done, value } = await iterator.next();
-        if (done) return;
-        if (value.part.case !== "chunk" || value.part.value.byteLength > maxChunkBytes) {
-          refuse(ErrorReason.INVALID_ARGUMENT, { metadata: { field: "chunk" } });
-        }
-        yield value.part.value;
-      }
-    },
-    [Symbol.asyncDispose]: end,
-  };
+}
+
+async function* chunksOf(
+  next: () => Promise<IteratorResult<UploadFileRequest>>,
+): AsyncGenerator<Uint8Array, void> {
+  for (;;) {
+    const { done, value } = await next();
+    if (done) return;
+    if (value.part.case !== "chunk" || value.part.value.byteLength > maxChunkBytes) {
+      refuse(ErrorReason.INVALID_ARGUMENT, { metadata: { field: "chunk" } });
+    }
+    yield value.part.value;
+  }
 }
 
 /** A file as a message. */

@@ -119,9 +119,4 @@ async function locate(
   return file && { ...file, fileName: `${fileId}.${suffixOf(file.mimeType)}` };
 }
 
-const generatedAreas = [
-  FileArea.IMAGES,
-  FileArea.VIDEOS,
-  FileArea.MUSIC,
-  FileArea.SPEECH,
-] as const;
+const generatedAreas = [FileArea.IMAGES, FileArea.VIDEOS, FileArea.MUSIC, FileArea.SPEECH] as const;

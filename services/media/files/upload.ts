@@ -68,7 +68,7 @@ export function createUploads(context: UploadContext): Uploads {
     messages: AsyncIterable<UploadFileRequest>,
     signal: AbortSignal,
   ): Promise<Uploaded> => {
-    await using upload = await readUpload(messages);
+    await using upload = await readUpload(messages, signal);
     const { header } = upload;
     const key = checkIdempotencyKey(header.idempotencyKey);
     const slot = key === undefined ? undefined : { keyId: principal.keyId, key };
@@ -84,7 +84,8 @@ export function createUploads(context: UploadContext): Uploads {
     const replay = slot && (await recorded(received, context, signal));
     if (replay) return replay;
     refuseAsTheEdge(header);
-    return storeUpload(received, context, signal);
+    // Awaited here: the spooled bytes go when this returns.
+    return await storeUpload(received, context, signal);
   };
 
   return {

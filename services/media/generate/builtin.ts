@@ -1,15 +1,18 @@
 import { createReadStream } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { videoDimensions } from "../builtin/index.ts";
 import type { DriverContext } from "./context.ts";
 import { loadReferences } from "./multipart.ts";
 import type { GeneratedOutput, GenerationRequest, GenerationTask, SpeechTask } from "./port.ts";
 import { musicOutput, storeImage, storeStream, videoOutput } from "./verify-output.ts";
-import { videoSize } from "./video-size.ts";
 
 type Asked<Kind> = Extract<GenerationRequest, { kind: Kind }>;
 
-/** Generates in this process. What the renderer makes is verified and stored like anybody's. */
+/**
+ * Generates in this process. After an abort it ends once the renderer has stopped, so that nothing stays in the temporary
+ * folder. What the renderer makes is verified and stored like anybody's.
+ */
 export function generateBuiltin(
   context: DriverContext,
   task: GenerationTask,
@@ -57,15 +60,19 @@ async function renderVideo(
 ): Promise<GeneratedOutput[]> {
   const { signal } = task;
   const { prompt, durationSeconds, audio } = request;
-  const size = videoSize(request.resolution, request.aspectRatio, task.references[0]);
+  const size = videoDimensions(request.resolution, request.aspectRatio, task.references[0]);
   const references = await bytesOf(task);
   const folder = await mkdtemp(join(context.tempDir, "video-"));
   try {
     const outFile = join(folder, "video.mp4");
     const asked = { prompt, ...size, durationSeconds, references, audio, outFile };
-    const onProgress = (percent: number) => task.progress(Math.min(99, Math.floor(percent)));
-    await context.renderer.video(asked, { signal, onProgress });
-    return [await storeStream(task, videoOutput(durationSeconds), createReadStream(outFile))];
+    await context.renderer.video({ ...asked, onProgress: progressOf(task) }, { signal });
+    const file = createReadStream(outFile);
+    try {
+      return [await storeStream(task, videoOutput(durationSeconds), file)];
+    } finally {
+      file.destroy();
+    }
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -81,8 +88,14 @@ async function renderMusic(
     ...(description === undefined ? {} : { description }),
     ...(lyrics === undefined ? {} : { lyrics }),
   };
-  const { bytes } = await context.renderer.music({ mode, title, ...words }, { signal });
+  const options = { signal, onProgress: progressOf(task) };
+  const { bytes } = await context.renderer.music({ mode, title, ...words }, options);
   return [await storeStream(task, musicOutput, inOnePiece(bytes))];
+}
+
+/** What is rendered is not yet stored: 99 at most. */
+function progressOf(task: GenerationTask): (percent: number) => void {
+  return (percent) => task.progress(Math.min(99, percent));
 }
 
 async function bytesOf({ references, signal }: GenerationTask): Promise<Uint8Array[]> {

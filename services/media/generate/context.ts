@@ -3,25 +3,7 @@ import type { ImageVerifier } from "#kit/images/index.ts";
 import type { Logger } from "#kit/logger.ts";
 import type { GuardedFetcher } from "#kit/outside/index.ts";
 import type { HttpClient } from "#kit/upstream/client.ts";
-import type {
-  ImageRequest,
-  ImageResult,
-  MusicRequest,
-  SoundResult,
-  SpeechRequest,
-  VideoRequest,
-  VideoResult,
-} from "../builtin/tasks.ts";
-
-export interface Renderer {
-  image(request: ImageRequest, options: { signal: AbortSignal }): Promise<ImageResult>;
-  video(
-    request: VideoRequest,
-    options: { signal: AbortSignal; onProgress?: (percent: number) => void },
-  ): Promise<VideoResult>;
-  speech(request: SpeechRequest, options: { signal: AbortSignal }): Promise<SoundResult>;
-  music(request: MusicRequest, options: { signal: AbortSignal }): Promise<SoundResult>;
-}
+import type { Renderer } from "../builtin/index.ts";
 
 /** What generating media needs. */
 export interface MediaUpstreamsContext {

@@ -2,6 +2,9 @@ import type { Logger } from "#kit/logger.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { StatusError } from "./faults.ts";
 
+/** What only a mistake in our own code throws. */
+const ownMistakes = [TypeError, ReferenceError, SyntaxError] as const;
+
 /** Whose work it was. */
 export interface Work {
   upstream: Upstream;
@@ -15,9 +18,12 @@ export interface Work {
 export function attemptFailed(log: Logger, work: Work, fault: string, error: Error): void {
   const found = [error, error.cause].find((cause) => cause instanceof StatusError);
   const fields = { ...named(work), fault, reason: error.message };
+  const isOurs = ownMistakes.some((type) => error.cause instanceof type);
   const isDenied = found !== undefined && [401, 402, 403, 404].includes(found.status);
   if (isDenied && fault !== "content_policy") {
     log.error({ ...fields, ...answered(found) }, "media upstream denies what is configured");
+  } else if (isOurs) {
+    log.error({ ...fields, stack: (error.cause as Error).stack }, "media driver broke");
   } else if (found) {
     log.warn({ ...fields, ...answered(found) }, "media upstream refused");
   } else {

@@ -4,7 +4,7 @@ import { answerLimits } from "#kit/upstream/limits.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { DriverContext } from "./context.ts";
 import { keyMissing } from "./events.ts";
-import { failed, StatusError, UnreadableError } from "./faults.ts";
+import { failed, isPolicyCode, StatusError, UnreadableError } from "./faults.ts";
 import { retryAfterOf } from "./retries.ts";
 
 /** One request to an upstream, within the origin of its base URL: its key goes along. */
@@ -17,7 +17,7 @@ export interface Call {
   body?: string | Uint8Array;
   /** Default `application/json`. */
   accept?: string;
-  /** Milliseconds to the answer's last byte; default the upstream's. */
+  /** Milliseconds to the answer's last byte; at most, and by default, the upstream's. */
   timeoutMs?: number;
   /** It must not reach the upstream twice. */
   once?: boolean;
@@ -38,7 +38,10 @@ export interface JsonReply {
  */
 export async function exchange(context: DriverContext, call: Call): Promise<HttpReply> {
   const { upstream, method, url, body, signal } = call;
-  const timeoutMs = call.timeoutMs ?? Number(upstream.timeoutMs);
+  const timeoutMs = Math.min(
+    call.timeoutMs ?? Number.POSITIVE_INFINITY,
+    Number(upstream.timeoutMs),
+  );
   const client = call.once ? context.freshHttp : context.http;
   const reply = await client.request({
     method,
@@ -103,7 +106,7 @@ async function statusErrorOf(reply: HttpReply, nowMs: number): Promise<StatusErr
   const text = await reply.body.whole(answerLimits.errorBytes).catch(() => undefined);
   clearTimeout(timer);
   const error = text && parsed(text)?.error;
-  const code = isJsonObject(error) ? codeOf(error.code) : undefined;
+  const code = isJsonObject(error) ? codeOf(error) : undefined;
   const retryAfterMs = retryAfterOf(reply.headers, nowMs);
   return new StatusError(reply.status, {
     ...(code ? { code } : {}),
@@ -111,9 +114,10 @@ async function statusErrorOf(reply: HttpReply, nowMs: number): Promise<StatusErr
   });
 }
 
-/** An error code, where it is a word that may stand in a log. */
-export function codeOf(value: unknown): string | undefined {
-  return typeof value === "string" && /^[A-Za-z0-9_.-]{1,64}$/.test(value) ? value : undefined;
+/** The error's code, where it is a word that may stand in a log; its type where that tells a refusal for content. */
+function codeOf({ code, type }: JsonObject): string | undefined {
+  const word = isPolicyCode(type) ? type : code;
+  return typeof word === "string" && /^[A-Za-z0-9_.-]{1,64}$/.test(word) ? word : undefined;
 }
 
 function parsed(bytes: Uint8Array): JsonObject | undefined {

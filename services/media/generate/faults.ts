@@ -1,6 +1,7 @@
 import { ImageError } from "#kit/images/index.ts";
 import { OutsideError } from "#kit/outside/index.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
+import { RenderError } from "../builtin/index.ts";
 import { GenerationError, type GenerationFault } from "./port.ts";
 
 /** An HTTP answer that is no success. Holds nothing of upstream's own text. */
@@ -113,6 +114,12 @@ export function toGenerationError(error: unknown, lookingAfter = false): Generat
     const isOurs = error.kind === "busy" || error.kind === "unavailable";
     return new GenerationError(isOurs ? "unknown" : "failed", `output: ${error.message}`, options);
   }
+  if (error instanceof RenderError) {
+    const fault = error.failure === "failed" ? "failed" : "unknown";
+    return new GenerationError(fault, `renderer: ${error.message}`, options);
+  }
+  // A size or a length that no such video or picture can have.
+  if (error instanceof RangeError) return failed("the request is out of range", options);
   return unknown("the attempt broke off", options);
 }
 

@@ -68,7 +68,7 @@ async function submit(
     url: urlOf(upstream, path),
     headers: { ...headers, "idempotency-key": idempotencyKey },
     ...(body === undefined ? {} : { body }),
-    timeoutMs: Math.min(generateTimes.submitMs, Number(upstream.timeoutMs)),
+    timeoutMs: generateTimes.submitMs,
     signal,
   } as const;
   const tries = { most: generateTries.start, mayRepeat: isWorthRepeating, signal };

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { beforeAll, describe, expect, test } from "vitest";
 import { createGuardedFetcher } from "#kit/outside/index.ts";
 import {
@@ -284,15 +285,51 @@ describe("the download of a video", () => {
     expect(await world.storedKeys()).toEqual([]);
   });
 
-  test("whose store fails is unknown", async () => {
+  test("is held back by a slow store: no video lies in memory", async () => {
     await using upstream = await start();
     await using world = await createWorld();
+    const large = sampleMp4({ width: 1280, height: 720, frameBytes: 400_000 });
+    const isFull = Promise.withResolvers<number>();
+    upstream.always(contentRoute, {
+      kind: "custom",
+      async handle(_seen, response) {
+        response.writeHead(200, { "content-length": large.length });
+        for (let at = 0; at < large.length; at += 65_536) {
+          if (response.write(large.subarray(at, at + 65_536))) continue;
+          const timer = setTimeout(() => isFull.resolve(at), 200);
+          await once(response, "drain");
+          clearTimeout(timer);
+        }
+        response.end();
+      },
+    });
+    const asked = { upstream: upstreamAt(upstream.baseUrl), request: videoRequest };
+    const quick = world.task(asked).task;
+    const slow = world.task({
+      ...asked,
+      // Reads nothing before the sender has given up sending.
+      store: async (source, mimeType) => {
+        expect(await isFull.promise).toBeLessThan(large.length / 2);
+        return quick.store(source, mimeType);
+      },
+    });
+    const [output] = await world.upstreams.generate(slow.task);
+    expect(output?.sizeBytes).toBe(large.length);
+  });
+
+  test("whose store fails is unknown, and its connection is closed", async () => {
+    await using upstream = await start();
+    await using world = await createWorld();
+    upstream.always(contentRoute, bytesAnswer(video, "video/mp4", { hangAfter: 300_000 }));
+    // No time-out of the upstream's closes it in place of the download.
+    const times = { timeoutMs: 60_000n, idleTimeoutMs: 60_000n };
     const { task } = world.task({
-      ...{ upstream: upstreamAt(upstream.baseUrl), request: videoRequest },
+      ...{ upstream: upstreamAt(upstream.baseUrl, "OPENAI", times), request: videoRequest },
       store: () => Promise.reject(new Error("the disk is full")),
     });
     await expect(world.upstreams.generate(task)).rejects.toMatchObject({ fault: "unknown" });
-    const [seen] = upstream.seen(contentRoute);
-    await (seen as SeenRequest).over;
+    const seen = upstream.seen(contentRoute)[0] as SeenRequest;
+    await seen.over;
+    expect(seen.aborted).toBe(true);
   });
 });

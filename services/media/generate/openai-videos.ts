@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
+import { videoDimensions } from "../builtin/index.ts";
 import type { DriverContext } from "./context.ts";
 import { download } from "./download.ts";
 import { exchangeJson, type JsonReply, urlOf } from "./exchange.ts";
@@ -15,7 +16,6 @@ import {
 import { withTries } from "./retries.ts";
 import { checkedTaskId } from "./task-id.ts";
 import { storeStream, videoOutput } from "./verify-output.ts";
-import { videoSize } from "./video-size.ts";
 
 type VideoRequest = Extract<GenerationRequest, { kind: "video" }>;
 
@@ -59,7 +59,7 @@ async function create(
 ): Promise<JsonReply> {
   const { upstream, references, signal } = task;
   if (references.length > 1) throw failed("the upstream takes one reference");
-  const { width, height } = videoSize(request.resolution, request.aspectRatio, references[0]);
+  const { width, height } = videoDimensions(request.resolution, request.aspectRatio, references[0]);
   const form = new FormData();
   form.append("model", task.upstreamModel);
   form.append("prompt", request.prompt);

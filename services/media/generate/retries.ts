@@ -49,7 +49,8 @@ export function retryAfterOf(headers: HttpReply["headers"], nowMs: number): numb
   const text = first(headers["retry-after"])?.trim();
   if (!text) return undefined;
   if (/^\d{1,9}(\.\d+)?$/.test(text)) return Number(text) * 1000;
-  const at = Date.parse(text);
+  // Dates of HTTP begin with the day's name; Date.parse would make one of nearly anything.
+  const at = /^[A-Z][a-z]+, /.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(at) ? undefined : Math.max(0, at - nowMs);
 }
 

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import {
   bytesAnswer,
@@ -127,21 +128,21 @@ describe("several upstreams of speech", () => {
   test("take no more at once than the catalog allows", async () => {
     await using upstream = await start("openai");
     await using world = await createWorld();
-    const waiting: (() => void)[] = [];
+    let running = 0;
+    let mostAtOnce = 0;
     upstream.always("POST /audio/speech", {
       kind: "custom",
-      handle(_seen, response) {
-        waiting.push(() => response.end(sound));
+      async handle(_seen, response) {
+        running++;
+        mostAtOnce = Math.max(mostAtOnce, running);
+        // Long enough for whoever would not wait.
+        await delay(30);
+        running--;
+        response.end(sound);
       },
     });
-    const one = { ...upstreamAt(upstream.baseUrl), maxConcurrent: 1 };
-    const works = [1, 2].map(() => world.upstreams.speak(speechTask([one])));
-    await upstream.request(1);
-    waiting[0]?.();
-    await works[0];
-    await upstream.request(2);
-    waiting[1]?.();
-    await works[1];
-    expect(upstream.requests.map(({ atMs }) => atMs)).toHaveLength(2);
+    const two = { ...upstreamAt(upstream.baseUrl), maxConcurrent: 2 };
+    await Promise.all(Array.from({ length: 6 }, () => world.upstreams.speak(speechTask([two]))));
+    expect(mostAtOnce).toBe(2);
   });
 });

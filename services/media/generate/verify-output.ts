@@ -10,7 +10,7 @@ import type { GeneratedOutput, GenerationTask } from "./port.ts";
 import { withTries } from "./retries.ts";
 
 /** Decodes an image to its last pixel. Throws `ImageError`, or the signal's reason. */
-export async function verifyImage(
+async function verifyImage(
   context: DriverContext,
   bytes: Uint8Array,
   signal: AbortSignal,
@@ -101,7 +101,7 @@ export function mp3Seconds(bytes: Uint8Array): number {
 }
 
 /** Resolves as the promise does, or rejects at once with the signal's reason. */
-export async function orAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+async function orAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   signal.throwIfAborted();
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const leave = () => reject(signal.reason);

@@ -15,6 +15,7 @@ import {
   UpstreamProtocol,
   UpstreamSchema,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { createBuiltinRenderer } from "../builtin/index.ts";
 import { createMediaUpstreams, type MediaUpstreamsContext } from "./index.ts";
 import type { GenerationRequest, GenerationTask, ReferenceBytes, SpeechTask } from "./port.ts";
 
@@ -42,13 +43,14 @@ export async function createWorld(overrides: Partial<MediaUpstreamsContext> = {}
   const { clock, pauses } = quickClock();
   const logLines: string[] = [];
   const verifier = createImageVerifier({ processes: 1, memoryMb: 512, timeoutMs: 20_000 });
+  const renderer = createBuiltinRenderer({ threads: 1 });
   const blobs = await openFolderBlobs({ folder, clock, ids: randomIds });
   const context: MediaUpstreamsContext = {
     log: createLogger("debug", { write: (line) => void logLines.push(line) }),
     secrets: (name) => (name === "UPSTREAM_KEY" ? upstreamKey : undefined),
     verifier,
     fetcher: createGuardedFetcher({ allowPrivate: true }),
-    renderer: undefined as never,
+    renderer,
     clock,
     tempDir,
     ...overrides,
@@ -95,6 +97,7 @@ export async function createWorld(overrides: Partial<MediaUpstreamsContext> = {}
     },
     async [Symbol.asyncDispose]() {
       await upstreams[Symbol.asyncDispose]();
+      await renderer[Symbol.asyncDispose]();
       await verifier[Symbol.asyncDispose]();
       await rm(folder, { recursive: true });
       await rm(tempDir, { recursive: true });
@@ -105,7 +108,7 @@ export async function createWorld(overrides: Partial<MediaUpstreamsContext> = {}
 /** An upstream as the catalog gives it. */
 export function upstreamAt(
   baseUrl: string,
-  protocol: "OPENAI" | "GENMESH" | "BUILTIN" = "OPENAI",
+  protocol: Exclude<keyof typeof UpstreamProtocol, "UNSPECIFIED"> = "OPENAI",
   asked: { apiKeyEnv?: string; timeoutMs?: bigint; idleTimeoutMs?: bigint; name?: string } = {},
 ): Upstream {
   return create(UpstreamSchema, {

@@ -13,6 +13,14 @@ export interface ClaimQuery {
   modelLimits: ReadonlyMap<string, number>;
 }
 
+/** A sweeper's search. */
+export interface DueQuery {
+  states: readonly JobState[];
+  now: number;
+  until: number;
+  limit: number;
+}
+
 /** Which jobs; newest first. */
 export interface JobsQuery {
   /** Of a key, or of an account. */
@@ -47,8 +55,11 @@ export interface JobStore {
    * already. The answer may be `failing` (`claim` in lifecycle.ts). Undefined: nothing is due.
    */
   claim(query: ClaimQuery): Promise<Job | undefined>;
-  /** Jobs with `dueAt` passed, longest due first, by index; their `dueAt` is now `until`, so that nobody else takes them. */
-  takeDue(now: number, until: number, limit: number): Promise<Job[]>;
+  /**
+   * Jobs in these states with `dueAt` passed, by index, at most `limit` of each state, longest due first; their `dueAt` is
+   * now `until`, so that nobody else takes them before.
+   */
+  takeDue(query: DueQuery): Promise<Job[]>;
   /** Removes a `rejected` job, or a terminal one whose `expiresAt` has passed. False where it is neither. */
   forget(jobId: string, now: number): Promise<boolean>;
   find(jobId: string): Promise<Job | undefined>;

@@ -3,7 +3,11 @@ import type { CatalogView } from "#kit/catalog-client.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
 import { costOf } from "#kit/money.ts";
-import { type Model, ModelKind, type Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import {
+  type Model,
+  ModelKind,
+  type Upstream,
+} from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import { maxInputLength, maxModelIdLength, speedBounds } from "./limits.ts";
 

@@ -37,7 +37,9 @@ export function createSqliteSpeechStore(db: SqliteDatabase): SpeechStore {
     open: (intent) =>
       db.write((tx) => {
         if (tx.run(insertSql, ...valuesOf(intent)) === 1) return true;
-        return tx.get("SELECT 1 FROM media_speech WHERE speech_id = ?", intent.speechId) !== undefined;
+        return (
+          tx.get("SELECT 1 FROM media_speech WHERE speech_id = ?", intent.speechId) !== undefined
+        );
       }),
     beat: (speechId, owner, leaseUntil) => change(beatSql, leaseUntil, speechId, owner),
     close(speechId, closer, closing, dueAt) {

@@ -109,7 +109,7 @@ async function wholeObject({ body }: HttpReply): Promise<JsonObject> {
 async function failureOfReply(reply: HttpReply, request: UpstreamRequest): Promise<Error> {
   const { status } = reply;
   const isPlain = status >= 500 || status === 429;
-  if (isPlain) reply.body.close();
+  if (isPlain) reply.body.release();
   const error = isPlain ? {} : await errorOf(reply);
   // Of an upstream that has /responses but not this beside it. A missing model is another 404.
   const isMissing = status === 404 || status === 405 || status === 501;
@@ -130,6 +130,6 @@ async function errorOf({ body }: HttpReply): Promise<JsonObject> {
     return {};
   } finally {
     clearTimeout(timer);
-    body.close();
+    body.release();
   }
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ErrorReason, type RefusalError } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/errors.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import {
   type Behaviour,
@@ -7,198 +7,24 @@ import {
   type ScriptedUpstream,
   startScriptedUpstream,
 } from "../../../test/support/scripted-upstream.ts";
-import {
-  collect,
-  runningClock,
-  testContext,
-  testRequest,
-  testUpstream,
-} from "../../../test/support/text-requests.ts";
-import { createTextUpstreams } from "./index.ts";
-import type { JsonAnswer, StreamAnswer, TextUpstreams, UpstreamRequest } from "./port.ts";
+import { testRequest, testUpstream } from "../../../test/support/text-requests.ts";
+import { startUpstreamWorld, type UpstreamWorld } from "../../../test/support/upstream-world.ts";
+import type { UpstreamRequest } from "./port.ts";
 
-let server: ScriptedUpstream;
-let texts: TextUpstreams & AsyncDisposable;
+let world: UpstreamWorld;
+let server: UpstreamWorld["server"];
+let at: UpstreamWorld["at"];
+let json: UpstreamWorld["json"];
+let stream: UpstreamWorld["stream"];
+let refusalFrom: UpstreamWorld["refusalFrom"];
+let reasonFrom: UpstreamWorld["reasonFrom"];
 
 beforeEach(async () => {
-  server = await startScriptedUpstream();
-  const secrets = (name: string) => (name === "UP_KEY" ? "sk-test" : undefined);
-  texts = createTextUpstreams(testContext({ clock: runningClock, secrets }));
+  world = await startUpstreamWorld();
+  ({ server, at, json, stream, refusalFrom, reasonFrom } = world);
 });
 
-afterEach(async () => {
-  await texts[Symbol.asyncDispose]();
-  await server.close();
-});
-
-type Protocol = Parameters<typeof testUpstream>[0];
-
-const at = (protocol: Protocol, changes: Parameters<typeof testUpstream>[1] = {}) =>
-  testUpstream(protocol, { baseUrl: server.baseUrl, ...changes });
-
-async function json(request: UpstreamRequest) {
-  const answer = (await texts.send(request)) as JsonAnswer;
-  expect(answer.kind).toBe("json");
-  return { answer, body: JSON.parse(Buffer.from(answer.body).toString()) };
-}
-
-async function stream(request: UpstreamRequest) {
-  const answer = (await texts.send({ ...request, stream: true })) as StreamAnswer;
-  expect(answer.kind).toBe("stream");
-  return { answer, ...(await collect(answer)) };
-}
-
-async function refusalFrom(request: UpstreamRequest): Promise<RefusalError> {
-  return texts.send(request).then(
-    () => expect.unreachable("it was answered"),
-    (error) => error,
-  );
-}
-
-const reasonFrom = async (request: UpstreamRequest) => (await refusalFrom(request)).reason;
-
-describe("what goes up", () => {
-  test("openai: path, key, model, and nothing of ours that is not its", async () => {
-    const upstream = at("OPENAI", { apiKeyEnv: "UP_KEY" });
-    const fields = { novel: { a: [1] }, tools: [{ type: "agent_tool", deep: { x: 1 } }] };
-    await json(testRequest("responses", [upstream], { fields }));
-    await stream(testRequest("responses", [upstream], { fields }));
-    const [whole, streamed] = server.requests;
-    expect(whole?.path).toBe("/v1/responses");
-    expect(whole?.headers.authorization).toBe("Bearer sk-test");
-    expect(whole?.headers["idempotency-key"]).toBeUndefined();
-    expect(whole?.body).toEqual({
-      model: "up-model",
-      input: "Hi",
-      instructions: "SECRET PROMPT\n\nBe kind.",
-      store: false,
-      stream: false,
-      ...fields,
-    });
-    expect(streamed?.body.stream).toBe(true);
-  });
-
-  test("genmesh: its own idempotency key, chat natively; no key, no authorization", async () => {
-    await json(testRequest("chat", [at("GENMESH")]));
-    await stream(testRequest("chat", [at("GENMESH")]));
-    const [whole, streamed] = server.requests;
-    expect(whole?.path).toBe("/v1/chat/completions");
-    expect(whole?.headers).toMatchObject({ "idempotency-key": "req_1" });
-    expect(whole?.headers.authorization).toBeUndefined();
-    expect(streamed?.body.stream_options).toEqual({ include_usage: true });
-  });
-
-  test("chat at a Responses upstream is translated", async () => {
-    const fields = { max_tokens: 5, reasoning_effort: "low" };
-    const { body } = await json(testRequest("chat", [at("OPENAI")], { fields }));
-    expect(server.requests[0]).toMatchObject({
-      path: "/v1/responses",
-      body: {
-        model: "up-model",
-        input: [
-          { type: "message", role: "system", content: "SECRET PROMPT" },
-          { type: "message", role: "user", content: "Hi" },
-        ],
-        max_output_tokens: 5,
-        reasoning: { effort: "low" },
-      },
-    });
-    expect(server.requests[0]?.body.messages).toBeUndefined();
-    expect(body).toMatchObject({ object: "chat.completion", model: "chat-1" });
-  });
-
-  test("a key that is not set is the operator's fault: nothing is sent", async () => {
-    const upstream = at("OPENAI", { apiKeyEnv: "MISSING" });
-    expect(await reasonFrom(testRequest("responses", [upstream]))).toBe(
-      ErrorReason.MODEL_REQUEST_FAILED,
-    );
-    expect(server.requests).toHaveLength(0);
-  });
-});
-
-describe("what comes back", () => {
-  test.each(["OPENAI", "GENMESH", "CHAT_COMPLETIONS"] as const)("%s chat", async (protocol) => {
-    const request = testRequest("chat", [at(protocol)]);
-    const { answer, body } = await json(request);
-    expect(body).toMatchObject({
-      object: "chat.completion",
-      model: "chat-1",
-      choices: [{ message: { content: "Hello from upstream." }, finish_reason: "stop" }],
-      usage: { prompt_tokens: 10, completion_tokens: 5 },
-    });
-    const usage = { inputTokens: 10, cachedInputTokens: 0, outputTokens: 5 };
-    expect(answer).toMatchObject({
-      ending: "completed",
-      outputText: "Hello from upstream.",
-      upstream: protocol.toLowerCase(),
-      usage,
-    });
-    const streamed = await stream(request);
-    expect(streamed.events.map((event) => event.text).join("")).toBe("Hello from upstream.");
-    expect(streamed.events.at(-1)).toMatchObject({ ending: "completed", usage });
-    expect(streamed.data[0].choices[0].delta.role).toBe("assistant");
-    expect(streamed.data.some((chunk) => chunk.usage)).toBe(false);
-    expect(`${streamed.wire}${JSON.stringify(body)}`).not.toMatch(/up-model|SECRET/);
-    const fields = { stream_options: { include_usage: true } };
-    const metered = await stream({ ...request, body: { ...request.body, ...fields } });
-    expect(metered.data.at(-1)).toMatchObject({ choices: [], usage: { prompt_tokens: 10 } });
-  });
-
-  test.each(["OPENAI", "GENMESH"] as const)("%s responses and compact", async (protocol) => {
-    server.script({ kind: "ok", encrypted: "OPAQUE+/=" });
-    const request = testRequest("responses", [at(protocol)]);
-    const { answer, body } = await json(request);
-    expect(body).toMatchObject({
-      object: "response",
-      status: "completed",
-      model: "chat-1",
-      instructions: "Be kind.",
-      store: false,
-    });
-    expect(answer.opaque).toEqual(["OPAQUE+/="]);
-    const { events, wire, data } = await stream(request);
-    expect(data.at(-1).response.output).toEqual(body.output);
-    expect(events.flatMap((event) => event.opaque ?? [])).toEqual(["OPAQUE+/="]);
-    expect(`${wire}${JSON.stringify(body)}`).not.toMatch(/up-model|SECRET/);
-
-    const compacted = await json(testRequest("compact", [at(protocol)]));
-    expect(server.requests.at(-1)?.path).toBe("/v1/responses/compact");
-    expect(compacted.body.output.at(-1)).toEqual({
-      type: "compaction",
-      id: "cmp_up_1",
-      encrypted_content: "OPAQUE+/=",
-    });
-    expect(compacted.answer.opaque).toEqual(["OPAQUE+/="]);
-    expect(compacted.answer.usage?.inputTokens).toBe(10);
-  });
-
-  test("any cutting of the bytes gives the same stream", async () => {
-    const request = testRequest("responses", [at("OPENAI")]);
-    const deltas = ["größe ", "🦊🦊", "\n漢字"];
-    server.script({ kind: "ok", deltas });
-    const whole = await stream(request);
-    for (const pieceBytes of [1, 3, 17]) {
-      server.script({ kind: "ok", deltas, pieceBytes });
-      expect((await stream(request)).wire).toBe(whole.wire);
-    }
-  });
-
-  test("an upstream that answers whole where a stream is asked for still gives a stream", async () => {
-    const found = { id: "r", status: "completed", output: [], usage: null };
-    const output = [{ type: "message", content: [{ type: "output_text", text: "Hi" }] }];
-    server.script({ kind: "json", body: { ...found, output } });
-    for (const operation of ["responses", "chat"] as const) {
-      const { events } = await stream(testRequest(operation, [at("OPENAI")]));
-      expect(events.map((event) => event.text).join("")).toBe("Hi");
-      expect(events.at(-1)?.ending).toBe("completed");
-    }
-    const message = { role: "assistant", content: "Hi" };
-    server.script({ kind: "json", body: { id: "c", choices: [{ index: 0, message }] } });
-    const { events, data } = await stream(testRequest("chat", [at("CHAT_COMPLETIONS")]));
-    expect(events.map((event) => event.text).join("")).toBe("Hi");
-    expect(data.at(-1).choices[0].finish_reason).toBe("stop");
-  });
-});
+afterEach(() => world[Symbol.asyncDispose]());
 
 describe("when it cannot", () => {
   const statuses: [
@@ -370,109 +196,3 @@ function cutAfterHead(_seen: unknown, response: import("node:http").ServerRespon
   response.writeHead(200, { "content-type": "text/event-stream" });
   response.write(": hello\n\n", () => response.destroy());
 }
-
-describe("the caller's leaving", () => {
-  const leaveAt = async (behaviour: Behaviour, until: "sent" | "begun" | "stalled") => {
-    server.script(behaviour);
-    const caller = new AbortController();
-    const request = testRequest("responses", [at("OPENAI")], {
-      stream: true,
-      signal: caller.signal,
-    });
-    const sent = texts.send(request);
-    sent.catch(() => {});
-    const seen = await server.request(server.requests.length + 1);
-    const answer = until === "sent" ? undefined : ((await sent) as StreamAnswer);
-    const batches = answer?.batches[Symbol.asyncIterator]();
-    if (until === "begun") await batches?.next();
-    const leftAtMs = performance.now();
-    caller.abort(new Error("the caller left"));
-    await seen.over;
-    expect(seen.aborted).toBe(true);
-    expect((seen.abortedAtMs ?? Number.POSITIVE_INFINITY) - leftAtMs).toBeLessThan(250);
-    if (until === "sent") await expect(sent).rejects.toThrow("the caller left");
-    if (until === "begun") {
-      const rest = async () => {
-        while (!(await batches?.next())?.done);
-      };
-      await expect(rest()).rejects.toThrow("the caller left");
-    }
-  };
-
-  test("closes upstream at once: unanswered, within the stream, and while nobody reads", async () => {
-    await leaveAt({ kind: "hang" }, "sent");
-    await leaveAt({ kind: "ok", break: { how: "hang", after: 1 } }, "begun");
-    await leaveAt({ kind: "huge", events: 1e6, deltaBytes: 500 }, "stalled");
-  });
-
-  test("a reader that stops asking closes upstream too", async () => {
-    server.script({ kind: "huge", events: 1e6, deltaBytes: 500 });
-    const request = testRequest("responses", [at("OPENAI")], { stream: true });
-    const answer = (await texts.send(request)) as StreamAnswer;
-    for await (const _ of answer.batches) break;
-    const seen = await server.request(1);
-    await seen.over;
-    expect(seen.aborted).toBe(true);
-  });
-
-  test("one that has left already sends nothing", async () => {
-    const signal = AbortSignal.abort(new Error("gone"));
-    const request = testRequest("responses", [at("OPENAI")], { signal });
-    await expect(texts.send(request)).rejects.toThrow("gone");
-    expect(server.requests).toHaveLength(0);
-  });
-});
-
-test("a slow reader holds upstream back and memory stays flat", async () => {
-  server.script({ kind: "huge", events: 400_000, deltaBytes: 500 });
-  const request = testRequest("responses", [at("OPENAI")], { stream: true });
-  const answer = (await texts.send(request)) as StreamAnswer;
-  const seen = await server.request(1);
-  const batches = answer.batches[Symbol.asyncIterator]();
-  await batches.next();
-  // Waits until upstream can write no more.
-  for (let before = -1; before !== seen.writtenBytes; ) {
-    before = seen.writtenBytes;
-    await new Promise((resolve) => setTimeout(resolve, 300));
-  }
-  expect(seen.writtenBytes).toBeLessThan(20e6);
-  let bytes = 0;
-  let most = 0;
-  while (bytes < 100e6) {
-    const { value, done } = await batches.next();
-    if (done) break;
-    for (const { frame } of value) bytes += frame.length;
-    most = Math.max(most, process.memoryUsage().arrayBuffers);
-  }
-  expect(bytes).toBeGreaterThan(100e6);
-  // What is read is 100 MB; what is held at once is chunks that the collector has not come to yet.
-  expect(most).toBeLessThan(80e6);
-  await batches.return?.();
-});
-
-describe("places", () => {
-  test("a bound of requests in flight holds the next one until a stream has ended", async () => {
-    const upstream = at("OPENAI", { maxConcurrent: 1 });
-    server.script({ kind: "ok", deltaDelayMs: 20 });
-    const request = testRequest("responses", [upstream]);
-    await Promise.all([stream(request), stream(request), json(request)]);
-    const [first, second, third] = server.requests;
-    await Promise.all([first?.over, second?.over, third?.over]);
-    expect(server.requests).toHaveLength(3);
-    expect((second?.atMs ?? 0) - (first?.atMs ?? 0)).toBeGreaterThan(60);
-  });
-
-  test("no place within the time to connect is an upstream that is not there", async () => {
-    const full = at("OPENAI", { maxConcurrent: 1, connectTimeoutMs: 40n });
-    server.script({ kind: "hang" });
-    const caller = new AbortController();
-    const held = texts.send(testRequest("responses", [full], { signal: caller.signal }));
-    held.catch(() => {});
-    await server.request(1);
-    expect(await reasonFrom(testRequest("responses", [full]))).toBe(ErrorReason.UPSTREAM_TIMEOUT);
-    const other = testUpstream("BUILTIN");
-    const { answer } = await json(testRequest("responses", [full, other]));
-    expect(answer.upstream).toBe("builtin");
-    caller.abort();
-  });
-});

@@ -66,7 +66,9 @@ async function* readBatches(options: ReadStreamOptions): AsyncGenerator<readonly
       yield out;
     }
   } finally {
-    reply.body.close();
+    // After its last event a connection is worth keeping; one that is left in the middle would go on generating.
+    if (reader.isEnded) reply.body.release();
+    else reply.body.close();
   }
 }
 

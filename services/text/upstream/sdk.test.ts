@@ -1,5 +1,6 @@
 import OpenAI from "openai";
 import { expect, test } from "vitest";
+import { startScriptedUpstream } from "../../../test/support/scripted-upstream.ts";
 import {
   collect,
   testContext,
@@ -13,14 +14,14 @@ import type { StreamAnswer } from "./port.ts";
 
 const texts = createTextUpstreams(testContext());
 
-/** An SDK whose requests the builtin upstream answers. */
-function sdk(operation: "responses" | "chat"): OpenAI {
+/** An SDK whose requests an upstream answers, by default the builtin one. */
+function sdk(operation: "responses" | "chat", upstream = testUpstream("BUILTIN")): OpenAI {
   return new OpenAI({
     apiKey: "key",
     maxRetries: 0,
     fetch: async (_url, init) => {
       const body = JSON.parse(`${init?.body}`);
-      const request = testRequest(operation, [testUpstream("BUILTIN")], { fields: body });
+      const request = testRequest(operation, [upstream], { fields: body });
       const answer = await texts.send({ ...request, stream: body.stream === true });
       if (answer.kind === "json") {
         return new Response(Buffer.from(answer.body), {
@@ -66,6 +67,51 @@ test("responses: a function call accumulates", async () => {
   if (call?.type === "function_call") {
     expect(JSON.parse(call.arguments)).toMatchObject({ city: "Paris" });
   }
+});
+
+test("responses: what sloppy upstreams stream accumulates all the same", async () => {
+  await using server = await startScriptedUpstream();
+  const upstream = testUpstream("OPENAI", { baseUrl: server.baseUrl });
+  const call = { type: "function_call", call_id: "call_1", name: "f", arguments: '{"a":1}' };
+  const said = (text: string) => ({
+    type: "message",
+    id: "other",
+    role: "assistant",
+    content: [{ type: "output_text", text }],
+  });
+  const delta = (text: string) => ({ type: "response.output_text.delta", delta: text });
+  const ends = [
+    { type: "response.completed", response: { output: [said("Hello")] } },
+    { type: "response.completed", response: {} },
+    { type: "response.completed", response: { output: [said("Hello"), call] } },
+  ];
+  for (const end of ends) {
+    server.script({ kind: "events", events: [delta("Hel"), delta("lo"), end] });
+    const stream = sdk("responses", upstream).responses.stream({ model: "chat-1", input: "Hi" });
+    const final = await stream.finalResponse();
+    expect(final.output_text).toBe("Hello");
+    expect(final.status).toBe("completed");
+  }
+  const thinking = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "x" };
+  server.script({
+    kind: "events",
+    events: [
+      { type: "response.output_item.added", output_index: 0, item: { type: "reasoning" } },
+      { type: "response.reasoning_text.delta", output_index: 0, delta: "hm" },
+      { type: "response.output_item.done", output_index: 0, item: thinking },
+      { type: "response.output_item.added", output_index: 1, item: { ...call, arguments: "" } },
+      { type: "response.output_item.done", output_index: 1, item: call },
+      { type: "response.completed", response: { output: [thinking, call] } },
+    ],
+  });
+  const stream = sdk("responses", upstream).responses.stream({ model: "chat-1", input: "Hi" });
+  const final = await stream.finalResponse();
+  expect(final.output.map(({ type }) => type)).toEqual(["reasoning", "function_call"]);
+  server.script({ kind: "ok", break: { how: "destroy", after: 2 } });
+  const cut = sdk("responses", upstream).responses.stream({ model: "chat-1", input: "Hi" });
+  const types: string[] = [];
+  for await (const event of cut) types.push(event.type);
+  expect(types.at(-1)).toBe("response.failed");
 });
 
 test("chat: stream, usage and tool calls accumulate", async () => {

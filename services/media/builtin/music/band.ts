@@ -1,7 +1,7 @@
 import type { Random } from "../seed.ts";
-import { createDrums } from "./drums.ts";
+import { createDrums, type Drums } from "./drums.ts";
 import type { Step } from "./melody.ts";
-import { createInstrument, type Mix } from "./player.ts";
+import { createInstrument, type Instrument, type Mix } from "./player.ts";
 import type { Style, Taste } from "./style.ts";
 import { chordDegrees, type Key, noteOf } from "./theory.ts";
 
@@ -26,91 +26,114 @@ export type Score = {
   readonly secondsPerBeat: number;
 };
 
-/** The players of a score; `playBar` lets all of them play one bar. */
-export type Band = {
-  readonly playBar: (index: number) => void;
-  /** Seconds at which the drum's kick falls, in order. */
-  readonly kicks: readonly number[];
-};
+/** The players of a score. */
+export class Band {
+  readonly #score: Score;
+  readonly #withTune: boolean;
+  readonly #drums: Drums;
+  readonly #lead: Instrument;
+  readonly #comp: Instrument;
+  readonly #pad: Instrument;
+  readonly #bass: Instrument;
+  readonly #feel: Random;
+  readonly #kicks: number[] = [];
 
-/** Creates the players. `withTune` false leaves the tune to a singer. */
-export function createBand(score: Score, mix: Mix, withTune: boolean, random: Random): Band {
-  const { style } = score.taste;
-  const barSeconds = score.secondsPerBeat * style.beatsPerBar;
-  const drums = createDrums(mix, random.below(2 ** 30));
-  const lead = createInstrument(style.lead, mix);
-  const comp = createInstrument(style.comp, mix);
-  const pad = createInstrument(style.pad, mix);
-  const bass = createInstrument(style.bass, mix);
-  const feel = random.fork("feel");
-  const kicks: number[] = [];
+  /** The players that the style asks for. `withTune` false leaves the tune to a singer. */
+  constructor(score: Score, mix: Mix, withTune: boolean, random: Random) {
+    const { style } = score.taste;
+    this.#score = score;
+    this.#withTune = withTune;
+    this.#drums = createDrums(mix, random.below(2 ** 30));
+    this.#lead = createInstrument(style.lead, mix);
+    this.#comp = createInstrument(style.comp, mix);
+    this.#pad = createInstrument(style.pad, mix);
+    this.#bass = createInstrument(style.bass, mix);
+    this.#feel = random.fork("feel");
+  }
 
-  const timeOf = (bar: number, beat: number): number => {
-    const half = Math.abs((beat % 1) - 0.5) < 0.01 ? style.swing : 0;
-    return bar * barSeconds + (beat + half) * score.secondsPerBeat;
-  };
-  const playDrums = (index: number, bar: Bar): void => {
-    if (bar.opening) drums.strike("crash", timeOf(index, 0), 0.5 * bar.energy);
+  /** Seconds at which the kick has fallen so far, in order. */
+  get kicks(): readonly number[] {
+    return this.#kicks;
+  }
+
+  /** Lets all players play one bar. */
+  playBar(index: number): void {
+    const bar = this.#score.bars[index];
+    if (bar === undefined) return;
+    if (bar.drums) this.#playDrums(index, bar);
+    if (bar.bass) this.#playBass(index, bar);
+    this.#playPad(index, bar);
+    if (bar.comp) this.#playComp(index, bar);
+    if (this.#withTune) this.#playTune(index, bar);
+  }
+
+  #timeOf(bar: number, beat: number): number {
+    const { secondsPerBeat, taste } = this.#score;
+    const late = Math.abs((beat % 1) - 0.5) < 0.01 ? taste.style.swing : 0;
+    return (bar * taste.style.beatsPerBar + beat + late) * secondsPerBeat;
+  }
+
+  #playDrums(index: number, bar: Bar): void {
+    const { style } = this.#score.taste;
+    if (bar.opening) this.#drums.strike("crash", this.#timeOf(index, 0), 0.5 * bar.energy);
     const strikes = [
       ["kick", style.kick, 0.95],
       ["snare", style.snare, 0.8],
       ["hat", style.hat, 0.6],
     ] as const;
     for (const [name, pattern, loudness] of strikes) {
-      [...pattern].forEach((mark, sixteenth) => {
-        if (mark === ".") return;
-        const start = timeOf(index, sixteenth / 4);
-        const touch = (mark === "x" ? 1 : 0.5) * feel.between(0.88, 1.05) * bar.energy;
-        drums.strike(name, start, loudness * touch);
-        if (name === "kick") kicks.push(start);
-      });
+      for (const [sixteenth, mark] of [...pattern].entries()) {
+        if (mark === ".") continue;
+        const start = this.#timeOf(index, sixteenth / 4);
+        const touch = (mark === "x" ? 1 : 0.5) * this.#feel.between(0.88, 1.05) * bar.energy;
+        this.#drums.strike(name, start, loudness * touch);
+        if (name === "kick") this.#kicks.push(start);
+      }
     }
-  };
-  const playBass = (index: number, bar: Bar): void => {
-    for (const { beat, beats, degree } of bassLine(style, bar.chord)) {
-      const midi = noteOf(score.key, degree) - 24;
-      const start = timeOf(index, beat);
-      const length = beats * score.secondsPerBeat * 0.92;
-      bass.play({ start, length, midi, loudness: 0.9 * bar.energy, place: 0 });
+  }
+
+  #playBass(index: number, bar: Bar): void {
+    for (const { beat, beats, degree } of bassLine(this.#score.taste.style, bar.chord)) {
+      const midi = noteOf(this.#score.key, degree) - 24;
+      const start = this.#timeOf(index, beat);
+      const length = beats * this.#score.secondsPerBeat * 0.92;
+      this.#bass.play({ start, length, midi, loudness: 0.9 * bar.energy, place: 0 });
     }
-  };
-  const playChords = (index: number, bar: Bar): void => {
-    const start = timeOf(index, 0);
-    chordDegrees(bar.chord, 4).forEach((degree, voice) => {
-      const midi = noteOf(score.key, degree) - (voice > 1 ? 12 : 0);
+  }
+
+  #playPad(index: number, bar: Bar): void {
+    const start = this.#timeOf(index, 0);
+    const length = this.#timeOf(index + 1, 0) - start;
+    for (const [voice, degree] of chordDegrees(bar.chord, 4).entries()) {
+      const midi = noteOf(this.#score.key, degree) - (voice > 1 ? 12 : 0);
       const place = (voice - 1.5) * 0.4;
-      pad.play({ start, length: barSeconds, midi, loudness: 0.62 * bar.energy, place });
-    });
-    if (!bar.comp) return;
-    for (const { beat, beats, degree } of compLine(style, bar.chord)) {
-      comp.play({
-        start: timeOf(index, beat),
-        length: beats * score.secondsPerBeat * 0.9,
-        midi: noteOf(score.key, degree),
-        loudness: feel.between(0.5, 0.66) * bar.energy,
+      this.#pad.play({ start, length, midi, loudness: 0.62 * bar.energy, place });
+    }
+  }
+
+  #playComp(index: number, bar: Bar): void {
+    for (const { beat, beats, degree } of compLine(this.#score.taste.style, bar.chord)) {
+      this.#comp.play({
+        start: this.#timeOf(index, beat),
+        length: beats * this.#score.secondsPerBeat * 0.9,
+        midi: noteOf(this.#score.key, degree),
+        loudness: this.#feel.between(0.5, 0.66) * bar.energy,
         place: ((degree % 3) - 1) * 0.45,
       });
     }
-  };
-  const playTune = (index: number, bar: Bar): void => {
+  }
+
+  #playTune(index: number, bar: Bar): void {
     for (const { beat, beats, degree } of bar.tune) {
-      const midi = noteOf(score.key, degree);
-      const length = beats * score.secondsPerBeat * 0.94;
-      const loudness = feel.between(0.82, 0.98) * bar.energy;
-      lead.play({ start: timeOf(index, beat), length, midi, loudness, place: -0.08 });
+      this.#lead.play({
+        start: this.#timeOf(index, beat),
+        length: beats * this.#score.secondsPerBeat * 0.94,
+        midi: noteOf(this.#score.key, degree),
+        loudness: this.#feel.between(0.82, 0.98) * bar.energy,
+        place: -0.08,
+      });
     }
-  };
-  return {
-    kicks,
-    playBar: (index) => {
-      const bar = score.bars[index];
-      if (bar === undefined) return;
-      if (bar.drums) playDrums(index, bar);
-      if (bar.bass) playBass(index, bar);
-      playChords(index, bar);
-      if (withTune) playTune(index, bar);
-    },
-  };
+  }
 }
 
 function bassLine(style: Style, chord: number): Step[] {

@@ -15,7 +15,7 @@ import {
 
 /** A piece is at least and at most this long, in seconds, without its last chord dying away. */
 const SHORTEST_SECONDS = 30;
-const LONGEST_SECONDS = 55;
+const LONGEST_SECONDS = 53;
 /** Voices sing an octave below where instruments play the tune: words are clearer there. */
 const SUNG_BELOW_TUNE = 12;
 /** Phrases are four bars long. */

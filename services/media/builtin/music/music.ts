@@ -4,7 +4,7 @@ import { addReverb } from "../audio/reverb.ts";
 import type { Checkpoint } from "../cancel.ts";
 import { createRandom } from "../seed.ts";
 import type { MusicRequest, SoundResult } from "../tasks.ts";
-import { createBand } from "./band.ts";
+import { Band } from "./band.ts";
 import { compose, setLyrics } from "./compose.ts";
 import { splitLyrics } from "./lyrics.ts";
 import { createMix } from "./player.ts";
@@ -39,7 +39,7 @@ export async function renderMusic(
   const mix = createMix(seconds, SAMPLE_RATE);
   const lines = mode === "lyrics" ? splitLyrics(lyrics) : [];
   const sung = lines.length > 0;
-  const band = createBand(score, mix, !sung, random.fork("band"));
+  const band = new Band(score, mix, !sung, random.fork("band"));
   score.bars.forEach((_, index) => {
     checkpoint();
     band.playBar(index);

@@ -1,6 +1,6 @@
 import type { Random } from "../seed.ts";
 import { type Phoneme, phonemeOf } from "../speech/phonemes.ts";
-import { createTract, type Utterance } from "../speech/tract.ts";
+import { Tract, type Utterance } from "../speech/tract.ts";
 import type { Voice } from "../speech/voice.ts";
 import type { Syllable } from "./lyrics.ts";
 import type { Mix } from "./player.ts";
@@ -36,7 +36,7 @@ export function createSinger(mix: Mix, middleMidi: number, random: Random): Sing
     roughness: 0.003,
     pace: 1,
   };
-  const tract = createTract(voice, mix.sampleRate, random.below(2 ** 31));
+  const tract = new Tract(voice, mix.sampleRate, random.below(2 ** 31));
   let before = frequencyOf(middleMidi);
   const sing = (note: SungNote): void => {
     const parts = note.syllable.map(phonemeOf);

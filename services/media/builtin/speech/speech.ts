@@ -4,7 +4,7 @@ import type { Checkpoint } from "../cancel.ts";
 import { createRandom } from "../seed.ts";
 import type { SoundResult, SpeechRequest } from "../tasks.ts";
 import { phraseText } from "./phrases.ts";
-import { createTract } from "./tract.ts";
+import { Tract } from "./tract.ts";
 import { voiceNamed } from "./voice.ts";
 
 /** Enough for a voice: nothing of it lies above 12 kHz. */
@@ -26,7 +26,7 @@ export async function renderSpeech(
   const { text, voice: name, language, speed } = request;
   const voice = voiceNamed(name);
   const random = createRandom(`speech\u0000${name}\u0000${text}`);
-  const tract = createTract(voice, SAMPLE_RATE, random.below(2 ** 31));
+  const tract = new Tract(voice, SAMPLE_RATE, random.below(2 ** 31));
   const mp3 = await openMp3({
     sampleRate: SAMPLE_RATE,
     channels: 1,

@@ -12,16 +12,6 @@ export type Utterance = {
   readonly strength: number;
 };
 
-/** A mouth that speaks one sound after another and remembers its position between them. */
-export type Tract = {
-  /** Adds the sound's samples to `output` from `at` on and gives the next position. */
-  readonly speak: (utterance: Utterance, output: Float32Array, at: number) => number;
-  /** Number of samples that `speak` will write. */
-  readonly lengthOf: (utterance: Utterance) => number;
-  /** Lets the mouth rest: the next sound starts from its own position. */
-  readonly rest: () => void;
-};
-
 /** The mouth's position is set anew this often. */
 const STEP_SECONDS = 0.004;
 /** A sound's resonances come from the one before within this time at most. */
@@ -35,105 +25,116 @@ const EVEN_HZ = 500;
 const FOURTH_HZ = 3500;
 const VOICE_GAIN = 1.5;
 const HISS_GAIN = 0.9;
+/** No resonance lies above this share of the sample rate: it could not be heard. */
+const HIGHEST_SHARE = 0.45;
+const BURST_SECONDS = 0.009;
+/** Sounds other than stops begin and end softly within this time. */
+const EDGE_SECONDS = 0.004;
 
 type Position = { f1: number; f2: number; f3: number; voice: number; breath: number; hiss: number };
 
-/** Creates the mouth of a voice. Equal calls give equal samples. */
-export function createTract(voice: Voice, sampleRate: number, seed: number): Tract {
-  const noise = createNoiseSource(seed);
-  const resonances = WIDTHS_HZ.map(() => new Resonator());
-  const hissing = new Resonator();
-  const gains = [...GAINS] as number[];
-  const fourth = Math.min(FOURTH_HZ * voice.size, sampleRate * 0.45);
-  (resonances[3] as Resonator).tune(fourth, WIDTHS_HZ[3], sampleRate);
-  gains[3] = GAINS[3] * Math.sqrt(fourth / EVEN_HZ);
-  let from: Position | undefined;
-  let phase = 0;
-  let clock = 0;
+/**
+ * A mouth that speaks one sound after another and remembers its position between them. Mouths of equal
+ * voice and seed that speak the same make equal samples.
+ */
+export class Tract {
+  readonly #voice: Voice;
+  readonly #sampleRate: number;
+  readonly #noise: () => number;
+  readonly #resonances = WIDTHS_HZ.map(() => new Resonator());
+  readonly #gains: number[] = [...GAINS];
+  readonly #hissing = new Resonator();
+  #from: Position | undefined;
+  #phase = 0;
+  #clock = 0;
 
-  /** One sample of the vocal folds: open slowly, close quickly, then stay closed. */
-  const fold = (): number => {
-    const open = 0.62;
-    if (phase > open) return -0.15;
-    const share = phase / open;
-    return share * share * (3 - 4.2 * share) * 1.6;
-  };
+  constructor(voice: Voice, sampleRate: number, seed: number) {
+    this.#voice = voice;
+    this.#sampleRate = sampleRate;
+    this.#noise = createNoiseSource(seed);
+    this.#tune(3, FOURTH_HZ);
+  }
 
-  const tune = (position: Position, phoneme: Phoneme): void => {
-    const limit = sampleRate * 0.45;
-    const set = (index: number, hz: number): void => {
-      const centre = Math.min(hz * voice.size, limit);
-      (resonances[index] as Resonator).tune(centre, WIDTHS_HZ[index] as number, sampleRate);
-      gains[index] = (GAINS[index] as number) * Math.sqrt(centre / EVEN_HZ);
-    };
-    set(0, position.f1);
-    set(1, position.f2);
-    set(2, position.f3);
-    hissing.tune(Math.min(phoneme.hissHz ?? 4000, limit), phoneme.hissWidthHz ?? 1500, sampleRate);
-  };
+  /** Lets the mouth rest: the next sound starts from its own position. */
+  rest(): void {
+    this.#from = undefined;
+  }
 
-  const closure = (utterance: Utterance): number =>
-    Math.round(
-      (sampleRate * utterance.seconds * (utterance.phoneme.closureMs ?? 0)) /
-        (utterance.phoneme.lengthMs + (utterance.phoneme.closureMs ?? 0)),
-    );
-
-  const speak = (utterance: Utterance, output: Float32Array, at: number): number => {
-    const { phoneme } = utterance;
-    const total = Math.round(utterance.seconds * sampleRate);
-    const closed = closure(utterance);
+  /** Adds the sound's samples to `output` from `at` on and gives the next position. */
+  speak(utterance: Utterance, output: Float32Array, at: number): number {
+    const { phoneme, strength, fromHz, toHz } = utterance;
+    const rate = this.#sampleRate;
+    const total = Math.round(utterance.seconds * rate);
+    const closureMs = phoneme.closureMs ?? 0;
+    const closed = Math.round((total * closureMs) / (phoneme.lengthMs + closureMs));
     const target = positionOf(phoneme, phoneme.formants);
     const end = positionOf(phoneme, phoneme.glideTo ?? phoneme.formants);
-    const start = from ?? { ...target, voice: 0, breath: 0, hiss: 0 };
-    const step = Math.max(1, Math.round(STEP_SECONDS * sampleRate));
-    const glide = Math.min(GLIDE_SECONDS * sampleRate, total * 0.45);
+    const start = this.#from ?? { ...target, voice: 0, breath: 0, hiss: 0 };
+    const step = Math.max(1, Math.round(STEP_SECONDS * rate));
+    const glide = Math.min(GLIDE_SECONDS * rate, total * 0.45);
     let now = start;
     for (let i = 0; i < total; i++) {
       if (i % step === 0) {
         const along = Math.max(0, (i - glide) / Math.max(1, total - glide));
         now = blend(start, blend(target, end, along), Math.min(1, i / glide));
-        tune(now, phoneme);
+        this.#move(now, phoneme);
       }
-      const share = i / total;
-      const waver =
-        1 + voice.roughness * Math.sin(clock * 0.0019) + voice.roughness * noise() * 0.5;
-      phase +=
-        ((utterance.fromHz + (utterance.toHz - utterance.fromHz) * share) * waver) / sampleRate;
-      phase -= Math.floor(phase);
-      clock++;
-      const air = noise();
-      const shut = i < closed;
-      const voiced = shut ? now.voice * 0.12 : now.voice;
-      const breathy = shut ? 0 : now.breath + voiced * voice.breath * 0.35;
-      const source = fold() * voiced + air * breathy * 0.5;
-      let sample = 0;
-      for (let k = 0; k < resonances.length; k++) {
-        sample += (resonances[k] as Resonator).next(source) * (gains[k] as number);
-      }
+      const hz = fromHz + ((toHz - fromHz) * i) / total;
+      const open = i < closed ? 0 : 1;
       // A stop bursts as it opens, then fades.
-      const burst = closed > 0 ? Math.exp(-(i - closed) / (sampleRate * 0.009)) : 1;
-      const hiss = shut ? 0 : now.hiss * burst;
-      sample = sample * VOICE_GAIN + hissing.next(air) * hiss * HISS_GAIN;
-      output[at + i] =
-        (output[at + i] as number) + sample * utterance.strength * edge(i, total, closed);
+      const burst = closed > 0 ? open * Math.exp(-(i - closed) / (rate * BURST_SECONDS)) : 1;
+      const edge = closed > 0 ? 1 : edgeAt(i, total, rate * EDGE_SECONDS);
+      const sample = this.#sample(now, hz, open, burst);
+      output[at + i] = (output[at + i] as number) + sample * strength * edge;
     }
-    from = end;
+    this.#from = end;
     return at + total;
-  };
-
-  return {
-    speak,
-    lengthOf: (utterance) => Math.round(utterance.seconds * sampleRate),
-    rest: () => {
-      from = undefined;
-    },
-  };
-
-  function edge(i: number, total: number, closed: number): number {
-    if (closed > 0) return 1;
-    const soft = sampleRate * 0.004;
-    return Math.min(1, (i + 1) / soft, (total - i) / soft + 0.35);
   }
+
+  /** One sample: the folds' pulse and breath through the resonances, and what hisses at the teeth. */
+  #sample(position: Position, hz: number, open: number, burst: number): number {
+    const { roughness, breath } = this.#voice;
+    const waver = 1 + roughness * (Math.sin(this.#clock * 0.0019) + this.#noise() * 0.5);
+    this.#phase += (hz * waver) / this.#sampleRate;
+    this.#phase -= Math.floor(this.#phase);
+    this.#clock++;
+    const air = this.#noise();
+    const voiced = position.voice * (open === 0 ? 0.12 : 1);
+    const breathy = open * (position.breath + voiced * breath * 0.35);
+    const source = foldPulse(this.#phase) * voiced + air * breathy * 0.5;
+    let sum = 0;
+    for (let k = 0; k < this.#resonances.length; k++) {
+      sum += (this.#resonances[k] as Resonator).next(source) * (this.#gains[k] as number);
+    }
+    return sum * VOICE_GAIN + this.#hissing.next(air) * position.hiss * burst * HISS_GAIN;
+  }
+
+  #move(position: Position, phoneme: Phoneme): void {
+    this.#tune(0, position.f1);
+    this.#tune(1, position.f2);
+    this.#tune(2, position.f3);
+    const centre = Math.min(phoneme.hissHz ?? 4000, this.#sampleRate * HIGHEST_SHARE);
+    this.#hissing.tune(centre, phoneme.hissWidthHz ?? 1500, this.#sampleRate);
+  }
+
+  #tune(index: number, hz: number): void {
+    const centre = Math.min(hz * this.#voice.size, this.#sampleRate * HIGHEST_SHARE);
+    const width = WIDTHS_HZ[index] as number;
+    (this.#resonances[index] as Resonator).tune(centre, width, this.#sampleRate);
+    this.#gains[index] = (GAINS[index] as number) * Math.sqrt(centre / EVEN_HZ);
+  }
+}
+
+/** The vocal folds at a phase of 0 to 1: they open slowly, close quickly, then stay closed. */
+function foldPulse(phase: number): number {
+  const open = 0.62;
+  if (phase > open) return -0.15;
+  const share = phase / open;
+  return share * share * (3 - 4.2 * share) * 1.6;
+}
+
+function edgeAt(i: number, total: number, soft: number): number {
+  return Math.min(1, (i + 1) / soft, (total - i) / soft + 0.35);
 }
 
 function positionOf(phoneme: Phoneme, formants: readonly [number, number, number]): Position {

@@ -32,13 +32,20 @@ export async function openVideoEncoder(
   encoder.quantizationParameter = large ? LARGE_QUANTIZER : QUANTIZER;
   encoder.groupOfPictures = framesPerSecond * KEY_FRAME_SECONDS;
   encoder.initialize();
+  let open = true;
+  const end = (): void => {
+    if (open) encoder.finalize();
+    open = false;
+  };
   return {
     add: (frame) => encoder.addFrameYuv(frame),
     finish: () => {
-      encoder.finalize();
+      end();
       return encoder.FS.readFile(encoder.outputFilename);
     },
     [Symbol.asyncDispose]: async () => {
+      // An encoder that is deleted before it is finalized takes all others of its thread with it.
+      end();
       // The file lies in memory that all encoders of a thread share.
       encoder.FS.unlink(encoder.outputFilename);
       encoder.delete();

@@ -47,7 +47,14 @@ export async function mux(plan: MuxPlan): Promise<Uint8Array> {
   output.addVideoTrack(pictures, { frameRate: framesPerSecond });
   const voice = sound === undefined ? undefined : createSoundSource(plan.channels);
   if (voice !== undefined) output.addAudioTrack(voice);
-  await output.start();
+  try {
+    await fill();
+    await output.finalize();
+  } catch (error) {
+    // Without this the thread of the sound encoder would go on for ever.
+    await output.cancel();
+    throw error;
+  }
   const colorSpace = {
     primaries: "bt709",
     transfer: "bt709",

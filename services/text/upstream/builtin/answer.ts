@@ -36,7 +36,7 @@ export async function answerTo(body: JsonObject, newId: NewId): Promise<JsonObje
 export async function compactionOf(body: JsonObject, newId: NewId): Promise<JsonObject> {
   const tokenizer = await loadTokenizer();
   const talk = readConversation(body);
-  const topics = [...talk.recalled, ...talk.said.map(topicOf)].slice(-maxTopics);
+  const topics = [...talk.recalled, ...talk.said.slice(-maxTopics).map(topicOf)].slice(-maxTopics);
   const turns = talk.recalledTurns + talk.said.length;
   const state = seal({ topics, turns });
   return {

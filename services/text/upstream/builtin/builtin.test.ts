@@ -88,7 +88,7 @@ describe("words", () => {
     png.writeUInt32BE(640, 16);
     png.writeUInt32BE(480, 20);
     const jpeg = Buffer.from(
-      "ffd8ffe000104a46494600010100000100010000ffe1000800000000ffffc2001108012c019003",
+      "ffd8ffe000104a46494600010100000100010000ffe10008000000000000ffffc2001108012c019003",
       "hex",
     );
     const url = (type: string, bytes: Buffer) =>
@@ -105,6 +105,13 @@ describe("words", () => {
     expect(answer.usage?.inputTokens).toBeGreaterThan(300 + 130 + 64);
     expect(answer.usage?.inputTokens).toBeLessThan(300 + 130 + 64 + 40);
   });
+});
+
+test("a very long input is answered all the same, and not at length", async () => {
+  const long = "Say ".concat("x y1 - ".repeat(100_000), " ".repeat(100_000), "7");
+  const { text, answer } = await ask({ input: long });
+  expect(text.length).toBeLessThan(5000);
+  expect(answer.usage?.inputTokens).toBeGreaterThan(100_000);
 });
 
 describe("tokens", () => {
@@ -241,7 +248,8 @@ describe("tools", () => {
       required: ["next", "many"],
     };
     const loop = { $ref: "#/$defs/a", $defs: { a: { $ref: "#/$defs/a" } } };
-    for (const parameters of [self, loop, { type: "array" }, { allOf: [{ $ref: "#" }] }]) {
+    const fan = { allOf: Array(9).fill({ $ref: "#" }), properties: { a: { $ref: "#" } } };
+    for (const parameters of [self, loop, fan, { type: "array" }, { allOf: [{ $ref: "#" }] }]) {
       const { body } = await ask({ input: "x", tools: [fn("f", parameters)] });
       expect(typeof JSON.parse(body.output[0].arguments)).toBe("object");
       expect(body.output[0].arguments.length).toBeLessThan(200_000);

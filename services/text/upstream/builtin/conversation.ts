@@ -27,6 +27,16 @@ export interface Conversation {
 /** Topics that one conversation recalls; those of a hundred compactions would fill the answer. */
 const maxRecalled = 8;
 
+/** Characters of a turn that are thought about; all of it counts as input. */
+const heardChars = 4000;
+/** Results of calls that are spoken of, the last ones. */
+const maxResults = 10;
+
+/** What is heard of a turn of the user's, by default the last; "" where there is none. */
+export function heard(talk: Conversation, at = -1): string {
+  return (talk.said.at(at) ?? "").slice(0, heardChars);
+}
+
 /** Reads a request in the Responses format. */
 export function readConversation(body: JsonObject): Conversation {
   const read: Conversation = {
@@ -72,6 +82,7 @@ function readItem(read: Conversation, item: JsonObject, calls: Map<string, strin
     case "custom_tool_call_output": {
       const output = plainText(read, item.output);
       read.results.push({ name: calls.get(`${item.call_id}`) ?? "tool", output });
+      read.results = read.results.slice(-maxResults);
       read.text += `\n${output}`;
       break;
     }

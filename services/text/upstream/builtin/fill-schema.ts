@@ -8,10 +8,12 @@ export interface Material {
   choose: Chooser;
 }
 
-/** A schema that nests deeper, or refers to itself, ends in the smallest value. */
+/** A schema that nests deeper, or refers to itself, ends in empty values. */
 const maxDepth = 8;
-/** Values of one whole; a schema of arrays of arrays stays small. */
+/** Values of one whole: a schema can ask for a tree of any size. */
 const maxValues = 400;
+/** References and choices that are followed for one whole: they can fan out without a single value. */
+const maxSteps = 4000;
 
 /** A value that satisfies a JSON schema (the subset that tools and structured output use), made from the input. */
 export function fillSchema(schema: JsonValue | undefined, material: Material): JsonValue {
@@ -23,6 +25,7 @@ class Filler {
   readonly #said: string;
   readonly #choose: Chooser;
   #values = 0;
+  #steps = 0;
 
   constructor(root: JsonObject, { said, choose }: Material) {
     this.#root = root;
@@ -32,7 +35,7 @@ class Filler {
 
   value(found: JsonValue | undefined, name: string, depth: number): JsonValue {
     const schema = this.#resolved(found, 0);
-    this.#values++;
+    if (++this.#values > maxValues || depth > maxDepth) return emptyOf(typeOf(schema));
     if (schema.const !== undefined) return schema.const;
     if (Array.isArray(schema.enum) && schema.enum.length > 0) return this.#option(schema.enum);
     const [first] = Array.isArray(schema.examples) ? schema.examples : [];
@@ -59,10 +62,9 @@ class Filler {
     const required = Array.isArray(schema.required) ? schema.required.map(String) : [];
     // Where nothing is required, an empty object would show nothing.
     const names = required.length > 0 ? required : Object.keys(properties);
-    const isDeep = depth >= maxDepth || this.#values > maxValues;
     const object: JsonObject = {};
-    for (const name of isDeep ? required : names) {
-      if (depth > maxDepth * 2) break;
+    for (const name of names) {
+      if (this.#values > maxValues) break;
       object[name] = this.value(properties[name], name, depth + 1);
     }
     return object;
@@ -70,10 +72,13 @@ class Filler {
 
   #array(schema: JsonObject, name: string, depth: number): JsonValue[] {
     const least = typeof schema.minItems === "number" ? schema.minItems : 0;
-    const isDeep = depth >= maxDepth || this.#values > maxValues;
     const most = typeof schema.maxItems === "number" ? schema.maxItems : least + 1;
-    const length = Math.min(isDeep ? least : Math.max(least, Math.min(1, most)), maxValues);
-    return Array.from({ length }, () => this.value(schema.items, name, depth + 1));
+    const length = Math.max(least, Math.min(1, most));
+    const array: JsonValue[] = [];
+    while (array.length < length && this.#values <= maxValues) {
+      array.push(this.value(schema.items, name, depth + 1));
+    }
+    return array;
   }
 
   #number(schema: JsonObject): number {
@@ -123,7 +128,7 @@ class Filler {
 
   /** Follows references and choices to a schema that says what it is. */
   #resolved(schema: JsonValue | undefined, hops: number): JsonObject {
-    if (!isJsonObject(schema) || hops > maxDepth) return {};
+    if (!isJsonObject(schema) || hops > maxDepth || ++this.#steps > maxSteps) return {};
     if (typeof schema.$ref === "string") return this.#resolved(this.#target(schema.$ref), hops + 1);
     const options = [schema.anyOf, schema.oneOf].find(Array.isArray);
     if (options) {
@@ -152,6 +157,24 @@ function typeOf(schema: JsonObject): string {
   if (Array.isArray(type)) return `${type.find((option) => option !== "null") ?? "null"}`;
   if (isJsonObject(schema.properties)) return "object";
   return schema.items === undefined ? "string" : "array";
+}
+
+function emptyOf(type: string): JsonValue {
+  switch (type) {
+    case "object":
+      return {};
+    case "array":
+      return [];
+    case "integer":
+    case "number":
+      return 0;
+    case "boolean":
+      return false;
+    case "null":
+      return null;
+    default:
+      return "";
+  }
 }
 
 function merged(schemas: readonly JsonObject[]): JsonObject {

@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
-import type { Conversation } from "./conversation.ts";
+import { type Conversation, heard } from "./conversation.ts";
 import { fillSchema, type Material } from "./fill-schema.ts";
 import type { Chooser } from "./random.ts";
 import { replyTo, topicOf } from "./reply.ts";
@@ -11,7 +11,7 @@ export type Plan =
 
 /** Decides between a call and words, and finds either. */
 export function planFor(body: JsonObject, talk: Conversation, choose: Chooser): Plan {
-  const material = { said: talk.said.at(-1) ?? "", choose };
+  const material = { said: heard(talk), choose };
   const tool = toolToCall(body, talk);
   if (tool) {
     const args = fillSchema(tool.parameters ?? {}, material);
@@ -50,7 +50,7 @@ function allowedOf(choice: JsonObject, functions: JsonObject[]): JsonObject[] {
 
 /** The function that the user speaks of by its name. */
 function mentioned(functions: readonly JsonObject[], talk: Conversation): JsonObject | undefined {
-  const said = (talk.said.at(-1) ?? "").toLowerCase();
+  const said = heard(talk).toLowerCase();
   return functions.find(({ name }) =>
     `${name}`
       .toLowerCase()

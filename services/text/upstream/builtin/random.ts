@@ -8,9 +8,15 @@ export interface Chooser {
   integer(min: number, max: number): number;
 }
 
-/** Choices seeded by a text (mulberry32 over its hash). */
+/** A seed's beginning tells it from others well enough; hashing 64 MiB would hold everything up. */
+const seedChars = 256 * 1024;
+
+/** Choices seeded by a text (mulberry32 over the hash of its beginning and length). */
 export function chooserOf(seed: string): Chooser {
-  let state = createHash("sha256").update(seed).digest().readUInt32LE(0);
+  let state = createHash("sha256")
+    .update(`${seed.length} ${seed.slice(0, seedChars)}`)
+    .digest()
+    .readUInt32LE(0);
   const next = () => {
     state = (state + 0x6d2b79f5) | 0;
     let t = Math.imul(state ^ (state >>> 15), 1 | state);

@@ -1,4 +1,4 @@
-import type { Conversation } from "./conversation.ts";
+import { type Conversation, heard } from "./conversation.ts";
 import { languageOf } from "./language.ts";
 import type { Look } from "./look.ts";
 import { type Phrases, phrases } from "./phrases.ts";
@@ -17,7 +17,7 @@ export function replyTo(
   choose: Chooser,
   { wantsSearch }: { wantsSearch: boolean },
 ): string {
-  const said = talk.said.at(-1) ?? "";
+  const said = heard(talk);
   const dictated = dictation(said);
   const isBare = talk.results.length === 0 && talk.looks.length === 0;
   if (dictated && isBare) return dictated;
@@ -34,7 +34,10 @@ export function replyTo(
 
 /** The first words of a text, as they are quoted and remembered. */
 export function topicOf(text: string): string {
-  const line = text.replace(/\s+/g, " ").trim();
+  const line = text
+    .slice(0, topicChars * 5)
+    .replace(/\s+/g, " ")
+    .trim();
   if (line.length <= topicChars) return line;
   const cut = line.slice(0, topicChars);
   return `${cut.slice(0, Math.max(cut.lastIndexOf(" "), topicChars / 2)).trimEnd()}…`;
@@ -52,7 +55,7 @@ function dictation(said: string): string | undefined {
 }
 
 function opening(said: string, say: Phrases, choose: Chooser): string[] {
-  const words = said.slice(0, 4000).match(/[\p{L}\p{N}'’-]+/gu) ?? [];
+  const words = said.match(/[\p{L}\p{N}'’-]+/gu) ?? [];
   if (words.length === 0) return [say.empty];
   const longest = words.reduce((a, b) => (b.length > a.length ? b : a));
   const facts = {
@@ -109,9 +112,7 @@ function memories(talk: Conversation, say: Phrases): string[] {
   const isContinued = talk.said.length > 1 && talk.results.length === 0;
   return [
     ...(topics ? [fill(say.recalled, { topics })] : []),
-    ...(isContinued
-      ? [fill(say.turns, { turn: `${turn}`, first: topicOf(talk.said[0] ?? "") })]
-      : []),
+    ...(isContinued ? [fill(say.turns, { turn: `${turn}`, first: topicOf(heard(talk, 0)) })] : []),
   ];
 }
 

@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import { UpstreamFailure } from "../failure.ts";
+import { withoutPromptEchoes } from "../prompt-echoes.ts";
 import { isText } from "../responses/complete-item.ts";
 import type { ReadAnswer } from "../responses/json-answer.ts";
 import { usageOfChat } from "../usage.ts";
@@ -14,7 +15,7 @@ export function readCompletion(found: JsonObject, facts: ChatFacts): ReadAnswer 
   if (!first || !isJsonObject(first.message)) throw new UpstreamFailure("garbage");
   return {
     object: {
-      ...found,
+      ...withoutPromptEchoes(found),
       id: isText(found.id) ? found.id : facts.id,
       object: "chat.completion",
       created: found.created ?? facts.nowS(),

@@ -5,6 +5,7 @@ import { isPolicyCode, UpstreamFailure } from "../failure.ts";
 import { dataFrame } from "../frame.ts";
 import { parseEvent } from "../parse-event.ts";
 import type { AnswerEvent, ReportedUsage } from "../port.ts";
+import { hasPromptEcho, withoutPromptEchoes } from "../prompt-echoes.ts";
 import { isText } from "../responses/complete-item.ts";
 import type { CutReason, StreamReader } from "../stream-reader.ts";
 import { usageOfChat } from "../usage.ts";
@@ -96,14 +97,14 @@ export class NativeChat implements StreamReader {
   /** The chunk's bytes with our model in them: as they came where that is possible. */
   #frame(chunk: JsonObject, source: SseEvent): Uint8Array {
     const isWhole = isText(chunk.id) && chunk.object === "chat.completion.chunk";
-    const isSilent = !isJsonObject(chunk.usage);
+    const isSilent = !isJsonObject(chunk.usage) && !hasPromptEcho(chunk);
     const frame = isWhole && isSilent ? this.#splice.frame(chunk, source) : undefined;
     return frame ?? dataFrame(this.#own(chunk));
   }
 
   /** The chunk as an object of ours, without usage. */
   #own(chunk: JsonObject): JsonObject {
-    const { usage: _, ...rest } = chunk;
+    const { usage: _, ...rest } = withoutPromptEchoes(chunk);
     const { id, modelId: model, nowS, withUsage } = this.#facts;
     return {
       ...rest,

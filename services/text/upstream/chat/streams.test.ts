@@ -246,6 +246,13 @@ test("native: missing role, ids and usage within the last chunk are made right",
   expect("usage" in pass([began, withUsage]).data.at(-1)).toBe(false);
 });
 
+test("native: what would repeat the prompt is left out", () => {
+  const echo = { prompt_token_ids: [1, 2], prompt_logprobs: null, prompt: "SECRET" };
+  const result = pass([{ ...began, ...echo }, said("Hi", echo), { ...finished, ...echo }]);
+  expect(result.wire).not.toMatch(/prompt/);
+  expect(result.text).toBe("Hi");
+});
+
 test("native: text counts calls and reasoning; notes without a choice pass", () => {
   const note = { ...head, choices: [], prompt_filter_results: [1] };
   const called = { index: 0, id: "c", function: { name: "f", arguments: "{}" } };

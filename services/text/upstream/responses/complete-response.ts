@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { promptEchoes } from "../prompt-echoes.ts";
 import { completeUsage } from "../usage.ts";
 import { completeItem, type ItemFacts } from "./complete-item.ts";
 
@@ -20,18 +21,18 @@ export type ResponseStatus = "queued" | "in_progress" | "completed" | "incomplet
 /**
  * The response object with every field of OpenAI's and Open Responses'. What upstream says stays, unknown fields too;
  * what it left out is filled in from the request or with the default; what is ours (`model`, `instructions`, `store`)
- * is ours. `input` is left out: it would repeat the developer prompt. `output` must be set by the caller.
+ * is ours. What would repeat the prompt is left out. `output` must be set by the caller.
  */
 export function completeResponse(
   found: JsonObject,
   facts: ResponseFacts,
   status: ResponseStatus,
 ): JsonObject {
-  const { input: _, ...rest } = found;
   const merged: JsonObject = { ...defaults(facts, status) };
-  for (const [name, value] of Object.entries(rest)) {
+  for (const [name, value] of Object.entries(found)) {
     // A null where we have a value says no more than an absent field.
-    if (value !== null || merged[name] === undefined) merged[name] = value;
+    const isSaid = value !== null || merged[name] === undefined;
+    if (isSaid && !promptEchoes.has(name)) merged[name] = value;
   }
   return {
     ...merged,

@@ -39,7 +39,7 @@ function textDelta(state: StreamState, event: JsonObject, source: SseEvent, kind
   if (typeof event.delta !== "string") isChanged = put(event, "delta", "");
   isChanged = logprobs(event, kind) || isChanged;
   const text = event.delta as string;
-  part.text += text;
+  state.tracker.keepText(part, text);
   state.emitter.pass(event, source, isChanged, { text });
 }
 
@@ -60,7 +60,7 @@ function argsDelta(state: StreamState, event: JsonObject, source: SseEvent, kind
   let isChanged = place(event, item);
   if (typeof event.delta !== "string") isChanged = put(event, "delta", "");
   const text = event.delta as string;
-  item.args += text;
+  state.tracker.keepArgs(item, text);
   state.emitter.pass(event, source, isChanged, { text });
 }
 

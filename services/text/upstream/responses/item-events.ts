@@ -98,7 +98,8 @@ function partsOf(item: JsonObject): (OpenPart & { value: JsonObject })[] {
       if (!kind || !isJsonObject(value) || kind.itemType !== item.type) return [];
       const text = value[kind.textField];
       const part = { kind, index, text: typeof text === "string" ? text : "" };
-      return [{ ...part, isTextDone: false, isDone: false, value }];
+      const state = { isPartial: false, isTextDone: false, isDone: false };
+      return [{ ...part, ...state, value }];
     });
   return [...read(item.summary), ...read(item.content)];
 }

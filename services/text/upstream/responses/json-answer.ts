@@ -3,6 +3,7 @@ import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import { isPolicyCode, UpstreamFailure } from "../failure.ts";
 import { opaqueIn } from "../opaque.ts";
 import type { Ending, JsonAnswer } from "../port.ts";
+import { withoutPromptEchoes } from "../prompt-echoes.ts";
 import { completeUsage, usageOfResponse } from "../usage.ts";
 import { isText } from "./complete-item.ts";
 import { completeOutput, completeResponse, type ResponseFacts } from "./complete-response.ts";
@@ -37,9 +38,8 @@ export function readResponse(found: JsonObject, facts: ResponseFacts): ReadAnswe
 /** A compaction of upstream's; its items go on untouched. Throws `UpstreamFailure` where it is none. */
 export function readCompaction(found: JsonObject, facts: ResponseFacts): ReadAnswer {
   if (!Array.isArray(found.output)) throw new UpstreamFailure("garbage");
-  const { input: _, ...rest } = found;
   const object: JsonObject = {
-    ...rest,
+    ...withoutPromptEchoes(found),
     id: isText(found.id) ? found.id : facts.newId("resp"),
     object: "response.compaction",
     created_at: found.created_at ?? facts.nowS(),

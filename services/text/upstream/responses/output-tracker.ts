@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { textLimits } from "../limits.ts";
 import { completeItem, type ItemFacts, idPrefixOf, isText } from "./complete-item.ts";
 import type { Emitter } from "./emitter.ts";
 import { partAdded, partDone, textDelta, textDone } from "./item-events.ts";
@@ -14,8 +15,10 @@ export interface OpenItem {
   /** As it was last shown whole: at its beginning, or when it was done. */
   item: JsonObject;
   parts: OpenPart[];
-  /** Arguments of a call so far. */
+  /** Arguments of a call so far, as much as is kept. */
   args: string;
+  /** More was streamed than is kept. */
+  isPartial: boolean;
   areArgsDone: boolean;
   isDone: boolean;
 }
@@ -50,7 +53,8 @@ export class OutputTracker {
   begin(item: JsonObject, index: number): OpenItem {
     const type = item.type as string;
     const id = item.id as string;
-    const open = { index, id, type, item, parts: [], args: "", areArgsDone: false, isDone: false };
+    const state = { parts: [], args: "", isPartial: false, areArgsDone: false, isDone: false };
+    const open: OpenItem = { index, id, type, item, ...state };
     this.#items.set(index, open);
     return open;
   }
@@ -88,14 +92,26 @@ export class OutputTracker {
 
   /** Remembers a part whose `added` goes out by the caller. */
   beginPart(item: OpenItem, kind: PartKind, index: number): OpenPart {
-    const part = { kind, index, text: "", isTextDone: false, isDone: false };
+    const part = { kind, index, text: "", isPartial: false, isTextDone: false, isDone: false };
     item.parts.push(part);
     return part;
   }
 
+  /** Remembers a delta of a part's text. */
+  keepText(part: OpenPart, delta: string): void {
+    if (part.text.length + delta.length > textLimits.keptChars) part.isPartial = true;
+    else if (!part.isPartial) part.text += delta;
+  }
+
+  /** Remembers a delta of a call's arguments. */
+  keepArgs(item: OpenItem, delta: string): void {
+    if (item.args.length + delta.length > textLimits.keptChars) item.isPartial = true;
+    else if (!item.isPartial) item.args += delta;
+  }
+
   /** Sends what is left of a part's text where the deltas were short of it. */
   catchUpText(item: OpenItem, part: OpenPart, text: JsonValue | undefined): void {
-    if (typeof text !== "string" || part.isTextDone) return;
+    if (typeof text !== "string" || part.isTextDone || part.isPartial) return;
     if (text.length <= part.text.length || !text.startsWith(part.text)) return;
     const rest = text.slice(part.text.length);
     part.text = text;
@@ -105,7 +121,7 @@ export class OutputTracker {
   /** Sends what is left of a call's arguments where the deltas were short of them. */
   catchUpArgs(item: OpenItem, args: JsonValue | undefined): void {
     const kind = callKindOf(item.type);
-    if (!kind || typeof args !== "string" || item.areArgsDone) return;
+    if (!kind || typeof args !== "string" || item.areArgsDone || item.isPartial) return;
     if (args.length <= item.args.length || !args.startsWith(item.args)) return;
     const delta = args.slice(item.args.length);
     item.args = args;

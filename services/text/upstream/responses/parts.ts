@@ -66,8 +66,10 @@ export function partKindOf(type: unknown): PartKind | undefined {
 export interface OpenPart {
   kind: PartKind;
   index: number;
-  /** Its text so far. */
+  /** Its text so far, as much as is kept. */
   text: string;
+  /** More was streamed than is kept. */
+  isPartial: boolean;
   isTextDone: boolean;
   isDone: boolean;
 }

@@ -1,117 +1,20 @@
-import { describe, expect, test } from "vitest";
-import { ErrorReason, errorRow } from "#kit/errors.ts";
+import { expect, test } from "vitest";
 import type { JsonObject } from "#kit/json.ts";
 import { createSseParser } from "#kit/upstream/sse.ts";
-import { readEvents } from "../../../../test/support/text-requests.ts";
-import { UpstreamFailure } from "../failure.ts";
+import {
+  begun,
+  expectWhole,
+  facts,
+  frame,
+  inPart,
+  message,
+  perfect,
+  read,
+  typesOf,
+  usage,
+} from "../../../../test/support/responses-streams.ts";
 import type { AnswerEvent } from "../port.ts";
-import type { ResponseFacts } from "./complete-response.ts";
 import { ResponsesReader } from "./reader.ts";
-
-function facts(changes: Partial<ResponseFacts> = {}): ResponseFacts {
-  let made = 0;
-  return {
-    modelId: "chat-1",
-    callerInstructions: "Be kind.",
-    body: { model: "chat-1", input: "Hi", temperature: 0.5 },
-    nowS: () => 1000,
-    newId: (prefix) => `${prefix}_made${++made}`,
-    ...changes,
-  };
-}
-
-const frame = (event: JsonObject) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
-
-/** Reads events (or raw text) as one chunk; `end` is how the bytes ended. */
-function read(
-  events: readonly (JsonObject | string)[],
-  { end = "end" as "end" | "cut" | "timeout", given = facts() } = {},
-) {
-  const reader = new ResponsesReader(given);
-  const out: AnswerEvent[] = [];
-  const text = events.map((event) => (typeof event === "string" ? event : frame(event))).join("");
-  for (const event of createSseParser({ maxEventBytes: 1e6 }).push(Buffer.from(text))) {
-    reader.read(event, out);
-  }
-  reader.settle(out);
-  reader.end(end, out);
-  return { out, ...readEvents(out) };
-}
-
-const begun = {
-  id: "resp_1",
-  object: "response",
-  created_at: 5,
-  status: "in_progress",
-  model: "up-model",
-  instructions: "SECRET PROMPT\n\nBe kind.",
-  output: [],
-};
-const message = (text: string, status = "completed") => ({
-  id: "msg_1",
-  type: "message",
-  status,
-  role: "assistant",
-  content: text ? [{ type: "output_text", text, annotations: [], logprobs: [] }] : [],
-});
-const usage = {
-  input_tokens: 3,
-  input_tokens_details: { cached_tokens: 1 },
-  output_tokens: 2,
-  output_tokens_details: { reasoning_tokens: 0 },
-  total_tokens: 5,
-};
-const inPart = { item_id: "msg_1", output_index: 0, content_index: 0 };
-const part = (text: string) => ({ type: "output_text", text, annotations: [], logprobs: [] });
-
-/** A perfect stream, as the official service gives it. */
-const perfect = [
-  { type: "response.created", response: begun },
-  { type: "response.in_progress", response: begun },
-  { type: "response.output_item.added", output_index: 0, item: message("", "in_progress") },
-  { type: "response.content_part.added", ...inPart, part: part("") },
-  { type: "response.output_text.delta", ...inPart, delta: "Hel", logprobs: [] },
-  { type: "response.output_text.delta", ...inPart, delta: "lo", logprobs: [], obfuscation: "x" },
-  { type: "response.output_text.done", ...inPart, text: "Hello", logprobs: [] },
-  { type: "response.content_part.done", ...inPart, part: part("Hello") },
-  { type: "response.output_item.done", output_index: 0, item: message("Hello") },
-  {
-    type: "response.completed",
-    response: { ...begun, status: "completed", output: [message("Hello")], usage },
-  },
-].map((event, sequence_number) => ({ ...event, sequence_number }));
-
-/** What must hold of every stream that goes out. */
-function expectWhole({ out, data, wire }: ReturnType<typeof read>): void {
-  expect(data.map((event) => event.sequence_number)).toEqual(data.map((_, i) => i));
-  const endings = out.filter((event) => event.ending);
-  expect(endings).toHaveLength(1);
-  expect(out.at(-1)?.ending).toBeDefined();
-  for (const { frame: bytes } of out) {
-    const [, name, json] =
-      /^event: (.*)\ndata: (.*)\n\n$/s.exec(Buffer.from(bytes).toString()) ?? [];
-    expect(JSON.parse(json ?? "").type).toBe(name);
-  }
-  expect(wire).not.toContain("SECRET");
-  expect(wire).not.toContain("up-model");
-  for (const event of data.filter((event) => event.response)) {
-    expect(event.response).toMatchObject({
-      object: "response",
-      model: "chat-1",
-      instructions: "Be kind.",
-      store: false,
-    });
-    expect(event.response.id).toBe(data[0].response.id);
-  }
-  for (const event of data.filter((event) => "item_id" in event)) {
-    expect(event.item_id).toMatch(/./);
-  }
-  const deltas = data.filter((event) => event.type === "response.output_text.delta");
-  for (const delta of deltas) expect(delta.logprobs).toEqual([]);
-  expect(data[0].type).toBe("response.created");
-}
-
-const typesOf = (data: { type: string }[]) => data.map(({ type }) => type.replace("response.", ""));
 
 test("a perfect stream goes on as the bytes that came, but for its response objects", () => {
   const result = read(perfect);
@@ -315,92 +218,23 @@ test("reasoning text and summaries are output, and get their parts", () => {
   ]);
 });
 
-describe("endings", () => {
-  const failed = (result: ReturnType<typeof read>, reason: keyof typeof ErrorReason) => {
-    const row = errorRow(ErrorReason[reason] as Parameters<typeof errorRow>[0]);
-    expectWhole(result);
-    expect(result.out.at(-1)?.ending).toBe("failed");
-    const { type, response } = result.data.at(-1);
-    expect(type).toBe("response.failed");
-    expect(response.status).toBe("failed");
-    expect(response.error).toEqual({ code: row.code, message: row.message });
-  };
-
-  test("incomplete keeps its reason and its open item ends", () => {
-    const result = read([
-      ...perfect.slice(0, 6),
-      {
-        type: "response.incomplete",
-        response: { ...begun, incomplete_details: { reason: "content_filter" }, usage },
-      },
-    ]);
-    expectWhole(result);
-    expect(result.out.at(-1)?.ending).toBe("incomplete");
-    const { response } = result.data.at(-1);
-    expect(response.incomplete_details).toEqual({ reason: "content_filter" });
-    expect(response.output[0].status).toBe("incomplete");
-  });
-
-  test("every cut position gives exactly one failed event with what was said", () => {
-    for (const end of ["end", "cut", "timeout"] as const) {
-      for (let at = 1; at < perfect.length; at++) {
-        const result = read(perfect.slice(0, at), { end });
-        failed(result, end === "timeout" ? "UPSTREAM_TIMEOUT" : "MODEL_REQUEST_FAILED");
-        const text = result.out.map((event) => event.text).join("");
-        const shown = result.data.at(-1).response.output[0]?.content?.[0]?.text ?? "";
-        expect(shown).toBe(text);
-      }
-    }
-  });
-
-  test("garbage, [DONE] too early, error and failed events end in our words", () => {
-    const some = perfect.slice(0, 6);
-    failed(read([...some, "data: {not json\n\n"]), "MODEL_REQUEST_FAILED");
-    failed(read([...some, "data: [1]\n\n"]), "MODEL_REQUEST_FAILED");
-    failed(read([...some, 'data: {"x":1}\n\n']), "MODEL_REQUEST_FAILED");
-    failed(read([...some, "data: [DONE]\n\n"]), "MODEL_REQUEST_FAILED");
-    const error = { type: "error", code: "server_error", message: "SECRET" };
-    failed(read([...some, error]), "MODEL_REQUEST_FAILED");
-    failed(read([...some, { ...error, code: "content_filter" }]), "CONTENT_POLICY_VIOLATION");
-    const refused = { ...begun, error: { code: "bio_policy", message: "SECRET" }, usage };
-    const result = read([...some, { type: "response.failed", response: refused }]);
-    failed(result, "CONTENT_POLICY_VIOLATION");
-    expect(result.out.at(-1)?.usage?.inputTokens).toBe(3);
-  });
-
-  test("usage that comes with the failure after an error event is not lost", () => {
-    const result = read([
-      ...perfect.slice(0, 6),
-      { type: "error", code: "server_error", message: "SECRET" },
-      { type: "response.failed", response: { ...begun, error: { code: "x" }, usage } },
-    ]);
-    failed(result, "MODEL_REQUEST_FAILED");
-    expect(result.out.at(-1)?.usage?.outputTokens).toBe(2);
-  });
-
-  test("nothing follows the terminal event", () => {
-    const result = read([...perfect, ...perfect, "data: [DONE]\n\n"]);
-    expectWhole(result);
-    expect(result.data).toHaveLength(perfect.length);
-  });
-
-  test("a failure before any event is no stream", () => {
-    const kindOf = (events: (JsonObject | string)[], end: "end" | "timeout" = "end") => {
-      try {
-        read(events, { end });
-      } catch (error) {
-        if (error instanceof UpstreamFailure) return error.kind;
-        throw error;
-      }
-      return "none";
-    };
-    expect(kindOf([])).toBe("garbage");
-    expect(kindOf([], "timeout")).toBe("timeout");
-    expect(kindOf(["data: <html>\n\n"])).toBe("garbage");
-    expect(kindOf([{ type: "error", code: "x" }])).toBe("garbage");
-    expect(kindOf([{ type: "error", code: "content_policy_violation" }])).toBe("policy");
-    expect(kindOf([{ type: "response.failed", response: { usage } }])).toBe("none");
-  });
+test("a text that is too long to be kept passes whole, and nothing of it twice", () => {
+  const long = "x".repeat(3 * 1024 * 1024);
+  const deltas = [long, long].map((delta) => ({
+    type: "response.output_text.delta",
+    ...inPart,
+    delta,
+  }));
+  const parser = createSseParser({ maxEventBytes: 1e8 });
+  const reader = new ResponsesReader(facts());
+  const out: AnswerEvent[] = [];
+  const done = { type: "response.output_text.done", ...inPart, text: long + long, logprobs: [] };
+  const end = { type: "response.completed", response: { ...begun, output: [message("x")] } };
+  for (const event of [...deltas, done, end]) {
+    for (const read of parser.push(Buffer.from(frame(event)))) reader.read(read, out);
+  }
+  expect(out.reduce((sum, { text }) => sum + text.length, 0)).toBe(2 * long.length);
+  expect(out.at(-1)?.ending).toBe("completed");
 });
 
 test("frames with other line ends, other fields or no event line are written anew", () => {

@@ -1,0 +1,91 @@
+import { describe, expect, test } from "vitest";
+import { TaskCancelled } from "../cancel.ts";
+import { readMp3 } from "../testing/probe.ts";
+import { soundsOf } from "./letters.ts";
+import { renderSpeech } from "./speech.ts";
+
+const TEXT = "The quick brown fox jumps over the lazy dog.";
+
+async function speak(text: string, voice = "alloy", speed = 1) {
+  const result = await renderSpeech({ text, voice, speed }, () => {});
+  return { ...result, facts: readMp3(result.bytes) };
+}
+
+describe("renderSpeech", () => {
+  test("is an MP3 of the length that it names, at the pace of a speaker", async () => {
+    const { durationSeconds, facts, mimeType } = await speak(TEXT);
+    expect(mimeType).toBe("audio/mpeg");
+    expect(facts).toMatchObject({ sampleRate: 24_000, channels: 1 });
+    expect(Math.abs(facts.durationSeconds - durationSeconds)).toBeLessThan(0.12);
+    expect(durationSeconds).toBeGreaterThan(2);
+    expect(durationSeconds).toBeLessThan(5);
+  });
+
+  test("the length follows text and speed", async () => {
+    const normal = (await speak(TEXT)).durationSeconds;
+    const twice = (await speak(`${TEXT} ${TEXT}`)).durationSeconds;
+    expect(twice / normal).toBeGreaterThan(1.7);
+    expect(twice / normal).toBeLessThan(2.2);
+    const margins = 0.24;
+    for (const speed of [0.25, 0.5, 2, 4]) {
+      const { durationSeconds } = await speak(TEXT, "alloy", speed);
+      const ratio = (normal - margins) / (durationSeconds - margins);
+      expect(Math.abs(ratio / speed - 1)).toBeLessThan(0.02);
+    }
+  });
+
+  test("is the same for the same request and differs with voice and text", async () => {
+    const first = (await speak(TEXT)).bytes;
+    expect((await speak(TEXT)).bytes).toEqual(first);
+    const others = [
+      await speak(TEXT, "onyx"),
+      await speak(TEXT, "somebody"),
+      await speak("Hello."),
+    ];
+    const distinct = new Set([first, ...others.map(({ bytes }) => bytes)].map(String));
+    expect(distinct.size).toBe(4);
+  });
+
+  test.each([
+    "12 34",
+    "Привет, мир!",
+    "Γειά σου",
+    "こんにちは世界",
+    "안녕하세요",
+    "!?…",
+    " ",
+    "\ud800",
+  ])("%j can be spoken", async (text) => {
+    const { facts } = await speak(text);
+    expect(facts.durationSeconds).toBeGreaterThan(0.2);
+  });
+
+  test("stops where it is told to", async () => {
+    const checkpoint = (): void => {
+      throw new TaskCancelled("stop");
+    };
+    const stopped = renderSpeech({ text: TEXT, voice: "alloy", speed: 1 }, checkpoint);
+    await expect(stopped).rejects.toBeInstanceOf(TaskCancelled);
+  });
+});
+
+describe("soundsOf", () => {
+  test.each([
+    ["the", "en", "dh ax"],
+    ["night", "en", "n ay t"],
+    ["make", "en", "m ey k"],
+    ["bright", undefined, "b r ay t"],
+    ["shell", "en", "sh eh l"],
+    ["zwei", "de", "t s v ay"],
+    ["schön", "de", "sh oe n"],
+    ["мир", "ru", "m iy r"],
+    ["7", "en", "s eh v eh n"],
+    ["café", "en", "k ae f eh"],
+  ])("%s (%s)", (word, language, sounds) => {
+    expect(soundsOf(word, language).join(" ")).toBe(sounds);
+  });
+
+  test("an unknown script has a syllable for each letter", () => {
+    expect(soundsOf("世界", "zh")).toHaveLength(4);
+  });
+});

@@ -1,0 +1,35 @@
+import { execFileSync, spawnSync } from "node:child_process";
+
+/** True where ffmpeg and ffprobe are installed; says so once where they are not. */
+export function haveFfmpeg(): boolean {
+  const missing = ["ffmpeg", "ffprobe"].filter(
+    (name) => spawnSync(name, ["-version"]).error !== undefined,
+  );
+  if (missing.length > 0) {
+    process.stderr.write(`skipped: decoding the files again needs ${missing.join(" and ")}\n`);
+  }
+  return missing.length === 0;
+}
+
+/** Decodes every frame of a video as tightly packed RGB. */
+export function decodeFrames(file: string, width: number, height: number): Uint8Array[] {
+  const args = ["-v", "error", "-i", file, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"];
+  const bytes = execFileSync("ffmpeg", args, { maxBuffer: 2 ** 30 });
+  const size = width * height * 3;
+  return Array.from({ length: bytes.length / size }, (_, index) =>
+    bytes.subarray(index * size, (index + 1) * size),
+  );
+}
+
+/** Everything that ffprobe knows of a file's streams. */
+export function probeStreams(file: string): Record<string, unknown>[] {
+  const args = ["-v", "error", "-show_streams", "-of", "json", file];
+  return JSON.parse(execFileSync("ffprobe", args, { encoding: "utf8" })).streams;
+}
+
+/** Mean difference of two equally long pictures, 0 to 255. */
+export function meanDifference(one: Uint8Array, other: Uint8Array): number {
+  let sum = 0;
+  for (let i = 0; i < one.length; i++) sum += Math.abs((one[i] ?? 0) - (other[i] ?? 0));
+  return sum / one.length;
+}

@@ -1,0 +1,130 @@
+import type { Logger } from "#kit/logger.ts";
+import type { Metrics } from "#kit/metrics.ts";
+import { reasonName } from "#kit/errors.ts";
+import type { Job, JobFailure, MediaKind } from "./jobs/job.ts";
+
+/** What the jobs of media count and log. Never a prompt, a key, or anything that a caller named. */
+export interface JobEvents {
+  /** A submission was answered with its job; `replayed`: it was there already. */
+  submitted(job: Job, replayed: boolean): void;
+  /** A submission was not accepted, after it was written down. */
+  rejected(job: Job, failure: JobFailure): void;
+  /** A worker has a job. */
+  claimed(job: Job): void;
+  /** A worker may no longer speak for a job that it runs. */
+  leaseLost(job: Job): void;
+  /** A job was handed back, or set aside because its upstream's answer is unknown. */
+  givenBack(job: Job, why: "stopping" | "unknown"): void;
+  /** A job is terminal. */
+  ended(job: Job): void;
+  /** Its hold did not end as the job did: an operator ended it, or billing has lost it. */
+  holdEndedOtherwise(job: Job, charged: bigint): void;
+  /** A job that nobody else drove on was. */
+  swept(state: Job["state"]): void;
+  /** A record and its outputs are gone because their time was over. */
+  forgotten(job: Job): void;
+  /** A blob that nobody needs was removed. */
+  collected(blobKey: string): void;
+  /** Jobs of a kind that this process works on now. */
+  running(kind: MediaKind, jobs: number): void;
+  /** Something failed and will be tried again. */
+  trouble(what: string, jobId: string | undefined, error: unknown): void;
+}
+
+/** Seconds: from a built-in image to a day in the queue. */
+const waitBuckets = [0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 7_200, 86_400];
+
+/** Makes the events of one service. The API and the worker of one process share theirs. */
+export function createJobEvents(deps: { log: Logger; metrics: Metrics }): JobEvents {
+  const { log } = deps;
+  const count = countersOf(deps.metrics);
+  return {
+    submitted(job, replayed) {
+      count.submissions.inc({ kind: job.spec.kind, outcome: replayed ? "replayed" : "accepted" });
+    },
+    rejected(job, failure) {
+      count.submissions.inc({ kind: job.spec.kind, outcome: "rejected" });
+      log.info({ ...facts(job), reason: reasonName(failure.reason) }, "submission rejected");
+    },
+    claimed(job) {
+      const { kind } = job.spec;
+      const how = job.fence === 1 ? "first" : job.resumeId ? "resumed" : "again";
+      count.attempts.inc({ kind, how });
+      if (how === "first") count.waits.observe({ kind }, since(job.createdAt, job.startedAt));
+      log.info({ ...facts(job), fence: job.fence, attempts: job.attempts }, "job claimed");
+    },
+    leaseLost(job) {
+      count.leasesLost.inc({ kind: job.spec.kind });
+      log.warn({ ...facts(job), fence: job.fence }, "a running job was lost to another worker");
+    },
+    givenBack(job, why) {
+      count.givenBack.inc({ kind: job.spec.kind, why });
+      log.info({ ...facts(job), why }, "job given back");
+    },
+    ended(job) {
+      const { kind, price } = job.spec;
+      const outcome = job.failure ? reasonName(job.failure.reason).toLowerCase() : "completed";
+      count.ended.inc({ kind, outcome });
+      count.runs.observe({ kind, outcome }, since(job.startedAt, job.completedAt));
+      if (job.state === "completed") count.charged.inc({ kind }, Number(price));
+      log.info({ ...facts(job), outcome, attempts: job.attempts }, "job ended");
+    },
+    holdEndedOtherwise(job, charged) {
+      log.error({ ...facts(job), charged: String(charged) }, "a hold ended otherwise than its job");
+    },
+    swept: (state) => count.swept.inc({ state }),
+    forgotten(job) {
+      count.removed.inc({ what: "job" });
+      log.debug(facts(job), "job forgotten");
+    },
+    collected(blobKey) {
+      count.removed.inc({ what: "blob" });
+      log.info({ blobKey }, "unreferenced blob removed");
+    },
+    running: (kind, jobs) => count.running.set({ kind }, jobs),
+    trouble: (what, jobId, error) => log.warn({ jobId, err: error }, what),
+  };
+}
+
+function countersOf(metrics: Metrics) {
+  return {
+    submissions: metrics.counter("genmesh_media_submissions_total", "Submissions by outcome.", [
+      "kind",
+      "outcome",
+    ]),
+    attempts: metrics.counter("genmesh_media_attempts_total", "Claims of jobs.", ["kind", "how"]),
+    leasesLost: metrics.counter("genmesh_media_leases_lost_total", "Leases lost.", ["kind"]),
+    givenBack: metrics.counter("genmesh_media_given_back_total", "Jobs given back.", [
+      "kind",
+      "why",
+    ]),
+    ended: metrics.counter("genmesh_media_jobs_ended_total", "Jobs by their end.", [
+      "kind",
+      "outcome",
+    ]),
+    charged: metrics.counter("genmesh_media_charged_credits_total", "Credits charged.", ["kind"]),
+    swept: metrics.counter("genmesh_media_swept_total", "Jobs driven on.", ["state"]),
+    removed: metrics.counter("genmesh_media_removed_total", "What was removed.", ["what"]),
+    running: metrics.gauge("genmesh_media_running_jobs", "Jobs worked on here.", ["kind"]),
+    waits: metrics.histogram(
+      "genmesh_media_queue_seconds",
+      "From acceptance to the first work.",
+      ["kind"],
+      waitBuckets,
+    ),
+    runs: metrics.histogram(
+      "genmesh_media_run_seconds",
+      "From the first work to the end.",
+      ["kind", "outcome"],
+      waitBuckets,
+    ),
+  };
+}
+
+function since(from: number | undefined, to: number | undefined): number {
+  return from === undefined || to === undefined ? 0 : Math.max(0, to - from) / 1_000;
+}
+
+function facts({ jobId, accountId, spec }: Job) {
+  return { jobId, accountId, kind: spec.kind, model: spec.model };
+}

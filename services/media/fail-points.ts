@@ -1,0 +1,49 @@
+/**
+ * The places between two steps of a job's life, in their order: where a process can die with the one done and the other
+ * not. Every step has one; the crash tests stop the process at each of them.
+ */
+export const failPoints = [
+  /** Submission: written down, nothing else. */
+  "inserted",
+  /** References are in the account's storage, the job does not know. */
+  "imported",
+  "attached",
+  /** The hold stands, the job is not accepted. */
+  "reserved",
+  "accepted",
+  "published",
+  /** The hold was refused; the job is rejected. */
+  "rejected",
+  /** Worker: claimed, nothing sent. */
+  "claimed",
+  /** The upstream has accepted, its id is not stored. */
+  "upstream-accepted",
+  "resumable",
+  /** An object is stored, the job does not know. */
+  "stored",
+  /** The outputs have won. */
+  "won",
+  /** Charged, not completed. */
+  "settled",
+  "completed",
+  /** The generation failed; the hold stands. */
+  "lost",
+  /** Released, not failed. */
+  "released",
+  "failed",
+  /** A stopping worker's job is claimable again. */
+  "handed-back",
+  /** The references of an ended job were let go of. */
+  "unpinned",
+  /** Retention: the record is gone, its objects are not. */
+  "forgotten",
+] as const;
+
+/** One of them. */
+export type FailPoint = (typeof failPoints)[number];
+
+/** Is told where the work stands; must return at once. In production nobody listens. */
+export type FailPoints = (point: FailPoint) => void;
+
+/** Nobody listens. */
+export const noFailPoints: FailPoints = () => {};

@@ -1,0 +1,125 @@
+import type { SqlRunner } from "#kit/sqlite.ts";
+import { maxClaimGroups, maxLostJobs } from "../limits.ts";
+import type { ClaimQuery } from "./store.ts";
+
+/** A job that might be claimed. */
+interface Candidate {
+  jobId: string;
+  accountId: string;
+  createdAt: number;
+  /** Its account's running jobs of the kind, itself not counted. */
+  running: number;
+}
+
+/** A group of waiting jobs: where the next one begins. */
+type Group = readonly [model: string, upstream: string, accountId: string];
+
+const runningSql = `SELECT account_id, model, count(*) AS jobs FROM media_job
+  WHERE state = 'running' AND kind = ? GROUP BY account_id, model`;
+const lostSql = `SELECT job_id, account_id, created_at FROM media_job
+  WHERE state = 'running' AND kind = ? AND lease_until <= ?
+    AND upstream NOT IN (SELECT value FROM json_each(?)) ORDER BY lease_until LIMIT ?`;
+const nextGroupSql = `SELECT model, upstream, account_id, created_at, job_id FROM media_job
+  WHERE state = 'queued' AND kind = ? AND (model, upstream, account_id) > (?, ?, ?)
+  ORDER BY model, upstream, account_id, created_at LIMIT 1`;
+
+/** Finds fairest jobs; keeps where a search of very many groups ended. */
+export function createFairest(): (tx: SqlRunner, query: ClaimQuery) => string | undefined {
+  const begins = new Map<string, Group>();
+  return (tx, query) => {
+    const { kind } = query;
+    const running = countRunning(tx, kind);
+    const lost = findLost(tx, query, running.ofAccount);
+    const from = begins.get(kind) ?? first;
+    const waiting = findWaiting(tx, query, running, from);
+    if (waiting.end) begins.set(kind, waiting.end);
+    else begins.delete(kind);
+    return fairest([...lost, ...waiting.candidates])?.jobId;
+  };
+}
+
+const first: Group = ["", "", ""];
+
+/** Running jobs of a kind, by account and by model. */
+interface Running {
+  ofAccount: Map<string, number>;
+  ofModel: Map<string, number>;
+}
+
+function countRunning(tx: SqlRunner, kind: string): Running {
+  const running: Running = { ofAccount: new Map(), ofModel: new Map() };
+  const add = (map: Map<string, number>, name: string, jobs: number) => {
+    map.set(name, (map.get(name) ?? 0) + jobs);
+  };
+  for (const row of tx.all(runningSql, kind)) {
+    add(running.ofAccount, String(row.account_id), Number(row.jobs));
+    add(running.ofModel, String(row.model), Number(row.jobs));
+  }
+  return running;
+}
+
+function findLost(
+  tx: SqlRunner,
+  { kind, now, fullUpstreams }: ClaimQuery,
+  running: Running["ofAccount"],
+): Candidate[] {
+  const full = JSON.stringify(fullUpstreams);
+  return tx.all(lostSql, kind, now, full, maxLostJobs).map((row) => {
+    const accountId = String(row.account_id);
+    return {
+      jobId: String(row.job_id),
+      accountId,
+      createdAt: Number(row.created_at),
+      running: (running.get(accountId) ?? 1) - 1,
+    };
+  });
+}
+
+/** The oldest waiting job of each group, one index seek a group; `end` where there may be more groups. */
+function findWaiting(
+  tx: SqlRunner,
+  { kind, fullUpstreams, modelLimits }: ClaimQuery,
+  running: Running,
+  from: Group,
+): { candidates: Candidate[]; end: Group | undefined } {
+  const candidates: Candidate[] = [];
+  let group = from;
+  for (let seen = 0; seen < maxClaimGroups; seen++) {
+    const row = tx.get(nextGroupSql, kind, ...group);
+    if (!row) return { candidates, end: undefined };
+    const [model, upstream, accountId] = [row.model, row.upstream, row.account_id].map(String);
+    if (model === undefined || upstream === undefined || accountId === undefined) continue;
+    const limit = modelLimits.get(model);
+    if (limit !== undefined && (running.ofModel.get(model) ?? 0) >= limit) {
+      group = [model, afterAll, ""];
+      continue;
+    }
+    if (fullUpstreams.includes(upstream)) {
+      group = [model, upstream, afterAll];
+      continue;
+    }
+    group = [model, upstream, accountId];
+    candidates.push({
+      jobId: String(row.job_id),
+      accountId,
+      createdAt: Number(row.created_at),
+      running: running.ofAccount.get(accountId) ?? 0,
+    });
+  }
+  return { candidates, end: group };
+}
+
+/** Sorts behind every name: the largest code point. */
+const afterAll = "\u{10ffff}";
+
+function fairest(candidates: readonly Candidate[]): Candidate | undefined {
+  let best: Candidate | undefined;
+  for (const one of candidates) {
+    const isFairer =
+      !best ||
+      one.running < best.running ||
+      (one.running === best.running && one.createdAt < best.createdAt);
+    if (isFairer) best = one;
+  }
+  return best;
+}

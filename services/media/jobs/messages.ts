@@ -1,0 +1,103 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  type JobEvent as EventMessage,
+  JobEventSchema,
+  JobKind,
+  type Job as JobMessage,
+  JobSchema,
+  JobStatus,
+} from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { isTerminal, type Job, type MediaKind, type ShownState, shownState } from "./job.ts";
+
+const kinds = {
+  image: JobKind.IMAGE,
+  video: JobKind.VIDEO,
+  music: JobKind.MUSIC,
+} as const satisfies Record<MediaKind, JobKind>;
+
+const statuses = {
+  queued: JobStatus.QUEUED,
+  running: JobStatus.RUNNING,
+  completed: JobStatus.COMPLETED,
+  failed: JobStatus.FAILED,
+} as const satisfies Record<ShownState, JobStatus>;
+
+/** The kind of a message's field; undefined where it is unset or of a newer build. */
+export function kindOf(message: JobKind): MediaKind | undefined {
+  return (Object.keys(kinds) as MediaKind[]).find((kind) => kinds[kind] === message);
+}
+
+/** The state of a message's field; undefined where it is unset or of a newer build. */
+export function statusOf(message: JobStatus): ShownState | undefined {
+  return (Object.keys(statuses) as ShownState[]).find((state) => statuses[state] === message);
+}
+
+/** A job as callers see it; a rejected one is shown to nobody. */
+export function jobMessage(job: Job): JobMessage {
+  const { spec, failure } = job;
+  const state = shownState(job.state);
+  if (!state) throw new TypeError("a rejected job is shown to nobody");
+  const isOver = isTerminal(job);
+  return create(JobSchema, {
+    jobId: job.jobId,
+    kind: kinds[spec.kind],
+    status: statuses[state],
+    model: spec.model,
+    modelName: spec.modelName,
+    mode: spec.mode,
+    progress: job.state === "completed" ? 100 : job.progress,
+    creditsReserved: spec.price,
+    ...(isOver ? { creditsCharged: job.charged ?? 0n } : {}),
+    ...shapeOf(job),
+    outputs: job.state === "completed" ? job.outputs.map(outputMessage) : [],
+    ...(job.state === "failed" && failure
+      ? {
+          error: {
+            reason: failure.reason,
+            message: failure.message,
+            ...(failure.param === undefined ? {} : { param: failure.param }),
+          },
+        }
+      : {}),
+    createTime: timestampFromMs(job.createdAt),
+    ...(job.startedAt === undefined ? {} : { startTime: timestampFromMs(job.startedAt) }),
+    ...(job.completedAt === undefined ? {} : { completeTime: timestampFromMs(job.completedAt) }),
+    ...(job.expiresAt === undefined ? {} : { expireTime: timestampFromMs(job.expiresAt) }),
+    retryOf: job.retryOf ?? "",
+  });
+}
+
+function shapeOf({ spec: { request } }: Job) {
+  switch (request.kind) {
+    case "image":
+      return {
+        outputCount: request.count,
+        size: request.size ?? "",
+        resolution: request.resolution ?? "",
+        aspectRatio: request.aspectRatio ?? "",
+      };
+    case "video":
+      return {
+        outputCount: 1,
+        durationSeconds: request.durationSeconds,
+        resolution: request.resolution,
+        aspectRatio: request.aspectRatio,
+      };
+    case "music":
+      return { outputCount: 1 };
+  }
+}
+
+function outputMessage(output: Job["outputs"][number]) {
+  const { fileId, mimeType, sizeBytes, sha256, width, height, durationSeconds } = output;
+  const size = BigInt(sizeBytes);
+  return { fileId, mimeType, sizeBytes: size, sha256, width, height, durationSeconds };
+}
+
+/** A job's history as an operator sees it. */
+export function eventMessages(job: Job): EventMessage[] {
+  return job.events.map(({ at, name, detail }) =>
+    create(JobEventSchema, { time: timestampFromMs(at), state: name, detail }),
+  );
+}

@@ -1,0 +1,52 @@
+/** Name of these tables in the file's register of versions. */
+export const jobsSchemaName = "media_jobs";
+
+/**
+ * Steps of the tables. What a job is to do never changes and may be long, so it stands apart from what changes at every
+ * heartbeat. Each search of the port has its index.
+ */
+export const jobsSchema: readonly string[] = [
+  `CREATE TABLE media_job (
+     job_id TEXT PRIMARY KEY,
+     account_id TEXT NOT NULL,
+     key_id TEXT NOT NULL,
+     slot_scope TEXT,
+     slot_key TEXT,
+     fingerprint TEXT NOT NULL,
+     kind TEXT NOT NULL,
+     model TEXT NOT NULL,
+     upstream TEXT NOT NULL,
+     retry_of TEXT,
+     created_at INTEGER NOT NULL,
+     state TEXT NOT NULL,
+     pinned TEXT,
+     pins_held INTEGER NOT NULL,
+     attempts INTEGER NOT NULL,
+     fence INTEGER NOT NULL,
+     lease_owner TEXT,
+     lease_until INTEGER NOT NULL,
+     lease_counted INTEGER NOT NULL,
+     upstream_index INTEGER NOT NULL,
+     resume_id TEXT,
+     progress INTEGER NOT NULL,
+     outputs TEXT NOT NULL,
+     failure TEXT,
+     charged INTEGER,
+     publications INTEGER NOT NULL,
+     due_at INTEGER,
+     deadline INTEGER NOT NULL,
+     started_at INTEGER,
+     completed_at INTEGER,
+     expires_at INTEGER,
+     events TEXT NOT NULL
+   );
+   CREATE TABLE media_job_spec (job_id TEXT PRIMARY KEY, spec TEXT NOT NULL);
+   CREATE UNIQUE INDEX media_job_slot ON media_job (slot_scope, slot_key) WHERE slot_key IS NOT NULL;
+   CREATE INDEX media_job_due ON media_job (state, due_at);
+   CREATE INDEX media_job_waiting ON media_job (kind, model, upstream, account_id, created_at)
+     WHERE state = 'queued';
+   CREATE INDEX media_job_running ON media_job (kind, account_id, model) WHERE state = 'running';
+   CREATE INDEX media_job_lost ON media_job (kind, lease_until) WHERE state = 'running';
+   CREATE INDEX media_job_of_key ON media_job (key_id, state, kind, created_at, job_id);
+   CREATE INDEX media_job_of_account ON media_job (account_id, state, kind, created_at, job_id);`,
+];

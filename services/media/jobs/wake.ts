@@ -1,0 +1,32 @@
+import type { Clock } from "#kit/clock.ts";
+import type { WakeQueue } from "#kit/queue/port.ts";
+import type { JobEvents } from "../events.ts";
+import type { FailPoints } from "../fail-points.ts";
+import type { Job, MediaKind } from "./job.ts";
+import type { JobStore } from "./store.ts";
+
+/** What waking workers needs. */
+export interface WakeContext {
+  clock: Clock;
+  store: JobStore;
+  queue: WakeQueue;
+  events: JobEvents;
+  failPoints: FailPoints;
+}
+
+/** The queue's topic of a kind of jobs. */
+export function topicOf(kind: MediaKind): string {
+  return `jobs-${kind}`;
+}
+
+/** Leaves a wake-up for a job that may be claimed. Never rejects: the sweeper comes back to what was not published. */
+export async function publishWake(job: Job, context: WakeContext): Promise<void> {
+  const { clock, store, queue, events, failPoints } = context;
+  try {
+    await queue.publish(topicOf(job.spec.kind), job.jobId);
+    failPoints("published");
+    await store.apply(job.jobId, { kind: "published", now: clock.now() });
+  } catch (error) {
+    events.trouble("a job's wake-up could not be published", job.jobId, error);
+  }
+}

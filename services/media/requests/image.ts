@@ -1,0 +1,74 @@
+import { optionalNumber, optionalString } from "#kit/body.ts";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { JsonObject } from "#kit/json.ts";
+import type { ImageSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { type Dimensions, type ImageShape, imageDimensions } from "../builtin/dimensions.ts";
+import { maxImages } from "../limits.ts";
+import type { ReferenceInput } from "../references/port.ts";
+import { readPrompt } from "./fields.ts";
+import type { PricedRequest } from "./index.ts";
+import { autoRatio, checkRatio, closestRatio } from "./ratios.ts";
+import { checkReferenceCount } from "./references.ts";
+
+/** Checks an image job's body against its model; the price is that of one image times their number. */
+export function readImage(
+  body: JsonObject,
+  references: readonly ReferenceInput[],
+  spec: ImageSpec,
+): PricedRequest {
+  const prompt = readPrompt(body);
+  const count = optionalNumber(body, "n", { integer: true, min: 1, max: maxImages }) ?? 1;
+  const size = optionalString(body, "size");
+  const resolution = optionalString(body, "resolution");
+  const aspectRatio = optionalString(body, "aspectRatio");
+  checkSize(size, spec);
+  checkResolution(resolution, spec);
+  if (aspectRatio !== undefined) checkRatio(aspectRatio, spec.aspectRatios);
+  const shape = { size, resolution, aspectRatio };
+  checkAgreement(shape, spec);
+  checkReferenceCount(references, spec.maxReferences);
+  return {
+    mode: "",
+    price: spec.creditPrice * BigInt(count),
+    request: { kind: "image", prompt, count, ...pixelsOf(shape), ...shape },
+  };
+}
+
+/** The pixels of a shape; a resolution whose name says nothing of pixels is upstream's to understand. */
+export function pixelsOf(shape: ImageShape, reference?: Dimensions): Dimensions {
+  try {
+    return imageDimensions(shape, reference);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return imageDimensions({ aspectRatio: shape.aspectRatio }, reference);
+  }
+}
+
+function checkSize(size: string | undefined, { sizes }: ImageSpec): void {
+  if (size === undefined || size === "auto" || sizes.includes(size)) return;
+  refuse(ErrorReason.UNSUPPORTED_SIZE, {
+    param: "size",
+    message: `The model's sizes are: ${["auto", ...sizes].join(", ")}.`,
+  });
+}
+
+function checkResolution(resolution: string | undefined, { resolutions }: ImageSpec): void {
+  if (resolution === undefined || resolutions.includes(resolution)) return;
+  const list = resolutions.length === 0 ? "none" : resolutions.join(", ");
+  refuse(ErrorReason.UNSUPPORTED_RESOLUTION, {
+    param: "resolution",
+    message: `The model's resolutions are: ${list}.`,
+  });
+}
+
+/** A size has a ratio of its own. */
+function checkAgreement({ size, aspectRatio }: ImageShape, { aspectRatios }: ImageSpec): void {
+  if (size === undefined || size === "auto") return;
+  if (aspectRatio === undefined || aspectRatio === autoRatio) return;
+  const { width, height } = imageDimensions({ size });
+  if (closestRatio(width, height, aspectRatios) === aspectRatio) return;
+  refuse(ErrorReason.INVALID_VALUE, {
+    param: "aspectRatio",
+    message: "The parameter 'aspectRatio' differs from what 'size' sets.",
+  });
+}

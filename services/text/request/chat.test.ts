@@ -1,0 +1,121 @@
+import { describe, expect, test } from "vitest";
+import { chat, prepare, refusalOf, says } from "../../../test/contract/usage.prepare.ts";
+
+describe("what /chat/completions refuses", () => {
+  const at = "messages[1]";
+  const call = { id: "c", type: "function", function: { name: "f", arguments: "{}" } };
+  const cases: [string, object, string][] = [
+    ["no messages", { model: "chat-1" }, "missing_required_parameter messages"],
+    ["empty", chat({ messages: [] }), "missing_required_parameter messages"],
+    ["no array", chat({ messages: "hi" }), "invalid_type messages"],
+    ["no object", chat({ messages: ["hi"] }), "invalid_type messages[0]"],
+    ["no role", says({ content: "x" }), `missing_required_parameter ${at}.role`],
+    ["role", says({ role: "critic", content: "x" }), `invalid_value ${at}.role`],
+    ["no content", says({ role: "user" }), `missing_required_parameter ${at}.content`],
+    [
+      "content null",
+      says({ role: "user", content: null }),
+      `missing_required_parameter ${at}.content`,
+    ],
+    ["content number", says({ role: "user", content: 1 }), `invalid_type ${at}.content`],
+    [
+      "content parts",
+      says({ role: "user", content: [] }),
+      `unsupported_content_type ${at}.content`,
+    ],
+    [
+      "assistant without anything",
+      says({ role: "assistant" }),
+      `missing_required_parameter ${at}.content`,
+    ],
+    [
+      "assistant with no calls",
+      says({ role: "assistant", content: null, tool_calls: [] }),
+      `missing_required_parameter ${at}.content`,
+    ],
+    [
+      "tool without call",
+      says({ role: "tool", content: "x" }),
+      `missing_required_parameter ${at}.tool_call_id`,
+    ],
+    [
+      "call without id",
+      says({ role: "assistant", tool_calls: [{ ...call, id: null }] }),
+      `missing_required_parameter ${at}.tool_calls[0].id`,
+    ],
+    [
+      "call without name",
+      says({ role: "assistant", tool_calls: [{ ...call, function: { arguments: "" } }] }),
+      `missing_required_parameter ${at}.tool_calls[0].function.name`,
+    ],
+    [
+      "sound in a turn",
+      says({ role: "assistant", content: "", audio: { id: "a" } }),
+      `unsupported_parameter ${at}.audio`,
+    ],
+    ["n 2", chat({ n: 2 }), "unsupported_parameter n"],
+    ["n 0", chat({ n: 0 }), "unsupported_parameter n"],
+    ["n text", chat({ n: "1" }), "unsupported_parameter n"],
+    ["effort", chat({ reasoning_effort: "extreme" }), "unsupported_parameter reasoning_effort"],
+    ["max_tokens", chat({ max_tokens: 0 }), "invalid_value max_tokens"],
+    [
+      "max_completion_tokens",
+      chat({ max_completion_tokens: "1" }),
+      "invalid_type max_completion_tokens",
+    ],
+    ["two maxima", chat({ max_tokens: 5, max_completion_tokens: 6 }), "invalid_value max_tokens"],
+    ["tool type", chat({ tools: [{ type: "mcp" }] }), "unsupported_parameter tools[0].type"],
+    [
+      "tool function",
+      chat({ tools: [{ type: "function" }] }),
+      "missing_required_parameter tools[0].function",
+    ],
+    [
+      "tool name",
+      chat({ tools: [{ type: "function", function: {} }] }),
+      "missing_required_parameter tools[0].function.name",
+    ],
+    ["sound", chat({ modalities: ["text", "audio"] }), "unsupported_parameter modalities"],
+    ["voice", chat({ audio: { voice: "x" } }), "unsupported_parameter audio"],
+    ["format", chat({ response_format: "json" }), "invalid_type response_format"],
+    [
+      "search without",
+      { ...chat({ web_search_options: {} }), model: "plain" },
+      "unsupported_parameter web_search_options",
+    ],
+    [
+      "previous response",
+      chat({ previous_response_id: "r" }),
+      "unsupported_parameter previous_response_id",
+    ],
+    [
+      "usage flag",
+      chat({ stream_options: { include_usage: 1 } }),
+      "invalid_type stream_options.include_usage",
+    ],
+    [
+      "context",
+      says({ role: "user", content: "word ".repeat(12_000) }),
+      "context_length_exceeded messages",
+    ],
+  ];
+  test.each(cases)("%s", async (_name, body, expected) => {
+    expect(await refusalOf(body, { operation: "chat" })).toBe(expected);
+  });
+
+  test("what it takes", async () => {
+    const turns = [
+      { role: "system", content: "s" },
+      { role: "developer", content: "d" },
+      { role: "user", content: "" },
+      { role: "assistant", content: null, tool_calls: [call] },
+      { role: "tool", tool_call_id: "c", content: "r" },
+    ];
+    const body = chat({ messages: turns, n: 1, max_tokens: 5, seed: 7, reasoning_effort: "FAST" });
+    const { body: sent, bounds } = await prepare(body, { operation: "chat" });
+    expect(sent).toMatchObject({ seed: 7, max_tokens: 5, reasoning_effort: "low", store: false });
+    expect(sent.messages).toEqual([{ role: "system", content: "Be kind." }, ...turns]);
+    expect(bounds.output).toBe(5);
+    await prepare({ ...body, model: "legacy-1" }, { operation: "chat" });
+  });
+});

@@ -1,0 +1,153 @@
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createClient } from "@connectrpc/connect";
+import { pino } from "pino";
+import { openFolderBlobs } from "#kit/blobs/folder.ts";
+import type { BlobStore } from "#kit/blobs.ts";
+import { type ManualClock, manualClock } from "#kit/clock.ts";
+import { randomIds } from "#kit/ids.ts";
+import type { ImageVerifier } from "#kit/images/index.ts";
+import { createMetrics } from "#kit/metrics.ts";
+import { createGuardedFetcher, type GuardedFetcher } from "#kit/outside/index.ts";
+import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
+import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
+import { clientErrorInterceptor, serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
+import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
+import { openSqlite, type SqliteDatabase } from "#kit/sqlite.ts";
+import { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { createFiles, type GeneratedFiles } from "../../services/media/files/index.ts";
+
+export const alice: Principal = { accountId: "acct_alice", keyId: "key_alice" };
+export const alicesOther: Principal = { accountId: "acct_alice", keyId: "key_alice2" };
+export const bob: Principal = { accountId: "acct_bob", keyId: "key_bob" };
+
+/** Where a world's things lie; another world can be opened on them after the first has died. */
+export interface Ground extends AsyncDisposable {
+  folder: string;
+  clock: ManualClock;
+}
+
+export async function newGround(): Promise<Ground> {
+  const folder = await mkdtemp(join(tmpdir(), "genmesh-media-files-"));
+  return {
+    folder,
+    clock: manualClock(),
+    [Symbol.asyncDispose]: () => rm(folder, { recursive: true }),
+  };
+}
+
+/** What a world may do differently. */
+export interface FilesWorldOptions {
+  ground: Ground;
+  verifier: Pick<ImageVerifier, "verify">;
+  quotaBytes?: number;
+  fetcher?: GuardedFetcher;
+  generated?: Partial<GeneratedFiles>;
+  /** Puts something between the service and its stores. */
+  wrap?: (stores: { sqlite: SqliteDatabase; blobs: BlobStore }) => {
+    sqlite: SqliteDatabase;
+    blobs: BlobStore;
+  };
+}
+
+/** The real file storage on a real file and folder, behind the interceptors of the wire. Not started. */
+export async function createFilesWorld(options: FilesWorldOptions) {
+  const { folder, clock } = options.ground;
+  const ids = randomIds;
+  const log = pino({ level: "silent" });
+  const metrics = createMetrics();
+  const sqlite = openSqlite(join(folder, "genmesh.db"));
+  const blobs = await openFolderBlobs({ folder: join(folder, "blobs"), clock, ids });
+  const stores = options.wrap?.({ sqlite, blobs }) ?? { sqlite, blobs };
+  const tempFolder = join(folder, "uploads");
+  const files = createFiles({
+    clock,
+    ids,
+    log,
+    metrics,
+    database: { kind: "sqlite", sqlite: stores.sqlite },
+    blobs: stores.blobs,
+    verifier: options.verifier,
+    fetcher: options.fetcher ?? createGuardedFetcher({ allowPrivate: true }),
+    tempFolder,
+    generated: {
+      locate: async () => undefined,
+      needsReferences: async () => true,
+      ...options.generated,
+    },
+    ...(options.quotaBytes === undefined ? {} : { quotaBytes: options.quotaBytes }),
+  });
+  await files.start();
+  const clientOf = (principal: Principal) =>
+    createClient(
+      MediaService,
+      createDirectTransport({
+        services: () => [{ desc: MediaService, impl: files.methods }],
+        clientInterceptors: [
+          clientErrorInterceptor(),
+          tokenInterceptor("mesh-token"),
+          (next) => (req) => {
+            for (const [name, value] of Object.entries(callHeaders(principal, "req_1"))) {
+              req.header.set(name, value);
+            }
+            return next(req);
+          },
+        ],
+        serverInterceptors: [
+          serverErrorInterceptor({ log, ids }),
+          accessInterceptor({ mesh: ["mesh-token"] }),
+        ],
+      }),
+    );
+  return {
+    files,
+    blobs,
+    sqlite,
+    clock,
+    metrics,
+    tempFolder,
+    client: clientOf(alice),
+    clientOf,
+    /** Used and reserved bytes of an account, as written down. */
+    quotaOf(accountId = alice.accountId): { used: number; reserved: number } {
+      const row = sqlite.get("SELECT * FROM media_quota WHERE account_id = ?", accountId);
+      return { used: Number(row?.used_bytes ?? 0), reserved: Number(row?.reserved_bytes ?? 0) };
+    },
+    /** Sum of the bytes of all files that an account sees. */
+    async listedBytes(principal = alice): Promise<number> {
+      const { files: all } = await clientOf(principal).listFiles({ pageSize: 1_000 });
+      return all.reduce((sum, file) => sum + Number(file.sizeBytes), 0);
+    },
+    async blobKeys(): Promise<string[]> {
+      const keys: string[] = [];
+      for await (const { key } of blobs.list()) keys.push(key);
+      return keys.sort();
+    },
+    spooled: () => readdir(tempFolder),
+    async [Symbol.asyncDispose]() {
+      await files[Symbol.asyncDispose]();
+      sqlite[Symbol.dispose]();
+    },
+  };
+}
+
+export type FilesWorld = Awaited<ReturnType<typeof createFilesWorld>>;
+
+/** The messages of an upload. */
+export async function* uploadOf(
+  bytes: Uint8Array,
+  header: {
+    fileName?: string;
+    purpose?: string;
+    idempotencyKey?: string;
+    admission?: { refuseWith?: number; refusalMessage?: string };
+  } = {},
+  chunkBytes = 64 * 1024,
+) {
+  const value = { fileName: "cat.png", purpose: "vision", ...header };
+  yield { part: { case: "header" as const, value } };
+  for (let at = 0; at < bytes.length; at += chunkBytes) {
+    yield { part: { case: "chunk" as const, value: bytes.subarray(at, at + chunkBytes) } };
+  }
+}

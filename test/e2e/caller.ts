@@ -1,0 +1,171 @@
+import { type SseEvent, takeEvents } from "./sse.ts";
+
+/** A whole answer. */
+export interface Asked {
+  status: number;
+  headers: Headers;
+  text: string;
+  /** The parsed body; undefined where it is no JSON. */
+  // biome-ignore lint/suspicious/noExplicitAny: answers of every shape.
+  json: any;
+}
+
+/** An answer of events, read as it comes. */
+export interface OpenStream {
+  status: number;
+  headers: Headers;
+  /** The next event or comment; undefined at the end. Rejects where the connection broke. */
+  next(): Promise<SseEvent | undefined>;
+  /** Reads on to the first event for which `holds`. Rejects at the end. */
+  until(holds: (event: SseEvent) => boolean): Promise<SseEvent>;
+  /** Everything that is left. */
+  rest(): Promise<SseEvent[]>;
+  /** Closes the connection. */
+  leave(): void;
+}
+
+/** The USD wallet as `GET /billing` shows it. */
+export interface Balance {
+  available: number;
+  reserved: number;
+  spendable: number;
+  monthSpend: number;
+}
+
+/** Someone with an API key, over HTTP. */
+export interface Caller {
+  baseUrl: string;
+  key: string;
+  accountId: string;
+  keyId: string;
+  get(path: string, headers?: Record<string, string>): Promise<Asked>;
+  /** Posts JSON; strings and bytes go as they are. */
+  post(path: string, body: unknown, options?: PostOptions): Promise<Asked>;
+  /** Posts with `stream: true` added to an object, and reads events. */
+  open(path: string, body: object, options?: PostOptions): Promise<OpenStream>;
+  /** The same, to its end. */
+  stream(path: string, body: object, options?: PostOptions): Promise<SseEvent[]>;
+  balance(): Promise<Balance>;
+}
+
+export interface PostOptions {
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+  idempotencyKey?: string;
+}
+
+/** What an error says, in one line: status, type, code and param. */
+export function refusalOf({ status, json }: Pick<Asked, "status" | "json">): string {
+  const { type, code, param } = json?.error ?? {};
+  return `${status} ${type} ${code} ${param}`;
+}
+
+/** Makes a caller. `inspect` sees the text of every answer. */
+export function createCaller(
+  who: Pick<Caller, "baseUrl" | "key" | "accountId" | "keyId">,
+  inspect: (text: string) => void,
+): Caller {
+  const send = (path: string, init: RequestInit & { headers?: Record<string, string> }) =>
+    fetch(`${who.baseUrl}${path}`, {
+      ...init,
+      headers: { authorization: `Bearer ${who.key}`, ...init.headers },
+    });
+  const post = (path: string, body: unknown, options: PostOptions = {}) =>
+    send(path, {
+      method: "POST",
+      body: typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body),
+      headers: {
+        "content-type": "application/json",
+        ...(options.idempotencyKey === undefined
+          ? {}
+          : { "idempotency-key": options.idempotencyKey }),
+        ...options.headers,
+      },
+      ...(options.signal ? { signal: options.signal } : {}),
+    });
+  const whole = async (response: Response): Promise<Asked> => {
+    const text = await response.text();
+    inspect(text);
+    return { status: response.status, headers: response.headers, text, json: parsed(text) };
+  };
+  const caller: Caller = {
+    ...who,
+    get: async (path, headers = {}) => whole(await send(path, { headers })),
+    post: async (path, body, options) => whole(await post(path, body, options)),
+    async open(path, body, options = {}) {
+      const leaving = new AbortController();
+      const signal = options.signal
+        ? AbortSignal.any([options.signal, leaving.signal])
+        : leaving.signal;
+      const response = await post(path, { ...body, stream: true }, { ...options, signal });
+      return openStream(response, leaving, inspect);
+    },
+    async stream(path, body, options) {
+      return (await caller.open(path, body, options)).rest();
+    },
+    async balance() {
+      const { json } = await caller.get("/billing");
+      return {
+        available: json.availableUsdMicros,
+        reserved: json.reservedUsdMicros,
+        spendable: json.spendableUsdMicros,
+        monthSpend: json.monthSpendUsdMicros,
+      };
+    },
+  };
+  return caller;
+}
+
+async function openStream(
+  response: Response,
+  leaving: AbortController,
+  inspect: (text: string) => void,
+): Promise<OpenStream> {
+  const type = response.headers.get("content-type") ?? "";
+  if (!type.startsWith("text/event-stream") || !response.body) {
+    throw new Error(`no stream: ${response.status} ${await response.text()}`);
+  }
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  const ready: SseEvent[] = [];
+  let rest = "";
+  const next = async (): Promise<SseEvent | undefined> => {
+    while (ready.length === 0) {
+      const { done, value } = await reader.read();
+      if (done) {
+        if (rest !== "") throw new Error(`the stream ends within an event: ${rest}`);
+        return undefined;
+      }
+      inspect(value);
+      const taken = takeEvents(rest + value);
+      rest = taken.rest;
+      ready.push(...taken.events);
+    }
+    return ready.shift();
+  };
+  return {
+    status: response.status,
+    headers: response.headers,
+    next,
+    async until(holds) {
+      for (;;) {
+        const event = await next();
+        if (!event) throw new Error("the stream ended before");
+        if (holds(event)) return event;
+      }
+    },
+    async rest() {
+      const events: SseEvent[] = [];
+      for (let event = await next(); event; event = await next()) events.push(event);
+      return events;
+    },
+    leave: () => leaving.abort(),
+  };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

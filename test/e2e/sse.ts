@@ -1,0 +1,40 @@
+/** One server-sent event, or a comment, as a client reads it. */
+export interface SseEvent {
+  /** The `event:` line; undefined where there is none. */
+  name: string | undefined;
+  /** The `data:` lines; "" for a comment. */
+  data: string;
+  /** The parsed data; undefined where it is no JSON. */
+  // biome-ignore lint/suspicious/noExplicitAny: events of every shape.
+  json: any;
+  /** A comment's text. */
+  comment: string | undefined;
+}
+
+/** Takes complete events off a text; `rest` is what is not complete yet. */
+export function takeEvents(text: string): { events: SseEvent[]; rest: string } {
+  const blocks = text.split("\n\n");
+  const rest = blocks.pop() ?? "";
+  return { events: blocks.map(eventOf), rest };
+}
+
+function eventOf(block: string): SseEvent {
+  const lines = block.split("\n");
+  const field = (name: string) =>
+    lines.filter((line) => line.startsWith(`${name}:`)).map((line) => line.slice(name.length + 2));
+  const data = field("data").join("\n");
+  return {
+    name: field("event")[0],
+    data,
+    json: parsed(data),
+    comment: lines.every((line) => line.startsWith(":")) ? block.slice(1).trim() : undefined,
+  };
+}
+
+function parsed(data: string): unknown {
+  try {
+    return JSON.parse(data);
+  } catch {
+    return undefined;
+  }
+}

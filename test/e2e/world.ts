@@ -1,0 +1,218 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { beforeEach } from "vitest";
+import { createLogger } from "#kit/logger.ts";
+import {
+  AuthService,
+  type CreateKeyRequestSchema,
+} from "#proto/genmesh/auth/v1/auth_service_pb.ts";
+import { BillingService, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
+import { envToConfig } from "../../services/host/config.ts";
+import { type Mesh, startMesh } from "../../services/host/mesh.ts";
+import { type JumpClock, jumpClock } from "../support/jump-clock.ts";
+import {
+  type Behaviour,
+  closedBaseUrl,
+  type Script,
+  type ScriptedUpstream,
+  type SeenRequest,
+  startScriptedUpstream,
+} from "../support/scripted-upstream.ts";
+import { type Caller, createCaller } from "./caller.ts";
+import { type CatalogObject, promptMark, testCatalog, upstreamKeys } from "./catalog.ts";
+
+/** Set to run what can be run against something that runs already; with `API_KEY`, a key of it that may do everything. */
+const remote = remoteOf(process.env);
+
+// The test runner itself sets BASE_URL, to "/".
+function remoteOf({ BASE_URL: baseUrl = "", API_KEY: key = "" }: NodeJS.ProcessEnv) {
+  if (!/^https?:/.test(baseUrl)) return undefined;
+  if (key === "") throw new Error("BASE_URL wants API_KEY beside it");
+  return { baseUrl: baseUrl.replace(/\/+$/, ""), key };
+}
+
+/** What a test sets itself. */
+export interface WorldOptions {
+  /** YAML, or the usual catalog with changes. */
+  catalog?: string | ((usual: CatalogObject) => CatalogObject);
+  /** Variables beside those that a world needs. */
+  env?: Record<string, string>;
+}
+
+/** What a new caller begins with. */
+export interface NewCaller {
+  /** Default 10 dollars. */
+  usdMicros?: bigint;
+  /** Default none. */
+  credits?: bigint;
+}
+
+/** Everything behind the public address, and the way to it. */
+export interface World extends AsyncDisposable {
+  baseUrl: string;
+  mesh: Mesh;
+  clock: JumpClock;
+  /** Where most models are served. */
+  upstream: ScriptedUpstream;
+  /** The second upstream of those that have one. */
+  backup: ScriptedUpstream;
+  admin: Admin;
+  /** Lines of the log so far. */
+  log: string[];
+  /** A caller of a new account with its first key. */
+  caller(begin?: NewCaller): Promise<Caller>;
+  /** The same account by another key. */
+  withKey(
+    caller: Pick<Caller, "accountId">,
+    key: MessageInitShape<typeof CreateKeyRequestSchema>,
+  ): Promise<Caller>;
+  /** Somebody with this secret, whoever that is. */
+  holding(secret: string): Caller;
+  /** What both upstreams do from now on; forgets what they were sent before. Gives what the first one is sent. */
+  play(behaviour?: Behaviour | Script): SeenRequest[];
+  /** Replaces the catalog file. */
+  writeCatalog(change: (usual: CatalogObject) => CatalogObject): Promise<void>;
+}
+
+/** The operator's side, over the gRPC port. */
+export interface Admin {
+  auth: ReturnType<typeof createClient<typeof AuthService>>;
+  billing: ReturnType<typeof createClient<typeof BillingService>>;
+  text: ReturnType<typeof createClient<typeof TextService>>;
+}
+
+/**
+ * Starts role `all` in this process on a new data directory, or, where `BASE_URL` is set, takes what runs there: such a
+ * world has callers and nothing else, see {@link ownWorldOnly}. No answer may hold the developer prompt, and no line of
+ * the log either that or a secret: both are looked at throughout, the log when the world ends.
+ */
+export async function startWorld(options: WorldOptions = {}): Promise<World> {
+  if (remote) return remoteWorld(remote.baseUrl, remote.key);
+  await using stack = new AsyncDisposableStack();
+  const dataDir = await mkdtemp(join(tmpdir(), "genmesh-e2e-"));
+  stack.defer(() => rm(dataDir, { recursive: true, force: true }));
+  const upstream = stack.use(await startScriptedUpstream());
+  const backup = stack.use(await startScriptedUpstream());
+  const usual = testCatalog({
+    main: upstream.baseUrl,
+    backup: backup.baseUrl,
+    nowhere: await closedBaseUrl(),
+  });
+  const { catalog = (same: CatalogObject) => same } = options;
+  const catalogFile = join(dataDir, "catalog.yaml");
+  await writeFile(
+    catalogFile,
+    typeof catalog === "string" ? catalog : JSON.stringify(catalog(usual)),
+  );
+  const config = envToConfig({
+    PORT: "0",
+    GRPC_PORT: "0",
+    GENMESH_DATA_DIR: dataDir,
+    GENMESH_CATALOG: catalogFile,
+    ...upstreamKeys,
+    ...options.env,
+  });
+  const log: string[] = [];
+  const secrets = new Set<string>([promptMark, ...Object.values(upstreamKeys)]);
+  stack.defer(() => refuseLeaks(log, secrets));
+  const clock = jumpClock();
+  const logger = createLogger("trace", { write: (line) => void log.push(line) });
+  const signal = new AbortController().signal;
+  const mesh = stack.use(await startMesh(config, { log: logger, signal, clock }));
+  const admin = adminOf(mesh);
+  const holding = (secret: string, who = { accountId: "", keyId: "" }) => {
+    if (secret.length > 8) secrets.add(secret);
+    return createCaller({ baseUrl: mesh.baseUrl, key: secret, ...who }, inspect);
+  };
+  const owned = stack.move();
+  let callers = 0;
+  return {
+    baseUrl: mesh.baseUrl,
+    mesh,
+    clock,
+    upstream,
+    backup,
+    admin,
+    log,
+    holding,
+    async caller({ usdMicros = 10_000_000n, credits = 0n } = {}) {
+      const { account, key, secret } = await admin.auth.createAccount({ name: `c${++callers}` });
+      const accountId = account?.accountId ?? "";
+      const operationId = "opening";
+      for (const [unit, amount] of [
+        [Unit.USD_MICROS, usdMicros],
+        [Unit.CREDITS, credits],
+      ] as const) {
+        if (amount > 0n) await admin.billing.grant({ accountId, unit, amount, operationId });
+      }
+      return holding(secret, { accountId, keyId: key?.keyId ?? "" });
+    },
+    async withKey({ accountId }, wanted) {
+      const { key, secret } = await admin.auth.createKey({ ...wanted, accountId });
+      return holding(secret, { accountId, keyId: key?.keyId ?? "" });
+    },
+    play(behaviour = { kind: "ok" }) {
+      for (const one of [upstream, backup]) {
+        one.requests.length = 0;
+        one.script(behaviour);
+      }
+      return upstream.requests;
+    },
+    writeCatalog: (change) =>
+      writeFile(catalogFile, JSON.stringify(change(structuredClone(usual)))),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** To be called in a describe, or at a file's top: its tests need what only a world of our own has. */
+export function ownWorldOnly(): void {
+  beforeEach(({ skip }) => {
+    skip(remote !== undefined, "needs an upstream and an operator of its own, not BASE_URL");
+  });
+}
+
+/** Is the world one of our own? */
+export const isOwnWorld = remote === undefined;
+
+function remoteWorld(baseUrl: string, key: string): World {
+  const caller = createCaller({ baseUrl, key, accountId: "", keyId: "" }, inspect);
+  const world = {
+    baseUrl,
+    caller: async () => caller,
+    holding: (secret: string) => createCaller({ ...caller, key: secret }, inspect),
+    [Symbol.asyncDispose]: async () => {},
+  };
+  // What is missing is used by tests alone that are skipped.
+  return world as Partial<World> as World;
+}
+
+function adminOf(mesh: Mesh): Admin {
+  const transport = createGrpcTransport({
+    baseUrl: `http://${mesh.grpcAddress}`,
+    interceptors: [
+      (next) => (request) => {
+        request.header.set("authorization", `Bearer ${mesh.adminToken}`);
+        return next(request);
+      },
+    ],
+  });
+  return {
+    auth: createClient(AuthService, transport),
+    billing: createClient(BillingService, transport),
+    text: createClient(TextService, transport),
+  };
+}
+
+function inspect(text: string): void {
+  if (text.includes(promptMark)) throw new Error(`the developer prompt is in an answer: ${text}`);
+}
+
+function refuseLeaks(log: readonly string[], secrets: ReadonlySet<string>): void {
+  const told = [...secrets].flatMap((one) => log.filter((line) => line.includes(one)).slice(0, 1));
+  if (told.length > 0) throw new Error(`the log holds a secret: ${told.join("")}`);
+}

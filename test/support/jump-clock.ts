@@ -1,0 +1,33 @@
+import { type Clock, systemClock } from "#kit/clock.ts";
+
+/** The machine's clock, with a lever: what a process waits hours for happens at once. */
+export interface JumpClock extends Clock {
+  /** Time is `ms` later from now on; every sleeper whose time has come wakes up. */
+  jump(ms: number): void;
+}
+
+/** Makes a {@link JumpClock} that shows the machine's time. */
+export function jumpClock(): JumpClock {
+  let aheadMs = 0;
+  let jumped = Promise.withResolvers<void>();
+  const now = () => systemClock.now() + aheadMs;
+  return {
+    now,
+    async sleep(ms, signal) {
+      const until = now() + ms;
+      for (let left = ms; left > 0; left = until - now()) {
+        const wake = new AbortController();
+        const either = signal ? AbortSignal.any([signal, wake.signal]) : wake.signal;
+        await Promise.race([systemClock.sleep(left, either), jumped.promise]).catch(() => {});
+        wake.abort();
+        signal?.throwIfAborted();
+      }
+      signal?.throwIfAborted();
+    },
+    jump(ms) {
+      aheadMs += ms;
+      jumped.resolve();
+      jumped = Promise.withResolvers();
+    },
+  };
+}

@@ -1,0 +1,130 @@
+import { expect } from "vitest";
+import type { JsonObject } from "#kit/json.ts";
+import { createSseParser } from "#kit/upstream/sse.ts";
+import type { AnswerEvent } from "../../services/text/upstream/port.ts";
+import type { ResponseFacts } from "../../services/text/upstream/responses/complete-response.ts";
+import { ResponsesReader } from "../../services/text/upstream/responses/reader.ts";
+import { readEvents } from "./text-requests.ts";
+
+/** What is known of the answers here. */
+export function facts(changes: Partial<ResponseFacts> = {}): ResponseFacts {
+  let made = 0;
+  return {
+    modelId: "chat-1",
+    callerInstructions: "Be kind.",
+    body: { model: "chat-1", input: "Hi", temperature: 0.5 },
+    nowS: () => 1000,
+    newId: (prefix) => `${prefix}_made${++made}`,
+    ...changes,
+  };
+}
+
+/** An event as it comes. */
+export const frame = (event: JsonObject) =>
+  `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+
+/** Reads events (or raw text) as one chunk; `end` is how the bytes ended. */
+export function read(
+  events: readonly (JsonObject | string)[],
+  { end = "end" as "end" | "cut" | "timeout", given = facts() } = {},
+) {
+  const reader = new ResponsesReader(given);
+  const out: AnswerEvent[] = [];
+  const text = events.map((event) => (typeof event === "string" ? event : frame(event))).join("");
+  for (const event of createSseParser({ maxEventBytes: 1e6 }).push(Buffer.from(text))) {
+    reader.read(event, out);
+  }
+  reader.settle(out);
+  reader.end(end, out);
+  return { out, ...readEvents(out) };
+}
+
+/** A response that has begun; it repeats the prompt. */
+export const begun = {
+  id: "resp_1",
+  object: "response",
+  created_at: 5,
+  status: "in_progress",
+  model: "up-model",
+  instructions: "SECRET PROMPT\n\nBe kind.",
+  output: [],
+  // What servers add; it repeats the prompt.
+  input: [{ role: "system", content: "SECRET PROMPT" }],
+  input_messages: [{ content: "SECRET PROMPT" }],
+};
+/** The only item. */
+export const message = (text: string, status = "completed") => ({
+  id: "msg_1",
+  type: "message",
+  status,
+  role: "assistant",
+  content: text ? [{ type: "output_text", text, annotations: [], logprobs: [] }] : [],
+});
+/** As reported. */
+export const usage = {
+  input_tokens: 3,
+  input_tokens_details: { cached_tokens: 1 },
+  output_tokens: 2,
+  output_tokens_details: { reasoning_tokens: 0 },
+  total_tokens: 5,
+};
+/** Where the text is. */
+export const inPart = { item_id: "msg_1", output_index: 0, content_index: 0 };
+/** A part of the item. */
+export const part = (text: string) => ({
+  type: "output_text",
+  text,
+  annotations: [],
+  logprobs: [],
+});
+
+/** A perfect stream, as the official service gives it. */
+export const perfect = [
+  { type: "response.created", response: begun },
+  { type: "response.in_progress", response: begun },
+  { type: "response.output_item.added", output_index: 0, item: message("", "in_progress") },
+  { type: "response.content_part.added", ...inPart, part: part("") },
+  { type: "response.output_text.delta", ...inPart, delta: "Hel", logprobs: [] },
+  { type: "response.output_text.delta", ...inPart, delta: "lo", logprobs: [], obfuscation: "x" },
+  { type: "response.output_text.done", ...inPart, text: "Hello", logprobs: [] },
+  { type: "response.content_part.done", ...inPart, part: part("Hello") },
+  { type: "response.output_item.done", output_index: 0, item: message("Hello") },
+  {
+    type: "response.completed",
+    response: { ...begun, status: "completed", output: [message("Hello")], usage },
+  },
+].map((event, sequence_number) => ({ ...event, sequence_number }));
+
+/** What must hold of every stream that goes out. */
+export function expectWhole({ out, data, wire }: ReturnType<typeof read>): void {
+  expect(data.map((event) => event.sequence_number)).toEqual(data.map((_, i) => i));
+  const endings = out.filter((event) => event.ending);
+  expect(endings).toHaveLength(1);
+  expect(out.at(-1)?.ending).toBeDefined();
+  for (const { frame: bytes } of out) {
+    const [, name, json] =
+      /^event: (.*)\ndata: (.*)\n\n$/s.exec(Buffer.from(bytes).toString()) ?? [];
+    expect(JSON.parse(json ?? "").type).toBe(name);
+  }
+  expect(wire).not.toContain("SECRET");
+  expect(wire).not.toContain("up-model");
+  for (const event of data.filter((event) => event.response)) {
+    expect(event.response).toMatchObject({
+      object: "response",
+      model: "chat-1",
+      instructions: "Be kind.",
+      store: false,
+    });
+    expect(event.response.id).toBe(data[0].response.id);
+  }
+  for (const event of data.filter((event) => "item_id" in event)) {
+    expect(event.item_id).toMatch(/./);
+  }
+  const deltas = data.filter((event) => event.type === "response.output_text.delta");
+  for (const delta of deltas) expect(delta.logprobs).toEqual([]);
+  expect(data[0].type).toBe("response.created");
+}
+
+/** The types of events, without their prefix. */
+export const typesOf = (data: { type: string }[]) =>
+  data.map(({ type }) => type.replace("response.", ""));
