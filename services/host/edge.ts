@@ -20,6 +20,8 @@ export interface HostEdge extends AsyncDisposable {
 
 /** Milliseconds in which keys and catalog of this very process must have arrived. */
 const readyTimeoutMs = 10_000;
+/** Milliseconds between two looks, while the edge closes, for connections that no request holds. */
+const closeSweepMs = 50;
 
 /** Builds the gateway with what it keeps at hand. */
 export async function openEdge(
@@ -55,7 +57,12 @@ export async function openEdge(
   let closing: Promise<void> | undefined;
   const close = () => {
     cutOff.abort();
-    closing ??= app.close();
+    if (closing) return closing;
+    // Node waits for a connection on which nothing was ever asked, and for one that a stream promised to keep alive.
+    const sweep = setInterval(() => {
+      if (inFlight.isIdle()) app.server.closeAllConnections();
+    }, closeSweepMs);
+    closing = app.close().finally(() => clearInterval(sweep));
     return closing;
   };
   stack.defer(close);

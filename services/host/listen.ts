@@ -7,29 +7,39 @@ import { ConfigError } from "./env.ts";
 export interface InFlight {
   /** To be given to the gateway as its `createServer`. */
   createServer(options: ServerOptions, handler: RequestListener): Server;
-  /** Resolves at the first moment without a request, or when `signal` aborts. */
+  /** Is no request open? */
+  isIdle(): boolean;
+  /**
+   * Resolves at the first moment without a request, or when `signal` aborts. From the call on, every answer is the last
+   * one of its connection: its caller shall connect anew, and perhaps to another process.
+   */
   whenIdle(signal: AbortSignal): Promise<void>;
 }
 
 /** Makes an {@link InFlight}. */
 export function countInFlight(): InFlight {
   let open = 0;
+  let draining = false;
   let waiting: (() => void)[] = [];
   const wake = () => {
     for (const resolve of waiting) resolve();
     waiting = [];
   };
   return {
-    createServer: (options, handler) =>
-      createServer(options, (request, response) => {
+    createServer(options, handler) {
+      return createServer(options, (request, response) => {
         open++;
+        if (draining) response.setHeader("connection", "close");
         response.once("close", () => {
           open--;
           if (open === 0) wake();
         });
         handler(request, response);
-      }),
+      });
+    },
+    isIdle: () => open === 0,
     whenIdle(signal) {
+      draining = true;
       if (open === 0 || signal.aborted) return Promise.resolve();
       signal.addEventListener("abort", wake, { once: true });
       return new Promise((resolve) => waiting.push(resolve));

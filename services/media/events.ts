@@ -1,6 +1,6 @@
+import { reasonName } from "#kit/errors.ts";
 import type { Logger } from "#kit/logger.ts";
 import type { Metrics } from "#kit/metrics.ts";
-import { reasonName } from "#kit/errors.ts";
 import type { Job, JobFailure, MediaKind } from "./jobs/job.ts";
 
 /** What the jobs of media count and log. Never a prompt, a key, or anything that a caller named. */

@@ -74,10 +74,12 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
     async *watchJob({ jobId }, call) {
       const signal = AbortSignal.any([call.signal, closing]);
       const find = () => findOwn(jobId, call);
+      let isOver = false;
       for await (const job of watchJob(jobId, { clock, changes, find, signal })) {
         yield job ? { job } : {};
+        isOver = job?.completeTime !== undefined;
       }
-      if (closing.aborted && !call.signal.aborted) refuse(ErrorReason.SERVICE_UNAVAILABLE);
+      if (!isOver && closing.aborted) refuse(ErrorReason.SERVICE_UNAVAILABLE);
     },
     async resolveHold({ holdId, accountId }) {
       const other = await context.resolveOtherHold(holdId, accountId);

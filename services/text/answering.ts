@@ -1,15 +1,20 @@
 import type { LiveCatalog } from "#kit/catalog-client.ts";
-import { ErrorReason, isRefusal, knownReason, RefusalError } from "#kit/errors.ts";
+import { ErrorReason, isRefusal, knownReason, RefusalError, refuse } from "#kit/errors.ts";
 import { checkIdempotencyKey } from "#kit/idempotency.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import { type Begun, type GenerateContext, generate, wholeStream } from "./generate.ts";
-import { createJoins, type Seat } from "./joins.ts";
+import { createJoins, type Joins, type Seat } from "./joins.ts";
 import type { Meter } from "./meter.ts";
 import { findRecorded } from "./recorded.ts";
 import { eventsOfAnswer } from "./replay/events.ts";
 import type { ImageSources } from "./request/images.ts";
-import { type ParsedRequest, requestFingerprint } from "./request/parse.ts";
+import {
+  type AnswerForm,
+  answerForms,
+  type ParsedRequest,
+  requestFingerprint,
+} from "./request/parse.ts";
 import { type PreparedRequest, prepareRequest } from "./request/prepare.ts";
 import { type StopReason, stopped, stopReasonOf } from "./stopped.ts";
 import type { IdempotencySlot, UsageStore } from "./store.ts";
@@ -49,34 +54,30 @@ export interface Answering {
 export function createAnswering(context: AnsweringContext): Answering {
   const joins = createJoins();
   let closedFor: StopReason | undefined;
+  const answer = async (call: Call, keyed: Keyed | undefined, stop: AbortController) => {
+    if (closedFor) stop.abort(stopped(closedFor));
+    try {
+      // Synchronous up to here, so that an equal request cannot end unnoticed in between.
+      if (keyed) await sitOut(joins, keyed, call.parsed.form, stop.signal);
+      return await answerOf(call, keyed, stop, context);
+    } catch (error) {
+      throw asRefusal(error, stop.signal);
+    }
+  };
   return {
     ask(call) {
       const { parsed, principal, admission } = call;
-      const { operation } = parsed;
+      const { operation, form } = parsed;
       const key = checkIdempotencyKey(call.idempotencyKey);
-      const keyed = key !== undefined && {
-        slot: { keyId: principal.keyId, operation, key },
-        fingerprint: requestFingerprint(parsed),
-      };
-      const refusal = edgeRefusal(admission);
-      const begin = async (stop: AbortController) => {
-        if (closedFor) stop.abort(stopped(closedFor));
-        try {
-          return await answerOf(call, keyed || undefined, refusal, stop, context);
-        } catch (error) {
-          throw asRefusal(error, stop.signal);
-        }
-      };
-      if (!keyed) return joins.take(undefined, begin);
-      const name = JSON.stringify([
-        principal.keyId,
-        operation,
-        parsed.form,
-        key,
-        keyed.fingerprint,
-      ]);
-      // What the edge refuses can only find an answer, not begin one; others must not join in its refusal.
-      const seat = refusal
+      if (key === undefined) {
+        return joins.take(undefined, (stop) => answer(call, undefined, stop));
+      }
+      const slot = { keyId: principal.keyId, operation, key };
+      const keyed: Keyed = { slot, fingerprint: requestFingerprint(parsed) };
+      const begin = (stop: AbortController) => answer(call, keyed, stop);
+      const name = flightName(keyed, form);
+      // What the edge refuses can find an answer, not begin one, and others must not join in its refusal.
+      const seat = admission?.refuseWith
         ? (joins.join(name) ?? joins.take(undefined, begin))
         : joins.take(name, begin);
       if (seat.joined) context.events.joined(operation);
@@ -104,10 +105,43 @@ interface Keyed {
   fingerprint: string;
 }
 
+/** Equal requests of one form share a flight. */
+function flightName({ slot, fingerprint }: Keyed, form: AnswerForm): string {
+  return JSON.stringify([slot.keyId, slot.operation, form, slot.key, fingerprint]);
+}
+
+/**
+ * Sits in the flight of an equal request that wants another form, to its end: it goes on though its own callers leave,
+ * and what it recorded is there then. Never refuses.
+ */
+async function sitOut(
+  joins: Joins,
+  keyed: Keyed,
+  form: AnswerForm,
+  signal: AbortSignal,
+): Promise<void> {
+  const others = answerForms.filter((other) => other !== form);
+  for (const seat of others.map((other) => joins.join(flightName(keyed, other)))) {
+    if (!seat) continue;
+    signal.addEventListener("abort", seat.leave, { once: true });
+    try {
+      const answer = await seat.answer;
+      if (answer.kind === "json") continue;
+      while (!signal.aborted && (await answer.next())) {
+        // The stream is another's; only its end counts here.
+      }
+    } catch {
+      // Its refusal is its own; this request is tried by itself.
+    } finally {
+      signal.removeEventListener("abort", seat.leave);
+      seat.leave();
+    }
+  }
+}
+
 async function answerOf(
   call: Call,
   keyed: Keyed | undefined,
-  refusal: RefusalError | undefined,
   stop: AbortController,
   context: AnsweringContext,
 ): Promise<Begun & { replayed: boolean }> {
@@ -121,7 +155,7 @@ async function answerOf(
         return { ...replay(parsed, answer), replayed: true };
       }
     }
-    if (refusal) throw refusal;
+    refuseAtEdge(admission);
     stop.signal.throwIfAborted();
     prepared ??= await prepare(call, stop.signal, context);
     const opened = await context.meter.open(
@@ -161,13 +195,11 @@ function replay({ operation, form }: ParsedRequest, answer: Uint8Array): Begun {
   return wholeStream(eventsOfAnswer(operation, form, answer));
 }
 
-/** What the edge would have refused with, had there not been an idempotency key. */
-function edgeRefusal(admission: Admission | undefined): RefusalError | undefined {
-  if (!admission?.refuseWith) return undefined;
+/** What the edge would have refused, had the request brought no idempotency key. */
+function refuseAtEdge(admission: Admission | undefined): void {
+  if (!admission?.refuseWith) return;
   // A reason of a newer edge than this build knows.
   const reason = knownReason(admission.refuseWith) ?? ErrorReason.PERMISSION_DENIED;
-  return new RefusalError(
-    reason,
-    admission.refusalMessage ? { message: admission.refusalMessage } : {},
-  );
+  const message = admission.refusalMessage;
+  refuse(reason, message ? { message } : {});
 }

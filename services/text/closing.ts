@@ -35,7 +35,7 @@ export interface ClosingContext {
   events: TextEvents;
   /** This process, as the owner of its requests. */
   owner: string;
-  /** Work that nobody waits for now, but whoever stops the process does. */
+  /** Work that only whoever stops the process waits for. */
   background(work: Promise<unknown>): void;
 }
 

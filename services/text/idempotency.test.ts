@@ -117,18 +117,27 @@ describe("equal requests in flight", () => {
     expect((await second).json.id).toBe("resp_1");
     expect(upstreams.sent).toHaveLength(1);
   });
-  test("one that wants another form waits for the answer and gets it in its own", async () => {
+  test("one that wants another form gets the answer in its own, though the first leaves", async () => {
     const stream = world.stream("RESPONSES", asStream, key);
     await stream.next();
     const json = world.ask("RESPONSES", ask, key);
+    await new Promise((resolve) => setImmediate(resolve));
+    await stream[Symbol.asyncDispose]();
     current.push(events.delta("Hello"), events.end({ text: "Hello" }));
-    await stream.rest();
-    await vi.waitFor(async () => {
-      await world.clock.advance(300);
-      expect(await Promise.race([json, Promise.resolve()])).toBeDefined();
-    });
     expect(await json).toMatchObject({ replayed: true, json: { id: "resp_1" } });
     expect(upstreams.sent).toHaveLength(1);
+  });
+  test("the last of several forms to leave closes upstream", async () => {
+    const stream = world.stream("RESPONSES", asStream, key);
+    await stream.next();
+    const gone = new AbortController();
+    const json = world.ask("RESPONSES", ask, { ...key, signal: gone.signal });
+    await new Promise((resolve) => setImmediate(resolve));
+    await stream[Symbol.asyncDispose]();
+    expect(current.isAborted).toBe(false);
+    gone.abort();
+    await expect(json).rejects.toThrow();
+    expect(current.isAborted).toBe(true);
   });
 });
 

@@ -46,6 +46,8 @@ export const sweepRetryMs = 10_000;
 export const sweepIntervalMs = 1_000;
 /** Due requests taken up in one round: a backlog after an outage does not hold up what runs. */
 export const sweepBatch = 100;
+/** Answers and makers of opaque state deleted in one round: faster than any one process makes them, in some ms. */
+export const forgetBatch = 1_000;
 /** How long billing is told to keep the hold of a request that runs or waits for a replica. */
 export const keepHoldMs = 60_000;
 /** How long billing is told to keep the hold of a request in review, and how often its hold is looked at. */

@@ -6,6 +6,7 @@ import type { TextEvents } from "./events.ts";
 import type { TextHolds } from "./holds.ts";
 import {
   answerKeptMs,
+  forgetBatch,
   keepHoldMs,
   keepReviewMs,
   settleRetryMs,
@@ -41,15 +42,18 @@ export function createReaper(context: ReaperContext): Reaper {
   const { clock, store, events } = context;
   const sweep = async () => {
     const due = await store.due(clock.now(), sweepBatch);
-    for (const record of due) {
-      await drive(record, context).catch(async (error) => {
-        events.trouble("a due request could not be driven on", record.requestId, error);
-        if (record.status === "open") return;
-        await store.defer(record.requestId, clock.now() + sweepRetryMs).catch(() => {});
-      });
-    }
-    await store.forget(clock.now(), sweepBatch);
+    await Promise.all(due.map(driveOn));
+    await store.forget(clock.now(), forgetBatch);
     return due.length;
+  };
+  const driveOn = async (record: UsageRecord) => {
+    try {
+      await drive(record, context);
+    } catch (error) {
+      events.trouble("a due request could not be driven on", record.requestId, error);
+      if (record.status === "open") return;
+      await store.defer(record.requestId, clock.now() + sweepRetryMs).catch(() => {});
+    }
   };
   return {
     sweep,

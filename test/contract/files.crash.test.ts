@@ -63,8 +63,9 @@ async function dieAt(at: number, when: "before" | "after"): Promise<boolean> {
   const done = new Set<string>();
   const life = live(doomed, done).catch(() => {});
   await Promise.race([death.died, life]);
-  // It cannot end by itself any more: nobody waits for it.
-  void doomed.files[Symbol.asyncDispose]();
+  // The dead do not end by themselves any more; nobody waits for them.
+  const ended = doomed.files[Symbol.asyncDispose]();
+  if (!death.isDead()) await ended;
   doomed.sqlite[Symbol.dispose]();
 
   await using world = await createFilesWorld({ ground, verifier });

@@ -128,12 +128,7 @@ async function topUp(cli: Cli, accountId: string, options: TopUpOptions): Promis
 }
 
 /** Adds what is asked for; true where every part was known already. */
-async function grant(
-  peers: Peers,
-  accountId: string,
-  funds: Funds,
-  id: string,
-): Promise<boolean> {
+async function grant(peers: Peers, accountId: string, funds: Funds, id: string): Promise<boolean> {
   const parts = [
     [Unit.USD_MICROS, funds.usdMicros ?? 0n],
     [Unit.CREDITS, funds.credits ?? 0n],

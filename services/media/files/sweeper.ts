@@ -19,7 +19,7 @@ export function createFileSweeper(
 
   const finish = async (file: AccountFile): Promise<void> => {
     if (file.state === "storing") {
-      return;
+      if (!(await store.drop(file, clock.now()))) return;
       events.dropped(file, true);
     }
     for (const jobId of await store.pinsOf(file.fileId)) {

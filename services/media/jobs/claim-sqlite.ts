@@ -23,6 +23,9 @@ const nextGroupSql = `SELECT model, upstream, account_id, created_at, job_id FRO
   WHERE state = 'queued' AND kind = ? AND (model, upstream, account_id) > (?, ?, ?)
   ORDER BY model, upstream, account_id, created_at LIMIT 1`;
 
+const servedSql = `SELECT claimed_at FROM media_job WHERE kind = ? AND account_id = ?
+  AND claimed_at IS NOT NULL ORDER BY claimed_at DESC LIMIT 1`;
+
 /** Finds fairest jobs; keeps where a search of very many groups ended. */
 export function createFairest(): (tx: SqlRunner, query: ClaimQuery) => string | undefined {
   const begins = new Map<string, Group>();
@@ -34,7 +37,7 @@ export function createFairest(): (tx: SqlRunner, query: ClaimQuery) => string | 
     const waiting = findWaiting(tx, query, running, from);
     if (waiting.end) begins.set(kind, waiting.end);
     else begins.delete(kind);
-    return fairest([...lost, ...waiting.candidates])?.jobId;
+    return fairest(tx, kind, [...lost, ...waiting.candidates])?.jobId;
   };
 }
 
@@ -112,14 +115,23 @@ function findWaiting(
 /** Sorts behind every name: the largest code point. */
 const afterAll = "\u{10ffff}";
 
-function fairest(candidates: readonly Candidate[]): Candidate | undefined {
-  let best: Candidate | undefined;
-  for (const one of candidates) {
-    const isFairer =
-      !best ||
-      one.running < best.running ||
-      (one.running === best.running && one.createdAt < best.createdAt);
-    if (isFairer) best = one;
+function fairest(
+  tx: SqlRunner,
+  kind: string,
+  candidates: readonly Candidate[],
+): Candidate | undefined {
+  const fewest = Math.min(...candidates.map(({ running }) => running));
+  const tied = candidates.filter(({ running }) => running === fewest);
+  const served = new Map<string, number>();
+  for (const { accountId } of tied) {
+    if (tied.length === 1 || served.has(accountId)) continue;
+    served.set(accountId, Number(tx.get(servedSql, kind, accountId)?.claimed_at ?? 0));
   }
-  return best;
+  // Without this, one worker alone would do an account's thousand jobs before another's first.
+  const lastServed = ({ accountId }: Candidate) => served.get(accountId) ?? 0;
+  return tied.reduce<Candidate | undefined>((best, one) => {
+    if (!best) return one;
+    const order = lastServed(one) - lastServed(best) || one.createdAt - best.createdAt;
+    return order < 0 ? one : best;
+  }, undefined);
 }

@@ -133,6 +133,8 @@ export interface Job {
   /** Queued: when it expires. Running: when its time is over. */
   deadline: number;
   startedAt: number | undefined;
+  /** When a worker last claimed it. */
+  claimedAt: number | undefined;
   completedAt: number | undefined;
   /** When its record and outputs go; undefined: not terminal, or kept for ever. */
   expiresAt: number | undefined;

@@ -1,5 +1,4 @@
 import { ErrorReason, errorRow, reasonName } from "#kit/errors.ts";
-import type { PinnedReference } from "../references/port.ts";
 import {
   leaseMs,
   maxAttempts,
@@ -12,6 +11,7 @@ import {
   stepDueMs,
   unpublishedMs,
 } from "../limits.ts";
+import type { PinnedReference } from "../references/port.ts";
 import type { Job, JobFailure, JobOutput, NewJob } from "./job.ts";
 
 /** Everything that can happen to a job. `now` is ms since the epoch; `fence` is that of the worker's claim. */
@@ -76,6 +76,7 @@ export function newJob(job: NewJob, now: number): Job {
     dueAt: now + stepDueMs,
     deadline: now + maxQueuedMs,
     startedAt: undefined,
+    claimedAt: undefined,
     completedAt: undefined,
     expiresAt: undefined,
     events: [{ at: now, name: "reserving", detail: "" }],
@@ -163,6 +164,7 @@ function claim(job: Job, owner: string, now: number): Job | undefined {
     fence: job.fence + 1,
     lease: { owner, until: now + leaseMs, counted },
     startedAt,
+    claimedAt: now,
     deadline: startedAt + maxRunningMs,
   };
   const name = job.state === "queued" ? "running" : "resumed";

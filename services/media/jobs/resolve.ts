@@ -1,9 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import {
-  type HoldVerdict,
-  HoldVerdictSchema,
-} from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
+import { type HoldVerdict, HoldVerdictSchema } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
 import { keepReservingMs } from "../limits.ts";
 import type { Job } from "./job.ts";
 

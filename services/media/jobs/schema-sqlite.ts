@@ -36,6 +36,7 @@ export const jobsSchema: readonly string[] = [
      due_at INTEGER,
      deadline INTEGER NOT NULL,
      started_at INTEGER,
+     claimed_at INTEGER,
      completed_at INTEGER,
      expires_at INTEGER,
      events TEXT NOT NULL
@@ -47,6 +48,7 @@ export const jobsSchema: readonly string[] = [
      WHERE state = 'queued';
    CREATE INDEX media_job_running ON media_job (kind, account_id, model) WHERE state = 'running';
    CREATE INDEX media_job_lost ON media_job (kind, lease_until) WHERE state = 'running';
+   CREATE INDEX media_job_served ON media_job (kind, account_id, claimed_at);
    CREATE INDEX media_job_of_key ON media_job (key_id, state, kind, created_at, job_id);
    CREATE INDEX media_job_of_account ON media_job (account_id, state, kind, created_at, job_id);`,
 ];

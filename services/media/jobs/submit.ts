@@ -133,4 +133,3 @@ function refuseAsTheEdge(admission: Admission | undefined): void {
   const reason = knownReason(admission.refuseWith) ?? ErrorReason.PERMISSION_DENIED;
   refuse(reason, admission.refusalMessage ? { message: admission.refusalMessage } : {});
 }
-

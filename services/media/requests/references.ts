@@ -65,5 +65,7 @@ function readInputReference(value: JsonValue): ReferenceInput {
 
 function readFileId(fileId: string, param: string): ReferenceInput {
   const isId = fileId !== "" && fileId.length <= maxFileIdLength;
-  return isId ? { kind: "file", fileId, param } : refuse(ErrorReason.REFERENCE_NOT_FOUND, { param });
+  return isId
+    ? { kind: "file", fileId, param }
+    : refuse(ErrorReason.REFERENCE_NOT_FOUND, { param });
 }

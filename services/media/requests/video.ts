@@ -55,10 +55,14 @@ export function readVideo(
   const rows = active.filter((row) => row.modes.includes(mode));
   if (rows.length === 0) {
     // The rows of the mode would be none: those of the other one say what the model can do.
-    unsupported(ErrorReason.UNSUPPORTED_MODE, mode === VideoMode.T2V ? "model" : fieldOf(references[0]), {
-      rows: active,
-      message: `The model '${model.id}' does not offer ${modeNames[mode]}.`,
-    });
+    unsupported(
+      ErrorReason.UNSUPPORTED_MODE,
+      mode === VideoMode.T2V ? "model" : fieldOf(references[0]),
+      {
+        rows: active,
+        message: `The model '${model.id}' does not offer ${modeNames[mode]}.`,
+      },
+    );
   }
   const lasting = seconds ? rows.filter((row) => row.durationSeconds === seconds.value) : rows;
   if (seconds && lasting.length === 0) {
@@ -89,7 +93,11 @@ export function readVideo(
 }
 
 function readShape(
-  sent: { size?: string | undefined; resolution?: string | undefined; aspectRatio?: string | undefined },
+  sent: {
+    size?: string | undefined;
+    resolution?: string | undefined;
+    aspectRatio?: string | undefined;
+  },
   spec: VideoSpec,
 ): Shape {
   const { size, resolution, aspectRatio } = sent;

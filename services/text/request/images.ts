@@ -5,6 +5,7 @@ import {
   type ImageVerifier,
   parseDataUri,
 } from "#kit/images/index.ts";
+import type { JsonObject } from "#kit/json.ts";
 import {
   type GuardedFetcher,
   isLocalNameOrNonPublicLiteral,
@@ -148,13 +149,18 @@ async function takeOne(
   const verified = await sources.verifier.verify(bytes, rules).catch((error) => {
     refuseImage(error, param);
   });
-  if (part.field === "image_url") {
-    // What was decoded is what the type says, whatever the caller wrote there.
-    const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64");
-    part.holder.image_url = `data:${verified.mimeType};base64,${base64}`;
-    delete part.holder.file_id;
-  }
+  if (part.field === "image_url") putInline(part.holder, bytes, verified.mimeType);
   return { width: verified.width, height: verified.height };
+}
+
+/** What was decoded is what the type says, whatever the caller wrote there. */
+function putInline(holder: JsonObject, bytes: Uint8Array, mimeType: string): void {
+  const head = `data:${mimeType};base64,`;
+  const url = holder.image_url;
+  delete holder.file_id;
+  if (typeof url === "string" && url.startsWith(head)) return;
+  const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64");
+  holder.image_url = head + base64;
 }
 
 async function load(

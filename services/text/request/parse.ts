@@ -16,7 +16,8 @@ export interface ParsedRequest {
 }
 
 /** JSON, an event stream, or an event stream of chat chunks that ends with a usage chunk. */
-export type AnswerForm = "json" | "events" | "events+usage";
+export const answerForms = ["json", "events", "events+usage"] as const;
+export type AnswerForm = (typeof answerForms)[number];
 
 /** Parses a body, once. Refuses with INVALID_JSON, or INVALID_TYPE at `stream` and `stream_options`. */
 export function parseRequest(operation: TextOperation, bytes: Uint8Array): ParsedRequest {

@@ -68,7 +68,10 @@ export function createStereo(length: number): Stereo {
 export function master(sound: Stereo, peak: number): void {
   let loudest = 1e-6;
   for (const channel of [sound.left, sound.right]) {
-    for (const sample of channel) loudest = Math.max(loudest, Math.abs(sample));
+    for (let i = 0; i < channel.length; i++) {
+      const size = Math.abs(channel[i] as number);
+      if (size > loudest) loudest = size;
+    }
   }
   // Some drive: quiet passages come up, the rare peak is rounded.
   const gain = Math.min(1.6 / loudest, 12);

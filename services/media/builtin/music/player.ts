@@ -23,6 +23,14 @@ export function createMix(seconds: number, sampleRate: number): Mix {
 const TABLE_SIZE = 2048;
 /** Partials above this frequency are left out, so that none folds back as a false tone. */
 const HIGHEST_HZ = 16_000;
+/** The sway of a tone is set anew after so many samples. */
+const BLOCK = 64;
+/** Sway at full vibrato as a share of the pitch, and its pace in radians a second. */
+const VIBRATO_DEPTH = 0.012;
+const VIBRATO_SPEED = 34;
+
+/** One period of a wave as it is struck, and once it has mellowed. */
+type Waves = readonly [bright: Float32Array, dark: Float32Array];
 
 /** Plays notes of one instrument into a mix; its waves are worked out once. */
 export type Instrument = { readonly play: (note: Note) => void };
@@ -30,8 +38,8 @@ export type Instrument = { readonly play: (note: Note) => void };
 /** Creates an instrument that sounds in `mix`. */
 export function createInstrument(name: PatchName, mix: Mix): Instrument {
   const patch = patchOf(name);
-  const tables = new Map<number, readonly [Float32Array, Float32Array]>();
-  const tablesFor = (frequency: number): readonly [Float32Array, Float32Array] => {
+  const tables = new Map<number, Waves>();
+  const tablesFor = (frequency: number): Waves => {
     const partials = Math.max(1, Math.min(16, Math.floor(HIGHEST_HZ / frequency)));
     const known = tables.get(partials) ?? [
       wave(patch.bright, partials),
@@ -43,8 +51,7 @@ export function createInstrument(name: PatchName, mix: Mix): Instrument {
   return {
     play: (note) => {
       const frequency = frequencyOf(note.midi);
-      const [bright, dark] = tablesFor(frequency);
-      playNote(mix, patch, note, frequency, bright, dark);
+      playNote(mix, patch, note, frequency, tablesFor(frequency));
     },
   };
 }
@@ -66,55 +73,79 @@ function wave(partials: readonly number[], count: number): Float32Array {
   return table;
 }
 
-function playNote(
-  mix: Mix,
-  patch: Patch,
-  note: Note,
-  frequency: number,
-  bright: Float32Array,
-  dark: Float32Array,
-): void {
-  const { dry, wet, sampleRate } = mix;
+/** A note in samples: where it begins, how long its key is held and how long it sounds. */
+type Span = { readonly from: number; readonly held: number; readonly total: number };
+
+function playNote(mix: Mix, patch: Patch, note: Note, frequency: number, waves: Waves): void {
+  const { dry, sampleRate } = mix;
   const from = Math.max(0, Math.round(note.start * sampleRate));
   const held = Math.round(note.length * sampleRate);
   const release = Math.round(patch.releaseSeconds * sampleRate);
   const total = Math.min(held + release, dry.left.length - from);
+  if (total <= 0) return;
+  const tone = new Float32Array(total);
+  for (const [index, cents] of patch.detuneCents.entries()) {
+    const step = (TABLE_SIZE * frequency * 2 ** (cents / 1200)) / sampleRate;
+    const start = ((index * 0.37 + note.midi * 0.13) % 1) * TABLE_SIZE;
+    addVoice(tone, waves, step, start, patch, sampleRate);
+  }
+  layNote(mix, patch, note, tone, { from, held, total });
+}
+
+/** Adds one copy of the wave, bright at first and darker and darker, swaying where the patch does. */
+function addVoice(
+  tone: Float32Array,
+  [bright, dark]: Waves,
+  step: number,
+  start: number,
+  patch: Patch,
+  sampleRate: number,
+): void {
+  const mellow = Math.exp(-1 / (patch.mellowSeconds * sampleRate));
+  let at = start;
+  let shine = 1;
+  for (let block = 0; block < tone.length; block += BLOCK) {
+    const seconds = block / sampleRate;
+    const depth = patch.vibrato * VIBRATO_DEPTH * Math.min(1, seconds * 2);
+    const move = step * (1 + depth * Math.sin(seconds * VIBRATO_SPEED));
+    const end = Math.min(block + BLOCK, tone.length);
+    for (let i = block; i < end; i++) {
+      at += move;
+      if (at >= TABLE_SIZE) at -= TABLE_SIZE;
+      const index = at | 0;
+      const share = at - index;
+      const low = dark[index] as number;
+      const soft = low + ((dark[index + 1] as number) - low) * share;
+      const high = bright[index] as number;
+      const sharp = high + ((bright[index + 1] as number) - high) * share;
+      shine *= mellow;
+      tone[i] = (tone[i] as number) + soft + (sharp - soft) * shine;
+    }
+  }
+}
+
+/** Gives a tone its beginning and end and lays it into the mix at its place. */
+function layNote(mix: Mix, patch: Patch, note: Note, tone: Float32Array, span: Span): void {
+  const { dry, wet, sampleRate } = mix;
   const attack = Math.max(1, patch.attackSeconds * sampleRate);
   const decay = Math.exp(-1 / (patch.decaySeconds * sampleRate));
-  const mellow = Math.exp(-1 / (patch.mellowSeconds * sampleRate));
-  const voices = patch.detuneCents.length;
-  const phases = patch.detuneCents.map((_, index) => (index * 0.37 + note.midi * 0.13) % 1);
-  const steps = patch.detuneCents.map((cents) => (frequency * 2 ** (cents / 1200)) / sampleRate);
-  const gain = (patch.gain * note.loudness) / Math.sqrt(voices);
+  const release = Math.max(1, patch.releaseSeconds * sampleRate);
+  const gain = (patch.gain * note.loudness) / Math.sqrt(patch.detuneCents.length);
   const toLeft = Math.cos((note.place + 1) * (Math.PI / 4)) * gain;
   const toRight = Math.sin((note.place + 1) * (Math.PI / 4)) * gain;
   let body = 1;
-  let shine = 1;
-  for (let i = 0; i < total; i++) {
+  for (let i = 0; i < span.total; i++) {
     body *= decay;
-    shine *= mellow;
     const rise = i < attack ? i / attack : 1;
-    const fall = i < held ? 1 : 1 - (i - held) / release;
+    const fall = i < span.held ? 1 : 1 - (i - span.held) / release;
     const level = rise * fall * fall * (patch.sustain + (1 - patch.sustain) * body);
-    const late = Math.min(1, i / (sampleRate * 0.5));
-    const sway = 1 + patch.vibrato * 0.012 * late * Math.sin((i / sampleRate) * 34);
-    let sum = 0;
-    for (let v = 0; v < voices; v++) {
-      let phase = (phases[v] as number) + (steps[v] as number) * sway;
-      if (phase >= 1) phase -= 1;
-      phases[v] = phase;
-      const at = phase * TABLE_SIZE;
-      const index = at | 0;
-      const share = at - index;
-      const low = (dark[index] as number) * (1 - share) + (dark[index + 1] as number) * share;
-      const high = (bright[index] as number) * (1 - share) + (bright[index + 1] as number) * share;
-      sum += low + (high - low) * shine;
-    }
-    const sample = sum * level;
-    const at = from + i;
-    dry.left[at] = (dry.left[at] as number) + sample * toLeft;
-    dry.right[at] = (dry.right[at] as number) + sample * toRight;
-    wet.left[at] = (wet.left[at] as number) + sample * toLeft * patch.wet;
-    wet.right[at] = (wet.right[at] as number) + sample * toRight * patch.wet;
+    const sample = (tone[i] as number) * level;
+    const left = sample * toLeft;
+    const right = sample * toRight;
+    const at = span.from + i;
+    dry.left[at] = (dry.left[at] as number) + left;
+    dry.right[at] = (dry.right[at] as number) + right;
+    wet.left[at] = (wet.left[at] as number) + left * patch.wet;
+    wet.right[at] = (wet.right[at] as number) + right * patch.wet;
   }
 }

@@ -30,7 +30,9 @@ const SCENE_WORDS: readonly (readonly [SceneKind, RegExp])[] = [
   ["city", words("city cities town street skyline tokyo paris york building neon robot cyber\\w*")],
   [
     "sea",
-    words("sea ocean beach wave coast island boat ship sail\\w* harbou?r whale dolphin fish"),
+    words(
+      "sea ocean beach wave coast island boat ship sail\\w* harbou?r whale dolphin fish lighthouse",
+    ),
   ],
   ["forest", words("forest tree wood jungle pine fox deer bear owl wolf elf fairy")],
   ["desert", words("desert dune sand camel sahara canyon pyramid cactus lion elephant")],

@@ -127,7 +127,7 @@ const PALETTES = {
     "#eef2ee #c7d2d2",
     "#93a1a6 #5f707a #333f4b #12181f",
     "#c3cccd #3f4a56",
-    "#d8f0ff",
+    "#ffd9a0",
   ),
   snow: palette(
     "#7b97bd #a9bfd9 #d7e1ec #f6eee8",

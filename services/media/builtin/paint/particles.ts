@@ -31,7 +31,7 @@ type Drift = {
 
 const DRIFTS: Record<Exclude<ParticleKind, "birds">, Drift> = {
   snow: { across: 0.03, down: 0.16, sway: 0.02, size: 0.0042, count: 150, strength: 0.85 },
-  rain: { across: 0.12, down: 1.5, sway: 0, size: 0.0016, count: 130, strength: 0.4 },
+  rain: { across: 0.12, down: 1.5, sway: 0, size: 0.0016, count: 150, strength: 0.55 },
   dust: { across: 0.03, down: -0.02, sway: 0.012, size: 0.0028, count: 46, strength: 0.5 },
   fireflies: { across: 0.02, down: -0.012, sway: 0.03, size: 0.0062, count: 42, strength: 0.9 },
   petals: { across: 0.1, down: 0.075, sway: 0.03, size: 0.0056, count: 44, strength: 0.85 },

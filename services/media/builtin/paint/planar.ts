@@ -1,5 +1,6 @@
 import type { Rgb } from "./colour.ts";
 import type { FrameSize, Layer, Raster } from "./raster.ts";
+import { findRuns, type Runs } from "./runs.ts";
 
 /** `rgb`: three full planes for still pictures; `yuv420`: BT.709 limited range for video. */
 export type PixelFormat = "rgb" | "yuv420";
@@ -17,18 +18,14 @@ export type Planes = readonly [Plane, Plane, Plane];
 /** A picture as separate planes, so that stills and video frames share one compositor. */
 export type Picture = FrameSize & { readonly format: PixelFormat; readonly planes: Planes };
 
-/** A layer in planes, with its opacity at each plane's size and which rows need no blending. */
+/** A layer in planes, with its opacity at each plane's size and where that needs no blending. */
 export type Sheet = {
   readonly planes: Planes;
   readonly alphas: Planes;
-  readonly rows: readonly [Uint8Array, Uint8Array, Uint8Array];
+  readonly runs: readonly [Runs, Runs, Runs];
   readonly top: number;
   readonly speed: number;
 };
-
-const EMPTY_ROW = 0;
-const OPAQUE_ROW = 1;
-const MIXED_ROW = 2;
 
 /** The planes of a frame are one block, the order that encoders expect; `data` is that block. */
 export function createPicture(
@@ -72,11 +69,12 @@ export function toSheet(layer: Layer, format: PixelFormat): Sheet {
   const planes = toPlanes(raster, format);
   const small = format === "rgb" ? alpha : halved(alpha);
   const alphas: Planes = [alpha, small, small];
-  const smallRows = rowKinds(small);
+  const runs = findRuns(alpha);
+  const smallRuns = format === "rgb" ? runs : findRuns(small);
   return {
     planes,
     alphas,
-    rows: [format === "rgb" ? smallRows : rowKinds(alpha), smallRows, smallRows],
+    runs: [runs, smallRuns, smallRuns],
     top: layer.top,
     speed: layer.speed,
   };
@@ -152,16 +150,6 @@ function halved(plane: Plane): Plane {
   return { data, width, height, shift: 1 };
 }
 
-function rowKinds(alpha: Plane): Uint8Array {
-  const kinds = new Uint8Array(alpha.height);
-  for (let y = 0; y < alpha.height; y++) {
-    const row = alpha.data.subarray(y * alpha.width, (y + 1) * alpha.width);
-    if (row.every((value) => value === 255)) kinds[y] = OPAQUE_ROW;
-    else kinds[y] = row.some((value) => value > 0) ? MIXED_ROW : EMPTY_ROW;
-  }
-  return kinds;
-}
-
 /**
  * Lays a sheet over the picture, showing the sheet from column `offset` on. `opacity` is 0 to 256.
  */
@@ -169,22 +157,24 @@ export function layOver(picture: Picture, sheet: Sheet, offset: number, opacity 
   for (let index = 0; index < 3; index++) {
     const to = picture.planes[index] as Plane;
     const from = sheet.planes[index] as Plane;
-    const alpha = sheet.alphas[index] as Plane;
-    const kinds = sheet.rows[index] as Uint8Array;
-    const shown = Math.min(offset >> to.shift, from.width - to.width);
-    const start = Math.max(0, shown);
+    const alpha = (sheet.alphas[index] as Plane).data;
+    const runs = sheet.runs[index] as Runs;
+    const start = Math.max(0, Math.min(offset >> to.shift, from.width - to.width));
     const top = sheet.top >> to.shift;
     const rows = Math.min(from.height, to.height - top);
-    for (let row = Math.max(0, -top); row < rows; row++) {
-      const kind = kinds[row];
-      if (kind === EMPTY_ROW) continue;
-      const source = row * from.width + start;
-      const target = (row + top) * to.width;
-      const count = Math.min(to.width, from.width - start);
-      if (kind === OPAQUE_ROW && opacity === 256) {
-        to.data.set(from.data.subarray(source, source + count), target);
-      } else {
-        blendRow(to.data, target, from.data, alpha.data, source, count, opacity);
+    for (let row = 0; row < rows; row++) {
+      const last = runs.rows[row + 1] as number;
+      for (let run = runs.rows[row] as number; run < last; run++) {
+        const left = Math.max(runs.starts[run] as number, start);
+        const right = Math.min(runs.ends[run] as number, start + to.width);
+        if (left >= right) continue;
+        const source = row * from.width + left;
+        const target = (row + top) * to.width + left - start;
+        if (runs.opaque[run] === 1 && opacity === 256) {
+          to.data.set(from.data.subarray(source, source + right - left), target);
+        } else {
+          blendRow(to.data, target, from.data, alpha, source, right - left, opacity);
+        }
       }
     }
   }
@@ -201,14 +191,11 @@ function blendRow(
 ): void {
   for (let i = 0; i < count; i++) {
     const share = ((alpha[source + i] as number) * opacity) >> 8;
-    if (share === 0) continue;
-    const over = from[source + i] as number;
-    if (share === 255) {
-      to[target + i] = over;
-      continue;
-    }
     const under = to[target + i] as number;
-    to[target + i] = (under * (255 - share) + over * share + 127) / 255;
+    const over = from[source + i] as number;
+    // Dividing by 255 as a product: exact for all values that occur.
+    const sum = under * (255 - share) + over * share + 127;
+    to[target + i] = ((sum + 1 + (sum >> 8)) >> 8) & 255;
   }
 }
 

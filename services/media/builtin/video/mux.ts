@@ -31,55 +31,55 @@ const SOUND_BITS_PER_SECOND = { 1: 96_000, 2: 128_000 } as const;
 /** An AAC frame holds so many samples; the encoder puts one more frame before the first. */
 const AAC_FRAME = 1024;
 
+/** What the pictures' planes hold: HD colours in the range of television. */
+const COLOUR_SPACE = {
+  primaries: "bt709",
+  transfer: "bt709",
+  matrix: "bt709",
+  fullRange: false,
+} as const;
+
 /**
  * Joins pictures and sound in an MP4 that plays while it loads: its index comes first. Equal input
  * gives equal bytes, so the file bears no time.
  */
 export async function mux(plan: MuxPlan): Promise<Uint8Array> {
-  const { framesPerSecond, sound, checkpoint } = plan;
-  using input = new Input({ source: new BufferSource(plan.stream), formats: [MP4] });
-  const track = await input.getPrimaryVideoTrack();
-  const decoderConfig = await track?.getDecoderConfig();
-  if (!track || !decoderConfig) throw new Error("the encoder gave no video track");
   const target = new BufferTarget();
   const output = new Output({ format: new Mp4OutputFormat({ fastStart: "in-memory" }), target });
   const pictures = new EncodedVideoPacketSource("avc");
-  output.addVideoTrack(pictures, { frameRate: framesPerSecond });
-  const voice = sound === undefined ? undefined : createSoundSource(plan.channels);
-  if (voice !== undefined) output.addAudioTrack(voice);
+  output.addVideoTrack(pictures, { frameRate: plan.framesPerSecond });
+  const sound = plan.sound === undefined ? undefined : createSoundSource(plan.channels);
+  if (sound !== undefined) output.addAudioTrack(sound);
   try {
-    await fill();
+    await output.start();
+    await addPictures(pictures, plan);
+    if (sound !== undefined && plan.sound !== undefined) await addSound(sound, plan.sound, plan);
     await output.finalize();
   } catch (error) {
-    // Without this the thread of the sound encoder would go on for ever.
+    // Without this the thread of the sound encoder would live on.
     await output.cancel();
     throw error;
   }
-  const colorSpace = {
-    primaries: "bt709",
-    transfer: "bt709",
-    matrix: "bt709",
-    fullRange: false,
-  } as const;
-  let index = 0;
-  for await (const packet of new EncodedPacketSink(track).packets()) {
-    const timestamp = index / framesPerSecond;
-    const timed = packet.clone({ timestamp, duration: 1 / framesPerSecond });
-    const meta = { decoderConfig: { ...decoderConfig, colorSpace } };
-    await pictures.add(timed, index === 0 ? meta : undefined);
-    index++;
-  }
-  pictures.close();
-  if (voice !== undefined && sound !== undefined) {
-    await addSound(voice, sound, plan);
-    voice.close();
-  }
-  checkpoint();
-  await output.finalize();
   if (target.buffer === null) throw new Error("the file was not finished");
   const bytes = new Uint8Array(target.buffer);
   clearTimes(bytes);
   return bytes;
+}
+
+async function addPictures(target: EncodedVideoPacketSource, plan: MuxPlan): Promise<void> {
+  using input = new Input({ source: new BufferSource(plan.stream), formats: [MP4] });
+  const track = await input.getPrimaryVideoTrack();
+  const decoderConfig = await track?.getDecoderConfig();
+  if (!track || !decoderConfig) throw new Error("the encoder gave no video track");
+  const meta = { decoderConfig: { ...decoderConfig, colorSpace: COLOUR_SPACE } };
+  let index = 0;
+  for await (const packet of new EncodedPacketSink(track).packets()) {
+    const timestamp = index / plan.framesPerSecond;
+    const timed = packet.clone({ timestamp, duration: 1 / plan.framesPerSecond });
+    await target.add(timed, index === 0 ? meta : undefined);
+    index++;
+  }
+  target.close();
 }
 
 function createSoundSource(channels: 1 | 2): AudioSampleSource {
@@ -115,4 +115,5 @@ async function addSound(source: AudioSampleSource, sound: Stereo, plan: MuxPlan)
     });
     await source.add(sample);
   }
+  source.close();
 }

@@ -1,8 +1,9 @@
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Worker } from "node:worker_threads";
 import sharp from "sharp";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { TaskCancelled } from "../cancel.ts";
 import type { VideoRequest } from "../tasks.ts";
 import { decodeFrames, haveFfmpeg, meanDifference, probeStreams } from "../testing/ffmpeg.ts";
@@ -101,19 +102,40 @@ describe("renderVideo", () => {
     expect(other.bytes).not.toEqual(first.bytes);
   });
 
-  test.each([0, 3, 8, 9, 20, 30, 36])("nothing is left behind when it is stopped at step %i", async (step) => {
-    const outFile = join(folder, `stopped-${step}.mp4`);
-    let left = step;
-    const checkpoint = (): void => {
-      if (left-- <= 0) throw new TaskCancelled("stop");
+  test("nothing is left behind wherever it is stopped", async () => {
+    const threads = new Set<Worker>();
+    const watch = (worker: Worker): void => {
+      threads.add(worker);
+      worker.once("exit", () => threads.delete(worker));
     };
+    process.on("worker", watch);
+    onTestFinished(() => {
+      process.off("worker", watch);
+    });
+    const outFile = join(folder, "stopped.mp4");
     const size = { width: WIDTH, height: HEIGHT };
     const request = { prompt: "x", ...size, durationSeconds: 1, audio: "mono", outFile } as const;
-    const stopped = renderVideo(request, fonts, checkpoint, () => {});
-    await expect(stopped).rejects.toBeInstanceOf(TaskCancelled);
-    const files = await readdir(folder);
-    expect(files.filter((name) => name.startsWith("stopped"))).toEqual([]);
-    // The encoder is still in order.
+    let steps = 0;
+    await renderVideo(
+      request,
+      fonts,
+      () => steps++,
+      () => {},
+    );
+    await rm(outFile);
+    expect(steps).toBeGreaterThan(30);
+    for (const stop of [1, 5, Math.round(steps / 2), steps - 2, steps - 1, steps]) {
+      let left = stop;
+      const checkpoint = (): void => {
+        if (--left === 0) throw new TaskCancelled("stop");
+      };
+      const stopped = renderVideo(request, fonts, checkpoint, () => {});
+      await expect(stopped).rejects.toBeInstanceOf(TaskCancelled);
+    }
+    expect((await readdir(folder)).filter((name) => name.startsWith("stopped"))).toEqual([]);
+    // The sound encoder's own threads have ended.
+    await expect.poll(() => threads.size).toBe(0);
+    // The encoder, which all videos of a thread share, is still in order.
     expect(readMp4((await render({ fps: 2 })).bytes).tracks[0]?.sampleCount).toBe(2);
   });
 

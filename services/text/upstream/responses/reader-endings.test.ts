@@ -4,7 +4,6 @@ import type { JsonObject } from "#kit/json.ts";
 import {
   begun,
   expectWhole,
-  message,
   perfect,
   read,
   usage,

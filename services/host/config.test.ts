@@ -1,0 +1,140 @@
+import { describe, expect, test } from "vitest";
+import { envToConfig, envToOperatorConfig } from "./config.ts";
+import { ConfigError } from "./env.ts";
+
+describe("defaults", () => {
+  test("an empty environment runs the whole mesh on the loopback", () => {
+    const config = envToConfig({});
+    expect(config).toMatchObject({
+      role: "all",
+      http: { host: "127.0.0.1", port: 8080, publicUrl: undefined, trustProxy: [] },
+      grpc: { host: "127.0.0.1", port: 9090 },
+      bootstrap: { apiKey: undefined, usdMicros: 25_000_000n, credits: 10_000n },
+      references: { allowPrivate: false },
+      retentionDays: 30,
+      drainMs: 25_000,
+      logLevel: "info",
+      tokens: { mesh: [], admin: undefined },
+    });
+    expect(config.dataDir).toMatch(/\/\.genmesh$/);
+    expect(config.database.file).toBe(`${config.dataDir}/genmesh.sqlite`);
+    expect(config.blobs.folder).toBe(`${config.dataDir}/blobs`);
+    expect(config.catalogFile).toMatch(/\/deploy\/catalog\.yaml$/);
+  });
+
+  test("an empty variable counts as not set", () => {
+    expect(envToConfig({ PORT: "", HOST: " ", GENMESH_DRAIN_MS: "" })).toMatchObject({
+      http: { host: "127.0.0.1", port: 8080 },
+      drainMs: 25_000,
+    });
+  });
+});
+
+describe("every variable is taken", () => {
+  test.each<[string, string, object]>([
+    ["GENMESH_ROLE", "all", { role: "all" }],
+    ["PORT", "0", { http: { port: 0 } }],
+    ["HOST", "0.0.0.0", { http: { host: "0.0.0.0" }, grpc: { host: "127.0.0.1" } }],
+    ["HOST", "::1", { http: { host: "::1" } }],
+    ["GRPC_PORT", "65535", { grpc: { port: 65_535 } }],
+    ["GENMESH_DATA_DIR", "/data", { dataDir: "/data", blobs: { folder: "/data/blobs" } }],
+    ["GENMESH_DATABASE_URL", "sqlite:/a/b.db", { database: { kind: "sqlite", file: "/a/b.db" } }],
+    ["GENMESH_DATABASE_URL", "sqlite:///a/b.db", { database: { file: "/a/b.db" } }],
+    ["GENMESH_BLOBS_URL", "file:/media", { blobs: { kind: "file", folder: "/media" } }],
+    ["GENMESH_CATALOG", "/c.yaml", { catalogFile: "/c.yaml" }],
+    ["GENMESH_BOOTSTRAP_API_KEY", "A".repeat(20), { bootstrap: { apiKey: "A".repeat(20) } }],
+    ["GENMESH_BOOTSTRAP_USD_MICROS", "0", { bootstrap: { usdMicros: 0n } }],
+    ["GENMESH_BOOTSTRAP_CREDITS", "5", { bootstrap: { credits: 5n } }],
+    ["GENMESH_ALLOW_PRIVATE_REFERENCES", "1", { references: { allowPrivate: true } }],
+    ["GENMESH_DRAIN_MS", "0", { drainMs: 0 }],
+    ["GENMESH_RETENTION_DAYS", "0", { retentionDays: 0 }],
+    ["GENMESH_LOG_LEVEL", "warn", { logLevel: "warn" }],
+    [
+      "GENMESH_PUBLIC_URL",
+      "https://a.example/gen/",
+      { http: { publicUrl: "https://a.example/gen" } },
+    ],
+    ["GENMESH_TRUST_PROXY", "10.0.0.0/8, ::1", { http: { trustProxy: ["10.0.0.0/8", "::1"] } }],
+    [
+      "GENMESH_MESH_TOKEN",
+      `${"n".repeat(16)},${"o".repeat(16)}`,
+      { tokens: { mesh: ["n".repeat(16), "o".repeat(16)] } },
+    ],
+    ["GENMESH_ADMIN_TOKEN", "t".repeat(16), { tokens: { admin: "t".repeat(16) } }],
+  ])("%s=%s", (name, value, expected) => {
+    expect(envToConfig({ [name]: value })).toMatchObject(expected);
+  });
+
+  test("--role is GENMESH_ROLE, and wins", () => {
+    expect(() => envToConfig({ GENMESH_ROLE: "all" }, { role: "cook" })).toThrow(/^GENMESH_ROLE /);
+  });
+
+  test("a key that the catalog names is read by its name", () => {
+    expect(envToConfig({ MY_KEY: "k" }).secret("MY_KEY")).toBe("k");
+  });
+});
+
+describe("a value that makes no sense is refused with its variable and what that accepts", () => {
+  test.each<[string, string, RegExp]>([
+    ["GENMESH_ROLE", "cook", /one of: all/],
+    ["PORT", "http", /whole number from 0 to 65535/],
+    ["PORT", "65536", /whole number from 0 to 65535/],
+    ["PORT", "-1", /whole number/],
+    ["PORT", "80.5", /whole number/],
+    ["PORT", "0x50", /whole number/],
+    ["HOST", "no host", /an address or a host name/],
+    ["HOST", "http://localhost", /an address or a host name/],
+    ["GRPC_PORT", "grpc", /whole number from 0 to 65535/],
+    ["GRPC_PORT", "8080", /another port than PORT/],
+    ["GENMESH_DATABASE_URL", "postgres://h/d", /sqlite:FILE/],
+    ["GENMESH_DATABASE_URL", "sqlite:", /sqlite:FILE/],
+    ["GENMESH_BLOBS_URL", "s3://bucket", /file:FOLDER/],
+    ["GENMESH_BLOBS_URL", "file:", /file:FOLDER/],
+    ["GENMESH_BOOTSTRAP_API_KEY", "short", /20 to 200 characters of/],
+    ["GENMESH_BOOTSTRAP_API_KEY", `${"k".repeat(20)} `.concat("k"), /20 to 200 characters of/],
+    ["GENMESH_BOOTSTRAP_API_KEY", "k".repeat(201), /20 to 200 characters of/],
+    ["GENMESH_BOOTSTRAP_USD_MICROS", "25.5", /whole number of up to 15 digits/],
+    ["GENMESH_BOOTSTRAP_USD_MICROS", "-5", /whole number/],
+    ["GENMESH_BOOTSTRAP_CREDITS", "many", /whole number/],
+    ["GENMESH_ALLOW_PRIVATE_REFERENCES", "perhaps", /1 or 0/],
+    ["GENMESH_DRAIN_MS", "soon", /whole number from 0 to 3600000/],
+    ["GENMESH_RETENTION_DAYS", "-1", /whole number from 0 to 36500/],
+    ["GENMESH_LOG_LEVEL", "loud", /one of: trace, debug, info, warn, error, silent/],
+    ["GENMESH_PUBLIC_URL", "api.example", /absolute http or https URL/],
+    ["GENMESH_PUBLIC_URL", "ftp://api.example", /absolute http or https URL/],
+    ["GENMESH_PUBLIC_URL", "https://api.example/?q=1", /absolute http or https URL/],
+    ["GENMESH_TRUST_PROXY", "everyone", /addresses or networks/],
+    ["GENMESH_TRUST_PROXY", "10.0.0.0/33", /addresses or networks/],
+    ["GENMESH_MESH_TOKEN", "short", /16 to 256 visible ASCII characters/],
+    ["GENMESH_ADMIN_TOKEN", "with a blank in it", /16 to 256 visible ASCII characters/],
+  ])("%s=%s", (name, value, accepts) => {
+    const fault = faultOf(() => envToConfig({ [name]: value }));
+    expect(fault).toMatch(new RegExp(`^${name} `));
+    expect(fault).toMatch(accepts);
+    expect(fault).not.toContain("\n");
+  });
+
+  test.each([
+    ["GENMESH_BOOTSTRAP_API_KEY", "s3cret!"],
+    ["GENMESH_ADMIN_TOKEN", "s3cret"],
+    ["GENMESH_MESH_TOKEN", "s3cret"],
+    ["GENMESH_DATABASE_URL", "mysql://user:s3cret@db/x"],
+    ["GENMESH_BLOBS_URL", "s3+https://user:s3cret@host/bucket"],
+  ])("%s is not repeated, for it may hold a secret", (name, value) => {
+    expect(faultOf(() => envToConfig({ [name]: value }))).not.toContain("s3cret");
+  });
+});
+
+test("the operator command refuses a bad token likewise", () => {
+  expect(() => envToOperatorConfig({ GENMESH_ADMIN_TOKEN: "x" })).toThrow(ConfigError);
+});
+
+function faultOf(work: () => unknown): string {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message;
+    throw error;
+  }
+  throw new Error("it was taken");
+}

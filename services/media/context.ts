@@ -1,0 +1,79 @@
+import type { BlobStore } from "#kit/blobs.ts";
+import type { Clock } from "#kit/clock.ts";
+import type { Database } from "#kit/database.ts";
+import type { Ids } from "#kit/ids.ts";
+import type { ImageVerifier } from "#kit/images/index.ts";
+import type { Logger } from "#kit/logger.ts";
+import type { Metrics } from "#kit/metrics.ts";
+import type { GuardedFetcher } from "#kit/outside/index.ts";
+import type { Peers } from "#kit/peers.ts";
+import type { WakeQueue } from "#kit/queue/port.ts";
+import { createJobEvents, type JobEvents } from "./events.ts";
+import type { FailPoints } from "./fail-points.ts";
+import type { MediaUpstreams } from "./generate/port.ts";
+import { createJobChanges, type JobChanges } from "./jobs/changes.ts";
+import type { MediaKind } from "./jobs/job.ts";
+import type { JobStore } from "./jobs/store.ts";
+import { createSqliteJobStore } from "./jobs/store-sqlite.ts";
+
+/** What the API and the workers of media both need. Whatever is disposable here belongs to whoever made it. */
+export interface MediaCommonDeps {
+  clock: Clock;
+  ids: Ids;
+  log: Logger;
+  metrics: Metrics;
+  database: Database;
+  queue: WakeQueue;
+  blobs: BlobStore;
+  peers: Pick<Peers, "billing" | "catalog">;
+  upstreams: MediaUpstreams;
+  /** Days for which terminal jobs, their outputs and speeches are kept; 0: for ever. */
+  retentionDays: number;
+  /** What the API and the workers of one process have in common; default: made anew, for a process with one of them. */
+  shared?: MediaShared;
+  /** Only tests listen. */
+  failPoints?: FailPoints;
+}
+
+/** What the media service needs. */
+export interface MediaDeps extends MediaCommonDeps {
+  verifier: ImageVerifier;
+  /** For addresses that callers name. */
+  fetcher: GuardedFetcher;
+  /** A folder of our own for uploads on their way; made where it does not exist. */
+  tempFolder: string;
+  /** Bytes an account may store; default 1 GiB. */
+  quotaBytes?: number;
+}
+
+/** What a media worker needs. */
+export interface MediaWorkerDeps extends MediaCommonDeps {
+  /** Most jobs of each kind at once in this process, 0 to 1,000; default 4. */
+  workers?: Partial<Record<MediaKind, number>>;
+}
+
+/** One a process: its counters have one registry, and a watch hears of a worker's changes at once. */
+export interface MediaShared {
+  events: JobEvents;
+  changes: JobChanges;
+}
+
+/** Makes what the API and the workers of a process share. */
+export function createMediaShared(deps: { log: Logger; metrics: Metrics }): MediaShared {
+  return { events: createJobEvents(deps), changes: createJobChanges() };
+}
+
+const dayMs = 24 * 3_600_000;
+
+/** Days in ms; 0 for ever. */
+export function retentionMsOf({ retentionDays }: Pick<MediaCommonDeps, "retentionDays">): number {
+  return retentionDays * dayMs;
+}
+
+/** The jobs in the process's database. */
+export function createJobStore(database: Database): JobStore {
+  switch (database.kind) {
+    case "sqlite":
+      return createSqliteJobStore(database.sqlite);
+  }
+}

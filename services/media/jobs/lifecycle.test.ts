@@ -1,0 +1,267 @@
+import { create } from "@bufbuild/protobuf";
+import { describe, expect, test } from "vitest";
+import { ErrorReason } from "#kit/errors.ts";
+import { UpstreamSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { leaseMs, maxQueuedMs, maxRunningMs } from "../limits.ts";
+import type { Job, JobState } from "./job.ts";
+import { type JobCommand, newJob, step } from "./lifecycle.ts";
+
+const now = Date.UTC(2026, 0, 15, 12);
+const failure = { reason: ErrorReason.GENERATION_FAILED, message: "failed", param: undefined };
+const upstreams = ["a", "b"].map((name) => create(UpstreamSchema, { name }));
+const expiresAt = now + 5_000;
+
+function fresh(references = 0): Job {
+  const inputs = Array.from(
+    { length: references },
+    () => ({ kind: "inline", param: "x" }) as const,
+  );
+  return newJob(
+    {
+      jobId: "job_a",
+      accountId: "acct_a",
+      keyId: "key_a",
+      slot: { scope: "key_a/image", key: "k" },
+      fingerprint: "f",
+      retryOf: undefined,
+      spec: {
+        kind: "music",
+        model: "music-1",
+        modelName: "Music One",
+        mode: "instrumental",
+        catalogVersion: "v1",
+        request: {
+          kind: "music",
+          mode: "instrumental",
+          title: "t",
+          description: undefined,
+          lyrics: undefined,
+        },
+        references: inputs,
+        upstreamModel: "music-1",
+        upstreams,
+        price: 20n,
+      },
+    },
+    now,
+  );
+}
+
+function after(job: Job, ...commands: JobCommand[]): Job {
+  return commands.reduce((one, command) => {
+    const next = step(one, command);
+    if (!next) throw new Error(`${command.kind} is not allowed in ${one.state}`);
+    return next;
+  }, job);
+}
+
+const accept: JobCommand = { kind: "accept", now };
+const claim = (at = now): JobCommand => ({ kind: "claim", owner: "w", now: at });
+const win = (fence: number, at = now): JobCommand => ({ kind: "win", fence, outputs: [], now: at });
+const lose = (fence: number): JobCommand => ({ kind: "lose", fence, failure, now });
+const complete: JobCommand = { kind: "complete", charged: 20n, expiresAt, now };
+const fail: JobCommand = { kind: "fail", charged: 0n, expiresAt, now };
+
+const inState: Record<JobState, Job> = {
+  reserving: fresh(),
+  queued: after(fresh(), accept),
+  running: after(fresh(), accept, claim()),
+  settling: after(fresh(), accept, claim(), win(1)),
+  completed: after(fresh(), accept, claim(), win(1), complete),
+  rejected: after(fresh(), { kind: "reject", failure, now }),
+  failing: after(fresh(), accept, claim(), lose(1)),
+  failed: after(fresh(), accept, claim(), lose(1), fail),
+};
+
+/** Every command with the states that allow it, and what they become. */
+const allowed: [JobCommand, Partial<Record<JobState, JobState>>][] = [
+  [{ kind: "beat", now }, { reserving: "reserving" }],
+  [{ kind: "attach", pinned: [], now }, { reserving: "reserving" }],
+  [accept, { reserving: "queued" }],
+  [{ kind: "reject", failure, now }, { reserving: "rejected" }],
+  [
+    { kind: "published", now },
+    { queued: "queued", running: "running" },
+  ],
+  [claim(), { queued: "running" }],
+  [claim(now + leaseMs), { queued: "running", running: "running" }],
+  [{ kind: "heartbeat", fence: 1, now }, { running: "running" }],
+  [{ kind: "resumable", fence: 1, resumeId: "r" }, { running: "running" }],
+  [{ kind: "progress", fence: 1, percent: 5 }, { running: "running" }],
+  [{ kind: "hand-back", fence: 1, now }, { running: "running" }],
+  [{ kind: "set-aside", fence: 1, until: now, nextUpstream: false, now }, { running: "running" }],
+  [win(1), { running: "settling" }],
+  [lose(1), { running: "failing" }],
+  [{ kind: "expire", now }, {}],
+  [
+    { kind: "expire", now: now + maxQueuedMs },
+    { queued: "failing", running: "failing" },
+  ],
+  [complete, { settling: "completed" }],
+  [fail, { failing: "failed" }],
+  [{ kind: "unpinned" }, { completed: "completed", failed: "failed", rejected: "rejected" }],
+];
+
+describe("what each state allows", () => {
+  const states = Object.keys(inState) as JobState[];
+  test.each(allowed)("$kind", (command, moves) => {
+    for (const state of states) {
+      expect([state, step(inState[state], command)?.state]).toEqual([state, moves[state]]);
+    }
+  });
+
+  test("nothing moves a worker's job but that worker", () => {
+    const { running } = inState;
+    for (const fence of [0, 2]) {
+      for (const [command] of allowed) {
+        if (!("fence" in command)) continue;
+        expect(step(running, { ...command, fence })).toBeUndefined();
+      }
+    }
+  });
+
+  test("a step changes nothing that it was given", () => {
+    for (const state of states) {
+      const before = structuredClone({ ...inState[state], spec: undefined });
+      for (const [command] of allowed) step(inState[state], command);
+      expect({ ...inState[state], spec: undefined }).toEqual(before);
+    }
+  });
+});
+
+describe("claims", () => {
+  test("count attempts, and the third lost one fails the job", () => {
+    let job = after(fresh(), accept, claim());
+    expect(job).toMatchObject({ attempts: 1, fence: 1, startedAt: now });
+    expect(step(job, claim(now + leaseMs - 1))).toBeUndefined();
+    job = after(job, claim(now + leaseMs), claim(now + 2 * leaseMs));
+    expect(job).toMatchObject({ state: "running", attempts: 3, fence: 3, startedAt: now });
+    expect(after(job, claim(now + 3 * leaseMs))).toMatchObject({
+      state: "failing",
+      failure: { reason: ErrorReason.GENERATION_FAILED },
+      lease: undefined,
+    });
+  });
+
+  test("of a stored upstream task are no attempts", () => {
+    let job = after(fresh(), accept, claim(), { kind: "resumable", fence: 1, resumeId: "task" });
+    for (let i = 1; i <= 20; i++) job = after(job, claim(now + i * leaseMs));
+    expect(job).toMatchObject({ state: "running", attempts: 1, fence: 21, resumeId: "task" });
+  });
+
+  test("that are handed back are no attempts, and can be claimed at once", () => {
+    let job = after(fresh(), accept);
+    for (let i = 0; i < 10; i++) {
+      job = after(job, claim(), { kind: "hand-back", fence: job.fence + 1, now });
+    }
+    expect(job).toMatchObject({ state: "running", attempts: 0, fence: 10 });
+    expect(after(job, claim()).attempts).toBe(1);
+    // Handed back while resuming: nothing was counted, and nothing is given back.
+    const resumed = after(
+      job,
+      claim(),
+      { kind: "resumable", fence: 11, resumeId: "task" },
+      { kind: "hand-back", fence: 11, now },
+      claim(),
+      { kind: "hand-back", fence: 12, now },
+    );
+    expect(resumed.attempts).toBe(0);
+  });
+
+  test("set aside count, wait, and may go to the next upstream", () => {
+    const aside = (fence: number, nextUpstream: boolean): JobCommand => ({
+      kind: "set-aside",
+      fence,
+      until: now + 2_000,
+      nextUpstream,
+      now,
+    });
+    const job = after(fresh(), accept, claim(), aside(1, false));
+    expect(job).toMatchObject({ attempts: 1, upstreamIndex: 0 });
+    expect(step(job, claim(now + 1_999))).toBeUndefined();
+    const next = after(job, claim(now + 2_000), aside(2, true));
+    expect(next).toMatchObject({ attempts: 2, upstreamIndex: 1 });
+  });
+
+  test("past a job's time fail it", () => {
+    const late = after(fresh(), accept, claim(now + maxQueuedMs));
+    expect(late).toMatchObject({ state: "failing", failure: { reason: ErrorReason.JOB_EXPIRED } });
+    const running = inState.running;
+    expect(running.deadline).toBe(now + maxRunningMs);
+    expect(after(running, claim(now + maxRunningMs))).toMatchObject({
+      state: "failing",
+      failure: { reason: ErrorReason.UPSTREAM_TIMEOUT },
+    });
+    expect(step(running, win(1, now + maxRunningMs))).toBeUndefined();
+    expect(step(running, { kind: "expire", now: now + maxRunningMs - 1 })).toBeUndefined();
+  });
+});
+
+describe("what is due", () => {
+  test("never later than the contract allows, and at the deadline at the latest", () => {
+    expect(fresh().dueAt).toBeLessThanOrEqual(now + 4_500);
+    expect(inState.queued.dueAt).toBeLessThanOrEqual(now + 1_500);
+    expect(inState.settling.dueAt).toBeLessThanOrEqual(now + 4_500);
+    expect(inState.failing.dueAt).toBeLessThanOrEqual(now + 4_500);
+    expect(inState.running.dueAt).toBeLessThanOrEqual(now + leaseMs + 1_500);
+    const beat = after(inState.running, {
+      kind: "heartbeat",
+      fence: 1,
+      now: now + maxRunningMs - 1,
+    });
+    expect(beat.dueAt).toBe(now + maxRunningMs);
+  });
+
+  test("published again and again, ever more rarely, until the job expires", () => {
+    let job = inState.queued;
+    const pauses: number[] = [];
+    for (let at = now; at < now + maxQueuedMs && pauses.length < 20; at = job.dueAt ?? 0) {
+      job = after(job, { kind: "published", now: at });
+      pauses.push((job.dueAt ?? 0) - at);
+    }
+    expect(pauses.slice(0, 3)).toEqual([10_000, 20_000, 40_000]);
+    expect(Math.max(...pauses)).toBe(300_000);
+  });
+
+  test("terminal jobs at once where references are pinned, else when they expire, or never", () => {
+    expect(inState.completed).toMatchObject({ dueAt: expiresAt, expiresAt, progress: 0 });
+    const pinned = after(
+      fresh(1),
+      { kind: "attach", pinned: [], now },
+      accept,
+      claim(),
+      win(1),
+      complete,
+    );
+    expect(pinned).toMatchObject({ pinsHeld: true, dueAt: now });
+    expect(after(pinned, { kind: "unpinned" })).toMatchObject({
+      pinsHeld: false,
+      dueAt: expiresAt,
+    });
+    const forEver = after(inState.settling, { ...complete, expiresAt: undefined });
+    expect(forEver.dueAt).toBeUndefined();
+  });
+});
+
+test("a rejected job leaves its idempotency key", () => {
+  expect(inState.rejected.slot).toBeUndefined();
+  expect(inState.queued.slot).toBeDefined();
+});
+
+test("progress rises, and stays below 100", () => {
+  const report = (percent: number): JobCommand => ({ kind: "progress", fence: 1, percent });
+  const job = after(inState.running, report(40.7));
+  expect(job.progress).toBe(40);
+  expect(step(job, report(40))).toBeUndefined();
+  expect(step(job, report(Number.NaN))).toBeUndefined();
+  expect(after(job, report(100)).progress).toBe(99);
+});
+
+test("the history keeps the newest hundred steps", () => {
+  let job = after(fresh(), accept);
+  for (let i = 0; i < 120; i++) {
+    job = after(job, claim(now + i), { kind: "hand-back", fence: job.fence + 1, now: now + i });
+  }
+  expect(job.events).toHaveLength(100);
+  expect(job.events.at(-1)).toMatchObject({ name: "handed_back", at: now + 119 });
+});

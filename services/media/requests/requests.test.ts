@@ -1,0 +1,177 @@
+import { readFileSync } from "node:fs";
+import { create } from "@bufbuild/protobuf";
+import { describe, expect, test } from "vitest";
+import { viewOf } from "#kit/catalog-client.ts";
+import { ErrorReason } from "#kit/errors.ts";
+import type { JsonObject } from "#kit/json.ts";
+import { AdmissionSchema } from "#proto/genmesh/common/v1/access_pb.ts";
+import { parseCatalog } from "../../catalog/parse.ts";
+import type { MediaKind } from "../jobs/job.ts";
+import { bodyOf } from "./again.ts";
+import { checkRequest } from "./index.ts";
+import { closestRatio } from "./ratios.ts";
+import { readReferences, toStoredReference } from "./references.ts";
+
+const file = new URL("../../../deploy/catalog.yaml", import.meta.url);
+const { snapshot } = parseCatalog(readFileSync(file, "utf8"));
+if (!snapshot) throw new Error("the shipped catalog is broken");
+const view = viewOf(snapshot);
+
+const image = (more: JsonObject = {}) => ({ model: "image-1", prompt: "a boat", ...more });
+const music = (more: JsonObject = {}) => ({
+  model: "music-1",
+  mode: "instrumental",
+  title: "A boat",
+  ...more,
+});
+const check = (kind: MediaKind, body: JsonObject) => checkRequest(kind, body, view, undefined);
+const refusal = (kind: MediaKind, body: JsonObject) => {
+  try {
+    check(kind, body);
+  } catch (error) {
+    return error;
+  }
+  throw new Error(`accepted: ${JSON.stringify(body)}`);
+};
+
+describe("images", () => {
+  test.each<[JsonObject, bigint, object]>([
+    [{}, 5n, { count: 1, width: 1024, height: 1024 }],
+    [{ n: 10 }, 50n, { count: 10 }],
+    [{ size: "1792x1024" }, 5n, { width: 1792, height: 1024, size: "1792x1024" }],
+    [{ size: "auto", resolution: "2k" }, 5n, { width: 2048, height: 2048, resolution: "2k" }],
+    [{ aspectRatio: "2:3" }, 5n, { width: 832, height: 1248, aspectRatio: "2:3" }],
+    [{ size: "1792x1024", aspectRatio: "16:9" }, 5n, { width: 1792 }],
+    [{ n: null, size: null, aspectRatio: null }, 5n, { count: 1 }],
+  ])("%j is taken", (more, price, request) => {
+    const { spec } = check("image", image(more));
+    expect(spec.price).toBe(price);
+    expect(spec.request).toMatchObject(request);
+    expect(spec).toMatchObject({ mode: "", model: "image-1", upstreamModel: "image-1" });
+    expect(spec.upstreams.map(({ name }) => name)).toEqual(["studio"]);
+  });
+
+  test.each<[JsonObject, ErrorReason, string]>([
+    [{ n: 0 }, ErrorReason.INVALID_VALUE, "n"],
+    [{ n: 11 }, ErrorReason.INVALID_VALUE, "n"],
+    [{ n: "2" }, ErrorReason.INVALID_TYPE, "n"],
+    [{ size: "1x1" }, ErrorReason.UNSUPPORTED_SIZE, "size"],
+    [{ resolution: "4k" }, ErrorReason.UNSUPPORTED_RESOLUTION, "resolution"],
+    [{ aspectRatio: "5:4" }, ErrorReason.UNSUPPORTED_ASPECT_RATIO, "aspectRatio"],
+    [{ size: "1024x1024", aspectRatio: "16:9" }, ErrorReason.INVALID_VALUE, "aspectRatio"],
+    [
+      { referenceFileIds: ["a", "b", "c", "d", "e"] },
+      ErrorReason.TOO_MANY_REFERENCES,
+      "referenceFileIds",
+    ],
+    [{ modelId: "image-1", model: null }, ErrorReason.MISSING_REQUIRED_PARAMETER, "model"],
+  ])("%j is refused", (more, reason, param) => {
+    expect(refusal("image", image(more))).toMatchObject({ reason, param });
+  });
+});
+
+describe("music", () => {
+  test.each<[JsonObject, object]>([
+    [{}, { mode: "instrumental", title: "A boat" }],
+    [
+      { mode: "lyrics", lyrics: "row, row" },
+      { mode: "lyrics", lyrics: "row, row" },
+    ],
+    [{ description: "calm" }, { description: "calm" }],
+    [{ lyrics: null }, { mode: "instrumental" }],
+  ])("%j is taken for the fixed price", (more, request) => {
+    const { spec } = check("music", music(more));
+    expect(spec.price).toBe(20n);
+    expect(spec.request).toMatchObject(request);
+  });
+
+  test.each<[JsonObject, ErrorReason, string]>([
+    [{ mode: "lyrics" }, ErrorReason.MISSING_REQUIRED_PARAMETER, "lyrics"],
+    [{ mode: "lyrics", lyrics: "" }, ErrorReason.MISSING_REQUIRED_PARAMETER, "lyrics"],
+    [{ lyrics: "row" }, ErrorReason.INVALID_VALUE, "lyrics"],
+    [{ mode: "polka" }, ErrorReason.INVALID_VALUE, "mode"],
+    [{ mode: null }, ErrorReason.MISSING_REQUIRED_PARAMETER, "mode"],
+    [{ title: "" }, ErrorReason.MISSING_REQUIRED_PARAMETER, "title"],
+    [{ description: 5 }, ErrorReason.INVALID_TYPE, "description"],
+  ])("%j is refused", (more, reason, param) => {
+    expect(refusal("music", music(more))).toMatchObject({ reason, param });
+  });
+});
+
+describe("references", () => {
+  test("come in their order, duplicates and all", () => {
+    const body = { input_reference: { file_id: "file_a" }, referenceFileIds: ["file_b", "file_a"] };
+    expect(readReferences(body)).toEqual([
+      { kind: "file", fileId: "file_a", param: "input_reference.file_id" },
+      { kind: "file", fileId: "file_b", param: "referenceFileIds[0]" },
+      { kind: "file", fileId: "file_a", param: "referenceFileIds[1]" },
+    ]);
+    expect(readReferences({ input_reference: null, referenceFileIds: null })).toEqual([]);
+  });
+
+  test("are written down without bytes", () => {
+    const [inline] = readReferences({
+      input_reference: { image_url: "DATA:image/png;base64,AAAA" },
+    });
+    const [url] = readReferences({ input_reference: { image_url: "https://example.com/a.png" } });
+    if (!inline || !url) throw new Error("no references");
+    expect(toStoredReference(inline)).toEqual({
+      kind: "inline",
+      param: "input_reference.image_url",
+    });
+    expect(toStoredReference(url)).toEqual(url);
+  });
+
+  test.each<[JsonObject, ErrorReason, string]>([
+    [{ input_reference: "file_a" }, ErrorReason.INVALID_INPUT_REFERENCE, "input_reference"],
+    [{ input_reference: {} }, ErrorReason.INVALID_INPUT_REFERENCE, "input_reference"],
+    [
+      { input_reference: { file_id: "file_a", image_url: "https://example.com/a" } },
+      ErrorReason.INVALID_INPUT_REFERENCE,
+      "input_reference",
+    ],
+    [
+      { input_reference: { file_id: "file_a", detail: "high" } },
+      ErrorReason.INVALID_INPUT_REFERENCE,
+      "input_reference",
+    ],
+    [
+      { input_reference: { image_url: "ftp://example.com/a.png" } },
+      ErrorReason.INVALID_INPUT_REFERENCE,
+      "input_reference.image_url",
+    ],
+    [
+      { input_reference: { image_url: 5 } },
+      ErrorReason.INVALID_INPUT_REFERENCE,
+      "input_reference.image_url",
+    ],
+    [{ referenceFileIds: "file_a" }, ErrorReason.INVALID_TYPE, "referenceFileIds"],
+    [{ referenceFileIds: ["file_a", 5] }, ErrorReason.INVALID_TYPE, "referenceFileIds[1]"],
+    [{ referenceFileIds: [""] }, ErrorReason.REFERENCE_NOT_FOUND, "referenceFileIds[0]"],
+  ])("%j is refused", (more, reason, param) => {
+    expect(refusal("image", image(more))).toMatchObject({ reason, param });
+  });
+});
+
+test("the closest ratio is the least logarithmic distance", () => {
+  expect(closestRatio(16, 9, ["auto", "21:9", "4:3"])).toBe("21:9");
+  expect(closestRatio(1, 1, ["9:16", "16:9"])).toBe("9:16");
+  expect(closestRatio(1, 1, ["auto"])).toBe("auto");
+});
+
+test("a key that may use some models is refused the others", () => {
+  const admission = create(AdmissionSchema, { allowedModels: ["music-1"] });
+  expect(() => checkRequest("image", image(), view, admission)).toThrow(/may not use/);
+  expect(checkRequest("music", music(), view, admission).spec.model).toBe("music-1");
+});
+
+test.each<[MediaKind, JsonObject]>([
+  ["image", image({ n: 3, size: "1792x1024" })],
+  ["image", image({ resolution: "2k", aspectRatio: "3:2" })],
+  ["video", { model: "svcalt-video-1-5b", prompt: "waves", size: "720x720" }],
+  ["music", music({ mode: "lyrics", lyrics: "row", description: "calm" })],
+])("%s %j, asked for again, asks for the same", (kind, body) => {
+  const first = check(kind, body).spec;
+  const again = check(kind, bodyOf({ spec: first, pinned: [] })).spec;
+  expect(again).toEqual(first);
+});

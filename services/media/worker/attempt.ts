@@ -1,0 +1,229 @@
+import { Readable } from "node:stream";
+import type { BlobStore } from "#kit/blobs.ts";
+import type { Clock } from "#kit/clock.ts";
+import { ErrorReason, errorRow, isRefusal, type Reason } from "#kit/errors.ts";
+import type { Ids } from "#kit/ids.ts";
+import type { WakeQueue } from "#kit/queue/port.ts";
+import {
+  type GeneratedOutput,
+  GenerationError,
+  type GenerationRequest,
+  type GenerationTask,
+  type MediaUpstreams,
+} from "../generate/port.ts";
+import { type FinishContext, finish } from "../jobs/finish.ts";
+import { type Job, type JobOutput, upstreamOf } from "../jobs/job.ts";
+import { outputKey } from "../jobs/outputs.ts";
+import { publishWake } from "../jobs/wake.ts";
+import { claimRetryMs, maxAttempts, maxSetAsideMs, setAsideMs } from "../limits.ts";
+import { pixelsOf } from "../requests/image.ts";
+import { createLease, type Lease } from "./lease.ts";
+import { createProgress } from "./progress.ts";
+
+/** What an attempt needs. */
+export interface AttemptContext extends FinishContext {
+  clock: Clock;
+  ids: Ids;
+  blobs: BlobStore;
+  queue: WakeQueue;
+  upstreams: Pick<MediaUpstreams, "generate">;
+}
+
+/** One claim of a job, while it is worked on. */
+export interface Attempt {
+  readonly job: Job;
+  /** The upstream has named its task, so that another worker can take it up at once. */
+  isResumable(): boolean;
+  /** Stops, and makes the job claimable again without counting the attempt. */
+  handBack(): void;
+  /** Resolves when nothing of it is left; never rejects. */
+  readonly done: Promise<void>;
+}
+
+/** Begins to work on a claimed job. */
+export function beginAttempt(job: Job, context: AttemptContext): Attempt {
+  const lease = createLease(job, context);
+  let isResumable = job.resumeId !== undefined;
+  const onResumable = () => {
+    isResumable = true;
+  };
+  const done = work(job, lease, onResumable, context)
+    .catch((error) => {
+      // The lease runs out, and whoever claims the job next begins where this one stood.
+      context.events.trouble("an attempt could not be ended", job.jobId, error);
+    })
+    .finally(() => lease[Symbol.dispose]());
+  return { job, isResumable: () => isResumable, handBack: lease.handBack, done };
+}
+
+async function work(
+  job: Job,
+  lease: Lease,
+  onResumable: () => void,
+  context: AttemptContext,
+): Promise<void> {
+  const { clock, store, events } = context;
+  let outputs: JobOutput[];
+  try {
+    context.failPoints("claimed");
+    outputs = await generate(job, lease, onResumable, context);
+  } catch (error) {
+    return giveUp(job, lease, error, context);
+  }
+  const { jobId, fence } = job;
+  const won = await untilStored(lease, clock, () =>
+    store.apply(jobId, { kind: "win", fence, outputs, now: clock.now() }),
+  );
+  if (!won) return events.leaseLost(job);
+  lease[Symbol.dispose]();
+  await finish(won, context);
+}
+
+/** What was generated is worth waiting for a store that is away, as long as the lease lasts. */
+async function untilStored<T>(lease: Lease, clock: Clock, write: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await write();
+    } catch (error) {
+      if (lease.signal.aborted || !isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) throw error;
+      await clock.sleep(claimRetryMs, lease.signal);
+    }
+  }
+}
+
+async function generate(
+  job: Job,
+  lease: Lease,
+  onResumable: () => void,
+  context: AttemptContext,
+): Promise<JobOutput[]> {
+  const { blobs, ids, store, failPoints, upstreams } = context;
+  const { jobId, fence } = job;
+  const pinned = job.pinned ?? [];
+  const stored = new Set<string>();
+  let objects = 0;
+  await using progress = createProgress(job, lease.signal, context);
+  const task: GenerationTask = {
+    jobId,
+    idempotencyKey: jobId,
+    request: requestOf(job),
+    upstreamModel: job.spec.upstreamModel,
+    upstream: upstreamOf(job),
+    references: pinned.map(({ mimeType, width, height, blobKey }) => ({
+      mimeType,
+      width,
+      height,
+      open: () => blobs.openRead(blobKey),
+    })),
+    resumeId: job.resumeId,
+    async saveResumeId(resumeId) {
+      failPoints("upstream-accepted");
+      lease.signal.throwIfAborted();
+      if (!(await store.apply(jobId, { kind: "resumable", fence, resumeId }))) {
+        lease.lose();
+        lease.signal.throwIfAborted();
+      }
+      onResumable();
+      failPoints("resumable");
+    },
+    progress: progress.report,
+    async store(source) {
+      lease.signal.throwIfAborted();
+      const blobKey = outputKey(jobId, fence, objects++);
+      const bytes = source instanceof Uint8Array ? Readable.from([source]) : source;
+      const blob = await blobs.put(blobKey, bytes, lease.signal);
+      stored.add(blobKey);
+      failPoints("stored");
+      return { blobKey, ...blob };
+    },
+    signal: lease.signal,
+  };
+  const outputs = await upstreams.generate(task);
+  lease.signal.throwIfAborted();
+  checkOutputs(outputs, stored, task.request);
+  return outputs.map((output) => ({ ...output, fileId: ids.make("file") }));
+}
+
+/** An image that follows its reference's shape is told that shape now: at acceptance nobody knew it. */
+function requestOf({ spec, pinned }: Job): GenerationRequest {
+  const { request } = spec;
+  const [reference] = pinned ?? [];
+  if (request.kind !== "image" || !reference) return request;
+  return { ...request, ...pixelsOf(request, reference) };
+}
+
+/** Whatever an upstream's driver does: a job has as many outputs as it asked for, and this attempt has stored them. */
+function checkOutputs(
+  outputs: readonly GeneratedOutput[],
+  stored: ReadonlySet<string>,
+  request: GenerationRequest,
+): void {
+  const wanted = request.kind === "image" ? request.count : 1;
+  const keys = new Set(outputs.map(({ blobKey }) => blobKey));
+  const isWhole = outputs.length === wanted && keys.size === wanted;
+  if (isWhole && outputs.every(({ blobKey }) => stored.has(blobKey))) return;
+  throw new GenerationError("failed", "the outputs are not those that were asked for");
+}
+
+async function giveUp(
+  job: Job,
+  lease: Lease,
+  error: unknown,
+  context: AttemptContext,
+): Promise<void> {
+  const { clock, store, events } = context;
+  const { jobId, fence } = job;
+  const now = clock.now();
+  switch (lease.ended()) {
+    case "lost":
+      // Somebody else has it, or will: nothing of it is touched.
+      return events.leaseLost(job);
+    case "deadline":
+      return lose(job, ErrorReason.UPSTREAM_TIMEOUT, context);
+    case "handed-back": {
+      const back = await store.apply(jobId, { kind: "hand-back", fence, now });
+      if (!back) return events.leaseLost(job);
+      context.failPoints("handed-back");
+      events.givenBack(back, "stopping");
+      return publishWake(back, context);
+    }
+    case undefined:
+  }
+  if (error instanceof GenerationError && error.fault !== "unknown") {
+    const isPolicy = error.fault === "content_policy";
+    const { CONTENT_POLICY_VIOLATION, GENERATION_FAILED } = ErrorReason;
+    return lose(job, isPolicy ? CONTENT_POLICY_VIOLATION : GENERATION_FAILED, context);
+  }
+  if (!(error instanceof GenerationError) && !isRefusal(error)) {
+    events.trouble("an attempt failed in a way of ours", jobId, error);
+  }
+  await setAside(job, context);
+}
+
+/** The upstream may have done the work, and may not: another attempt takes it up, or the next upstream gets it. */
+async function setAside(job: Job, context: AttemptContext): Promise<void> {
+  const { clock, store, events } = context;
+  const { jobId, fence, attempts } = job;
+  const current = await store.find(jobId);
+  const isResumable = current?.resumeId !== undefined;
+  if (!isResumable && attempts >= maxAttempts) {
+    return lose(job, ErrorReason.GENERATION_FAILED, context);
+  }
+  const now = clock.now();
+  const pauseMs = Math.min(setAsideMs * 2 ** Math.min(fence - 1, 10), maxSetAsideMs);
+  const until = now + pauseMs;
+  // The same one first: where it knows the job by its idempotency key, nothing is made twice.
+  const nextUpstream = !isResumable && attempts > 1;
+  const aside = await store.apply(jobId, { kind: "set-aside", fence, until, nextUpstream, now });
+  if (aside) events.givenBack(aside, "unknown");
+  else events.leaseLost(job);
+}
+
+async function lose(job: Job, reason: Reason, context: AttemptContext): Promise<void> {
+  const { clock, store, events } = context;
+  const { jobId, fence } = job;
+  const failure = { reason, message: errorRow(reason).message, param: undefined };
+  const lost = await store.apply(jobId, { kind: "lose", fence, failure, now: clock.now() });
+  if (lost) await finish(lost, context);
+  else events.leaseLost(job);
+}

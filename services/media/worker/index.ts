@@ -1,0 +1,74 @@
+import { createCatalogView } from "#kit/catalog-client.ts";
+import { createHoldClient } from "#kit/holds.ts";
+import type { Service } from "#kit/rpc/service.ts";
+import {
+  createJobStore,
+  createMediaShared,
+  type MediaWorkerDeps,
+  retentionMsOf,
+} from "../context.ts";
+import { noFailPoints } from "../fail-points.ts";
+import { createJobHolds } from "../jobs/holds.ts";
+import type { MediaKind } from "../jobs/job.ts";
+import { defaultWorkers, maxWorkers } from "../limits.ts";
+import { createWorker } from "./worker.ts";
+
+/** A media worker: claims jobs and works on them. It answers nobody; what it does shows in the jobs. */
+export function createMediaWorker(deps: MediaWorkerDeps): Service {
+  const { clock, ids, log, blobs, queue, upstreams } = deps;
+  const { events, changes } = deps.shared ?? createMediaShared(deps);
+  const store = changes.observed(createJobStore(deps.database));
+  const catalog = createCatalogView({ catalog: deps.peers.catalog, clock, log });
+  const worker = createWorker({
+    clock,
+    ids,
+    store,
+    queue,
+    blobs,
+    upstreams,
+    catalog,
+    holds: createJobHolds(createHoldClient(deps.peers.billing, { clock })),
+    events,
+    failPoints: deps.failPoints ?? noFailPoints,
+    retentionMs: retentionMsOf(deps),
+    owner: ids.make("worker", 12),
+    workers: workersOf(deps.workers),
+  });
+  const claims = new AbortController();
+  let claiming: Promise<void> | undefined;
+  const stopClaiming = async () => {
+    claims.abort();
+    await claiming;
+  };
+  return {
+    name: "media-worker",
+    rpc: [],
+    async start() {
+      await store.open();
+      const stopped = new Promise<void>((resolve) => {
+        claims.signal.addEventListener("abort", () => resolve(), { once: true });
+      });
+      // Without a catalog no limit is known.
+      claiming = Promise.race([catalog.ready(), stopped]).then(() => worker.run(claims.signal));
+    },
+    notReady: () => (claiming ? catalog.notReady() : "media-worker: its store is not open yet"),
+    async drain(signal) {
+      await stopClaiming();
+      await worker.drain(signal);
+    },
+    async [Symbol.asyncDispose]() {
+      await stopClaiming();
+      await worker.drain(AbortSignal.abort());
+      await catalog[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function workersOf(asked: Partial<Record<MediaKind, number>> = {}): Record<MediaKind, number> {
+  const most = (kind: MediaKind) => {
+    const workers = asked[kind] ?? defaultWorkers;
+    if (Number.isInteger(workers) && workers >= 0 && workers <= maxWorkers) return workers;
+    throw new RangeError(`the workers of ${kind} are 0 to ${maxWorkers}`);
+  };
+  return { image: most("image"), video: most("video"), music: most("music") };
+}

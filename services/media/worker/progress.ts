@@ -1,0 +1,45 @@
+import type { Clock } from "#kit/clock.ts";
+import type { Job } from "../jobs/job.ts";
+import type { JobStore } from "../jobs/store.ts";
+import { progressEveryMs } from "../limits.ts";
+
+/** Writes down how far an attempt is, as often as somebody might look. */
+export interface Progress extends AsyncDisposable {
+  /** Percent; may be called often. */
+  report(percent: number): void;
+}
+
+/** Makes it for one attempt. */
+export function createProgress(
+  { jobId, fence }: Job,
+  signal: AbortSignal,
+  { clock, store }: { clock: Clock; store: JobStore },
+): Progress {
+  let latest = 0;
+  let stored = 0;
+  let writing: Promise<void> | undefined;
+  const done = new AbortController();
+
+  const write = async () => {
+    while (latest > stored && !signal.aborted && !done.signal.aborted) {
+      const percent = latest;
+      // It only shows: what is not written now is written with the next.
+      await store.apply(jobId, { kind: "progress", fence, percent }).catch(() => undefined);
+      stored = percent;
+      await clock.sleep(progressEveryMs, AbortSignal.any([signal, done.signal])).catch(() => {});
+    }
+  };
+  return {
+    report(percent) {
+      latest = Math.max(latest, Math.floor(percent));
+      if (latest <= stored || writing) return;
+      writing = write().finally(() => {
+        writing = undefined;
+      });
+    },
+    async [Symbol.asyncDispose]() {
+      done.abort();
+      await writing;
+    },
+  };
+}

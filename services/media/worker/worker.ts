@@ -1,0 +1,147 @@
+import type { LiveCatalog } from "#kit/catalog-client.ts";
+import type { Subscription, WakeQueue } from "#kit/queue/port.ts";
+import { finish } from "../jobs/finish.ts";
+import { type Job, type MediaKind, mediaKinds, upstreamOf } from "../jobs/job.ts";
+import { topicOf } from "../jobs/wake.ts";
+import { claimPollMs, claimRetryMs } from "../limits.ts";
+import { type Attempt, type AttemptContext, beginAttempt } from "./attempt.ts";
+import { boundsOf, type Capacity, createCapacity } from "./capacity.ts";
+
+/** What claiming needs. */
+export interface WorkerContext extends AttemptContext {
+  queue: WakeQueue;
+  catalog: Pick<LiveCatalog, "current">;
+  /** This worker, in the leases of its jobs. */
+  owner: string;
+  /** Most jobs of each kind at once. */
+  workers: Readonly<Record<MediaKind, number>>;
+}
+
+/** Claims jobs and works on them. */
+export interface Worker {
+  /** Claims until `signal` aborts; resolves when no further job will be begun. Never rejects. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Lets what runs end; what another worker can take up at once is handed back now, the rest when `signal` aborts. */
+  drain(signal: AbortSignal): Promise<void>;
+}
+
+/** Makes a worker. */
+export function createWorker(context: WorkerContext): Worker {
+  const capacity = createCapacity(context.workers);
+  const attempts = new Set<Attempt>();
+
+  const begin = (job: Job) => {
+    const { kind } = job.spec;
+    context.events.claimed(job);
+    const attempt = beginAttempt(job, context);
+    const free = capacity.take(kind, upstreamOf(job).name);
+    attempts.add(attempt);
+    context.events.running(kind, capacity.running(kind));
+    void attempt.done.then(() => {
+      attempts.delete(attempt);
+      free();
+      context.events.running(kind, capacity.running(kind));
+    });
+  };
+  let turn: Promise<unknown> = Promise.resolve();
+  // One claim at a time: two lanes must not both take the last place at an upstream.
+  const claimNext = (kind: MediaKind): Promise<boolean> => {
+    const claimed = turn.then(() => claimOne(kind, begin, capacity, context));
+    turn = claimed.catch(() => {});
+    return claimed;
+  };
+  return {
+    async run(signal) {
+      const claim = (kind: MediaKind) => () => claimNext(kind);
+      await Promise.all(
+        mediaKinds.map((kind) => runLane(kind, claim(kind), capacity, context, signal)),
+      );
+    },
+    async drain(signal) {
+      const handBack = (which: (attempt: Attempt) => boolean) => {
+        for (const attempt of attempts) if (which(attempt)) attempt.handBack();
+      };
+      const late = () => handBack(() => true);
+      handBack((attempt) => attempt.isResumable());
+      if (signal.aborted) late();
+      signal.addEventListener("abort", late, { once: true });
+      await Promise.all([...attempts].map(({ done }) => done));
+      signal.removeEventListener("abort", late);
+    },
+  };
+}
+
+async function runLane(
+  kind: MediaKind,
+  claim: () => Promise<boolean>,
+  capacity: Capacity,
+  context: WorkerContext,
+  signal: AbortSignal,
+): Promise<void> {
+  const { clock, events } = context;
+  await using wakes = context.queue.subscribe(topicOf(kind));
+  while (!signal.aborted) {
+    let isWorkLeft = false;
+    try {
+      isWorkLeft = await claim();
+    } catch (error) {
+      events.trouble("jobs could not be claimed", undefined, error);
+      await clock.sleep(claimRetryMs, signal).catch(() => {});
+    }
+    if (!isWorkLeft && !signal.aborted) await untilWoken(kind, wakes, capacity, context, signal);
+  }
+}
+
+/** False where nothing is due, or there is no place for it. */
+async function claimOne(
+  kind: MediaKind,
+  begin: (job: Job) => void,
+  capacity: Capacity,
+  context: WorkerContext,
+): Promise<boolean> {
+  const { clock, store, owner } = context;
+  if (!capacity.isFree(kind)) return false;
+  const { snapshot } = context.catalog.current();
+  const { modelLimits, upstreamLimits } = boundsOf(snapshot);
+  const fullUpstreams = capacity.fullUpstreams(upstreamLimits);
+  const job = await store.claim({
+    kind,
+    owner,
+    now: clock.now(),
+    fullUpstreams,
+    modelLimits,
+  });
+  if (!job) return false;
+  // A job whose time, or whose attempts, were over has failed instead.
+  if (job.state === "running") begin(job);
+  else await finish(job, context);
+  return true;
+}
+
+/** Until a wake-up comes, a place becomes free, or it is time to look anyway. A full lane takes no wake-up from others. */
+async function untilWoken(
+  kind: MediaKind,
+  wakes: Subscription,
+  capacity: Capacity,
+  { clock, events }: WorkerContext,
+  signal: AbortSignal,
+): Promise<void> {
+  const over = new AbortController();
+  const either = AbortSignal.any([signal, over.signal]);
+  const wake = async () => {
+    try {
+      const delivery = await wakes.next(either);
+      // It has done what it is for: the claims that follow end only when nothing is due.
+      await delivery.ack();
+    } catch (error) {
+      if (either.aborted) return;
+      events.trouble("no wake-ups can be had", undefined, error);
+      await clock.sleep(claimRetryMs, either).catch(() => {});
+    }
+  };
+  const waking = capacity.isFree(kind) ? [wake()] : [];
+  const poll = clock.sleep(claimPollMs, either).catch(() => {});
+  await Promise.race([...waking, capacity.whenFreed(either), poll]);
+  over.abort();
+  await Promise.all(waking);
+}

@@ -1,0 +1,87 @@
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  type GeneratedOutput,
+  GenerationError,
+  type GenerationTask,
+  type MediaUpstreams,
+} from "../../services/media/generate/port.ts";
+
+/** What an upstream does with one attempt. */
+export type Behaviour = (task: GenerationTask) => Promise<GeneratedOutput[]>;
+
+/** The outside: generates what a test says, and remembers what it was asked. */
+export interface ScriptedUpstream extends MediaUpstreams {
+  /** Every attempt so far, in order. */
+  readonly tasks: GenerationTask[];
+  /** What attempts do from now on; default: {@link succeed}. */
+  behave(behaviour: Behaviour): void;
+}
+
+/** Makes one. */
+export function scriptedUpstream(behaviour: Behaviour = succeed): ScriptedUpstream {
+  const tasks: GenerationTask[] = [];
+  let current = behaviour;
+  return {
+    tasks,
+    behave(next) {
+      current = next;
+    },
+    generate(task) {
+      tasks.push(task);
+      return current(task);
+    },
+    speak: () => Promise.reject(new GenerationError("failed", "this upstream does not speak")),
+    async [Symbol.asyncDispose]() {},
+  };
+}
+
+const mimeTypes = { image: "image/png", video: "video/mp4", music: "audio/mpeg" } as const;
+
+/** Stores as many small outputs as were asked for. */
+export async function succeed(task: GenerationTask): Promise<GeneratedOutput[]> {
+  const { request, jobId } = task;
+  const count = request.kind === "image" ? request.count : 1;
+  const outputs: GeneratedOutput[] = [];
+  for (let index = 0; index < count; index++) {
+    outputs.push(await storeOne(task, `${jobId} ${index}`));
+  }
+  return outputs;
+}
+
+/** Stores one output. */
+export async function storeOne(task: GenerationTask, text: string): Promise<GeneratedOutput> {
+  const mimeType = mimeTypes[task.request.kind];
+  const stored = await task.store(Buffer.from(text), mimeType);
+  const shape = { width: 8, height: 8, durationSeconds: task.request.kind === "image" ? 0 : 6 };
+  return { ...stored, mimeType, ...shape };
+}
+
+/** Fails for good, for its content, or in a way that says nothing. */
+export function fail(fault: GenerationError["fault"]): Behaviour {
+  return () => Promise.reject(new GenerationError(fault, "scripted"));
+}
+
+/** Works until it is told to stop, and then stops as it should. */
+export function hang(task: GenerationTask): Promise<GeneratedOutput[]> {
+  return new Promise((_, reject) => {
+    const stop = () => reject(task.signal.reason);
+    if (task.signal.aborted) stop();
+    task.signal.addEventListener("abort", stop, { once: true });
+  });
+}
+
+/** Waits for a gate, then goes on; stops when it is told to. */
+export function gated(gate: Promise<unknown>, then: Behaviour = succeed): Behaviour {
+  return async (task) => {
+    await Promise.race([gate, hang(task)]);
+    return then(task);
+  };
+}
+
+/** Works for a while. */
+export function slow(ms: number): Behaviour {
+  return async (task) => {
+    await delay(ms);
+    return succeed(task);
+  };
+}

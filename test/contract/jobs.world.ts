@@ -1,0 +1,233 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Interceptor } from "@connectrpc/connect";
+import { pino } from "pino";
+import { openFolderBlobs } from "#kit/blobs/folder.ts";
+import type { BlobStore } from "#kit/blobs.ts";
+import type { Clock } from "#kit/clock.ts";
+import { randomIds } from "#kit/ids.ts";
+import { createImageVerifier } from "#kit/images/index.ts";
+import { createMetrics } from "#kit/metrics.ts";
+import { createGuardedFetcher } from "#kit/outside/index.ts";
+import { createPeers, type Peers } from "#kit/peers.ts";
+import { createMemoryQueue } from "#kit/queue/memory.ts";
+import type { WakeQueue } from "#kit/queue/port.ts";
+import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
+import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
+import { clientErrorInterceptor, serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
+import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
+import type { RpcService, Service } from "#kit/rpc/service.ts";
+import { openSqlite, type SqliteDatabase } from "#kit/sqlite.ts";
+import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import type { AdmissionSchema } from "#proto/genmesh/common/v1/access_pb.ts";
+import { type Job, JobKind, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { createBilling } from "../../services/billing/index.ts";
+import { createCatalog } from "../../services/catalog/index.ts";
+import type { FailPoints } from "../../services/media/fail-points.ts";
+import type { MediaUpstreams } from "../../services/media/generate/port.ts";
+import {
+  createMedia,
+  createMediaShared,
+  createMediaWorker,
+  type MediaWorkerDeps,
+} from "../../services/media/index.ts";
+import { createSqliteJobStore } from "../../services/media/jobs/store-sqlite.ts";
+import { jumpClock } from "../support/jump-clock.ts";
+import { until } from "../support/until.ts";
+import { scriptedUpstream } from "./jobs.upstream.ts";
+
+export const alice: Principal = { accountId: "acct_alice", keyId: "key_alice" };
+export const alicesOther: Principal = { accountId: "acct_alice", keyId: "key_alice2" };
+export const bob: Principal = { accountId: "acct_bob", keyId: "key_bob" };
+
+export const shippedCatalog = join(import.meta.dirname, "../../deploy/catalog.yaml");
+const tokens = { mesh: ["mesh-token"], admin: "admin-token" };
+const silent = pino({ level: "silent" });
+
+/** What a world may do differently. */
+export interface JobsWorldOptions {
+  upstream?: MediaUpstreams;
+  /** Default: the machine's, with a lever. */
+  clock?: Clock;
+  /** Where its state lies; default a new folder, removed at the end. */
+  folder?: string;
+  /** Default: the shipped one. */
+  catalogFile?: string;
+  /** Workers of each kind; default 2. */
+  workers?: NonNullable<MediaWorkerDeps["workers"]>;
+  /** Media workers that run; default 1. */
+  workerCount?: number;
+  retentionDays?: number;
+  failPoints?: FailPoints;
+  queue?: WakeQueue;
+  /** Stands between media and billing. */
+  between?: Interceptor;
+  /** Default true: the API and the sweeper run too. */
+  withApi?: boolean;
+}
+
+export type SubmitOptions = {
+  principal?: Principal;
+  key?: string;
+  kind?: JobKind;
+  admission?: MessageInitShape<typeof AdmissionSchema>;
+};
+
+/** Real billing, catalog and media over one database and one folder; what lies upstream is the test's. */
+export async function createJobsWorld(options: JobsWorldOptions = {}) {
+  await using stack = new AsyncDisposableStack();
+  const folder = options.folder ?? (await mkdtemp(join(tmpdir(), "genmesh-jobs-")));
+  if (!options.folder) stack.defer(() => rm(folder, { recursive: true }));
+  const clock = options.clock ?? jumpClock();
+  const upstream = options.upstream ?? scriptedUpstream();
+  const sqlite = openSqlite(join(folder, "genmesh.db"));
+  stack.defer(() => sqlite[Symbol.dispose]());
+  const blobs = await openFolderBlobs({ folder: join(folder, "blobs"), clock, ids: randomIds });
+  const queue = options.queue ?? createMemoryQueue({ clock });
+  const services: RpcService[] = [];
+  const transport = (token: string, between: Interceptor[] = []) =>
+    createDirectTransport({
+      services: () => services,
+      clientInterceptors: [clientErrorInterceptor(), tokenInterceptor(token), ...between],
+      serverInterceptors: [
+        serverErrorInterceptor({ log: silent, ids: randomIds }),
+        accessInterceptor(tokens),
+      ],
+    });
+  const peers = createPeers(() => transport("mesh-token"));
+  const common = {
+    clock,
+    ids: randomIds,
+    log: silent,
+    metrics: createMetrics(),
+    database: { kind: "sqlite", sqlite } as const,
+    peers: createPeers(() => transport("mesh-token", options.between ? [options.between] : [])),
+  };
+  const verifier = stack.use(
+    createImageVerifier({ processes: 1, memoryMb: 512, timeoutMs: 10_000 }),
+  );
+  const media = {
+    ...common,
+    queue,
+    blobs,
+    upstreams: upstream,
+    retentionDays: options.retentionDays ?? 30,
+    shared: createMediaShared(common),
+    ...(options.failPoints ? { failPoints: options.failPoints } : {}),
+  };
+  const file = options.catalogFile ?? shippedCatalog;
+  const started = async (service: Service) => {
+    stack.use(service);
+    services.push(...service.rpc);
+    await service.start();
+    return service;
+  };
+  await started(createCatalog({ ...common, file }));
+  await started(createBilling({ ...common, peers }));
+  const api = createMedia({
+    ...media,
+    verifier,
+    fetcher: createGuardedFetcher({ allowPrivate: true }),
+    tempFolder: join(folder, "uploads"),
+  });
+  if (options.withApi !== false) await started(api);
+  const workers: Service[] = [];
+  const workersOfEach = { image: 2, video: 2, music: 2, ...options.workers };
+  for (let i = 0; i < (options.workerCount ?? 1); i++) {
+    workers.push(await started(createMediaWorker({ ...media, workers: workersOfEach })));
+  }
+  const all = options.withApi === false ? workers : [api, ...workers];
+  await until("the services to be ready", () => all.every((one) => !one.notReady()));
+  const owned = stack.move();
+  const admin = createPeers(() => transport("admin-token"));
+  return {
+    ...asking(peers, admin),
+    folder,
+    clock,
+    upstream,
+    sqlite,
+    blobs: blobs as BlobStore,
+    queue,
+    peers,
+    admin,
+    media: api,
+    workers,
+    /** The jobs as their store has them. */
+    store: createSqliteJobStore(sqlite),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+export type JobsWorld = Awaited<ReturnType<typeof createJobsWorld>>;
+
+/** A world, disposed of though the database is held by the asker. */
+export type Database = SqliteDatabase;
+
+/** Headers of a call for somebody. */
+export const as = (principal: Principal) => ({ headers: callHeaders(principal, "req_test") });
+
+function asking(peers: Peers, admin: Peers) {
+  const get = async (jobId: string, principal: Principal = alice): Promise<Job> =>
+    present((await peers.media.getJob({ jobId }, as(principal))).job);
+  return {
+    async fund(credits: bigint, { accountId }: Principal = alice): Promise<void> {
+      const operationId = randomIds.make("grant");
+      const grant = { accountId, unit: Unit.CREDITS, amount: credits, operationId };
+      await admin.billing.grant(grant);
+    },
+    async credits({ accountId }: Principal = alice) {
+      const { credits } = await peers.billing.getBalance({ accountId });
+      const { reserved = 0n, spent = 0n, spendable = 0n } = credits ?? {};
+      return { reserved, spent, spendable };
+    },
+    /** Submits; a small image by default. */
+    async submit(body: unknown = image(), options: SubmitOptions = {}) {
+      const { key, admission, kind = JobKind.IMAGE, principal = alice } = options;
+      const answer = await peers.media.submitJob(
+        {
+          kind,
+          body: Buffer.from(typeof body === "string" ? body : JSON.stringify(body)),
+          ...(key === undefined ? {} : { idempotencyKey: key }),
+          ...(admission ? { admission } : {}),
+        },
+        as(principal),
+      );
+      return { job: present(answer.job), replayed: answer.replayed };
+    },
+    get,
+    /** Waits until a job is terminal, by the clock of the machine. */
+    async ended(jobId: string, principal: Principal = alice): Promise<Job> {
+      return until(
+        `job ${jobId} to end`,
+        async () => {
+          const job = await get(jobId, principal);
+          const isOver = job.status === JobStatus.COMPLETED || job.status === JobStatus.FAILED;
+          return isOver ? job : undefined;
+        },
+        { withinMs: 15_000 },
+      );
+    },
+  };
+}
+
+/** The body of an image job. */
+export function image(more: Record<string, unknown> = {}) {
+  return { model: "image-1", prompt: "a lighthouse", ...more };
+}
+
+/** The body of a video job. */
+export function video(more: Record<string, unknown> = {}) {
+  return { model: "svc-video-1-5", prompt: "waves", seconds: 6, resolution: "480p", ...more };
+}
+
+/** The body of a music job. */
+export function music(more: Record<string, unknown> = {}) {
+  return { model: "music-1", mode: "instrumental", title: "Harbour lights", ...more };
+}
+
+function present<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error("the answer lacks what it is for");
+  return value;
+}

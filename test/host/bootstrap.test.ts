@@ -1,0 +1,115 @@
+import { watch } from "node:fs";
+import { access, mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { createLogger } from "#kit/logger.ts";
+import { envToConfig } from "../../services/host/config.ts";
+import { startMesh } from "../../services/host/mesh.ts";
+import { operatorOf } from "./operator.ts";
+import { type RunningMesh, startHost, startRunning, tempFolder } from "./process.ts";
+
+const givenKey = "a-key-of-the-operator_0123";
+
+test("a key that is given is the demo account's, is not printed, and counts once", async () => {
+  await using folder = await tempFolder();
+  const env = {
+    GENMESH_DATA_DIR: folder.path,
+    GENMESH_BOOTSTRAP_API_KEY: givenKey,
+    GENMESH_BOOTSTRAP_USD_MICROS: "1234567",
+    GENMESH_BOOTSTRAP_CREDITS: "0",
+  };
+  {
+    await using first = await startRunning(env);
+    expect(first.stdout()).toBe(`genmesh is ready: ${first.baseUrl}\n`);
+    expect(first.stderr()).not.toContain(givenKey);
+    expect(await billing(first, givenKey)).toMatchObject({
+      availableUsdMicros: 1_234_567,
+      credits: { available: 0 },
+    });
+  }
+  // The directory is not new any more: what is set now makes nothing.
+  await using again = await startRunning({
+    ...env,
+    GENMESH_BOOTSTRAP_API_KEY: "another-key-0123456789",
+    GENMESH_BOOTSTRAP_USD_MICROS: "99",
+  });
+  expect(again.bannerKey).toBeUndefined();
+  expect(await billing(again, givenKey)).toMatchObject({ availableUsdMicros: 1_234_567 });
+  expect(await billing(again, "another-key-0123456789")).toBeUndefined();
+  expect(await accountNames(again, folder.path)).toEqual(["demo"]);
+});
+
+test("a made key is printed until it was shown, then never again", async () => {
+  await using folder = await tempFolder();
+  const config = envToConfig({ GENMESH_DATA_DIR: folder.path, PORT: "0", GRPC_PORT: "0" });
+  const log = createLogger("silent");
+  let lost: string | undefined;
+  {
+    // Gone after the account was made, before anybody saw its key.
+    await using mesh = await startMesh(config, { log, signal: new AbortController().signal });
+    lost = mesh.bootstrap.apiKey;
+    expect(lost).toMatch(/^gm_/);
+  }
+  {
+    await using next = await startRunning({ GENMESH_DATA_DIR: folder.path });
+    expect(next.bannerKey).toBe(lost);
+    expect(await billing(next, lost)).toMatchObject({ availableUsdMicros: 25_000_000 });
+    expect(await accountNames(next, folder.path)).toEqual(["demo"]);
+  }
+  await using last = await startRunning({ GENMESH_DATA_DIR: folder.path });
+  expect(last.stdout()).toBe(`genmesh is ready: ${last.baseUrl}\n`);
+  expect(await billing(last, lost)).toMatchObject({ availableUsdMicros: 25_000_000 });
+});
+
+test("killed while the account is being made: the next start completes it and shows its key", async () => {
+  await using folder = await tempFolder();
+  const dataDir = join(folder.path, "data");
+  await mkdir(dataDir);
+  {
+    using watcher = disposable(watch(dataDir));
+    await using child = await startHost({ GENMESH_DATA_DIR: dataDir });
+    // The key is written down before the account is made; from then on every moment must be safe.
+    await new Promise<void>((resolve) => {
+      watcher.on("change", (_, name) => name === "bootstrap-key" && resolve());
+    });
+    child.kill("SIGKILL");
+    await child.ended;
+  }
+  await using mesh = await startRunning({ GENMESH_DATA_DIR: dataDir });
+  const shownBefore = await access(join(dataDir, "bootstrapped")).then(
+    () => mesh.bannerKey === undefined,
+    () => false,
+  );
+  // Killed so late that the key had been shown: there is nothing to say.
+  if (shownBefore) return;
+  expect(await billing(mesh, mesh.bannerKey)).toMatchObject({
+    availableUsdMicros: 25_000_000,
+    credits: { available: 10_000 },
+  });
+  expect(await accountNames(mesh, dataDir)).toEqual(["demo"]);
+});
+
+test("a key that was written down by a start that made nothing is the one that is made", async () => {
+  await using folder = await tempFolder();
+  await writeFile(join(folder.path, "bootstrap-key"), `${givenKey}\n`);
+  await using mesh = await startRunning({ GENMESH_DATA_DIR: folder.path });
+  expect(mesh.bannerKey).toBe(givenKey);
+  expect(await billing(mesh, givenKey)).toMatchObject({ availableUsdMicros: 25_000_000 });
+});
+
+/** Undefined where the key is not accepted. */
+async function billing(mesh: RunningMesh, key: string | undefined): Promise<unknown> {
+  const answer = await fetch(`${mesh.baseUrl}/billing`, {
+    headers: { authorization: `Bearer ${key}` },
+  });
+  return answer.ok ? answer.json() : undefined;
+}
+
+async function accountNames(mesh: RunningMesh, dataDir: string): Promise<string[]> {
+  const { accounts } = await (await operatorOf(mesh, dataDir)).auth.listAccounts({});
+  return accounts.map((one) => one.name);
+}
+
+function disposable<T extends { close(): void }>(value: T): T & Disposable {
+  return Object.assign(value, { [Symbol.dispose]: () => value.close() });
+}

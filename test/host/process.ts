@@ -1,0 +1,137 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** The root of this clone. */
+export const root = fileURLToPath(new URL("../..", import.meta.url));
+const main = join(root, "services/host/main.ts");
+
+/** A child process and what it has said. */
+export interface TestProcess extends AsyncDisposable {
+  readonly pid: number;
+  stdout(): string;
+  stderr(): string;
+  kill(signal: NodeJS.Signals): void;
+  /** Resolves when it has ended and all that it said was read. */
+  readonly ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+  /** Resolves with the first match in its standard output; rejects where it ends without. */
+  says(pattern: RegExp): Promise<RegExpExecArray>;
+}
+
+/** A genmesh that serves. */
+export interface RunningMesh extends TestProcess {
+  /** Ends in /v1. */
+  baseUrl: string;
+  /** Without /v1. */
+  origin: string;
+  grpcAddress: string;
+  /** The key of the banner; undefined where it shows none. */
+  bannerKey: string | undefined;
+}
+
+/** Variables of a process; undefined: not set. */
+export type Variables = Record<string, string | undefined>;
+
+/** Starts a program; it is killed when the test is over. */
+export function startProcess(
+  file: string,
+  args: readonly string[],
+  { env = {}, cwd = root }: { env?: Variables; cwd?: string } = {},
+): TestProcess {
+  const child = spawn(file, args, { cwd, env: cleanEnv(env), stdio: ["ignore", "pipe", "pipe"] });
+  return watched(child);
+}
+
+/** Starts what `npm start` starts, on a data directory of its own unless `env` names one, and free ports. */
+export async function startHost(
+  env: Variables,
+  args: readonly string[] = [],
+): Promise<TestProcess> {
+  return startProcess(process.execPath, [main, ...args], {
+    env: { PORT: "0", GRPC_PORT: "0", ...env },
+  });
+}
+
+/** Starts it and waits until it serves. */
+export async function startRunning(env: Variables): Promise<RunningMesh> {
+  const grpcPort = env.GRPC_PORT ?? `${await freePort()}`;
+  const child = await startHost({ ...env, GRPC_PORT: grpcPort });
+  const [, baseUrl = "", bannerKey] = await child.says(
+    /^genmesh is ready: (\S+)(?: {2}key: (\S+))?\n/,
+  );
+  return Object.assign(child, {
+    baseUrl,
+    origin: new URL(baseUrl).origin,
+    grpcAddress: `127.0.0.1:${grpcPort}`,
+    bannerKey,
+  });
+}
+
+/** Runs it to its end. */
+export async function runHost(env: Variables, args: readonly string[] = []) {
+  await using child = await startHost(env, args);
+  const { code } = await child.ended;
+  return { code, stdout: child.stdout(), stderr: child.stderr() };
+}
+
+/** A folder that is removed with the test. */
+export async function tempFolder(): Promise<AsyncDisposable & { path: string }> {
+  const path = await mkdtemp(join(tmpdir(), "genmesh-host-"));
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}
+
+/** A loopback port that nobody listens on. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  return typeof address === "object" && address ? address.port : 0;
+}
+
+// Nothing of the shell that runs the tests shall reach the program.
+function cleanEnv(env: Variables): NodeJS.ProcessEnv {
+  const { PATH, HOME, TMPDIR } = process.env;
+  return { PATH, HOME, TMPDIR, ...env };
+}
+
+function watched(child: ChildProcess): TestProcess {
+  const said = { stdout: "", stderr: "" };
+  const listeners = new Set<() => void>();
+  for (const name of ["stdout", "stderr"] as const) {
+    child[name]?.setEncoding("utf8").on("data", (text: string) => {
+      said[name] += text;
+      for (const listener of listeners) listener();
+    });
+  }
+  const ended = once(child, "close").then(([code, signal]) => ({ code, signal }));
+  return {
+    pid: child.pid ?? 0,
+    stdout: () => said.stdout,
+    stderr: () => said.stderr,
+    kill: (signal) => void child.kill(signal),
+    ended,
+    says: (pattern) =>
+      new Promise((resolve, reject) => {
+        const look = () => {
+          const match = pattern.exec(said.stdout);
+          if (match) resolve(match);
+        };
+        listeners.add(look);
+        look();
+        ended.then(() => {
+          look();
+          reject(new Error(`it ended without saying so: ${said.stdout}${said.stderr}`));
+        });
+      }),
+    async [Symbol.asyncDispose]() {
+      child.kill("SIGKILL");
+      await ended;
+    },
+  };
+}

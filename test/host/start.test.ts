@@ -1,0 +1,175 @@
+import { mkdir, readdir, stat, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { freePort, type RunningMesh, runHost, startRunning, tempFolder } from "./process.ts";
+
+const made: AsyncDisposable[] = [];
+afterAll(async () => {
+  for (const one of made.reverse()) await one[Symbol.asyncDispose]();
+});
+
+describe("a process on a new data directory", () => {
+  let mesh: RunningMesh;
+  let dataDir: string;
+  beforeAll(async () => {
+    const folder = await tempFolder();
+    made.push(folder);
+    dataDir = join(folder.path, "not", "made", "yet");
+    mesh = await startRunning({ GENMESH_DATA_DIR: dataDir });
+    made.push(mesh);
+  });
+
+  test("says its base URL and its new key in one line on standard output, and nothing else there", async () => {
+    expect(mesh.stdout()).toMatch(
+      /^genmesh is ready: http:\/\/127\.0\.0\.1:\d+\/v1 {2}key: gm_[A-Za-z0-9]{40}\n$/,
+    );
+  });
+
+  test("logs JSON lines on standard error, none with the key", () => {
+    const lines = mesh.stderr().trim().split("\n");
+    expect(lines.every((line) => typeof JSON.parse(line).time === "string")).toBe(true);
+    expect(mesh.stderr()).not.toContain(mesh.bannerKey);
+  });
+
+  test.each([
+    ["/readyz", "ready\n", "text/plain"],
+    ["/healthz", "ok\n", "text/plain"],
+    ["/metrics", "# TYPE process_cpu_seconds_total counter", "text/plain"],
+  ])("%s needs no key", async (path, text, type) => {
+    const answer = await fetch(mesh.origin + path);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("content-type")).toContain(type);
+    expect(await answer.text()).toContain(text);
+  });
+
+  test("the operational paths sit outside /v1", async () => {
+    for (const path of ["/readyz", "/healthz", "/metrics"]) {
+      expect((await fetch(mesh.baseUrl + path)).status).toBe(401);
+    }
+  });
+
+  test("the demo account has its opening balance", async () => {
+    expect((await fetch(`${mesh.baseUrl}/billing`)).status).toBe(401);
+    expect(await billing(mesh, mesh.bannerKey)).toMatchObject({
+      availableUsdMicros: 25_000_000,
+      reservedUsdMicros: 0,
+      spendableUsdMicros: 25_000_000,
+      credits: { available: 10_000 },
+    });
+  });
+
+  test("tokens are kept for their owner alone, and the pending key is gone", async () => {
+    for (const name of ["admin-token", "mesh-token"]) {
+      expect((await stat(join(dataDir, name))).mode & 0o777).toBe(0o600);
+    }
+    expect((await stat(dataDir)).mode & 0o777).toBe(0o700);
+    expect(await readdir(dataDir)).not.toContain("bootstrap-key");
+  });
+
+  test("a second process on the same data directory is refused, naming the first", async () => {
+    const second = await runHost({ GENMESH_DATA_DIR: dataDir });
+    expect(second).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `genmesh: GENMESH_DATA_DIR ${dataDir} is in use by process ${mesh.pid}: stop it, or choose another directory\n`,
+    });
+    expect((await fetch(`${mesh.origin}/readyz`)).status).toBe(200);
+  });
+});
+
+describe("a start that cannot be", () => {
+  test.each<[string, Record<string, string>, string[]?]>([
+    ["PORT", { PORT: "eighty" }],
+    ["GRPC_PORT", { GRPC_PORT: "-1" }],
+    ["HOST", { HOST: "not a host" }],
+    ["GENMESH_ROLE", { GENMESH_ROLE: "cook" }],
+    ["GENMESH_ROLE", {}, ["--role", "cook"]],
+    ["GENMESH_BOOTSTRAP_API_KEY", { GENMESH_BOOTSTRAP_API_KEY: "tiny" }],
+    ["GENMESH_BOOTSTRAP_CREDITS", { GENMESH_BOOTSTRAP_CREDITS: "1e3" }],
+    ["GENMESH_PUBLIC_URL", { GENMESH_PUBLIC_URL: "nowhere" }],
+    ["GENMESH_DATABASE_URL", { GENMESH_DATABASE_URL: "redis://h" }],
+  ])("%s: exit 1 with one line that names it (%o %o)", async (name, env, args) => {
+    const { code, stdout, stderr } = await runHost(env, args);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toMatch(new RegExp(`^genmesh: ${name} must .+\\n$`));
+    expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+  });
+
+  test("an unknown option is told in one line", async () => {
+    const { code, stderr } = await runHost({}, ["--rolle", "all"]);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: "genmesh: Unknown option '--rolle'\n" });
+  });
+
+  test.each(["PORT", "GRPC_PORT"])("%s that is taken is said plainly", async (name) => {
+    await using folder = await tempFolder();
+    const port = await freePort();
+    const other = createServer().listen(port, "127.0.0.1");
+    try {
+      const env = { GENMESH_DATA_DIR: folder.path, [name]: `${port}` };
+      const { code, stdout, stderr } = await runHost(env);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+      expect(stderr).toBe(
+        `genmesh: ${name} ${port} is in use by another program (at 127.0.0.1:${port}): stop it, or choose another port\n`,
+      );
+    } finally {
+      other.close();
+    }
+  });
+
+  test("an address that is none of this machine's names HOST", async () => {
+    await using folder = await tempFolder();
+    const { code, stderr } = await runHost({ GENMESH_DATA_DIR: folder.path, HOST: "192.0.2.7" });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^genmesh: HOST must be an address of this machine.+192\.0\.2\.7.+\n$/);
+  });
+
+  test.each([
+    ["a file that is not there", undefined, /ENOENT|no such file|does not exist|cannot be read/i],
+    ["no YAML", "models: [", /line 1|YAML/i],
+    [
+      "faults",
+      "upstreams: {}\nmodels: []\ncolour: red\n",
+      /models: .+ \(and \d more: genmesh catalog check\)/,
+    ],
+  ])("a catalog with %s: one line that names GENMESH_CATALOG", async (_what, text, fault) => {
+    await using folder = await tempFolder();
+    const file = join(folder.path, "catalog.yaml");
+    if (text !== undefined) await writeFile(file, text);
+    const { code, stdout, stderr } = await runHost({
+      GENMESH_DATA_DIR: folder.path,
+      GENMESH_CATALOG: file,
+    });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toMatch(/^genmesh: GENMESH_CATALOG must name a valid catalog file; .+\n$/);
+    expect(stderr).toContain(file);
+    expect(stderr).toMatch(fault);
+    expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+  });
+
+  test("a place where nothing can be stored names its variable", async () => {
+    await using folder = await tempFolder();
+    const file = join(folder.path, "file");
+    await writeFile(file, "this is no database");
+    const dataDir = join(folder.path, "data");
+    await mkdir(dataDir);
+    for (const [name, value] of [
+      ["GENMESH_DATA_DIR", file],
+      ["GENMESH_DATABASE_URL", `sqlite:${file}`],
+      ["GENMESH_BLOBS_URL", `file:${file}`],
+    ] as const) {
+      const { code, stderr } = await runHost({ GENMESH_DATA_DIR: dataDir, [name]: value });
+      expect(code).toBe(1);
+      expect(stderr).toMatch(new RegExp(`^genmesh: ${name} must .+\\n$`));
+      expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+    }
+  });
+});
+
+async function billing(mesh: RunningMesh, key: string | undefined): Promise<unknown> {
+  const answer = await fetch(`${mesh.baseUrl}/billing`, {
+    headers: { authorization: `Bearer ${key}` },
+  });
+  expect(answer.status).toBe(200);
+  return answer.json();
+}

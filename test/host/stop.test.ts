@@ -1,0 +1,171 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import {
+  type RunningMesh,
+  startHost,
+  startRunning,
+  tempFolder,
+  type Variables,
+} from "./process.ts";
+
+const key = "key-of-the-stopping-tests";
+/** An answer of some 60 pieces takes about 2.4 s at the brisk pace, about a minute at the slow one. */
+const paces = { brisk: 40, slow: 1_000 };
+
+describe("SIGTERM", () => {
+  test("while nothing is open: exit 0 at once, although a connection is kept alive", async () => {
+    await using mesh = await startPaced();
+    expect((await fetch(`${mesh.origin}/readyz`)).status).toBe(200);
+    const beganAt = performance.now();
+    mesh.kill("SIGTERM");
+    expect(await mesh.ended).toEqual({ code: 0, signal: null });
+    expect(performance.now() - beganAt).toBeLessThan(3_000);
+    expect(mesh.stdout()).toBe(`genmesh is ready: ${mesh.baseUrl}\n`);
+  });
+
+  test("with a stream open: 503 on /readyz, still serving, the stream ends as it would have", async () => {
+    await using mesh = await startPaced();
+    const stream = await openStream(mesh, "brisk");
+    mesh.kill("SIGTERM");
+    await mesh.logs("stopping");
+    const ready = await fetch(`${mesh.origin}/readyz`);
+    expect([ready.status, await ready.text()]).toEqual([503, "stopping\n"]);
+    expect((await fetch(`${mesh.origin}/healthz`)).status).toBe(200);
+    const late = await mesh.post("/responses", { model: "swift", input: "Say served" });
+    expect(late.status).toBe(200);
+    expect((await late.json()).output[0].content[0].text).toBe("served");
+    const rest = await stream.rest();
+    expect(rest).toContain("event: response.completed\n");
+    expect(rest.endsWith("data: [DONE]\n\n")).toBe(true);
+    expect(await mesh.ended).toEqual({ code: 0, signal: null });
+  });
+
+  test("a stream that is longer than GENMESH_DRAIN_MS ends with response.failed", async () => {
+    await using mesh = await startPaced({ GENMESH_DRAIN_MS: "300" });
+    const stream = await openStream(mesh, "slow");
+    const beganAt = performance.now();
+    mesh.kill("SIGTERM");
+    const rest = await stream.rest();
+    expect(rest).toContain("event: response.failed\n");
+    expect(rest).not.toContain("response.completed");
+    expect(await mesh.ended).toEqual({ code: 0, signal: null });
+    const tookMs = performance.now() - beganAt;
+    expect(tookMs).toBeGreaterThan(290);
+    expect(tookMs).toBeLessThan(6_000);
+  });
+
+  test("a second signal, later, ends the drain", async () => {
+    await using mesh = await startPaced();
+    const stream = await openStream(mesh, "slow");
+    mesh.kill("SIGINT");
+    await mesh.logs("stopping");
+    // What follows at once is the same Ctrl-C, passed on by npm.
+    mesh.kill("SIGINT");
+    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    expect((await fetch(`${mesh.origin}/readyz`)).status).toBe(503);
+    mesh.kill("SIGINT");
+    expect(await stream.rest()).toContain("event: response.failed\n");
+    expect(await mesh.ended).toEqual({ code: 0, signal: null });
+  });
+
+  test("during the start: exit 0, and nothing is said on standard output", async () => {
+    await using folder = await tempFolder();
+    await using child = await startHost({ GENMESH_DATA_DIR: folder.path });
+    await logged(child.stderr, "catalog loaded");
+    child.kill("SIGTERM");
+    const { code } = await child.ended;
+    expect(code).toBe(0);
+    // Where the signal came after the last step, the line was said before it.
+    expect(child.stdout()).toMatch(/^(genmesh is ready.*\n)?$/);
+  });
+});
+
+/** A mesh whose chat models `swift`, `brisk` and `slow` speak at their pace, on a data directory of its own. */
+async function startPaced(env: Variables = {}) {
+  await using stack = new AsyncDisposableStack();
+  const folder = stack.use(await tempFolder());
+  const file = join(folder.path, "catalog.yaml");
+  await writeFile(file, JSON.stringify(catalog()));
+  const mesh = stack.use(
+    await startRunning({
+      GENMESH_DATA_DIR: join(folder.path, "data"),
+      GENMESH_CATALOG: file,
+      GENMESH_BOOTSTRAP_API_KEY: key,
+      ...env,
+    }),
+  );
+  const owned = stack.move();
+  return {
+    ...mesh,
+    logs: (message: string) => logged(mesh.stderr, message),
+    post: (path: string, body: unknown) => post(mesh, path, body),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+function post(mesh: RunningMesh, path: string, body: unknown): Promise<Response> {
+  return fetch(mesh.baseUrl + path, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+}
+
+/** Opens a stream and reads on until its first delta has come. */
+async function openStream(mesh: RunningMesh, model: string) {
+  const answer = await post(mesh, "/responses", {
+    model,
+    input: "Tell me about rivers, mountains and the weather.",
+    stream: true,
+  });
+  expect(answer.status).toBe(200);
+  const body = answer.body ?? expect.unreachable();
+  const reader = body.pipeThrough(new TextDecoderStream() as never).getReader();
+  const next = async (): Promise<string> => {
+    const { done, value } = await reader.read();
+    if (done) throw new Error(`the stream ended too early: ${text}`);
+    return value as unknown as string;
+  };
+  let text = "";
+  while (!text.includes("output_text.delta")) text += await next();
+  return {
+    async rest() {
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) return text;
+        text += value as unknown as string;
+      }
+    },
+  };
+}
+
+/** Resolves once a line of the log has this message. */
+async function logged(stderr: () => string, message: string): Promise<void> {
+  await expect.poll(stderr, { timeout: 15_000, interval: 10 }).toContain(`"msg":"${message}"`);
+}
+
+function catalog(): unknown {
+  const chat = (id: string, upstream: string) => ({
+    id,
+    kind: "chat",
+    upstream,
+    maxInputTokens: 4_000,
+    maxOutputTokens: 1_000,
+    safetyMarginTokens: 10,
+    pricing: {
+      inputUsdMicrosPerMillionTokens: 1_000_000,
+      cachedInputUsdMicrosPerMillionTokens: 1_000_000,
+      outputUsdMicrosPerMillionTokens: 1_000_000,
+    },
+  });
+  return {
+    developerPrompt: "",
+    upstreams: {
+      swift: { protocol: "builtin", tokenDelayMs: 0 },
+      brisk: { protocol: "builtin", tokenDelayMs: paces.brisk },
+      slow: { protocol: "builtin", tokenDelayMs: paces.slow },
+    },
+    models: [chat("swift", "swift"), chat("brisk", "brisk"), chat("slow", "slow")],
+  };
+}
