@@ -53,6 +53,9 @@ export interface HostContext {
   metrics: Metrics;
 }
 
+/** Milliseconds between two looks at what is not ready yet. */
+const readyPollMs = 5;
+
 /** Starts a process: opens its stores, starts its services in the order of their needs, then its ports. */
 export async function startMesh(config: Config, options: MeshOptions): Promise<Mesh> {
   const context: HostContext = {
@@ -95,6 +98,8 @@ export async function startMesh(config: Config, options: MeshOptions): Promise<M
   });
   stack.defer(() => grpcServer.close());
   await edge.ready(options.signal);
+  // Text and media watch the catalog on their own; nobody is told that this process is ready before they have it.
+  while (notReady()) await context.clock.sleep(readyPollMs, options.signal);
   const done = await bootstrap(dir, config.bootstrap, {
     peers,
     ids: context.ids,

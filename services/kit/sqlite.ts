@@ -44,15 +44,17 @@ export function openSqlite(file: string): SqliteDatabase {
   db.exec(`PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA busy_timeout=${busyTimeoutMs};
     PRAGMA foreign_keys=ON; PRAGMA cache_size=-32000`);
   const runner = createRunner(db);
+  const commitTogether = committer(db, runner);
   let pending: Pending[] = [];
   let scheduled = false;
 
   const flush = () => {
     scheduled = false;
+    if (pending.length === 0) return;
     const batch = pending.slice(0, maxBatch);
     pending = pending.slice(maxBatch);
     if (pending.length > 0) schedule();
-    commitTogether(db, runner, batch);
+    commitTogether(batch);
   };
   const schedule = () => {
     if (scheduled) return;
@@ -75,28 +77,49 @@ export function openSqlite(file: string): SqliteDatabase {
   };
 }
 
-function commitTogether(db: DatabaseSync, runner: SqlRunner, batch: readonly Pending[]): void {
-  const done: { pending: Pending; value: unknown }[] = [];
-  try {
-    db.exec("BEGIN IMMEDIATE");
-    for (const one of batch) {
-      db.exec("SAVEPOINT one");
-      try {
-        done.push({ pending: one, value: one.work(runner) });
-        db.exec("RELEASE one");
-      } catch (error) {
-        db.exec("ROLLBACK TO one; RELEASE one");
-        one.reject(error);
-      }
+/** Commits many transactions as one, with its statements prepared once. */
+function committer(db: DatabaseSync, runner: SqlRunner): (batch: readonly Pending[]) => void {
+  const [begin, commit, savepoint, release] = [
+    "BEGIN IMMEDIATE",
+    "COMMIT",
+    "SAVEPOINT one",
+    "RELEASE one",
+  ].map((sql) => db.prepare(sql)) as [StatementSync, StatementSync, StatementSync, StatementSync];
+
+  const run = (one: Pending): Done | undefined => {
+    savepoint.run();
+    try {
+      const value = one.work(runner);
+      release.run();
+      return { pending: one, value };
+    } catch (error) {
+      db.exec("ROLLBACK TO one; RELEASE one");
+      one.reject(error);
+      return undefined;
     }
-    db.exec("COMMIT");
-  } catch (error) {
-    if (db.isTransaction) db.exec("ROLLBACK");
-    const refusal = new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, { cause: error });
-    for (const one of batch) one.reject(refusal);
-    return;
-  }
-  for (const { pending, value } of done) pending.resolve(value as never);
+  };
+  return (batch) => {
+    const done: Done[] = [];
+    try {
+      begin.run();
+      for (const one of batch) {
+        const outcome = run(one);
+        if (outcome) done.push(outcome);
+      }
+      commit.run();
+    } catch (error) {
+      if (db.isTransaction) db.exec("ROLLBACK");
+      const refusal = new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, { cause: error });
+      for (const one of batch) one.reject(refusal);
+      return;
+    }
+    for (const { pending, value } of done) pending.resolve(value as never);
+  };
+}
+
+interface Done {
+  pending: Pending;
+  value: unknown;
 }
 
 function createRunner(db: DatabaseSync): SqlRunner {

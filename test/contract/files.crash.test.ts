@@ -59,6 +59,8 @@ async function dieAt(at: number, when: "before" | "after"): Promise<boolean> {
   await using ground = await newGround();
   const death: Mortal = mortal(at, when);
   const doomed = await createFilesWorld({ ground, verifier, wrap: death.wrap });
+  // The sweep of its start is behind this one.
+  await doomed.files.sweep();
   death.arm();
   const done = new Set<string>();
   const life = live(doomed, done).catch(() => {});
@@ -66,6 +68,8 @@ async function dieAt(at: number, when: "before" | "after"): Promise<boolean> {
   // The dead do not end by themselves any more; nobody waits for them.
   const ended = doomed.files[Symbol.asyncDispose]();
   if (!death.isDead()) await ended;
+  // What was already on its way when it died has happened.
+  await new Promise((resolve) => setImmediate(resolve));
   doomed.sqlite[Symbol.dispose]();
 
   await using world = await createFilesWorld({ ground, verifier });

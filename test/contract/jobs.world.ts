@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
@@ -19,7 +19,7 @@ import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
 import { clientErrorInterceptor, serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
 import type { RpcService, Service } from "#kit/rpc/service.ts";
-import { openSqlite, type SqliteDatabase } from "#kit/sqlite.ts";
+import { openSqlite } from "#kit/sqlite.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { AdmissionSchema } from "#proto/genmesh/common/v1/access_pb.ts";
 import { type Job, JobKind, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
@@ -53,8 +53,8 @@ export interface JobsWorldOptions {
   clock?: Clock;
   /** Where its state lies; default a new folder, removed at the end. */
   folder?: string;
-  /** Default: the shipped one. */
-  catalogFile?: string;
+  /** Text of the catalog; default the shipped one. */
+  catalog?: string;
   /** Workers of each kind; default 2. */
   workers?: NonNullable<MediaWorkerDeps["workers"]>;
   /** Media workers that run; default 1. */
@@ -117,7 +117,8 @@ export async function createJobsWorld(options: JobsWorldOptions = {}) {
     shared: createMediaShared(common),
     ...(options.failPoints ? { failPoints: options.failPoints } : {}),
   };
-  const file = options.catalogFile ?? shippedCatalog;
+  const file = options.catalog === undefined ? shippedCatalog : join(folder, "catalog.yaml");
+  if (options.catalog !== undefined) await writeFile(file, options.catalog);
   const started = async (service: Service) => {
     stack.use(service);
     services.push(...service.rpc);
@@ -161,9 +162,6 @@ export async function createJobsWorld(options: JobsWorldOptions = {}) {
 }
 
 export type JobsWorld = Awaited<ReturnType<typeof createJobsWorld>>;
-
-/** A world, disposed of though the database is held by the asker. */
-export type Database = SqliteDatabase;
 
 /** Headers of a call for somebody. */
 export const as = (principal: Principal) => ({ headers: callHeaders(principal, "req_test") });

@@ -14,7 +14,7 @@ import { BillingService, Unit } from "#proto/genmesh/billing/v1/billing_service_
 import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { envToConfig } from "../../services/host/config.ts";
 import { type Mesh, startMesh } from "../../services/host/mesh.ts";
-import { type JumpClock, jumpClock } from "../support/jump-clock.ts";
+import { jumpClock } from "../support/jump-clock.ts";
 import {
   type Behaviour,
   closedBaseUrl,
@@ -23,6 +23,7 @@ import {
   type SeenRequest,
   startScriptedUpstream,
 } from "../support/scripted-upstream.ts";
+import { until } from "../support/until.ts";
 import { type Caller, createCaller } from "./caller.ts";
 import { type CatalogObject, promptMark, testCatalog, upstreamKeys } from "./catalog.ts";
 
@@ -56,7 +57,8 @@ export interface NewCaller {
 export interface World extends AsyncDisposable {
   baseUrl: string;
   mesh: Mesh;
-  clock: JumpClock;
+  /** Makes it so much later, and waits until the parts of the process have heard of each other again. */
+  later(ms: number): Promise<void>;
   /** Where most models are served. */
   upstream: ScriptedUpstream;
   /** The second upstream of those that have one. */
@@ -134,7 +136,11 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   return {
     baseUrl: mesh.baseUrl,
     mesh,
-    clock,
+    async later(ms) {
+      clock.jump(ms);
+      const readyUrl = new URL("/readyz", mesh.baseUrl);
+      await until("readiness after a jump", async () => (await fetch(readyUrl)).ok);
+    },
     upstream,
     backup,
     admin,

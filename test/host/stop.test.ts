@@ -16,6 +16,8 @@ const paces = { brisk: 40, slow: 1_000 };
 describe("SIGTERM", () => {
   test("while nothing is open: exit 0 at once, although a connection is kept alive", async () => {
     await using mesh = await startPaced();
+    const answer = await mesh.post("/responses", { model: "swift", input: "Say done" });
+    expect((await answer.json()).status).toBe("completed");
     expect((await fetch(`${mesh.origin}/readyz`)).status).toBe(200);
     const beganAt = performance.now();
     mesh.kill("SIGTERM");

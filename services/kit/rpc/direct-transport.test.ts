@@ -129,6 +129,22 @@ describe("the direct transport", () => {
     await left.promise;
   });
 
+  test("breaking off a stream ends its handler, and leaves no timer behind", async () => {
+    const left = Promise.withResolvers<void>();
+    const { catalog } = clients({
+      async *watchSnapshots(_, context) {
+        context.signal.addEventListener("abort", () => left.resolve());
+        for (;;) yield { snapshot: { version: "v1" } };
+      },
+    });
+    const timers = () => process.getActiveResourcesInfo().filter((one) => one === "Timeout").length;
+    const before = timers();
+    for await (const _ of catalog.watchSnapshots({}, { timeoutMs: 3_600_000 })) break;
+    await left.promise;
+    await catalog.getSnapshot({}, { timeoutMs: 3_600_000 }).catch(() => {});
+    expect(timers()).toBe(before);
+  });
+
   test("a caller's own cancellation comes back as such", async () => {
     const { catalog } = clients({ getSnapshot: () => new Promise<never>(() => {}) });
     const call = new AbortController();

@@ -3,7 +3,6 @@ import {
   Code,
   ConnectError,
   createContextValues,
-  createHandlerContext,
   createServiceImplSpec,
   type HandlerContext,
   type Interceptor,
@@ -81,7 +80,8 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
       });
     },
     async stream(method, signal, timeoutMs, header, input, contextValues) {
-      return runStreamingCall({
+      const left = new AbortController();
+      const response = await runStreamingCall({
         req: {
           ...requestCommon(method, header),
           stream: true,
@@ -90,7 +90,7 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
           contextValues: contextValues ?? createContextValues(),
         },
         interceptors: options.clientInterceptors,
-        ...bounds(signal, timeoutMs),
+        ...bounds(signal ? AbortSignal.any([signal, left.signal]) : left.signal, timeoutMs),
         next: async (req) => {
           const context = serverContext(req, timeoutMs);
           const invoke = transformInvokeImplementation(
@@ -108,6 +108,7 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
           };
         },
       });
+      return { ...response, message: leaving(response.message, left) };
     },
   });
 }
@@ -125,21 +126,28 @@ function bounds(signal: AbortSignal | undefined, timeoutMs: number | undefined) 
   return { ...(signal ? { signal } : {}), ...(timeoutMs === undefined ? {} : { timeoutMs }) };
 }
 
-// The server's values are its own, as they would be over the wire.
+/**
+ * The handler's side of a call. Its values are its own, as they would be over the wire; its signal is the call's, which
+ * aborts at the deadline and when the call is over, so that no second timer is needed.
+ */
 function serverContext(
   req: UnaryRequest | StreamRequest,
   timeoutMs: number | undefined,
 ): HandlerContext {
-  return createHandlerContext({
+  const endsAt = timeoutMs === undefined ? undefined : performance.now() + timeoutMs;
+  return {
     service: req.service,
     method: req.method,
     protocolName: "direct",
     requestMethod: "POST",
     url: req.url,
     requestHeader: req.header,
-    requestSignal: req.signal,
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
-  });
+    responseHeader: new Headers(),
+    responseTrailer: new Headers(),
+    signal: req.signal,
+    timeoutMs: () => (endsAt === undefined ? undefined : endsAt - performance.now()),
+    values: createContextValues(),
+  };
 }
 
 /** A caller that gives up is answered at once, though the handler may still be winding down. */
@@ -160,6 +168,23 @@ function abortable<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncItera
       return {
         next: () => untilAborted(inner.next(), signal),
         return: async (value) => (await inner.return?.(value)) ?? { done: true, value },
+      };
+    },
+  };
+}
+
+/** Who stops reading early ends the call, its handler and its timer: connect's own iterator cannot be left. */
+function leaving<T>(source: AsyncIterable<T>, left: AbortController): AsyncIterable<T> {
+  return {
+    [Symbol.asyncIterator]() {
+      const inner = source[Symbol.asyncIterator]();
+      return {
+        next: () => inner.next(),
+        async return(value) {
+          left.abort(new ConnectError("the reader left", Code.Canceled));
+          await inner.next().catch(() => {});
+          return { done: true, value };
+        },
       };
     },
   };

@@ -47,7 +47,7 @@ function fresh(references = 0): Job {
   );
 }
 
-function after(job: Job, ...commands: JobCommand[]): Job {
+function stepped(job: Job, ...commands: JobCommand[]): Job {
   return commands.reduce((one, command) => {
     const next = step(one, command);
     if (!next) throw new Error(`${command.kind} is not allowed in ${one.state}`);
@@ -64,13 +64,13 @@ const fail: JobCommand = { kind: "fail", charged: 0n, expiresAt, now };
 
 const inState: Record<JobState, Job> = {
   reserving: fresh(),
-  queued: after(fresh(), accept),
-  running: after(fresh(), accept, claim()),
-  settling: after(fresh(), accept, claim(), win(1)),
-  completed: after(fresh(), accept, claim(), win(1), complete),
-  rejected: after(fresh(), { kind: "reject", failure, now }),
-  failing: after(fresh(), accept, claim(), lose(1)),
-  failed: after(fresh(), accept, claim(), lose(1), fail),
+  queued: stepped(fresh(), accept),
+  running: stepped(fresh(), accept, claim()),
+  settling: stepped(fresh(), accept, claim(), win(1)),
+  completed: stepped(fresh(), accept, claim(), win(1), complete),
+  rejected: stepped(fresh(), { kind: "reject", failure, now }),
+  failing: stepped(fresh(), accept, claim(), lose(1)),
+  failed: stepped(fresh(), accept, claim(), lose(1), fail),
 };
 
 /** Every command with the states that allow it, and what they become. */
@@ -131,12 +131,12 @@ describe("what each state allows", () => {
 
 describe("claims", () => {
   test("count attempts, and the third lost one fails the job", () => {
-    let job = after(fresh(), accept, claim());
+    let job = stepped(fresh(), accept, claim());
     expect(job).toMatchObject({ attempts: 1, fence: 1, startedAt: now });
     expect(step(job, claim(now + leaseMs - 1))).toBeUndefined();
-    job = after(job, claim(now + leaseMs), claim(now + 2 * leaseMs));
+    job = stepped(job, claim(now + leaseMs), claim(now + 2 * leaseMs));
     expect(job).toMatchObject({ state: "running", attempts: 3, fence: 3, startedAt: now });
-    expect(after(job, claim(now + 3 * leaseMs))).toMatchObject({
+    expect(stepped(job, claim(now + 3 * leaseMs))).toMatchObject({
       state: "failing",
       failure: { reason: ErrorReason.GENERATION_FAILED },
       lease: undefined,
@@ -144,20 +144,20 @@ describe("claims", () => {
   });
 
   test("of a stored upstream task are no attempts", () => {
-    let job = after(fresh(), accept, claim(), { kind: "resumable", fence: 1, resumeId: "task" });
-    for (let i = 1; i <= 20; i++) job = after(job, claim(now + i * leaseMs));
+    let job = stepped(fresh(), accept, claim(), { kind: "resumable", fence: 1, resumeId: "task" });
+    for (let i = 1; i <= 20; i++) job = stepped(job, claim(now + i * leaseMs));
     expect(job).toMatchObject({ state: "running", attempts: 1, fence: 21, resumeId: "task" });
   });
 
   test("that are handed back are no attempts, and can be claimed at once", () => {
-    let job = after(fresh(), accept);
+    let job = stepped(fresh(), accept);
     for (let i = 0; i < 10; i++) {
-      job = after(job, claim(), { kind: "hand-back", fence: job.fence + 1, now });
+      job = stepped(job, claim(), { kind: "hand-back", fence: job.fence + 1, now });
     }
     expect(job).toMatchObject({ state: "running", attempts: 0, fence: 10 });
-    expect(after(job, claim()).attempts).toBe(1);
+    expect(stepped(job, claim()).attempts).toBe(1);
     // Handed back while resuming: nothing was counted, and nothing is given back.
-    const resumed = after(
+    const resumed = stepped(
       job,
       claim(),
       { kind: "resumable", fence: 11, resumeId: "task" },
@@ -176,19 +176,19 @@ describe("claims", () => {
       nextUpstream,
       now,
     });
-    const job = after(fresh(), accept, claim(), aside(1, false));
+    const job = stepped(fresh(), accept, claim(), aside(1, false));
     expect(job).toMatchObject({ attempts: 1, upstreamIndex: 0 });
     expect(step(job, claim(now + 1_999))).toBeUndefined();
-    const next = after(job, claim(now + 2_000), aside(2, true));
+    const next = stepped(job, claim(now + 2_000), aside(2, true));
     expect(next).toMatchObject({ attempts: 2, upstreamIndex: 1 });
   });
 
   test("past a job's time fail it", () => {
-    const late = after(fresh(), accept, claim(now + maxQueuedMs));
+    const late = stepped(fresh(), accept, claim(now + maxQueuedMs));
     expect(late).toMatchObject({ state: "failing", failure: { reason: ErrorReason.JOB_EXPIRED } });
     const running = inState.running;
     expect(running.deadline).toBe(now + maxRunningMs);
-    expect(after(running, claim(now + maxRunningMs))).toMatchObject({
+    expect(stepped(running, claim(now + maxRunningMs))).toMatchObject({
       state: "failing",
       failure: { reason: ErrorReason.UPSTREAM_TIMEOUT },
     });
@@ -204,7 +204,7 @@ describe("what is due", () => {
     expect(inState.settling.dueAt).toBeLessThanOrEqual(now + 4_500);
     expect(inState.failing.dueAt).toBeLessThanOrEqual(now + 4_500);
     expect(inState.running.dueAt).toBeLessThanOrEqual(now + leaseMs + 1_500);
-    const beat = after(inState.running, {
+    const beat = stepped(inState.running, {
       kind: "heartbeat",
       fence: 1,
       now: now + maxRunningMs - 1,
@@ -216,7 +216,7 @@ describe("what is due", () => {
     let job = inState.queued;
     const pauses: number[] = [];
     for (let at = now; at < now + maxQueuedMs && pauses.length < 20; at = job.dueAt ?? 0) {
-      job = after(job, { kind: "published", now: at });
+      job = stepped(job, { kind: "published", now: at });
       pauses.push((job.dueAt ?? 0) - at);
     }
     expect(pauses.slice(0, 3)).toEqual([10_000, 20_000, 40_000]);
@@ -225,7 +225,7 @@ describe("what is due", () => {
 
   test("terminal jobs at once where references are pinned, else when they expire, or never", () => {
     expect(inState.completed).toMatchObject({ dueAt: expiresAt, expiresAt, progress: 0 });
-    const pinned = after(
+    const pinned = stepped(
       fresh(1),
       { kind: "attach", pinned: [], now },
       accept,
@@ -234,11 +234,11 @@ describe("what is due", () => {
       complete,
     );
     expect(pinned).toMatchObject({ pinsHeld: true, dueAt: now });
-    expect(after(pinned, { kind: "unpinned" })).toMatchObject({
+    expect(stepped(pinned, { kind: "unpinned" })).toMatchObject({
       pinsHeld: false,
       dueAt: expiresAt,
     });
-    const forEver = after(inState.settling, { ...complete, expiresAt: undefined });
+    const forEver = stepped(inState.settling, { ...complete, expiresAt: undefined });
     expect(forEver.dueAt).toBeUndefined();
   });
 });
@@ -250,17 +250,17 @@ test("a rejected job leaves its idempotency key", () => {
 
 test("progress rises, and stays below 100", () => {
   const report = (percent: number): JobCommand => ({ kind: "progress", fence: 1, percent });
-  const job = after(inState.running, report(40.7));
+  const job = stepped(inState.running, report(40.7));
   expect(job.progress).toBe(40);
   expect(step(job, report(40))).toBeUndefined();
   expect(step(job, report(Number.NaN))).toBeUndefined();
-  expect(after(job, report(100)).progress).toBe(99);
+  expect(stepped(job, report(100)).progress).toBe(99);
 });
 
 test("the history keeps the newest hundred steps", () => {
-  let job = after(fresh(), accept);
+  let job = stepped(fresh(), accept);
   for (let i = 0; i < 120; i++) {
-    job = after(job, claim(now + i), { kind: "hand-back", fence: job.fence + 1, now: now + i });
+    job = stepped(job, claim(now + i), { kind: "hand-back", fence: job.fence + 1, now: now + i });
   }
   expect(job.events).toHaveLength(100);
   expect(job.events.at(-1)).toMatchObject({ name: "handed_back", at: now + 119 });

@@ -1,0 +1,31 @@
+import { join } from "node:path";
+import { createLogger } from "#kit/logger.ts";
+import { envToConfig } from "../../services/host/config.ts";
+import { type Mesh, startMesh } from "../../services/host/mesh.ts";
+import { tempFolder, type Variables } from "./process.ts";
+
+/** A mesh in this process, on a data directory of its own. */
+export interface HostWorld extends AsyncDisposable {
+  mesh: Mesh;
+  dataDir: string;
+}
+
+export const meshToken = "mesh-token-of-the-tests";
+
+/** Starts it on free ports, with the mesh token above. */
+export async function startHostWorld(env: Variables = {}): Promise<HostWorld> {
+  await using stack = new AsyncDisposableStack();
+  const folder = stack.use(await tempFolder());
+  const dataDir = join(folder.path, "data");
+  const config = envToConfig({
+    PORT: "0",
+    GRPC_PORT: "0",
+    GENMESH_DATA_DIR: dataDir,
+    GENMESH_MESH_TOKEN: meshToken,
+    ...env,
+  });
+  const log = createLogger("silent");
+  const mesh = stack.use(await startMesh(config, { log, signal: new AbortController().signal }));
+  const owned = stack.move();
+  return { mesh, dataDir, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
