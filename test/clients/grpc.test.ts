@@ -111,8 +111,11 @@ function clientOf(service: DescService, token?: string, deadlineInMs = 10_000) {
           error ? reject(error) : resolve(answer),
         );
       }),
-    stream: (name: string, request: object) =>
-      Array.fromAsync(call(name, request) as grpc.ClientReadableStream<Answer>),
+    async stream(name: string, request: object) {
+      const answers: Answer[] = [];
+      for await (const one of call(name, request) as AsyncIterable<Answer>) answers.push(one);
+      return answers;
+    },
   };
 }
 

@@ -1,3 +1,4 @@
+import type { Interceptor } from "@connectrpc/connect";
 import type { BlobStore } from "#kit/blobs.ts";
 import type { SqliteDatabase } from "#kit/sqlite.ts";
 
@@ -8,6 +9,8 @@ export interface Mortal {
     sqlite: SqliteDatabase;
     blobs: BlobStore;
   };
+  /** Puts itself between a service and its peers: a call is a step too. */
+  readonly calls: Interceptor;
   /** Counts from now on. */
   arm(): void;
   /** Resolves when the process is dead: none of its steps happens any more, and none is answered. */
@@ -43,6 +46,7 @@ export function mortal(at: number, when: "before" | "after"): Mortal {
         delete: (key) => step(() => blobs.delete(key)),
       },
     }),
+    calls: (next) => (req) => step(() => next(req)),
     arm() {
       isArmed = true;
     },

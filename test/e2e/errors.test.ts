@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "vitest";
-import { exchange } from "../edge/raw.ts";
+import { openRaw, parseAnswer } from "../edge/raw.ts";
 import { type Asked, refusalOf } from "./caller.ts";
 import { isOwnWorld, ownWorldOnly, startWorld } from "./world.ts";
 
@@ -128,22 +128,23 @@ describe("with a key", () => {
   });
 
   test("413: a body above 64 MiB is refused for its length alone", async () => {
-    for (const [path, bytes, expected] of [
-      ["responses", 64 * 1024 * 1024 + 1, 413],
-      ["responses/compact", 64 * 1024 * 1024 + 1, 413],
-      ["chat/completions", 64 * 1024 * 1024 + 1, 413],
-      ["music/generations", 1024 * 1024 + 1, 413],
-      ["images/generations", 32 * 1024 * 1024 + 1, 413],
+    for (const [path, bytes] of [
+      ["responses", 64 * 1024 * 1024 + 1],
+      ["responses/compact", 64 * 1024 * 1024 + 1],
+      ["chat/completions", 64 * 1024 * 1024 + 1],
+      ["music/generations", 1024 * 1024 + 1],
+      ["images/generations", 32 * 1024 * 1024 + 1],
     ] as const) {
-      const { status, body: text } = await exchange(
-        Number(new URL(world.baseUrl).port),
+      using raw = await openRaw(Number(new URL(world.baseUrl).port));
+      raw.send(
         `POST /v1/${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${caller.key}\r\n` +
           `content-type: application/json\r\ncontent-length: ${bytes}\r\n\r\n{`,
       );
-      expect(status).toBe(expected);
-      expect(text).toContain('"payload_too_large"');
+      const { status, body: text } = parseAnswer(await raw.until((all) => all.endsWith("}}")));
+      expect(status).toBe(413);
+      expect(JSON.parse(text).error.code).toBe("payload_too_large");
     }
-  }, 30_000);
+  });
 
   test("a large body that fits is read", async () => {
     const input = "word ".repeat(1_200_000);
@@ -178,16 +179,15 @@ describe("what an upstream says", () => {
     ["legacy", "/chat/completions", { messages: [{ role: "user", content: "Hi" }] }],
     ["peer", "/responses", { input: "Hi" }],
   ] as const;
-  const expectAll = async (expected: string, fields: object = {}, model?: string) => {
-    for (const [usual, path, rest] of paths) {
-      for (const stream of [false, true]) {
-        const request = { model: model ?? usual, stream, ...rest, ...fields };
-        const asked = await caller.post(path, request);
-        expect(refusalOf(asked)).toBe(expected);
-        expect(asked.text).not.toContain("UPSTREAM SECRET WORDS");
-        expectEnvelope(asked);
-      }
-    }
+  const expectAll = (expected: string, fields: object = {}, model?: string) => {
+    const check = async ([usual, path, rest]: (typeof paths)[number], stream: boolean) => {
+      const request = { model: model ?? usual, stream, ...rest, ...fields };
+      const asked = await caller.post(path, request);
+      expect(refusalOf(asked)).toBe(expected);
+      expect(asked.text).not.toContain("UPSTREAM SECRET WORDS");
+      expectEnvelope(asked);
+    };
+    return Promise.all(paths.flatMap((one) => [check(one, false), check(one, true)]));
   };
 
   test.for([401, 402, 403, 404, 429, 500, 502, 503, 529])("%i is our 502", async (status) => {

@@ -129,20 +129,35 @@ describe("the direct transport", () => {
     await left.promise;
   });
 
-  test("breaking off a stream ends its handler, and leaves no timer behind", async () => {
-    const left = Promise.withResolvers<void>();
+  test("no timer outlives its call, ended or cancelled", async () => {
     const { catalog } = clients({
-      async *watchSnapshots(_, context) {
-        context.signal.addEventListener("abort", () => left.resolve());
-        for (;;) yield { snapshot: { version: "v1" } };
+      getSnapshot: () => ({}),
+      async *watchSnapshots() {
+        for (let i = 0; i < 3; i++) yield { snapshot: { version: `v${i}` } };
       },
     });
     const timers = () => process.getActiveResourcesInfo().filter((one) => one === "Timeout").length;
+    const timeoutMs = 3_600_000;
     const before = timers();
-    for await (const _ of catalog.watchSnapshots({}, { timeoutMs: 3_600_000 })) break;
-    await left.promise;
-    await catalog.getSnapshot({}, { timeoutMs: 3_600_000 }).catch(() => {});
+    await catalog.getSnapshot({}, { timeoutMs });
+    await drain(catalog.watchSnapshots({}, { timeoutMs }));
+    const call = new AbortController();
+    for await (const _ of catalog.watchSnapshots({}, { timeoutMs, signal: call.signal })) {
+      call.abort();
+      break;
+    }
     expect(timers()).toBe(before);
+  });
+
+  test("a stream's deadline ends it", async () => {
+    const { catalog } = clients({
+      async *watchSnapshots() {
+        yield { snapshot: { version: "v1" } };
+        await new Promise<never>(() => {});
+      },
+    });
+    const error = await failure(drain(catalog.watchSnapshots({}, { timeoutMs: 20 })));
+    expect(error).toMatchObject({ reason: ErrorReason.SERVICE_UNAVAILABLE });
   });
 
   test("a caller's own cancellation comes back as such", async () => {

@@ -80,7 +80,7 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
       });
     },
     async stream(method, signal, timeoutMs, header, input, contextValues) {
-      const left = new AbortController();
+      const call = boundedCall(signal, timeoutMs);
       const response = await runStreamingCall({
         req: {
           ...requestCommon(method, header),
@@ -90,7 +90,7 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
           contextValues: contextValues ?? createContextValues(),
         },
         interceptors: options.clientInterceptors,
-        ...bounds(signal ? AbortSignal.any([signal, left.signal]) : left.signal, timeoutMs),
+        signal: call.signal,
         next: async (req) => {
           const context = serverContext(req, timeoutMs);
           const invoke = transformInvokeImplementation(
@@ -108,7 +108,7 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
           };
         },
       });
-      return { ...response, message: leaving(response.message, left) };
+      return { ...response, message: call.endingWith(response.message) };
     },
   });
 }
@@ -173,19 +173,41 @@ function abortable<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncItera
   };
 }
 
-/** Who stops reading early ends the call, its handler and its timer: connect's own iterator cannot be left. */
-function leaving<T>(source: AsyncIterable<T>, left: AbortController): AsyncIterable<T> {
+interface BoundedCall {
+  signal: AbortSignal;
+  /** The same messages; the timer goes with the last. */
+  endingWith<T>(source: AsyncIterable<T>): AsyncIterable<T>;
+}
+
+/**
+ * A stream's deadline. Connect's own timer would outlive a call that its caller cancels, an hour for a long answer: this
+ * one ends with the call's signal too.
+ */
+function boundedCall(signal: AbortSignal | undefined, timeoutMs: number | undefined): BoundedCall {
+  const call = new AbortController();
+  const end = () => clearTimeout(timer);
+  const timer =
+    timeoutMs === undefined || timeoutMs <= 0
+      ? undefined
+      : setTimeout(
+          () => call.abort(new ConnectError("the operation timed out", Code.DeadlineExceeded)),
+          timeoutMs,
+        );
+  const cancel = () => {
+    end();
+    call.abort(signal?.reason);
+  };
+  if (signal?.aborted) cancel();
+  signal?.addEventListener("abort", cancel, { once: true });
   return {
-    [Symbol.asyncIterator]() {
-      const inner = source[Symbol.asyncIterator]();
-      return {
-        next: () => inner.next(),
-        async return(value) {
-          left.abort(new ConnectError("the reader left", Code.Canceled));
-          await inner.next().catch(() => {});
-          return { done: true, value };
-        },
-      };
+    signal: call.signal,
+    async *endingWith(source) {
+      try {
+        yield* source;
+      } finally {
+        end();
+        signal?.removeEventListener("abort", cancel);
+      }
     },
   };
 }
