@@ -5,6 +5,8 @@ import { startMesh } from "./mesh.ts";
 
 /** npm passes a Ctrl-C on which the terminal has sent to this process already: within these milliseconds it is one. */
 const oneSignalMs = 1_000;
+/** Milliseconds; any long time does. */
+const aliveTickMs = 60 * 60_000;
 
 /** Runs until SIGTERM or SIGINT, then drains. A second signal ends the drain at once. */
 export async function serve(config: Config): Promise<void> {
@@ -23,6 +25,8 @@ export async function serve(config: Config): Promise<void> {
   };
   process.on("SIGTERM", onSignal);
   process.on("SIGINT", onSignal);
+  // Background work sleeps without holding the process; before its ports listen, nothing else would.
+  const alive = setInterval(() => {}, aliveTickMs);
   try {
     await using mesh = await startMesh(config, { log, signal: stop.signal });
     const { apiKey } = mesh.bootstrap;
@@ -33,13 +37,19 @@ export async function serve(config: Config): Promise<void> {
         stop.signal.addEventListener("abort", () => resolve(), { once: true });
       });
     }
-    await mesh.drain(AbortSignal.any([AbortSignal.timeout(config.drainMs), hurry.signal]));
+    const late = setTimeout(
+      () => hurry.abort(new Error("the drain took too long")),
+      config.drainMs,
+    );
+    await mesh.drain(hurry.signal);
+    clearTimeout(late);
     log.info("stopped");
   } catch (error) {
     // A start that is told to stop stops; that is no fault.
     if (error !== stop.signal.reason) throw error;
     log.info("stopped before it was ready");
   } finally {
+    clearInterval(alive);
     process.off("SIGTERM", onSignal);
     process.off("SIGINT", onSignal);
   }

@@ -140,12 +140,11 @@ describe("an upload", () => {
   });
 
   test("that breaks the protocol is refused", async () => {
-    const [header, chunk] = await Array.fromAsync(uploadOf(png));
-    const twice = [header, header];
-    const large = [header, { part: { case: "chunk" as const, value: new Uint8Array(1_048_577) } }];
-    for (const messages of [[], [chunk], twice, large] as (typeof header)[][]) {
-      const sent = messages.values() as Iterable<NonNullable<typeof header>>;
-      await expect(world.client.uploadFile(asAsync(sent))).rejects.toEqual(
+    const header = { part: { case: "header" as const, value: { fileName: "a", purpose: "b" } } };
+    const chunk = { part: { case: "chunk" as const, value: png } };
+    const large = { part: { case: "chunk" as const, value: new Uint8Array(1_048_577) } };
+    for (const messages of [[], [chunk], [header, header], [header, large], [header, {}]]) {
+      await expect(world.client.uploadFile(asAsync(messages))).rejects.toEqual(
         refusal(ErrorReason.INVALID_ARGUMENT),
       );
     }
@@ -158,6 +157,32 @@ describe("an upload", () => {
     await expectNothing();
   });
 });
+
+test("sixteen uploads of 20 MiB at once hold a few chunks each in memory", async () => {
+  const side = 2_640;
+  const pixels = await noise(side, side).raw().toBuffer();
+  const large = await sharp(pixels, { raw: { width: side, height: side, channels: 3 } })
+    .png({ compressionLevel: 0 })
+    .toBuffer();
+  expect(large.length).toBeGreaterThan(19.8 * 1024 ** 2);
+  const before = process.memoryUsage().arrayBuffers;
+  let most = 0;
+  async function* watched() {
+    for await (const message of uploadOf(large)) {
+      most = Math.max(most, process.memoryUsage().arrayBuffers - before);
+      yield message;
+    }
+  }
+  const watch = setInterval(() => {
+    most = Math.max(most, process.memoryUsage().arrayBuffers - before);
+  }, 5);
+  const ends = await Promise.all(
+    Array.from({ length: 16 }, () => world.client.uploadFile(watched())),
+  );
+  clearInterval(watch);
+  expect(ends.every(({ file }) => Number(file?.sizeBytes) === large.length)).toBe(true);
+  expect(most).toBeLessThan(80 * 1024 ** 2);
+}, 60_000);
 
 describe("the quota", () => {
   test("of a hundred uploads racing for room for ten, ten are stored", async () => {

@@ -1,6 +1,7 @@
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { pino } from "pino";
 import { openFolderBlobs } from "#kit/blobs/folder.ts";
@@ -15,7 +16,11 @@ import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
 import { clientErrorInterceptor, serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
 import { openSqlite, type SqliteDatabase } from "#kit/sqlite.ts";
-import { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import {
+  MediaService,
+  type UploadFileRequestSchema,
+  type UploadHeaderSchema,
+} from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { createFiles, type GeneratedFiles } from "../../services/media/files/index.ts";
 
 export const alice: Principal = { accountId: "acct_alice", keyId: "key_alice" };
@@ -134,20 +139,17 @@ export async function createFilesWorld(options: FilesWorldOptions) {
 
 export type FilesWorld = Awaited<ReturnType<typeof createFilesWorld>>;
 
+type UploadMessage = MessageInitShape<typeof UploadFileRequestSchema>;
+
 /** The messages of an upload. */
 export async function* uploadOf(
   bytes: Uint8Array,
-  header: {
-    fileName?: string;
-    purpose?: string;
-    idempotencyKey?: string;
-    admission?: { refuseWith?: number; refusalMessage?: string };
-  } = {},
+  header: MessageInitShape<typeof UploadHeaderSchema> = {},
   chunkBytes = 64 * 1024,
-) {
+): AsyncGenerator<UploadMessage> {
   const value = { fileName: "cat.png", purpose: "vision", ...header };
-  yield { part: { case: "header" as const, value } };
+  yield { part: { case: "header", value } };
   for (let at = 0; at < bytes.length; at += chunkBytes) {
-    yield { part: { case: "chunk" as const, value: bytes.subarray(at, at + chunkBytes) } };
+    yield { part: { case: "chunk", value: bytes.subarray(at, at + chunkBytes) } };
   }
 }

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { pino } from "pino";
 import { openFolderBlobs } from "#kit/blobs/folder.ts";
@@ -17,6 +18,7 @@ import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
 import type { RpcService, Service } from "#kit/rpc/service.ts";
 import { openSqlite, type SqliteDatabase } from "#kit/sqlite.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import type { AdmissionSchema } from "#proto/genmesh/common/v1/access_pb.ts";
 import { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { createBilling } from "../../services/billing/index.ts";
 import { createCatalog } from "../../services/catalog/index.ts";
@@ -126,29 +128,30 @@ export async function createSpeechWorld(options: { usdMicros?: bigint } = {}) {
     const own = { speech, rpc };
     processes.push(own);
     const client = peersWith("mesh-token", () => [rpc]).media;
+    const leave = () => {
+      if (processes.includes(own)) processes.splice(processes.indexOf(own), 1);
+    };
     return {
       speech,
       blobs,
       sqlite,
       /** Speaks a body; a short text by default. */
       generate(body: unknown = hello(), more: GenerateOptions = {}) {
-        const { principal = alice, key, signal, ...admission } = more;
+        const { principal = alice, key, signal, admission } = more;
         return client.generateSpeech(
           {
             body: Buffer.from(typeof body === "string" ? body : JSON.stringify(body)),
-            admission,
+            ...(admission ? { admission } : {}),
             ...(key === undefined ? {} : { idempotencyKey: key }),
           },
           { headers: callHeaders(principal, "req_test"), ...(signal ? { signal } : {}) },
         );
       },
       /** It is dead: nothing of it happens any more. */
-      leave() {
-        processes.splice(processes.indexOf(own), 1);
-      },
+      leave,
       async [Symbol.asyncDispose]() {
         await speech[Symbol.asyncDispose]();
-        own.speech === processes.at(-1)?.speech && processes.pop();
+        leave();
         sqlite[Symbol.dispose]();
       },
     };
@@ -176,10 +179,7 @@ export interface GenerateOptions {
   principal?: Principal;
   key?: string;
   signal?: AbortSignal;
-  refuseWith?: number;
-  refusalMessage?: string;
-  allowedModels?: string[];
-  monthlyUsdMicrosLimit?: bigint;
+  admission?: MessageInitShape<typeof AdmissionSchema>;
 }
 
 export type SpeechWorld = Awaited<ReturnType<typeof createSpeechWorld>>;

@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { inspect as inspectValue } from "node:util";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
@@ -59,6 +60,8 @@ export interface World extends AsyncDisposable {
   mesh: Mesh;
   /** Makes it so much later, and waits until the parts of the process have heard of each other again. */
   later(ms: number): Promise<void>;
+  /** Milliseconds since the epoch, as this world has it. */
+  now(): number;
   /** Where most models are served. */
   upstream: ScriptedUpstream;
   /** The second upstream of those that have one. */
@@ -90,8 +93,8 @@ export interface Admin {
 
 /**
  * Starts role `all` in this process on a new data directory, or, where `BASE_URL` is set, takes what runs there: such a
- * world has callers and nothing else, see {@link ownWorldOnly}. No answer may hold the developer prompt, and no line of
- * the log either that or a secret: both are looked at throughout, the log when the world ends.
+ * world has callers and nothing else, see {@link ownWorldOnly}. Of every world of our own it is checked that no answer
+ * holds the developer prompt, no line of the log that or a secret, and that the ledger adds up in the end.
  */
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
   if (remote) return remoteWorld(remote.baseUrl, remote.key);
@@ -131,11 +134,14 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     if (secret.length > 8) secrets.add(secret);
     return createCaller({ baseUrl: mesh.baseUrl, key: secret, ...who }, inspect);
   };
+  // Runs first when the world ends, while the ledger can still be asked.
+  stack.defer(() => auditLedger(admin));
   const owned = stack.move();
   let callers = 0;
   return {
     baseUrl: mesh.baseUrl,
     mesh,
+    now: clock.now,
     async later(ms) {
       clock.jump(ms);
       const readyUrl = new URL("/readyz", mesh.baseUrl);
@@ -212,6 +218,16 @@ function adminOf(mesh: Mesh): Admin {
     billing: createClient(BillingService, transport),
     text: createClient(TextService, transport),
   };
+}
+
+/** Whatever happened in a world: every balance is the sum of its entries, and the chain of these is whole. */
+async function auditLedger({ billing }: Admin): Promise<void> {
+  const findings = [];
+  for await (const { finding } of billing.auditLedger({})) findings.push(finding);
+  const differences = findings.filter(({ case: kind }) => kind === "difference");
+  if (differences.length > 0 || findings.at(-1)?.case !== "summary") {
+    throw new Error(`the ledger does not add up: ${inspectValue(findings, { depth: 4 })}`);
+  }
 }
 
 function inspect(text: string): void {

@@ -181,7 +181,7 @@ async function speakAndStore(
   const either = AbortSignal.any([signal, stop.signal]);
   try {
     const { upstreamModel } = request.model;
-    const { bytes, durationSeconds } = await upstreams.speak({
+    const speaking = upstreams.speak({
       requestId: speechId,
       text,
       voice,
@@ -191,6 +191,8 @@ async function speakAndStore(
       upstreams: request.upstreams,
       signal: either,
     });
+    // The hold ends when it must, also where a driver is slow to stop.
+    const { bytes, durationSeconds } = await untilAborted(speaking, either);
     either.throwIfAborted();
     // Its caller has waited for it and paid: from here on only we ourselves may fail.
     void expire(storeTimeoutMs, new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, unavailable));
@@ -202,6 +204,18 @@ async function speakAndStore(
     throw refusalOf(error);
   } finally {
     stop.abort(new Error("the speech has ended"));
+  }
+}
+
+async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const abort = () => aborted.reject(signal.reason);
+  if (signal.aborted) abort();
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    return await Promise.race([work, aborted.promise]);
+  } finally {
+    signal.removeEventListener("abort", abort);
   }
 }
 

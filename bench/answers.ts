@@ -1,0 +1,92 @@
+/** Text deltas of one streamed answer: about what a short paragraph has. */
+export const deltasPerStream = 100;
+
+const words = ["The ", "river ", "runs ", "past ", "the ", "mill ", "and ", "on ", "to ", "sea. "];
+const deltas = Array.from({ length: deltasPerStream }, (_, i) => words[i % words.length] ?? "");
+const usage = {
+  input_tokens: 12,
+  output_tokens: deltasPerStream,
+  total_tokens: 12 + deltasPerStream,
+  input_tokens_details: { cached_tokens: 0 },
+  output_tokens_details: { reasoning_tokens: 0 },
+};
+
+/** What a caller asks for. */
+export function requestBody(stream: boolean): Buffer {
+  const input = "Describe a river in one hundred words, and mind the commas.";
+  return Buffer.from(JSON.stringify({ model: "bench", input, ...(stream ? { stream } : {}) }));
+}
+
+/** A complete answer, as a model server gives it. */
+export function jsonAnswer(): Buffer {
+  return Buffer.from(JSON.stringify(response("completed")));
+}
+
+/** The same as events: what goes out before the first delta, each delta, what follows the last. */
+export function streamAnswer(): { head: Buffer; deltas: Buffer[]; tail: Buffer } {
+  let number = 0;
+  const event = (type: string, rest: object) =>
+    `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: number++, ...rest })}\n\n`;
+  const at = { item_id: "msg_bench", output_index: 0, content_index: 0 };
+  const part = (text: string) => ({ type: "output_text", text, annotations: [], logprobs: [] });
+  const item = message("in_progress", []);
+  const head = [
+    event("response.created", { response: response("in_progress") }),
+    event("response.in_progress", { response: response("in_progress") }),
+    event("response.output_item.added", { output_index: 0, item }),
+    event("response.content_part.added", { ...at, part: part("") }),
+  ];
+  const middle = deltas.map((delta) =>
+    event("response.output_text.delta", { ...at, delta, logprobs: [] }),
+  );
+  const text = deltas.join("");
+  const tail = [
+    event("response.output_text.done", { ...at, text, logprobs: [] }),
+    event("response.content_part.done", { ...at, part: part(text) }),
+    event("response.output_item.done", {
+      output_index: 0,
+      item: message("completed", [part(text)]),
+    }),
+    event("response.completed", { response: response("completed") }),
+    "data: [DONE]\n\n",
+  ];
+  return {
+    head: Buffer.from(head.join("")),
+    deltas: middle.map((one) => Buffer.from(one)),
+    tail: Buffer.from(tail.join("")),
+  };
+}
+
+function message(status: string, content: object[]): object {
+  return { type: "message", id: "msg_bench", status, role: "assistant", content };
+}
+
+function response(status: "in_progress" | "completed"): object {
+  const isOver = status === "completed";
+  const content = [{ type: "output_text", text: deltas.join(""), annotations: [], logprobs: [] }];
+  return {
+    id: "resp_bench",
+    object: "response",
+    created_at: 1_767_225_600,
+    status,
+    error: null,
+    incomplete_details: null,
+    instructions: null,
+    max_output_tokens: null,
+    model: "bench",
+    output: isOver ? [message(status, content)] : [],
+    parallel_tool_calls: true,
+    previous_response_id: null,
+    reasoning: { effort: null, summary: null },
+    store: false,
+    temperature: 1,
+    text: { format: { type: "text" } },
+    tool_choice: "auto",
+    tools: [],
+    top_p: 1,
+    truncation: "disabled",
+    usage: isOver ? usage : null,
+    user: null,
+    metadata: {},
+  };
+}

@@ -1,0 +1,91 @@
+import { indexStep, type MongoSchema } from "#kit/mongo/migrate.ts";
+import type { EntryKind, HoldKind } from "./wallet.ts";
+
+/** Collections of the ledger. */
+export const ledgerCollections = { wallets: "ledger_wallet", journal: "ledger_journal" } as const;
+
+/** A wallet: all that one change may touch lies in this one document. */
+export interface WalletDocument {
+  /** `<account>/<unit>`. */
+  _id: string;
+  /** Rises with every change but the removal of copied entries from the tail: what compare-and-set compares. */
+  v: number;
+  granted: bigint;
+  free: bigint;
+  held: bigint;
+  spent: bigint;
+  month: MonthDocument;
+  openHolds: number;
+  /** Number, time and hash of the last entry. */
+  n: number;
+  at: number;
+  h: string;
+  keys: Record<string, KeyDocument>;
+  holds: Record<string, HoldDocument>;
+  /** Earliest check time of the open holds; absent without any. */
+  dueAt?: number;
+  /** The last entries, those that are in the journal already among them or not: at most 256. */
+  tail: TailDocument[];
+}
+
+interface MonthDocument {
+  ym: string;
+  spent: bigint;
+}
+
+export interface KeyDocument extends MonthDocument {
+  held: bigint;
+}
+
+export interface HoldDocument {
+  amount: bigint;
+  kind: HoldKind;
+  keyId: string;
+  ref: string;
+  openedAt: number;
+  checkAt: number;
+  extensions: number;
+}
+
+/** An entry but for its operation id. */
+export interface EntryDocument {
+  n: number;
+  kind: EntryKind;
+  holdKind: HoldKind | "";
+  keyId: string;
+  amount: bigint;
+  dFree: bigint;
+  dHeld: bigint;
+  dSpent: bigint;
+  ref: string;
+  at: number;
+  checkAt: number;
+  h: string;
+}
+
+/** An entry in a wallet's tail. */
+export interface TailDocument extends EntryDocument {
+  op: string;
+}
+
+/** An entry in the journal. */
+export interface JournalDocument extends EntryDocument {
+  /** `<wallet>:<operation id>`: an operation has one entry, and a hold's stand side by side. */
+  _id: string;
+  wallet: string;
+}
+
+const indexes: MongoSchema["indexes"] = {
+  [ledgerCollections.wallets]: [
+    // Only wallets with open holds are in it.
+    { name: "due", key: { dueAt: 1, _id: 1 }, partial: { dueAt: { $exists: true } } },
+  ],
+  [ledgerCollections.journal]: [{ name: "number", key: { wallet: 1, n: 1 }, unique: true }],
+};
+
+/** What the ledger keeps in MongoDB. */
+export const ledgerMongoSchema: MongoSchema = {
+  component: "ledger",
+  indexes,
+  steps: [indexStep(indexes)],
+};

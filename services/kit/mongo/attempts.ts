@@ -1,0 +1,36 @@
+import type { Clock } from "../clock.ts";
+import { awayRefusal, mongoFault } from "./errors.ts";
+import { attemptBudgetMs, attemptPauseMs, maxAttemptPauseMs } from "./limits.ts";
+
+/**
+ * Work on the database that may be done twice. `unsure`: an attempt before this one may have been carried out, although
+ * nobody said so.
+ */
+export type Work<T> = (unsure: boolean) => Promise<T>;
+
+/** Runs {@link Work} until the server has answered. */
+export type Attempt = <T>(work: Work<T>) => Promise<T>;
+
+/**
+ * Makes an {@link Attempt}: where the server is away it goes again, with growing pauses, for some seconds; then it refuses
+ * with SERVICE_UNAVAILABLE, and the outcome is unknown. All other errors pass at once.
+ */
+export function createAttempt(clock: Clock): Attempt {
+  return async (work) => {
+    let unsure = false;
+    let giveUpAt: number | undefined;
+    for (let pauseMs = attemptPauseMs; ; pauseMs = Math.min(2 * pauseMs, maxAttemptPauseMs)) {
+      try {
+        return await work(unsure);
+      } catch (error) {
+        if (mongoFault(error) !== "away") throw error;
+        const now = clock.now();
+        giveUpAt ??= now + attemptBudgetMs;
+        if (now + pauseMs >= giveUpAt) throw awayRefusal(error);
+        unsure = true;
+      }
+      // Between half and all of the pause: replicas that failed together do not come back together.
+      await clock.sleep(pauseMs * (0.5 + Math.random() / 2));
+    }
+  };
+}

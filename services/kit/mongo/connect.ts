@@ -1,0 +1,81 @@
+import { type Collection, type CommandStartedEvent, type Document, MongoClient } from "mongodb";
+import { type Clock, systemClock } from "../clock.ts";
+import { type Attempt, createAttempt } from "./attempts.ts";
+import {
+  connectTimeoutMs,
+  majorityTimeoutMs,
+  poolWaitMs,
+  serverSelectionTimeoutMs,
+  socketTimeoutMs,
+} from "./limits.ts";
+
+/**
+ * One MongoDB database, shared by the services of a process. Reads are majority reads of the primary and so never roll
+ * back; writes are confirmed by a majority, in the journal. Int64 comes back as bigint, and a bigint is stored as one.
+ */
+export interface MongoDatabase extends AsyncDisposable {
+  /** A collection; its types are the word of whoever asks. */
+  collection<T extends Document>(name: string): Collection<T>;
+  /** Pauses between attempts are its. */
+  readonly clock: Clock;
+  /** Runs work that may be done twice, again while the server is away. See {@link createAttempt}. */
+  attempt: Attempt;
+  /** Runs work that takes as long as it takes (building an index), on a connection of its own. */
+  patiently<T>(work: (db: MongoDatabase) => Promise<T>): Promise<T>;
+}
+
+/** How to reach a database. */
+export interface MongoOptions {
+  /** `mongodb://` or `mongodb+srv://`; whatever it says of pools, TLS and credentials holds. */
+  url: string;
+  /** Default: the one that the URL names, which then must name one. */
+  name?: string;
+  /** Default: the machine's. */
+  clock?: Clock;
+  /** Is told of each command before it is sent. */
+  onCommand?: (event: CommandStartedEvent) => void;
+}
+
+/** The database that a URL names; undefined where it names none. */
+export function mongoDatabaseName(url: string): string | undefined {
+  const name = /^mongodb(?:\+srv)?:\/\/[^/?]+\/([^/?]+)/.exec(url)?.[1];
+  return name === undefined ? undefined : decodeURIComponent(name);
+}
+
+/** Prepares a connection pool; connects with the first operation. Throws where the URL makes no sense. */
+export function openMongo(options: MongoOptions): MongoDatabase {
+  return open(options, socketTimeoutMs);
+}
+
+function open(options: MongoOptions, silenceMs: number): MongoDatabase {
+  const { url, clock = systemClock, onCommand } = options;
+  const name = options.name ?? mongoDatabaseName(url);
+  if (name === undefined) throw new Error("the MongoDB URL names no database");
+  const client = new MongoClient(url, {
+    appName: "genmesh",
+    connectTimeoutMS: connectTimeoutMs,
+    serverSelectionTimeoutMS: serverSelectionTimeoutMs,
+    socketTimeoutMS: silenceMs,
+    waitQueueTimeoutMS: poolWaitMs,
+    writeConcern: { w: "majority", journal: true, wtimeoutMS: majorityTimeoutMs },
+    readConcern: { level: "majority" },
+    readPreference: "primary",
+    // The stores make every write safe to repeat and repeat it themselves; the driver's way needs a replica set.
+    retryWrites: false,
+    retryReads: false,
+    useBigInt64: true,
+    monitorCommands: onCommand !== undefined,
+  });
+  if (onCommand) client.on("commandStarted", onCommand);
+  const db = client.db(name);
+  return {
+    clock,
+    collection: (collection) => db.collection(collection),
+    attempt: createAttempt(clock),
+    async patiently(work) {
+      await using patient = open(options, 0);
+      return await work(patient);
+    },
+    [Symbol.asyncDispose]: () => client.close(),
+  };
+}

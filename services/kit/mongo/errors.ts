@@ -1,0 +1,108 @@
+import { MongoBulkWriteError, MongoError } from "mongodb";
+import { ErrorReason, RefusalError } from "../errors.ts";
+import { awayRetryMs } from "./limits.ts";
+
+/**
+ * What an error of the driver means.
+ * - `duplicate`: a unique index has the value already; nothing was written (of several documents: not that one).
+ * - `away`: the server cannot be reached, is not the primary, or could not confirm. Whether a write happened is not
+ *   known, and trying again makes sense.
+ * - `final`: trying again would end alike.
+ */
+export type MongoFault = "duplicate" | "away" | "final";
+
+const duplicateCode = 11_000;
+
+/** The server's codes for "not now". InternalError is among them: the server has failed, not what it was asked. */
+const awayCodes: ReadonlySet<number> = new Set(
+  Object.values({
+    InternalError: 1,
+    HostUnreachable: 6,
+    HostNotFound: 7,
+    LockTimeout: 24,
+    LockBusy: 46,
+    MaxTimeMsExpired: 50,
+    StaleShardVersion: 63,
+    WriteConcernTimeout: 64,
+    NetworkTimeout: 89,
+    ShutdownInProgress: 91,
+    WriteConflict: 112,
+    FailedToSatisfyReadPreference: 133,
+    ReadConcernMajorityNotAvailableYet: 134,
+    StaleEpoch: 150,
+    QueryPlanKilled: 175,
+    PrimarySteppedDown: 189,
+    NetworkInterfaceExceededTimeLimit: 202,
+    ExceededTimeLimit: 262,
+    ConnectionError: 384,
+    IngressRequestRateLimitExceeded: 462,
+    SocketException: 9001,
+    LegacyNotPrimary: 10_058,
+    NotWritablePrimary: 10_107,
+    InterruptedAtShutdown: 11_600,
+    Interrupted: 11_601,
+    InterruptedDueToReplStateChange: 11_602,
+    StaleConfig: 13_388,
+    NotPrimaryNoSecondaryOk: 13_435,
+    NotPrimaryOrSecondary: 13_436,
+    OutOfDiskSpace: 14_031,
+  }),
+);
+
+/** The driver's names for a connection that could not be had, or broke; not all of these classes are exported. */
+const awayNames: ReadonlySet<string> = new Set([
+  "MongoNetworkError",
+  "MongoNetworkTimeoutError",
+  "MongoServerSelectionError",
+  "MongoPoolClearedError",
+  "MongoPoolClearedOnNetworkError",
+  "MongoPoolClosedError",
+  "MongoWaitQueueTimeoutError",
+  "MongoOperationTimeoutError",
+  "MongoStalePrimaryError",
+  "MongoNotConnectedError",
+  "MongoTopologyClosedError",
+  "MongoServerClosedError",
+  "MongoClientClosedError",
+  // Written, but not confirmed by a majority: it may yet be rolled back.
+  "MongoWriteConcernError",
+]);
+
+const awayLabels = ["RetryableWriteError", "RetryableError", "SystemOverloadedError"];
+
+/** Tells what `error` means; undefined where it is none of the driver's. */
+export function mongoFault(error: unknown): MongoFault | undefined {
+  if (!(error instanceof MongoError)) return undefined;
+  if (awayNames.has(error.name)) return "away";
+  if (error instanceof MongoBulkWriteError) return bulkFault(error);
+  const code = Number(error.code);
+  if (code === duplicateCode) return "duplicate";
+  return isAway(code) || awayLabels.some((label) => error.hasErrorLabel(label)) ? "away" : "final";
+}
+
+/** Was it a unique index, and nothing else, that refused? */
+export function isDuplicate(error: unknown): boolean {
+  return mongoFault(error) === "duplicate";
+}
+
+/** The refusal of a store that is away; `cause` is for our own log. */
+export function awayRefusal(cause: unknown): RefusalError {
+  return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, {
+    metadata: { retry_after_ms: `${awayRetryMs}` },
+    cause,
+  });
+}
+
+/** Of several documents: a duplicate beside anything worse says nothing. */
+function bulkFault(error: MongoBulkWriteError): MongoFault {
+  if (error.result.getWriteConcernError()) return "away";
+  const codes = [error.writeErrors].flat().map(({ code }) => Number(code));
+  if (codes.length === 0) return isAway(Number(error.code)) ? "away" : "final";
+  const others = codes.filter((code) => code !== duplicateCode);
+  if (others.length === 0) return "duplicate";
+  return others.every(isAway) ? "away" : "final";
+}
+
+function isAway(code: number): boolean {
+  return awayCodes.has(code);
+}

@@ -1,0 +1,115 @@
+import type { Document, IndexDescription } from "mongodb";
+import type { MongoDatabase } from "./connect.ts";
+import { isDuplicate } from "./errors.ts";
+import { maxMigrationRounds } from "./limits.ts";
+
+/** An index that a store's queries rest on. */
+export interface MongoIndex {
+  /** Never given to another index: a changed one is a new one. */
+  name: string;
+  /** Fields in their order, each rising or falling. */
+  key: Record<string, 1 | -1>;
+  unique?: boolean;
+  /** Only documents that match are in it. */
+  partial?: Document;
+}
+
+/**
+ * One step of a component's schema. It may run twice, also at the same time as in another replica, and documents of the
+ * step before are still being written while it runs.
+ */
+export type MongoStep = (db: MongoDatabase) => Promise<void>;
+
+/** What a component keeps in the database. */
+export interface MongoSchema {
+  /** "ledger", "auth", …: under what its version is kept. */
+  component: string;
+  /** All indexes, by collection. */
+  indexes: Record<string, readonly MongoIndex[]>;
+  /** From version 0 on, each once, in order; one that was shipped is never changed. */
+  steps: readonly MongoStep[];
+}
+
+interface VersionDocument {
+  _id: string;
+  /** How many steps were made. */
+  version: number;
+}
+
+/** Where the versions of all components are kept. */
+const versions = "schema_version";
+
+/**
+ * Brings each component's collections up to this build: steps that were not made yet, in order, then indexes that are not
+ * there yet. Replicas that start at the same time do the same things twice and end alike. Throws where a component was
+ * written by a newer build, before anything is changed.
+ */
+export async function migrate(db: MongoDatabase, schemas: readonly MongoSchema[]): Promise<void> {
+  for (const schema of schemas) refuseNewer(schema, await versionOf(db, schema));
+  await db.patiently(async (patient) => {
+    for (const schema of schemas) {
+      await makeSteps(patient, schema);
+      await makeIndexes(patient, schema.indexes);
+    }
+  });
+}
+
+/** The step that makes a schema's first indexes. */
+export function indexStep(indexes: MongoSchema["indexes"]): MongoStep {
+  return (db) => makeIndexes(db, indexes);
+}
+
+async function makeSteps(db: MongoDatabase, schema: MongoSchema): Promise<void> {
+  for (let round = 0; round < maxMigrationRounds; round++) {
+    const version = await versionOf(db, schema);
+    refuseNewer(schema, version);
+    const step = schema.steps[version];
+    if (!step) return;
+    await step(db);
+    await raise(db, schema.component, version);
+  }
+  throw new Error(`the schema of ${schema.component} does not come to rest`);
+}
+
+function refuseNewer({ component, steps }: MongoSchema, version: number): void {
+  if (version <= steps.length) return;
+  throw new Error(
+    `the collections of ${component} were made by a newer genmesh (version ${version}, known: ${steps.length})`,
+  );
+}
+
+async function versionOf(db: MongoDatabase, { component }: MongoSchema): Promise<number> {
+  const collection = db.collection<VersionDocument>(versions);
+  const found = await db.attempt(() => collection.findOne({ _id: component }));
+  return Number(found?.version ?? 0);
+}
+
+/** From `version` to the next; does nothing where another replica was there first. */
+async function raise(db: MongoDatabase, component: string, version: number): Promise<void> {
+  const collection = db.collection<VersionDocument>(versions);
+  const next = version + 1;
+  await db.attempt(async () => {
+    if (version > 0) {
+      await collection.updateOne({ _id: component, version }, { $set: { version: next } });
+      return;
+    }
+    await collection.insertOne({ _id: component, version: next }).catch((error) => {
+      if (!isDuplicate(error)) throw error;
+    });
+  });
+}
+
+async function makeIndexes(db: MongoDatabase, indexes: MongoSchema["indexes"]): Promise<void> {
+  for (const [collection, list] of Object.entries(indexes)) {
+    if (list.length === 0) continue;
+    const specs = list.map(
+      ({ name, key, unique, partial }): IndexDescription => ({
+        name,
+        key,
+        ...(unique ? { unique } : {}),
+        ...(partial ? { partialFilterExpression: partial } : {}),
+      }),
+    );
+    await db.attempt(() => db.collection(collection).createIndexes(specs));
+  }
+}

@@ -1,0 +1,47 @@
+import { expect, test } from "vitest";
+import { ErrorReason } from "#kit/errors.ts";
+import { createFlights } from "./flights.ts";
+
+const never = () => new AbortController().signal;
+
+test("everybody who joins gets what the first began, or its failure", async () => {
+  const flights = createFlights<number>();
+  const end = Promise.withResolvers<number>();
+  const named = { name: "a", fingerprint: "f" };
+  const first = flights.lead(named, never(), () => end.promise);
+  const second = flights.join("a", "f", never());
+  expect(flights.size()).toBe(1);
+  expect(() => flights.join("a", "other", never())).toThrow(
+    expect.objectContaining({ reason: ErrorReason.IDEMPOTENCY_KEY_REUSED }),
+  );
+  end.resolve(7);
+  expect(await Promise.all([first, second])).toEqual([7, 7]);
+  await flights.idle();
+  expect(flights.join("a", "f", never())).toBeUndefined();
+  const failing = flights.lead(named, never(), () => Promise.reject(new Error("no")));
+  const joined = flights.join("a", "f", never());
+  await expect(failing).rejects.toThrow("no");
+  await expect(joined).rejects.toThrow("no");
+});
+
+test("the work is aborted by the last who leaves, and nobody joins it then", async () => {
+  const flights = createFlights<number>();
+  const [one, two] = [new AbortController(), new AbortController()];
+  let work: AbortSignal | undefined;
+  const first = flights.lead({ name: "a", fingerprint: "f" }, one.signal, (signal) => {
+    work = signal;
+    return new Promise(() => {});
+  });
+  const second = flights.join("a", "f", two.signal);
+  one.abort(new Error("one left"));
+  await expect(first).rejects.toThrow("one left");
+  expect(work?.aborted).toBe(false);
+  expect(flights.has("a")).toBe(true);
+  two.abort(new Error("two left"));
+  await expect(second).rejects.toThrow("two left");
+  expect(work?.reason).toMatchObject({ message: "two left" });
+  expect(flights.has("a")).toBe(false);
+  expect(flights.size()).toBe(1);
+  const next = flights.lead({ name: "a", fingerprint: "g" }, never(), async () => 1);
+  expect(await next).toBe(1);
+});

@@ -1,0 +1,131 @@
+import { afterAll, describe, expect, test } from "vitest";
+import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { type ScriptedUsage, strangeUsages } from "../support/scripted-behaviours.ts";
+import type { Caller } from "./caller.ts";
+import { ownWorldOnly, startWorld } from "./world.ts";
+
+const world = await startWorld();
+afterAll(() => world[Symbol.asyncDispose]());
+ownWorldOnly();
+
+const opening = 10_000_000;
+const messages = [{ role: "user", content: "Hi" }];
+/** Every way to ask for text. */
+const ways: [name: string, ask: (payer: Caller, fields?: object) => Promise<unknown>][] = [
+  ["a response", (payer) => payer.post("/responses", { model: "scripted", input: "Hi" })],
+  ["a stream", (payer) => payer.stream("/responses", { model: "scripted", input: "Hi" })],
+  ["compaction", (payer) => payer.post("/responses/compact", { model: "scripted", input: "Hi" })],
+  ["chat, translated", (payer) => payer.post("/chat/completions", { model: "scripted", messages })],
+  [
+    "a chat stream, translated",
+    (payer) => payer.stream("/chat/completions", { model: "scripted", messages }),
+  ],
+  ["chat, native", (payer) => payer.post("/chat/completions", { model: "legacy", messages })],
+  [
+    "a chat stream, native",
+    (payer) => payer.stream("/chat/completions", { model: "legacy", messages }),
+  ],
+];
+
+const usageOf = (input: number, output: number, cached = 0): ScriptedUsage => ({
+  input_tokens: input,
+  output_tokens: output,
+  total_tokens: input + output,
+  input_tokens_details: { cached_tokens: cached },
+});
+
+describe.for(ways)("reported usage is charged: %s", ([, ask]) => {
+  // A token costs 1 micro in, 0.25 cached, 4 out.
+  test.for<[usage: ScriptedUsage, micros: number]>([
+    [usageOf(10, 5), 30],
+    [usageOf(10, 5, 4), 6 + 1 + 20],
+    [usageOf(10, 5, 10), 3 + 20],
+    [usageOf(3, 0, 3), 1],
+    [usageOf(1, 0), 1],
+    [usageOf(0, 0), 0],
+  ])("%j", async ([usage, micros]) => {
+    const payer = await world.caller();
+    world.play({ kind: "ok", usage });
+    await ask(payer);
+    expect(await payer.balance()).toEqual({
+      available: opening - micros,
+      reserved: 0,
+      spendable: opening - micros,
+      monthSpend: micros,
+    });
+  });
+
+  test("above the bound, but believable: at most the hold", async () => {
+    const payer = await world.caller();
+    let held = 0;
+    world.play((seen) => ({
+      kind: "custom",
+      handle: async (_seen, response) => {
+        held = (await payer.balance()).reserved;
+        world.upstream.script({ kind: "ok", usage: usageOf(20, 4_000) });
+        const again = await fetch(`${world.upstream.baseUrl}${seen.path.slice(3)}`, {
+          method: "POST",
+          body: seen.raw,
+        });
+        response.setHeader("content-type", again.headers.get("content-type") ?? "");
+        response.end(await again.text());
+      },
+    }));
+    await ask(payer);
+    expect(held).toBeGreaterThanOrEqual(4_000);
+    expect(held).toBeLessThan(16_000);
+    expect(await payer.balance()).toMatchObject({ available: opening - held, reserved: 0 });
+  });
+
+  test.for(["negative", "fractional", "cachedAboveInput", "absurd"] as const)(
+    "%s usage is not applied: the hold stands in review until the operator ends it",
+    async (strange) => {
+      const payer = await world.caller();
+      world.play({ kind: "ok", usage: strangeUsages[strange] });
+      await ask(payer);
+      const standing = await payer.balance();
+      expect(standing).toMatchObject({ available: opening, monthSpend: 0 });
+      expect(standing.reserved).toBeGreaterThanOrEqual(4_000);
+      expect(standing.spendable).toBe(opening - standing.reserved);
+      const { accountId } = payer;
+      const { reviews } = await world.admin.text.listReviews({ accountId });
+      expect(reviews).toHaveLength(1);
+      const [review] = reviews;
+      expect(review).toMatchObject({ accountId });
+      const holdId = review?.holdId ?? "";
+      const { holds } = await world.admin.billing.listHolds({ accountId });
+      expect(holds.map((hold) => hold.holdId)).toEqual([holdId]);
+      const errors = world.log.map((line) => JSON.parse(line)).filter(({ level }) => level === 50);
+      expect(errors.some((line) => line.accountId === accountId)).toBe(true);
+      // Time does not end it: only the operator does.
+      const unit = Unit.USD_MICROS;
+      await world.admin.billing.endHold({ accountId, unit, holdId, settleAmount: 12n });
+      expect(await payer.balance()).toMatchObject({ available: opening - 12, reserved: 0 });
+    },
+  );
+});
+
+test("the caller of a request in review has its answer all the same", async () => {
+  const payer = await world.caller();
+  world.play({ kind: "ok", usage: strangeUsages.negative });
+  const { status, json } = await payer.post("/responses", { model: "scripted", input: "Hi" });
+  expect(status).toBe(200);
+  expect(json.output[0].content[0].text).toBe("Hello from upstream.");
+});
+
+test("a hold in review stands for days, and is then released by the operator", async () => {
+  const payer = await world.caller();
+  world.play({ kind: "ok", usage: strangeUsages.absurd });
+  await payer.post("/responses", { model: "scripted", input: "Hi" });
+  const { reserved } = await payer.balance();
+  await world.later(3 * 24 * 3_600_000);
+  // A request that runs its course means that the sweepers had theirs.
+  world.play();
+  await payer.post("/responses", { model: "scripted", input: "Hi" });
+  expect(await payer.balance()).toMatchObject({ available: opening - 30, reserved });
+  const { accountId } = payer;
+  const { reviews } = await world.admin.text.listReviews({ accountId });
+  const holdId = reviews[0]?.holdId ?? "";
+  await world.admin.billing.endHold({ accountId, unit: Unit.USD_MICROS, holdId });
+  expect(await payer.balance()).toMatchObject({ available: opening - 30, reserved: 0 });
+});

@@ -1,0 +1,170 @@
+import type { Interceptor } from "@connectrpc/connect";
+import { RefusalError } from "#kit/errors.ts";
+import { randomIds } from "#kit/ids.ts";
+import type { Principal } from "#kit/rpc/principal.ts";
+import {
+  type ApplyRequest,
+  type ApplyResponse,
+  HoldKind,
+} from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { JobKind } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import type { FailPoint } from "../../services/media/fail-points.ts";
+import {
+  alice,
+  createJobsWorld,
+  image,
+  type JobsWorld,
+  music,
+  video,
+} from "../contract/jobs.world.ts";
+import { until } from "../support/until.ts";
+import { type FastTime, fastClock } from "./fast-clock.ts";
+import { durableUpstream, impossible } from "./jobs.upstream.ts";
+
+/** What a process is told. */
+export interface Orders {
+  /** Tells processes of one run apart. */
+  name: string;
+  folder: string;
+  time: FastTime;
+  /** Where it kills itself. */
+  dieAt: FailPoint | undefined;
+  retentionDays: number;
+  /** It has a running video that never ends, and then stops in good order. */
+  stops: boolean;
+  /** Bug that is seeded. */
+  bug: "double-charge" | undefined;
+}
+
+/** What it says on standard output, a line each. */
+export type Said =
+  /** A submission was answered with 202. */
+  | { kind: "accepted"; key: string; jobId: string }
+  | { kind: "refused"; key: string; reason: number }
+  /** Another key could read a job. */
+  | { kind: "leak"; jobId: string }
+  /** Every submission has its answer. */
+  | { kind: "done" };
+
+/** Somebody without a credit. */
+export const poor: Principal = { accountId: "acct_poor", keyId: "key_poor" };
+/** What the rich one has at the beginning. */
+export const funds = 1_000n;
+/** A real image of one pixel. */
+const pixel =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+function say(said: Said): void {
+  process.stdout.write(`${JSON.stringify(said)}\n`);
+}
+
+/** Submissions: those that every process of a run makes, and this one's own. */
+function submissionsOf(name: string) {
+  const image_url = `data:image/png;base64,${pixel}`;
+  const all = [
+    { key: "image", kind: JobKind.IMAGE, body: image({ n: 2 }) },
+    // Twice at the same time.
+    { key: "image", kind: JobKind.IMAGE, body: image({ n: 2 }) },
+    { key: "video", kind: JobKind.VIDEO, body: video({ input_reference: { image_url } }) },
+    { key: "bad", kind: JobKind.MUSIC, body: music({ title: impossible }) },
+    { key: `video-${name}`, kind: JobKind.VIDEO, body: video({ input_reference: { image_url } }) },
+    { key: `music-${name}`, kind: JobKind.MUSIC, body: music() },
+    { key: `bad-${name}`, kind: JobKind.MUSIC, body: music({ title: impossible }) },
+  ].map((one) => ({ ...one, principal: alice }));
+  const none = ["poor", `poor-${name}`].map((key) => {
+    return { key, kind: JobKind.IMAGE, body: image(), principal: poor };
+  });
+  return [...all, ...none];
+}
+
+type Submission = ReturnType<typeof submissionsOf>[number];
+
+/** Submits until there is an answer, as a client does. */
+async function submit(world: JobsWorld, { key, kind, body, principal }: Submission): Promise<void> {
+  for (;;) {
+    try {
+      const { job } = await world.submit(body, { key, kind, principal });
+      say({ kind: "accepted", key, jobId: job.jobId });
+      await readAsOther(world, job.jobId);
+      return;
+    } catch (error) {
+      if (!(error instanceof RefusalError)) throw error;
+      say({ kind: "refused", key, reason: error.reason });
+      if (key.startsWith("poor")) return;
+      await world.clock.sleep(1_000);
+    }
+  }
+}
+
+async function readAsOther(world: JobsWorld, jobId: string): Promise<void> {
+  const read = await world.get(jobId, poor).catch(() => undefined);
+  if (read) say({ kind: "leak", jobId });
+}
+
+/** A billing that charges again where a settlement is repeated. */
+function doubleCharge(): Interceptor {
+  return (next) => async (req) => {
+    const res = await next(req);
+    if (req.stream || res.stream || req.method.name !== "Apply") return res;
+    const { operations } = req.message as ApplyRequest;
+    const { outcomes } = res.message as ApplyResponse;
+    for (const [i, { operation }] of operations.entries()) {
+      const outcome = outcomes[i]?.outcome;
+      if (operation.case !== "settle" || outcome?.case !== "settle") continue;
+      if (!outcome.value.replayed) continue;
+      const { accountId, unit, amount, holdId: ref } = operation.value;
+      const holdId = randomIds.make("again");
+      const reserve = {
+        accountId,
+        unit,
+        amount,
+        holdId,
+        ref,
+        kind: HoldKind.JOB,
+        keyId: alice.keyId,
+      };
+      const checkTime = { seconds: 0n, nanos: 0 };
+      const twice = [
+        { operation: { case: "reserve", value: { ...reserve, checkTime } } },
+        { operation: { case: "settle", value: { accountId, unit, holdId, amount } } },
+      ];
+      await next({ ...req, message: { ...req.message, operations: twice } } as never);
+    }
+    return res;
+  };
+}
+
+async function run(orders: Orders): Promise<void> {
+  const { name, folder, time, dieAt, retentionDays, stops } = orders;
+  await using world = await createJobsWorld({
+    folder,
+    clock: fastClock(time),
+    upstream: durableUpstream(folder, { stuck: stops }),
+    workerCount: 2,
+    retentionDays,
+    failPoints(point) {
+      if (point === dieAt) process.kill(process.pid, "SIGKILL");
+    },
+    ...(orders.bug ? { between: doubleCharge() } : {}),
+  });
+  await world.admin.billing.grant({
+    accountId: alice.accountId,
+    unit: 2,
+    amount: funds,
+    operationId: "opening",
+  });
+  const submitted = Promise.all(submissionsOf(name).map((one) => submit(world, one)));
+  if (stops) {
+    await until("a running video", () =>
+      world.sqlite.get("SELECT 1 FROM media_job WHERE state = 'running' AND resume_id IS NOT NULL"),
+    );
+    await Promise.all(world.workers.map((worker) => worker.drain(AbortSignal.abort())));
+  }
+  await submitted;
+  say({ kind: "done" });
+  // Until it is killed.
+  await new Promise((resolve) => process.stdin.on("end", resolve).resume());
+}
+
+const [, script, orders] = process.argv;
+if (script === import.meta.filename && orders) await run(JSON.parse(orders) as Orders);

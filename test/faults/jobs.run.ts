@@ -1,0 +1,124 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { openSqlite } from "#kit/sqlite.ts";
+import type { FailPoint } from "../../services/media/fail-points.ts";
+import { until } from "../support/until.ts";
+import type { FastTime } from "./fast-clock.ts";
+import { findBreaches, isQuiet } from "./jobs.check.ts";
+import type { Orders, Said } from "./jobs.child.ts";
+
+/** A run: a process that dies, and what comes after it. */
+export interface Plan {
+  dieAt: FailPoint;
+  /** Another process lives beside it, takes the same submissions, and goes on alone. Else the same is started again. */
+  beside: boolean;
+  bug?: Orders["bug"];
+}
+
+/** What came of it. */
+export interface Outcome {
+  /** The process died by itself, where it was told to. */
+  died: boolean;
+  breaches: string[];
+}
+
+/** A lease is three real seconds. */
+const speed = 10;
+/** Real time for a run to come to rest. */
+const quietWithinMs = 40_000;
+/** Real time for a process to come to the point where it dies. */
+const deathWithinMs = 15_000;
+
+/** Runs a plan to its end and examines what it left. */
+export async function carryOut({ dieAt, beside, bug }: Plan): Promise<Outcome> {
+  const folder = await mkdtemp(join(tmpdir(), "genmesh-faults-"));
+  const said: Said[] = [];
+  const time: FastTime = { realMs: Date.now(), fastMs: Date.now(), speed };
+  const forgets = dieAt === "forgotten";
+  const common = { folder, time, retentionDays: forgets ? 0.0003 : 30, bug };
+  const living: Child[] = [];
+  const begin = (name: string, more: Partial<Orders> = {}) => {
+    const orders: Orders = { ...common, name, dieAt: undefined, stops: false, bug, ...more };
+    const child = start(orders, said);
+    living.push(child);
+    return child;
+  };
+  try {
+    const mortal = begin("a", { dieAt, stops: dieAt === "handed-back" });
+    if (beside) begin("b");
+    const died = await endsWithin(mortal, deathWithinMs);
+    mortal.process.kill("SIGKILL");
+    await mortal.ended;
+    living.splice(living.indexOf(mortal), 1);
+    if (!beside) begin("a");
+    await until(
+      "the run to come to rest",
+      () => living.every((child) => child.isDone()) && looksQuiet(folder),
+      { withinMs: quietWithinMs, everyMs: 100 },
+    );
+    await killAll(living);
+    return { died, breaches: await findBreaches({ folder, time, said, forgets }) };
+  } finally {
+    await killAll(living);
+    await rm(folder, { recursive: true });
+  }
+}
+
+interface Child {
+  process: ChildProcess;
+  /** Every submission has its answer. */
+  isDone(): boolean;
+  ended: Promise<void>;
+}
+
+function start(orders: Orders, said: Said[]): Child {
+  const script = join(import.meta.dirname, "jobs.child.ts");
+  const child = spawn(process.execPath, [script, JSON.stringify(orders)], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  let isDone = false;
+  const reading = (async () => {
+    for await (const line of createInterface({ input: child.stdout })) {
+      // A death may cut the last line.
+      if (!line.endsWith("}")) continue;
+      const one = JSON.parse(line) as Said;
+      said.push(one);
+      if (one.kind === "done") isDone = true;
+    }
+  })();
+  const exited = new Promise((resolve) => child.once("exit", resolve));
+  return {
+    process: child,
+    isDone: () => isDone,
+    ended: Promise.all([exited, reading]).then(() => {}),
+  };
+}
+
+/** True where it died by SIGKILL; throws where it ended in another way. */
+async function endsWithin(child: Child, ms: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<"late">((resolve) => {
+    timer = setTimeout(resolve, ms, "late");
+  });
+  const end = await Promise.race([child.ended, late]);
+  clearTimeout(timer);
+  if (end === "late") return false;
+  const { signalCode, exitCode } = child.process;
+  if (signalCode !== "SIGKILL") throw new Error(`it ended by itself: ${exitCode ?? signalCode}`);
+  return true;
+}
+
+async function killAll(children: Child[]): Promise<void> {
+  for (const child of children.splice(0)) {
+    child.process.kill("SIGKILL");
+    await child.ended;
+  }
+}
+
+function looksQuiet(folder: string): boolean {
+  using db = openSqlite(join(folder, "genmesh.db"));
+  return isQuiet(db);
+}

@@ -1,0 +1,59 @@
+import { randomUUID } from "node:crypto";
+import { appendFileSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  GenerationError,
+  type GenerationTask,
+  type MediaUpstreams,
+} from "../../services/media/generate/port.ts";
+import { hang, succeed } from "../contract/jobs.upstream.ts";
+
+/** A line of what an upstream was asked. */
+export interface Asked {
+  what: "make" | "create" | "saved" | "resume";
+  jobId: string;
+  idempotencyKey: string;
+}
+
+/** Title of the music that no upstream can make. */
+export const impossible = "impossible";
+
+/**
+ * The outside of a process that dies: what it was asked survives in the folder. Videos are tasks with an id; everything
+ * else is made while the caller waits. `stuck`: no video is ever done.
+ */
+export function durableUpstream(folder: string, { stuck }: { stuck: boolean }): MediaUpstreams {
+  const log = (what: Asked["what"], { jobId, idempotencyKey }: GenerationTask) => {
+    const line: Asked = { what, jobId, idempotencyKey };
+    appendFileSync(logFile(folder), `${JSON.stringify(line)}\n`);
+  };
+  return {
+    async generate(task) {
+      const { request, resumeId } = task;
+      if (request.kind !== "video") log("make", task);
+      else if (resumeId !== undefined) log("resume", task);
+      else {
+        log("create", task);
+        await task.saveResumeId(`task_${randomUUID()}`);
+        log("saved", task);
+      }
+      if (request.kind === "video" && stuck) return hang(task);
+      if (request.kind === "music" && request.title === impossible) {
+        throw new GenerationError("failed", "scripted");
+      }
+      return succeed(task);
+    },
+    speak: () => Promise.reject(new GenerationError("failed", "this upstream does not speak")),
+    async [Symbol.asyncDispose]() {},
+  };
+}
+
+/** All that the upstream of a folder was asked, in order. */
+export function readAsked(folder: string): Asked[] {
+  const lines = readFileSync(logFile(folder), "utf8").split("\n");
+  return lines.filter((line) => line !== "").map((line) => JSON.parse(line) as Asked);
+}
+
+function logFile(folder: string): string {
+  return join(folder, "upstream.log");
+}
