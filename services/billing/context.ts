@@ -5,6 +5,7 @@ import type { Logger } from "#kit/logger.ts";
 import type { Metrics } from "#kit/metrics.ts";
 import type { Peers } from "#kit/peers.ts";
 import type { LedgerStore } from "./store.ts";
+import { createMongoLedger, type MongoLedgerOptions } from "./store-mongo.ts";
 import { createSqliteLedger } from "./store-sqlite.ts";
 
 /** What billing needs of its process. */
@@ -18,10 +19,15 @@ export interface BillingDeps {
   peers: Pick<Peers, "text" | "media">;
 }
 
-/** The ledger in the process's database. */
-export function createLedgerStore(database: Database): LedgerStore {
+/** The ledger in the process's database. SQLite has no conflicts to tell of. */
+export function createLedgerStore(
+  database: Database,
+  options: Pick<MongoLedgerOptions, "onConflict"> = {},
+): LedgerStore {
   switch (database.kind) {
     case "sqlite":
       return createSqliteLedger(database.sqlite);
+    case "mongodb":
+      return createMongoLedger(database.mongo, options);
   }
 }

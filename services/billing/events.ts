@@ -16,6 +16,8 @@ export type Verdict = "keep" | "settle" | "release" | "failed" | "away";
 export interface BillingEvents {
   /** An operation has its outcome. */
   operation(wallet: WalletRef, operation: Operation, outcome: Outcome): void;
+  /** A wallet's transition was overtaken by another process, and goes again. */
+  conflict(unit: Unit): void;
   /** A wallet's transition failed in a way that nobody foresaw. Answers the id under which it was logged. */
   applyFailed(wallet: WalletRef, error: unknown): string;
   /** The operator ended a hold. */
@@ -74,6 +76,7 @@ export function createBillingEvents(deps: {
         }
       }
     },
+    conflict: (unit) => count.conflict(unit),
     applyFailed(wallet, error) {
       const incident = ids.make("incident", 12);
       log.error({ err: error, incident, ...wallet }, "ledger operation failed");
@@ -136,6 +139,13 @@ function createCounters(metrics: Metrics) {
       ["owner", "verdict"],
     ),
   );
+  const conflicts = memo(
+    metrics.counter(
+      "genmesh_billing_conflicts_total",
+      "Transitions of wallets that another process overtook, and that went again",
+      ["unit"],
+    ),
+  );
   const differences = memo(
     metrics.counter("genmesh_billing_audit_differences_total", "Differences that audits found", [
       "field",
@@ -148,6 +158,7 @@ function createCounters(metrics: Metrics) {
       refusals(operation, reasonName(reason)).inc(),
     money: (unit: Unit, flow: "granted" | "held" | "charged", amount: bigint) =>
       money(unit, flow).inc(Number(amount)),
+    conflict: (unit: Unit) => conflicts(unit).inc(),
     asked: (owner: Owner, verdict: Verdict) => asked(owner, verdict).inc(),
     difference: (field: Difference["field"]) => differences(field).inc(),
   };

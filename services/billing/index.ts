@@ -6,13 +6,15 @@ import { createReaper } from "./reaper.ts";
 import { createBillingRoutes } from "./routes.ts";
 
 export type { BillingDeps } from "./context.ts";
+export { ledgerMongoSchema } from "./store-mongo-schema.ts";
 
 /** The billing service: prepaid wallets, holds, and the journal that proves them. */
 export function createBilling(deps: BillingDeps): Service {
+  const events = createBillingEvents(deps);
   const ledger: LedgerContext = {
-    store: createLedgerStore(deps.database),
+    store: createLedgerStore(deps.database, { onConflict: ({ unit }) => events.conflict(unit) }),
     clock: deps.clock,
-    events: createBillingEvents(deps),
+    events,
   };
   const reaper = createReaper({ ...ledger, peers: deps.peers });
   const life = new AbortController();

@@ -51,3 +51,20 @@ export const maxAskBackoffMs = 60_000;
 export const maxPausedHolds = 10_000;
 /** Least time by which a check time moves, in ms: an owner that says "until now" is not asked in a circle. */
 export const minKeepMs = 1_000;
+
+/** Operations in one compare-and-set of a wallet document (MONEY section 1): what a lost race folds again. */
+export const maxTransitionOperations = 64;
+/** Entries that a wallet document carries (MONEY section 1): about 75 KB of it. */
+export const maxTail = 256;
+/** Entries at which a tail is copied to the journal: few documents a copy, and room for three more transitions. */
+export const tailFlushedAt = 64;
+/** Wallet documents remembered between two transitions: at most 300 KB each, a few KB as a rule. */
+export const maxImages = 1_000;
+/** Transitions of a wallet that read it anew after another process was seen at work on it. */
+export const waryTransitions = 8;
+/** Times that a transition may be overtaken before its callers are told to come back. */
+export const maxConflicts = 64;
+/** Pause after having been overtaken, in ms: up to this, times how often. */
+export const conflictPauseMs = 2;
+/** Wallet documents read at once where lists are put together of them. */
+export const walletBatchSize = 64;

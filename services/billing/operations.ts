@@ -1,5 +1,5 @@
 import type { Reason } from "#kit/errors.ts";
-import type { HoldKind, Wallet } from "./wallet.ts";
+import { type HoldKind, operationIds, type Wallet } from "./wallet.ts";
 
 /** Something that is to happen to one wallet. Well-formed: the rules of the wire were checked before. */
 export type Operation = Grant | Reserve | Settle | Release | Extend;
@@ -67,3 +67,18 @@ export type Outcome =
   | { kind: "closed"; state: "settled" | "released"; charged: bigint; replayed: boolean }
   | { kind: "extended"; replayed: boolean }
   | Refused;
+
+/** Under what an operation's entry is found. */
+export function operationIdOf(operation: Operation): string {
+  switch (operation.kind) {
+    case "grant":
+      return operationIds.grant(operation.grantId);
+    case "reserve":
+      return operationIds.open(operation.holdId);
+    case "settle":
+    case "release":
+      return operationIds.close(operation.holdId);
+    case "extend":
+      return operationIds.extend(operation.holdId, operation.step);
+  }
+}

@@ -69,10 +69,7 @@ export async function readImage(
 }
 
 /** Begins a batch. `recorded`: the entries of its operations that were found, undefined where there is none. */
-export function draftOf(
-  image: Image,
-  recorded: ReadonlyMap<string, Entry | undefined>,
-): Draft {
+export function draftOf(image: Image, recorded: ReadonlyMap<string, Entry | undefined>): Draft {
   let { wallet } = image;
   const holds = new Map<string, OpenHold | undefined>();
   const keys = new Map<string, KeyCounter>();

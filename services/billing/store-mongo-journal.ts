@@ -1,7 +1,7 @@
 import type { Collection } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { isDuplicate } from "#kit/mongo/errors.ts";
-import { type Operation } from "./operations.ts";
+import type { Operation } from "./operations.ts";
 import { journalDocument, journalEntryOf, journalId } from "./store-mongo-docs.ts";
 import type { Image } from "./store-mongo-image.ts";
 import {

@@ -24,6 +24,8 @@ export interface Config {
   tokens: { mesh: string[]; admin: string | undefined };
   references: { allowPrivate: boolean };
   retentionDays: number;
+  /** Most jobs of each kind at once in this process. */
+  workers: Record<"image" | "video" | "music", number>;
   drainMs: number;
   logLevel: LogLevel;
   /** The value of a variable that the catalog names (`apiKeyEnv`). */
@@ -43,6 +45,8 @@ export interface OperatorConfig {
   apiKey: string | undefined;
 }
 
+/** Jobs of a kind at once: a job waits for its upstream for most of its life. */
+const [defaultWorkers, maxWorkers] = [4, 1_000];
 /** Milliseconds that open requests have to end after SIGTERM. */
 const defaultDrainMs = 25_000;
 const shippedCatalog = fileURLToPath(new URL("../../deploy/catalog.yaml", import.meta.url));
@@ -86,6 +90,11 @@ export function envToConfig(env: Env, args: { role?: string } = {}): Config {
     },
     tokens: { mesh: meshTokens(read), admin: token(read, "GENMESH_ADMIN_TOKEN") },
     references: { allowPrivate: read.flag("GENMESH_ALLOW_PRIVATE_REFERENCES") },
+    workers: {
+      image: read.integer("GENMESH_IMAGE_WORKERS", defaultWorkers, 0, maxWorkers),
+      video: read.integer("GENMESH_VIDEO_WORKERS", defaultWorkers, 0, maxWorkers),
+      music: read.integer("GENMESH_MUSIC_WORKERS", defaultWorkers, 0, maxWorkers),
+    },
     retentionDays: read.integer("GENMESH_RETENTION_DAYS", 30, 0, 36_500),
     drainMs: read.integer("GENMESH_DRAIN_MS", defaultDrainMs, 0, 3_600_000),
     logLevel: read.choice("GENMESH_LOG_LEVEL", logLevels, "info"),

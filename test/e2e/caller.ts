@@ -73,7 +73,7 @@ export function createCaller(
   const post = (path: string, body: unknown, options: PostOptions = {}) =>
     send(path, {
       method: "POST",
-      body: typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body),
+      body: isRaw(body) ? body : JSON.stringify(body),
       headers: {
         "content-type": "application/json",
         ...(options.idempotencyKey === undefined
@@ -160,6 +160,10 @@ async function openStream(
     },
     leave: () => leaving.abort(),
   };
+}
+
+function isRaw(body: unknown): body is string | Uint8Array<ArrayBuffer> {
+  return typeof body === "string" || body instanceof Uint8Array;
 }
 
 function parsed(text: string): unknown {

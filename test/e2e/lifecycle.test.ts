@@ -1,23 +1,16 @@
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { openRaw } from "../edge/raw.ts";
 import { refusalOf } from "./caller.ts";
-import { ownWorldOnly, startWorld, type World } from "./world.ts";
+import { ownWorldOnly, startWorld } from "./world.ts";
 
-const worlds: World[] = [];
-afterAll(() => Promise.all(worlds.map((world) => world[Symbol.asyncDispose]())));
 ownWorldOnly();
-const start = async () => {
-  const world = await startWorld();
-  worlds.push(world);
-  return world;
-};
 const body = { model: "scripted", input: "Hi" };
 const never = new AbortController().signal;
 const outOfTime = AbortSignal.abort(new Error("time is over"));
 
 test("what is said to be ready serves the very first request", async () => {
   for (let once = 0; once < 3; once++) {
-    const world = await start();
+    await using world = await startWorld();
     const caller = await world.caller();
     world.play();
     expect((await caller.post("/responses", body)).status).toBe(200);
@@ -26,7 +19,7 @@ test("what is said to be ready serves the very first request", async () => {
 
 describe("a stop that was asked for", () => {
   test("lets open streams and requests end, and serves what still arrives", async () => {
-    const world = await start();
+    await using world = await startWorld();
     const caller = await world.caller();
     world.play({ kind: "ok", deltaDelayMs: 50 });
     const stream = await caller.open("/responses", body);
@@ -42,7 +35,7 @@ describe("a stop that was asked for", () => {
   });
 
   test("ends with response.failed what takes longer, without a charge", async () => {
-    const world = await start();
+    await using world = await startWorld();
     const caller = await world.caller();
     const seen = world.play({ kind: "ok", usage: null, break: { how: "hang", after: 1 } });
     const stream = await caller.open("/responses", body);
@@ -66,15 +59,12 @@ describe("a stop that was asked for", () => {
     await draining;
     expect(seen.every(({ aborted }) => aborted)).toBe(true);
     const { accountId } = caller;
-    const { usdMicros } = await world.admin.billing.getBalance(
-      { accountId },
-      { headers: { "genmesh-principal": "" } },
-    );
+    const { usdMicros } = await world.admin.billing.getBalance({ accountId });
     expect(usdMicros).toMatchObject({ available: 10_000_000n, reserved: 0n });
   });
 
   test("refuses with 503 a request that has no answer yet", async () => {
-    const world = await start();
+    await using world = await startWorld();
     const caller = await world.caller();
     world.play({ kind: "hang" });
     const asked = caller.post("/responses", body);
@@ -87,7 +77,7 @@ describe("a stop that was asked for", () => {
   });
 
   test("does not wait for connections on which nothing was asked", async () => {
-    const world = await start();
+    await using world = await startWorld();
     using silent = await openRaw(Number(new URL(world.baseUrl).port));
     await world.mesh.drain(never);
     await silent.closed();
@@ -96,7 +86,7 @@ describe("a stop that was asked for", () => {
 
 describe("silence", () => {
   test("is broken by a comment every 15 s, and headers go out after the first", async () => {
-    const world = await start();
+    await using world = await startWorld();
     const caller = await world.caller();
     const seen = world.play({ kind: "hang" });
     const opening = caller.open("/responses", body);
@@ -112,7 +102,7 @@ describe("silence", () => {
   });
 
   test("in the middle of a stream as well", async () => {
-    const world = await start();
+    await using world = await startWorld();
     const caller = await world.caller();
     world.play({ kind: "ok", break: { how: "hang", after: 1 } });
     const stream = await caller.open("/responses", body);
@@ -123,7 +113,7 @@ describe("silence", () => {
   });
 
   test("that ends in a failure after the headers is an event", async () => {
-    const world = await start();
+    await using world = await startWorld();
     const caller = await world.caller();
     const gate = Promise.withResolvers<void>();
     world.play({

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { type ScriptedUsage, strangeUsages } from "../support/scripted-behaviours.ts";
+import { until } from "../support/until.ts";
 import type { Caller } from "./caller.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
 
@@ -57,21 +58,10 @@ describe.for(ways)("reported usage is charged: %s", ([, ask]) => {
 
   test("above the bound, but believable: at most the hold", async () => {
     const payer = await world.caller();
-    let held = 0;
-    world.play((seen) => ({
-      kind: "custom",
-      handle: async (_seen, response) => {
-        held = (await payer.balance()).reserved;
-        world.upstream.script({ kind: "ok", usage: usageOf(20, 4_000) });
-        const again = await fetch(`${world.upstream.baseUrl}${seen.path.slice(3)}`, {
-          method: "POST",
-          body: seen.raw,
-        });
-        response.setHeader("content-type", again.headers.get("content-type") ?? "");
-        response.end(await again.text());
-      },
-    }));
-    await ask(payer);
+    world.play({ kind: "ok", usage: usageOf(20, 4_000), firstByteDelayMs: 50 });
+    const asked = ask(payer);
+    const held = await until("the hold", async () => (await payer.balance()).reserved);
+    await asked;
     expect(held).toBeGreaterThanOrEqual(4_000);
     expect(held).toBeLessThan(16_000);
     expect(await payer.balance()).toMatchObject({ available: opening - held, reserved: 0 });

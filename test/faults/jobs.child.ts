@@ -38,6 +38,8 @@ export interface Orders {
 
 /** What it says on standard output, a line each. */
 export type Said =
+  /** It works, and waits for a word on standard input before it submits. */
+  | { kind: "ready" }
   /** A submission was answered with 202. */
   | { kind: "accepted"; key: string; jobId: string }
   | { kind: "refused"; key: string; reason: number }
@@ -135,6 +137,8 @@ function doubleCharge(): Interceptor {
 }
 
 async function run(orders: Orders): Promise<void> {
+  // Sleepers alone do not keep a process alive.
+  setInterval(() => {}, 60_000);
   const { name, folder, time, dieAt, retentionDays, stops } = orders;
   await using world = await createJobsWorld({
     folder,
@@ -153,6 +157,8 @@ async function run(orders: Orders): Promise<void> {
     amount: funds,
     operationId: "opening",
   });
+  say({ kind: "ready" });
+  await new Promise((resolve) => process.stdin.once("data", resolve));
   const submitted = Promise.all(submissionsOf(name).map((one) => submit(world, one)));
   if (stops) {
     await until("a running video", () =>
@@ -163,7 +169,7 @@ async function run(orders: Orders): Promise<void> {
   await submitted;
   say({ kind: "done" });
   // Until it is killed.
-  await new Promise((resolve) => process.stdin.on("end", resolve).resume());
+  await new Promise(() => {});
 }
 
 const [, script, orders] = process.argv;

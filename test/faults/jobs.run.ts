@@ -25,8 +25,8 @@ export interface Outcome {
   breaches: string[];
 }
 
-/** A lease is three real seconds. */
-const speed = 10;
+/** A lease is two real seconds. */
+const speed = 15;
 /** Real time for a run to come to rest. */
 const quietWithinMs = 40_000;
 /** Real time for a process to come to the point where it dies. */
@@ -47,13 +47,20 @@ export async function carryOut({ dieAt, beside, bug }: Plan): Promise<Outcome> {
     return child;
   };
   try {
+    const other = beside ? begin("b") : undefined;
+    await other?.ready;
     const mortal = begin("a", { dieAt, stops: dieAt === "handed-back" });
-    if (beside) begin("b");
+    await mortal.ready;
+    for (const child of living) child.go();
     const died = await endsWithin(mortal, deathWithinMs);
     mortal.process.kill("SIGKILL");
     await mortal.ended;
     living.splice(living.indexOf(mortal), 1);
-    if (!beside) begin("a");
+    if (!other) {
+      const again = begin("a");
+      await again.ready;
+      again.go();
+    }
     await until(
       "the run to come to rest",
       () => living.every((child) => child.isDone()) && looksQuiet(folder),
@@ -69,6 +76,10 @@ export async function carryOut({ dieAt, beside, bug }: Plan): Promise<Outcome> {
 
 interface Child {
   process: ChildProcess;
+  /** Resolves too where it ends before. */
+  ready: Promise<void>;
+  /** Lets it submit. */
+  go(): void;
   /** Every submission has its answer. */
   isDone(): boolean;
   ended: Promise<void>;
@@ -80,20 +91,27 @@ function start(orders: Orders, said: Said[]): Child {
     stdio: ["pipe", "pipe", "inherit"],
   });
   let isDone = false;
+  const ready = Promise.withResolvers<void>();
   const reading = (async () => {
     for await (const line of createInterface({ input: child.stdout })) {
       // A death may cut the last line.
       if (!line.endsWith("}")) continue;
       const one = JSON.parse(line) as Said;
       said.push(one);
+      if (one.kind === "ready") ready.resolve();
       if (one.kind === "done") isDone = true;
     }
   })();
   const exited = new Promise((resolve) => child.once("exit", resolve));
+  const ended = Promise.all([exited, reading]).then(() => {});
+  // One that dies at its first step is not told about.
+  child.stdin.on("error", () => {});
   return {
     process: child,
+    ready: Promise.race([ready.promise, ended]),
+    go: () => child.stdin.write("go\n"),
     isDone: () => isDone,
-    ended: Promise.all([exited, reading]).then(() => {}),
+    ended,
   };
 }
 

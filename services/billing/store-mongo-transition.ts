@@ -1,0 +1,150 @@
+import type { Collection } from "mongodb";
+import type { MongoDatabase } from "#kit/mongo/connect.ts";
+import { awayRefusal, isDuplicate } from "#kit/mongo/errors.ts";
+import type { TimedOperation } from "./batches.ts";
+import type { Fold } from "./ledger.ts";
+import { conflictPauseMs, maxConflicts, maxTail, tailFlushedAt } from "./limits.ts";
+import { type Outcome, operationIdOf } from "./operations.ts";
+import { createImages, type Images } from "./store-mongo-cache.ts";
+import {
+  advanceImage,
+  type Draft,
+  draftOf,
+  firstDocument,
+  type Image,
+  readImage,
+  writeDraft,
+} from "./store-mongo-image.ts";
+import { createFlusher, type Flusher, readRecorded } from "./store-mongo-journal.ts";
+import {
+  type JournalDocument,
+  ledgerCollections,
+  type WalletDocument,
+} from "./store-mongo-schema.ts";
+import { type WalletRef, walletName } from "./wallet.ts";
+
+/** Applies operations to one wallet, all that are not refused at once. One at a time for a wallet. */
+export type Transition = (
+  wallet: WalletRef,
+  operations: readonly TimedOperation[],
+) => Promise<Outcome[]>;
+
+interface Context {
+  wallets: Collection<WalletDocument>;
+  journal: Collection<JournalDocument>;
+  images: Images;
+  flusher: Flusher;
+  rules: Fold;
+}
+
+/** Hashes of the entries that a transition tried to write without hearing of it, by operation id. */
+type OwnEntries = Map<string, string>;
+
+/**
+ * Makes a {@link Transition}. What another process overtook, and what was sent without an answer, is folded anew on the
+ * wallet as it is then: an operation that was carried out is found by its id.
+ */
+export function createTransition(
+  db: MongoDatabase,
+  { rules, onConflict }: { rules: Fold; onConflict: (wallet: WalletRef) => void },
+): Transition {
+  const ctx: Context = {
+    wallets: db.collection(ledgerCollections.wallets),
+    journal: db.collection(ledgerCollections.journal),
+    images: createImages(),
+    flusher: createFlusher(db),
+    rules,
+  };
+  return (ref, operations) => {
+    const own: OwnEntries = new Map();
+    return db.attempt(async () => {
+      for (let conflicts = 0; conflicts < maxConflicts; conflicts++) {
+        const result = await tryOnce(ctx, ref, operations, own);
+        if (Array.isArray(result)) return result;
+        if (result === "overtaken") onConflict(ref);
+        await db.clock.sleep(Math.random() * conflictPauseMs * conflicts);
+      }
+      throw awayRefusal(new Error(`a wallet's transition was overtaken ${maxConflicts} times`));
+    });
+  };
+}
+
+/** `stale`: what was remembered of the wallet is no longer so. `overtaken`: it changed before the write. */
+async function tryOnce(
+  ctx: Context,
+  ref: WalletRef,
+  operations: readonly TimedOperation[],
+  own: OwnEntries,
+): Promise<Outcome[] | "stale" | "overtaken"> {
+  const { wallets, journal, images, flusher } = ctx;
+  const name = walletName(ref);
+  const remembered = images.get(name);
+  const image = remembered ?? (await readImage(wallets, ref));
+  while (image.tail.length + operations.length > maxTail) await flusher.flush(image);
+  const asked = operations.map(({ operation }) => operation);
+  const draft = draftOf(image, await readRecorded(journal, image, asked));
+  const outcomes = foldAll(ctx.rules, draft, operations, own);
+  if (draft.entries.length === 0) {
+    // No compare-and-set will tell: a refusal must not rest on what was true some time ago.
+    const isNow = !remembered || (await isCurrent(wallets, image));
+    if (isNow && image.v > 0) images.put(image);
+    if (!isNow) images.drop(name);
+    return isNow ? outcomes : "stale";
+  }
+  // Whatever becomes of the write, the next one must not build on the image as it was.
+  images.drop(name);
+  const written = await write(wallets, image, draft).catch((error: unknown) => {
+    for (const entry of draft.entries) own.set(entry.operationId, entry.hash);
+    throw error;
+  });
+  if (!written) {
+    images.distrust(name);
+    return "overtaken";
+  }
+  advanceImage(image, draft);
+  images.put(image);
+  // What fails here stays in the tail; where room is short it is waited for, and then it is heard.
+  if (image.tail.length >= tailFlushedAt) void flusher.flush(image).catch(() => undefined);
+  return outcomes;
+}
+
+function foldAll(
+  rules: Fold,
+  draft: Draft,
+  operations: readonly TimedOperation[],
+  own: OwnEntries,
+): Outcome[] {
+  const left = new Map(own);
+  return operations.map(({ operation, now }) => {
+    const { outcome, change } = rules(draft.view, operation, now);
+    if (change) draft.add(change);
+    if (outcome.kind === "refused" || !outcome.replayed) return outcome;
+    // Known, but by this very transition, whose answer was lost: to its caller it is new.
+    const id = operationIdOf(operation);
+    const hash = left.get(id);
+    left.delete(id);
+    const isOwn = hash !== undefined && draft.view.recorded(id)?.hash === hash;
+    return isOwn ? { ...outcome, replayed: false } : outcome;
+  });
+}
+
+async function isCurrent(wallets: Collection<WalletDocument>, image: Image): Promise<boolean> {
+  const found = await wallets.findOne({ _id: image.name, v: image.v }, { projection: { _id: 1 } });
+  return found !== null;
+}
+
+/** False where the wallet is no longer as its image; nothing was written then. */
+async function write(
+  wallets: Collection<WalletDocument>,
+  image: Image,
+  draft: Draft,
+): Promise<boolean> {
+  if (image.v > 0) return writeDraft(wallets, image, draft);
+  try {
+    await wallets.insertOne(firstDocument(image, draft));
+    return true;
+  } catch (error) {
+    if (isDuplicate(error)) return false;
+    throw error;
+  }
+}
