@@ -1,0 +1,109 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { fileURLToPath } from "node:url";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { BillingService } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { type Caller, createCaller } from "./caller.ts";
+import { upstreamKeys } from "./catalog.ts";
+
+/** What a process is started with. */
+export interface ProcessOptions {
+  dataDir: string;
+  catalogFile: string;
+  /** How far its clock is ahead. Default 0. */
+  aheadMs?: number;
+}
+
+/** A process of the real command. */
+export interface HostProcess {
+  baseUrl: string;
+  /** The demo account's. */
+  caller: Caller;
+  billing: ReturnType<typeof createClient<typeof BillingService>>;
+  /** SIGKILL; resolves when it is gone. */
+  kill(): Promise<void>;
+  /** SIGTERM; resolves with its exit code. */
+  stop(): Promise<number | null>;
+}
+
+/** What the demo account of these processes begins with, USD micros. */
+export const openingUsdMicros = 10_000_000;
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const clockAhead = fileURLToPath(new URL("../support/clock-ahead.ts", import.meta.url));
+const apiKey = "crash-test-key-0123456789";
+const adminToken = "crash-test-admin-token";
+
+/** Starts what `npm start` starts, on free ports, and resolves when it says that it is ready. */
+export async function startProcess(options: ProcessOptions): Promise<HostProcess> {
+  const grpcPort = await freePort();
+  const child = spawn(process.execPath, ["--import", clockAhead, "services/host/main.ts"], {
+    cwd: root,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: {
+      PATH: process.env.PATH,
+      PORT: "0",
+      GRPC_PORT: String(grpcPort),
+      GENMESH_DATA_DIR: options.dataDir,
+      GENMESH_CATALOG: options.catalogFile,
+      GENMESH_BOOTSTRAP_API_KEY: apiKey,
+      GENMESH_BOOTSTRAP_USD_MICROS: String(openingUsdMicros),
+      GENMESH_ADMIN_TOKEN: adminToken,
+      TEST_CLOCK_AHEAD_MS: String(options.aheadMs ?? 0),
+      ...upstreamKeys,
+    },
+  });
+  const exited = once(child, "exit");
+  const baseUrl = await readyUrl(child);
+  const end = async (signal: NodeJS.Signals) => {
+    child.kill(signal);
+    await exited;
+    return child.exitCode;
+  };
+  const who = { baseUrl, key: apiKey, accountId: "", keyId: "" };
+  return {
+    baseUrl,
+    caller: createCaller(who, () => {}),
+    billing: createClient(BillingService, transportTo(grpcPort)),
+    kill: async () => void (await end("SIGKILL")),
+    stop: () => end("SIGTERM"),
+  };
+}
+
+async function readyUrl(child: ChildProcess): Promise<string> {
+  let [said, complaint] = ["", ""];
+  child.stderr?.on("data", (chunk) => {
+    complaint += chunk;
+  });
+  return new Promise((resolve, reject) => {
+    child.stdout?.on("data", (chunk) => {
+      said += chunk;
+      const url = /http:\/\/\S+\/v1/.exec(said)?.[0];
+      if (url) resolve(url);
+    });
+    child.once("exit", (code) => reject(new Error(`ended with ${code}: ${complaint}`)));
+  });
+}
+
+function transportTo(port: number) {
+  return createGrpcTransport({
+    baseUrl: `http://127.0.0.1:${port}`,
+    interceptors: [
+      (next) => (request) => {
+        request.header.set("authorization", `Bearer ${adminToken}`);
+        return next(request);
+      },
+    ],
+  });
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  return typeof address === "object" && address ? address.port : 0;
+}

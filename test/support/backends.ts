@@ -1,0 +1,96 @@
+import { afterAll } from "vitest";
+
+/** A server that the product can use in place of an embedded store. */
+export type BackendName = "mongodb" | "nats" | "s3";
+
+/** Where a server is, or what is missing. */
+export interface Backend {
+  /** Undefined: there is none, and what needs it is skipped. */
+  url: string | undefined;
+  /** For the title of what is skipped: why; else empty. */
+  note: string;
+}
+
+interface Recipe {
+  /** A server that runs already. */
+  urlVariable: string;
+  /** Another image than the usual one. */
+  imageVariable: string;
+  image: string;
+  port: number;
+  command: string[];
+  /** What to look for in its log. */
+  readyText: RegExp;
+  /** Run inside once it is ready. */
+  setUp?: string[];
+  url(address: string): string;
+}
+
+const initiate = "rs.initiate({_id: 'rs0', members: [{_id: 0, host: '127.0.0.1:27017'}]})";
+const recipes: Record<BackendName, Recipe> = {
+  mongodb: {
+    urlVariable: "GENMESH_TEST_MONGODB_URL",
+    imageVariable: "GENMESH_TEST_MONGODB_IMAGE",
+    image: "mongo:8.0",
+    port: 27017,
+    command: ["--replSet", "rs0", "--bind_ip_all"],
+    readyText: /Waiting for connections/,
+    setUp: ["mongosh", "--quiet", "--eval", `${initiate}; while (!db.hello().isWritablePrimary) {}`],
+    url: (address) => `mongodb://${address}/?directConnection=true`,
+  },
+  nats: {
+    urlVariable: "GENMESH_TEST_NATS_URL",
+    imageVariable: "GENMESH_TEST_NATS_IMAGE",
+    image: "nats:2.12-alpine",
+    port: 4222,
+    command: ["--jetstream"],
+    readyText: /Server is ready/,
+    url: (address) => `nats://${address}`,
+  },
+  s3: {
+    urlVariable: "GENMESH_TEST_S3_URL",
+    imageVariable: "GENMESH_TEST_S3_IMAGE",
+    image: "minio/minio:RELEASE.2025-04-22T22-12-26Z",
+    port: 9000,
+    command: ["server", "/data"],
+    readyText: /API:/,
+    url: (address) => `s3+http://minioadmin:minioadmin@${address}/genmesh-test`,
+  },
+};
+
+/**
+ * Finds a server: a URL in the environment, else a container that lives as long as the test file that asks. Where neither
+ * can be had, what is missing is said on standard error; with GENMESH_REQUIRE_BACKENDS=1 it is an error. To be called
+ * while a test file is being collected.
+ */
+export async function findBackend(name: BackendName): Promise<Backend> {
+  const recipe = recipes[name];
+  const url = process.env[recipe.urlVariable];
+  if (url) return { url, note: "" };
+  try {
+    return { url: await startContainer(recipe), note: "" };
+  } catch (error) {
+    const reason = `wants ${recipe.urlVariable}, or Docker: ${(error as Error).message}`;
+    if (process.env.GENMESH_REQUIRE_BACKENDS === "1") throw new Error(`${name} ${reason}`);
+    process.stderr.write(`skipped: ${name} ${reason}\n`);
+    return { url: undefined, note: ` (skipped: ${reason})` };
+  }
+}
+
+async function startContainer(recipe: Recipe): Promise<string> {
+  const { GenericContainer, Wait } = await import("testcontainers");
+  const image = process.env[recipe.imageVariable] ?? recipe.image;
+  const container = await new GenericContainer(image)
+    .withExposedPorts(recipe.port)
+    .withCommand(recipe.command)
+    .withWaitStrategy(Wait.forLogMessage(recipe.readyText))
+    .start();
+  afterAll(async () => {
+    await container.stop();
+  });
+  if (recipe.setUp) {
+    const { exitCode, output } = await container.exec(recipe.setUp);
+    if (exitCode !== 0) throw new Error(`${image} could not be set up: ${output}`);
+  }
+  return recipe.url(`${container.getHost()}:${container.getMappedPort(recipe.port)}`);
+}
