@@ -5,10 +5,12 @@ import type { AuthDeps } from "./context.ts";
 import { createAuthEvents } from "./events.ts";
 import { createAuthRoutes } from "./routes.ts";
 import type { AuthStore } from "./store.ts";
+import { createMongoAuthStore } from "./store-mongo.ts";
 import { createSqliteAuthStore } from "./store-sqlite.ts";
 import { createKeyChangeFeed, isStale } from "./watch.ts";
 
 export type { AuthDeps } from "./context.ts";
+export { authMongoSchema } from "./store-mongo-schema.ts";
 
 /** Accounts and their API keys: makes, rotates and revokes them, and tells the gateways at once. */
 export function createAuth(deps: AuthDeps): Service {
@@ -20,6 +22,7 @@ export function createAuth(deps: AuthDeps): Service {
     name: "auth",
     rpc: [rpcService(AuthService, createAuthRoutes({ ...deps, store, feed, events }))],
     async start() {
+      await store.open();
       await feed.start();
       started = true;
     },
@@ -40,5 +43,7 @@ function openStore(database: Database): AuthStore {
   switch (database.kind) {
     case "sqlite":
       return createSqliteAuthStore(database.sqlite);
+    case "mongodb":
+      return createMongoAuthStore(database.mongo);
   }
 }

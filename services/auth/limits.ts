@@ -37,3 +37,11 @@ export const maxPollSilenceMs = 5_000;
 export const maxChangesPerMessage = 1_000;
 /** Watchers of one process: a hundred gateways on ten connections each, and a bound against a client that leaks them. */
 export const maxWatchers = 1_000;
+/** Times that a change of a key, or of the revision, may be overtaken before its caller is told to come back. */
+export const maxConflicts = 100;
+/** Pause after having been overtaken, in ms: up to this, times how often. */
+export const conflictPauseMs = 2;
+/** How often a change looks whether it is told, in ms, while others that came before it are still being written. */
+export const toldPollMs = 10;
+/** Milliseconds after which a pending revision is given up: more than any write may take, its repeats included. */
+export const revisionLostMs = 12_000;

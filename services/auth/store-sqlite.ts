@@ -18,8 +18,8 @@ import {
 
 /** Accounts and keys in SQLite: a transition is one immediate transaction, so that two processes cannot race either. */
 export function createSqliteAuthStore(db: SqliteDatabase): AuthStore {
-  db.migrate("auth", authSchema);
   return {
+    open: async () => db.migrate("auth", authSchema),
     createAccount: (command) => db.write((tx) => createAccount(tx, command)),
     createKey: (key) => db.write((tx) => createKey(tx, key)),
     rotateKey: ({ keyId, secret, graceMs, nowMs }) =>

@@ -55,6 +55,8 @@ export interface AccountCursor {
  * is refused with OPERATION_CONFLICT, also where the key that has it is revoked.
  */
 export interface AuthStore {
+  /** Makes tables, collections and indexes. To be called once, before all else. */
+  open(): Promise<void>;
   /**
    * Makes an account and its first key. With an operation id that was used before: nothing changes; the first answer
    * again where the name is the same and the secret (if brought) too, else refuses with OPERATION_MISMATCH.

@@ -1,466 +1,172 @@
 import { Code } from "@connectrpc/connect";
 import { ErrorReason } from "#proto/genmesh/common/v1/error_reason_pb.ts";
-import type { ErrorRow, Reason } from "./errors.ts";
+import type { ErrorRow, ErrorType, Reason } from "./errors.ts";
+
+const bad = at(Code.InvalidArgument, 400, "invalid_request_error");
+const unpaid = at(Code.FailedPrecondition, 402, "insufficient_quota");
+const forbidden = at(Code.PermissionDenied, 403, "permission_error");
+const missing = at(Code.NotFound, 404, "not_found_error");
+const ours = (rpc: Code, status: number) => at(rpc, status, "server_error");
 
 /** One row for each reason of error_reason.proto; complete by type. Codes and statuses: the public API's tables. */
 export const registry: Readonly<Record<Reason, ErrorRow>> = {
-  [ErrorReason.INVALID_API_KEY]: row(
-    "invalid_api_key",
+  [ErrorReason.INVALID_API_KEY]: at(
     Code.Unauthenticated,
     401,
     "authentication_error",
-    "public",
-    "The API key is missing, invalid, revoked or expired.",
-  ),
-  [ErrorReason.MODEL_NOT_FOUND]: row(
-    "model_not_found",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
+  )("The API key is missing, invalid, revoked or expired."),
+  [ErrorReason.MODEL_NOT_FOUND]: bad(
     "The model '{model}' does not exist or is not available for this operation.",
   ),
-  [ErrorReason.UNSUPPORTED_CONTENT_TYPE]: row(
-    "unsupported_content_type",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
+  [ErrorReason.UNSUPPORTED_CONTENT_TYPE]: bad(
     "A content part is of a type that is not supported here.",
   ),
-  [ErrorReason.MODEL_NOT_RESPONSES_CAPABLE]: row(
-    "model_not_responses_capable",
+  [ErrorReason.MODEL_NOT_RESPONSES_CAPABLE]: at(
     Code.FailedPrecondition,
     400,
     "invalid_request_error",
-    "public",
-    "The model '{model}' does not offer this operation.",
-  ),
-  [ErrorReason.UNSUPPORTED_PARAMETER]: row(
-    "unsupported_parameter",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
+  )("The model '{model}' does not offer this operation."),
+  [ErrorReason.UNSUPPORTED_PARAMETER]: bad(
     "The parameter '{param}' is not supported, or not with this value.",
   ),
-  [ErrorReason.INVALID_IMAGE]: row(
-    "invalid_image",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
+  [ErrorReason.INVALID_IMAGE]: bad(
     "An image is not a public HTTPS URL or a valid JPEG or PNG data URL.",
   ),
-  [ErrorReason.IMAGE_LIMIT_EXCEEDED]: row(
-    "image_limit_exceeded",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
-    "A request takes at most 20 images.",
-  ),
-  [ErrorReason.MODEL_REQUEST_FAILED]: row(
-    "model_request_failed",
+  [ErrorReason.IMAGE_LIMIT_EXCEEDED]: bad("A request takes at most 20 images."),
+  [ErrorReason.MODEL_REQUEST_FAILED]: ours(
     Code.Unavailable,
     502,
-    "server_error",
-    "public",
-    "The model request could not be completed.",
-  ),
-  [ErrorReason.UNSUPPORTED_SIZE]: row(
-    "unsupported_size",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
-    "The size is not supported.",
-  ),
-  [ErrorReason.INVALID_INPUT_REFERENCE]: row(
-    "invalid_input_reference",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
+  )("The model request could not be completed."),
+  [ErrorReason.UNSUPPORTED_SIZE]: bad("The size is not supported."),
+  [ErrorReason.INVALID_INPUT_REFERENCE]: bad(
     "An input reference holds exactly one of file_id and image_url.",
   ),
-  [ErrorReason.UNSAFE_REFERENCE_URL]: row(
-    "unsafe_reference_url",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
-    "The reference's URL does not lead to a public address.",
-  ),
-  [ErrorReason.INVALID_REFERENCE_IMAGE]: row(
-    "invalid_reference_image",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
+  [ErrorReason.UNSAFE_REFERENCE_URL]: bad("The reference's URL does not lead to a public address."),
+  [ErrorReason.INVALID_REFERENCE_IMAGE]: bad(
     "The reference is not a valid JPEG, PNG or WebP image of up to 20 MiB.",
   ),
-  [ErrorReason.INSUFFICIENT_CREDITS]: row(
-    "insufficient_credits",
-    Code.FailedPrecondition,
-    402,
-    "insufficient_quota",
-    "public",
+  [ErrorReason.INSUFFICIENT_CREDITS]: unpaid(
     "The account's credits do not cover the price of this job.",
   ),
-  [ErrorReason.INVALID_JSON]: row(
-    "invalid_json",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
-    "The body is not a valid JSON object.",
-  ),
-  [ErrorReason.MISSING_REQUIRED_PARAMETER]: row(
-    "missing_required_parameter",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
-    "The parameter '{param}' is required.",
-  ),
-  [ErrorReason.INVALID_TYPE]: row(
-    "invalid_type",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
-    "The parameter '{param}' is of the wrong type.",
-  ),
-  [ErrorReason.INVALID_VALUE]: row(
-    "invalid_value",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
-    "The parameter '{param}' has a value that is not accepted.",
-  ),
-  [ErrorReason.IMAGE_TOO_LARGE]: row(
-    "image_too_large",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
-    "Images may have 20 MiB each and 20 MiB together.",
-  ),
-  [ErrorReason.CONTEXT_LENGTH_EXCEEDED]: row(
-    "context_length_exceeded",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
+  [ErrorReason.INVALID_JSON]: bad("The body is not a valid JSON object."),
+  [ErrorReason.MISSING_REQUIRED_PARAMETER]: bad("The parameter '{param}' is required."),
+  [ErrorReason.INVALID_TYPE]: bad("The parameter '{param}' is of the wrong type."),
+  [ErrorReason.INVALID_VALUE]: bad("The parameter '{param}' has a value that is not accepted."),
+  [ErrorReason.IMAGE_TOO_LARGE]: bad("Images may have 20 MiB each and 20 MiB together."),
+  [ErrorReason.CONTEXT_LENGTH_EXCEEDED]: bad(
     "The input and the reserved output do not fit into the model's context.",
   ),
-  [ErrorReason.UNSUPPORTED_DURATION]: row(
-    "unsupported_duration",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
-    "The model does not offer this duration.",
-  ),
-  [ErrorReason.UNSUPPORTED_RESOLUTION]: row(
-    "unsupported_resolution",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
-    "The model does not offer this resolution.",
-  ),
-  [ErrorReason.UNSUPPORTED_ASPECT_RATIO]: row(
-    "unsupported_aspect_ratio",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
-    "The model does not offer this aspect ratio.",
-  ),
-  [ErrorReason.UNSUPPORTED_MODE]: row(
-    "unsupported_mode",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
-    "The model does not offer this generation mode.",
-  ),
-  [ErrorReason.TOO_MANY_REFERENCES]: row(
-    "too_many_references",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
-    "The model takes at most {max_references} references.",
-  ),
-  [ErrorReason.REFERENCE_NOT_FOUND]: row(
-    "reference_not_found",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
-    "The account has no image file with this id.",
-  ),
-  [ErrorReason.UPLOAD_QUOTA_EXCEEDED]: row(
-    "upload_quota_exceeded",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
+  [ErrorReason.UNSUPPORTED_DURATION]: bad("The model does not offer this duration."),
+  [ErrorReason.UNSUPPORTED_RESOLUTION]: bad("The model does not offer this resolution."),
+  [ErrorReason.UNSUPPORTED_ASPECT_RATIO]: bad("The model does not offer this aspect ratio."),
+  [ErrorReason.UNSUPPORTED_MODE]: bad("The model does not offer this generation mode."),
+  [ErrorReason.TOO_MANY_REFERENCES]: bad("The model takes at most {max_references} references."),
+  [ErrorReason.REFERENCE_NOT_FOUND]: bad("The account has no image file with this id."),
+  [ErrorReason.UPLOAD_QUOTA_EXCEEDED]: bad(
     "The account's upload quota does not leave room for this file.",
   ),
-  [ErrorReason.UNSUPPORTED_VOICE]: row(
-    "unsupported_voice",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
-    "The model does not offer this voice.",
-  ),
-  [ErrorReason.UNSUPPORTED_LANGUAGE]: row(
-    "unsupported_language",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
-    "The model does not offer this language.",
-  ),
-  [ErrorReason.CONTENT_POLICY_VIOLATION]: row(
-    "content_policy_violation",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
+  [ErrorReason.UNSUPPORTED_VOICE]: bad("The model does not offer this voice."),
+  [ErrorReason.UNSUPPORTED_LANGUAGE]: bad("The model does not offer this language."),
+  [ErrorReason.CONTENT_POLICY_VIOLATION]: bad(
     "The request was refused by the model's safety check.",
   ),
-  [ErrorReason.INVALID_IDEMPOTENCY_KEY]: row(
-    "invalid_idempotency_key",
-    Code.InvalidArgument,
-    400,
-    "invalid_request_error",
-    "public",
-    "An Idempotency-Key has 1 to 255 characters.",
-  ),
-  [ErrorReason.INSUFFICIENT_BALANCE]: row(
-    "insufficient_balance",
-    Code.FailedPrecondition,
-    402,
-    "insufficient_quota",
-    "public",
+  [ErrorReason.INVALID_IDEMPOTENCY_KEY]: bad("An Idempotency-Key has 1 to 255 characters."),
+  [ErrorReason.INSUFFICIENT_BALANCE]: unpaid(
     "The account's balance does not cover what this request may cost.",
   ),
-  [ErrorReason.PERMISSION_DENIED]: row(
-    "permission_denied",
-    Code.PermissionDenied,
-    403,
-    "permission_error",
-    "public",
-    "The API key may not do this.",
-  ),
-  [ErrorReason.KEY_LIMIT_EXCEEDED]: row(
-    "key_limit_exceeded",
-    Code.PermissionDenied,
-    403,
-    "permission_error",
-    "public",
-    "The API key's monthly limit would be exceeded.",
-  ),
-  [ErrorReason.JOB_NOT_FOUND]: row(
-    "job_not_found",
-    Code.NotFound,
-    404,
-    "not_found_error",
-    "public",
-    "No such job.",
-  ),
-  [ErrorReason.FILE_NOT_FOUND]: row(
-    "file_not_found",
-    Code.NotFound,
-    404,
-    "not_found_error",
-    "public",
-    "No such file.",
-  ),
-  [ErrorReason.UNKNOWN_ROUTE]: row(
-    "unknown_route",
-    Code.Unimplemented,
-    404,
-    "not_found_error",
-    "public",
-    "No such path.",
-  ),
-  [ErrorReason.METHOD_NOT_ALLOWED]: row(
-    "method_not_allowed",
+  [ErrorReason.PERMISSION_DENIED]: forbidden("The API key may not do this."),
+  [ErrorReason.KEY_LIMIT_EXCEEDED]: forbidden("The API key's monthly limit would be exceeded."),
+  [ErrorReason.JOB_NOT_FOUND]: missing("No such job."),
+  [ErrorReason.FILE_NOT_FOUND]: missing("No such file."),
+  [ErrorReason.UNKNOWN_ROUTE]: at(Code.Unimplemented, 404, "not_found_error")("No such path."),
+  [ErrorReason.METHOD_NOT_ALLOWED]: at(
     Code.Unimplemented,
     405,
     "invalid_request_error",
-    "public",
-    "The path does not take this method.",
-  ),
-  [ErrorReason.PAYLOAD_TOO_LARGE]: row(
-    "payload_too_large",
+  )("The path does not take this method."),
+  [ErrorReason.PAYLOAD_TOO_LARGE]: at(
     Code.InvalidArgument,
     413,
     "invalid_request_error",
-    "public",
-    "The body is too large.",
-  ),
-  [ErrorReason.UNSUPPORTED_MEDIA_TYPE]: row(
-    "unsupported_media_type",
+  )("The body is too large."),
+  [ErrorReason.UNSUPPORTED_MEDIA_TYPE]: at(
     Code.InvalidArgument,
     415,
     "invalid_request_error",
-    "public",
-    "The content type is not accepted here.",
-  ),
-  [ErrorReason.RANGE_NOT_SATISFIABLE]: row(
-    "range_not_satisfiable",
+  )("The content type is not accepted here."),
+  [ErrorReason.RANGE_NOT_SATISFIABLE]: at(
     Code.OutOfRange,
     416,
     "invalid_request_error",
-    "public",
-    "The range lies outside the file.",
-  ),
-  [ErrorReason.IDEMPOTENCY_KEY_REUSED]: row(
-    "idempotency_key_reused",
+  )("The range lies outside the file."),
+  [ErrorReason.IDEMPOTENCY_KEY_REUSED]: at(
     Code.AlreadyExists,
     422,
     "idempotency_error",
-    "public",
-    "The Idempotency-Key was used with a different request.",
-  ),
-  [ErrorReason.RATE_LIMIT_EXCEEDED]: row(
-    "rate_limit_exceeded",
+  )("The Idempotency-Key was used with a different request."),
+  [ErrorReason.RATE_LIMIT_EXCEEDED]: at(
     Code.ResourceExhausted,
     429,
     "rate_limit_error",
-    "public",
-    "Too many requests.",
-  ),
-  [ErrorReason.INTERNAL_ERROR]: row(
-    "internal_error",
-    Code.Internal,
-    500,
-    "server_error",
-    "public",
-    "Something went wrong on our side.",
-  ),
-  [ErrorReason.SERVICE_UNAVAILABLE]: row(
-    "service_unavailable",
+  )("Too many requests."),
+  [ErrorReason.INTERNAL_ERROR]: ours(Code.Internal, 500)("Something went wrong on our side."),
+  [ErrorReason.SERVICE_UNAVAILABLE]: ours(
     Code.Unavailable,
     503,
-    "server_error",
-    "public",
-    "The service is not available at the moment.",
-  ),
-  [ErrorReason.UPSTREAM_TIMEOUT]: row(
-    "upstream_timeout",
+  )("The service is not available at the moment."),
+  [ErrorReason.UPSTREAM_TIMEOUT]: ours(
     Code.DeadlineExceeded,
     504,
-    "server_error",
-    "public",
-    "The model did not answer in time.",
-  ),
-  [ErrorReason.GENERATION_FAILED]: row(
-    "generation_failed",
-    Code.Aborted,
-    500,
-    "server_error",
-    "job",
-    "The generation failed.",
-  ),
-  [ErrorReason.JOB_EXPIRED]: row(
-    "job_expired",
-    Code.Aborted,
-    500,
-    "server_error",
-    "job",
-    "The job was not begun within 24 hours.",
-  ),
-  [ErrorReason.ACCOUNT_NOT_FOUND]: row(
-    "account_not_found",
-    Code.NotFound,
-    404,
-    "not_found_error",
-    "operator",
-    "No such account.",
-  ),
-  [ErrorReason.KEY_NOT_FOUND]: row(
-    "key_not_found",
-    Code.NotFound,
-    404,
-    "not_found_error",
-    "operator",
-    "No such key.",
-  ),
-  [ErrorReason.HOLD_NOT_FOUND]: row(
-    "hold_not_found",
-    Code.NotFound,
-    404,
-    "not_found_error",
-    "operator",
-    "No such hold.",
-  ),
-  [ErrorReason.OPERATION_MISMATCH]: row(
-    "operation_mismatch",
+  )("The model did not answer in time."),
+  [ErrorReason.GENERATION_FAILED]: job("The generation failed."),
+  [ErrorReason.JOB_EXPIRED]: job("The job was not begun within 24 hours."),
+  [ErrorReason.ACCOUNT_NOT_FOUND]: operator(Code.NotFound, 404, "No such account."),
+  [ErrorReason.KEY_NOT_FOUND]: operator(Code.NotFound, 404, "No such key."),
+  [ErrorReason.HOLD_NOT_FOUND]: operator(Code.NotFound, 404, "No such hold."),
+  [ErrorReason.OPERATION_MISMATCH]: operator(
     Code.AlreadyExists,
     500,
-    "server_error",
-    "operator",
     "The operation id was used before with other content.",
   ),
-  [ErrorReason.CALLER_UNAUTHENTICATED]: row(
-    "caller_unauthenticated",
+  [ErrorReason.CALLER_UNAUTHENTICATED]: operator(
     Code.Unauthenticated,
     500,
-    "server_error",
-    "operator",
     "The internal call carries no valid token.",
   ),
-  [ErrorReason.CALLER_FORBIDDEN]: row(
-    "caller_forbidden",
+  [ErrorReason.CALLER_FORBIDDEN]: operator(
     Code.PermissionDenied,
     500,
-    "server_error",
-    "operator",
     "The internal call lacks what this method needs: {needs}.",
   ),
-  [ErrorReason.INVALID_ARGUMENT]: row(
-    "invalid_argument",
+  [ErrorReason.INVALID_ARGUMENT]: operator(
     Code.InvalidArgument,
     500,
-    "server_error",
-    "operator",
     "The field '{field}' breaks its rule.",
   ),
-  [ErrorReason.OPERATION_CONFLICT]: row(
-    "operation_conflict",
+  [ErrorReason.OPERATION_CONFLICT]: operator(
     Code.FailedPrecondition,
     500,
-    "server_error",
-    "operator",
     "The state does not allow this operation.",
   ),
-  [ErrorReason.WATCH_RESET]: row(
-    "watch_reset",
+  [ErrorReason.WATCH_RESET]: operator(
     Code.OutOfRange,
     500,
-    "server_error",
-    "operator",
     "The watch cannot continue from this revision.",
   ),
 };
 
-function row(
-  code: string,
-  rpc: Code,
-  status: number,
-  type: ErrorRow["type"],
-  audience: ErrorRow["audience"],
-  message: string,
-): ErrorRow {
-  return { code, rpc, status, type, audience, message };
+/** Makes rows of the public tables. */
+function at(rpc: Code, status: number, type: ErrorType): (message: string) => ErrorRow {
+  return (message) => ({ rpc, status, type, message, audience: "public" });
+}
+
+/** A failed job's error; its status is never sent. */
+function job(message: string): ErrorRow {
+  return { rpc: Code.Aborted, status: 500, type: "server_error", message, audience: "job" };
+}
+
+/** For internal callers. At the edge only what is missing has a meaning of its own. */
+function operator(rpc: Code, status: number, message: string): ErrorRow {
+  const type = status === 404 ? "not_found_error" : "server_error";
+  return { rpc, status, type, message, audience: "operator" };
 }

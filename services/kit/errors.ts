@@ -22,8 +22,6 @@ export interface ErrorRow {
   /** HTTP status at the edge; for `audience: "operator"` what it becomes should it ever get there. */
   status: number;
   type: ErrorType;
-  /** `error.code` of the public API. */
-  code: string;
   /** Default text; `{name}` is replaced from the metadata. */
   message: string;
   /** `public`: in the tables of the API. `job`: only in a failed job's `error`. `operator`: internal calls only. */
@@ -75,9 +73,9 @@ export function refuse(reason: Reason, details: RefusalDetails = {}): never {
   throw new RefusalError(reason, details);
 }
 
-/** The registry's row of a reason. */
-export function errorRow(reason: Reason): ErrorRow {
-  return registry[reason];
+/** The registry's row of a reason, with its `error.code`: the reason's name in lower case. */
+export function errorRow(reason: Reason): ErrorRow & { code: string } {
+  return { ...registry[reason], code: reasonName(reason).toLowerCase() };
 }
 
 /** Is `error` a refusal, and (where given) one of these reasons? */

@@ -28,12 +28,17 @@ function connect(file: string): SqliteDatabase {
 describe("keys in SQLite", () => {
   keyStoreContract(async () => {
     const file = await newFile();
-    return [createSqliteAuthStore(connect(file)), createSqliteAuthStore(connect(file))];
+    const stores = [
+      createSqliteAuthStore(connect(file)),
+      createSqliteAuthStore(connect(file)),
+    ] as const;
+    for (const store of stores) await store.open();
+    return [...stores];
   });
 
   test("a key is found by an index, never by a scan", async () => {
     const db = connect(await newFile());
-    createSqliteAuthStore(db);
+    await createSqliteAuthStore(db).open();
     const plan = db
       .all(
         "EXPLAIN QUERY PLAN SELECT 1 FROM auth_key k WHERE k.secret_sha256 = ? OR k.former_sha256 = ?",

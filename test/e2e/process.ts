@@ -75,7 +75,7 @@ export async function startProcess(options: ProcessOptions): Promise<HostProcess
 async function readyUrl(child: ChildProcess): Promise<string> {
   let [said, complaint] = ["", ""];
   child.stderr?.on("data", (chunk) => {
-    complaint += chunk;
+    complaint += chunk; if (process.env.SHOW) process.stdout.write(chunk);
   });
   return new Promise((resolve, reject) => {
     child.stdout?.on("data", (chunk) => {

@@ -42,6 +42,16 @@ export function isQuiet(db: SqliteDatabase): boolean {
   return !busy && !db.get("SELECT 1 FROM ledger_hold");
 }
 
+/** What must not be seen at any moment, in one read of both ledgers: a job that has ended while its hold stands. */
+export function seenBreaches(db: SqliteDatabase): string[] {
+  return db
+    .all(
+      `SELECT j.job_id, j.state FROM media_job j JOIN ledger_hold h ON h.hold_id = j.job_id
+         WHERE j.state IN ('completed', 'failed')`,
+    )
+    .map((row) => `C5, seen: ${row.job_id} is ${row.state} and its hold stands`);
+}
+
 /** Reads the stores, and gives every breach of the invariants C1 to C12 of jobs and money in words. */
 export async function findBreaches(remains: Remains): Promise<string[]> {
   using db = openSqlite(join(remains.folder, "genmesh.db"));

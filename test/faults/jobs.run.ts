@@ -7,7 +7,7 @@ import { openSqlite } from "#kit/sqlite.ts";
 import type { FailPoint } from "../../services/media/fail-points.ts";
 import { until } from "../support/until.ts";
 import type { FastTime } from "./fast-clock.ts";
-import { findBreaches, isQuiet } from "./jobs.check.ts";
+import { findBreaches, isQuiet, seenBreaches } from "./jobs.check.ts";
 import type { Orders, Said } from "./jobs.child.ts";
 
 /** A run: a process that dies, and what comes after it. */
@@ -36,6 +36,7 @@ const deathWithinMs = 15_000;
 export async function carryOut({ dieAt, beside, bug }: Plan): Promise<Outcome> {
   const folder = await mkdtemp(join(tmpdir(), "genmesh-faults-"));
   const said: Said[] = [];
+  const seen = new Set<string>();
   const time: FastTime = { realMs: Date.now(), fastMs: Date.now(), speed };
   const forgets = dieAt === "forgotten";
   const common = { folder, time, retentionDays: forgets ? 0.0003 : 30, bug };
@@ -63,11 +64,11 @@ export async function carryOut({ dieAt, beside, bug }: Plan): Promise<Outcome> {
     }
     await until(
       "the run to come to rest",
-      () => living.every((child) => child.isDone()) && looksQuiet(folder),
-      { withinMs: quietWithinMs, everyMs: 100 },
+      () => looksQuiet(folder, seen) && living.every((child) => child.isDone()),
+      { withinMs: quietWithinMs, everyMs: 50 },
     );
     await killAll(living);
-    return { died, breaches: await findBreaches({ folder, time, said, forgets }) };
+    return { died, breaches: [...seen, ...(await findBreaches({ folder, time, said, forgets }))] };
   } finally {
     await killAll(living);
     await rm(folder, { recursive: true });
@@ -136,7 +137,8 @@ async function killAll(children: Child[]): Promise<void> {
   }
 }
 
-function looksQuiet(folder: string): boolean {
+function looksQuiet(folder: string, seen: Set<string>): boolean {
   using db = openSqlite(join(folder, "genmesh.db"));
+  for (const breach of seenBreaches(db)) seen.add(breach);
   return isQuiet(db);
 }

@@ -35,7 +35,12 @@ const recipes: Record<BackendName, Recipe> = {
     port: 27017,
     command: ["--replSet", "rs0", "--bind_ip_all"],
     readyText: /Waiting for connections/,
-    setUp: ["mongosh", "--quiet", "--eval", `${initiate}; while (!db.hello().isWritablePrimary) {}`],
+    setUp: [
+      "mongosh",
+      "--quiet",
+      "--eval",
+      `${initiate}; while (!db.hello().isWritablePrimary) {}`,
+    ],
     url: (address) => `mongodb://${address}/?directConnection=true`,
   },
   nats: {
@@ -63,7 +68,17 @@ const recipes: Record<BackendName, Recipe> = {
  * can be had, what is missing is said on standard error; with GENMESH_REQUIRE_BACKENDS=1 it is an error. To be called
  * while a test file is being collected.
  */
-export async function findBackend(name: BackendName): Promise<Backend> {
+export function findBackend(name: BackendName): Promise<Backend> {
+  const known = found.get(name);
+  if (known) return known;
+  const finding = look(name);
+  found.set(name, finding);
+  return finding;
+}
+
+const found = new Map<BackendName, Promise<Backend>>();
+
+async function look(name: BackendName): Promise<Backend> {
   const recipe = recipes[name];
   const url = process.env[recipe.urlVariable];
   if (url) return { url, note: "" };

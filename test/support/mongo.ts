@@ -1,11 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { MongoClient } from "mongodb";
-import { afterAll, afterEach } from "vitest";
+import { afterAll, afterEach, describe } from "vitest";
 import { type MongoDatabase, type MongoOptions, openMongo } from "#kit/mongo/connect.ts";
+import { findBackend } from "./backends.ts";
 
-/** Databases of one test file on one server. */
+/** Databases of some tests on one server. */
 export interface MongoTests {
-  /** A name that nobody has, in the test's own database after the test. */
+  url: string;
+  /** A database that nobody has; dropped after the test. */
   newName(): string;
   /** A client of its own, closed after the test. */
   connect(name: string, options?: Partial<MongoOptions>): MongoDatabase;
@@ -13,27 +15,40 @@ export interface MongoTests {
   raw(name: string): ReturnType<MongoClient["db"]>;
 }
 
-/** Sets up databases for the tests of a file; what a test made is dropped after it. */
-export function mongoTests(url: string): MongoTests {
+/** Tests on a MongoDB server, or nothing but a word of why not. */
+export async function describeMongo(
+  title: string,
+  tests: (mongo: MongoTests) => void,
+): Promise<void> {
+  const { url, note } = await findBackend("mongodb");
+  describe.skipIf(url === undefined)(`${title}${note}`, () => tests(mongoTests(url ?? "")));
+}
+
+function mongoTests(url: string): MongoTests {
   const names: string[] = [];
   const clients: MongoDatabase[] = [];
-  const operator = new MongoClient(url, { useBigInt64: true });
+  let client: MongoClient | undefined;
+  const operator = () => {
+    client ??= new MongoClient(url, { useBigInt64: true });
+    return client;
+  };
   afterEach(async () => {
-    for (const client of clients.splice(0)) await client[Symbol.asyncDispose]();
-    for (const name of names.splice(0)) await operator.db(name).dropDatabase();
+    for (const one of clients.splice(0)) await one[Symbol.asyncDispose]();
+    for (const name of names.splice(0)) await operator().db(name).dropDatabase();
   });
-  afterAll(() => operator.close());
+  afterAll(() => client?.close());
   return {
+    url,
     newName() {
       const name = `genmesh_test_${randomBytes(6).toString("hex")}`;
       names.push(name);
       return name;
     },
     connect(name, options = {}) {
-      const client = openMongo({ url, name, ...options });
-      clients.push(client);
-      return client;
+      const one = openMongo({ url, name, ...options });
+      clients.push(one);
+      return one;
     },
-    raw: (name) => operator.db(name),
+    raw: (name) => operator().db(name),
   };
 }

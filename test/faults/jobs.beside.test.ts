@@ -5,12 +5,6 @@ import { carryOut } from "./jobs.run.ts";
 // Starting processes, and leases that must end, on a slow machine.
 const timeout = 90_000;
 
-describe("a process that dies at a step, and is started again", () => {
-  test.each(failPoints)("%s", { timeout }, async (dieAt) => {
-    expect(await carryOut({ dieAt, beside: false })).toEqual({ died: true, breaches: [] });
-  });
-});
-
 describe("a process that dies at a step, beside another that takes the same submissions", () => {
   let deaths = 0;
   test.each(failPoints)("%s", { timeout }, async (dieAt) => {
@@ -22,14 +16,4 @@ describe("a process that dies at a step, beside another that takes the same subm
   test("most of them died at their step: the other had not done it all before", () => {
     expect(deaths).toBeGreaterThan(failPoints.length / 2);
   });
-});
-
-test("a settlement that charges twice when it is repeated is found", { timeout }, async () => {
-  const { died, breaches } = await carryOut({
-    dieAt: "settled",
-    beside: false,
-    bug: "double-charge",
-  });
-  expect(died).toBe(true);
-  expect(breaches.some((breach) => breach.startsWith("C5"))).toBe(true);
 });
