@@ -62,6 +62,7 @@ async function stream(
   let events: EventStream | undefined;
   let first: Uint8Array | undefined;
   let last: Uint8Array | undefined;
+  let whole: { body: Uint8Array; replayed: boolean } | undefined;
   // Headers go out with the first event, so that a failure until then has its own status; or after 15 s.
   using silence = watchSilence(edge.clock, () => {
     if (!events && asksForStream(message.body)) events = openEventStream(reply);
@@ -70,7 +71,11 @@ async function stream(
   try {
     for await (const { part, replayed } of edge.peers.text.streamGenerate(message, options)) {
       silence.broken();
-      if (part.case === "complete" && !events) return sendJson(reply, part.value, replayed);
+      if (part.case === "complete" && !events) {
+        // Read on to the end: leaving the loop would leave the call open, and its deadline with it.
+        whole = { body: part.value, replayed };
+        continue;
+      }
       if (part.case !== "events") throw new Error("the text service sent no events");
       if (!events) {
         if (replayed) reply.header("idempotency-replayed", "true");
@@ -80,15 +85,19 @@ async function stream(
       last = part.value;
       await events.write(part.value);
     }
-    if (!events) throw new Error("the text service sent no answer");
+    if (!events && !whole) throw new Error("the text service sent no answer");
   } catch (error) {
-    if (!events) throw options.signal.aborted ? options.signal.reason : error;
-    const refusal = asRefusal(edge, error, reply);
-    await events.write(
-      failureEvents({ operation: message.operation, first, last }, refusal, edge.clock.now()),
-    );
+    if (events) {
+      const refusal = asRefusal(edge, error, reply);
+      await events.write(
+        failureEvents({ operation: message.operation, first, last }, refusal, edge.clock.now()),
+      );
+    } else if (!whole) {
+      throw options.signal.aborted ? options.signal.reason : error;
+    }
   }
-  events.end();
+  if (whole) return sendJson(reply, whole.body, whole.replayed);
+  events?.end();
   return reply;
 }
 

@@ -41,7 +41,5 @@ export const maxWatchers = 1_000;
 export const maxConflicts = 100;
 /** Pause after having been overtaken, in ms: up to this, times how often. */
 export const conflictPauseMs = 2;
-/** How often a change looks whether it is told, in ms, while others that came before it are still being written. */
-export const toldPollMs = 10;
 /** Milliseconds after which a pending revision is given up: more than any write may take, its repeats included. */
 export const revisionLostMs = 12_000;

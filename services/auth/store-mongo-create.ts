@@ -1,9 +1,10 @@
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { awayRefusal, isDuplicate } from "#kit/mongo/errors.ts";
 import type { Key } from "./key.ts";
-import { conflictPauseMs, maxConflicts, maxKeysPerAccount } from "./limits.ts";
+import { conflictPauseMs, maxConflicts } from "./limits.ts";
 import type { MadeAccount, NewAccount, StoredKey } from "./store.ts";
 import { accountOf, hashText, keyFields, keyOf } from "./store-mongo-docs.ts";
+import type { Places } from "./store-mongo-places.ts";
 import type { AccountDocument, KeyDocument } from "./store-mongo-schema.ts";
 import { type KeyContext, refuseSecretInUse } from "./store-mongo-update.ts";
 
@@ -52,36 +53,20 @@ export async function insertAccount(
 /** Adds a key at a place that is free. Refuses as `createKey` does. */
 export async function insertKey(
   context: KeyContext,
+  places: Places,
   key: Key,
   revision: bigint,
 ): Promise<StoredKey> {
   const stored = { ...key, revision };
   for (let tries = 0; tries < maxConflicts; tries++) {
-    const place = await freePlace(context, key.accountId);
-    const inserted = await insert(context, documentOf(stored, place));
+    const inserted = await places.with(key.accountId, (place) =>
+      insert(context, documentOf(stored, place)),
+    );
     if (inserted) return inserted;
     // Either the secret was taken, or the place.
     await refuseSecretInUse(context, key.secret.sha256);
   }
   throw awayRefusal(new Error(`overtaken ${maxConflicts} times at a key's place`));
-}
-
-/** One of the account's free places, any: those who look at the same time seldom meet. */
-async function freePlace({ db, keys }: KeyContext, accountId: string): Promise<number> {
-  const docs = await db.attempt(() =>
-    keys.find({ accountId }, { projection: { _id: 0, place: 1 } }).toArray(),
-  );
-  const taken = new Set(docs.map(({ place }) => place));
-  const free = Array.from({ length: maxKeysPerAccount }, (_, i) => i + 1).filter(
-    (place) => !taken.has(place),
-  );
-  const place = free[Math.floor(Math.random() * free.length)];
-  return (
-    place ??
-    refuse(ErrorReason.OPERATION_CONFLICT, {
-      message: `An account has at most ${maxKeysPerAccount} keys.`,
-    })
-  );
 }
 
 /** Undefined where something that must be unique is taken. */

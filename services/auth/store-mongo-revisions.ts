@@ -2,20 +2,21 @@ import type { Collection } from "mongodb";
 import { ErrorReason, isRefusal } from "#kit/errors.ts";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { awayRefusal } from "#kit/mongo/errors.ts";
-import { conflictPauseMs, maxConflicts, revisionLostMs, toldPollMs } from "./limits.ts";
+import { conflictPauseMs, maxConflicts, revisionLostMs } from "./limits.ts";
 import { authCollections, type RevisionDocument } from "./store-mongo-schema.ts";
+import { together } from "./store-mongo-together.ts";
 
 /**
  * Numbers the changes of keys, which lie in documents of their own. A revision is given away before its change is
- * written, and pending until it is; the store's revision is below all that are pending, so that whoever reads it, and
- * then what changed up to it, misses nothing.
+ * written, and pending until it is; the store's revision stays below all that are pending. So whoever reads it first, and
+ * then what changed above the one that he knows, misses nothing.
  */
 export interface Revisions {
-  /** The store's revision: everything that changed up to it can be read. Gives up those who died over their change. */
-  now(): Promise<bigint>;
+  /** Gives up the revisions of those who died over their change. */
+  read(): Promise<RevisionState>;
   /**
-   * Makes a change under a new revision, and resolves when it is told. `write` writes it with the revision, or refuses;
-   * `touch` gives what it wrote a newer one, where the first was given up before it had an end.
+   * Makes a change under a new revision. `write` writes it with the revision, or refuses; `touch` gives what it wrote a
+   * newer one, where the first was given up before it had an end.
    */
   change<T>(
     write: (revision: bigint) => Promise<T>,
@@ -23,63 +24,67 @@ export interface Revisions {
   ): Promise<T>;
 }
 
+/** Where the revision stands. */
+export interface RevisionState {
+  /** The store's revision: every change up to it can be read. */
+  told: bigint;
+  /** The last that was given away: where it is above {@link told}, changes above that may be read, or not yet. */
+  last: bigint;
+}
+
 /** Makes the {@link Revisions} of a database. */
 export function createRevisions(db: MongoDatabase): Revisions {
   const revisions = db.collection<RevisionDocument>(authCollections.revision);
   const lost = createLostWatch(db.clock);
 
-  async function read(): Promise<RevisionDocument> {
-    const doc = await db.attempt(() => revisions.findOne({ _id: "revision" }));
-    return doc ?? missing();
-  }
-  async function now(): Promise<bigint> {
-    const doc = await read();
-    const given = lost.among(doc.pending);
-    if (given.length === 0) return toldOf(doc);
-    return toldOf((await end(revisions, db, given)).after);
-  }
-  const begin = together((count) => give(revisions, db, count));
+  const begin = together<undefined, bigint>((asked) => give(revisions, db, asked.length));
+  const end = together<bigint, RevisionDocument>(async (done) => {
+    const before = await endAll(revisions, db, done);
+    return done.map(() => before);
+  });
 
   return {
-    now,
+    async read() {
+      const doc = await db.attempt(() => revisions.findOne({ _id: "revision" }));
+      if (!doc) return missing();
+      const given = lost.among(doc.pending);
+      if (given.length > 0) await endAll(revisions, db, given);
+      const pending = doc.pending.filter((one) => !given.includes(one));
+      const below = pending.map((one) => one - 1n);
+      return { told: below.reduce(least, doc.last), last: doc.last };
+    },
     async change(write, touch) {
-      let revision = await begin();
+      let revision = await begin(undefined);
       let result: Awaited<ReturnType<typeof write>>;
       try {
         result = await write(revision);
       } catch (error) {
         // Else it may yet be written: it stays pending until that is out of the question.
         const isOver = isRefusal(error) && !isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE);
-        if (isOver) await end(revisions, db, [revision]);
+        if (isOver) await end(revision);
         throw error;
       }
       for (;;) {
-        const { before, after } = await end(revisions, db, [revision]);
-        let told = toldOf(after);
-        const isInTime = before.pending.includes(revision);
-        while (isInTime && told < revision) {
-          await db.clock.sleep(toldPollMs);
-          told = await now();
-        }
-        if (isInTime) return result;
-        revision = await begin();
+        const { pending } = await end(revision);
+        if (pending.includes(revision)) return result;
+        // Somebody had given it up, and perhaps told all that came after it.
+        revision = await begin(undefined);
         result = await touch(revision, result);
       }
     },
   };
 }
 
-/** The store's revision, as its document has it. */
-export function toldOf({ last, pending }: RevisionDocument): bigint {
-  return pending.reduce((least, one) => (one - 1n < least ? one - 1n : least), last);
+function least(a: bigint, b: bigint): bigint {
+  return a < b ? a : b;
 }
 
-/** Gives away the next `count` revisions and answers the first of them. */
+/** Gives away the next `count` revisions. */
 function give(
   revisions: Collection<RevisionDocument>,
   db: MongoDatabase,
   count: number,
-): Promise<bigint> {
+): Promise<bigint[]> {
   return db.attempt(async () => {
     for (let conflicts = 0; conflicts < maxConflicts; conflicts++) {
       const { last } = (await revisions.findOne({ _id: "revision" })) ?? missing();
@@ -88,19 +93,19 @@ function give(
         { _id: "revision", last },
         { $set: { last: last + BigInt(count) }, $push: { pending: { $each: numbers } } },
       );
-      if (matchedCount === 1) return last + 1n;
+      if (matchedCount === 1) return numbers;
       await db.clock.sleep(Math.random() * conflictPauseMs * conflicts);
     }
     throw awayRefusal(new Error(`overtaken ${maxConflicts} times at the revision`));
   });
 }
 
-/** Takes revisions out of those that are pending. */
-async function end(
+/** Takes revisions out of those that are pending; answers the document before that. */
+async function endAll(
   revisions: Collection<RevisionDocument>,
   db: MongoDatabase,
   done: readonly bigint[],
-): Promise<{ before: RevisionDocument; after: RevisionDocument }> {
+): Promise<RevisionDocument> {
   const before = await db.attempt(() =>
     revisions.findOneAndUpdate(
       { _id: "revision" },
@@ -108,34 +113,7 @@ async function end(
       { returnDocument: "before" },
     ),
   );
-  if (!before) return missing();
-  const pending = before.pending.filter((one) => !done.includes(one));
-  return { before, after: { ...before, pending } };
-}
-
-/** Lets callers of one turn of the event loop, and those who come while it lasts, share a call. */
-function together(give: (count: number) => Promise<bigint>): () => Promise<bigint> {
-  let waiting: { resolve: (revision: bigint) => void; reject: (error: unknown) => void }[] = [];
-  let isRunning = false;
-  const run = async () => {
-    isRunning = true;
-    while (waiting.length > 0) {
-      const batch = waiting;
-      waiting = [];
-      try {
-        const first = await give(batch.length);
-        for (const [i, { resolve }] of batch.entries()) resolve(first + BigInt(i));
-      } catch (error) {
-        for (const { reject } of batch) reject(error);
-      }
-    }
-    isRunning = false;
-  };
-  return () =>
-    new Promise((resolve, reject) => {
-      waiting.push({ resolve, reject });
-      if (!isRunning) void run();
-    });
+  return before ?? missing();
 }
 
 /** Tells which pending revisions have been seen pending for so long that whoever took them must be dead. */

@@ -7,6 +7,7 @@ import { revoked, rotated } from "./key.ts";
 import type { AccountCursor, AuthStore, KeyChanges, StoredKey } from "./store.ts";
 import { insertAccount, insertKey, replayOf } from "./store-mongo-create.ts";
 import { accountOf, hasHash, hashText, keyOf } from "./store-mongo-docs.ts";
+import { createPlaces } from "./store-mongo-places.ts";
 import { createRevisions } from "./store-mongo-revisions.ts";
 import { authCollections, authMongoSchema, type KeyDocument } from "./store-mongo-schema.ts";
 import { changeKey, refuseSecretInUse, touchKey } from "./store-mongo-update.ts";
@@ -19,6 +20,7 @@ export function createMongoAuthStore(db: MongoDatabase): AuthStore {
   const keys = db.collection<KeyDocument>(authCollections.keys);
   const revisions = createRevisions(db);
   const context = { db, keys };
+  const places = createPlaces(context);
   const touch = (revision: bigint, key: StoredKey) => touchKey(context, key.keyId, revision);
 
   return {
@@ -32,11 +34,8 @@ export function createMongoAuthStore(db: MongoDatabase): AuthStore {
         async (revision, made) => ({ ...made, key: await touch(revision, made.key) }),
       );
     },
-    async createKey(key) {
-      await mustFindAccount(keys, db, key.accountId);
-      await refuseSecretInUse(context, key.secret.sha256);
-      return revisions.change((revision) => insertKey(context, key, revision), touch);
-    },
+    createKey: (key) =>
+      revisions.change((revision) => insertKey(context, places, key, revision), touch),
     async rotateKey({ keyId, secret, graceMs, nowMs }) {
       rotated(await mustFindKey(keys, db, keyId), secret, graceMs, nowMs);
       await refuseSecretInUse(context, secret.sha256);
@@ -55,11 +54,11 @@ export function createMongoAuthStore(db: MongoDatabase): AuthStore {
     },
     async findBySecretHash(sha256) {
       // The revision first: what changes after it may be in the key, what changed before it must be.
-      const revision = await revisions.now();
+      const { told } = await revisions.read();
       const doc = await db.attempt(() => keys.findOne({ hashes: hashText(sha256) }));
       if (!doc) return undefined;
       const account = doc.account ? accountOf(doc) : await mustFindAccount(keys, db, doc.accountId);
-      return { key: keyOf(doc), account, revision };
+      return { key: keyOf(doc), account, revision: told };
     },
     findAccount: (accountId) => findAccount(keys, db, accountId),
     listAccounts: ({ after, limit }) =>
@@ -76,11 +75,12 @@ export function createMongoAuthStore(db: MongoDatabase): AuthStore {
       if (docs.length === 0) refuse(ErrorReason.ACCOUNT_NOT_FOUND);
       return docs.map(keyOf).sort(byAge);
     },
-    revision: () => revisions.now(),
+    revision: async () => (await revisions.read()).told,
     async changesSince(since, limit): Promise<KeyChanges | undefined> {
       // The revision first: what is written in between is told now and again, never not at all.
-      const revision = await revisions.now();
-      if (since > revision) return undefined;
+      const { told, last } = await revisions.read();
+      if (since > told) return undefined;
+      if (since === last) return { revision: told, keyIds: [] };
       const docs = await db.attempt(() =>
         keys
           .find({ revision: { $gt: since } }, { projection: { _id: 1 } })
@@ -88,7 +88,7 @@ export function createMongoAuthStore(db: MongoDatabase): AuthStore {
           .toArray(),
       );
       if (docs.length > limit) return undefined;
-      return { revision, keyIds: docs.map(({ _id }) => _id) };
+      return { revision: told, keyIds: docs.map(({ _id }) => _id) };
     },
   };
 }

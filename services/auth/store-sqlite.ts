@@ -169,6 +169,7 @@ function changesSince(db: SqlRunner, revision: bigint, limit: number) {
   // The revision first: a change that another process makes in between is told now and again, never not at all.
   const now = revisionOf(db);
   if (revision > now) return undefined;
+  if (revision === now) return { revision: now, keyIds: [] };
   const rows = db.all(
     "SELECT key_id FROM auth_key WHERE revision > ? LIMIT ?",
     revision,

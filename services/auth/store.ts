@@ -81,11 +81,12 @@ export interface AuthStore {
   listAccounts(page: { after?: AccountCursor; limit: number }): Promise<Account[]>;
   /** An account's keys by age, then id. Refuses with ACCOUNT_NOT_FOUND. */
   listKeys(accountId: string): Promise<StoredKey[]>;
-  /** The revision now: 1 or more, never falling while the data lives. One small read: it is polled. */
+  /** The revision now: 1 or more, never falling while the data lives. */
   revision(): Promise<bigint>;
   /**
    * The keys that changed after `revision`. Undefined where that cannot be told: the revision is none of this store's
-   * (it lies above its own), or more than `limit` keys changed.
+   * (it lies above its own), or more than `limit` keys changed. Keys that changed above the answer's own revision may be
+   * among them; they are told again. One small read where nothing changed: it is polled.
    */
   changesSince(revision: bigint, limit: number): Promise<KeyChanges | undefined>;
 }

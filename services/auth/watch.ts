@@ -46,11 +46,11 @@ export function createKeyChangeFeed(deps: {
   let polling: Promise<void> | undefined;
 
   const look = async () => {
-    const now = await store.revision();
-    if (now === revision) return beatWhereDue();
-    // Undefined too where the revision fell: a restored backup.
     const changes = await store.changesSince(revision, maxChangesPerMessage);
-    revision = changes?.revision ?? now;
+    const isSame = changes?.revision === revision && changes.keyIds.length === 0;
+    if (isSame) return beatWhereDue();
+    // Undefined too where the revision fell: a restored backup.
+    revision = changes?.revision ?? (await store.revision());
     for (const watcher of watchers) {
       if (changes) watcher.push(changes, clock.now());
       else watcher.reset();

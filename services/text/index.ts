@@ -14,10 +14,12 @@ import { createReaper } from "./reaper.ts";
 import type { ImageSources } from "./request/images.ts";
 import { createTextRoutes } from "./routes.ts";
 import type { UsageStore } from "./store.ts";
+import { createMongoUsageStore } from "./store-mongo.ts";
 import { createSqliteUsageStore } from "./store-sqlite.ts";
 import { createTokenCounter } from "./tokens/count.ts";
 
 export type { TextDeps } from "./context.ts";
+export { textMongoSchema } from "./store-mongo-schema.ts";
 
 /** The text service: Responses, compaction, Chat Completions. */
 export function createText(deps: TextDeps): Service {
@@ -39,6 +41,7 @@ export function createText(deps: TextDeps): Service {
     name: "text",
     rpc: [rpcService(TextService, createTextRoutes({ answering, reaper, store, ids }))],
     async start() {
+      await store.prepare();
       loops = [meter.keepAlive(work.signal), reaper.run(sweeps.signal)];
     },
     notReady: () => catalog.notReady(),
@@ -77,6 +80,8 @@ function storeOf(database: Database): UsageStore {
   switch (database.kind) {
     case "sqlite":
       return createSqliteUsageStore(database.sqlite);
+    case "mongodb":
+      return createMongoUsageStore(database.mongo);
   }
 }
 

@@ -61,6 +61,10 @@ export const answerKeptMs = 24 * 3_600_000;
 export const maxKeptAnswerBytes = 8 * 1024 * 1024;
 /** Bytes of a running stream kept for duplicates that join it late: about 100,000 deltas of one token. */
 export const maxReplayBytes = 24 * 1024 * 1024;
+/** Times that an intent tries for a slot in which it finds an answer whose time is over: others may be as quick. */
+export const maxOpenTries = 8;
+/** Makers of opaque state in one command: some hundred KB. */
+export const makersAtOnce = 1_000;
 /** How often a duplicate looks whether another process has finished. */
 export const waitPollMs = 200;
 /** How long a duplicate waits for another process: longer than a dead one's lease and the sweeper's round. */

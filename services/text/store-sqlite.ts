@@ -8,8 +8,8 @@ import type { Closer, Closing, Intent, UsageStore } from "./store.ts";
  * process has the file, so a compare-and-set is an UPDATE with a condition.
  */
 export function createSqliteUsageStore(db: SqliteDatabase): UsageStore {
-  db.migrate(schemaName, textSchema);
   return {
+    prepare: async () => db.migrate(schemaName, textSchema),
     open: (intent) => db.write((tx) => insert(tx, intent)),
     confirm: (requestId, owner, leaseUntil) =>
       db.write((tx) => tx.run(confirmSql, leaseUntil, requestId, owner) === 1),

@@ -87,6 +87,8 @@ export interface KeyedRecord {
  * the change was made is then not known.
  */
 export interface UsageStore {
+  /** Makes tables, collections and indexes. To be called once, before all else. */
+  prepare(): Promise<void>;
   /**
    * Writes an intent, with status `open`, undispatched. False where its idempotency slot is taken: nothing is written
    * then. An answer whose time is over at `openedAt` takes no slot. A repeat of the same intent answers true.

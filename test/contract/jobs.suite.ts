@@ -1,13 +1,9 @@
-import { create } from "@bufbuild/protobuf";
 import { beforeEach, describe, expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
-import { UpstreamProtocol, UpstreamSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import type { Job, JobState, MediaKind } from "../../services/media/jobs/job.ts";
-import { type JobCommand, newJob } from "../../services/media/jobs/lifecycle.ts";
+import type { JobCommand } from "../../services/media/jobs/lifecycle.ts";
 import type { ClaimQuery, JobStore } from "../../services/media/jobs/store.ts";
+import { dueJobsContract } from "./jobs.due.suite.ts";
+import { failure, type JobShape, jobOf, must, now, query, queuedIn } from "./jobs.shapes.ts";
 
-const now = Date.UTC(2026, 0, 15, 12);
-const failure = { reason: ErrorReason.GENERATION_FAILED, message: "failed", param: undefined };
 const output = {
   fileId: "file_a",
   blobKey: "outputs/job_a/1-0",
@@ -19,65 +15,6 @@ const output = {
   durationSeconds: 1.5,
 };
 
-/** A job that is to be written down. */
-export interface JobShape {
-  account?: string;
-  key?: string;
-  kind?: MediaKind;
-  model?: string;
-  upstreams?: string[];
-  createdAt?: number;
-  slot?: string;
-}
-
-/** Makes it. Every field that may be long, empty or odd is. */
-export function jobOf(jobId: string, shape: JobShape = {}): Job {
-  const { account = "acct_a", key = "key_a", kind = "image", upstreams = ["studio"] } = shape;
-  const accountId = account;
-  return newJob(
-    {
-      jobId,
-      accountId,
-      keyId: key,
-      slot: shape.slot === undefined ? undefined : { scope: `${key}/${kind}`, key: shape.slot },
-      fingerprint: "ff",
-      retryOf: "job_before",
-      spec: {
-        kind,
-        model: shape.model ?? "m",
-        modelName: "Model \u{1f30a}",
-        mode: "",
-        catalogVersion: "v",
-        request: {
-          kind: "image",
-          prompt: `é'"\u0000\u{1f30a}${"x".repeat(32_000)}`,
-          count: 2,
-          width: 8,
-          height: 8,
-          size: "8x8",
-          resolution: "1k",
-          aspectRatio: "1:1",
-        },
-        references: [
-          { kind: "file", fileId: "file_r", param: "referenceFileIds[0]" },
-          { kind: "inline", param: "input_reference.image_url" },
-        ],
-        upstreamModel: "um",
-        upstreams: upstreams.map((name) =>
-          create(UpstreamSchema, {
-            name,
-            protocol: UpstreamProtocol.OPENAI,
-            baseUrl: "https://example.com/v1",
-            timeoutMs: 600_000n,
-          }),
-        ),
-        price: 9_007_199_254_740_993n,
-      },
-    },
-    shape.createdAt ?? now,
-  );
-}
-
 /** What every store of jobs promises. `open` gives two clients of one store that holds nothing. */
 export function jobStoreContract(open: () => Promise<[JobStore, JobStore]>): void {
   let store: JobStore;
@@ -86,27 +23,7 @@ export function jobStoreContract(open: () => Promise<[JobStore, JobStore]>): voi
     [store, second] = await open();
   });
 
-  const must = async (jobId: string, ...commands: JobCommand[]): Promise<Job> => {
-    let job: Job | undefined;
-    for (const command of commands) {
-      job = await store.apply(jobId, command);
-      if (!job) throw new Error(`${command.kind} was not allowed`);
-    }
-    if (!job) throw new Error("no command");
-    return job;
-  };
-  const queued = async (jobId: string, shape: JobShape = {}) => {
-    await store.insert(jobOf(jobId, shape));
-    return must(jobId, { kind: "accept", now });
-  };
-  const query = (more: Partial<ClaimQuery> = {}): ClaimQuery => ({
-    kind: "image",
-    owner: "worker",
-    now,
-    fullUpstreams: [],
-    modelLimits: new Map(),
-    ...more,
-  });
+  const queued = (jobId: string, shape: JobShape = {}) => queuedIn(store, jobId, shape);
   const claimed = async (more: Partial<ClaimQuery> = {}, by = store) =>
     (await by.claim(query(more)))?.jobId;
 
@@ -156,6 +73,7 @@ export function jobStoreContract(open: () => Promise<[JobStore, JobStore]>): voi
       await queued("job_a");
       await store.claim(query());
       await must(
+        store,
         "job_a",
         { kind: "lose", fence: 1, failure, now },
         { kind: "fail", charged: 0n, expiresAt: undefined, now },
@@ -227,9 +145,9 @@ export function jobStoreContract(open: () => Promise<[JobStore, JobStore]>): voi
         expect(await store.insert(jobOf(jobId, { ...shape, slot: "k" }))).toBeUndefined();
       }
       expect((await store.insert(jobOf("job_d", { slot: "k" })))?.jobId).toBe("job_a");
-      await must("job_a", { kind: "reject", failure, now });
+      await must(store, "job_a", { kind: "reject", failure, now });
       expect(await second.insert(jobOf("job_d", { slot: "k" }))).toBeUndefined();
-      await must("job_d", { kind: "reject", failure, now });
+      await must(store, "job_d", { kind: "reject", failure, now });
       expect(await store.forget("job_d", now)).toBe(true);
       expect(await second.insert(jobOf("job_d", { slot: "k" }))).toBeUndefined();
     });
@@ -290,7 +208,7 @@ export function jobStoreContract(open: () => Promise<[JobStore, JobStore]>): voi
         const job = await store.claim(query({ now: now + i }));
         order.push(job?.accountId ?? "");
         // It is done before the next one is claimed, as by a worker alone.
-        await must(job?.jobId ?? "", { kind: "win", fence: 1, outputs: [], now: now + i });
+        await must(store, job?.jobId ?? "", { kind: "win", fence: 1, outputs: [], now: now + i });
       }
       expect(order).toEqual(["acct_a", "acct_b", "acct_a", "acct_b"]);
     });
@@ -340,7 +258,7 @@ export function jobStoreContract(open: () => Promise<[JobStore, JobStore]>): voi
       const lost = await store.claim(query({ modelLimits, now: now + 30_000 }));
       expect(lost?.fence).toBe(2);
       const { jobId = "", fence = 0 } = lost ?? {};
-      await must(jobId, { kind: "lose", fence, failure, now: now + 30_000 });
+      await must(store, jobId, { kind: "lose", fence, failure, now: now + 30_000 });
       const later = query({ modelLimits, now: now + 30_001 });
       while (await store.claim(later));
       const all = { states: ["running"], kind: undefined, after: undefined, limit: 99 } as const;
@@ -349,128 +267,5 @@ export function jobStoreContract(open: () => Promise<[JobStore, JobStore]>): voi
     });
   });
 
-  describe("due jobs", () => {
-    const take = (states: JobState[], at: number, limit = 10) =>
-      store.takeDue({ states, now: at, until: at + 4_000, limit });
-    const ids = (jobs: Job[]) => jobs.map(({ jobId }) => jobId);
-
-    test("are taken when they are due, longest due first, by one taker", async () => {
-      await store.insert(jobOf("job_b", { createdAt: now + 1 }));
-      await store.insert(jobOf("job_a", { createdAt: now }));
-      const due = (await store.find("job_a"))?.dueAt ?? 0;
-      expect(ids(await take(["reserving"], due - 1))).toEqual([]);
-      expect(ids(await take(["reserving"], due))).toEqual(["job_a"]);
-      expect(ids(await take(["reserving"], due + 1))).toEqual(["job_b"]);
-      expect(ids(await take(["reserving"], due + 2))).toEqual([]);
-      expect(ids(await take(["reserving"], due + 4_000))).toEqual(["job_a"]);
-    });
-
-    test("are taken by state, so many of each", async () => {
-      for (let i = 0; i < 3; i++) {
-        await store.insert(jobOf(`job_r${i}`));
-        await queued(`job_q${i}`);
-      }
-      const late = now + 3_600_000;
-      expect(await take(["settling"], late)).toEqual([]);
-      expect(ids(await take(["queued"], late, 2))).toHaveLength(2);
-      expect(ids(await take(["queued", "reserving"], late, 2)).sort()).toHaveLength(3);
-    });
-
-    test("are taken by one of many", async () => {
-      for (let i = 0; i < 40; i++) await store.insert(jobOf(`job_${i}`));
-      const at = now + 10_000;
-      const takes = await Promise.all(
-        [store, second, store, second].map((one) =>
-          one.takeDue({ states: ["reserving"], now: at, until: at + 1_000, limit: 15 }),
-        ),
-      );
-      const all = takes.flatMap(ids);
-      expect(all).toHaveLength(40);
-      expect(new Set(all).size).toBe(40);
-    });
-  });
-
-  describe("forgetting", () => {
-    test("takes terminal jobs whose time is over, and rejected ones, and nothing else", async () => {
-      const expiresAt = now + 1_000;
-      await queued("job_a", { slot: "k" });
-      expect(await store.forget("job_a", now + 99_999_999)).toBe(false);
-      await store.claim(query());
-      await must(
-        "job_a",
-        { kind: "win", fence: 1, outputs: [], now },
-        { kind: "complete", charged: 1n, expiresAt, now },
-      );
-      expect(await store.forget("job_a", expiresAt - 1)).toBe(false);
-      expect(await second.forget("job_a", expiresAt)).toBe(true);
-      expect(await store.forget("job_a", expiresAt)).toBe(false);
-      expect(await store.find("job_a")).toBeUndefined();
-      expect(await store.findBySlot({ scope: "key_a/image", key: "k" })).toBeUndefined();
-    });
-
-    test("never takes what is kept for ever", async () => {
-      await queued("job_a");
-      await store.claim(query());
-      await must(
-        "job_a",
-        { kind: "lose", fence: 1, failure, now },
-        { kind: "fail", charged: 0n, expiresAt: undefined, now },
-        { kind: "unpinned" },
-      );
-      expect(await store.forget("job_a", Number.MAX_SAFE_INTEGER)).toBe(false);
-      const far = { states: ["failed"] as const, now: now + 1e12, until: now + 2e12, limit: 9 };
-      expect(await store.takeDue(far)).toEqual([]);
-    });
-  });
-
-  describe("lists", () => {
-    const states: JobState[] = ["reserving", "queued", "running"];
-    beforeEach(async () => {
-      for (let i = 0; i < 6; i++) {
-        const shape = {
-          createdAt: now + Math.floor(i / 2),
-          kind: i === 5 ? "music" : "image",
-        } as const;
-        await store.insert(jobOf(`job_${i}`, shape));
-        if (i % 2 === 0) await must(`job_${i}`, { kind: "accept", now });
-      }
-      await store.insert(jobOf("job_x", { key: "key_b" }));
-      await store.insert(jobOf("job_y", { account: "acct_b", key: "key_c" }));
-      await must("job_1", { kind: "reject", failure, now });
-    });
-    const list = async (more: object = {}) => {
-      const common = {
-        of: { keyId: "key_a" },
-        states,
-        kind: undefined,
-        after: undefined,
-        limit: 9,
-      };
-      return (await second.list({ ...common, ...more })).map(({ jobId }) => jobId);
-    };
-
-    test("come newest first, of a key or of an account", async () => {
-      expect(await list()).toEqual(["job_5", "job_4", "job_3", "job_2", "job_0"]);
-      expect(await list({ of: { accountId: "acct_a" } })).toContain("job_x");
-      expect(await list({ of: { accountId: "acct_b" } })).toEqual(["job_y"]);
-      expect(await list({ of: { keyId: "none" } })).toEqual([]);
-    });
-
-    test("go on behind a job, though several were made in the same moment", async () => {
-      expect(await list({ limit: 2 })).toEqual(["job_5", "job_4"]);
-      const after = { createdAt: now + 2, jobId: "job_5" };
-      expect(await list({ after, limit: 2 })).toEqual(["job_4", "job_3"]);
-      // The job need not be there any more.
-      expect(await list({ after: { createdAt: now + 1, jobId: "job_2x" } })).toEqual([
-        "job_2",
-        "job_0",
-      ]);
-    });
-
-    test("are narrowed to states and to a kind", async () => {
-      expect(await list({ states: ["queued"] })).toEqual(["job_4", "job_2", "job_0"]);
-      expect(await list({ kind: "music" })).toEqual(["job_5"]);
-      expect(await list({ kind: "video" })).toEqual([]);
-    });
-  });
+  dueJobsContract(() => [store, second]);
 }

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { openSqlite, type SqliteDatabase } from "#kit/sqlite.ts";
 import { createSqliteJobStore } from "../../services/media/jobs/store-sqlite.ts";
-import { jobOf, jobStoreContract } from "./jobs.suite.ts";
+import { jobOf } from "./jobs.shapes.ts";
+import { jobStoreContract } from "./jobs.suite.ts";
 
 const open: SqliteDatabase[] = [];
 const folders: string[] = [];

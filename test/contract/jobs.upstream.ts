@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import {
   type GeneratedOutput,
   GenerationError,
@@ -75,13 +74,5 @@ export function gated(gate: Promise<unknown>, then: Behaviour = succeed): Behavi
   return async (task) => {
     await Promise.race([gate, hang(task)]);
     return then(task);
-  };
-}
-
-/** Works for a while. */
-export function slow(ms: number): Behaviour {
-  return async (task) => {
-    await delay(ms);
-    return succeed(task);
   };
 }

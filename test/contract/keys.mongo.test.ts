@@ -1,4 +1,6 @@
+import { expect, test } from "vitest";
 import { createMongoAuthStore } from "../../services/auth/store-mongo.ts";
+import { authMongoSchema } from "../../services/auth/store-mongo-schema.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { keyStoreContract } from "./keys.suite.ts";
 
@@ -11,5 +13,14 @@ await describeMongo("keys in MongoDB", (mongo) => {
     ] as const;
     for (const store of stores) await store.open();
     return [...stores];
+  });
+
+  // Last: it looks at what the tests above have sent.
+  test("every query is served by a declared index, and every index serves one", async () => {
+    const { shapes, unserved, unused, scans } = await mongo.judgeQueries(authMongoSchema);
+    console.log(shapes);
+    expect(unserved).toEqual([]);
+    expect(unused).toEqual([]);
+    expect(scans).toEqual([]);
   });
 });

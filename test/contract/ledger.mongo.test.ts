@@ -1,4 +1,6 @@
+import { expect, test } from "vitest";
 import { createMongoLedger } from "../../services/billing/store-mongo.ts";
+import { ledgerMongoSchema } from "../../services/billing/store-mongo-schema.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { ledgerStoreContract } from "./ledger.suite.ts";
 
@@ -11,5 +13,14 @@ await describeMongo("the ledger in MongoDB", (mongo) => {
     ] as const;
     for (const store of stores) await store.open();
     return [...stores];
+  });
+
+  // Last: it looks at what the tests above have sent.
+  test("every query is served by a declared index, and every index serves one", async () => {
+    const { shapes, unserved, unused, scans } = await mongo.judgeQueries(ledgerMongoSchema);
+    console.log(shapes);
+    expect(unserved).toEqual([]);
+    expect(unused).toEqual([]);
+    expect(scans).toEqual([]);
   });
 });

@@ -28,12 +28,17 @@ function connect(file: string): SqliteDatabase {
 describe("usage in SQLite", () => {
   usageStoreContract(async () => {
     const file = await newFile();
-    return [createSqliteUsageStore(connect(file)), createSqliteUsageStore(connect(file))];
+    const stores = [
+      createSqliteUsageStore(connect(file)),
+      createSqliteUsageStore(connect(file)),
+    ] as const;
+    for (const store of stores) await store.prepare();
+    return [...stores];
   });
 
-  test("what is due, and a slot, are found by an index, never by a scan", () => {
+  test("what is due, and a slot, are found by an index, never by a scan", async () => {
     const db = connect(":memory:");
-    createSqliteUsageStore(db);
+    await createSqliteUsageStore(db).prepare();
     const plan = (sql: string) =>
       db.all(`EXPLAIN QUERY PLAN ${sql}`).map((row) => String(row.detail));
     expect(

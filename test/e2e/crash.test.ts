@@ -113,10 +113,11 @@ describe("kill -9", () => {
           .catch(() => 0),
       );
     let aheadMs = 0;
-    for (const killAfterMs of [25, 90]) {
+    for (const killAt of [3, 25]) {
       const host = await start("many", aheadMs);
+      const { length } = upstream.requests;
       const asked = askAll(host);
-      await delay(killAfterMs);
+      await upstream.request(length + killAt);
       await host.kill();
       await Promise.all(asked);
       aheadMs += leaseOverMs;

@@ -24,13 +24,14 @@ export interface HostProcess {
   billing: ReturnType<typeof createClient<typeof BillingService>>;
   /** SIGKILL; resolves when it is gone. */
   kill(): Promise<void>;
-  /** SIGTERM; resolves with its exit code. */
+  /** SIGTERM; resolves with its exit code, null where it had to be killed after 10 s. */
   stop(): Promise<number | null>;
 }
 
 /** What the demo account of these processes begins with, USD micros. */
 export const openingUsdMicros = 10_000_000;
 
+const stopWithinMs = 10_000;
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const clockAhead = fileURLToPath(new URL("../support/clock-ahead.ts", import.meta.url));
 const apiKey = "crash-test-key-0123456789";
@@ -59,7 +60,9 @@ export async function startProcess(options: ProcessOptions): Promise<HostProcess
   const baseUrl = await readyUrl(child);
   const end = async (signal: NodeJS.Signals) => {
     child.kill(signal);
+    const late = setTimeout(() => child.kill("SIGKILL"), stopWithinMs);
     await exited;
+    clearTimeout(late);
     return child.exitCode;
   };
   const who = { baseUrl, key: apiKey, accountId: "", keyId: "" };
@@ -75,7 +78,7 @@ export async function startProcess(options: ProcessOptions): Promise<HostProcess
 async function readyUrl(child: ChildProcess): Promise<string> {
   let [said, complaint] = ["", ""];
   child.stderr?.on("data", (chunk) => {
-    complaint += chunk; if (process.env.SHOW) process.stdout.write(chunk);
+    complaint += chunk;
   });
   return new Promise((resolve, reject) => {
     child.stdout?.on("data", (chunk) => {

@@ -2,7 +2,9 @@ import { randomBytes } from "node:crypto";
 import { MongoClient } from "mongodb";
 import { afterAll, afterEach, describe } from "vitest";
 import { type MongoDatabase, type MongoOptions, openMongo } from "#kit/mongo/connect.ts";
+import { type MongoSchema, migrate } from "#kit/mongo/migrate.ts";
 import { findBackend } from "./backends.ts";
+import { createQueryWatch, judge, scans } from "./mongo-queries.ts";
 
 /** Databases of some tests on one server. */
 export interface MongoTests {
@@ -13,6 +15,18 @@ export interface MongoTests {
   connect(name: string, options?: Partial<MongoOptions>): MongoDatabase;
   /** The server itself, for looking at what was stored and for tampering with it. */
   raw(name: string): ReturnType<MongoClient["db"]>;
+  /**
+   * Holds all queries that went through {@link connect} in this file against a schema: shapes that no index serves,
+   * indexes that nobody needs, and, where the server shows MongoDB's own plans, queries that it answers by a scan.
+   */
+  judgeQueries(schema: MongoSchema): Promise<Verdict>;
+}
+
+export interface Verdict {
+  shapes: string[];
+  unserved: string[];
+  unused: string[];
+  scans: string[];
 }
 
 /** Tests on a MongoDB server, or nothing but a word of why not. */
@@ -27,10 +41,16 @@ export async function describeMongo(
 function mongoTests(url: string): MongoTests {
   const names: string[] = [];
   const clients: MongoDatabase[] = [];
+  const watch = createQueryWatch();
   let client: MongoClient | undefined;
   const operator = () => {
     client ??= new MongoClient(url, { useBigInt64: true });
     return client;
+  };
+  const newName = () => {
+    const name = `genmesh_test_${randomBytes(6).toString("hex")}`;
+    names.push(name);
+    return name;
   };
   afterEach(async () => {
     for (const one of clients.splice(0)) await one[Symbol.asyncDispose]();
@@ -39,16 +59,23 @@ function mongoTests(url: string): MongoTests {
   afterAll(() => client?.close());
   return {
     url,
-    newName() {
-      const name = `genmesh_test_${randomBytes(6).toString("hex")}`;
-      names.push(name);
-      return name;
-    },
+    newName,
     connect(name, options = {}) {
-      const one = openMongo({ url, name, ...options });
+      const one = openMongo({ url, name, onCommand: watch.onCommand, ...options });
       clients.push(one);
       return one;
     },
     raw: (name) => operator().db(name),
+    async judgeQueries(schema) {
+      const queries = watch.queries().filter(({ collection }) => collection in schema.indexes);
+      const name = newName();
+      await using db = openMongo({ url, name });
+      await migrate(db, [schema]);
+      return {
+        ...judge(queries, schema.indexes),
+        shapes: queries.map(({ shape }) => shape),
+        scans: await scans(operator().db(name), queries),
+      };
+    },
   };
 }

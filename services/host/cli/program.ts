@@ -5,7 +5,10 @@ import { accountCommands } from "./account.ts";
 import { catalogCommands } from "./catalog.ts";
 import { defaultServer, operatorPeers } from "./client.ts";
 import { explain, reasonOf } from "./explain.ts";
+import { generateCommands } from "./generate.ts";
 import { withExamples } from "./help.ts";
+import { holdCommands } from "./hold.ts";
+import { jobCommands } from "./job.ts";
 import { keyCommands } from "./key.ts";
 import { ledgerCommands } from "./ledger.ts";
 import type { Output } from "./output.ts";
@@ -33,12 +36,20 @@ export interface Program {
   run(args: readonly string[]): Promise<number>;
 }
 
-const groups = [accountCommands, keyCommands, ledgerCommands, catalogCommands];
+const groups = [
+  accountCommands,
+  keyCommands,
+  ledgerCommands,
+  holdCommands,
+  jobCommands,
+  catalogCommands,
+  generateCommands,
+];
 
 /** Makes the `genmesh` command. It touches no server before it is run. */
 export function createProgram(options: ProgramOptions): Program {
   const program = withExamples(
-    new Command("genmesh").description("Operates a genmesh: accounts, keys, money, catalog."),
+    new Command("genmesh").description("Operates a genmesh: accounts, keys, money, jobs, catalog."),
     'account create --name "Team A" --usd-micros 5000000 --credits 1000',
     "key create acct_… --scope text --monthly-usd-micros 1000000",
     "ledger audit",

@@ -101,7 +101,7 @@ async function wakeOrExpire(job: Job, context: SweepContext): Promise<void> {
   const { clock, store } = context;
   const now = clock.now();
   const expired = await store.apply(job.jobId, { kind: "expire", now });
-  
+  if (expired) return finish(expired, context);
   const isHeld = job.state === "running" && job.lease !== undefined && job.lease.until > now;
   if (!isHeld) await publishWake(job, context);
 }

@@ -1,0 +1,60 @@
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import { maxKeysPerAccount } from "./limits.ts";
+import type { KeyContext } from "./store-mongo-update.ts";
+
+/** Chooses places for new keys: whoever inserts a key at one has the last word, by a unique index. */
+export interface Places {
+  /**
+   * Runs `use` with a place that was free a moment ago and that nobody in this process is about to use. Refuses with
+   * ACCOUNT_NOT_FOUND, and with OPERATION_CONFLICT where the account has 1,000 keys.
+   */
+  with<T>(accountId: string, use: (place: number) => Promise<T>): Promise<T>;
+}
+
+/** Makes the {@link Places} of a store. */
+export function createPlaces({ db, keys }: KeyContext): Places {
+  const inUse = new Map<string, Set<number>>();
+  const reading = new Map<string, Promise<Set<number>>>();
+
+  /** Those who ask at the same time share a look: one that is old only makes them try again. */
+  function taken(accountId: string): Promise<Set<number>> {
+    const known = reading.get(accountId);
+    if (known) return known;
+    const look = db
+      .attempt(() => keys.find({ accountId }, { projection: { _id: 0, place: 1 } }).toArray())
+      .then((docs) => new Set(docs.map(({ place }) => place)))
+      .finally(() => reading.delete(accountId));
+    reading.set(accountId, look);
+    return look;
+  }
+  return {
+    async with(accountId, use) {
+      const stored = await taken(accountId);
+      if (stored.size === 0) refuse(ErrorReason.ACCOUNT_NOT_FOUND);
+      const used = inUse.get(accountId) ?? new Set();
+      const place = choose(stored, used);
+      inUse.set(accountId, used.add(place));
+      try {
+        return await use(place);
+      } finally {
+        used.delete(place);
+        if (used.size === 0) inUse.delete(accountId);
+      }
+    },
+  };
+}
+
+/** Any that is free, so that processes seldom meet; one that is being used where no other is left. */
+function choose(stored: ReadonlySet<number>, used: ReadonlySet<number>): number {
+  const all = Array.from({ length: maxKeysPerAccount }, (_, i) => i + 1);
+  const free = all.filter((place) => !stored.has(place));
+  const unused = free.filter((place) => !used.has(place));
+  const list = unused.length > 0 ? unused : free;
+  const place = list[Math.floor(Math.random() * list.length)];
+  return (
+    place ??
+    refuse(ErrorReason.OPERATION_CONFLICT, {
+      message: `An account has at most ${maxKeysPerAccount} keys.`,
+    })
+  );
+}

@@ -1,0 +1,107 @@
+import type { Command } from "commander";
+import {
+  type Hold,
+  HoldKind,
+  HoldState,
+  Unit,
+} from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { amount } from "./arguments.ts";
+import { withExamples } from "./help.ts";
+
+import { printJson, printTable, showTime } from "./output.ts";
+import type { Cli } from "./program.ts";
+
+const kindNames = new Map<number, string>([
+  [HoldKind.TEXT, "text"],
+  [HoldKind.SPEECH, "speech"],
+  [HoldKind.JOB, "job"],
+]);
+
+/** `genmesh hold …` */
+export function holdCommands(program: Command, cli: Cli): void {
+  const hold = program.command("hold").description("money that is set aside");
+  withExamples(
+    hold
+      .command("list [account]")
+      .description("open holds with their owner and age; those in review are marked"),
+    "hold list",
+  ).action((accountId?: string) => list(cli, accountId ?? ""));
+  withExamples(
+    hold
+      .command("settle <hold>")
+      .description("end a hold that stands in review by charging it")
+      .requiredOption("--amount <amount>", "in the hold's unit, at most what is held", amount),
+    "hold settle req_… --amount 1200",
+  ).action((holdId: string, options: { amount: bigint }) => end(cli, holdId, options.amount));
+  withExamples(
+    hold.command("release <hold>").description("end a hold that stands in review without a charge"),
+    "hold release req_…",
+  ).action((holdId: string) => end(cli, holdId));
+}
+
+async function list(cli: Cli, accountId: string): Promise<void> {
+  const peers = cli.peers();
+  const { reviews } = await peers.text.listReviews({ accountId });
+  const inReview = new Map(reviews.map((review) => [review.holdId, review.reportedUsage]));
+  const rows = [];
+  for await (const hold of openHolds(cli, accountId)) {
+    rows.push({
+      holdId: hold.holdId,
+      accountId: hold.accountId,
+      owner: kindNames.get(hold.kind) ?? "",
+      ref: hold.ref,
+      amount: hold.amount,
+      unit: unitName(hold.unit),
+      openedAt: showTime(hold.openTime),
+      review: inReview.get(hold.holdId),
+    });
+  }
+  if (cli.json) return printJson(cli, { holds: rows });
+  printTable(
+    cli,
+    ["hold", "account", "owner", "for", "amount", "unit", "opened", "review"],
+    rows.map((row) => [
+      row.holdId,
+      row.accountId,
+      row.owner,
+      row.ref,
+      String(row.amount),
+      row.unit,
+      row.openedAt,
+      row.review ?? "",
+    ]),
+    "no open holds",
+  );
+}
+
+async function end(cli: Cli, holdId: string, settleAmount?: bigint): Promise<void> {
+  const hold = await find(cli, holdId);
+  const answer = await cli.peers().billing.endHold({
+    accountId: hold.accountId,
+    unit: hold.unit,
+    holdId,
+    ...(settleAmount === undefined ? {} : { settleAmount }),
+  });
+  const state = answer.state === HoldState.SETTLED ? "settled" : "released";
+  if (cli.json) printJson(cli, { holdId, state, chargedAmount: answer.chargedAmount });
+  else cli.out(`${holdId} is ${state}; charged: ${answer.chargedAmount} ${unitName(hold.unit)}\n`);
+}
+
+async function find(cli: Cli, holdId: string): Promise<Hold> {
+  for await (const hold of openHolds(cli, "")) if (hold.holdId === holdId) return hold;
+  throw new Error(`there is no open hold ${holdId}`);
+}
+
+async function* openHolds(cli: Cli, accountId: string): AsyncGenerator<Hold> {
+  const { billing } = cli.peers();
+  let pageToken = "";
+  do {
+    const page = await billing.listHolds({ accountId, pageSize: 1000, pageToken });
+    yield* page.holds;
+    pageToken = page.nextPageToken;
+  } while (pageToken !== "");
+}
+
+function unitName(unit: Unit): string {
+  return unit === Unit.CREDITS ? "credits" : "usd_micros";
+}

@@ -1,0 +1,158 @@
+import { randomUUID } from "node:crypto";
+import type { Command } from "commander";
+import {
+  type InspectJobResponse,
+  type Job,
+  JobKind,
+  JobStatus,
+} from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { withExamples } from "./help.ts";
+
+import { printFacts, printJson, printTable, showTime } from "./output.ts";
+import type { Cli } from "./program.ts";
+
+const kindNames = new Map<number, string>([
+  [JobKind.IMAGE, "image"],
+  [JobKind.VIDEO, "video"],
+  [JobKind.MUSIC, "music"],
+]);
+const statusNames = new Map<number, string>([
+  [JobStatus.QUEUED, "queued"],
+  [JobStatus.RUNNING, "running"],
+  [JobStatus.COMPLETED, "completed"],
+  [JobStatus.FAILED, "failed"],
+]);
+/** Jobs that one listing shows: what a person reads, not an export. */
+const listLimit = 100;
+
+/** `genmesh job …` */
+export function jobCommands(program: Command, cli: Cli): void {
+  const job = program.command("job").description("image, video and music jobs");
+  withExamples(
+    job.command("list <account>").description(`an account's newest ${listLimit} jobs`),
+    "job list acct_…",
+  ).action((accountId: string) => list(cli, accountId));
+  withExamples(
+    job.command("show <job>").description("one job with its history, times and money"),
+    "job show job_…",
+  ).action((jobId: string) => show(cli, jobId));
+  withExamples(
+    job
+      .command("retry <job>")
+      .description("a failed job's request as a new job, validated and held anew")
+      .option("--operation-id <id>", "the same id makes one job"),
+    "job retry job_… --operation-id again-1",
+  ).action(async (jobId: string, options: { operationId?: string }) => {
+    const operationId = options.operationId ?? randomUUID();
+    const { job: made } = await cli.peers().media.retryJob({ jobId, operationId });
+    if (cli.json) printJson(cli, { job: made && plain(made) });
+    else cli.out(`${made?.jobId} repeats ${jobId}; ${made?.creditsReserved} credits are held.\n`);
+  });
+}
+
+async function list(cli: Cli, accountId: string): Promise<void> {
+  const { jobs } = await cli.peers().media.listAccountJobs({ accountId, pageSize: listLimit });
+  if (cli.json) return printJson(cli, { jobs: jobs.map(plain) });
+  printTable(
+    cli,
+    ["job", "kind", "model", "status", "held", "charged", "made"],
+    jobs.map((job) => [
+      job.jobId,
+      kindNames.get(job.kind) ?? "",
+      job.model,
+      statusNames.get(job.status) ?? "",
+      String(job.creditsReserved),
+      job.creditsCharged === undefined ? "" : String(job.creditsCharged),
+      showTime(job.createTime),
+    ]),
+    "no jobs",
+  );
+}
+
+async function show(cli: Cli, jobId: string): Promise<void> {
+  const peers = cli.peers();
+  const found = await peers.media.inspectJob({ jobId });
+  const { accountId, holdId } = found;
+  const { entries } = await peers.billing.listEntries({ accountId, holdId });
+  // Billing answers newest first; a history reads the other way.
+  const money = entries.toReversed().map((entry) => ({
+    time: showTime(entry.time),
+    operation: entry.operationId.split(":").at(-1) ?? "",
+    held: entry.heldDelta,
+    spent: entry.spentDelta,
+  }));
+  const events = found.events.map((event) => ({
+    time: showTime(event.time),
+    state: event.state,
+    detail: event.detail,
+  }));
+  if (cli.json) {
+    const { keyId, attempts, job } = found;
+    return printJson(cli, {
+      job: job && plain(job),
+      accountId,
+      keyId,
+      holdId,
+      attempts,
+      events,
+      money,
+    });
+  }
+  printFacts(cli, factsOf(found));
+  cli.out("\n");
+  printTable(
+    cli,
+    ["time", "state", ""],
+    events.map((one) => [one.time, one.state, one.detail]),
+    "",
+  );
+  cli.out("\n");
+  printTable(
+    cli,
+    ["time", "hold", "held", "charged"],
+    money.map((one) => [one.time, one.operation, String(one.held), String(one.spent)]),
+    "no entries in the ledger",
+  );
+}
+
+function factsOf({
+  job,
+  accountId,
+  keyId,
+  holdId,
+  attempts,
+}: InspectJobResponse): [string, string][] {
+  if (!job) return [];
+  const facts: [string, string | undefined][] = [
+    ["job", job.jobId],
+    ["kind", kindNames.get(job.kind)],
+    ["model", job.model],
+    ["status", `${statusNames.get(job.status)} (${job.progress} %)`],
+    ["account", accountId],
+    ["key", keyId],
+    ["hold", holdId],
+    ["attempts", String(attempts)],
+    ["credits held", String(job.creditsReserved)],
+    ["credits charged", job.creditsCharged === undefined ? undefined : String(job.creditsCharged)],
+    ["repeats", job.retryOf || undefined],
+    ["error", job.error?.message],
+  ];
+  return facts.filter((fact): fact is [string, string] => fact[1] !== undefined);
+}
+
+function plain(job: Job) {
+  return {
+    jobId: job.jobId,
+    kind: kindNames.get(job.kind),
+    model: job.model,
+    status: statusNames.get(job.status),
+    progress: job.progress,
+    creditsReserved: job.creditsReserved,
+    creditsCharged: job.creditsCharged,
+    createdAt: showTime(job.createTime),
+    startedAt: showTime(job.startTime) || undefined,
+    completedAt: showTime(job.completeTime) || undefined,
+    retryOf: job.retryOf || undefined,
+    error: job.error?.message,
+  };
+}

@@ -1,0 +1,140 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import type { Job, JobState } from "../../services/media/jobs/job.ts";
+import type { JobStore } from "../../services/media/jobs/store.ts";
+import { failure, jobOf, must, now, query, queuedIn } from "./jobs.shapes.ts";
+
+/** What every store of jobs promises of sweeping, forgetting and listing. Part of the jobs' suite. */
+export function dueJobsContract(clients: () => [JobStore, JobStore]): void {
+  let store: JobStore;
+  let second: JobStore;
+  beforeEach(() => {
+    [store, second] = clients();
+  });
+
+  describe("due jobs", () => {
+    const take = (states: JobState[], at: number, limit = 10) =>
+      store.takeDue({ states, now: at, until: at + 4_000, limit });
+    const ids = (jobs: Job[]) => jobs.map(({ jobId }) => jobId);
+
+    test("are taken when they are due, longest due first, by one taker", async () => {
+      await store.insert(jobOf("job_b", { createdAt: now + 1 }));
+      await store.insert(jobOf("job_a", { createdAt: now }));
+      const due = (await store.find("job_a"))?.dueAt ?? 0;
+      expect(ids(await take(["reserving"], due - 1))).toEqual([]);
+      expect(ids(await take(["reserving"], due))).toEqual(["job_a"]);
+      expect(ids(await take(["reserving"], due + 1))).toEqual(["job_b"]);
+      expect(ids(await take(["reserving"], due + 2))).toEqual([]);
+      expect(ids(await take(["reserving"], due + 4_000))).toEqual(["job_a"]);
+    });
+
+    test("are taken by state, so many of each", async () => {
+      for (let i = 0; i < 3; i++) {
+        await store.insert(jobOf(`job_r${i}`));
+        await queuedIn(store, `job_q${i}`);
+      }
+      const late = now + 3_600_000;
+      expect(await take(["settling"], late)).toEqual([]);
+      expect(ids(await take(["queued"], late, 2))).toHaveLength(2);
+      expect(ids(await take(["queued", "reserving"], late, 2)).sort()).toHaveLength(3);
+    });
+
+    test("are taken by one of many", async () => {
+      for (let i = 0; i < 40; i++) await store.insert(jobOf(`job_${i}`));
+      const at = now + 10_000;
+      const takes = await Promise.all(
+        [store, second, store, second].map((one) =>
+          one.takeDue({ states: ["reserving"], now: at, until: at + 1_000, limit: 15 }),
+        ),
+      );
+      const all = takes.flatMap(ids);
+      expect(all).toHaveLength(40);
+      expect(new Set(all).size).toBe(40);
+    });
+  });
+
+  describe("forgetting", () => {
+    test("takes terminal jobs whose time is over, and rejected ones, and nothing else", async () => {
+      const expiresAt = now + 1_000;
+      await queuedIn(store, "job_a", { slot: "k" });
+      expect(await store.forget("job_a", now + 99_999_999)).toBe(false);
+      await store.claim(query());
+      await must(
+        store,
+        "job_a",
+        { kind: "win", fence: 1, outputs: [], now },
+        { kind: "complete", charged: 1n, expiresAt, now },
+      );
+      expect(await store.forget("job_a", expiresAt - 1)).toBe(false);
+      expect(await second.forget("job_a", expiresAt)).toBe(true);
+      expect(await store.forget("job_a", expiresAt)).toBe(false);
+      expect(await store.find("job_a")).toBeUndefined();
+      expect(await store.findBySlot({ scope: "key_a/image", key: "k" })).toBeUndefined();
+    });
+
+    test("never takes what is kept for ever", async () => {
+      await queuedIn(store, "job_a");
+      await store.claim(query());
+      await must(
+        store,
+        "job_a",
+        { kind: "lose", fence: 1, failure, now },
+        { kind: "fail", charged: 0n, expiresAt: undefined, now },
+        { kind: "unpinned" },
+      );
+      expect(await store.forget("job_a", Number.MAX_SAFE_INTEGER)).toBe(false);
+      const far = { states: ["failed"] as const, now: now + 1e12, until: now + 2e12, limit: 9 };
+      expect(await store.takeDue(far)).toEqual([]);
+    });
+  });
+
+  describe("lists", () => {
+    const states: JobState[] = ["reserving", "queued", "running"];
+    beforeEach(async () => {
+      for (let i = 0; i < 6; i++) {
+        const shape = {
+          createdAt: now + Math.floor(i / 2),
+          kind: i === 5 ? "music" : "image",
+        } as const;
+        await store.insert(jobOf(`job_${i}`, shape));
+        if (i % 2 === 0) await must(store, `job_${i}`, { kind: "accept", now });
+      }
+      await store.insert(jobOf("job_x", { key: "key_b" }));
+      await store.insert(jobOf("job_y", { account: "acct_b", key: "key_c" }));
+      await must(store, "job_1", { kind: "reject", failure, now });
+    });
+    const list = async (more: object = {}) => {
+      const common = {
+        of: { keyId: "key_a" },
+        states,
+        kind: undefined,
+        after: undefined,
+        limit: 9,
+      };
+      return (await second.list({ ...common, ...more })).map(({ jobId }) => jobId);
+    };
+
+    test("come newest first, of a key or of an account", async () => {
+      expect(await list()).toEqual(["job_5", "job_4", "job_3", "job_2", "job_0"]);
+      expect(await list({ of: { accountId: "acct_a" } })).toContain("job_x");
+      expect(await list({ of: { accountId: "acct_b" } })).toEqual(["job_y"]);
+      expect(await list({ of: { keyId: "none" } })).toEqual([]);
+    });
+
+    test("go on behind a job, though several were made in the same moment", async () => {
+      expect(await list({ limit: 2 })).toEqual(["job_5", "job_4"]);
+      const after = { createdAt: now + 2, jobId: "job_5" };
+      expect(await list({ after, limit: 2 })).toEqual(["job_4", "job_3"]);
+      // The job need not be there any more.
+      expect(await list({ after: { createdAt: now + 1, jobId: "job_2x" } })).toEqual([
+        "job_2",
+        "job_0",
+      ]);
+    });
+
+    test("are narrowed to states and to a kind", async () => {
+      expect(await list({ states: ["queued"] })).toEqual(["job_4", "job_2", "job_0"]);
+      expect(await list({ kind: "music" })).toEqual(["job_5"]);
+      expect(await list({ kind: "video" })).toEqual([]);
+    });
+  });
+}

@@ -1,0 +1,26 @@
+import { expect, test } from "vitest";
+import { createMongoUsageStore } from "../../services/text/store-mongo.ts";
+import { textMongoSchema } from "../../services/text/store-mongo-schema.ts";
+import { describeMongo } from "../support/mongo.ts";
+import { usageStoreContract } from "./usage.suite.ts";
+
+await describeMongo("usage in MongoDB", (mongo) => {
+  usageStoreContract(async () => {
+    const name = mongo.newName();
+    const stores = [
+      createMongoUsageStore(mongo.connect(name)),
+      createMongoUsageStore(mongo.connect(name)),
+    ] as const;
+    for (const store of stores) await store.prepare();
+    return [...stores];
+  });
+
+  // Last: it looks at what the tests above have sent.
+  test("every query is served by a declared index, and every index serves one", async () => {
+    const { shapes, unserved, unused, scans } = await mongo.judgeQueries(textMongoSchema);
+    console.log(shapes);
+    expect(unserved).toEqual([]);
+    expect(unused).toEqual([]);
+    expect(scans).toEqual([]);
+  });
+});

@@ -1,0 +1,59 @@
+import { existsSync, readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { checkCatalogFile } from "../../services/catalog/index.ts";
+import { createProgram } from "../../services/host/cli/program.ts";
+import { envToOperatorConfig } from "../../services/host/config.ts";
+import { root, tempFolder } from "./process.ts";
+
+const read = (file: string) => readFileSync(join(root, file), "utf8");
+const readme = read("README.md");
+const blocks = (language: string) =>
+  [...readme.matchAll(new RegExp(`\`\`\`${language}\\n(.*?)\`\`\``, "gs"))].map(
+    (one) => one[1] ?? "",
+  );
+
+/** Read by the operator command alone; `--server` and its help speak of them. */
+const operatorOnly = /^GENMESH_((AUTH|BILLING|TEXT|MEDIA)_URL|BASE_URL|API_KEY)$/;
+
+test("the configuration table names every variable that a process reads, and no other", () => {
+  const names = [
+    ...read("services/host/config.ts").matchAll(/"(GENMESH_[A-Z_]+|(?:GRPC_)?PORT|HOST)"/g),
+  ];
+  const known = new Set(
+    names.map((one) => one[1] ?? "").filter((name) => !operatorOnly.test(name)),
+  );
+  const [, table = ""] = readme.split("## Configuration");
+  const cells = [...(table.split("## ")[0] ?? "").matchAll(/^\| (`[A-Z].*?) \|/gm)];
+  const shown = cells.flatMap((one) => [...(one[1] ?? "").matchAll(/`([A-Z_]+)`/g)]);
+  expect(new Set(shown.map((one) => one[1]))).toEqual(known);
+});
+
+test.each(["README.md", "CONTRIBUTING.md"])("the links of %s lead somewhere", (file) => {
+  const targets = [...read(file).matchAll(/\]\((?!https?:)([^)#]+)\)/g)].map((one) => one[1] ?? "");
+  expect(targets.filter((target) => !existsSync(join(root, target)))).toEqual([]);
+});
+
+test("the catalog of the example has no faults", async () => {
+  await using folder = await tempFolder();
+  const file = join(folder.path, "my-catalog.yaml");
+  await writeFile(file, blocks("yaml")[0] ?? "");
+  expect(await checkCatalogFile(file)).toMatchObject({ faults: [], models: 2 });
+});
+
+test("the operator's calls are such as the command knows", async () => {
+  const calls = [
+    ...blocks("sh")
+      .join("")
+      .matchAll(/^npx genmesh (.+)$/gm),
+  ].map((one) => one[1] ?? "");
+  expect(calls.length).toBeGreaterThan(6);
+  for (const call of calls) {
+    const words = [...call.matchAll(/"([^"]*)"|(\S+)/g)].map((one) => one[1] ?? one[2] ?? "");
+    const config = envToOperatorConfig({ GENMESH_DATA_DIR: "/nowhere" });
+    // Exit 2 is for words that are off; that there is no server here is another matter.
+    const code = await createProgram({ config, out() {}, err() {} }).run(words);
+    expect({ call, wordsAreOff: code === 2 }).toEqual({ call, wordsAreOff: false });
+  }
+});

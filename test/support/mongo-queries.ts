@@ -1,0 +1,156 @@
+import type { CommandStartedEvent, Db, Document } from "mongodb";
+import type { MongoIndex } from "#kit/mongo/migrate.ts";
+
+/** A query as it was sent, and what an index must know of it. */
+export interface Query {
+  collection: string;
+  filter: Document;
+  sort: Record<string, number>;
+  /** For people: "find text_usage {dueAt: range} by dueAt". */
+  shape: string;
+}
+
+/** Collects each shape of query once. */
+export interface QueryWatch {
+  onCommand(event: CommandStartedEvent): void;
+  queries(): Query[];
+}
+
+export function createQueryWatch(): QueryWatch {
+  const seen = new Map<string, Query>();
+  return {
+    onCommand({ commandName, command }) {
+      for (const { filter = {}, sort = {} } of selectionsOf(commandName, command)) {
+        const collection = String(command[commandName]);
+        const fields = [...Object.entries(shapeOf(filter))].map(([name, how]) => `${name}: ${how}`);
+        const order = sortOf(sort);
+        const shape = `${commandName} ${collection} {${fields.join(", ")}} by ${Object.keys(order)}`;
+        if (!seen.has(shape)) seen.set(shape, { collection, filter, sort: order, shape });
+      }
+    },
+    queries: () => [...seen.values()],
+  };
+}
+
+/** Shapes that no index serves, and indexes that serve none. */
+export function judge(
+  queries: readonly Query[],
+  declared: Record<string, readonly MongoIndex[]>,
+): { unserved: string[]; unused: string[] } {
+  const own: MongoIndex = { name: "_id_", key: { _id: 1 }, unique: true };
+  const used = new Set<string>();
+  const unserved = queries.filter(({ collection, filter, sort }) => {
+    const candidates = [own, ...(declared[collection] ?? [])];
+    const serving = candidates.filter((index) => serves(index, shapeOf(filter), sort));
+    for (const { name } of serving) used.add(`${collection} ${name}`);
+    return serving.length === 0;
+  });
+  const names = Object.entries(declared).flatMap(([collection, list]) =>
+    list.map(({ name }) => `${collection} ${name}`),
+  );
+  return {
+    unserved: unserved.map(({ shape }) => shape),
+    unused: names.filter((name) => !used.has(name)),
+  };
+}
+
+/** Queries whose plan reads a whole collection, by the server's own word; none where its plans are not MongoDB's. */
+export async function scans(db: Db, queries: readonly Query[]): Promise<string[]> {
+  const found: string[] = [];
+  for (const { collection, filter, sort, shape } of queries) {
+    const plan = await db
+      .collection(collection)
+      .find(filter)
+      .sort(sort as Record<string, 1 | -1>)
+      .explain("queryPlanner");
+    if (stagesOf(plan.queryPlanner?.winningPlan).includes("COLLSCAN")) found.push(shape);
+  }
+  return found;
+}
+
+type How = "equal" | "some" | "range" | "other";
+
+/** Fields of the filter that an index may help with, and how they are bound. */
+function shapeOf(filter: Document): Record<string, How> {
+  const fields: Record<string, How> = {};
+  for (const [name, value] of Object.entries(filter)) {
+    fields[name] = name.startsWith("$") ? "other" : howBound(value);
+  }
+  return fields;
+}
+
+function howBound(value: unknown): How {
+  const operators =
+    typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype
+      ? Object.keys(value)
+      : [];
+  if (operators.length === 0 || operators[0] === "$eq") return "equal";
+  if (operators[0] === "$in") return "some";
+  return operators.every((one) => /^\$[gl]te?$/.test(one)) ? "range" : "other";
+}
+
+/** The rule of equality, sort, range. */
+function serves(
+  { key, unique, partial = {} }: MongoIndex,
+  bound: Record<string, How>,
+  sort: Record<string, number>,
+): boolean {
+  // Only what matches its condition is in a partial index.
+  if (Object.keys(partial).some((field) => bound[field] === undefined)) return false;
+  const fields = Object.keys(key);
+  const order = Object.keys(sort);
+  let at = 0;
+  while (at < fields.length && isPoint(bound[fields[at] ?? ""], order)) at++;
+  // One document, or one for each value: its order is nobody's concern.
+  if (unique && at === fields.length) return true;
+  const open = order.filter((field) => !fields.slice(0, at).includes(field));
+  const next = fields.slice(at, at + open.length);
+  const isSorted = open.every((field, i) => field === next[i]) && inOneDirection(open, sort, key);
+  if (!isSorted) return false;
+  return at > 0 || bound[fields[0] ?? ""] === "range";
+}
+
+function isPoint(how: How | undefined, order: readonly string[]): boolean {
+  return how === "equal" || (how === "some" && order.length === 0);
+}
+
+function inOneDirection(
+  fields: readonly string[],
+  sort: Record<string, number>,
+  key: Record<string, number>,
+): boolean {
+  return new Set(fields.map((field) => (sort[field] ?? 1) * (key[field] ?? 1))).size <= 1;
+}
+
+function selectionsOf(
+  commandName: string,
+  command: Document,
+): { filter?: Document; sort?: unknown }[] {
+  switch (commandName) {
+    case "find":
+      return [command];
+    case "findAndModify":
+      return [{ filter: command.query, sort: command.sort }];
+    case "update":
+      return command.updates.map(({ q }: Document) => ({ filter: q }));
+    case "delete":
+      return command.deletes.map(({ q }: Document) => ({ filter: q }));
+    case "aggregate":
+    case "count":
+    case "distinct":
+      throw new Error(`${commandName}: its shape cannot be read`);
+    default:
+      return [];
+  }
+}
+
+function sortOf(sort: unknown): Record<string, number> {
+  const entries = sort instanceof Map ? [...sort] : Object.entries(sort ?? {});
+  return Object.fromEntries(entries.map(([field, direction]) => [field, Number(direction)]));
+}
+
+function stagesOf(plan: Document | undefined): string[] {
+  if (!plan) return [];
+  const inner = [plan.inputStage, ...(plan.inputStages ?? []), plan.queryPlan];
+  return [String(plan.stage ?? ""), ...inner.flatMap(stagesOf)];
+}
