@@ -9,9 +9,13 @@ const main = fileURLToPath(new URL("../services/host/cli/main.ts", import.meta.u
 const own = fileURLToPath(new URL("../node_modules/node/bin/node", import.meta.url));
 // The image brings its own Node and leaves the package out.
 const node = existsSync(own) ? own : process.execPath;
-const child = spawn(node, ["--disable-warning=ExperimentalWarning", main, ...process.argv.slice(2)], {
-  stdio: "inherit",
-});
+const child = spawn(
+  node,
+  ["--disable-warning=ExperimentalWarning", main, ...process.argv.slice(2)],
+  {
+    stdio: "inherit",
+  },
+);
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => child.kill(signal));
 child.on("error", (error) => {
   process.stderr.write(`genmesh: ${error.message}\n`);

@@ -56,16 +56,22 @@ export async function readEntries(
   const recent = (doc?.tail ?? [])
     .map(tailEntryOf)
     .filter((entry) => entry.n < below && (holdId === undefined || entry.holdId === holdId));
-  // A hold's entries share the beginning of their ids, so that the index on these finds them; they are few.
-  const prefix = journalId(name, `${holdId}`);
-  const filter: Filter<JournalDocument> =
-    holdId === undefined
-      ? { wallet: name, n: { $lt: below } }
-      : { _id: { $gt: `${prefix}:`, $lt: `${prefix};` }, n: { $lt: below } };
-  const older = await journal.find(filter).sort({ n: -1 }).limit(limit).toArray();
-  const byNumber = new Map(older.map(journalEntryOf).map((entry) => [entry.n, entry]));
-  for (const entry of recent) byNumber.set(entry.n, entry);
+  const older = await journal
+    .find(holdId === undefined ? { wallet: name, n: { $lt: below } } : entriesOfHold(name, holdId))
+    .sort(holdId === undefined ? { n: -1 } : {})
+    .limit(holdId === undefined ? limit : 0)
+    .toArray();
+  const byNumber = new Map(recent.map((entry) => [entry.n, entry]));
+  for (const entry of older.map(journalEntryOf)) {
+    if (entry.n < below) byNumber.set(entry.n, entry);
+  }
   return [...byNumber.values()].sort((a, b) => b.n - a.n).slice(0, limit);
+}
+
+/** A hold's entries share the beginning of their ids, so the index on these finds them: all of them, for they are few. */
+function entriesOfHold(wallet: string, holdId: string): Filter<JournalDocument> {
+  const prefix = journalId(wallet, holdId);
+  return { _id: { $gt: `${prefix}:`, $lt: `${prefix};` } };
 }
 
 interface Placed {

@@ -145,20 +145,19 @@ function migrate(
   component: string,
   steps: readonly string[],
 ): void {
-  db.exec(
-    "CREATE TABLE IF NOT EXISTS schema_version (component TEXT PRIMARY KEY, version INTEGER NOT NULL)",
-  );
-  const version = Number(
-    runner.get("SELECT version FROM schema_version WHERE component = ?", component)?.version ?? 0,
-  );
-  if (version > steps.length) {
-    throw new Error(
-      `the tables of ${component} were made by a newer genmesh (version ${version}, known: ${steps.length})`,
-    );
-  }
-  if (version === steps.length) return;
+  // The version is read inside the transaction, so that of two processes that start together one makes the tables.
   db.exec("BEGIN IMMEDIATE");
   try {
+    db.exec(
+      "CREATE TABLE IF NOT EXISTS schema_version (component TEXT PRIMARY KEY, version INTEGER NOT NULL)",
+    );
+    const known = runner.get("SELECT version FROM schema_version WHERE component = ?", component);
+    const version = Number(known?.version ?? 0);
+    if (version > steps.length) {
+      throw new Error(
+        `the tables of ${component} were made by a newer genmesh (version ${version}, known: ${steps.length})`,
+      );
+    }
     for (const step of steps.slice(version)) db.exec(step);
     runner.run("INSERT OR REPLACE INTO schema_version VALUES (?, ?)", component, steps.length);
     db.exec("COMMIT");

@@ -1,6 +1,10 @@
 import OpenAI from "openai";
 import { zodTextFormat } from "openai/helpers/zod";
-import type { ResponseInput, ResponseStreamEvent } from "openai/resources/responses/responses";
+import type {
+  ResponseInput,
+  Response as ResponseObject,
+  ResponseStreamEvent,
+} from "openai/resources/responses/responses";
 import { afterAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { ownWorldOnly, startWorld } from "../e2e/world.ts";
@@ -60,7 +64,7 @@ describe("client.responses", () => {
 
   test("a tool call in two turns, with and without a stream", async () => {
     for (const stream of [false, true]) {
-      const ask = (input: ResponseInput) =>
+      const ask = (input: ResponseInput): Promise<ResponseObject> =>
         stream
           ? client.responses.stream({ model, input, tools: [look] }).finalResponse()
           : client.responses.create({ model, input, tools: [look] });
@@ -74,7 +78,7 @@ describe("client.responses", () => {
         call_id: call?.call_id ?? "",
         output: "21 degrees, sunny",
       } as const;
-      const second = await ask([...input, ...first.output, output]);
+      const second = await ask([...input, ...(first.output as ResponseInput), output]);
       expect(second.output_text).toContain("21 degrees");
     }
   });
@@ -107,7 +111,8 @@ describe("client.responses", () => {
     const first = await client.responses.create({ model, input: "Hi", include, store: false });
     const reasoning = first.output.find((item) => item.type === "reasoning");
     expect(reasoning?.encrypted_content).toMatch(/./);
-    const again: ResponseInput = [...first.output, { role: "user", content: "say hello" }];
+    const before = first.output as ResponseInput;
+    const again: ResponseInput = [...before, { role: "user", content: "say hello" }];
     const second = await client.responses.create({ model, input: again, store: false });
     expect(second.output_text).toBe("hello");
   });

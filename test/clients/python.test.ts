@@ -12,6 +12,7 @@ const why = await run(python, ["-c", "import openai"]).then(
   () => undefined,
   () => `needs \`${python} -c "import openai"\` to work (pip install openai; PYTHON names another)`,
 );
+if (why !== undefined) process.stderr.write(`skipped: the Python client ${why}\n`);
 const world = why === undefined ? await startWorld() : undefined;
 afterAll(() => world?.[Symbol.asyncDispose]());
 

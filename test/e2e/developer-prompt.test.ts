@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { createTokenCounter } from "../../services/text/tokens/count.ts";
 import { developerPrompt, ownPrompt, promptMark } from "./catalog.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
@@ -166,7 +166,7 @@ describe("the developer prompt never comes down", () => {
 
 describe("the log", () => {
   ownWorldOnly();
-  beforeAll(async () => {
+  test("has a line for every request, and none of anybody's words or keys", async () => {
     const body = { model: "scripted", input: "CALLERS-WORDS", instructions: "CALLERS-WORDS" };
     for (const behaviour of [
       { kind: "ok" },
@@ -181,9 +181,6 @@ describe("the log", () => {
       await caller.post("/chat/completions", { model: "legacy", messages });
     }
     await caller.post("/responses", { ...body, model: "CALLERS-WORDS" });
-  });
-
-  test("has a line for every request, and none of anybody's words or keys", () => {
     const lines = world.log.map((line) => JSON.parse(line));
     const requests = lines.filter(({ msg }) => msg === "request");
     expect(requests.length).toBeGreaterThan(10);

@@ -28,15 +28,11 @@ import { until } from "../support/until.ts";
 import { type Caller, createCaller } from "./caller.ts";
 import { type CatalogObject, promptMark, testCatalog, upstreamKeys } from "./catalog.ts";
 
-/** Set to run what can be run against something that runs already; with `API_KEY`, a key of it that may do everything. */
-const remote = remoteOf(process.env);
-
-// The test runner itself sets BASE_URL, to "/".
-function remoteOf({ BASE_URL: baseUrl = "", API_KEY: key = "" }: NodeJS.ProcessEnv) {
-  if (!/^https?:/.test(baseUrl)) return undefined;
-  if (key === "") throw new Error("BASE_URL wants API_KEY beside it");
-  return { baseUrl: baseUrl.replace(/\/+$/, ""), key };
-}
+/**
+ * Set to run what can be run against something that runs already: its base URL, ending in `/v1`, and a key of it that
+ * may do everything. (Not BASE_URL: the test runner sets that itself.)
+ */
+const { GENMESH_TEST_BASE_URL: remoteUrl, GENMESH_TEST_API_KEY: remoteKey } = process.env;
 
 /** What a test sets itself. */
 export interface WorldOptions {
@@ -92,12 +88,12 @@ export interface Admin {
 }
 
 /**
- * Starts role `all` in this process on a new data directory, or, where `BASE_URL` is set, takes what runs there: such a
+ * Starts role `all` in this process on a new data directory, or, where GENMESH_TEST_BASE_URL is set, takes what runs there: such a
  * world has callers and nothing else, see {@link ownWorldOnly}. Of every world of our own it is checked that no answer
  * holds the developer prompt, no line of the log that or a secret, and that the ledger adds up in the end.
  */
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
-  if (remote) return remoteWorld(remote.baseUrl, remote.key);
+  if (remoteUrl) return remoteWorld(remoteUrl.replace(/\/+$/, ""), remoteKey ?? "");
   await using stack = new AsyncDisposableStack();
   const dataDir = await mkdtemp(join(tmpdir(), "genmesh-e2e-"));
   stack.defer(() => rm(dataDir, { recursive: true, force: true }));
@@ -184,12 +180,12 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
 /** To be called in a describe, or at a file's top: its tests need what only a world of our own has. */
 export function ownWorldOnly(): void {
   beforeEach(({ skip }) => {
-    skip(remote !== undefined, "needs an upstream and an operator of its own, not BASE_URL");
+    skip(!isOwnWorld, "needs an upstream and an operator of its own");
   });
 }
 
 /** Is the world one of our own? */
-export const isOwnWorld = remote === undefined;
+export const isOwnWorld = !remoteUrl;
 
 function remoteWorld(baseUrl: string, key: string): World {
   const caller = createCaller({ baseUrl, key, accountId: "", keyId: "" }, inspect);

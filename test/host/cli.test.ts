@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createProgram } from "../../services/host/cli/program.ts";
 import { envToOperatorConfig } from "../../services/host/config.ts";
 import { freePort, tempFolder, type Variables } from "./process.ts";
-import { type HostWorld, startHostWorld } from "./world.ts";
+import { type HostWorld, runCommand, startHostWorld } from "./world.ts";
 
 let world: HostWorld;
 beforeAll(async () => {
@@ -13,23 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => world[Symbol.asyncDispose]());
 
-/** Runs the command as its process would, with what the test's mesh needs. */
-async function genmesh(args: readonly string[], env: Variables = {}) {
-  const said = { out: "", err: "" };
-  const config = envToOperatorConfig({ GENMESH_DATA_DIR: world.dataDir, ...env });
-  const program = createProgram({
-    config,
-    out: (text) => {
-      said.out += text;
-    },
-    err: (text) => {
-      said.err += text;
-    },
-  });
-  const server = args.includes("--server") ? [] : ["--server", world.mesh.grpcAddress];
-  const code = await program.run([...args, ...server]);
-  return { code, ...said };
-}
+const genmesh = (args: readonly string[], env: Variables = {}) => runCommand(world, args, env);
 
 /** The object that `--json` prints; the call must succeed. */
 async function json(...args: string[]) {

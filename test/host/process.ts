@@ -100,7 +100,14 @@ function cleanEnv(env: Variables): NodeJS.ProcessEnv {
   return { PATH, HOME, TMPDIR, ...env };
 }
 
+/** A test that runs out of time disposes of nothing. */
+const running = new Set<ChildProcess>();
+process.on("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
 function watched(child: ChildProcess): TestProcess {
+  running.add(child);
   const said = { stdout: "", stderr: "" };
   const listeners = new Set<() => void>();
   for (const name of ["stdout", "stderr"] as const) {
@@ -109,7 +116,10 @@ function watched(child: ChildProcess): TestProcess {
       for (const listener of listeners) listener();
     });
   }
-  const ended = once(child, "close").then(([code, signal]) => ({ code, signal }));
+  const ended = once(child, "close").then(([code, signal]) => {
+    running.delete(child);
+    return { code, signal };
+  });
   return {
     pid: child.pid ?? 0,
     stdout: () => said.stdout,

@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import {
@@ -19,10 +21,13 @@ describe("SIGTERM", () => {
     const answer = await mesh.post("/responses", { model: "swift", input: "Say done" });
     expect((await answer.json()).status).toBe("completed");
     expect((await fetch(`${mesh.origin}/readyz`)).status).toBe(200);
+    // Some clients open a connection long before they ask.
+    using silent = await openConnection(mesh);
     const beganAt = performance.now();
     mesh.kill("SIGTERM");
     expect(await mesh.ended).toEqual({ code: 0, signal: null });
     expect(performance.now() - beganAt).toBeLessThan(3_000);
+    expect(silent.isOver()).toBe(true);
     expect(mesh.stdout()).toBe(`genmesh is ready: ${mesh.baseUrl}\n`);
   });
 
@@ -112,6 +117,17 @@ function post(mesh: RunningMesh, path: string, body: unknown): Promise<Response>
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
     body: JSON.stringify(body),
   });
+}
+
+async function openConnection(mesh: RunningMesh) {
+  const socket = connect(Number(new URL(mesh.origin).port), "127.0.0.1");
+  let isOver = false;
+  socket.on("close", () => {
+    isOver = true;
+  });
+  await once(socket, "connect");
+  socket.on("error", () => {}).resume();
+  return { isOver: () => isOver, [Symbol.dispose]: () => socket.destroy() };
 }
 
 /** Opens a stream and reads on until its first delta has come. */

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { createLogger } from "#kit/logger.ts";
-import { envToConfig } from "../../services/host/config.ts";
+import { createProgram } from "../../services/host/cli/program.ts";
+import { envToConfig, envToOperatorConfig } from "../../services/host/config.ts";
 import { type Mesh, startMesh } from "../../services/host/mesh.ts";
 import { tempFolder, type Variables } from "./process.ts";
 
@@ -28,4 +29,29 @@ export async function startHostWorld(env: Variables = {}): Promise<HostWorld> {
   const mesh = stack.use(await startMesh(config, { log, signal: new AbortController().signal }));
   const owned = stack.move();
   return { mesh, dataDir, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+/** Runs the operator command as its process would, with what it needs to find this mesh; `env` and `--server` win. */
+export async function runCommand(
+  { mesh, dataDir }: Pick<HostWorld, "mesh" | "dataDir">,
+  args: readonly string[],
+  env: Variables = {},
+): Promise<{ code: number; out: string; err: string }> {
+  const said = { out: "", err: "" };
+  const program = createProgram({
+    config: envToOperatorConfig({
+      GENMESH_DATA_DIR: dataDir,
+      GENMESH_BASE_URL: mesh.baseUrl,
+      ...env,
+    }),
+    out: (text) => {
+      said.out += text;
+    },
+    err: (text) => {
+      said.err += text;
+    },
+  });
+  const server = args.includes("--server") ? [] : ["--server", mesh.grpcAddress];
+  const code = await program.run([...args, ...server]);
+  return { code, ...said };
 }

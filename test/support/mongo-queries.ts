@@ -41,7 +41,7 @@ export function judge(
   const used = new Set<string>();
   const unserved = queries.filter(({ collection, filter, sort }) => {
     const candidates = [own, ...(declared[collection] ?? [])];
-    const serving = candidates.filter((index) => serves(index, shapeOf(filter), sort));
+    const serving = candidates.filter((index) => serves(index, filter, sort));
     for (const { name } of serving) used.add(`${collection} ${name}`);
     return serving.length === 0;
   });
@@ -92,9 +92,10 @@ function howBound(value: unknown): How {
 /** The rule of equality, sort, range. */
 function serves(
   { key, unique, partial = {} }: MongoIndex,
-  bound: Record<string, How>,
+  filter: Document,
   sort: Record<string, number>,
 ): boolean {
+  const bound = shapeOf(filter);
   // Only what matches its condition is in a partial index.
   if (Object.keys(partial).some((field) => bound[field] === undefined)) return false;
   const fields = Object.keys(key);
@@ -107,7 +108,9 @@ function serves(
   const next = fields.slice(at, at + open.length);
   const isSorted = open.every((field, i) => field === next[i]) && inOneDirection(open, sort, key);
   if (!isSorted) return false;
-  return at > 0 || bound[fields[0] ?? ""] === "range";
+  // A partial index may itself be the selection.
+  const isSelection = Object.entries(partial).some(([field, value]) => filter[field] === value);
+  return at > 0 || isSelection || bound[fields[0] ?? ""] === "range";
 }
 
 function isPoint(how: How | undefined, order: readonly string[]): boolean {

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { extname } from "node:path";
+import { access, constants } from "node:fs/promises";
+import { dirname, extname } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Command, Option } from "commander";
 import { wholeNumber } from "./arguments.ts";
@@ -34,9 +35,13 @@ type Kind = (typeof kinds)[number];
 
 /** `genmesh generate …`: uses the public API as any client does. */
 export function generateCommands(program: Command, cli: Cli): void {
-  const generate = program
-    .command("generate")
-    .description("generate a file with an API key (GENMESH_API_KEY), and say what it cost");
+  const generate = withExamples(
+    program
+      .command("generate")
+      .description("generate a file with an API key (GENMESH_API_KEY), and say what it cost"),
+    'generate image "a fox in the snow" -o fox.png',
+    'generate speech "Good morning." -o hello.mp3',
+  );
   const add = (kind: Kind, words: string, model: string, example: string) =>
     withExamples(
       generate
@@ -68,6 +73,10 @@ export function generateCommands(program: Command, cli: Cli): void {
 async function run(cli: Cli, kind: Kind, prompt: string, options: Options): Promise<void> {
   const baseUrl = (options.baseUrl ?? cli.config.baseUrl ?? defaultBaseUrl).replace(/\/+$/, "");
   const api = createPublicApi(baseUrl, options.apiKey ?? cli.config.apiKey);
+  // Told before anything is charged.
+  await access(dirname(options.output), constants.W_OK).catch((error: Error) => {
+    throw new Error(`${options.output} cannot be written: ${error.message}`);
+  });
   // The key makes a repeat after a lost answer safe: the API then gives the first job.
   const accepted = await api.post(pathOf(kind), bodyOf(kind, prompt, options), {
     "idempotency-key": randomUUID(),

@@ -7,7 +7,6 @@ import {
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { amount } from "./arguments.ts";
 import { withExamples } from "./help.ts";
-
 import { printJson, printTable, showTime } from "./output.ts";
 import type { Cli } from "./program.ts";
 
@@ -19,7 +18,11 @@ const kindNames = new Map<number, string>([
 
 /** `genmesh hold …` */
 export function holdCommands(program: Command, cli: Cli): void {
-  const hold = program.command("hold").description("money that is set aside");
+  const hold = withExamples(
+    program.command("hold").description("money that is set aside"),
+    "hold list",
+    "hold release req_…",
+  );
   withExamples(
     hold
       .command("list [account]")

@@ -6,8 +6,8 @@ import {
   JobKind,
   JobStatus,
 } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { operationId } from "./arguments.ts";
 import { withExamples } from "./help.ts";
-
 import { printFacts, printJson, printTable, showTime } from "./output.ts";
 import type { Cli } from "./program.ts";
 
@@ -27,7 +27,11 @@ const listLimit = 100;
 
 /** `genmesh job …` */
 export function jobCommands(program: Command, cli: Cli): void {
-  const job = program.command("job").description("image, video and music jobs");
+  const job = withExamples(
+    program.command("job").description("image, video and music jobs"),
+    "job list acct_…",
+    "job show job_…",
+  );
   withExamples(
     job.command("list <account>").description(`an account's newest ${listLimit} jobs`),
     "job list acct_…",
@@ -40,11 +44,11 @@ export function jobCommands(program: Command, cli: Cli): void {
     job
       .command("retry <job>")
       .description("a failed job's request as a new job, validated and held anew")
-      .option("--operation-id <id>", "the same id makes one job"),
+      .option("--operation-id <id>", "the same id makes one job", operationId),
     "job retry job_… --operation-id again-1",
   ).action(async (jobId: string, options: { operationId?: string }) => {
-    const operationId = options.operationId ?? randomUUID();
-    const { job: made } = await cli.peers().media.retryJob({ jobId, operationId });
+    const id = options.operationId ?? randomUUID();
+    const { job: made } = await cli.peers().media.retryJob({ jobId, operationId: id });
     if (cli.json) printJson(cli, { job: made && plain(made) });
     else cli.out(`${made?.jobId} repeats ${jobId}; ${made?.creditsReserved} credits are held.\n`);
   });

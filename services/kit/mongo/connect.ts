@@ -4,6 +4,7 @@ import { type Attempt, createAttempt } from "./attempts.ts";
 import {
   connectTimeoutMs,
   majorityTimeoutMs,
+  minHeartbeatMs,
   poolWaitMs,
   serverSelectionTimeoutMs,
   socketTimeoutMs,
@@ -57,6 +58,7 @@ function open(options: MongoOptions, silenceMs: number): MongoDatabase {
     serverSelectionTimeoutMS: serverSelectionTimeoutMs,
     socketTimeoutMS: silenceMs,
     waitQueueTimeoutMS: poolWaitMs,
+    minHeartbeatFrequencyMS: minHeartbeatMs,
     writeConcern: { w: "majority", journal: true, wtimeoutMS: majorityTimeoutMs },
     readConcern: { level: "majority" },
     readPreference: "primary",

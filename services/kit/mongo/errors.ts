@@ -96,6 +96,9 @@ export function awayRefusal(cause: unknown): RefusalError {
 /** Of several documents: a duplicate beside anything worse says nothing. */
 function bulkFault(error: MongoBulkWriteError): MongoFault {
   if (error.result.getWriteConcernError()) return "away";
+  // The driver dresses up a broken connection as an answer of the server.
+  const inner: unknown = error.errorResponse;
+  if (inner instanceof MongoError) return mongoFault(inner) ?? "final";
   const codes = [error.writeErrors].flat().map(({ code }) => Number(code));
   if (codes.length === 0) return isAway(Number(error.code)) ? "away" : "final";
   const others = codes.filter((code) => code !== duplicateCode);

@@ -6,6 +6,8 @@ export const serverSelectionTimeoutMs = 2_000;
 export const socketTimeoutMs = 5_000;
 /** How long a write may wait for its majority, in ms: below the socket's time, so that the connection lives on. */
 export const majorityTimeoutMs = 4_000;
+/** Least time between two looks at a server whose connection broke, in ms: operations wait for the next look. */
+export const minHeartbeatMs = 100;
 /** How long an operation waits for a free connection, in ms. */
 export const poolWaitMs = 2_000;
 

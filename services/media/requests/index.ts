@@ -1,12 +1,12 @@
 import type { CatalogView } from "#kit/catalog-client.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
 import { ModelKind } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { GenerationRequest } from "../generate/port.ts";
 import type { JobSpec, MediaKind } from "../jobs/job.ts";
 import type { ReferenceInput } from "../references/port.ts";
-import { readModelId } from "./fields.ts";
+import { readModelId, type Spelled } from "./fields.ts";
 import { readImage } from "./image.ts";
 import { readMusic } from "./music.ts";
 import { readReferences, toStoredReference } from "./references.ts";
@@ -42,7 +42,7 @@ export function checkRequest(
   admission: Admission | undefined,
 ): CheckedRequest {
   const id = readModelId(body, kind === "video" ? ["model", "modelId"] : ["model"]);
-  const model = view.findModel(id.value, modelKinds[kind]);
+  const model = findModel(id, kind, view);
   const allowed = admission?.allowedModels ?? [];
   if (allowed.length > 0 && !allowed.includes(model.id)) {
     refuse(ErrorReason.PERMISSION_DENIED, {
@@ -68,6 +68,16 @@ export function checkRequest(
       price: priced.price,
     },
   };
+}
+
+/** A refusal names the spelling that was used. */
+function findModel({ value, param }: Spelled<string>, kind: MediaKind, view: CatalogView) {
+  try {
+    return view.findModel(value, modelKinds[kind]);
+  } catch (error) {
+    if (!isRefusal(error) || error.param === param) throw error;
+    return refuse(error.reason, { param, metadata: error.metadata });
+  }
 }
 
 type FoundModel = ReturnType<CatalogView["findModel"]>;

@@ -258,6 +258,7 @@ describe("fields", () => {
     [{}, ErrorReason.MISSING_REQUIRED_PARAMETER, "model"],
     [{ model: "a", modelId: "b" }, ErrorReason.INVALID_VALUE, "modelId"],
     [{ model: "none" }, ErrorReason.MODEL_NOT_FOUND, "model"],
+    [{ modelId: "none" }, ErrorReason.MODEL_NOT_FOUND, "modelId"],
     [{ model: "image-1" }, ErrorReason.MODEL_NOT_FOUND, "model"],
     [{ model: 5 }, ErrorReason.INVALID_TYPE, "model"],
     [{ model: "svc-video-1-5", prompt: "" }, ErrorReason.MISSING_REQUIRED_PARAMETER, "prompt"],

@@ -1,0 +1,213 @@
+import { createHash } from "node:crypto";
+import { sampleMp3, sampleMp4, samplePng } from "../../services/media/generate/samples.fixture.ts";
+import {
+  type ScriptedMediaUpstream,
+  startScriptedMediaUpstream,
+} from "../support/scripted-media-upstream.ts";
+import type { Behaviour } from "../support/scripted-upstream.ts";
+import { until } from "../support/until.ts";
+import type { Asked, Caller, PostOptions } from "./caller.ts";
+import type { CatalogObject } from "./catalog.ts";
+import { startWorld, type World, type WorldOptions } from "./world.ts";
+
+/** First segment of the paths of a kind of job. */
+export type Area = "images" | "videos" | "music";
+
+// biome-ignore lint/suspicious/noExplicitAny: documents of every shape.
+export type Document = any;
+
+/** A {@link World} with media models whose upstream does as it is told. */
+export interface MediaWorld extends AsyncDisposable {
+  world: World;
+  media: ScriptedMediaUpstream;
+  /** What the upstream's images are: 64 by 64. */
+  png: Buffer;
+}
+
+/**
+ * Starts one. The shipped image, music and speech models and `svcalt-video-1-4` are rendered here; every other video model
+ * and `scripted-image` (1 credit, 64x64), `scripted-speech`, `text-only` are the scripted upstream's. `small-image` is
+ * rendered, 64x64.
+ */
+export async function startMediaWorld(options: Omit<WorldOptions, "catalog"> = {}) {
+  await using stack = new AsyncDisposableStack();
+  const png = await samplePng(64, 64);
+  const outputs = {
+    images: [png],
+    video: sampleMp4({ width: 854, height: 480 }),
+    sound: sampleMp3(),
+  };
+  const media = stack.use(await startScriptedMediaUpstream("openai", outputs));
+  media.wording.runningLooks = 0;
+  const catalog = (usual: CatalogObject) => withMedia(usual, media.baseUrl);
+  const world = stack.use(await startWorld({ ...options, catalog }));
+  const owned = stack.move();
+  const made: MediaWorld = {
+    world,
+    media,
+    png,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+  return made;
+}
+
+function withMedia(usual: CatalogObject, baseUrl: string): CatalogObject {
+  const image = {
+    kind: "image",
+    creditPrice: 1,
+    sizes: ["64x64", "96x64"],
+    availableAspectRatios: ["auto", "1:1", "3:2"],
+    maxReferences: 2,
+  };
+  const speech = {
+    kind: "speech",
+    voices: ["alloy"],
+    pricing: { usdMicrosPerMillionCharacters: 2_500_000 },
+  };
+  const textOnly = {
+    kind: "video",
+    availableAspectRatios: ["auto"],
+    videoOptions: [{ durationSeconds: 6, resolution: "480p", modes: ["t2v"], credits: 10 }],
+  };
+  const moved = usual.models.map((model) =>
+    model.kind === "video" && model.id !== "svcalt-video-1-4"
+      ? { ...model, upstream: "scripted" }
+      : model,
+  );
+  return {
+    ...usual,
+    upstreams: {
+      ...usual.upstreams,
+      scripted: { protocol: "openai", baseUrl, apiKeyEnv: "UP_KEY" },
+    },
+    models: [
+      ...moved,
+      { ...image, id: "small-image", upstream: "studio" },
+      { ...image, id: "scripted-image", upstream: "scripted" },
+      { ...textOnly, id: "text-only", upstream: "scripted" },
+      { ...speech, id: "scripted-speech", upstream: "scripted" },
+    ],
+  };
+}
+
+/** Submits a job; rejects where it was not accepted. */
+export async function submit(
+  caller: Caller,
+  area: Area,
+  body: object,
+  options?: PostOptions,
+): Promise<Document> {
+  const { status, text, json } = await caller.post(`/${area}/generations`, body, options);
+  if (status !== 202) throw new Error(`not accepted: ${status} ${text}`);
+  return json;
+}
+
+/** Polls a job's own status URL until it is terminal. */
+export function ended(caller: Caller, { statusUrl }: Document): Promise<Document> {
+  const path = pathOf(caller, statusUrl);
+  return until(
+    "the job's end",
+    async () => {
+      const { json } = await caller.get(path);
+      return json.terminal ? json : undefined;
+    },
+    { withinMs: 60_000, everyMs: 50 },
+  );
+}
+
+/** A URL of an answer as a path below the base URL; rejects what lies elsewhere. */
+export function pathOf({ baseUrl }: Pick<Caller, "baseUrl">, url: string): string {
+  if (!url.startsWith(`${baseUrl}/`)) throw new Error(`not under ${baseUrl}: ${url}`);
+  return url.slice(baseUrl.length);
+}
+
+/** Credits as `GET /billing` shows them. */
+export async function creditsOf(caller: Caller): Promise<Document> {
+  const { json } = await caller.get("/billing");
+  return json.credits;
+}
+
+/** An answer of bytes. */
+export interface Download {
+  status: number;
+  headers: Headers;
+  bytes: Buffer;
+}
+
+/** Fetches a URL, or a path below the base URL, with the caller's key. */
+export async function download(
+  caller: Pick<Caller, "baseUrl" | "key">,
+  target: string,
+  { method = "GET", headers = {} }: { method?: string; headers?: Record<string, string> } = {},
+): Promise<Download> {
+  const url = target.startsWith("/") ? `${caller.baseUrl}${target}` : target;
+  const response = await fetch(url, {
+    method,
+    headers: { authorization: `Bearer ${caller.key}`, ...headers },
+  });
+  const bytes = Buffer.from(await response.arrayBuffer());
+  return { status: response.status, headers: response.headers, bytes };
+}
+
+/** What a download refused with. */
+export function askedOf({ status, headers, bytes }: Download): Asked {
+  const text = bytes.toString();
+  return { status, headers, text, json: text === "" ? undefined : JSON.parse(text) };
+}
+
+/** What an upload may say of itself. */
+export interface UploadOptions {
+  name?: string;
+  /** Undefined: the field is left out. */
+  purpose?: string | undefined;
+  idempotencyKey?: string;
+}
+
+/** Uploads a file as a multipart form. */
+export async function upload(
+  caller: Pick<Caller, "baseUrl" | "key">,
+  bytes: Uint8Array,
+  options: UploadOptions = {},
+): Promise<Asked> {
+  const { name = "picture.png", purpose = "vision", idempotencyKey } = options;
+  const form = new FormData();
+  if (!("purpose" in options) || options.purpose !== undefined) form.set("purpose", purpose);
+  form.set("file", new Blob([new Uint8Array(bytes)]), name);
+  const response = await fetch(`${caller.baseUrl}/files`, {
+    method: "POST",
+    body: form,
+    headers: {
+      authorization: `Bearer ${caller.key}`,
+      ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),
+    },
+  });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, text, json: JSON.parse(text) };
+}
+
+/** Deletes a file. */
+export async function remove(caller: Caller, fileId: string): Promise<Asked> {
+  return askedOf(await download(caller, `/files/${fileId}`, { method: "DELETE" }));
+}
+
+export function sha256Of(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
+/** Image requests that wait until `open` is called, and are answered well then. */
+export function heldImages(png: Uint8Array): { behaviour: Behaviour; open: () => void } {
+  const gate = Promise.withResolvers<void>();
+  const image = { b64_json: Buffer.from(png).toString("base64") };
+  return {
+    open: gate.resolve,
+    behaviour: {
+      kind: "custom",
+      async handle({ body }, response) {
+        await gate.promise;
+        const data = Array(body.n ?? 1).fill(image);
+        response.setHeader("content-type", "application/json");
+        response.end(JSON.stringify({ created: 1, data }));
+      },
+    },
+  };
+}

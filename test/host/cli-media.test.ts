@@ -1,0 +1,122 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { tempFolder, type Variables } from "./process.ts";
+import { type HostWorld, runCommand, startHostWorld } from "./world.ts";
+
+let world: HostWorld;
+let folder: Awaited<ReturnType<typeof tempFolder>>;
+let key: string;
+let accountId: string;
+beforeAll(async () => {
+  world = await startHostWorld();
+  folder = await tempFolder();
+  const funds = ["--usd-micros", "1000000", "--credits", "100"];
+  const made = await genmesh(["account", "create", "--name", "M", ...funds, "--json"]);
+  ({ apiKey: key, accountId } = JSON.parse(made.out));
+});
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  await folder[Symbol.asyncDispose]();
+});
+
+const genmesh = (args: readonly string[], env: Variables = {}) =>
+  runCommand(world, args, { GENMESH_API_KEY: key, ...env });
+
+describe("generate", () => {
+  test("image writes the picture and says what it cost", async () => {
+    const file = join(folder.path, "fox.png");
+    const { code, out, err } = await genmesh(["generate", "image", "a fox", "-o", file]);
+    expect({ code, out }).toEqual({ code: 0, out: `${file}: 5 credits\n` });
+    expect(err).toMatch(/\[#{30}\] 100 % completed *\n$/);
+    expect((await readFile(file)).subarray(1, 4).toString()).toBe("PNG");
+  });
+
+  test("several pictures are numbered", async () => {
+    const file = join(folder.path, "two.png");
+    const { code, out } = await genmesh([
+      "generate",
+      "image",
+      "two",
+      "-n",
+      "2",
+      "-o",
+      file,
+      "--json",
+    ]);
+    expect(code).toBe(0);
+    const files = [1, 2].map((n) => join(folder.path, `two-${n}.png`));
+    expect(JSON.parse(out)).toMatchObject({ files, creditsCharged: 10 });
+    for (const one of files) expect((await readFile(one)).length).toBeGreaterThan(1_000);
+  });
+
+  test("speech answers at once", async () => {
+    const file = join(folder.path, "hello.mp3");
+    const { code, out } = await genmesh(["generate", "speech", "Good morning.", "-o", file]);
+    expect({ code, out }).toEqual({ code: 0, out: `${file}: 13 characters, $0.000195\n` });
+    expect((await readFile(file)).length).toBeGreaterThan(1_000);
+  });
+
+  test.each([
+    ["a model that is none", ["--model", "none"], {}, /model_not_found/],
+    ["a wrong key", [], { GENMESH_API_KEY: "wrong-key-wrong-key-wrong" }, /invalid_api_key/],
+    ["no key", [], { GENMESH_API_KEY: "" }, /no API key: set GENMESH_API_KEY, or give --api-key/],
+    ["no server", ["--base-url", "http://127.0.0.1:1/v1"], {}, /cannot be reached/],
+  ])("%s: exit 1 and a line that helps", async (_what, more, env, message) => {
+    const file = join(folder.path, "never.png");
+    const { code, out, err } = await genmesh(["generate", "image", "x", "-o", file, ...more], env);
+    expect({ code, out }).toEqual({ code: 1, out: "" });
+    expect(err).toMatch(/^genmesh: .+\n$/);
+    expect(err).toMatch(message);
+  });
+
+  test("a place that cannot be written is told before anything is charged", async () => {
+    const before = await genmesh(["account", "balance", accountId, "--json"]);
+    const file = join(folder.path, "no", "such", "folder.png");
+    const { code, err } = await genmesh(["generate", "image", "x", "-o", file]);
+    expect(code).toBe(1);
+    expect(err).toContain(`${file} cannot be written`);
+    const after = await genmesh(["account", "balance", accountId, "--json"]);
+    expect(after.out).toBe(before.out);
+  });
+});
+
+describe("job", () => {
+  test("list and show tell state, history and money", async () => {
+    const { out } = await genmesh(["job", "list", accountId, "--json"]);
+    const { jobs } = JSON.parse(out);
+    expect(jobs.length).toBeGreaterThan(0);
+    expect(jobs[0]).toMatchObject({ kind: "image", status: "completed", model: "image-1" });
+    const table = await genmesh(["job", "list", accountId]);
+    expect(table.out).toMatch(/^job +kind +model +status +held +charged +made\njob_/);
+    const shown = await genmesh(["job", "show", jobs.at(-1).jobId]);
+    expect(shown.out).toMatch(/^status +completed \(100 %\)$/m);
+    expect(shown.out).toMatch(/^credits charged +5$/m);
+    expect(shown.out).toMatch(/ close +-5 +5$/m);
+  });
+
+  test.each([
+    [["job", "show", "job_nobody"]],
+    [["job", "retry", "job_nobody"]],
+    [["hold", "settle", "req_nobody", "--amount", "1"]],
+    [["hold", "release", "req_nobody"]],
+  ])("%j: exit 1 and a line that helps", async (args) => {
+    const { code, out, err } = await genmesh(args);
+    expect({ code, out }).toEqual({ code: 1, out: "" });
+    expect(err).toMatch(/^genmesh: .*(no such job|not found|no open hold|job_nobody).*\n$/i);
+  });
+
+  test("retry takes a failed job only", async () => {
+    const { jobs } = JSON.parse((await genmesh(["job", "list", accountId, "--json"])).out);
+    const { code, err } = await genmesh(["job", "retry", jobs[0].jobId]);
+    expect(code).toBe(1);
+    expect(err).toMatch(/^genmesh: .+\n$/);
+  });
+});
+
+test("hold list says so where nothing is held", async () => {
+  expect((await genmesh(["hold", "list"])).out).toBe("no open holds\n");
+  expect(JSON.parse((await genmesh(["hold", "list", accountId, "--json"])).out)).toEqual({
+    holds: [],
+  });
+});
