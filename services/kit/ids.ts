@@ -17,14 +17,29 @@ export const randomIds: Ids = {
   secret: (length = 40) => draw(mixed, length),
 };
 
+/** Random bytes are asked of the system in pieces of this size: a call costs more than its bytes. */
+const poolBytes = 4096;
+let pool = new Uint8Array(0);
+let used = 0;
+
+/** Each byte is handed out once. */
+function nextByte(): number {
+  if (used === pool.length) {
+    pool = randomBytes(poolBytes);
+    used = 0;
+  }
+  const byte = pool[used] ?? 0;
+  pool[used++] = 0;
+  return byte;
+}
+
 /** Characters drawn evenly: bytes past the largest multiple of the alphabet are thrown away. */
 function draw(alphabet: string, length: number): string {
   const limit = 256 - (256 % alphabet.length);
   let text = "";
   while (text.length < length) {
-    for (const byte of randomBytes(length * 2)) {
-      if (byte < limit && text.length < length) text += alphabet[byte % alphabet.length];
-    }
+    const byte = nextByte();
+    if (byte < limit) text += alphabet[byte % alphabet.length];
   }
   return text;
 }

@@ -1,6 +1,6 @@
 import type { BlobStore } from "#kit/blobs.ts";
 import type { Clock } from "#kit/clock.ts";
-import type { Database } from "#kit/database.ts";
+import { type Database, noAdapter } from "#kit/database.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { ImageVerifier } from "#kit/images/index.ts";
 import type { Logger } from "#kit/logger.ts";
@@ -75,5 +75,7 @@ export function createJobStore(database: Database): JobStore {
   switch (database.kind) {
     case "sqlite":
       return createSqliteJobStore(database.sqlite);
+    default:
+      return noAdapter("media", database);
   }
 }

@@ -1,5 +1,10 @@
+import { once } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
+import { openMongo } from "#kit/mongo/connect.ts";
 import { openSqlite } from "#kit/sqlite.ts";
 import type { Operation } from "../../services/billing/operations.ts";
+import type { LedgerStore } from "../../services/billing/store.ts";
+import { createMongoLedger } from "../../services/billing/store-mongo.ts";
 import { createSqliteLedger } from "../../services/billing/store-sqlite.ts";
 import { say } from "./ledger.model.ts";
 
@@ -22,10 +27,17 @@ export function revive(operation: Record<string, unknown>): Operation {
 const lanes = 8;
 const now = Date.UTC(2026, 0, 15, 12);
 
-/** Works until it is killed, and says on standard output what was acknowledged. */
-async function work(file: string, round: string): Promise<void> {
-  const store = createSqliteLedger(openSqlite(file));
+/** The ledger in a file, or at a `mongodb:` URL. */
+async function openLedger(place: string): Promise<LedgerStore> {
+  const store = place.startsWith("mongodb:")
+    ? createMongoLedger(openMongo({ url: place }))
+    : createSqliteLedger(openSqlite(place));
   await store.open();
+  return store;
+}
+
+/** Works until it is killed, and says on standard output what was acknowledged. */
+async function work(store: LedgerStore, round: string): Promise<void> {
   const lane = async (number: number) => {
     for (let i = 0; ; i++) {
       const accountId = `acct_${number % 3}`;
@@ -49,5 +61,27 @@ async function work(file: string, round: string): Promise<void> {
   await Promise.all(Array.from({ length: lanes }, (_, number) => lane(number)));
 }
 
-const [, script, file, round] = process.argv;
-if (script === import.meta.filename && file && round) await work(file, round);
+/** Once told on standard input, reserves for many callers at once; says how many were served. */
+async function race(store: LedgerStore, round: string, count: number): Promise<void> {
+  process.stdout.write("ready\n");
+  await once(process.stdin, "data");
+  const wallet = { accountId: "acct_race", unit: "credits" } as const;
+  const content = { amount: 10n, holdKind: "job", keyId: "key_a", ref: "", checkAt: now } as const;
+  const outcomes = await Promise.all(
+    Array.from({ length: count }, async (_, i) => {
+      // In waves: each process finds the wallet changed by the other again and again.
+      await delay(i % 40);
+      const holdId = `hold_${round}_${i}`;
+      return say((await store.apply(wallet, [{ kind: "reserve", holdId, ...content }], now))[0]);
+    }),
+  );
+  process.stdout.write(`${JSON.stringify(outcomes)}\n`);
+  process.exit(0);
+}
+
+const [, script, place, round, racers] = process.argv;
+if (script === import.meta.filename && place && round) {
+  const store = await openLedger(place);
+  if (racers === undefined) await work(store, round);
+  else await race(store, round, Number(racers));
+}

@@ -135,11 +135,13 @@ test("the list: newest first or oldest, by pages, by purpose", async () => {
   expect([ids(third), third.json.has_more]).toEqual([newest.slice(4), false]);
   expect(ids(await caller.get("/files?order=asc"))).toEqual(made);
   expect(ids(await caller.get("/files?purpose=style"))).toEqual([made[4], made[2]]);
-  for (const query of ["limit=0", "limit=x", "order=up"]) {
-    const param = query.split("=")[0];
-    expect(refusalOf(await caller.get(`/files?${query}`))).toBe(
-      `400 invalid_request_error invalid_value ${param}`,
-    );
+  for (const [query, refusal] of [
+    ["limit=0", "invalid_value limit"],
+    ["limit=x", "invalid_type limit"],
+    ["order=up", "invalid_value order"],
+  ]) {
+    const answer = await caller.get(`/files?${query}`);
+    expect(refusalOf(answer)).toBe(`400 invalid_request_error ${refusal}`);
   }
 });
 

@@ -45,6 +45,7 @@ describe("a reference", () => {
     const sent = create && (await formOf(create)).get("input_reference");
     if (!(sent instanceof File)) throw new Error("no file was sent");
     expect(sent.type).toBe("image/png");
+    expect(Buffer.from(await sent.arrayBuffer()).equals(png)).toBe(true);
   });
 
   test("by data URI is brought into the account's files, once for the same bytes", async () => {

@@ -5,6 +5,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { expect, onTestFinished } from "vitest";
 
 /** The root of this clone. */
 export const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -100,14 +101,14 @@ function cleanEnv(env: Variables): NodeJS.ProcessEnv {
   return { PATH, HOME, TMPDIR, ...env };
 }
 
-/** A test that runs out of time disposes of nothing. */
-const running = new Set<ChildProcess>();
-process.on("exit", () => {
-  for (const child of running) child.kill("SIGKILL");
-});
+/** A test that runs out of time disposes of nothing; its processes end with it all the same. */
+function endWithTest(child: ChildProcess): void {
+  if (expect.getState().currentTestName === undefined) return;
+  onTestFinished(() => void child.kill("SIGKILL"));
+}
 
 function watched(child: ChildProcess): TestProcess {
-  running.add(child);
+  endWithTest(child);
   const said = { stdout: "", stderr: "" };
   const listeners = new Set<() => void>();
   for (const name of ["stdout", "stderr"] as const) {
@@ -116,10 +117,7 @@ function watched(child: ChildProcess): TestProcess {
       for (const listener of listeners) listener();
     });
   }
-  const ended = once(child, "close").then(([code, signal]) => {
-    running.delete(child);
-    return { code, signal };
-  });
+  const ended = once(child, "close").then(([code, signal]) => ({ code, signal }));
   return {
     pid: child.pid ?? 0,
     stdout: () => said.stdout,

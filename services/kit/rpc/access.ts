@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import { getOption } from "@bufbuild/protobuf";
+import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { RpcAccess, rpc_access } from "#proto/genmesh/common/v1/rpc_access_pb.ts";
 import { ErrorReason, refuse } from "../errors.ts";
@@ -17,22 +17,36 @@ export interface AccessTokens {
 export function accessInterceptor(tokens: AccessTokens): Interceptor {
   const mesh = tokens.mesh.map(digest);
   const admin = tokens.admin ? [digest(tokens.admin)] : [];
+  const access = accessLookUp();
   return (next) => (req) => {
     if (req.service.typeName === "grpc.health.v1.Health") return next(req);
     const sent = /^Bearer (.+)$/i.exec(req.header.get("authorization") ?? "")?.[1];
     const hash = sent ? digest(sent) : undefined;
     const isAdmin = hash !== undefined && includes(admin, hash);
     if (!isAdmin && !(hash && includes(mesh, hash))) refuse(ErrorReason.CALLER_UNAUTHENTICATED);
-    const access = getOption(req.method, rpc_access);
-    if (access === RpcAccess.ADMIN && !isAdmin) {
+    const needed = access(req.method);
+    if (needed === RpcAccess.ADMIN && !isAdmin) {
       refuse(ErrorReason.CALLER_FORBIDDEN, { metadata: { needs: "the admin token" } });
     }
     const principal = parsePrincipal(req.header.get(principalHeader));
-    if (access === RpcAccess.PRINCIPAL && !principal) {
+    if (needed === RpcAccess.PRINCIPAL && !principal) {
       refuse(ErrorReason.CALLER_FORBIDDEN, { metadata: { needs: principalHeader } });
     }
     req.contextValues.set(principalKey, principal);
     return next(req);
+  };
+}
+
+/** Reads a method's option once: it is decoded from the descriptor's bytes at each look. */
+function accessLookUp(): (method: DescMethod) => RpcAccess {
+  const known = new Map<DescMethod, RpcAccess>();
+  return (method) => {
+    let access = known.get(method);
+    if (access === undefined) {
+      access = getOption(method, rpc_access);
+      known.set(method, access);
+    }
+    return access;
   };
 }
 

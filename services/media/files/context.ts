@@ -1,6 +1,6 @@
 import type { BlobStore } from "#kit/blobs.ts";
 import type { Clock } from "#kit/clock.ts";
-import type { Database } from "#kit/database.ts";
+import { type Database, noAdapter } from "#kit/database.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { ImageVerifier } from "#kit/images/index.ts";
 import type { Logger } from "#kit/logger.ts";
@@ -85,5 +85,7 @@ export function openFileStores(database: Database): { store: FileStore; quota: Q
         store: createSqliteFileStore(database.sqlite),
         quota: createSqliteQuota(database.sqlite),
       };
+    default:
+      return noAdapter("media", database);
   }
 }

@@ -1,7 +1,7 @@
 import type { BlobStore } from "#kit/blobs.ts";
 import type { LiveCatalog } from "#kit/catalog-client.ts";
 import type { Clock } from "#kit/clock.ts";
-import type { Database } from "#kit/database.ts";
+import { type Database, noAdapter } from "#kit/database.ts";
 import type { HoldClient } from "#kit/holds.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { Logger } from "#kit/logger.ts";
@@ -39,6 +39,8 @@ export function openSpeechStore(database: Database): SpeechStore {
   switch (database.kind) {
     case "sqlite":
       return createSqliteSpeechStore(database.sqlite);
+    default:
+      return noAdapter("media", database);
   }
 }
 

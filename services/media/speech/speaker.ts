@@ -1,6 +1,7 @@
 import { ErrorReason, isRefusal, RefusalError, refuse } from "#kit/errors.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { StatusError } from "../generate/faults.ts";
 import { GenerationError } from "../generate/port.ts";
 import { blobKeyOf, type SpeechContext } from "./context.ts";
 import { endSpeech, withinBudget } from "./ending.ts";
@@ -30,8 +31,8 @@ export interface Payer {
 export interface Speaker {
   /**
    * Intent, hold, upstream, object, `settling`, settlement: in this order. Undefined where the idempotency slot is taken.
-   * Refuses as billing does, with MODEL_REQUEST_FAILED, CONTENT_POLICY_VIOLATION, UPSTREAM_TIMEOUT or
-   * SERVICE_UNAVAILABLE, or with the reason of `signal`; it then costs nothing.
+   * Refuses as billing does, with INVALID_VALUE (upstream's 400 and 422), MODEL_REQUEST_FAILED,
+   * CONTENT_POLICY_VIOLATION, UPSTREAM_TIMEOUT or SERVICE_UNAVAILABLE, or with the reason of `signal`; it then costs nothing.
    */
   run(
     request: PreparedSpeech,
@@ -221,8 +222,14 @@ async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T
 
 function refusalOf(error: unknown): unknown {
   if (!(error instanceof GenerationError)) return error;
+  const { fault, cause } = error;
+  const isCallers = cause instanceof StatusError && (cause.status === 400 || cause.status === 422);
+  if (fault === "failed" && isCallers) {
+    const message = "The model does not accept a value in this request.";
+    return new RefusalError(ErrorReason.INVALID_VALUE, { message, cause: error });
+  }
   const reason =
-    error.fault === "content_policy"
+    fault === "content_policy"
       ? ErrorReason.CONTENT_POLICY_VIOLATION
       : ErrorReason.MODEL_REQUEST_FAILED;
   return new RefusalError(reason, { cause: error });

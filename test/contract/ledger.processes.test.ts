@@ -1,0 +1,107 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { join } from "node:path";
+import { createInterface, type Interface } from "node:readline";
+import { afterEach, expect, test } from "vitest";
+import { auditWallet } from "../../services/billing/audit.ts";
+import type { LedgerStore } from "../../services/billing/store.ts";
+import { createMongoLedger } from "../../services/billing/store-mongo.ts";
+import { describeMongo } from "../support/mongo.ts";
+import { type Acknowledged, revive } from "./ledger.crash-child.ts";
+import { say } from "./ledger.model.ts";
+
+await describeMongo("a ledger that several processes share", (mongo) => {
+  const children: ChildProcess[] = [];
+  afterEach(() => {
+    for (const child of children.splice(0)) child.kill("SIGKILL");
+  });
+
+  test("as many reserves succeed as there is money for, whoever asks", async () => {
+    const { store, url } = await newLedger();
+    const wallet = { accountId: "acct_race", unit: "credits" } as const;
+    await store.apply(wallet, [{ kind: "grant", grantId: "g", amount: 1_000n }], 1);
+    const racers = [start(url, "one", "90"), start(url, "two", "90")];
+    for (const { next } of racers) expect(await next()).toBe("ready");
+    for (const { child } of racers) child.stdin?.write("go\n");
+    const outcomes = await Promise.all(racers.map(async ({ next }) => JSON.parse(await next())));
+    const counts = outcomes.map((list) => list.filter((one: string) => one === "open").length);
+    expect(counts[0] + counts[1]).toBe(100);
+    expect(new Set(outcomes.flat())).toEqual(new Set(["open", "refused INSUFFICIENT_CREDITS"]));
+    // Else it was no race.
+    expect(Math.min(...counts)).toBeGreaterThan(0);
+    expect(await store.wallet(wallet)).toMatchObject({ free: 0n, held: 1_000n, openHolds: 100 });
+    expect(await audit(store)).toBe(101);
+  });
+
+  test("killed in the middle, one after the other: what was acknowledged is there, and all adds up", {
+    timeout: 60_000,
+  }, async () => {
+    const { store, url } = await newLedger();
+    const acknowledged: Acknowledged[] = [];
+    for (let round = 0; round < 3; round++) {
+      const pair = [start(url, `${round}a`), start(url, `${round}b`)];
+      const lines = await Promise.all(
+        pair.map((one, i) => killedAfter(one, 90 + round * 37 + i * 60)),
+      );
+      acknowledged.push(...lines.flat());
+      expect(await audit(store)).toBeGreaterThanOrEqual(acknowledged.length);
+    }
+    const entries = await audit(store);
+    await Promise.all(acknowledged.map((one) => expectRemembered(store, one)));
+    expect(await audit(store)).toBe(entries);
+  });
+
+  async function newLedger(): Promise<{ store: LedgerStore; url: string }> {
+    const name = mongo.newName();
+    const store = createMongoLedger(mongo.connect(name));
+    await store.open();
+    const url = new URL(mongo.url);
+    url.pathname = `/${name}`;
+    return { store, url: url.href };
+  }
+
+  function start(...args: string[]) {
+    const script = join(import.meta.dirname, "ledger.crash-child.ts");
+    const child = spawn(process.execPath, [script, ...args], {
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    children.push(child);
+    const lines: Interface = createInterface({ input: child.stdout });
+    const iterator = lines[Symbol.asyncIterator]();
+    const next = async () => String((await iterator.next()).value);
+    return { child, lines: { [Symbol.asyncIterator]: () => iterator }, next };
+  }
+});
+
+async function killedAfter(
+  { child, lines }: { child: ChildProcess; lines: AsyncIterable<string> },
+  count: number,
+): Promise<Acknowledged[]> {
+  const heard: Acknowledged[] = [];
+  for await (const line of lines) {
+    if (!line.endsWith("}")) continue;
+    heard.push(JSON.parse(line) as Acknowledged);
+    if (heard.length === count) child.kill("SIGKILL");
+  }
+  expect(heard.length, "the child ended by itself").toBeGreaterThanOrEqual(count);
+  return heard;
+}
+
+/** Whoever made it once more would hear the same. */
+async function expectRemembered(
+  store: LedgerStore,
+  { accountId, operation, outcome }: Acknowledged,
+): Promise<void> {
+  const [again] = await store.apply({ accountId, unit: "credits" }, [revive(operation)], 0);
+  const first =
+    operation.kind === "reserve" ? /^(open|settled|released), again$/ : `${outcome}, again`;
+  expect(say(again)).toMatch(first);
+}
+
+/** How many entries there are; fails at the first difference. */
+async function audit(store: LedgerStore): Promise<number> {
+  const count = { entries: 0 };
+  for await (const snapshot of store.snapshots(undefined)) {
+    for await (const found of auditWallet(snapshot, count)) expect(found).toBeUndefined();
+  }
+  return count.entries;
+}
