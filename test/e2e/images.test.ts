@@ -148,6 +148,41 @@ describe("images on their way up", () => {
   });
 });
 
+describe("an image file of the account", () => {
+  ownWorldOnly();
+  const upload = async (key: string) => {
+    const form = new FormData();
+    form.set("purpose", "vision");
+    form.set("file", new Blob([new Uint8Array(png)]), "a.png");
+    const headers = { authorization: `Bearer ${key}` };
+    const sent = await fetch(`${world.baseUrl}/files`, { method: "POST", body: form, headers });
+    return ((await sent.json()) as { id: string }).id;
+  };
+
+  test("goes up inline, and counts among the images", async () => {
+    const file_id = await upload(caller.key);
+    const seen = world.play();
+    const { status } = await ask({ type: "input_image", file_id, detail: "low" });
+    expect(status).toBe(200);
+    expect(seen[0]?.body.input[0].content[1]).toEqual(part(uriOf(png), { detail: "low" }));
+  });
+
+  test("of another account is not there", async () => {
+    const file_id = await upload((await world.caller()).key);
+    const seen = world.play();
+    for (const id of [file_id, "file_none", "../x"]) {
+      expect(refusalOf(await ask({ type: "input_image", file_id: id }))).toBe(
+        "400 invalid_request_error reference_not_found input[0].content[1].file_id",
+      );
+    }
+    const both = { ...part(uriOf(png)), file_id: await upload(caller.key) };
+    expect(refusalOf(await ask(both))).toBe(
+      "400 invalid_request_error invalid_value input[0].content[1].file_id",
+    );
+    expect(seen).toHaveLength(0);
+  });
+});
+
 describe("where private references are allowed", () => {
   ownWorldOnly();
 

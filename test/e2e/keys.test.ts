@@ -134,7 +134,8 @@ describe("a key's rate", () => {
   });
 });
 
-describe("a key's end", () => {
+// What is timed gets a second chance: the machine may be busy with other things.
+describe("a key's end", { retry: 2 }, () => {
   test("by revocation holds within a second, and streams that run are finished and charged", async () => {
     const owner = await world.caller();
     const doomed = await world.withKey(owner, {});

@@ -97,8 +97,10 @@ describe("what is refused", () => {
   test("more than 20 MiB, wherever the purpose stands", async () => {
     const caller = await world.caller();
     const large = Buffer.alloc(20 * 1024 * 1024 + 1, png);
-    const answer = await upload(caller, large);
-    expect(refusalOf(answer)).toBe("400 invalid_request_error image_too_large file");
+    for (const isFileFirst of [false, true]) {
+      const answer = await upload(caller, large, { isFileFirst });
+      expect(refusalOf(answer)).toBe("400 invalid_request_error image_too_large file");
+    }
   });
 
   test("a form that is none", async () => {

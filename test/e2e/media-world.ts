@@ -160,6 +160,8 @@ export interface UploadOptions {
   name?: string;
   /** Undefined: the field is left out. */
   purpose?: string | undefined;
+  /** The file before the purpose, as OpenAI's SDK sends them. */
+  isFileFirst?: boolean;
   idempotencyKey?: string;
 }
 
@@ -169,10 +171,13 @@ export async function upload(
   bytes: Uint8Array,
   options: UploadOptions = {},
 ): Promise<Asked> {
-  const { name = "picture.png", purpose = "vision", idempotencyKey } = options;
+  const { name = "picture.png", idempotencyKey } = options;
+  const purpose = "purpose" in options ? options.purpose : "vision";
   const form = new FormData();
-  if (!("purpose" in options) || options.purpose !== undefined) form.set("purpose", purpose);
-  form.set("file", new Blob([new Uint8Array(bytes)]), name);
+  const file = new Blob([new Uint8Array(bytes)]);
+  if (options.isFileFirst) form.set("file", file, name);
+  if (purpose !== undefined) form.set("purpose", purpose);
+  if (!options.isFileFirst) form.set("file", file, name);
   const response = await fetch(`${caller.baseUrl}/files`, {
     method: "POST",
     body: form,

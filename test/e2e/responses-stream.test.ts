@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, test } from "vitest";
+import { createTokenCounter } from "../../services/text/tokens/count.ts";
 import { until } from "../support/until.ts";
 import type { SseEvent } from "./sse.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
@@ -6,8 +7,8 @@ import { ownWorldOnly, startWorld } from "./world.ts";
 const world = await startWorld();
 afterAll(() => world[Symbol.asyncDispose]());
 const caller = await world.caller();
-// The first answer of a process loads the tokenizer, which holds up everything for a moment.
-await caller.post("/responses", { model: "chat-1", input: "Say hi." });
+// The first count of a process loads the tokenizer, which holds up everything for a moment, the upstream here included.
+await createTokenCounter().count(["Hi"]);
 
 const ask = (model: string, fields: object = {}) =>
   caller.stream("/responses", { model, input: "Tell me of the sea.", ...fields });
@@ -248,7 +249,8 @@ describe("a stream of an upstream", () => {
   });
 });
 
-describe("a caller that leaves", () => {
+// What is timed gets a second chance: the machine may be busy with other things.
+describe("a caller that leaves", { retry: 2 }, () => {
   ownWorldOnly();
 
   test("closes upstream within 250 ms, mid-stream", async () => {

@@ -1,0 +1,195 @@
+import { createHash } from "node:crypto";
+import type { Document } from "mongodb";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { manualClock } from "#kit/clock.ts";
+import { ErrorReason } from "#kit/errors.ts";
+import type { Key } from "../../services/auth/key.ts";
+import { revisionLostMs } from "../../services/auth/limits.ts";
+import type { AuthStore } from "../../services/auth/store.ts";
+import { createMongoAuthStore } from "../../services/auth/store-mongo.ts";
+import { authCollections } from "../../services/auth/store-mongo-schema.ts";
+import { describeMongo } from "../support/mongo.ts";
+import { type Fate, type MongoWire, openMongoWire } from "../support/mongo-wire.ts";
+import { until } from "../support/until.ts";
+
+const t0 = Date.UTC(2026, 0, 15, 12);
+const { keys, revision: revisions } = authCollections;
+
+await describeMongo("keys on a bad wire", (mongo) => {
+  let database: string;
+  let wire: MongoWire;
+  let store: AuthStore;
+  let other: AuthStore;
+  let isLost: boolean;
+
+  beforeEach(async () => {
+    database = mongo.newName();
+    other = createMongoAuthStore(mongo.connect(database));
+    await other.open();
+    await other.createAccount(newAccount("a", "sa", "first"));
+    wire = await openMongoWire(mongo.url);
+    store = createMongoAuthStore(mongo.connect(database, { url: wire.url }));
+  });
+  afterEach(() => wire[Symbol.asyncDispose]());
+
+  const changes: Record<string, () => Promise<{ keyId: string }>> = {
+    "an account": async () => {
+      const { key, replayed } = await store.createAccount(newAccount("b", "sb", "second"));
+      expect(replayed).toBe(false);
+      return key;
+    },
+    "a key": () => store.createKey(newKey("b", "acct_a", "sb")),
+    "a rotation": () =>
+      store.rotateKey({ keyId: "key_a", secret: digest("sb"), graceMs: 9, nowMs: t0 }),
+    "a revocation": () => store.revokeKey({ keyId: "key_a", nowMs: t0 }),
+  };
+  const losses: [fate: Fate, command: string, collection: string][] = [
+    ["lost reply", "update", revisions],
+    ["lost reply", "insert", keys],
+    ["lost reply", "update", keys],
+    ["lost request", "update", keys],
+    ["lost reply", "findAndModify", revisions],
+  ];
+  const makes = ["an account", "a key"];
+  const cases = Object.keys(changes).flatMap((what) =>
+    losses
+      .filter(
+        ([, command, where]) => where !== keys || (command === "insert") === makes.includes(what),
+      )
+      .map((loss) => [what, ...loss] as const),
+  );
+
+  test.each(cases)(
+    "%s, %s of %s %s: done once, and told",
+    async (what, fate, command, collection) => {
+      const before = await other.revision();
+      const keysBefore = (await other.listKeys("acct_a")).length;
+      loseOnce(fate, command, collection);
+      const { keyId } = (await changes[what]?.()) ?? { keyId: "" };
+      expect(isLost).toBe(true);
+      expect((await other.changesSince(before, 9))?.keyIds).toEqual([keyId]);
+      expect(await other.listKeys("acct_a")).toHaveLength(keysBefore + (what === "a key" ? 1 : 0));
+      if (what !== "a revocation") expect((await find("sb"))?.keyId).toBe(keyId);
+      else expect((await find("sa"))?.revokedAtMs).toBe(t0);
+    },
+  );
+
+  describe("a process that died over its change", () => {
+    test("what others changed is told at once; its revision is given up after a while", async () => {
+      const clock = manualClock();
+      const watching = createMongoAuthStore(mongo.connect(database, { clock }));
+      const before = await other.revision();
+      const lost = before + 1n;
+      await mongo
+        .raw(database)
+        .collection<{ _id: string }>(revisions)
+        .updateOne({ _id: "revision" }, { $set: { last: lost, pending: [lost] } });
+      await other.revokeKey({ keyId: "key_a", nowMs: t0 });
+      // Told again and again, for a change below it may yet come.
+      const told = { revision: before, keyIds: ["key_a"] };
+      expect(await watching.changesSince(before, 9)).toEqual(told);
+      expect(await watching.changesSince(before, 9)).toEqual(told);
+      await clock.advance(revisionLostMs);
+      const after = { revision: lost + 1n, keyIds: ["key_a"] };
+      expect(await watching.changesSince(before, 9)).toEqual(after);
+      expect(await other.changesSince(lost + 1n, 9)).toMatchObject({ keyIds: [] });
+    });
+
+    test("one that was only slow is told after all", async () => {
+      const clock = manualClock();
+      const watching = createMongoAuthStore(mongo.connect(database, { clock }));
+      const held = hold(({ insert }) => insert === keys);
+      const slow = store.createKey(newKey("b", "acct_a", "sb"));
+      await until("the insert", held.isHeld);
+      await watching.revision();
+      await clock.advance(revisionLostMs);
+      const known = await watching.revision();
+      expect(await watching.changesSince(known, 9)).toMatchObject({ keyIds: [] });
+      held.release();
+      const { keyId, revision } = await slow;
+      expect(revision).toBeGreaterThan(known);
+      expect((await watching.changesSince(known, 9))?.keyIds).toEqual([keyId]);
+    });
+  });
+
+  test("a secret that two would give to one key at once goes in once", async () => {
+    const rotation = { keyId: "key_a", secret: digest("sb"), graceMs: 9, nowMs: t0 };
+    const held = hold(({ update }) => update === keys);
+    const beaten = store.rotateKey(rotation);
+    await until("the update", held.isHeld);
+    const { former } = await other.rotateKey(rotation);
+    held.release();
+    await expect(beaten).rejects.toMatchObject({ reason: ErrorReason.OPERATION_CONFLICT });
+    expect(await find("sb")).toMatchObject({ former });
+  });
+
+  test("a key that was looked up is never older than the revision beside it", async () => {
+    let reads = 0;
+    const held = hold(({ find }) => find !== undefined && ++reads === 2);
+    const looking = store.findBySecretHash(digest("sa").sha256);
+    await until("the second read", held.isHeld);
+    const { revision } = await other.revokeKey({ keyId: "key_a", nowMs: t0 });
+    held.release();
+    const found = await looking;
+    if (found?.key.revokedAtMs === undefined) expect(found?.revision).toBeLessThan(revision);
+  });
+
+  test("a change that was refused holds nothing up", async () => {
+    await expect(store.createKey(newKey("b", "acct_a", "sa"))).rejects.toMatchObject({
+      reason: ErrorReason.OPERATION_CONFLICT,
+    });
+    const { revision } = await store.createKey(newKey("c", "acct_a", "sc"));
+    expect(await other.revision()).toBe(revision);
+  });
+
+  function loseOnce(fate: Fate, command: string, collection: string): void {
+    isLost = false;
+    wire.rule = (sent) => {
+      if (isLost || sent[command] !== collection) return "pass";
+      isLost = true;
+      return fate;
+    };
+  }
+
+  /** Holds the first command that fits. */
+  function hold(fits: (command: Document) => boolean) {
+    const fate = Promise.withResolvers<Fate>();
+    let isHeld = false;
+    wire.rule = (command) => {
+      if (isHeld || !fits(command)) return "pass";
+      isHeld = true;
+      return fate.promise;
+    };
+    return { isHeld: () => isHeld, release: () => fate.resolve("pass") };
+  }
+
+  async function find(secret: string): Promise<Key | undefined> {
+    return (await other.findBySecretHash(digest(secret).sha256))?.key;
+  }
+});
+
+function newAccount(suffix: string, secret: string, operationId: string) {
+  const accountId = `acct_${suffix}`;
+  return {
+    account: { accountId, name: suffix, createdAtMs: t0, requestsPerMinute: 6_000 },
+    key: newKey(suffix, accountId, secret),
+    operationId,
+    secretBrought: true,
+  };
+}
+
+function newKey(suffix: string, accountId: string, secret: string): Key {
+  return {
+    keyId: `key_${suffix}`,
+    accountId,
+    secret: digest(secret),
+    scopes: [],
+    allowedModels: [],
+    createdAtMs: t0,
+    requestsPerMinute: 3_000,
+  };
+}
+
+function digest(secret: string) {
+  return { sha256: createHash("sha256").update(secret).digest(), hint: secret.slice(-4) };
+}
