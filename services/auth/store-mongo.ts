@@ -54,8 +54,8 @@ export function createMongoAuthStore(db: MongoDatabase): AuthStore {
     },
     async findBySecretHash(sha256) {
       // The revision first: what changes after it may be in the key, what changed before it must be.
-      const doc = await db.attempt(() => keys.findOne({ hashes: hashText(sha256) }));
       const { told } = await revisions.read();
+      const doc = await db.attempt(() => keys.findOne({ hashes: hashText(sha256) }));
       if (!doc) return undefined;
       const account = doc.account ? accountOf(doc) : await mustFindAccount(keys, db, doc.accountId);
       return { key: keyOf(doc), account, revision: told };

@@ -36,6 +36,10 @@ export async function generate(
   const startedAt = context.clock.now();
   metered.onLost = () => stop.abort(stopped("lost"));
   let answer: JsonAnswer | StreamAnswer;
+  let isSent = false;
+  const onSent = () => {
+    isSent = true;
+  };
   try {
     answer = await context.upstreams.send({
       operation: request.operation,
@@ -46,11 +50,13 @@ export async function generate(
       upstreams: request.upstreams,
       callerInstructions: request.callerInstructions,
       requestId: metered.requestId,
+      onSent,
       signal: stop.signal,
     });
   } catch (error) {
     const reason = stopReasonOf(stop.signal);
-    await metered.finish({ kind: reason === "left" ? "left" : "failed" });
+    const left = isSent ? "left" : "unsent";
+    await metered.finish({ kind: reason === "left" ? left : "failed" });
     throw reason ? stop.signal.reason : error;
   }
   const { operation, form } = request;

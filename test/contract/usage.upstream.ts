@@ -25,6 +25,7 @@ export function scriptedUpstreams(script: Script): ScriptedUpstreams {
     sent: [],
     script,
     async send(request) {
+      request.onSent?.();
       upstreams.sent.push(request);
       return upstreams.script(request);
     },

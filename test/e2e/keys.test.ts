@@ -95,7 +95,8 @@ describe("a key's monthly limit", () => {
   test("is not overdrawn by many at once", async () => {
     const owner = await world.caller();
     const limited = await world.withKey(owner, { monthlyUsdMicrosLimit: 14_000n });
-    world.play({ kind: "ok", firstByteDelayMs: 300 });
+    // Long enough for all thirty to have been judged, on a busy machine too.
+    world.play({ kind: "ok", firstByteDelayMs: 3_000 });
     const asked = Array.from({ length: 30 }, () => limited.post("/responses", body));
     const statuses = (await Promise.all(asked)).map(({ status }) => status);
     expect(statuses.filter((status) => status === 200)).toHaveLength(3);

@@ -153,6 +153,22 @@ describe("usage that came is charged, whatever came after it", () => {
 });
 
 describe("before a request is sent upstream it costs nothing", () => {
+  test("a caller that leaves while it waits for a place at the upstream", async () => {
+    const [narrow, payer] = [await world.caller(), await world.caller()];
+    const seen = world.play({ kind: "ok", deltas, break: { how: "hang", after: 1 } });
+    const body = { model: "narrow", input: "Hi" };
+    const first = await narrow.open("/responses", body);
+    const leaving = new AbortController();
+    const asked = payer.post("/responses", body, { signal: leaving.signal }).catch(() => {});
+    await until("the second to be held", async () => (await payer.balance()).reserved > 0);
+    leaving.abort();
+    await asked;
+    await until("its end", async () => (await payer.balance()).reserved === 0);
+    expect(await spent(payer)).toBe(0);
+    expect(seen).toHaveLength(1);
+    first.leave();
+  });
+
   test("a caller that leaves while its body is still coming", async () => {
     const payer = await world.caller();
     const seen = world.play();

@@ -18,6 +18,8 @@ export interface HttpRequest {
   idleTimeoutMs: number;
   /** Milliseconds from the start to the last byte. */
   timeoutMs: number;
+  /** Called when a connection is there and the request is being written to it. */
+  onSent?: (() => void) | undefined;
   /** Aborting destroys the connection at once and rejects everything with the signal's reason. */
   signal: AbortSignal;
 }

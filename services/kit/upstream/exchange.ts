@@ -60,6 +60,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     this.#controller = controller;
     // It was given up while it waited for a connection.
     if (this.#isOver) controller.abort(new Error("given up"));
+    else this.#options.request.onSent?.();
   }
 
   onResponseStart(

@@ -77,6 +77,7 @@ async function post(
       headTimeoutMs: isStream ? idleTimeoutMs : timeoutMs,
       idleTimeoutMs,
       timeoutMs,
+      onSent: request.onSent,
       signal: request.signal,
     });
   } catch (error) {

@@ -20,7 +20,7 @@ beforeEach(async () => {
 
 afterEach(() => world[Symbol.asyncDispose]());
 
-describe("the caller's leaving", () => {
+describe("the caller's leaving", { retry: 2 }, () => {
   const leaveAt = async (behaviour: Behaviour, until: "sent" | "begun" | "stalled") => {
     server.script(behaviour);
     const caller = new AbortController();
@@ -75,7 +75,7 @@ describe("the caller's leaving", () => {
   });
 });
 
-test("a slow reader holds upstream back and memory stays flat", async () => {
+test("a slow reader holds upstream back and memory stays flat", { retry: 2 }, async () => {
   server.script({ kind: "huge", events: 400_000, deltaBytes: 500 });
   const request = testRequest("responses", [at("OPENAI")], { stream: true });
   const answer = (await texts.send(request)) as StreamAnswer;
@@ -102,7 +102,7 @@ test("a slow reader holds upstream back and memory stays flat", async () => {
   await batches.return?.();
 });
 
-describe("places", () => {
+describe("places", { retry: 2 }, () => {
   test("a bound of requests in flight holds the next one until a stream has ended", async () => {
     const upstream = at("OPENAI", { maxConcurrent: 1 });
     server.script({ kind: "ok", deltaDelayMs: 20 });

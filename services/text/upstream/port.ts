@@ -30,6 +30,8 @@ export interface UpstreamRequest {
   callerInstructions: string | null;
   /** What the driver may fill into a response object that upstream left incomplete. */
   requestId: string;
+  /** Called when the first byte may have gone out. A request that is given up before costs nothing. */
+  onSent?: () => void;
   /** Aborts when the last caller left, the deadline passed or the process lost the request: upstream is closed at once. */
   signal: AbortSignal;
 }

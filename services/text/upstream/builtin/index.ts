@@ -16,6 +16,8 @@ import { splitWords } from "./split.ts";
 /** The driver of `builtin`: text made in process, the same for the same input, at the upstream's pace. */
 export function createBuiltinDriver(context: Pick<UpstreamsContext, "clock" | "ids">): Driver {
   return async (request, upstream) => {
+    // It is its own upstream: from here on it is at work.
+    request.onSent?.();
     const facts = factsOf(request, context);
     const { newId } = facts.response;
     if (request.operation === "compact") {

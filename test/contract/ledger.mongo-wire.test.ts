@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Clock } from "#kit/clock.ts";
 import { ErrorReason } from "#kit/errors.ts";
+import { serverSelectionTimeoutMs, socketTimeoutMs } from "#kit/mongo/limits.ts";
 import { auditWallet } from "../../services/billing/audit.ts";
 import type { Operation } from "../../services/billing/operations.ts";
 import type { LedgerStore } from "../../services/billing/store.ts";
@@ -97,6 +98,15 @@ await describeMongo("a ledger on a bad wire", (mongo) => {
     await expect(store.dueHolds({ now, limit: 1 })).rejects.toMatchObject(away);
     wire.rule = () => "pass";
     expect(await apply(grant("g", 1n))).toBe("granted");
+  });
+
+  test("a server that falls silent is SERVICE_UNAVAILABLE within some seconds", async () => {
+    store = createMongoLedger(mongo.connect(database, { url: wire.url, clock: leaping }));
+    const begun = performance.now();
+    wire.rule = () => new Promise(() => undefined);
+    const away = { reason: ErrorReason.SERVICE_UNAVAILABLE };
+    await expect(apply(grant("g", 1n))).rejects.toMatchObject(away);
+    expect(performance.now() - begun).toBeLessThan(socketTimeoutMs + serverSelectionTimeoutMs);
   });
 
   test("an entry that moves to the journal between two reads is not overlooked", async () => {
