@@ -45,8 +45,10 @@ export function changeKey(
       if (changed === key) return key;
       const isNewSecret = changed.secret !== key.secret;
       if (isNewSecret && hasHash(key, changed.secret.sha256)) refuseUsedSecret();
-      const stored = { ...changed, revision };
-      if (await replace(keys, doc, stored)) return stored;
+      // A change that began later may have come first: the document's revision never falls.
+      const newest = revision > key.revision ? revision : key.revision;
+      if (await replace(keys, doc, { ...changed, revision: newest }))
+        return { ...changed, revision };
       await db.clock.sleep(Math.random() * conflictPauseMs * conflicts);
     }
     throw awayRefusal(new Error(`overtaken ${maxConflicts} times at a key`));
@@ -62,7 +64,7 @@ export function touchKey(
   return db.attempt(async () => {
     const doc = await keys.findOneAndUpdate(
       { _id: keyId },
-      { $set: { revision }, $inc: { v: 1 } },
+      { $max: { revision }, $inc: { v: 1 } },
       { returnDocument: "after" },
     );
     return doc ? keyOf(doc) : refuse(ErrorReason.KEY_NOT_FOUND);

@@ -1,6 +1,7 @@
 import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { pino } from "pino";
 import { manualClock } from "#kit/clock.ts";
+import type { Database } from "#kit/database.ts";
 import { randomIds } from "#kit/ids.ts";
 import { createMetrics } from "#kit/metrics.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
@@ -55,14 +56,15 @@ async function* onlyWhile<T>(holds: () => boolean, source: AsyncIterable<T>): As
   for await (const one of source) if (holds()) yield one;
 }
 
-/** The real auth service in memory, behind the interceptors of the wire. */
-export async function createAuthWorld() {
+/** The real auth service in memory, or on the database given, behind the interceptors of the wire. */
+export async function createAuthWorld(given?: Database) {
   const clock = manualClock();
   const ids = randomIds;
   const log = pino({ level: "silent" });
   const metrics = createMetrics();
   const sqlite = openSqlite(":memory:");
-  const auth = createAuth({ clock, ids, log, metrics, database: { kind: "sqlite", sqlite } });
+  const database: Database = given ?? { kind: "sqlite", sqlite };
+  const auth = createAuth({ clock, ids, log, metrics, database });
   await auth.start();
   const wire = createWire();
   const clientWith = (token: string, ...more: Interceptor[]) =>

@@ -1,27 +1,25 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
-import { createInterface, type Interface } from "node:readline";
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { auditWallet } from "../../services/billing/audit.ts";
 import type { LedgerStore } from "../../services/billing/store.ts";
 import { createMongoLedger } from "../../services/billing/store-mongo.ts";
+import { type Child, children } from "../support/children.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { type Acknowledged, revive } from "./ledger.crash-child.ts";
 import { say } from "./ledger.model.ts";
 
+const script = join(import.meta.dirname, "ledger.crash-child.ts");
+
 await describeMongo("a ledger that several processes share", (mongo) => {
-  const children: ChildProcess[] = [];
-  afterEach(() => {
-    for (const child of children.splice(0)) child.kill("SIGKILL");
-  });
+  const start = children();
 
   test("as many reserves succeed as there is money for, whoever asks", async () => {
     const { store, url } = await newLedger();
     const wallet = { accountId: "acct_race", unit: "credits" } as const;
     await store.apply(wallet, [{ kind: "grant", grantId: "g", amount: 1_000n }], 1);
-    const racers = [start(url, "one", "90"), start(url, "two", "90")];
+    const racers = [start(script, url, "one", "90"), start(script, url, "two", "90")];
     for (const { next } of racers) expect(await next()).toBe("ready");
-    for (const { child } of racers) child.stdin?.write("go\n");
+    for (const racer of racers) racer.go();
     const outcomes = await Promise.all(racers.map(async ({ next }) => JSON.parse(await next())));
     const counts = outcomes.map((list) => list.filter((one: string) => one === "open").length);
     expect(counts[0] + counts[1]).toBe(100);
@@ -38,7 +36,7 @@ await describeMongo("a ledger that several processes share", (mongo) => {
     const { store, url } = await newLedger();
     const acknowledged: Acknowledged[] = [];
     for (let round = 0; round < 3; round++) {
-      const pair = [start(url, `${round}a`), start(url, `${round}b`)];
+      const pair = [start(script, url, `${round}a`), start(script, url, `${round}b`)];
       const lines = await Promise.all(
         pair.map((one, i) => killedAfter(one, 90 + round * 37 + i * 60)),
       );
@@ -58,29 +56,14 @@ await describeMongo("a ledger that several processes share", (mongo) => {
     url.pathname = `/${name}`;
     return { store, url: url.href };
   }
-
-  function start(...args: string[]) {
-    const script = join(import.meta.dirname, "ledger.crash-child.ts");
-    const child = spawn(process.execPath, [script, ...args], {
-      stdio: ["pipe", "pipe", "inherit"],
-    });
-    children.push(child);
-    const lines: Interface = createInterface({ input: child.stdout });
-    const iterator = lines[Symbol.asyncIterator]();
-    const next = async () => String((await iterator.next()).value);
-    return { child, lines: { [Symbol.asyncIterator]: () => iterator }, next };
-  }
 });
 
-async function killedAfter(
-  { child, lines }: { child: ChildProcess; lines: AsyncIterable<string> },
-  count: number,
-): Promise<Acknowledged[]> {
+async function killedAfter(child: Child, count: number): Promise<Acknowledged[]> {
   const heard: Acknowledged[] = [];
-  for await (const line of lines) {
+  for await (const line of child.lines) {
     if (!line.endsWith("}")) continue;
     heard.push(JSON.parse(line) as Acknowledged);
-    if (heard.length === count) child.kill("SIGKILL");
+    if (heard.length === count) child.process.kill("SIGKILL");
   }
   expect(heard.length, "the child ended by itself").toBeGreaterThanOrEqual(count);
   return heard;

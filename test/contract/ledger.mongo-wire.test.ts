@@ -101,7 +101,6 @@ await describeMongo("a ledger on a bad wire", (mongo) => {
   });
 
   test("a server that falls silent is SERVICE_UNAVAILABLE within some seconds", async () => {
-    store = createMongoLedger(mongo.connect(database, { url: wire.url, clock: leaping }));
     const begun = performance.now();
     wire.rule = () => new Promise(() => undefined);
     const away = { reason: ErrorReason.SERVICE_UNAVAILABLE };

@@ -1,5 +1,6 @@
 import { createClient } from "@connectrpc/connect";
 import { manualClock } from "#kit/clock.ts";
+import type { Database } from "#kit/database.ts";
 import { randomIds } from "#kit/ids.ts";
 import { createLogger } from "#kit/logger.ts";
 import { createMetrics } from "#kit/metrics.ts";
@@ -28,8 +29,8 @@ export interface Owners {
   asked: string[];
 }
 
-/** The billing service on a database in memory, with the interceptors of a mesh and owners out of the test. */
-export async function billingWorld() {
+/** The billing service on a database in memory, or the one given, with the interceptors of a mesh and owners out of the test. */
+export async function billingWorld(given?: Database) {
   const clock = manualClock();
   const sqlite = openSqlite(":memory:");
   const metrics = createMetrics();
@@ -65,7 +66,7 @@ export async function billingWorld() {
     ids: randomIds,
     log,
     metrics,
-    database: { kind: "sqlite", sqlite },
+    database: given ?? { kind: "sqlite", sqlite },
     peers: { text: createClient(TextService, mesh), media: createClient(MediaService, mesh) },
   });
   served.push(...service.rpc);

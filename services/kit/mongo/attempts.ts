@@ -18,15 +18,13 @@ export type Attempt = <T>(work: Work<T>) => Promise<T>;
 export function createAttempt(clock: Clock): Attempt {
   return async (work) => {
     let unsure = false;
-    let giveUpAt: number | undefined;
+    const giveUpAt = clock.now() + attemptBudgetMs;
     for (let pauseMs = attemptPauseMs; ; pauseMs = Math.min(2 * pauseMs, maxAttemptPauseMs)) {
       try {
         return await work(unsure);
       } catch (error) {
         if (mongoFault(error) !== "away") throw error;
-        const now = clock.now();
-        giveUpAt ??= now + attemptBudgetMs;
-        if (now + pauseMs >= giveUpAt) throw awayRefusal(error);
+        if (clock.now() + pauseMs >= giveUpAt) throw awayRefusal(error);
         unsure = true;
       }
       // Between half and all of the pause: replicas that failed together do not come back together.

@@ -11,7 +11,7 @@ export const minHeartbeatMs = 100;
 /** How long an operation waits for a free connection, in ms. */
 export const poolWaitMs = 2_000;
 
-/** From the first failure on, an operation is tried again for this long, in ms; then its caller is told. */
+/** For this long an operation is tried again, in ms; then its caller is told. Less than one silence of a server. */
 export const attemptBudgetMs = 4_000;
 /** First pause between two attempts, in ms; doubled each time. */
 export const attemptPauseMs = 20;
