@@ -1,10 +1,23 @@
-import { defineConfig } from "vitest/config";
+import { configDefaults, defineConfig } from "vitest/config";
+
+// A real server starts inside several suites; a slow shared machine needs the room.
+const timeouts = { testTimeout: 20_000, hookTimeout: 30_000 };
+const faults = "test/faults/**/*.test.ts";
 
 export default defineConfig({
   test: {
-    include: ["{services,gateway,test,bin}/**/*.test.ts"],
-    // A real server starts inside several suites; a slow shared machine needs the room.
-    testTimeout: 20_000,
-    hookTimeout: 30_000,
+    projects: [
+      {
+        // `npm test`: all that needs nothing but the install.
+        test: {
+          name: "main",
+          include: ["{services,gateway,test,bin}/**/*.test.ts"],
+          exclude: [...configDefaults.exclude, faults],
+          ...timeouts,
+        },
+      },
+      // `npm run test:faults`: processes that are killed at every step, again and again, which takes minutes.
+      { test: { name: "faults", include: [faults], ...timeouts } },
+    ],
   },
 });

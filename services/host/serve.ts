@@ -14,6 +14,7 @@ export async function serve(config: Config): Promise<void> {
   const stop = new AbortController();
   const hurry = new AbortController();
   let stoppedAtMs = 0;
+  let isReady = false;
   const onSignal = (signal: string) => {
     if (!stop.signal.aborted) {
       stoppedAtMs = systemClock.now();
@@ -29,6 +30,7 @@ export async function serve(config: Config): Promise<void> {
   const alive = setInterval(() => {}, aliveTickMs);
   try {
     await using mesh = await startMesh(config, { log, signal: stop.signal });
+    isReady = true;
     const { apiKey } = mesh.bootstrap;
     process.stdout.write(`genmesh is ready: ${mesh.baseUrl}${apiKey ? `  key: ${apiKey}` : ""}\n`);
     mesh.bootstrap.shown();
@@ -45,9 +47,9 @@ export async function serve(config: Config): Promise<void> {
     clearTimeout(late);
     log.info("stopped");
   } catch (error) {
-    // A start that is told to stop stops; that is no fault.
-    if (error !== stop.signal.reason) throw error;
-    log.info("stopped before it was ready");
+    // A start that is told to stop stops, wherever it was; what breaks off then is no fault.
+    if (isReady || !stop.signal.aborted) throw error;
+    log.info({ err: error }, "stopped before it was ready");
   } finally {
     clearInterval(alive);
     process.off("SIGTERM", onSignal);
