@@ -8,7 +8,7 @@ import { createLogger } from "#kit/logger.ts";
 import { createMetrics } from "#kit/metrics.ts";
 import { createPeers } from "#kit/peers.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
-import { clientErrorInterceptor, serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
+import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import { checkCatalogFile, createCatalog } from "./index.ts";
 import { heartbeatMs, pollMs } from "./limits.ts";
 
@@ -35,7 +35,7 @@ function world(clock: Clock) {
   const service = createCatalog({ file, clock, log, metrics });
   const transport = createDirectTransport({
     services: () => service.rpc,
-    clientInterceptors: [clientErrorInterceptor()],
+    clientInterceptors: [],
     serverInterceptors: [serverErrorInterceptor({ log, ids: randomIds })],
   });
   onTestFinished(() => service[Symbol.asyncDispose]());

@@ -13,7 +13,6 @@ import { ErrorReason, isRefusal, RefusalError } from "./errors.ts";
 import { createLogger } from "./logger.ts";
 import { createPeers } from "./peers.ts";
 import { createDirectTransport } from "./rpc/direct-transport.ts";
-import { clientErrorInterceptor } from "./rpc/interceptors.ts";
 import { rpcService } from "./rpc/service.ts";
 
 const snapshotOf = (version: string): Snapshot =>
@@ -46,7 +45,7 @@ function following(...scripts: Watch[]) {
   };
   const transport = createDirectTransport({
     services: () => [rpcService(CatalogService, impl)],
-    clientInterceptors: [clientErrorInterceptor()],
+    clientInterceptors: [],
     serverInterceptors: [],
   });
   const { catalog } = createPeers(() => transport);

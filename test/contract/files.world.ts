@@ -13,7 +13,7 @@ import { createMetrics } from "#kit/metrics.ts";
 import { createGuardedFetcher, type GuardedFetcher } from "#kit/outside/index.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
-import { clientErrorInterceptor, serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
+import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
 import { openSqlite, type SqliteDatabase } from "#kit/sqlite.ts";
 import {
@@ -90,7 +90,6 @@ export async function createFilesWorld(options: FilesWorldOptions) {
       createDirectTransport({
         services: () => [{ desc: MediaService, impl: files.methods }],
         clientInterceptors: [
-          clientErrorInterceptor(),
           tokenInterceptor("mesh-token"),
           (next) => (req) => {
             for (const [name, value] of Object.entries(callHeaders(principal, "req_1"))) {

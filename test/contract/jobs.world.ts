@@ -16,7 +16,7 @@ import { createMemoryQueue } from "#kit/queue/memory.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
-import { clientErrorInterceptor, serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
+import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
 import type { RpcService, Service } from "#kit/rpc/service.ts";
 import { openSqlite } from "#kit/sqlite.ts";
@@ -90,7 +90,7 @@ export async function createJobsWorld(options: JobsWorldOptions = {}) {
   const transport = (token: string, between: Interceptor[] = []) =>
     createDirectTransport({
       services: () => services,
-      clientInterceptors: [clientErrorInterceptor(), tokenInterceptor(token), ...between],
+      clientInterceptors: [tokenInterceptor(token), ...between],
       serverInterceptors: [
         serverErrorInterceptor({ log: silent, ids: randomIds }),
         accessInterceptor(tokens),

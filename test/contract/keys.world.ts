@@ -6,7 +6,7 @@ import { randomIds } from "#kit/ids.ts";
 import { createMetrics } from "#kit/metrics.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
-import { clientErrorInterceptor, serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
+import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import { openSqlite } from "#kit/sqlite.ts";
 import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { createAuth } from "../../services/auth/index.ts";
@@ -72,7 +72,7 @@ export async function createAuthWorld(given?: Database) {
       AuthService,
       createDirectTransport({
         services: () => auth.rpc,
-        clientInterceptors: [clientErrorInterceptor(), tokenInterceptor(token), ...more],
+        clientInterceptors: [tokenInterceptor(token), ...more],
         serverInterceptors: [serverErrorInterceptor({ log, ids }), accessInterceptor(tokens)],
       }),
     );

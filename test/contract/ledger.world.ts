@@ -6,7 +6,7 @@ import { createLogger } from "#kit/logger.ts";
 import { createMetrics } from "#kit/metrics.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
-import { clientErrorInterceptor, serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
+import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import type { RpcService } from "#kit/rpc/service.ts";
 import { openSqlite } from "#kit/sqlite.ts";
 import { BillingService } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
@@ -54,7 +54,7 @@ export async function billingWorld(given?: Database) {
   const transport = (token: string) =>
     createDirectTransport({
       services: () => served,
-      clientInterceptors: [tokenInterceptor(token), clientErrorInterceptor()],
+      clientInterceptors: [tokenInterceptor(token)],
       serverInterceptors: [
         serverErrorInterceptor({ log, ids: randomIds }),
         accessInterceptor({ mesh: ["mesh"], admin: "admin" }),

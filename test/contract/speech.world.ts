@@ -13,7 +13,7 @@ import { createMetrics } from "#kit/metrics.ts";
 import { createPeers, type Peers } from "#kit/peers.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
-import { clientErrorInterceptor, serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
+import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
 import type { RpcService, Service } from "#kit/rpc/service.ts";
 import { openSqlite, type SqliteDatabase } from "#kit/sqlite.ts";
@@ -65,7 +65,7 @@ export async function createSpeechWorld(options: { usdMicros?: bigint } = {}) {
     createPeers(() =>
       createDirectTransport({
         services,
-        clientInterceptors: [clientErrorInterceptor(), tokenInterceptor(token), ...between],
+        clientInterceptors: [tokenInterceptor(token), ...between],
         serverInterceptors: [
           serverErrorInterceptor({ log: silent, ids: randomIds }),
           accessInterceptor(tokens),

@@ -9,7 +9,7 @@ import { createGuardedFetcher } from "#kit/outside/index.ts";
 import { createPeers, type Peers } from "#kit/peers.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
-import { clientErrorInterceptor, serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
+import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
 import { type RpcService, rpcService } from "#kit/rpc/service.ts";
 import { openSqlite } from "#kit/sqlite.ts";
@@ -106,7 +106,7 @@ export async function createTextWorld(options: TextWorldOptions): Promise<TextWo
         if (isDead) throw new Error("this process is dead");
         return services;
       },
-      clientInterceptors: [clientErrorInterceptor(), tokenInterceptor(token), ...between],
+      clientInterceptors: [tokenInterceptor(token), ...between],
       serverInterceptors: [
         serverErrorInterceptor({ log: silent, ids: randomIds }),
         accessInterceptor(tokens),

@@ -2,7 +2,7 @@ import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { ErrorReason, isRefusal, RefusalError } from "../errors.ts";
 import type { Ids } from "../ids.ts";
 import type { Logger } from "../logger.ts";
-import { fromConnectError, toConnectError } from "./error-wire.ts";
+import { toConnectError } from "./error-wire.ts";
 import { requestIdHeader } from "./principal.ts";
 
 /**
@@ -28,18 +28,6 @@ export function serverErrorInterceptor(deps: { log: Logger; ids: Ids }): Interce
       return res.stream ? { ...res, message: mapErrors(res.message, map) } : res;
     } catch (error) {
       throw map(error);
-    }
-  };
-}
-
-/** Client side: what a peer answers comes back as {@link RefusalError}, unary and mid-stream. */
-export function clientErrorInterceptor(): Interceptor {
-  return (next) => async (req) => {
-    try {
-      const res = await next(req);
-      return res.stream ? { ...res, message: mapErrors(res.message, fromConnectError) } : res;
-    } catch (error) {
-      throw fromConnectError(error);
     }
   };
 }
