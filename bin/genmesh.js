@@ -3,6 +3,8 @@
 // supported or older Node can read.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const main = fileURLToPath(new URL("../services/host/cli/main.ts", import.meta.url));
@@ -14,6 +16,8 @@ const child = spawn(
   ["--disable-warning=ExperimentalWarning", main, ...process.argv.slice(2)],
   {
     stdio: "inherit",
+    // What was compiled once starts in half the time. Node goes on without where it cannot write there.
+    env: { NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache"), ...process.env },
   },
 );
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => child.kill(signal));

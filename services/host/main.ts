@@ -1,9 +1,13 @@
+import { enableCompileCache } from "node:module";
 import { parseArgs } from "node:util";
 import { envToConfig, readEnv } from "./config.ts";
 import { ConfigError } from "./env.ts";
 
 /** `npm start [-- --role R]`: exit 0 after a stop that was asked for, 1 with one line where it cannot start. */
 async function main(): Promise<void> {
+  // Halves the CPU time of every start but the first: types are stripped and sources compiled once a version. Where the
+  // cache cannot be written, everything goes on without.
+  enableCompileCache();
   try {
     const { values } = parseArgs({ options: { role: { type: "string" } } });
     const config = envToConfig(readEnv(), values.role === undefined ? {} : { role: values.role });

@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { expect, onTestFinished } from "vitest";
+import { onTestFinished, TestRunner } from "vitest";
 
 /** The root of this clone. */
 export const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -103,7 +103,7 @@ function cleanEnv(env: Variables): NodeJS.ProcessEnv {
 
 /** A test that runs out of time disposes of nothing; its processes end with it all the same. */
 function endWithTest(child: ChildProcess): void {
-  if (expect.getState().currentTestName === undefined) return;
+  if (TestRunner.getCurrentTest() === undefined) return;
   onTestFinished(() => void child.kill("SIGKILL"));
 }
 
