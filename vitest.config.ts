@@ -1,4 +1,9 @@
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { configDefaults, defineConfig } from "vitest/config";
+
+// For the workers, and the threads and processes that they start: most of what a short one does is to compile.
+process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), "node-compile-cache");
 
 // A real server starts inside several suites; a slow shared machine needs the room. The contract promises times (250 ms,
 // 1 s) that a busy machine can miss once: what is wrong is wrong three times.

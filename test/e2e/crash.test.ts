@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
+import { DatabaseSync } from "node:sqlite";
 import { afterAll, describe, expect, test } from "vitest";
 import { createTokenCounter } from "../../services/text/tokens/count.ts";
 import { startScriptedUpstream } from "../support/scripted-upstream.ts";
@@ -28,9 +28,22 @@ const body = { model: "scripted", input: "Hi" };
 const leaseOverMs = 40_000;
 
 const start = async (dataDir: string, aheadMs = 0) => {
-  running = await startProcess({ dataDir: join(folder, dataDir), catalogFile, aheadMs });
-  return running;
+  running = await startProcess({ dataDir, catalogFile, aheadMs });
+  return Object.assign(running, { dataDir });
 };
+let worlds = 0;
+const newDataDir = () => join(folder, `${++worlds}`);
+
+/** Have both requests been counted, and one of them with so many tokens of output? */
+function writtenDown(dataDir: string, outputTokens: number): boolean {
+  using db = new DatabaseSync(join(dataDir, "genmesh.sqlite"), { readOnly: true });
+  const rows = db
+    .prepare(
+      "SELECT output_tokens AS output FROM text_usage WHERE status = 'open' AND input_tokens > 0",
+    )
+    .all();
+  return rows.length === 2 && rows.some(({ output }) => output === outputTokens);
+}
 
 /** The ledger adds up, and no hold is left. */
 async function expectInOrder({ billing, caller }: HostProcess): Promise<void> {
@@ -54,7 +67,8 @@ describe("kill -9", () => {
         : { kind: "hang" };
     });
     const hanging = { ...body, metadata: { hang: "yes" } };
-    const first = await start("one");
+    const dataDir = newDataDir();
+    const first = await start(dataDir);
     const whole = await first.caller.post("/responses", body, { idempotencyKey: "whole" });
     expect(whole.status).toBe(200);
 
@@ -67,14 +81,16 @@ describe("kill -9", () => {
     const before = await first.caller.balance();
     expect(before).toMatchObject({ available: openingUsdMicros - 30 });
     expect(before.reserved).toBeGreaterThan(8_000);
-    // A checkpoint comes every 2 s: by then there was one with all of the output.
-    await delay(3_000);
+    const output = 4 * (await createTokenCounter().count([deltas.join("")]));
+    await until("checkpoints with all of it", () => writtenDown(first.dataDir, output / 4), {
+      withinMs: 15_000,
+    });
     await first.kill();
     await expect(stream.rest()).rejects.toThrow();
     expect(await json).toBe("TypeError");
 
     // At once: the money is where it was, and what was complete is replayed.
-    const second = await start("one");
+    const second = await start(dataDir);
     expect(await second.caller.balance()).toEqual(before);
     const calls = upstream.requests.length;
     const replay = await second.caller.post("/responses", body, { idempotencyKey: "whole" });
@@ -83,13 +99,12 @@ describe("kill -9", () => {
     expect(upstream.requests).toHaveLength(calls);
     await second.kill();
 
-    const third = await start("one", leaseOverMs);
+    const third = await start(dataDir, leaseOverMs);
     await until("the holds' ends", async () => (await third.caller.balance()).reserved === 0, {
       withinMs: 10_000,
     });
     const lost = (await third.caller.balance()).monthSpend - 30;
     const input = await inputCost(third, hanging);
-    const output = 4 * (await createTokenCounter().count([deltas.join("")]));
     expect(lost).toBe(2 * input + output);
 
     // Its key is free: the same request is another one now.
@@ -104,6 +119,7 @@ describe("kill -9", () => {
 
   test("at any moment among many requests: nothing is lost, and nothing charged twice", async () => {
     upstream.script({ kind: "ok", firstByteDelayMs: 5, deltaDelayMs: 3 });
+    const dataDir = newDataDir();
     const names = Array.from({ length: 60 }, (_, index) => `many-${index}`);
     const askAll = ({ caller }: HostProcess) =>
       names.map((idempotencyKey, index) =>
@@ -114,7 +130,7 @@ describe("kill -9", () => {
       );
     let aheadMs = 0;
     for (const killAt of [3, 25]) {
-      const host = await start("many", aheadMs);
+      const host = await start(dataDir, aheadMs);
       const { length } = upstream.requests;
       const asked = askAll(host);
       await upstream.request(length + killAt);
@@ -122,7 +138,7 @@ describe("kill -9", () => {
       await Promise.all(asked);
       aheadMs += leaseOverMs;
     }
-    const last = await start("many", aheadMs);
+    const last = await start(dataDir, aheadMs);
     const isSettled = async () => (await last.caller.balance()).reserved === 0;
     await until("the holds' ends", isSettled, { withinMs: 15_000 });
     const killed = (await last.caller.balance()).monthSpend;

