@@ -192,6 +192,34 @@ describe("a broken file names each fault with its path", () => {
     expect(pathsOf(broken(place, value))?.[0]).toBe(path);
   });
 
+  test.each<[model: number, offer: object, path: string]>([
+    [1, { maxReferences: 8 }, "maxReferences"],
+    [1, { sizes: ["64x64", "8x64"] }, "sizes[1]"],
+    [1, { sizes: ["5121x64"] }, "sizes[0]"],
+    [1, { sizes: ["4096x4096"] }, "sizes[0]"],
+    [1, { resolutions: ["1k", "8k"] }, "resolutions[1]"],
+    [1, { resolutions: ["hd"] }, "resolutions[0]"],
+    [2, { maxReferences: 8 }, "maxReferences"],
+    [2, { upstream: "local" }, "maxReferences"],
+    [2, { fallbackUpstreams: ["local"] }, "maxReferences"],
+    [2, { videoOptions: [{ ...row, durationSeconds: 31 }] }, "videoOptions[0].durationSeconds"],
+    [2, { videoOptions: [row, { ...row, resolution: "1440p" }] }, "videoOptions[1].resolution"],
+  ])("models[%i] offers %j, which an upstream cannot make", (model, offer, path) => {
+    const file = good();
+    Object.assign(file.models[model] ?? {}, offer);
+    expect(pathsOf(JSON.stringify(file))).toEqual([`models[${model}].${path}`]);
+  });
+
+  test("what another upstream is to make is its own to know", () => {
+    const file = good();
+    const more = { ...row, durationSeconds: 60, resolution: "2160p" };
+    Object.assign(file.models[1] ?? {}, { upstream: "local", maxReferences: 16, sizes: ["10x10"] });
+    Object.assign(file.models[2] ?? {}, {
+      ...{ upstream: "local", maxReferences: 1, videoOptions: [more] },
+    });
+    expect(pathsOf(JSON.stringify(file))).toBeUndefined();
+  });
+
   test("firstLastFrame needs two references, and only then", () => {
     const file = good();
     Object.assign(file.models[2] ?? {}, { firstLastFrame: true, maxReferences: 1 });

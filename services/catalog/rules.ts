@@ -1,3 +1,4 @@
+import { driverFaults } from "./driver-rules.ts";
 import type { FaultPath, FoundFault } from "./faults.ts";
 import type { CatalogFile } from "./schema.ts";
 import type { CatalogModel, CatalogModelOf } from "./schema-model.ts";
@@ -27,8 +28,20 @@ export function crossFaults(file: CatalogFile): FoundFault[] {
       }
       defaults.add(model.kind);
     }
-    return [...faults, ...upstreamFaults(file, model, at), ...kindFaults(model, at)];
+    const unserved = upstreamFaults(file, model, at);
+    const protocols = unserved.length > 0 ? [] : protocolsOf(file, model);
+    return [
+      ...faults,
+      ...unserved,
+      ...kindFaults(model, at),
+      ...driverFaults(model, protocols, at),
+    ];
   });
+}
+
+function protocolsOf(file: CatalogFile, model: CatalogModel): Protocol[] {
+  const names = [model.upstream, ...model.fallbackUpstreams];
+  return names.flatMap((name) => file.upstreams[name]?.protocol ?? []);
 }
 
 type At = (...rest: FaultPath) => FaultPath;

@@ -1,4 +1,6 @@
+import { ErrorReason, isRefusal } from "#kit/errors.ts";
 import type { Ids } from "#kit/ids.ts";
+import type { Logger } from "#kit/logger.ts";
 import type { Peers } from "#kit/peers.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Config } from "./config.ts";
@@ -25,7 +27,7 @@ export interface Bootstrap {
 export async function bootstrap(
   dir: DataDir,
   settings: Config["bootstrap"],
-  deps: { peers: Peers; ids: Ids; adminToken: string },
+  deps: { peers: Peers; ids: Ids; adminToken: string; log: Logger },
 ): Promise<Bootstrap> {
   if (dir.read(doneFile) !== undefined) return { apiKey: undefined, shown() {} };
   const kept = dir.read(pendingKeyFile)?.trim();
@@ -33,11 +35,12 @@ export async function bootstrap(
   const secret = kept ?? given ?? `gm_${deps.ids.secret()}`;
   if (kept === undefined) dir.write(pendingKeyFile, `${secret}\n`);
   const headers = { authorization: `Bearer ${deps.adminToken}` };
-  const { account } = await deps.peers.auth.createAccount(
-    { name: "demo", apiKey: secret, operationId },
-    { headers },
-  );
-  const accountId = account?.accountId ?? "";
+  const account = await makeAccount(secret, headers, deps.peers);
+  if (!account) {
+    deps.log.warn("the database has a demo account already, with a key that this directory lacks");
+    return { apiKey: undefined, shown: () => done(dir) };
+  }
+  const { accountId } = account;
   const funds = [
     [Unit.USD_MICROS, settings.usdMicros],
     [Unit.CREDITS, settings.credits],
@@ -49,9 +52,23 @@ export async function bootstrap(
   return {
     // A key that the operator chose is known to the operator; it is not printed.
     apiKey: secret === settings.apiKey ? undefined : secret,
-    shown() {
-      dir.write(doneFile, "");
-      dir.remove(pendingKeyFile);
-    },
+    shown: () => done(dir),
   };
+}
+
+function done(dir: DataDir): void {
+  dir.write(doneFile, "");
+  dir.remove(pendingKeyFile);
+}
+
+/** Undefined where another data directory has made the account in the same database. */
+async function makeAccount(apiKey: string, headers: Record<string, string>, peers: Peers) {
+  try {
+    const request = { name: "demo", apiKey, operationId };
+    const { account } = await peers.auth.createAccount(request, { headers });
+    return account;
+  } catch (error) {
+    if (isRefusal(error) && error.reason === ErrorReason.OPERATION_MISMATCH) return undefined;
+    throw error;
+  }
 }

@@ -7,8 +7,16 @@ describe("defaults", () => {
     const config = envToConfig({});
     expect(config).toMatchObject({
       role: "all",
-      http: { host: "127.0.0.1", port: 8080, publicUrl: undefined, trustProxy: [] },
-      grpc: { host: "127.0.0.1", port: 9090 },
+      ports: {
+        http: { host: "127.0.0.1", port: 8080 },
+        grpc: { host: "127.0.0.1", port: 9090 },
+        ops: undefined,
+      },
+      publicUrl: undefined,
+      trustProxy: [],
+      tls: undefined,
+      peers: {},
+      queue: { kind: "memory" },
       bootstrap: { apiKey: undefined, usdMicros: 25_000_000n, credits: 10_000n },
       references: { allowPrivate: false },
       retentionDays: 30,
@@ -17,14 +25,17 @@ describe("defaults", () => {
       tokens: { mesh: [], admin: undefined },
     });
     expect(config.dataDir).toMatch(/\/\.genmesh$/);
-    expect(config.database.file).toBe(`${config.dataDir}/genmesh.sqlite`);
-    expect(config.blobs.folder).toBe(`${config.dataDir}/blobs`);
+    expect(config.database).toEqual({
+      kind: "sqlite",
+      file: `${config.dataDir}/genmesh.sqlite`,
+    });
+    expect(config.blobs).toEqual({ kind: "file", folder: `${config.dataDir}/blobs` });
     expect(config.catalogFile).toMatch(/\/deploy\/catalog\.yaml$/);
   });
 
   test("an empty variable counts as not set", () => {
     expect(envToConfig({ PORT: "", HOST: " ", GENMESH_DRAIN_MS: "" })).toMatchObject({
-      http: { host: "127.0.0.1", port: 8080 },
+      ports: { http: { host: "127.0.0.1", port: 8080 } },
       drainMs: 25_000,
     });
   });
@@ -33,10 +44,10 @@ describe("defaults", () => {
 describe("every variable is taken", () => {
   test.each<[string, string, object]>([
     ["GENMESH_ROLE", "all", { role: "all" }],
-    ["PORT", "0", { http: { port: 0 } }],
-    ["HOST", "0.0.0.0", { http: { host: "0.0.0.0" }, grpc: { host: "127.0.0.1" } }],
-    ["HOST", "::1", { http: { host: "::1" } }],
-    ["GRPC_PORT", "65535", { grpc: { port: 65_535 } }],
+    ["PORT", "0", { ports: { http: { port: 0 } } }],
+    ["HOST", "0.0.0.0", { ports: { http: { host: "0.0.0.0" }, grpc: { host: "127.0.0.1" } } }],
+    ["HOST", "::1", { ports: { http: { host: "::1" } } }],
+    ["GRPC_PORT", "65535", { ports: { grpc: { port: 65_535 } } }],
     ["GENMESH_DATA_DIR", "/data", { dataDir: "/data", blobs: { folder: "/data/blobs" } }],
     ["GENMESH_DATABASE_URL", "sqlite:/a/b.db", { database: { kind: "sqlite", file: "/a/b.db" } }],
     ["GENMESH_DATABASE_URL", "sqlite:///a/b.db", { database: { file: "/a/b.db" } }],
@@ -49,12 +60,8 @@ describe("every variable is taken", () => {
     ["GENMESH_DRAIN_MS", "0", { drainMs: 0 }],
     ["GENMESH_RETENTION_DAYS", "0", { retentionDays: 0 }],
     ["GENMESH_LOG_LEVEL", "warn", { logLevel: "warn" }],
-    [
-      "GENMESH_PUBLIC_URL",
-      "https://a.example/gen/",
-      { http: { publicUrl: "https://a.example/gen" } },
-    ],
-    ["GENMESH_TRUST_PROXY", "10.0.0.0/8, ::1", { http: { trustProxy: ["10.0.0.0/8", "::1"] } }],
+    ["GENMESH_PUBLIC_URL", "https://a.example/gen/", { publicUrl: "https://a.example/gen" }],
+    ["GENMESH_TRUST_PROXY", "10.0.0.0/8, ::1", { trustProxy: ["10.0.0.0/8", "::1"] }],
     [
       "GENMESH_MESH_TOKEN",
       `${"n".repeat(16)},${"o".repeat(16)}`,
@@ -119,7 +126,7 @@ describe("a value that makes no sense is refused with its variable and what that
     ["GENMESH_ADMIN_TOKEN", "s3cret"],
     ["GENMESH_MESH_TOKEN", "s3cret"],
     ["GENMESH_DATABASE_URL", "mysql://user:s3cret@db/x"],
-    ["GENMESH_BLOBS_URL", "s3+https://user:s3cret@host/bucket"],
+    ["GENMESH_BLOBS_URL", "s3+https://user:s3cret@host"],
   ])("%s is not repeated, for it may hold a secret", (name, value) => {
     expect(faultOf(() => envToConfig({ [name]: value }))).not.toContain("s3cret");
   });

@@ -1,24 +1,36 @@
 import { isIP } from "node:net";
-import { isAbsolute, join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type LogLevel, logLevels } from "#kit/logger.ts";
+import { type StoresConfig, storesConfig } from "./config-stores.ts";
+import {
+  type PeerUrls,
+  type PortsConfig,
+  peersConfig,
+  peerUrls,
+  portsConfig,
+  type TlsConfig,
+  tlsConfig,
+} from "./config-wire.ts";
 import { badVariable, type Env, type EnvReader, envReader } from "./env.ts";
+import { peerNames, type Role, roles } from "./roles.ts";
 
 /** Everything that a process is told from outside. Made once, at start; the only place that reads the environment. */
-export interface Config {
-  role: "all";
-  http: {
-    host: string;
-    port: number;
-    /** Base of every URL in an answer; undefined: from `Host`. */
-    publicUrl: string | undefined;
-    /** Addresses whose X-Forwarded-* count; empty: nobody's. */
-    trustProxy: string[];
-  };
-  grpc: { host: string; port: number };
+export interface Config extends StoresConfig {
+  role: Role;
+  ports: PortsConfig;
+  /** Base of every URL in an answer; undefined: from `Host`. */
+  publicUrl: string | undefined;
+  /** Addresses whose X-Forwarded-* count; empty: nobody's. */
+  trustProxy: string[];
+  /** Undefined: plain text on every port. */
+  tls: TlsConfig | undefined;
+  /** The peers that the role calls over the wire; none in role `all`. */
+  peers: PeerUrls;
+  /** Role `all`: its embedded state. */
   dataDir: string;
-  database: { kind: "sqlite"; file: string };
-  blobs: { kind: "file"; folder: string };
+  /** Where files that need not survive may be; undefined: a new folder among the system's temporary ones. */
+  scratchDir: string | undefined;
   catalogFile: string;
   bootstrap: { apiKey: string | undefined; usdMicros: bigint; credits: bigint };
   tokens: { mesh: string[]; admin: string | undefined };
@@ -36,10 +48,12 @@ export interface Config {
 export interface OperatorConfig {
   adminToken: string | undefined;
   dataDir: string;
-  billingUrl: string | undefined;
-  authUrl: string | undefined;
-  textUrl: string | undefined;
-  mediaUrl: string | undefined;
+  /** Where the services are, in a mesh. */
+  peers: PeerUrls;
+  /** How to meet those that speak TLS. */
+  tls: TlsConfig | undefined;
+  /** For `genmesh migrate`; undefined: the embedded one. */
+  databaseUrl: string | undefined;
   /** Base URL and key for `genmesh generate`. */
   baseUrl: string | undefined;
   apiKey: string | undefined;
@@ -59,36 +73,23 @@ export function readEnv(): Env {
 /** Checks the environment and fills in defaults. Throws ConfigError, naming the variable. */
 export function envToConfig(env: Env, args: { role?: string } = {}): Config {
   const read = envReader(args.role === undefined ? env : { ...env, GENMESH_ROLE: args.role });
-  const dataDir = resolve(read.text("GENMESH_DATA_DIR") ?? ".genmesh");
-  const host = read.text("HOST") ?? "127.0.0.1";
-  const port = read.integer("PORT", 8080, 0, 65_535);
-  const grpcPort = read.integer("GRPC_PORT", 9090, 0, 65_535);
-  if (grpcPort === port && port !== 0) {
-    badVariable("GRPC_PORT", "must be another port than PORT", `${grpcPort}`);
-  }
+  const role = read.choice("GENMESH_ROLE", roles, "all");
+  const ownDir = read.text("GENMESH_DATA_DIR");
+  const dataDir = resolve(ownDir ?? ".genmesh");
+  const tls = tlsConfig(read);
   return {
-    role: read.choice("GENMESH_ROLE", ["all"], "all"),
-    http: {
-      host:
-        isIP(host) || /^[A-Za-z0-9.-]+$/.test(host)
-          ? host
-          : badVariable("HOST", "must be an address or a host name", host),
-      port,
-      publicUrl: publicUrl(read),
-      trustProxy: trustProxy(read),
-    },
-    // The internal port of a one-process run is for programs of this machine only.
-    grpc: { host: "127.0.0.1", port: grpcPort },
+    role,
+    ports: portsConfig(read, role, tls),
+    publicUrl: publicUrl(read),
+    trustProxy: trustProxy(read),
+    tls,
+    peers: peersConfig(read, role),
     dataDir,
-    database: { kind: "sqlite", file: sqliteFile(read, dataDir) },
-    blobs: { kind: "file", folder: blobsFolder(read, dataDir) },
+    scratchDir: role === "all" || ownDir !== undefined ? dataDir : undefined,
+    ...storesConfig(read, role, dataDir),
     catalogFile: resolve(read.text("GENMESH_CATALOG") ?? shippedCatalog),
-    bootstrap: {
-      apiKey: bootstrapKey(read),
-      usdMicros: read.bigint("GENMESH_BOOTSTRAP_USD_MICROS", 25_000_000n),
-      credits: read.bigint("GENMESH_BOOTSTRAP_CREDITS", 10_000n),
-    },
-    tokens: { mesh: meshTokens(read), admin: token(read, "GENMESH_ADMIN_TOKEN") },
+    bootstrap: bootstrapConfig(read),
+    tokens: tokensConfig(read, role),
     references: { allowPrivate: read.flag("GENMESH_ALLOW_PRIVATE_REFERENCES") },
     workers: {
       image: read.integer("GENMESH_IMAGE_WORKERS", defaultWorkers, 0, maxWorkers),
@@ -108,10 +109,11 @@ export function envToOperatorConfig(env: Env): OperatorConfig {
   return {
     adminToken: token(read, "GENMESH_ADMIN_TOKEN"),
     dataDir: resolve(read.text("GENMESH_DATA_DIR") ?? ".genmesh"),
-    billingUrl: read.text("GENMESH_BILLING_URL"),
-    authUrl: read.text("GENMESH_AUTH_URL"),
-    textUrl: read.text("GENMESH_TEXT_URL"),
-    mediaUrl: read.text("GENMESH_MEDIA_URL"),
+    peers: Object.fromEntries(
+      peerNames.map((name) => [name, peerUrls(read, name)]).filter(([, urls]) => urls?.length),
+    ),
+    tls: tlsConfig(read),
+    databaseUrl: read.text("GENMESH_DATABASE_URL"),
     baseUrl: read.text("GENMESH_BASE_URL"),
     apiKey: read.text("GENMESH_API_KEY"),
   };
@@ -147,26 +149,13 @@ function trustProxy(read: EnvReader): string[] {
   });
 }
 
-function sqliteFile(read: EnvReader, dataDir: string): string {
-  return (
-    schemeUrl(read, "GENMESH_DATABASE_URL", "sqlite:", "sqlite:FILE") ??
-    join(dataDir, "genmesh.sqlite")
-  );
-}
-
-function blobsFolder(read: EnvReader, dataDir: string): string {
-  return schemeUrl(read, "GENMESH_BLOBS_URL", "file:", "file:FOLDER") ?? join(dataDir, "blobs");
-}
-
-// The value may hold a password, so a fault does not repeat it.
-function schemeUrl(read: EnvReader, name: string, scheme: string, accepts: string) {
-  const value = read.text(name);
-  if (value === undefined) return undefined;
-  const path = value.startsWith(scheme)
-    ? value.slice(scheme.length).replace(/^\/\/(?=\/)/, "")
-    : "";
-  if (path === "" || path.startsWith("//")) badVariable(name, `must be ${accepts}`);
-  return isAbsolute(path) ? path : resolve(path);
+/** What the demo account begins with; a mesh gets it from its runner or installer. */
+function bootstrapConfig(read: EnvReader): Config["bootstrap"] {
+  return {
+    apiKey: bootstrapKey(read),
+    usdMicros: read.bigint("GENMESH_BOOTSTRAP_USD_MICROS", 25_000_000n),
+    credits: read.bigint("GENMESH_BOOTSTRAP_CREDITS", 10_000n),
+  };
 }
 
 function bootstrapKey(read: EnvReader): string | undefined {
@@ -178,6 +167,18 @@ function bootstrapKey(read: EnvReader): string | undefined {
     );
   }
   return value;
+}
+
+/** One process makes its own; several must be told. */
+function tokensConfig(read: EnvReader, role: Role): Config["tokens"] {
+  const mesh = meshTokens(read);
+  if (role !== "all" && mesh.length === 0) {
+    badVariable(
+      "GENMESH_MESH_TOKEN",
+      `must be set for role ${role}: the same in all of the mesh, ${tokenAccepts}`,
+    );
+  }
+  return { mesh, admin: token(read, "GENMESH_ADMIN_TOKEN") };
 }
 
 function meshTokens(read: EnvReader): string[] {

@@ -1,14 +1,18 @@
 import type { BlobStore } from "#kit/blobs.ts";
 import { createCatalogView } from "#kit/catalog-client.ts";
 import type { Peers } from "#kit/peers.ts";
+import type { ServerTls } from "#kit/rpc/tls.ts";
 import { createAdmission } from "../../gateway/admission/index.ts";
 import { buildGateway } from "../../gateway/app.ts";
-import { countInFlight } from "./listen.ts";
-import type { HostContext } from "./mesh.ts";
+import { tlsServerMaker, withoutClientAuth } from "./certificates.ts";
+import type { HostContext } from "./context.ts";
+import { countInFlight, hostInUrl } from "./listen.ts";
 
 /** The public port of a process. */
 export interface HostEdge extends AsyncDisposable {
-  /** Resolves when keys and catalog are at hand. */
+  /** Undefined when requests will be served; else why not. */
+  notReady(): string | undefined;
+  /** Resolves when keys and catalog are at hand; rejects where those of this very process do not come. */
   ready(signal: AbortSignal): Promise<void>;
   /** Answers the base URL. */
   listen(): Promise<string>;
@@ -30,28 +34,30 @@ export async function openEdge(
     peers: Peers;
     blobs: BlobStore;
     notReady: () => string | undefined;
+    tls: ServerTls | undefined;
   },
 ): Promise<HostEdge> {
   const { config, clock, log } = context;
-  const { peers } = deps;
+  const { peers, tls } = deps;
   await using stack = new AsyncDisposableStack();
   const admission = stack.use(createAdmission({ ...context, auth: peers.auth }));
   const catalog = stack.use(createCatalogView({ catalog: peers.catalog, clock, log }));
+  const notReady = () => deps.notReady() ?? admission.notReady() ?? catalog.notReady();
   const inFlight = countInFlight();
   const cutOff = new AbortController();
   const app = await buildGateway({
     ...context,
-    ...deps,
+    peers,
+    blobs: deps.blobs,
     admission,
     catalog,
-    notReady: () => deps.notReady() ?? admission.notReady() ?? catalog.notReady(),
+    notReady,
     cutOff: cutOff.signal,
-    createServer: (options, handler) => inFlight.createServer(options, handler),
+    createServer: (options, handler) =>
+      inFlight.createServer(options, handler, tlsServerMaker(withoutClientAuth(tls))),
     settings: {
-      ...(config.http.publicUrl === undefined ? {} : { publicUrl: config.http.publicUrl }),
-      ...(config.http.trustProxy.length === 0
-        ? {}
-        : { trustProxy: config.http.trustProxy.join(",") }),
+      ...(config.publicUrl === undefined ? {} : { publicUrl: config.publicUrl }),
+      ...(config.trustProxy.length === 0 ? {} : { trustProxy: config.trustProxy.join(",") }),
     },
   });
   let closing: Promise<void> | undefined;
@@ -68,16 +74,17 @@ export async function openEdge(
   stack.defer(close);
   const owned = stack.move();
   return {
+    notReady,
     async ready(signal) {
       const limit = AbortSignal.any([signal, AbortSignal.timeout(readyTimeoutMs)]);
       await Promise.race([Promise.all([admission.ready, catalog.ready()]), rejected(limit)]);
     },
     async listen() {
-      await app.listen({ host: config.http.host, port: config.http.port });
+      const { host, port } = config.ports.http;
+      await app.listen({ host, port });
       const address = app.server.address();
-      const port = typeof address === "object" && address ? address.port : config.http.port;
-      const host = config.http.host.includes(":") ? `[${config.http.host}]` : config.http.host;
-      return `http://${host}:${port}/v1`;
+      const bound = typeof address === "object" && address ? address.port : port;
+      return `${tls ? "https" : "http"}://${hostInUrl(host)}:${bound}/v1`;
     },
     whenIdle: (signal) => inFlight.whenIdle(signal),
     close,

@@ -5,8 +5,8 @@ import { ConfigError } from "./env.ts";
 
 /** Counts the requests of a server that are not answered yet. */
 export interface InFlight {
-  /** To be given to the gateway as its `createServer`. */
-  createServer(options: ServerOptions, handler: RequestListener): Server;
+  /** To be given to the gateway as its `createServer`. `make`: for a server with TLS; default: a plain one. */
+  createServer(options: ServerOptions, handler: RequestListener, make?: MakeServer): Server;
   /** Is no request open? */
   isIdle(): boolean;
   /**
@@ -15,6 +15,9 @@ export interface InFlight {
    */
   whenIdle(signal: AbortSignal): Promise<void>;
 }
+
+/** Makes a server that is not listening yet. */
+export type MakeServer = (options: ServerOptions, handler: RequestListener) => Server;
 
 /** Makes an {@link InFlight}. */
 export function countInFlight(): InFlight {
@@ -26,8 +29,8 @@ export function countInFlight(): InFlight {
     waiting = [];
   };
   return {
-    createServer(options, handler) {
-      return createServer(options, (request, response) => {
+    createServer(options, handler, make = createServer) {
+      return make(options, (request, response) => {
         open++;
         if (draining) response.setHeader("connection", "close");
         response.once("close", () => {
@@ -79,7 +82,7 @@ export async function checkAddress(address: Address): Promise<void> {
 function explained(error: unknown, address: Address): unknown {
   const { host, port, portVariable, hostVariable = portVariable } = address;
   const { code = "" } = error as NodeJS.ErrnoException;
-  const where = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+  const where = `${hostInUrl(host)}:${port}`;
   if (code === "EADDRINUSE") {
     return new ConfigError(
       `${portVariable} ${port} is in use by another program (at ${where}): stop it, or choose another port`,
@@ -96,4 +99,9 @@ function explained(error: unknown, address: Address): unknown {
     );
   }
   return error;
+}
+
+/** An address as URLs have it. */
+export function hostInUrl(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
 }

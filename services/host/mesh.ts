@@ -1,7 +1,3 @@
-import { type Clock, systemClock } from "#kit/clock.ts";
-import { type Ids, randomIds } from "#kit/ids.ts";
-import type { Logger } from "#kit/logger.ts";
-import { createMetrics, type Metrics } from "#kit/metrics.ts";
 import { createPeers } from "#kit/peers.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
@@ -10,13 +6,17 @@ import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import { createGrpcServer } from "#kit/rpc/server.ts";
 import type { Service } from "#kit/rpc/service.ts";
 import { type Bootstrap, bootstrap } from "./bootstrap.ts";
+import { openCertificates } from "./certificates.ts";
 import type { Config } from "./config.ts";
+import { createHostContext, type ProcessOptions, readinessOf } from "./context.ts";
 import { openDataDir } from "./data-dir.ts";
 import { openEdge } from "./edge.ts";
-import { ConfigError } from "./env.ts";
 import { type Address, checkAddress, listening } from "./listen.ts";
+import { listenForOps } from "./ops.ts";
+import { createScratch } from "./scratch.ts";
 import { createServices } from "./services.ts";
-import { openStores } from "./stores.ts";
+import { startServices } from "./start-services.ts";
+import { openStores, storeOf } from "./stores.ts";
 import { loadTokens } from "./tokens.ts";
 
 /** A running process. */
@@ -35,43 +35,21 @@ export interface Mesh extends AsyncDisposable {
   drain(signal: AbortSignal): Promise<void>;
 }
 
-/** What a process takes from outside beside its configuration; the overrides are for tests. */
-export interface MeshOptions {
-  log: Logger;
-  /** Aborts a start that is under way. */
-  signal: AbortSignal;
-  clock?: Clock;
-  ids?: Ids;
-}
-
-/** What every part of a process shares. */
-export interface HostContext {
-  config: Config;
-  log: Logger;
-  clock: Clock;
-  ids: Ids;
-  metrics: Metrics;
-}
-
 /** Milliseconds between two looks at what is not ready yet. */
 const readyPollMs = 5;
 
 /** Starts a process: opens its stores, starts its services in the order of their needs, then its ports. */
-export async function startMesh(config: Config, options: MeshOptions): Promise<Mesh> {
-  const context: HostContext = {
-    config,
-    log: options.log,
-    clock: options.clock ?? systemClock,
-    ids: options.ids ?? randomIds,
-    metrics: createMetrics({ processMetrics: true }),
-  };
+export async function startMesh(config: Config, options: ProcessOptions): Promise<Mesh> {
+  const context = createHostContext(config, options);
   await using stack = new AsyncDisposableStack();
   const dir = stack.use(openDataDir(config.dataDir));
   const tokens = loadTokens(dir, config.tokens, context.ids);
   const { http, grpc } = addressesOf(config);
   await checkAddress(http);
   await checkAddress(grpc);
-  const stores = await openStores(context, stack);
+  const tls = await openCertificates(context, stack);
+  const scratch = createScratch(config, stack);
+  const stores = await openStores(context, { stack, scratch });
 
   const services: Service[] = [];
   const serverInterceptors = [serverErrorInterceptor(context), accessInterceptor(tokens)];
@@ -81,20 +59,19 @@ export async function startMesh(config: Config, options: MeshOptions): Promise<M
     serverInterceptors,
   });
   const peers = createPeers(() => direct);
-  services.push(...createServices(context, { ...stores, peers, stack }));
-  const starting = { file: config.catalogFile, signal: options.signal };
-  for (const service of services) await startService(service, stack, starting);
+  services.push(...(await createServices(context, { stores, scratch, peers, stack })));
+  await startServices(services, context, { stack, signal: options.signal });
 
   const state = { draining: false };
-  const notReady = () =>
-    state.draining
-      ? "stopping"
-      : services.map((one) => one.notReady()).find((why) => why !== undefined);
-  const edge = stack.use(await openEdge(context, { peers, blobs: stores.blobs, notReady }));
+  const notReady = readinessOf(services, () => state.draining);
+  const blobs = storeOf(stores, "blobs");
+  const edge = stack.use(await openEdge(context, { peers, blobs, notReady, tls: tls.server }));
+  await listenForOps(context, edge.notReady, stack);
   const rpc = services.flatMap((service) => [...service.rpc]);
   const grpcServer = await createGrpcServer({
     services: [...rpc, healthService(rpc, notReady)],
     interceptors: serverInterceptors,
+    ...(tls.server ? { tls: tls.server } : {}),
   });
   stack.defer(() => grpcServer.close());
   await edge.ready(options.signal);
@@ -103,6 +80,7 @@ export async function startMesh(config: Config, options: MeshOptions): Promise<M
   const done = await bootstrap(dir, config.bootstrap, {
     peers,
     ids: context.ids,
+    log: context.log,
     adminToken: tokens.admin,
   });
   const grpcPort = await listening(grpc, () => grpcServer.listen(grpc.host, grpc.port));
@@ -125,28 +103,10 @@ export async function startMesh(config: Config, options: MeshOptions): Promise<M
 }
 
 function addressesOf(config: Config): { http: Address; grpc: Address } {
+  const { http, grpc } = config.ports;
+  if (!grpc) throw new Error("role all has a gRPC port");
   return {
-    http: { ...config.http, portVariable: "PORT", hostVariable: "HOST" },
-    grpc: { ...config.grpc, portVariable: "GRPC_PORT" },
+    http: { ...http, portVariable: "PORT", hostVariable: "HOST" },
+    grpc: { ...grpc, portVariable: "GRPC_PORT" },
   };
-}
-
-async function startService(
-  service: Service,
-  stack: AsyncDisposableStack,
-  { file, signal }: { file: string; signal: AbortSignal },
-): Promise<void> {
-  signal.throwIfAborted();
-  stack.use(service);
-  try {
-    await service.start();
-  } catch (error) {
-    if (service.name !== "catalog") throw error;
-    // The catalog's own message is a line, then one for every fault with its path.
-    const [, first = "", ...more] = (error as Error).message.split("\n").map((line) => line.trim());
-    const rest = more.length > 0 ? ` (and ${more.length} more: genmesh catalog check)` : "";
-    throw new ConfigError(
-      `GENMESH_CATALOG must name a valid catalog file; ${file} is none: ${first}${rest}`,
-    );
-  }
 }

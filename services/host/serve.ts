@@ -1,7 +1,7 @@
 import { systemClock } from "#kit/clock.ts";
 import { createLogger } from "#kit/logger.ts";
 import type { Config } from "./config.ts";
-import { startMesh } from "./mesh.ts";
+import type { ProcessOptions } from "./context.ts";
 
 /** npm passes a Ctrl-C on which the terminal has sent to this process already: within these milliseconds it is one. */
 const oneSignalMs = 1_000;
@@ -29,11 +29,10 @@ export async function serve(config: Config): Promise<void> {
   // Background work sleeps without holding the process; before its ports listen, nothing else would.
   const alive = setInterval(() => {}, aliveTickMs);
   try {
-    await using mesh = await startMesh(config, { log, signal: stop.signal });
+    await using running = await start(config, { log, signal: stop.signal });
     isReady = true;
-    const { apiKey } = mesh.bootstrap;
-    process.stdout.write(`genmesh is ready: ${mesh.baseUrl}${apiKey ? `  key: ${apiKey}` : ""}\n`);
-    mesh.bootstrap.shown();
+    process.stdout.write(`${running.banner}\n`);
+    running.shown();
     if (!stop.signal.aborted) {
       await new Promise<void>((resolve) => {
         stop.signal.addEventListener("abort", () => resolve(), { once: true });
@@ -43,7 +42,7 @@ export async function serve(config: Config): Promise<void> {
       () => hurry.abort(new Error("the drain took too long")),
       config.drainMs,
     );
-    await mesh.drain(hurry.signal);
+    await running.drain(hurry.signal);
     clearTimeout(late);
     log.info("stopped");
   } catch (error) {
@@ -55,4 +54,29 @@ export async function serve(config: Config): Promise<void> {
     process.off("SIGTERM", onSignal);
     process.off("SIGINT", onSignal);
   }
+}
+
+/** What serving needs of a process, whatever its role. */
+interface Running extends AsyncDisposable {
+  /** The one line on standard output. */
+  banner: string;
+  /** To be called once the line was shown. */
+  shown(): void;
+  drain(signal: AbortSignal): Promise<void>;
+}
+
+/** Loads and starts what the role needs. */
+async function start(config: Config, options: ProcessOptions): Promise<Running> {
+  const { role } = config;
+  if (role === "all") {
+    const { startMesh } = await import("./mesh.ts");
+    const mesh = await startMesh(config, options);
+    const { apiKey } = mesh.bootstrap;
+    const banner = `genmesh is ready: ${mesh.baseUrl}${apiKey ? `  key: ${apiKey}` : ""}`;
+    return Object.assign(mesh, { banner, shown: () => mesh.bootstrap.shown() });
+  }
+  const { startRole } = await import("./role.ts");
+  const process = await startRole(config, options);
+  const banner = `genmesh${role === "gateway" ? "" : ` ${role}`} is ready: ${process.url}`;
+  return Object.assign(process, { banner, shown() {} });
 }

@@ -1,21 +1,13 @@
-import { mkdirSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { join } from "node:path";
-import { createImageVerifier, type ImageVerifier } from "#kit/images/index.ts";
-import { createGuardedFetcher, type GuardedFetcher } from "#kit/outside/index.ts";
+import type { ImageVerifier } from "#kit/images/index.ts";
+import type { GuardedFetcher } from "#kit/outside/index.ts";
 import type { Peers } from "#kit/peers.ts";
-import { createMemoryQueue } from "#kit/queue/memory.ts";
 import type { Service } from "#kit/rpc/service.ts";
-import { createAuth } from "../auth/index.ts";
-import { createBilling } from "../billing/index.ts";
-import { createCatalog } from "../catalog/index.ts";
-import { createBuiltinRenderer } from "../media/builtin/index.ts";
-import { createMediaUpstreams } from "../media/generate/index.ts";
-import { createMedia, createMediaShared, createMediaWorker } from "../media/index.ts";
-import { createText } from "../text/index.ts";
-import { createTextUpstreams } from "../text/upstream/index.ts";
-import type { HostContext } from "./mesh.ts";
-import type { Stores } from "./stores.ts";
+import type { MediaCommonDeps } from "../media/context.ts";
+import type { HostContext } from "./context.ts";
+import type { Role } from "./roles.ts";
+import type { Scratch } from "./scratch.ts";
+import { type Stores, storeOf } from "./stores.ts";
 
 /** Processes that decode images: one is enough for the rate of one gateway's uploads, and a hostile image stops one only. */
 const imageProcesses = 1;
@@ -28,80 +20,140 @@ const imageTimeoutMs = 10_000;
 const renderThreads = Math.max(1, Math.min(2, availableParallelism()));
 
 /** What services are made from. */
-export interface ServiceDeps extends Stores {
+export interface ServiceDeps {
+  stores: Stores;
+  scratch: Scratch;
   peers: Peers;
   /** Owns what the services are given. */
   stack: AsyncDisposableStack;
 }
 
-/** Makes the services of a process, in the order in which they start. */
-export function createServices(context: HostContext, deps: ServiceDeps): Service[] {
+/** A part of the mesh that is a service. */
+type Part = Exclude<Role, "all" | "gateway">;
+
+/** Makes the services of a process, in the order in which they start. Only what the role needs is loaded. */
+export async function createServices(context: HostContext, deps: ServiceDeps): Promise<Service[]> {
+  const { role } = context.config;
+  const parts = role === "all" ? allParts : allParts.filter((part) => part === role);
+  const tools = createTools(context, deps);
+  const services: Service[] = [];
+  for (const part of parts) services.push(await makers[part](context, deps, tools));
+  return services;
+}
+
+type Maker = (context: HostContext, deps: ServiceDeps, tools: Tools) => Promise<Service>;
+
+const makers: Readonly<Record<Part, Maker>> = {
+  async catalog(context) {
+    const { createCatalog } = await import("../catalog/index.ts");
+    return createCatalog({ ...context, file: context.config.catalogFile });
+  },
+  async auth(context, { stores }) {
+    const { createAuth } = await import("../auth/index.ts");
+    return createAuth({ ...context, database: storeOf(stores, "database") });
+  },
+  async billing(context, { stores, peers }) {
+    const { createBilling } = await import("../billing/index.ts");
+    return createBilling({ ...context, peers, database: storeOf(stores, "database") });
+  },
+  async text(context, { stores, peers, stack }, tools) {
+    const { createText } = await import("../text/index.ts");
+    const { createTextUpstreams } = await import("../text/upstream/index.ts");
+    const { allowPrivate } = context.config.references;
+    return createText({
+      ...context,
+      peers,
+      database: storeOf(stores, "database"),
+      upstreams: stack.use(createTextUpstreams({ ...context, secrets: context.config.secret })),
+      images: await tools.images(),
+      outside: await tools.outside(),
+      allowPrivateReferences: allowPrivate,
+    });
+  },
+  async media(_context, { scratch }, tools) {
+    const { createMedia } = await import("../media/index.ts");
+    return createMedia({
+      ...(await tools.media()),
+      verifier: await tools.images(),
+      fetcher: await tools.outside(),
+      tempFolder: scratch("uploads"),
+    });
+  },
+  async "media-worker"(context, _deps, tools) {
+    const { createMediaWorker } = await import("../media/index.ts");
+    return createMediaWorker({ ...(await tools.media()), workers: context.config.workers });
+  },
+};
+
+/** Every part, whatever comes first needed by what comes later. */
+const allParts: readonly Part[] = ["catalog", "auth", "billing", "text", "media", "media-worker"];
+
+/** What more than one service of a process uses; each is made at its first use. */
+interface Tools {
+  images(): Promise<ImageVerifier>;
+  outside(): Promise<GuardedFetcher>;
+  /** What the API of media and its worker have in common; in one process they hear of each other's changes at once. */
+  media(): Promise<MediaCommonDeps>;
+}
+
+function createTools(context: HostContext, deps: ServiceDeps): Tools {
   const { config } = context;
-  const { stack } = deps;
-  const common = { ...context, ...deps };
-  const images = stack.use(
-    createImageVerifier({
-      processes: imageProcesses,
-      memoryMb: imageMemoryMb,
-      timeoutMs: imageTimeoutMs,
+  const { stores, peers, stack } = deps;
+  const tools: Tools = {
+    images: once(async () => {
+      const { createImageVerifier } = await import("#kit/images/index.ts");
+      return stack.use(
+        createImageVerifier({
+          processes: imageProcesses,
+          memoryMb: imageMemoryMb,
+          timeoutMs: imageTimeoutMs,
+        }),
+      );
+    }),
+    outside: once(async () => {
+      const { createGuardedFetcher } = await import("#kit/outside/index.ts");
+      return createGuardedFetcher({ allowPrivate: config.references.allowPrivate });
+    }),
+    media: once(async () => {
+      const { createMediaShared } = await import("../media/index.ts");
+      return {
+        ...context,
+        peers,
+        database: storeOf(stores, "database"),
+        blobs: storeOf(stores, "blobs"),
+        queue: storeOf(stores, "queue"),
+        upstreams: await createUpstreams(context, deps, tools),
+        retentionDays: config.retentionDays,
+        shared: createMediaShared(context),
+      };
+    }),
+  };
+  return tools;
+}
+
+async function createUpstreams(
+  context: HostContext,
+  { stack, scratch }: ServiceDeps,
+  tools: Tools,
+) {
+  const { createBuiltinRenderer } = await import("../media/builtin/index.ts");
+  const { createMediaUpstreams } = await import("../media/generate/index.ts");
+  return stack.use(
+    createMediaUpstreams({
+      ...context,
+      secrets: context.config.secret,
+      verifier: await tools.images(),
+      fetcher: await tools.outside(),
+      renderer: stack.use(createBuiltinRenderer({ threads: renderThreads })),
+      tempDir: scratch("renders"),
     }),
   );
-  const outside = createGuardedFetcher({ allowPrivate: config.references.allowPrivate });
-  const text = createText({
-    ...common,
-    upstreams: stack.use(createTextUpstreams({ ...context, secrets: config.secret })),
-    images,
-    outside,
-    allowPrivateReferences: config.references.allowPrivate,
-  });
-  return [
-    createCatalog({ ...context, file: config.catalogFile }),
-    createAuth(common),
-    createBilling(common),
-    text,
-    ...createMediaServices(context, deps, { images, outside }),
-  ];
 }
 
-/** The API of media and its worker, over the same queue, blobs and upstreams. */
-function createMediaServices(
-  context: HostContext,
-  deps: ServiceDeps,
-  outer: { images: ImageVerifier; outside: GuardedFetcher },
-): Service[] {
-  const { config } = context;
-  const { stack } = deps;
-  const tempDir = emptyFolder(join(config.dataDir, "temp", "renders"));
-  const upstreams = createMediaUpstreams({
-    ...context,
-    secrets: config.secret,
-    verifier: outer.images,
-    fetcher: outer.outside,
-    renderer: stack.use(createBuiltinRenderer({ threads: renderThreads })),
-    tempDir,
-  });
-  const common = {
-    ...context,
-    ...deps,
-    upstreams: stack.use(upstreams),
-    queue: stack.use(createMemoryQueue(context)),
-    retentionDays: config.retentionDays,
-    shared: createMediaShared(context),
+function once<T>(make: () => T): () => T {
+  let made: { value: T } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
   };
-  return [
-    createMedia({
-      ...common,
-      verifier: outer.images,
-      fetcher: outer.outside,
-      tempFolder: join(config.dataDir, "temp", "uploads"),
-    }),
-    createMediaWorker({ ...common, workers: config.workers }),
-  ];
-}
-
-/** What a process that died left in it is of no use to anyone. */
-function emptyFolder(path: string): string {
-  rmSync(path, { recursive: true, force: true });
-  mkdirSync(path, { recursive: true, mode: 0o700 });
-  return path;
 }

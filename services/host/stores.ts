@@ -1,37 +1,102 @@
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
-import { openFolderBlobs } from "#kit/blobs/folder.ts";
 import type { BlobStore } from "#kit/blobs.ts";
 import type { Database } from "#kit/database.ts";
-import { openSqlite } from "#kit/sqlite.ts";
+import type { MongoDatabase } from "#kit/mongo/connect.ts";
+import type { WakeQueue } from "#kit/queue/port.ts";
+import type { BlobsConfig, DatabaseConfig, QueueConfig } from "./config-stores.ts";
+import type { HostContext } from "./context.ts";
 import { ConfigError } from "./env.ts";
-import type { HostContext } from "./mesh.ts";
+import type { Scratch } from "./scratch.ts";
 
-/** Where a process keeps what must survive it. */
+/** Where a process keeps what must survive it; undefined: its role needs none. */
 export interface Stores {
-  database: Database;
-  blobs: BlobStore;
+  database: Database | undefined;
+  blobs: BlobStore | undefined;
+  queue: WakeQueue | undefined;
 }
 
-/** Opens the stores that the configuration names; `stack` closes them. Throws ConfigError where one cannot be had. */
+/** A store of a role that has it; what a role has is decided where its configuration is read. */
+export function storeOf<K extends keyof Stores>(stores: Stores, kind: K): NonNullable<Stores[K]> {
+  const store = stores[kind];
+  if (!store) throw new Error(`this role has no ${kind}`);
+  return store;
+}
+
+/**
+ * Opens the stores that the configuration names, loading only their drivers; `stack` closes them. Throws ConfigError
+ * where an embedded one cannot be had. A server that is away is no reason to: it is tried again when it is used.
+ */
 export async function openStores(
   context: HostContext,
-  stack: AsyncDisposableStack,
+  { stack, scratch }: { stack: AsyncDisposableStack; scratch: Scratch },
 ): Promise<Stores> {
-  const { file } = context.config.database;
-  const sqlite = await named("GENMESH_DATABASE_URL", "a database file", file, () => {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-    return stack.use(openSqlite(file));
-  });
-  const { folder } = context.config.blobs;
-  const blobs = await named("GENMESH_BLOBS_URL", "a folder", folder, () =>
-    openFolderBlobs({ ...context, folder }),
-  );
-  return { database: { kind: "sqlite", sqlite }, blobs };
+  const { database, blobs, queue } = context.config;
+  return {
+    database: database && (await openDatabase(database, context, stack)),
+    blobs: blobs && (await openBlobs(blobs, context, { stack, scratch })),
+    queue: queue && (await openQueue(queue, context, stack)),
+  };
 }
 
-/** Faults of opening a store name the variable that chose it. */
-async function named<T>(
+async function openDatabase(
+  config: DatabaseConfig,
+  context: HostContext,
+  stack: AsyncDisposableStack,
+): Promise<Database> {
+  if (config.kind === "mongodb") {
+    const { openMongo } = await import("#kit/mongo/connect.ts");
+    const { url } = config;
+    return { kind: "mongodb", mongo: stack.use(mongoAt(() => openMongo({ url, ...context }))) };
+  }
+  const { openSqlite } = await import("#kit/sqlite.ts");
+  const { file } = config;
+  const sqlite = await writable("GENMESH_DATABASE_URL", "a database file", file, () => {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    return openSqlite(file);
+  });
+  return { kind: "sqlite", sqlite: stack.use(sqlite) };
+}
+
+async function openBlobs(
+  config: BlobsConfig,
+  context: HostContext,
+  { stack, scratch }: { stack: AsyncDisposableStack; scratch: Scratch },
+): Promise<BlobStore> {
+  if (config.kind === "s3") {
+    const { openS3Blobs } = await import("#kit/blobs/s3.ts");
+    const { url } = config;
+    // The gateway only reads.
+    const access =
+      context.config.role === "gateway" ? { readOnly: true } : { scratchFolder: scratch("blobs") };
+    return stack.use(
+      await sensible("GENMESH_BLOBS_URL", () => openS3Blobs({ url, ...access, ...context })),
+    );
+  }
+  const { openFolderBlobs } = await import("#kit/blobs/folder.ts");
+  const { folder } = config;
+  return writable("GENMESH_BLOBS_URL", "a folder", folder, () =>
+    openFolderBlobs({ ...context, folder }),
+  );
+}
+
+async function openQueue(
+  config: QueueConfig,
+  context: HostContext,
+  stack: AsyncDisposableStack,
+): Promise<WakeQueue> {
+  if (config.kind === "memory") {
+    const { createMemoryQueue } = await import("#kit/queue/memory.ts");
+    return stack.use(createMemoryQueue(context));
+  }
+  const { openJetstreamQueue } = await import("#kit/queue/jetstream.ts");
+  return stack.use(
+    await sensible("GENMESH_QUEUE_URL", () => openJetstreamQueue({ ...context, ...config })),
+  );
+}
+
+/** Faults of opening an embedded store name the variable that chose it. */
+async function writable<T>(
   variable: string,
   what: string,
   path: string,
@@ -43,5 +108,23 @@ async function named<T>(
     throw new ConfigError(
       `${variable} must name ${what} that can be written; ${path} cannot: ${(error as Error).message}`,
     );
+  }
+}
+
+/** The driver's own words would repeat the URL with its password. */
+function mongoAt(open: () => MongoDatabase): MongoDatabase {
+  try {
+    return open();
+  } catch {
+    throw new ConfigError("GENMESH_DATABASE_URL must be a URL that the MongoDB driver takes");
+  }
+}
+
+/** A URL that its adapter refuses is a fault of the configuration. Adapters do not repeat what is secret. */
+async function sensible<T>(variable: string, open: () => T | Promise<T>): Promise<T> {
+  try {
+    return await open();
+  } catch (error) {
+    throw new ConfigError(`${variable} cannot be used: ${(error as Error).message}`);
   }
 }

@@ -25,9 +25,16 @@ export function parseJsonBody(body: Uint8Array): JsonObject {
   return isJsonObject(value) ? value : refuse(ErrorReason.INVALID_JSON);
 }
 
-/** SHA-256 (hexadecimal) of the canonical form (RFC 8785): the same for bodies that mean the same. */
+/**
+ * SHA-256 (hexadecimal) of the canonical form (RFC 8785): the same for bodies that mean the same. Refuses with INVALID_JSON
+ * what has no such form: half a surrogate pair, a number beyond a double's range.
+ */
 export function fingerprintOf(value: JsonValue): string {
-  return createHash("sha256")
-    .update(canonicalize(value) ?? "")
-    .digest("hex");
+  const hash = createHash("sha256");
+  try {
+    hash.update(canonicalize(value) ?? "");
+  } catch (cause) {
+    refuse(ErrorReason.INVALID_JSON, { cause });
+  }
+  return hash.digest("hex");
 }

@@ -1,6 +1,6 @@
 import type { BlobStore } from "#kit/blobs.ts";
 import type { Clock } from "#kit/clock.ts";
-import { type Database, noAdapter } from "#kit/database.ts";
+import type { Database } from "#kit/database.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { ImageVerifier } from "#kit/images/index.ts";
 import type { Logger } from "#kit/logger.ts";
@@ -14,6 +14,7 @@ import type { MediaUpstreams } from "./generate/port.ts";
 import { createJobChanges, type JobChanges } from "./jobs/changes.ts";
 import type { MediaKind } from "./jobs/job.ts";
 import type { JobStore } from "./jobs/store.ts";
+import { createMongoJobStore } from "./jobs/store-mongo.ts";
 import { createSqliteJobStore } from "./jobs/store-sqlite.ts";
 
 /** What the API and the workers of media both need. Whatever is disposable here belongs to whoever made it. */
@@ -75,7 +76,7 @@ export function createJobStore(database: Database): JobStore {
   switch (database.kind) {
     case "sqlite":
       return createSqliteJobStore(database.sqlite);
-    default:
-      return noAdapter("media", database);
+    case "mongodb":
+      return createMongoJobStore(database.mongo);
   }
 }

@@ -20,7 +20,7 @@ export interface TextDeps {
   upstreams: TextUpstreams;
   images: Pick<ImageVerifier, "verify">;
   /** For image addresses that callers name. */
-  outside: GuardedFetcher;
+  outside: Pick<GuardedFetcher, "fetchBytes">;
   /** Image addresses need be neither public nor https: for development and tests. */
   allowPrivateReferences: boolean;
 }

@@ -1,13 +1,12 @@
 import type { Message } from "@bufbuild/protobuf";
 import { create, type DescService, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import * as grpc from "@grpc/grpc-js";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { BillingService, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import { ErrorInfoSchema } from "#proto/google/rpc/error_details_pb.ts";
 import { Health, HealthCheckResponse_ServingStatus } from "#proto/grpc/health/v1/health_pb.ts";
 import { type HostWorld, meshToken, startHostWorld } from "../host/world.ts";
+import { errorInfos, failure } from "./grpc-reflected.ts";
 
 // What another language's gRPC library would do: the port as @grpc/grpc-js sees it, unmodified.
 
@@ -119,19 +118,6 @@ function clientOf(service: DescService, token?: string, deadlineInMs = 10_000) {
   };
 }
 
-async function failure(call: Promise<unknown>): Promise<grpc.ServiceError> {
-  return call.then(
-    () => expect.unreachable("it was not refused"),
-    (error: grpc.ServiceError) => error,
-  );
-}
-
 function reasonsOf(error: grpc.ServiceError): { domain: string; reason: string }[] {
-  const [bytes] = error.metadata.get("grpc-status-details-bin");
-  const trailer = new Headers({
-    "grpc-status": `${error.code}`,
-    "grpc-status-details-bin": (bytes as Buffer).toString("base64"),
-  });
-  const details = findTrailerError(trailer)?.findDetails(ErrorInfoSchema) ?? [];
-  return details.map(({ domain, reason }) => ({ domain, reason }));
+  return errorInfos(error).map(({ domain, reason }) => ({ domain, reason }));
 }

@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import type { AccountFile } from "../../services/media/files/file.ts";
 import type { FileStore, NewFile } from "../../services/media/files/store.ts";
 
-const accountId = "acct_a";
-const t0 = Date.UTC(2026, 0, 15, 12);
+export const accountId = "acct_a";
+export const t0 = Date.UTC(2026, 0, 15, 12);
 const page = { after: undefined, limit: 100, purpose: undefined, ascending: false };
 
 /** What every store of account files promises. `open` gives two clients of one store that holds nothing. */
@@ -314,12 +314,12 @@ export function fileStoreContract(open: () => Promise<[FileStore, FileStore]>): 
   });
 }
 
-async function ready(store: FileStore, file: NewFile): Promise<void> {
+export async function ready(store: FileStore, file: NewFile): Promise<void> {
   expect(await store.begin(file)).toEqual({ kind: "begun" });
   expect(await store.publish(file)).toBe(true);
 }
 
-function newFile(name: string, more: Partial<NewFile> = {}): NewFile {
+export function newFile(name: string, more: Partial<NewFile> = {}): NewFile {
   return {
     fileId: `file_${name}`,
     accountId,
@@ -338,7 +338,7 @@ function newFile(name: string, more: Partial<NewFile> = {}): NewFile {
   };
 }
 
-function asFile(file: NewFile, state: AccountFile["state"]): AccountFile {
+export function asFile(file: NewFile, state: AccountFile["state"]): AccountFile {
   const { leaseUntil: _lease, idempotency: _slot, pin: _pin, ...facts } = file;
   return { ...facts, state };
 }

@@ -7,6 +7,7 @@ import { pino } from "pino";
 import { openFolderBlobs } from "#kit/blobs/folder.ts";
 import type { BlobStore } from "#kit/blobs.ts";
 import { type ManualClock, manualClock } from "#kit/clock.ts";
+import type { Database } from "#kit/database.ts";
 import { randomIds } from "#kit/ids.ts";
 import type { ImageVerifier } from "#kit/images/index.ts";
 import { createMetrics } from "#kit/metrics.ts";
@@ -49,6 +50,8 @@ export interface FilesWorldOptions {
   quotaBytes?: number;
   fetcher?: GuardedFetcher;
   generated?: Partial<GeneratedFiles>;
+  /** In place of the ground's file. */
+  database?: Database;
   /** Puts something between the service and its stores. */
   wrap?: (stores: { sqlite: SqliteDatabase; blobs: BlobStore }) => {
     sqlite: SqliteDatabase;
@@ -71,7 +74,7 @@ export async function createFilesWorld(options: FilesWorldOptions) {
     ids,
     log,
     metrics,
-    database: { kind: "sqlite", sqlite: stores.sqlite },
+    database: options.database ?? { kind: "sqlite", sqlite: stores.sqlite },
     blobs: stores.blobs,
     verifier: options.verifier,
     fetcher: options.fetcher ?? createGuardedFetcher({ allowPrivate: true }),

@@ -4,7 +4,6 @@ import { ErrorReason } from "#kit/errors.ts";
 import type { ApplyRequest } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { outputsOwner } from "../../services/media/jobs/outputs.ts";
-import { createSqliteJobStore } from "../../services/media/jobs/store-sqlite.ts";
 import { jumpClock } from "../support/jump-clock.ts";
 import { until } from "../support/until.ts";
 import { alice, createJobsWorld, image, type JobsWorld } from "./jobs.world.ts";
@@ -141,7 +140,7 @@ test("a running job needs what its present attempt has stored, and nothing of th
   const world = await open(() => {}, 0);
   await world.fund(10n);
   const { job } = await world.submit();
-  const store = createSqliteJobStore(world.sqlite);
+  const { store } = world;
   const owner = outputsOwner(store);
   const key = (fence: number) => `outputs/${job.jobId}/${fence}-0`;
   expect(await owner.isReferenced(key(1))).toBe(false);

@@ -192,14 +192,17 @@ describe("a worker's lease", () => {
     const gate = Promise.withResolvers<void>();
     world.upstream.behave(gated(gate.promise));
     const { job } = await world.submit();
-    await running(world, job.jobId);
+    await until("its work", () => world.upstream.tasks.length === 1);
     for (let i = 0; i < 12; i++) {
-      const { until: before = 0 } = (await world.store.find(job.jobId))?.lease ?? {};
-      world.clock.jump(9_000);
-      await until("the lease to move", async () => {
-        const lease = (await world.store.find(job.jobId))?.lease;
-        return lease && lease.until > before;
+      const leaseEnd = async () => (await world.store.find(job.jobId))?.lease?.until ?? 0;
+      const before = await leaseEnd();
+      const renewed = Promise.withResolvers<void>();
+      const off = world.changes.on(job.jobId, async () => {
+        if ((await leaseEnd()) > before) renewed.resolve();
       });
+      world.clock.jump(9_000);
+      await renewed.promise;
+      off();
     }
     gate.resolve();
     expect((await world.ended(job.jobId)).status).toBe(JobStatus.COMPLETED);

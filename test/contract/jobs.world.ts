@@ -19,12 +19,12 @@ import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
 import type { RpcService, Service } from "#kit/rpc/service.ts";
-import { openSqlite } from "#kit/sqlite.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { AdmissionSchema } from "#proto/genmesh/common/v1/access_pb.ts";
 import { type Job, JobKind, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { createBilling } from "../../services/billing/index.ts";
 import { createCatalog } from "../../services/catalog/index.ts";
+import { createJobStore } from "../../services/media/context.ts";
 import type { FailPoints } from "../../services/media/fail-points.ts";
 import type { MediaUpstreams } from "../../services/media/generate/port.ts";
 import {
@@ -33,9 +33,9 @@ import {
   createMediaWorker,
   type MediaWorkerDeps,
 } from "../../services/media/index.ts";
-import { createSqliteJobStore } from "../../services/media/jobs/store-sqlite.ts";
 import { jumpClock } from "../support/jump-clock.ts";
 import { until } from "../support/until.ts";
+import { worldDatabases } from "./jobs.database.ts";
 import { scriptedUpstream } from "./jobs.upstream.ts";
 
 export const alice: Principal = { accountId: "acct_alice", keyId: "key_alice" };
@@ -82,8 +82,7 @@ export async function createJobsWorld(options: JobsWorldOptions = {}) {
   if (!options.folder) stack.defer(() => rm(folder, { recursive: true }));
   const clock = options.clock ?? jumpClock();
   const upstream = options.upstream ?? scriptedUpstream();
-  const sqlite = openSqlite(join(folder, "genmesh.db"));
-  stack.defer(() => sqlite[Symbol.dispose]());
+  const { database } = stack.use(worldDatabases.open(folder));
   const blobs = await openFolderBlobs({ folder: join(folder, "blobs"), clock, ids: randomIds });
   const queue = options.queue ?? createMemoryQueue({ clock });
   const services: RpcService[] = [];
@@ -102,19 +101,20 @@ export async function createJobsWorld(options: JobsWorldOptions = {}) {
     ids: randomIds,
     log: silent,
     metrics: createMetrics(),
-    database: { kind: "sqlite", sqlite } as const,
+    database,
     peers: createPeers(() => transport("mesh-token", options.between ? [options.between] : [])),
   };
   const verifier = stack.use(
     createImageVerifier({ processes: 1, memoryMb: 512, timeoutMs: 10_000 }),
   );
+  const shared = createMediaShared(common);
   const media = {
     ...common,
     queue,
     blobs,
     upstreams: upstream,
     retentionDays: options.retentionDays ?? 30,
-    shared: createMediaShared(common),
+    shared,
     ...(options.failPoints ? { failPoints: options.failPoints } : {}),
   };
   const file = options.catalog === undefined ? shippedCatalog : join(folder, "catalog.yaml");
@@ -148,15 +148,16 @@ export async function createJobsWorld(options: JobsWorldOptions = {}) {
     folder,
     clock,
     upstream,
-    sqlite,
     blobs: blobs as BlobStore,
     queue,
     peers,
     admin,
+    /** Tells of what the API and the workers change. */
+    changes: shared.changes,
     media: api,
     workers,
     /** The jobs as their store has them. */
-    store: createSqliteJobStore(sqlite),
+    store: createJobStore(database),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

@@ -135,9 +135,9 @@ export function queueContract(open: () => Promise<QueueGround>): void {
 
   test("a closed client publishes and receives no more", async () => {
     const receiver = subscribe("jobs-image");
-    const waiting = receiver.next(within());
+    const ended = expect(receiver.next(within())).rejects.toThrow();
     await queue[Symbol.asyncDispose]();
-    await expect(waiting).rejects.toThrow();
+    await ended;
     await expect(queue.publish("jobs-image", "job_a")).rejects.toThrow();
   });
 }

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { SpeechIntent, SpeechStore } from "../../services/media/speech/store.ts";
 
-const t0 = Date.UTC(2026, 0, 15, 12);
-const audio = { sizeBytes: 1_234, sha256: "digest", durationSeconds: 1.5 };
+export const t0 = Date.UTC(2026, 0, 15, 12);
+export const audio = { sizeBytes: 1_234, sha256: "digest", durationSeconds: 1.5 };
 const settling = { kind: "settling", audio } as const;
 const releasing = { kind: "releasing" } as const;
 const own = { owner: "owner_1" };
@@ -150,7 +150,7 @@ export function speechStoreContract(open: () => Promise<[SpeechStore, SpeechStor
   });
 }
 
-function newIntent(name: string, more: Partial<SpeechIntent> = {}): SpeechIntent {
+export function newIntent(name: string, more: Partial<SpeechIntent> = {}): SpeechIntent {
   return {
     speechId: `speech_${name}`,
     fileId: `file_${name}`,

@@ -140,8 +140,8 @@ describe("what is refused, without a credit", () => {
     const [caller, stranger] = [await world.caller({ credits: 50n }), await world.caller()];
     const { json: theirs } = await upload(stranger, png);
     const { json: own } = await upload(caller, png);
-    const body = { ...usual, referenceFileIds: [own.id, theirs.id] };
-    expect(refusalOf(await caller.post(path, body))).toBe(
+    const body = { ...picture, referenceFileIds: [own.id, theirs.id] };
+    expect(refusalOf(await caller.post("/images/generations", body))).toBe(
       "400 invalid_request_error reference_not_found referenceFileIds[1]",
     );
     expect(await creditsOf(caller)).toMatchObject({ available: 50, reserved: 0 });

@@ -69,9 +69,11 @@ function withMedia(usual: CatalogObject, baseUrl: string): CatalogObject {
     availableAspectRatios: ["auto"],
     videoOptions: [{ durationSeconds: 6, resolution: "480p", modes: ["t2v"], credits: 10 }],
   };
+  // What an openai upstream takes of a video.
+  const oneReference = { maxReferences: 1, firstLastFrame: false };
   const moved = usual.models.map((model) =>
     model.kind === "video" && model.id !== "svcalt-video-1-4"
-      ? { ...model, upstream: "scripted" }
+      ? { ...model, upstream: "scripted", ...oneReference }
       : model,
   );
   return {

@@ -161,9 +161,11 @@ async function run(orders: Orders): Promise<void> {
   await new Promise((resolve) => process.stdin.once("data", resolve));
   const submitted = Promise.all(submissionsOf(name).map((one) => submit(world, one)));
   if (stops) {
-    await until("a running video", () =>
-      world.sqlite.get("SELECT 1 FROM media_job WHERE state = 'running' AND resume_id IS NOT NULL"),
-    );
+    const running = { states: ["running"], kind: undefined, after: undefined, limit: 99 } as const;
+    await until("a running video", async () => {
+      const jobs = await world.store.list({ ...running, of: { accountId: alice.accountId } });
+      return jobs.some(({ resumeId }) => resumeId !== undefined);
+    });
     await Promise.all(world.workers.map((worker) => worker.drain(AbortSignal.abort())));
   }
   await submitted;

@@ -68,7 +68,10 @@ export async function scans(db: Db, queries: readonly Query[]): Promise<string[]
   return found;
 }
 
-type How = "equal" | "some" | "range" | "other";
+type How = "equal" | "few" | "some" | "range" | "other";
+
+/** Values of two fields at once whose sorted parts of an index MongoDB merges: it does so with 200 at most. */
+const fewValues = 14;
 
 /** Fields of the filter that an index may help with, and how they are bound. */
 function shapeOf(filter: Document): Record<string, How> {
@@ -85,7 +88,9 @@ function howBound(value: unknown): How {
       ? Object.keys(value)
       : [];
   if (operators.length === 0 || operators[0] === "$eq") return "equal";
-  if (operators[0] === "$in") return "some";
+  if (operators[0] === "$in") {
+    return (value as { $in: unknown[] }).$in.length <= fewValues ? "few" : "some";
+  }
   return operators.every((one) => /^\$[gl]te?$/.test(one)) ? "range" : "other";
 }
 
@@ -114,7 +119,7 @@ function serves(
 }
 
 function isPoint(how: How | undefined, order: readonly string[]): boolean {
-  return how === "equal" || (how === "some" && order.length === 0);
+  return how === "equal" || how === "few" || (how === "some" && order.length === 0);
 }
 
 function inOneDirection(

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { createGrpcTransport } from "@connectrpc/connect-node";
+import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { createPeers, type Peers } from "#kit/peers.ts";
 import { tokenInterceptor } from "#kit/rpc/access.ts";
 import type { OperatorConfig } from "../config.ts";
@@ -12,22 +12,30 @@ export const defaultServer = "127.0.0.1:9090";
 /** Milliseconds for one call of the operator. */
 const callTimeoutMs = 30_000;
 
-/** Clients that carry the admin token. `server` (HOST:PORT or URL) wins over the mesh's own variables. */
+/**
+ * Clients that carry the admin token. `server` (HOST:PORT or URL of a gRPC port) wins over the mesh's own variables, which
+ * name the peers' Connect ports.
+ */
 export function operatorPeers(config: OperatorConfig, server: string | undefined): Peers {
-  const interceptors = [tokenInterceptor(adminToken(config))];
-  const urls: Partial<Record<keyof Peers, string | undefined>> = {
-    auth: config.authUrl,
-    billing: config.billingUrl,
-    text: config.textUrl,
-    media: config.mediaUrl,
+  const common = {
+    interceptors: [tokenInterceptor(adminToken(config))],
+    defaultTimeoutMs: callTimeoutMs,
+    nodeOptions: tlsOptions(config),
   };
-  return createPeers((peer) =>
-    createGrpcTransport({
-      baseUrl: toUrl(server ?? urls[peer] ?? defaultServer),
-      interceptors,
-      defaultTimeoutMs: callTimeoutMs,
-    }),
-  );
+  return createPeers((peer) => {
+    const [baseUrl] = server === undefined ? (config.peers[peer] ?? []) : [];
+    if (baseUrl !== undefined) {
+      return createConnectTransport({ ...common, baseUrl, httpVersion: "1.1" });
+    }
+    return createGrpcTransport({ ...common, baseUrl: toUrl(server ?? defaultServer) });
+  });
+}
+
+/** The certificates that a mesh with TLS asks for. */
+function tlsOptions({ tls }: OperatorConfig) {
+  const read = (file: string | undefined) => (file === undefined ? undefined : readFileSync(file));
+  const [ca, cert, key] = [tls?.caFile, tls?.own?.certFile, tls?.own?.keyFile].map(read);
+  return { ...(ca ? { ca } : {}), ...(cert ? { cert } : {}), ...(key ? { key } : {}) };
 }
 
 function adminToken(config: OperatorConfig): string {

@@ -11,6 +11,7 @@ import { holdCommands } from "./hold.ts";
 import { jobCommands } from "./job.ts";
 import { keyCommands } from "./key.ts";
 import { ledgerCommands } from "./ledger.ts";
+import { migrateCommand } from "./migrate.ts";
 import type { Output } from "./output.ts";
 
 /** What the commands share. Each sets `exitCode` where it found what must not be. */
@@ -44,6 +45,7 @@ const groups = [
   jobCommands,
   catalogCommands,
   generateCommands,
+  migrateCommand,
 ];
 
 /** Makes the `genmesh` command. It touches no server before it is run. */

@@ -70,10 +70,18 @@ function open(options: MongoOptions, silenceMs: number): MongoDatabase {
   });
   if (onCommand) client.on("commandStarted", onCommand);
   const db = client.db(name);
+  const attempt = createAttempt(clock);
+  let isConnected = false;
   return {
     clock,
     collection: (collection) => db.collection(collection),
-    attempt: createAttempt(clock),
+    attempt: (work) =>
+      attempt(async (unsure) => {
+        // A driver's client whose first connection failed stays closed for ever, unless it is told to connect anew.
+        if (!isConnected) await client.connect();
+        isConnected = true;
+        return work(unsure);
+      }),
     async patiently(work) {
       await using patient = open(options, 0);
       return await work(patient);

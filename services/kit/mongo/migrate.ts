@@ -30,6 +30,11 @@ export interface MongoSchema {
   steps: readonly MongoStep[];
 }
 
+/** The database was written by a newer build, and this one must not touch it. */
+export class NewerSchemaError extends Error {
+  override readonly name = "NewerSchemaError";
+}
+
 interface VersionDocument {
   _id: string;
   /** How many steps were made. */
@@ -41,8 +46,8 @@ const versions = "schema_version";
 
 /**
  * Brings each component's collections up to this build: steps that were not made yet, in order, then indexes that are not
- * there yet. Replicas that start at the same time do the same things twice and end alike. Throws where a component was
- * written by a newer build, before anything is changed.
+ * there yet. Replicas that start at the same time do the same things twice and end alike. Throws NewerSchemaError where a component
+ * was written by a newer build, before anything is changed.
  */
 export async function migrate(db: MongoDatabase, schemas: readonly MongoSchema[]): Promise<void> {
   for (const schema of schemas) refuseNewer(schema, await versionOf(db, schema));
@@ -73,7 +78,7 @@ async function makeSteps(db: MongoDatabase, schema: MongoSchema): Promise<void> 
 
 function refuseNewer({ component, steps }: MongoSchema, version: number): void {
   if (version <= steps.length) return;
-  throw new Error(
+  throw new NewerSchemaError(
     `the collections of ${component} were made by a newer genmesh (version ${version}, known: ${steps.length})`,
   );
 }

@@ -10,25 +10,37 @@ const decoders = new Map([
 ]);
 
 /**
- * Reads a body to its end. The cap holds twice, for the bytes on the wire and for the decoded
+ * A body's bytes as they come. The cap holds twice, for the bytes on the wire and for the decoded
  * ones, so that neither a small archive of a large body nor an endless run of empty blocks
  * passes. Only identity was asked for; a single gzip, deflate or br is decoded all the same.
  * Throws `too_large`, or `bad_status` for another or a broken encoding.
  */
-export async function readBody(
+export async function* decodedBody(
   body: Readable,
   encoding: string,
   maxBytes: number,
-): Promise<Uint8Array> {
+): AsyncGenerator<Uint8Array> {
   const coding = encoding.trim().toLowerCase();
-  if (coding === "" || coding === "identity") return collect(body, maxBytes);
+  if (coding === "" || coding === "identity") {
+    yield* capped(maxBytes)(body);
+    return;
+  }
   const createDecoder = decoders.get(coding);
   if (createDecoder === undefined) throw new OutsideError("bad_status", "CONTENT_ENCODING");
   // `pipeline` hands an error of either side to the reader of the last stream.
   const decoded = pipeline(body, capped(maxBytes), createDecoder(), () => {});
-  return collect(decoded, maxBytes).catch((error) => {
+  try {
+    yield* capped(maxBytes)(decoded);
+  } catch (error) {
     throw isZlibError(error) ? new OutsideError("bad_status", error.code) : error;
-  });
+  }
+}
+
+/** Reads to the end. */
+export async function collect(source: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of source) chunks.push(chunk);
+  return Buffer.concat(chunks);
 }
 
 function capped(maxBytes: number) {
@@ -40,12 +52,6 @@ function capped(maxBytes: number) {
       yield chunk;
     }
   };
-}
-
-async function collect(body: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of capped(maxBytes)(body)) chunks.push(chunk);
-  return Buffer.concat(chunks);
 }
 
 function isZlibError(error: unknown): error is Error & { code: string } {

@@ -6,7 +6,7 @@ import tls from "node:tls";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { selfSigned } from "./certificate.fixture.ts";
-import { createGuardedFetcher, type FetchBytesOptions } from "./fetcher.ts";
+import { createGuardedFetcher, type FetchOptions } from "./fetcher.ts";
 
 const fetcher = createGuardedFetcher({ allowPrivate: true });
 
@@ -31,7 +31,7 @@ afterEach(() => {
   server.closeAllConnections();
 });
 
-function get(path: string, options: Partial<FetchBytesOptions> = {}) {
+function get(path: string, options: Partial<FetchOptions> = {}) {
   return fetcher.fetchBytes(`${base}${path}`, { maxBytes: 100, ...options });
 }
 

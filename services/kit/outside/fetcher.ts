@@ -1,15 +1,15 @@
 import { Client, type Dispatcher } from "undici";
 import { formatAddress, isPublicAddress, parseLiteral } from "./address.ts";
-import { readBody } from "./body.ts";
+import { collect, decodedBody } from "./body.ts";
 import { withDeadline } from "./deadline.ts";
 import { checkedConnector, type Dial, dialTcp } from "./dial.ts";
-import { OutsideError } from "./errors.ts";
+import { OutsideError, toOutsideError } from "./errors.ts";
 import { type OutsideLimits, outsideLimits } from "./limits.ts";
 import { type Resolve, resolveByQuery, resolveBySystem } from "./resolve.ts";
 import { isLocalName, isWebPort, parseOutsideUrl } from "./url.ts";
 
 /** One fetch. */
-export type FetchBytesOptions = {
+export type FetchOptions = {
   /** The largest body, decoded or not; one byte more is `too_large`. */
   readonly maxBytes: number;
   /** For the whole fetch, redirects included; default 10,000. */
@@ -18,6 +18,12 @@ export type FetchBytesOptions = {
   readonly signal?: AbortSignal | undefined;
   /** The `accept` header, default any type. */
   readonly accept?: string | undefined;
+};
+
+/** One fetch of something large. */
+export type FetchStreamOptions = FetchOptions & {
+  /** Time without a byte of head or body, while more is wanted, after which it is `unreachable`; default none. */
+  readonly idleTimeoutMs?: number | undefined;
 };
 
 /** What was fetched; `contentType` is the server's word for it, lower case, no parameters. */
@@ -29,7 +35,17 @@ export type FetchedBytes = {
 /** Fetches what callers name, from public addresses only. */
 export type GuardedFetcher = {
   /** GETs the URL. Throws `OutsideError`, or the signal's reason. */
-  fetchBytes(url: string, options: FetchBytesOptions): Promise<FetchedBytes>;
+  fetchBytes(url: string, options: FetchOptions): Promise<FetchedBytes>;
+  /**
+   * GETs the URL and hands its body to `sink` as it comes, no faster than it is read; answers what `sink` does. When this
+   * settles, `sink` has ended too, and so has the connection, read to its end or not. The chunks throw as `fetchBytes`
+   * does; what `sink` itself throws comes out unchanged.
+   */
+  fetchStream<T>(
+    url: string,
+    options: FetchStreamOptions,
+    sink: (chunks: AsyncIterable<Uint8Array>) => Promise<T>,
+  ): Promise<T>;
 };
 
 export type GuardedFetcherOptions = {
@@ -44,7 +60,10 @@ export type GuardedFetcherOptions = {
 
 type Guard = Required<Omit<GuardedFetcherOptions, "limits">> & { readonly limits: OutsideLimits };
 
-type Outcome = { readonly redirect: string } | { readonly fetched: FetchedBytes };
+type Outcome<T> = { readonly redirect: string } | { readonly taken: T };
+
+/** Reads the body of the answer, within the deadline. */
+type Take<T> = (chunks: AsyncIterable<Uint8Array>, contentType: string | undefined) => Promise<T>;
 
 const redirectStatuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
@@ -62,23 +81,48 @@ export function createGuardedFetcher(options: GuardedFetcherOptions): GuardedFet
     dial: options.dial ?? dialTcp,
     limits: { ...outsideLimits, ...options.limits },
   };
+  const get = <T>(url: string, request: FetchStreamOptions, take: Take<T>): Promise<T> => {
+    const timeoutMs = request.timeoutMs ?? guard.limits.timeoutMs;
+    return withDeadline({ timeoutMs, signal: request.signal }, (signal) =>
+      follow(guard, url, { ...request, signal }, take),
+    );
+  };
   return {
-    fetchBytes: async (url, request) => {
-      const timeoutMs = request.timeoutMs ?? guard.limits.timeoutMs;
-      return withDeadline({ timeoutMs, signal: request.signal }, (signal) =>
-        follow(guard, url, { ...request, signal }),
-      );
+    fetchBytes: (url, request) =>
+      get(url, request, async (chunks, contentType) => ({
+        bytes: await collect(chunks),
+        contentType,
+      })),
+    fetchStream: async <T>(
+      url: string,
+      request: FetchStreamOptions,
+      sink: (chunks: AsyncIterable<Uint8Array>) => Promise<T>,
+    ) => {
+      let sinking: Promise<T> | undefined;
+      let failure: { error: unknown } | undefined;
+      try {
+        return await get(url, request, async (chunks) => {
+          sinking = sink(chunks);
+          return sinking;
+        });
+      } catch (error) {
+        // The deadline does not wait, but whoever stores must have stopped before anybody begins anew.
+        await sinking?.catch((error: unknown) => {
+          failure = { error };
+        });
+        throw failure ? failure.error : error;
+      }
     },
   };
 }
 
-type Running = FetchBytesOptions & { readonly signal: AbortSignal };
+type Running = FetchStreamOptions & { readonly signal: AbortSignal };
 
-async function follow(guard: Guard, text: string, request: Running): Promise<FetchedBytes> {
+async function follow<T>(guard: Guard, text: string, request: Running, take: Take<T>): Promise<T> {
   let url = parseOutsideUrl(text, guard.limits.urlChars);
   for (let redirects = 0; redirects <= guard.limits.redirects; redirects++) {
-    const outcome = await hop(guard, url, request);
-    if ("fetched" in outcome) return outcome.fetched;
+    const outcome = await hop(guard, url, request, take);
+    if ("taken" in outcome) return outcome.taken;
     url = redirectTarget(outcome.redirect, url, guard.limits.urlChars);
   }
   throw new OutsideError("bad_status", "REDIRECTS");
@@ -93,7 +137,12 @@ function redirectTarget(location: string, base: URL, urlChars: number): URL {
   }
 }
 
-async function hop(guard: Guard, url: URL, request: Running): Promise<Outcome> {
+async function hop<T>(
+  guard: Guard,
+  url: URL,
+  request: Running,
+  take: Take<T>,
+): Promise<Outcome<T>> {
   const addresses = await checkedAddresses(guard, url, request.signal);
   const isSecure = url.protocol === "https:";
   const client = new Client(url.origin, {
@@ -108,9 +157,9 @@ async function hop(guard: Guard, url: URL, request: Running): Promise<Outcome> {
       signal: request.signal,
     }),
     maxHeaderSize: guard.limits.headerBytes,
-    // The deadline covers these.
-    headersTimeout: 0,
-    bodyTimeout: 0,
+    // The deadline covers what these leave open.
+    headersTimeout: request.idleTimeoutMs ?? 0,
+    bodyTimeout: request.idleTimeoutMs ?? 0,
   });
   try {
     const response = await client.request({
@@ -125,16 +174,17 @@ async function hop(guard: Guard, url: URL, request: Running): Promise<Outcome> {
       reset: true,
       signal: request.signal,
     });
-    return await readResponse(response, request.maxBytes);
+    return await readResponse(response, request, take);
   } finally {
     await client.destroy();
   }
 }
 
-async function readResponse(
+async function readResponse<T>(
   { statusCode, headers, body }: Dispatcher.ResponseData,
-  maxBytes: number,
-): Promise<Outcome> {
+  { maxBytes, signal }: Running,
+  take: Take<T>,
+): Promise<Outcome<T>> {
   // Whatever is left unread goes with the connection; its end must not count as an error.
   body.on("error", () => {});
   const location = headerText(headers.location);
@@ -144,9 +194,21 @@ async function readResponse(
     throw new OutsideError("too_large");
   }
   const encoding = headerText(headers["content-encoding"]) ?? "";
-  const bytes = await readBody(body, encoding, maxBytes);
   const contentType = headerText(headers["content-type"])?.split(";")[0]?.trim().toLowerCase();
-  return { fetched: { bytes, contentType: contentType === "" ? undefined : contentType } };
+  const chunks = translated(decodedBody(body, encoding, maxBytes), signal);
+  return { taken: await take(chunks, contentType === "" ? undefined : contentType) };
+}
+
+/** The chunks, and for every error what it means here. */
+async function* translated(
+  chunks: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* chunks;
+  } catch (error) {
+    throw signal.aborted ? signal.reason : toOutsideError(error);
+  }
 }
 
 function headerText(value: string | string[] | undefined): string | undefined {

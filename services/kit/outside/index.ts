@@ -3,8 +3,9 @@ export type { Dial, DialTarget } from "./dial.ts";
 export { OutsideError, type OutsideErrorKind } from "./errors.ts";
 export {
   createGuardedFetcher,
-  type FetchBytesOptions,
   type FetchedBytes,
+  type FetchOptions,
+  type FetchStreamOptions,
   type GuardedFetcher,
   type GuardedFetcherOptions,
 } from "./fetcher.ts";

@@ -3,7 +3,12 @@ import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { RpcAccess, rpc_access } from "#proto/genmesh/common/v1/rpc_access_pb.ts";
 import { ErrorReason, refuse } from "../errors.ts";
-import { parsePrincipal, principalHeader, principalKey } from "./principal.ts";
+import {
+  parsePrincipal,
+  principalHeader,
+  principalKey,
+  refuseWithoutPrincipal,
+} from "./principal.ts";
 
 /** The tokens that a server accepts. */
 export interface AccessTokens {
@@ -13,7 +18,10 @@ export interface AccessTokens {
   admin?: string;
 }
 
-/** Refuses internal calls without the token, or the principal, that their method's `rpc_access` asks for. */
+/**
+ * Refuses internal calls without the token, or the principal, that their method's `rpc_access` asks for. Health alone takes
+ * neither.
+ */
 export function accessInterceptor(tokens: AccessTokens): Interceptor {
   const mesh = tokens.mesh.map(digest);
   const admin = tokens.admin ? [digest(tokens.admin)] : [];
@@ -29,9 +37,7 @@ export function accessInterceptor(tokens: AccessTokens): Interceptor {
       refuse(ErrorReason.CALLER_FORBIDDEN, { metadata: { needs: "the admin token" } });
     }
     const principal = parsePrincipal(req.header.get(principalHeader));
-    if (needed === RpcAccess.PRINCIPAL && !principal) {
-      refuse(ErrorReason.CALLER_FORBIDDEN, { metadata: { needs: principalHeader } });
-    }
+    if (needed === RpcAccess.PRINCIPAL && !principal) refuseWithoutPrincipal();
     req.contextValues.set(principalKey, principal);
     return next(req);
   };

@@ -1,24 +1,17 @@
-import type { DescMethod } from "@bufbuild/protobuf";
+import { create, type DescMethod } from "@bufbuild/protobuf";
 import {
   Code,
   ConnectError,
-  createContextValues,
   createServiceImplSpec,
-  type HandlerContext,
   type Interceptor,
   type MethodImplSpec,
-  type StreamRequest,
   type Transport,
-  type UnaryRequest,
 } from "@connectrpc/connect";
-import {
-  invokeUnaryImplementation,
-  runStreamingCall,
-  runUnaryCall,
-  transformInvokeImplementation,
-} from "@connectrpc/connect/protocol";
 import { refusingTransport } from "./refusing-transport.ts";
 import type { RpcService } from "./service.ts";
+import { Call } from "./wire/call.ts";
+import { created, invokeStream, invokeUnary, servedContext } from "./wire/invoke.ts";
+import { type CallRequest, runStream, runUnary } from "./wire/run-call.ts";
 
 /** What a direct transport is made of. */
 export interface DirectTransportOptions {
@@ -36,11 +29,61 @@ export interface DirectTransportOptions {
  * of the wire; calls reject with RefusalError.
  */
 export function createDirectTransport(options: DirectTransportOptions): Transport {
+  const { clientInterceptors, serverInterceptors } = options;
+  const specOf = specLookUp(options.services);
+  return refusingTransport({
+    async unary(method, signal, timeoutMs, header, input, contextValues) {
+      const call = new Call({ signal, timeoutMs });
+      const common = requestOf(method, header, contextValues, call);
+      const message = create(method.input, input);
+      return runUnary(common, message, clientInterceptors, async (req) => {
+        const context = contextOf(method, call, req);
+        // A caller that gives up is answered at once, though the handler may still be winding down.
+        const answer = await call.race(
+          invokeUnary(specOf(method), context, req.message, serverInterceptors),
+        );
+        return {
+          stream: false,
+          service: method.parent,
+          method,
+          message: answer,
+          get header() {
+            return context.responseHeader;
+          },
+          get trailer() {
+            return context.responseTrailer;
+          },
+        };
+      }) as never;
+    },
+    async stream(method, signal, timeoutMs, header, input, contextValues) {
+      const call = new Call({ signal, timeoutMs });
+      const common = requestOf(method, header, contextValues, call);
+      const messages = created(method.input, input as AsyncIterable<never>);
+      return runStream(common, messages, clientInterceptors, async (req) => {
+        const context = contextOf(method, call, req);
+        const answers = await call.race(
+          invokeStream(specOf(method), context, req.message, serverInterceptors),
+        );
+        return {
+          stream: true,
+          service: method.parent,
+          method,
+          message: abortable(answers, call),
+          header: context.responseHeader,
+          trailer: context.responseTrailer,
+        };
+      }) as never;
+    },
+  });
+}
+
+function specLookUp(services: () => Iterable<RpcService>): (method: DescMethod) => MethodImplSpec {
   const specs = new Map<DescMethod, MethodImplSpec>();
-  const specOf = (method: DescMethod): MethodImplSpec => {
+  return (method) => {
     const known = specs.get(method);
     if (known) return known;
-    for (const service of options.services()) {
+    for (const service of services()) {
       const spec = createServiceImplSpec(service.desc, service.impl);
       for (const one of Object.values(spec.methods)) specs.set(one.method, one);
     }
@@ -48,166 +91,49 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
     if (found) return found;
     throw new ConnectError(`${method.parent.typeName} is not served here`, Code.Unimplemented);
   };
-  return refusingTransport({
-    async unary(method, signal, timeoutMs, header, input, contextValues) {
-      return runUnaryCall({
-        req: {
-          ...requestCommon(method, header),
-          stream: false,
-          method,
-          message: input,
-          contextValues: contextValues ?? createContextValues(),
-        },
-        interceptors: options.clientInterceptors,
-        ...bounds(signal, timeoutMs),
-        next: async (req) => {
-          const spec = specOf(method);
-          if (spec.kind !== "unary") throw new ConnectError("not a unary method", Code.Internal);
-          const context = serverContext(req, timeoutMs);
-          const message = await untilAborted(
-            invokeUnaryImplementation(spec, context, req.message, options.serverInterceptors),
-            req.signal,
-          );
-          return {
-            stream: false,
-            service: method.parent,
-            method,
-            message: message as never,
-            header: context.responseHeader,
-            trailer: context.responseTrailer,
-          };
-        },
-      });
-    },
-    async stream(method, signal, timeoutMs, header, input, contextValues) {
-      const call = boundedCall(signal, timeoutMs);
-      const response = await runStreamingCall({
-        req: {
-          ...requestCommon(method, header),
-          stream: true,
-          method,
-          message: input,
-          contextValues: contextValues ?? createContextValues(),
-        },
-        interceptors: options.clientInterceptors,
-        signal: call.signal,
-        next: async (req) => {
-          const context = serverContext(req, timeoutMs);
-          const invoke = transformInvokeImplementation(
-            specOf(method),
-            context,
-            options.serverInterceptors,
-          );
-          return {
-            stream: true,
-            service: method.parent,
-            method,
-            message: abortable(invoke(req.message) as AsyncIterable<never>, req.signal),
-            header: context.responseHeader,
-            trailer: context.responseTrailer,
-          };
-        },
-      });
-      return { ...response, message: call.endingWith(response.message) };
-    },
-  });
 }
 
-function requestCommon(method: DescMethod, header: ConstructorParameters<typeof Headers>[0]) {
-  return {
-    service: method.parent,
-    requestMethod: "POST",
-    url: `direct:/${method.parent.typeName}/${method.name}`,
-    header: new Headers(header),
-  };
+function requestOf(
+  method: DescMethod,
+  header: HeadersInit | undefined,
+  contextValues: CallRequest["contextValues"],
+  call: Call,
+): CallRequest {
+  const url = `direct:/${method.parent.typeName}/${method.name}`;
+  return { method, url, header: new Headers(header), contextValues, call };
 }
 
-function bounds(signal: AbortSignal | undefined, timeoutMs: number | undefined) {
-  return { ...(signal ? { signal } : {}), ...(timeoutMs === undefined ? {} : { timeoutMs }) };
-}
-
-/**
- * The handler's side of a call. Its values are its own, as they would be over the wire; its signal is the call's, which
- * aborts at the deadline and when the call is over, so that no second timer is needed.
- */
-function serverContext(
-  req: UnaryRequest | StreamRequest,
-  timeoutMs: number | undefined,
-): HandlerContext {
-  const endsAt = timeoutMs === undefined ? undefined : performance.now() + timeoutMs;
-  return {
-    service: req.service,
-    method: req.method,
+/** Its values are its own, as they would be over the wire; its deadline and its signal are the call's. */
+function contextOf(method: DescMethod, call: Call, req: { url: string; header: Headers }) {
+  return servedContext({
+    method,
     protocolName: "direct",
-    requestMethod: "POST",
     url: req.url,
-    requestHeader: req.header,
-    responseHeader: new Headers(),
-    responseTrailer: new Headers(),
-    signal: req.signal,
-    timeoutMs: () => (endsAt === undefined ? undefined : endsAt - performance.now()),
-    values: createContextValues(),
-  };
-}
-
-/** A caller that gives up is answered at once, though the handler may still be winding down. */
-function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    if (signal.aborted) abort();
-    signal.addEventListener("abort", abort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+    call,
+    requestHeader: () => req.header,
   });
 }
 
 /** A reader that gives up is answered at once, though the handler may ignore its signal. */
-function abortable<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncIterable<T> {
+function abortable<T>(source: AsyncIterable<T>, call: Call): AsyncIterable<T> {
   return {
     [Symbol.asyncIterator]() {
       const inner = source[Symbol.asyncIterator]();
+      const leave = async (value?: unknown) => inner.return?.(value);
+      let reading: PromiseWithResolvers<IteratorResult<T>> | undefined;
+      call.onAbort((reason) => {
+        reading?.reject(reason);
+        leave().catch(() => {});
+      });
       return {
-        next: () => untilAborted(inner.next(), signal),
-        return: async (value) => (await inner.return?.(value)) ?? { done: true, value },
+        next() {
+          if (call.isAborted) return Promise.reject(call.errorOf(undefined));
+          reading = Promise.withResolvers();
+          inner.next().then(reading.resolve, reading.reject);
+          return reading.promise;
+        },
+        return: async (value) => (await leave(value)) ?? { done: true, value },
       };
-    },
-  };
-}
-
-interface BoundedCall {
-  signal: AbortSignal;
-  /** The same messages; the timer goes with the last. */
-  endingWith<T>(source: AsyncIterable<T>): AsyncIterable<T>;
-}
-
-/**
- * A stream's deadline. Connect's own timer would outlive a call that its caller cancels, an hour for a long answer: this
- * one ends with the call's signal too.
- */
-function boundedCall(signal: AbortSignal | undefined, timeoutMs: number | undefined): BoundedCall {
-  const call = new AbortController();
-  const end = () => clearTimeout(timer);
-  const timer =
-    timeoutMs === undefined || timeoutMs <= 0
-      ? undefined
-      : setTimeout(
-          () => call.abort(new ConnectError("the operation timed out", Code.DeadlineExceeded)),
-          timeoutMs,
-        );
-  const cancel = () => {
-    end();
-    call.abort(signal?.reason);
-  };
-  if (signal?.aborted) cancel();
-  signal?.addEventListener("abort", cancel, { once: true });
-  return {
-    signal: call.signal,
-    async *endingWith(source) {
-      try {
-        yield* source;
-      } finally {
-        end();
-        signal?.removeEventListener("abort", cancel);
-      }
     },
   };
 }

@@ -25,20 +25,25 @@ export function serverErrorInterceptor(deps: { log: Logger; ids: Ids }): Interce
     };
     try {
       const res = await next(req);
-      return res.stream ? { ...res, message: mapErrors(res.message, map) } : res;
+      return res.stream ? { ...res, message: mapErrors(res.message, map, req.signal) } : res;
     } catch (error) {
       throw map(error);
     }
   };
 }
 
-/** `source` with its errors mapped; leaving early leaves the source too. */
+/**
+ * `source` with its errors mapped; leaving early leaves the source too. A source that ends because `signal` aborted has not
+ * ended well, whatever it says: a deadline that passed is an error to both sides.
+ */
 export async function* mapErrors<T>(
   source: AsyncIterable<T>,
   map: (error: unknown) => unknown,
+  signal?: AbortSignal,
 ): AsyncIterable<T> {
   try {
     yield* source;
+    signal?.throwIfAborted();
   } catch (error) {
     throw map(error);
   }

@@ -35,8 +35,15 @@ export { principalKey };
 /** The caller of a method whose access is PRINCIPAL. */
 export function principalOf(context: HandlerContext): Principal {
   const principal = context.values.get(principalKey);
-  if (!principal) refuse(ErrorReason.CALLER_FORBIDDEN, { metadata: { needs: principalHeader } });
-  return principal;
+  return principal ?? refuseWithoutPrincipal();
+}
+
+/** Throws what a call hears that says not on whose behalf it is made. */
+export function refuseWithoutPrincipal(): never {
+  refuse(ErrorReason.CALLER_UNAUTHENTICATED, {
+    message: "The internal call names no principal.",
+    metadata: { needs: principalHeader },
+  });
 }
 
 /** Headers of an internal call for a principal and request. */

@@ -1,25 +1,30 @@
-import { createServer, type Http2Server } from "node:http2";
+import { createSecureServer, createServer, type Http2Server } from "node:http2";
 import type { Interceptor } from "@connectrpc/connect";
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
 import { type FastifyInstance, fastify } from "fastify";
+import { reflectionServices } from "./reflection.ts";
 import type { RpcService } from "./service.ts";
+import { followTls, type ServerTls, serverTlsOptions } from "./tls.ts";
 
 /** What a server for internal callers is made of. */
 export interface RpcServerOptions {
   services: readonly RpcService[];
   /** Outermost first; the same for every service. */
   interceptors: Interceptor[];
+  /** Absent: h2c. */
+  tls?: ServerTls;
 }
 
 /** Largest message of an internal call: a 64 MiB request body and its envelope. */
 const maxMessageBytes = 72 * 1024 * 1024;
 
-/** A server that is not yet listening: gRPC, gRPC-Web and Connect on h2c. */
+/** A server that is not yet listening: gRPC, gRPC-Web and Connect on HTTP/2, with reflection of what it serves. */
 export async function createGrpcServer(options: RpcServerOptions): Promise<GrpcServer> {
+  const services = [...options.services, ...reflectionServices(options.services)];
   const sessions = new Set<{ close(): void; destroy(): void }>();
   const app = fastify({
     serverFactory: (handler) => {
-      const server = createServer({}, handler as never);
+      const server = createHttp2Server(options.tls, handler as never);
       server.on("session", (session) => {
         sessions.add(session);
         session.once("close", () => sessions.delete(session));
@@ -37,7 +42,7 @@ export async function createGrpcServer(options: RpcServerOptions): Promise<GrpcS
       readMaxBytes: maxMessageBytes,
       writeMaxBytes: maxMessageBytes,
       routes(router: { service(desc: unknown, impl: unknown): void }) {
-        for (const { desc, impl } of options.services) router.service(desc, impl);
+        for (const { desc, impl } of services) router.service(desc, impl);
       },
     } as never,
   );
@@ -66,4 +71,11 @@ export interface GrpcServer {
   listen(host: string, port: number): Promise<number>;
   /** Stops listening and ends what is open. */
   close(): Promise<void>;
+}
+
+function createHttp2Server(tls: ServerTls | undefined, handler: () => void): Http2Server {
+  if (!tls) return createServer({}, handler);
+  const server = createSecureServer(serverTlsOptions(tls), handler);
+  followTls(server, tls);
+  return server as unknown as Http2Server;
 }

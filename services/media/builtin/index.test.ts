@@ -61,9 +61,38 @@ describe("createBuiltinRenderer", () => {
     expect(one.bytes).toEqual(other.bytes);
   });
 
-  test("leaves the event loop free while two videos render", async () => {
+  test("takes the longest texts that the public API takes, whatever their characters", async () => {
     await using renderer = createBuiltinRenderer({ threads: 2 });
-    await Promise.all([renderer.image(SMALL), renderer.image(SMALL)]);
+    const longest = (characters: number) => "\u{1f600}".repeat(characters);
+    const done = await Promise.all([
+      renderer.image({ ...SMALL, prompt: longest(32_000) }),
+      renderer.music({
+        mode: "lyrics",
+        title: longest(1_000),
+        description: longest(32_000),
+        lyrics: longest(32_000),
+      }),
+      renderer.speech({ text: longest(4_096), voice: "alloy", speed: 4 }),
+    ]);
+    expect(done.map(({ mimeType }) => mimeType)).toEqual(["image/png", "audio/mpeg", "audio/mpeg"]);
+  });
+
+  test("speech does not wait behind a film", async () => {
+    await using renderer = createBuiltinRenderer({ threads: 1 });
+    const gone = new AbortController();
+    const outFile = join(folder, "behind.mp4");
+    const film = renderer.video({ ...LONG, outFile }, { signal: gone.signal });
+    const ended = expect(film).rejects.toThrow("heard it");
+    const speech = await renderer.speech({ text: "Hello", voice: "alloy", speed: 1 });
+    expect(speech.durationSeconds).toBeGreaterThan(0.3);
+    gone.abort(new Error("heard it"));
+    await ended;
+  });
+
+  test("leaves the event loop free while four videos render", async () => {
+    await using renderer = createBuiltinRenderer({ threads: 4 });
+    const names = ["one", "two", "three", "four"];
+    await Promise.all(names.map(() => renderer.image(SMALL)));
     const delay = monitorEventLoopDelay({ resolution: 10 });
     delay.enable();
     const video = (name: string) =>
@@ -75,7 +104,7 @@ describe("createBuiltinRenderer", () => {
         audio: "none",
         outFile: join(folder, `${name}.mp4`),
       });
-    await Promise.all([video("one"), video("two")]);
+    await Promise.all(names.map(video));
     delay.disable();
     // In this thread a video of this size takes half a second or more at a stretch. The bound leaves room
     // for other processes on the machine.
@@ -156,7 +185,9 @@ describe("createBuiltinRenderer", () => {
       renderer.video({ ...LONG, outFile, durationSeconds: 31 }),
       renderer.video({ ...LONG, outFile, fps: 0 }),
       renderer.speech({ text: "", voice: "alloy", speed: 1 }),
-      renderer.speech({ text: "x".repeat(4097), voice: "alloy", speed: 1 }),
+      renderer.image({ ...SMALL, prompt: "x".repeat(64_001) }),
+      renderer.music({ mode: "instrumental", title: "x", description: "x".repeat(66_000) }),
+      renderer.speech({ text: "x".repeat(8_193), voice: "alloy", speed: 1 }),
       renderer.speech({ text: "x", voice: "alloy", speed: 0.2 }),
       renderer.speech({ text: "x", voice: "alloy", speed: Number.NaN }),
     ];

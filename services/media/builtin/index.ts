@@ -3,11 +3,12 @@ import {
   IMAGE_TIMEOUT_MS,
   MAX_FRAMES_PER_SECOND,
   MAX_IMAGE_PIXELS,
-  MAX_PROMPT_CHARACTERS,
+  MAX_MUSIC_UNITS,
+  MAX_PROMPT_UNITS,
   MAX_REFERENCES,
   MAX_SIDE_PIXELS,
-  MAX_SPEECH_CHARACTERS,
   MAX_SPEECH_SPEED,
+  MAX_SPEECH_UNITS,
   MAX_VIDEO_PIXELS,
   MAX_VIDEO_SECONDS,
   MIN_SIDE_PIXELS,
@@ -70,9 +71,13 @@ export type Renderer = AsyncDisposable & {
   ) => Promise<SoundResult>;
 };
 
-/** Creates a renderer with at most `threads` threads at work (a thread fills one core). */
+/**
+ * Creates a renderer with at most `threads` threads at work (a thread fills one core), and one more for speech: its callers
+ * wait for their answers, so it does not stand in line behind films.
+ */
 export function createBuiltinRenderer({ threads }: { readonly threads: number }): Renderer {
   const pool = new Pool(threads);
+  const speechPool = new Pool(1);
   return {
     image: async (request, { signal } = {}) => {
       checkImage(request);
@@ -84,13 +89,15 @@ export function createBuiltinRenderer({ threads }: { readonly threads: number })
     },
     speech: async (request, { signal } = {}) => {
       checkSpeech(request);
-      return await pool.run("speech", request, { timeoutMs: SPEECH_TIMEOUT_MS, signal });
+      return await speechPool.run("speech", request, { timeoutMs: SPEECH_TIMEOUT_MS, signal });
     },
     music: async (request, { signal, onProgress } = {}) => {
       checkMusic(request);
       return await pool.run("music", request, { timeoutMs: MUSIC_TIMEOUT_MS, signal, onProgress });
     },
-    [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await Promise.all([pool[Symbol.asyncDispose](), speechPool[Symbol.asyncDispose]()]);
+    },
   };
 }
 
@@ -111,7 +118,7 @@ function checkPicture(
   maxPixels: number,
 ): void {
   const { prompt, width, height, references = [] } = request;
-  need(prompt.length <= MAX_PROMPT_CHARACTERS, "the prompt's length");
+  need(prompt.length <= MAX_PROMPT_UNITS, "the prompt's length");
   for (const side of [width, height]) {
     need(Number.isInteger(side) && side >= MIN_SIDE_PIXELS && side <= MAX_SIDE_PIXELS, "a side");
   }
@@ -120,12 +127,12 @@ function checkPicture(
 }
 
 function checkSpeech({ text, speed }: SpeechRequest): void {
-  need(text.length > 0 && text.length <= MAX_SPEECH_CHARACTERS, "the text's length");
+  need(text.length > 0 && text.length <= MAX_SPEECH_UNITS, "the text's length");
   need(speed >= MIN_SPEECH_SPEED && speed <= MAX_SPEECH_SPEED, "speed");
 }
 
 function checkMusic({ title, description = "" }: MusicRequest): void {
-  need(title.length + description.length <= MAX_PROMPT_CHARACTERS, "the description's length");
+  need(title.length + description.length <= MAX_MUSIC_UNITS, "the description's length");
 }
 
 function need(holds: boolean, what: string): void {

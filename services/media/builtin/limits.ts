@@ -20,10 +20,12 @@ export const MAX_FRAMES_PER_SECOND = 60;
 export const MAX_REFERENCES = 7;
 /** Pixels of one reference: what the verification of uploads lets pass. */
 export const MAX_REFERENCE_PIXELS = 50_000_000;
-/** Characters of a prompt: the most that the public API takes. */
-export const MAX_PROMPT_CHARACTERS = 32_000;
-/** Characters of a text to speak. */
-export const MAX_SPEECH_CHARACTERS = 4_096;
+/** UTF-16 units of a prompt: the 32,000 characters that the public API takes have at most two each. */
+export const MAX_PROMPT_UNITS = 64_000;
+/** UTF-16 units of a piece of music's title and description: 1,000 and 32,000 characters. */
+export const MAX_MUSIC_UNITS = 66_000;
+/** UTF-16 units of a text to speak: 4,096 characters. */
+export const MAX_SPEECH_UNITS = 8_192;
 /** Slowest and fastest speech, as factors of the normal pace. */
 export const MIN_SPEECH_SPEED = 0.25;
 export const MAX_SPEECH_SPEED = 4;

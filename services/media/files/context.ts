@@ -1,17 +1,22 @@
 import type { BlobStore } from "#kit/blobs.ts";
 import type { Clock } from "#kit/clock.ts";
-import { type Database, noAdapter } from "#kit/database.ts";
+import type { Database } from "#kit/database.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { ImageVerifier } from "#kit/images/index.ts";
 import type { Logger } from "#kit/logger.ts";
 import type { Metrics } from "#kit/metrics.ts";
+import { migrate } from "#kit/mongo/migrate.ts";
 import type { GuardedFetcher } from "#kit/outside/index.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { FileArea } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { FilesEvents } from "./events.ts";
 import type { QuotaStore } from "./quota.ts";
+import { createMongoQuota } from "./quota-mongo.ts";
+import { quotaMongoSchema } from "./quota-mongo-schema.ts";
 import { createSqliteQuota } from "./quota-sqlite.ts";
 import type { FileStore } from "./store.ts";
+import { createMongoFileStore } from "./store-mongo.ts";
+import { filesMongoSchema } from "./store-mongo-schema.ts";
 import { createSqliteFileStore } from "./store-sqlite.ts";
 
 /** A file of media that somebody may read. */
@@ -77,15 +82,29 @@ export interface StorageContext {
   events: FilesEvents;
 }
 
+/** The stores of the files. */
+export interface FileStores {
+  store: FileStore;
+  quota: QuotaStore;
+  /** Makes collections and indexes. To be called once, before all else. */
+  prepare(): Promise<void>;
+}
+
 /** The stores in the process's database. */
-export function openFileStores(database: Database): { store: FileStore; quota: QuotaStore } {
+export function openFileStores(database: Database): FileStores {
   switch (database.kind) {
     case "sqlite":
       return {
         store: createSqliteFileStore(database.sqlite),
         quota: createSqliteQuota(database.sqlite),
+        // Its tables are there since it was made.
+        prepare: async () => {},
       };
-    default:
-      return noAdapter("media", database);
+    case "mongodb":
+      return {
+        store: createMongoFileStore(database.mongo),
+        quota: createMongoQuota(database.mongo),
+        prepare: () => migrate(database.mongo, [filesMongoSchema, quotaMongoSchema]),
+      };
   }
 }

@@ -12,7 +12,9 @@ import { createFileSweeper } from "./sweeper.ts";
 import { createUploads } from "./upload.ts";
 
 export type { FilesDeps, GeneratedFileName, GeneratedFiles, LocatedFile } from "./context.ts";
+export { quotaMongoSchema } from "./quota-mongo-schema.ts";
 export type { FilesMethods } from "./routes.ts";
+export { filesMongoSchema } from "./store-mongo-schema.ts";
 
 /** The accounts' file storage. */
 export interface Files extends AsyncDisposable {
@@ -31,8 +33,9 @@ export interface Files extends AsyncDisposable {
 /** Makes the file storage. */
 export function createFiles(deps: FilesDeps): Files {
   const { clock, ids, blobs } = deps;
+  const { prepare, ...stores } = openFileStores(deps.database);
   const context: StorageContext = {
-    ...openFileStores(deps.database),
+    ...stores,
     clock,
     ids,
     blobs,
@@ -57,6 +60,7 @@ export function createFiles(deps: FilesDeps): Files {
       return storageId !== undefined && context.store.isReferenced(storageId);
     },
     async start() {
+      await prepare();
       await spooler.start();
       sweeping = sweeper.run(life.signal);
     },

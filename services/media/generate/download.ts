@@ -18,9 +18,8 @@ export interface Download {
   upstream: Upstream;
   /** Absolute, or relative to the upstream's base URL. */
   url: string;
-  /** More is a `failed` GenerationError, for what comes from outside the origin already above `outsideBytes`. */
+  /** More is a `failed` GenerationError. */
   maxBytes: number;
-  outsideBytes: number;
   /** The media type that is asked for. */
   accept: string;
   /** What the upstream says that the bytes are, in hexadecimal. */
@@ -30,6 +29,11 @@ export interface Download {
 
 /** Redirects that are followed within the upstream's origin; as many as the guarded fetcher follows. */
 const mostRedirects = 3;
+
+const outsideTimes = {
+  timeoutMs: generateTimes.outsideMs,
+  idleTimeoutMs: generateTimes.outsideIdleMs,
+} as const;
 
 /**
  * Opens a download and hands its bytes to `sink`; from the start again where it broke off, a few times. The upstream's
@@ -44,15 +48,9 @@ export async function download<T>(
   const { signal } = what;
   const tries = { most: generateTries.download, mayRepeat: isWorthRepeating, signal };
   try {
-    return await withTries(context, tries, async () => {
-      const { chunks, close } = await open(context, what);
-      try {
-        return await sink(digested(chunks, what.sha256));
-      } finally {
-        // Whoever stops reading leaves no connection behind.
-        close();
-      }
-    });
+    return await withTries(context, tries, () =>
+      open(context, what, (chunks) => sink(digested(chunks, what.sha256))),
+    );
   } catch (error) {
     signal.throwIfAborted();
     throw toGenerationError(error, true);
@@ -73,25 +71,29 @@ export function isWithin(upstream: Upstream, url: URL): boolean {
   return url.origin === new URL(upstream.baseUrl).origin;
 }
 
-interface Opened {
-  chunks: AsyncIterable<Uint8Array>;
-  close: () => void;
-}
-
-async function open(context: DriverContext, what: Download): Promise<Opened> {
-  const { upstream, accept, signal } = what;
+async function open<T>(
+  context: DriverContext,
+  what: Download,
+  sink: (chunks: AsyncIterable<Uint8Array>) => Promise<T>,
+): Promise<T> {
+  const { upstream, accept, maxBytes, signal } = what;
   let url = resolved(what.url, `${upstream.baseUrl}/`);
   for (let redirects = 0; redirects <= mostRedirects; redirects++) {
-    if (!isWithin(upstream, url)) return outside(context, what, url);
+    if (!isWithin(upstream, url)) {
+      const request = { maxBytes, accept, signal, ...outsideTimes };
+      return context.fetcher.fetchStream(url.href, request, sink);
+    }
     const call = { upstream, method: "GET", url: url.href, accept, signal } as const;
     const reply = await exchange(context, call);
-    const location = reply.headers.location;
-    if (reply.status < 300) {
-      return { chunks: within(reply, what.maxBytes), close: () => reply.body.close() };
+    try {
+      if (reply.status < 300) return await sink(within(reply, maxBytes));
+      const { location } = reply.headers;
+      if (typeof location !== "string") throw new StatusError(reply.status);
+      url = resolved(location, url.href);
+    } finally {
+      // Whoever stops reading leaves no connection behind.
+      reply.body.close();
     }
-    reply.body.close();
-    if (typeof location !== "string") throw new StatusError(reply.status);
-    url = resolved(location, url.href);
   }
   throw failed("the download is redirected too often");
 }
@@ -110,19 +112,6 @@ async function* within(reply: HttpReply, maxBytes: number): AsyncGenerator<Uint8
     if (bytes > maxBytes) throw tooLarge();
     yield chunk;
   }
-}
-
-async function outside(context: DriverContext, what: Download, url: URL): Promise<Opened> {
-  const { bytes } = await context.fetcher.fetchBytes(url.href, {
-    maxBytes: what.outsideBytes,
-    timeoutMs: generateTimes.outsideMs,
-    accept: what.accept,
-    signal: what.signal,
-  });
-  const chunks = (async function* () {
-    yield bytes;
-  })();
-  return { chunks, close: () => {} };
 }
 
 async function* digested(

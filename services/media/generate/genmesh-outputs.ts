@@ -40,7 +40,7 @@ async function fetched(
   const { request } = task;
   if (request.kind === "image") {
     const maxBytes = generateLimits.imageBytes;
-    const what = { ...file, accept: "image/*", maxBytes, outsideBytes: maxBytes };
+    const what = { ...file, accept: "image/*", maxBytes };
     return storeImage(context, task, await downloadBytes(context, what));
   }
   const output = request.kind === "video" ? videoOutput(request.durationSeconds) : musicOutput;

@@ -38,7 +38,6 @@ export async function speakAtGenmesh(
     upstream,
     url: fileUrl(upstream, body.audio, filesUrl),
     maxBytes,
-    outsideBytes: maxBytes,
     accept: "audio/mpeg",
     signal,
   });

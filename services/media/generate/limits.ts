@@ -10,8 +10,6 @@ export const generateLimits = {
   answerBytes: 1024 * 1024,
   /** One generated video: 15 s of 1080p take 30 MiB, a lavish encoder ten times that. */
   videoBytes: 512 * 1024 * 1024,
-  /** A video from outside the upstream's origin comes in one piece: the guarded fetcher holds it in memory. */
-  outsideVideoBytes: 128 * 1024 * 1024,
   /** One clip of music: an hour at 128 kbit/s. */
   musicBytes: 64 * 1024 * 1024,
   /** Speech: 4,096 characters at a quarter of the pace are 20 minutes, 48 MiB at the highest bit rate. */
@@ -35,8 +33,10 @@ export const generateTimes = {
   firstRetryMs: 500,
   /** Milliseconds for a submission at another deployment: it only accepts the job. */
   submitMs: 60_000,
-  /** Milliseconds for a download from outside the upstream's origin. */
-  outsideMs: 120_000,
+  /** Milliseconds for a download from outside the upstream's origin: the largest video at 7 Mbit/s. */
+  outsideMs: 600_000,
+  /** Milliseconds without a byte after which such a download has broken off. */
+  outsideIdleMs: 30_000,
   /** Milliseconds that a request for speech waits for its place at an upstream with a bound. */
   slotWaitMs: 10_000,
 } as const;

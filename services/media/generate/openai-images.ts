@@ -73,7 +73,6 @@ async function bytesOf(
     upstream,
     url: item.url,
     maxBytes: generateLimits.imageBytes,
-    outsideBytes: generateLimits.imageBytes,
     accept: "image/*",
     signal,
   });

@@ -39,9 +39,8 @@ export async function storeImage(
 export interface StreamedOutput {
   mimeType: "video/mp4" | "audio/mpeg";
   createMeter: () => Meter;
-  /** More is not downloaded, from outside the upstream's origin not more than the second. */
+  /** More is not downloaded. */
   maxBytes: number;
-  outsideBytes: number;
 }
 
 /** The video of a task that asked for so many seconds. */
@@ -50,7 +49,6 @@ export function videoOutput(askedSeconds: number): StreamedOutput {
     mimeType: "video/mp4",
     createMeter: () => createMp4Meter(askedSeconds),
     maxBytes: generateLimits.videoBytes,
-    outsideBytes: generateLimits.outsideVideoBytes,
   };
 }
 
@@ -59,7 +57,6 @@ export const musicOutput: StreamedOutput = {
   mimeType: "audio/mpeg",
   createMeter: createMp3Meter,
   maxBytes: generateLimits.musicBytes,
-  outsideBytes: generateLimits.musicBytes,
 };
 
 /**

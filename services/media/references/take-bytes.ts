@@ -11,7 +11,7 @@ import { maxImageBytes } from "../files/limits.ts";
 export async function takeBytes(
   url: string,
   param: string,
-  fetcher: GuardedFetcher,
+  fetcher: Pick<GuardedFetcher, "fetchBytes">,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
   if (isDataUri(url)) return decode(url, param);

@@ -1,14 +1,17 @@
 import type { BlobStore } from "#kit/blobs.ts";
 import type { LiveCatalog } from "#kit/catalog-client.ts";
 import type { Clock } from "#kit/clock.ts";
-import { type Database, noAdapter } from "#kit/database.ts";
+import type { Database } from "#kit/database.ts";
 import type { HoldClient } from "#kit/holds.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { Logger } from "#kit/logger.ts";
 import type { Metrics } from "#kit/metrics.ts";
+import { migrate } from "#kit/mongo/migrate.ts";
 import type { MediaUpstreams } from "../generate/port.ts";
 import type { SpeechEvents } from "./events.ts";
 import type { SpeechStore } from "./store.ts";
+import { createMongoSpeechStore } from "./store-mongo.ts";
+import { speechMongoSchema } from "./store-mongo-schema.ts";
 import { createSqliteSpeechStore } from "./store-sqlite.ts";
 
 /** What speech needs of its process. */
@@ -34,13 +37,24 @@ export interface SpeechContext extends Omit<SpeechDeps, "database" | "log" | "me
   owner: string;
 }
 
+/** The store of the requests. */
+export interface OpenedSpeechStore {
+  store: SpeechStore;
+  /** Makes the collection and its indexes. To be called once, before all else. */
+  prepare(): Promise<void>;
+}
+
 /** The store in the process's database. */
-export function openSpeechStore(database: Database): SpeechStore {
+export function openSpeechStore(database: Database): OpenedSpeechStore {
   switch (database.kind) {
     case "sqlite":
-      return createSqliteSpeechStore(database.sqlite);
-    default:
-      return noAdapter("media", database);
+      // Its tables are there since it was made.
+      return { store: createSqliteSpeechStore(database.sqlite), prepare: async () => {} };
+    case "mongodb":
+      return {
+        store: createMongoSpeechStore(database.mongo),
+        prepare: () => migrate(database.mongo, [speechMongoSchema]),
+      };
   }
 }
 

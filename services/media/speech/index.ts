@@ -19,6 +19,7 @@ import { createSpeaker } from "./speaker.ts";
 import type { SpeechRecord } from "./store.ts";
 
 export type { SpeechDeps } from "./context.ts";
+export { speechMongoSchema } from "./store-mongo-schema.ts";
 
 /** Verified by the drivers. */
 const mimeType = "audio/mpeg";
@@ -55,6 +56,7 @@ export interface Speech extends AsyncDisposable {
 /** Makes the speech of media. */
 export function createSpeech(deps: SpeechDeps): Speech {
   const { clock, ids, blobs, catalog, holds, upstreams, retentionMs } = deps;
+  const { store, prepare } = openSpeechStore(deps.database);
   const context: SpeechContext = {
     clock,
     ids,
@@ -63,11 +65,10 @@ export function createSpeech(deps: SpeechDeps): Speech {
     holds,
     upstreams,
     retentionMs,
-    store: openSpeechStore(deps.database),
+    store,
     events: createSpeechEvents(deps),
     owner: ids.make("owner", 12),
   };
-  const { store } = context;
   const speaker = createSpeaker(context);
   const flights: SpeechServiceContext["flights"] = createFlights();
   const orphans = createOrphans(context);
@@ -111,6 +112,7 @@ export function createSpeech(deps: SpeechDeps): Speech {
       return record !== undefined && record.status !== "releasing";
     },
     async start() {
+      await prepare();
       sweeping = orphans.run(life.signal);
     },
     drain: stop,

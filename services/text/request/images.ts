@@ -19,7 +19,7 @@ import type { ImagePart } from "./checked.ts";
 export interface ImageSources {
   verifier: Pick<ImageVerifier, "verify">;
   /** For addresses that callers name. */
-  outside: GuardedFetcher;
+  outside: Pick<GuardedFetcher, "fetchBytes">;
   /** For development and tests: addresses need be neither public nor https. */
   allowPrivate: boolean;
   /** Bytes of an image file of the caller's account. Refuses with FILE_NOT_FOUND. */

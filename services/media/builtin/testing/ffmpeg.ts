@@ -11,9 +11,15 @@ export function haveFfmpeg(): boolean {
   return missing.length === 0;
 }
 
-/** Decodes every frame of a video as tightly packed RGB. */
-export function decodeFrames(file: string, width: number, height: number): Uint8Array[] {
-  const args = ["-v", "error", "-i", file, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"];
+/** Decodes the frames of a video from a second on, after a jump there, as tightly packed RGB. */
+export function decodeFrames(
+  file: string,
+  width: number,
+  height: number,
+  fromSeconds = 0,
+): Uint8Array[] {
+  const jump = fromSeconds === 0 ? [] : ["-ss", String(fromSeconds)];
+  const args = ["-v", "error", ...jump, "-i", file, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"];
   const bytes = execFileSync("ffmpeg", args, { maxBuffer: 2 ** 30 });
   const size = width * height * 3;
   return Array.from({ length: bytes.length / size }, (_, index) =>

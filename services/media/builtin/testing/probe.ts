@@ -52,6 +52,8 @@ export type Mp4Track = {
   readonly codec: string;
   readonly durationSeconds: number;
   readonly sampleCount: number;
+  /** Samples that a player may begin at, from 1; undefined: at any. */
+  readonly keySamples: readonly number[] | undefined;
   /** Of pictures. */
   readonly width: number;
   readonly height: number;
@@ -77,12 +79,19 @@ export function readMp4(bytes: Uint8Array): Mp4Facts {
         codec: text(entry, 12),
         durationSeconds: media.getUint32(16) / media.getUint32(12),
         sampleCount: boxAt(track.children, "mdia/minf/stbl/stsz").body.getUint32(8),
+        keySamples: keySamplesOf(boxAt(track.children, "mdia/minf/stbl")),
         width: entry.getUint16(8 + 8 + 24),
         height: entry.getUint16(8 + 8 + 26),
         channels: entry.getUint16(8 + 8 + 16),
       };
     }),
   };
+}
+
+function keySamplesOf(table: Box): number[] | undefined {
+  const sync = table.children.find(({ type }) => type === "stss")?.body;
+  if (sync === undefined) return undefined;
+  return Array.from({ length: sync.getUint32(4) }, (_, index) => sync.getUint32(8 + 4 * index));
 }
 
 /** What the frames of an MP3 add up to. */

@@ -75,11 +75,27 @@ async function addPictures(target: EncodedVideoPacketSource, plan: MuxPlan): Pro
   let index = 0;
   for await (const packet of new EncodedPacketSink(track).packets()) {
     const timestamp = index / plan.framesPerSecond;
-    const timed = packet.clone({ timestamp, duration: 1 / plan.framesPerSecond });
+    // The encoder's file does not say which pictures stand alone; without, a player would jump into the middle of others.
+    const type = standsAlone(packet.data) ? "key" : "delta";
+    const timed = packet.clone({ type, timestamp, duration: 1 / plan.framesPerSecond });
     await target.add(timed, index === 0 ? meta : undefined);
     index++;
   }
   target.close();
+}
+
+/** NAL unit type of a slice of a picture that needs no other (ITU-T H.264, table 7-1). */
+const IDR_SLICE = 5;
+/** Each NAL unit comes after its length in so many bytes. */
+const LENGTH_BYTES = 4;
+
+function standsAlone(sample: Uint8Array): boolean {
+  const view = new DataView(sample.buffer, sample.byteOffset, sample.byteLength);
+  for (let at = 0; at + LENGTH_BYTES < sample.byteLength; ) {
+    if ((view.getUint8(at + LENGTH_BYTES) & 0x1f) === IDR_SLICE) return true;
+    at += LENGTH_BYTES + view.getUint32(at);
+  }
+  return false;
 }
 
 function createSoundSource(channels: 1 | 2): AudioSampleSource {

@@ -81,6 +81,18 @@ describe("renderVideo", () => {
     expect(percents).toEqual(percents.toSorted((one, other) => one - other));
   });
 
+  test("can be entered at every third second, and a player is told so", async () => {
+    const { bytes } = await render({ durationSeconds: 7, fps: 4 });
+    expect(readMp4(bytes).tracks[0]?.keySamples).toEqual([1, 13, 25]);
+  });
+
+  test.skipIf(!canDecode)("shows the same picture to whoever jumps there", async () => {
+    const { file } = await render({ durationSeconds: 7, fps: 4 });
+    const [played] = decodeFrames(file, WIDTH, HEIGHT).slice(20);
+    const [jumped] = decodeFrames(file, WIDTH, HEIGHT, 5);
+    expect(jumped && Buffer.compare(jumped, played as Uint8Array)).toBe(0);
+  });
+
   test.each([
     ["mono", 1],
     ["stereo", 2],

@@ -1,0 +1,61 @@
+{{/*
+A headless Service, by which peers find every pod (they balance themselves) and Prometheus scrapes; for gRPC callers and the
+public one with an address of its own.
+*/}}
+{{- define "genmesh.services" -}}
+{{- $root := index . 0 -}}
+{{- $role := index . 1 -}}
+{{- $facts := index (include "genmesh.facts" $root | fromYaml) $role -}}
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ include "genmesh.fullname" $root }}-{{ $role }}{{ if eq $role "gateway" }}-pods{{ end }}
+  namespace: {{ $root.Release.Namespace }}
+  labels:
+    {{- include "genmesh.labels" . | nindent 4 }}
+    genmesh.io/scrape: "true"
+spec:
+  clusterIP: None
+  selector:
+    {{- include "genmesh.selector" . | nindent 4 }}
+  ports:
+    - { name: http, port: 8080, targetPort: http }
+    {{- if $root.Values.tls.enabled }}
+    - { name: ops, port: 9091, targetPort: ops }
+    {{- end }}
+{{- if and $facts.rpc $root.Values.grpc.enabled }}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ include "genmesh.fullname" $root }}-{{ $role }}-grpc
+  namespace: {{ $root.Release.Namespace }}
+  labels:
+    {{- include "genmesh.labels" . | nindent 4 }}
+spec:
+  selector:
+    {{- include "genmesh.selector" . | nindent 4 }}
+  ports:
+    - { name: grpc, port: 9090, targetPort: grpc, appProtocol: {{ ternary "grpc" "kubernetes.io/h2c" $root.Values.tls.enabled }} }
+{{- end }}
+{{- if eq $role "gateway" }}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ include "genmesh.fullname" $root }}-gateway
+  namespace: {{ $root.Release.Namespace }}
+  labels:
+    {{- include "genmesh.labels" . | nindent 4 }}
+  {{- with $root.Values.service.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  type: {{ $root.Values.service.type }}
+  selector:
+    {{- include "genmesh.selector" . | nindent 4 }}
+  ports:
+    - { name: http, port: {{ int $root.Values.service.port }}, targetPort: http{{ if $root.Values.tls.enabled }}, appProtocol: https{{ end }} }
+{{- end }}
+{{- end }}

@@ -1,0 +1,141 @@
+{{/* All objects of a role: (list root role). */}}
+{{- define "genmesh.role" -}}
+{{ include "genmesh.check" (index . 0) }}
+{{- include "genmesh.deployment" . }}
+---
+{{ include "genmesh.services" . }}
+{{- include "genmesh.scaling" . }}
+{{- end }}
+
+{{- define "genmesh.deployment" -}}
+{{- $root := index . 0 -}}
+{{- $role := index . 1 -}}
+{{- $own := include "genmesh.settings" . | fromYaml -}}
+{{- $facts := index (include "genmesh.facts" $root | fromYaml) $role -}}
+{{- $shutdown := $root.Values.shutdown -}}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ include "genmesh.fullname" $root }}-{{ $role }}
+  namespace: {{ $root.Release.Namespace }}
+  labels:
+    {{- include "genmesh.labels" . | nindent 4 }}
+spec:
+  {{- if not (or $own.autoscaling.enabled (and (eq $role "media-worker") $root.Values.keda.enabled)) }}
+  replicas: {{ int $own.replicas }}
+  {{- end }}
+  selector:
+    matchLabels:
+      {{- include "genmesh.selector" . | nindent 6 }}
+  strategy:
+    rollingUpdate:
+      # A new pod is ready before an old one goes.
+      maxSurge: 1
+      maxUnavailable: 0
+  template:
+    metadata:
+      labels:
+        {{- include "genmesh.podLabels" . | nindent 8 }}
+        {{- with $own.podLabels }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+      {{- with $own.podAnnotations }}
+      annotations:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+    spec:
+      serviceAccountName: {{ include "genmesh.serviceAccountName" $root }}
+      {{- include "genmesh.podBasics" $root | nindent 6 }}
+      terminationGracePeriodSeconds: {{ add $shutdown.preStopSeconds $shutdown.drainSeconds 15 }}
+      {{- include "genmesh.placement" (list $root $role $own) | nindent 6 }}
+      containers:
+        - name: {{ $role }}
+          {{- include "genmesh.containerBasics" $root | nindent 10 }}
+          env:
+            {{- include "genmesh.env" . | nindent 12 }}
+            {{- with $own.extraEnv }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
+          {{- $sources := $own.extraEnvFrom | default list }}
+          {{- if $facts.upstreams }}
+          {{- range $root.Values.upstreamSecrets }}
+          {{- $sources = append $sources (dict "secretRef" (dict "name" .)) }}
+          {{- end }}
+          {{- end }}
+          {{- with $sources }}
+          envFrom:
+            {{- toYaml . | nindent 12 }}
+          {{- end }}
+          ports:
+            - { name: http, containerPort: 8080 }
+            {{- if $facts.rpc }}
+            - { name: grpc, containerPort: 9090 }
+            {{- end }}
+            {{- if $root.Values.tls.enabled }}
+            - { name: ops, containerPort: 9091 }
+            {{- end }}
+          {{- include "genmesh.probes" $root | nindent 10 }}
+          {{- if gt (int $shutdown.preStopSeconds) 0 }}
+          lifecycle:
+            preStop:
+              sleep:
+                seconds: {{ int $shutdown.preStopSeconds }}
+          {{- end }}
+          {{- with $own.resources }}
+          resources:
+            {{- toYaml . | nindent 12 }}
+          {{- end }}
+          volumeMounts:
+            {{- include "genmesh.mounts" . | nindent 12 }}
+            {{- with $own.extraVolumeMounts }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
+      volumes:
+        {{- include "genmesh.volumes" (list $root $role $own) | nindent 8 }}
+        {{- with $own.extraVolumes }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+{{- end }}
+
+{{/* Liveness says that the process turns, readiness that requests will be served. */}}
+{{- define "genmesh.probes" -}}
+{{- $port := include "genmesh.opsPort" . -}}
+startupProbe:
+  httpGet: { path: /healthz, port: {{ $port }} }
+  periodSeconds: 1
+  timeoutSeconds: 5
+  failureThreshold: 120
+readinessProbe:
+  httpGet: { path: /readyz, port: {{ $port }} }
+  periodSeconds: 2
+  timeoutSeconds: 2
+  failureThreshold: 2
+livenessProbe:
+  httpGet: { path: /healthz, port: {{ $port }} }
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 6
+{{- end }}
+
+{{- define "genmesh.placement" -}}
+{{- $root := index . 0 -}}
+{{- $own := index . 2 -}}
+topologySpreadConstraints:
+{{- if $own.topologySpreadConstraints }}
+  {{- toYaml $own.topologySpreadConstraints | nindent 2 }}
+{{- else }}
+{{- range $own.spreadOver }}
+  - topologyKey: {{ . }}
+    maxSkew: 1
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- include "genmesh.selector" (list $root (index $ 1)) | nindent 8 }}
+{{- end }}
+{{- end }}
+{{- range $key := list "nodeSelector" "affinity" "tolerations" "priorityClassName" }}
+{{- with index $own $key }}
+{{ toYaml (dict $key .) }}
+{{- end }}
+{{- end }}
+{{- end }}

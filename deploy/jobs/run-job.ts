@@ -1,0 +1,9 @@
+/** Runs a Job's program: exit 1 with one line where it fails. */
+export async function runJob(job: () => Promise<string>): Promise<void> {
+  try {
+    process.stdout.write(`${await job()}\n`);
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,52 @@
+import { createServer, type ServerOptions } from "node:https";
+import {
+  followTls,
+  openTls,
+  type ServerTls,
+  serverTlsOptions,
+  TlsFileError,
+  type TlsSource,
+} from "#kit/rpc/tls.ts";
+import type { HostContext } from "./context.ts";
+import { ConfigError } from "./env.ts";
+import type { MakeServer } from "./listen.ts";
+
+/** The certificates of a process; each is undefined where the configuration names none. */
+export interface Certificates {
+  /** For calls to peers. */
+  client: TlsSource | undefined;
+  /** For ports whose callers are of the mesh. */
+  server: ServerTls | undefined;
+}
+
+/** Reads the files, and goes on reading them; `stack` ends that. Throws ConfigError where they cannot be used. */
+export async function openCertificates(
+  context: HostContext,
+  stack: AsyncDisposableStack,
+): Promise<Certificates> {
+  const { tls } = context.config;
+  if (!tls) return { client: undefined, server: undefined };
+  try {
+    const source = stack.use(await openTls({ ...tls.own, caFile: tls.caFile }, context));
+    const server = tls.own && { source, clientAuth: tls.clientAuth };
+    return { client: source, server };
+  } catch (error) {
+    if (!(error instanceof TlsFileError)) throw error;
+    throw new ConfigError(`GENMESH_TLS_${error.part.toUpperCase()}_FILE: ${error.message}`);
+  }
+}
+
+/** Makes servers of HTTP/1.1 that speak TLS and take new certificates as they come; undefined: plain ones will do. */
+export function tlsServerMaker(tls: ServerTls | undefined): MakeServer | undefined {
+  if (!tls) return undefined;
+  return (options: ServerOptions, handler) => {
+    const server = createServer({ ...options, ...serverTlsOptions(tls) }, handler);
+    followTls(server, tls);
+    return server;
+  };
+}
+
+/** For callers from outside: they show a key of the API, not a certificate. */
+export function withoutClientAuth(tls: ServerTls | undefined): ServerTls | undefined {
+  return tls && { ...tls, clientAuth: false };
+}

@@ -1,0 +1,67 @@
+import { type Clock, systemClock } from "#kit/clock.ts";
+import { type Ids, randomIds } from "#kit/ids.ts";
+import type { Logger } from "#kit/logger.ts";
+import { createMetrics, type Metrics } from "#kit/metrics.ts";
+import type { Service } from "#kit/rpc/service.ts";
+import type { Config } from "./config.ts";
+
+/** What a process takes from outside beside its configuration; the overrides are for tests. */
+export interface ProcessOptions {
+  log: Logger;
+  /** Aborts a start that is under way. */
+  signal: AbortSignal;
+  clock?: Clock;
+  ids?: Ids;
+}
+
+/** What every part of a process shares. */
+export interface HostContext {
+  config: Config;
+  log: Logger;
+  clock: Clock;
+  ids: Ids;
+  metrics: Metrics;
+}
+
+/** Makes it, with a registry of its own. */
+export function createHostContext(config: Config, options: ProcessOptions): HostContext {
+  return {
+    config,
+    log: options.log,
+    clock: options.clock ?? systemClock,
+    ids: options.ids ?? randomIds,
+    metrics: createMetrics({ processMetrics: true }),
+  };
+}
+
+/** Undefined when requests will be served; else why not. */
+export type Readiness = () => string | undefined;
+
+/** The services' own word; `isDraining` comes before it. */
+export function readinessOf(services: readonly Service[], isDraining: () => boolean): Readiness {
+  return () =>
+    isDraining()
+      ? "stopping"
+      : services.map((one) => one.notReady()).find((why) => why !== undefined);
+}
+
+/** Milliseconds between two looks at what is not ready yet. */
+const readyPollMs = 20;
+/** Milliseconds after which a process that still waits says for what; then again as often. */
+const saysWhyMs = 10_000;
+
+/** Resolves when requests will be served; what it waits for is said now and then. */
+export async function untilReady(
+  { clock, log }: HostContext,
+  notReady: Readiness,
+  signal: AbortSignal,
+): Promise<void> {
+  let saidAtMs = clock.now();
+  for (let reason = notReady(); reason !== undefined; reason = notReady()) {
+    if (clock.now() - saidAtMs >= saysWhyMs) {
+      saidAtMs = clock.now();
+      log.warn({ reason }, "not ready yet");
+    }
+    await clock.sleep(readyPollMs, signal);
+  }
+}

@@ -1,0 +1,53 @@
+import { isRefusal } from "#kit/errors.ts";
+import type { MongoSchema } from "#kit/mongo/migrate.ts";
+import { ConfigError } from "./env.ts";
+
+/** What a component's collections were brought to. */
+export interface Migrated {
+  component: string;
+  version: number;
+}
+
+/**
+ * Brings every collection of the mesh up to this build, as each role does with its own when it starts; safe beside
+ * roles that start at the same time. Throws ConfigError for a database that a newer build has written, before anything
+ * is changed.
+ */
+export async function migrateMesh(databaseUrl: string): Promise<Migrated[]> {
+  const { openMongo } = await import("#kit/mongo/connect.ts");
+  const { migrate, NewerSchemaError } = await import("#kit/mongo/migrate.ts");
+  const schemas = await meshSchemas();
+  await using db = openMongo({ url: databaseUrl });
+  try {
+    await migrate(db, schemas);
+  } catch (error) {
+    if (error instanceof NewerSchemaError) throw new ConfigError(error.message);
+    if (isRefusal(error)) {
+      throw new ConfigError("the database of GENMESH_DATABASE_URL does not answer");
+    }
+    throw error;
+  }
+  return schemas.map(({ component, steps }) => ({ component, version: steps.length }));
+}
+
+/** All that the roles keep in MongoDB. */
+export async function meshSchemas(): Promise<MongoSchema[]> {
+  const [auth, billing, text, jobs, files, quota, speech] = await Promise.all([
+    import("../auth/index.ts"),
+    import("../billing/index.ts"),
+    import("../text/index.ts"),
+    import("../media/jobs/schema-mongo.ts"),
+    import("../media/files/store-mongo-schema.ts"),
+    import("../media/files/quota-mongo-schema.ts"),
+    import("../media/speech/store-mongo-schema.ts"),
+  ]);
+  return [
+    auth.authMongoSchema,
+    billing.ledgerMongoSchema,
+    text.textMongoSchema,
+    jobs.jobsMongoSchema,
+    files.filesMongoSchema,
+    quota.quotaMongoSchema,
+    speech.speechMongoSchema,
+  ];
+}

@@ -1,0 +1,42 @@
+import { openCertificates } from "./certificates.ts";
+import { type HostContext, readinessOf, untilReady } from "./context.ts";
+import { openEdge } from "./edge.ts";
+import { listening } from "./listen.ts";
+import { listenForOps } from "./ops.ts";
+import type { RoleProcess } from "./role.ts";
+import { createScratch } from "./scratch.ts";
+import { openStores, storeOf } from "./stores.ts";
+import { openPeers } from "./wire.ts";
+
+/** Starts the public edge of a mesh; it meets every service over the wire. */
+export async function startGateway(
+  context: HostContext,
+  signal: AbortSignal,
+): Promise<RoleProcess> {
+  await using stack = new AsyncDisposableStack();
+  const { config } = context;
+  const tls = await openCertificates(context, stack);
+  const peers = openPeers(context, { stack, tls: tls.client });
+  const scratch = createScratch(config, stack);
+  const stores = await openStores(context, { stack, scratch });
+  let draining = false;
+  const notReady = readinessOf([], () => draining);
+  const blobs = storeOf(stores, "blobs");
+  const edge = stack.use(await openEdge(context, { peers, blobs, notReady, tls: tls.server }));
+  await listenForOps(context, edge.notReady, stack);
+  const { host, port } = config.ports.http;
+  const address = { host, port, portVariable: "PORT", hostVariable: "HOST" };
+  const url = await listening(address, () => edge.listen());
+  await untilReady(context, edge.notReady, signal);
+  const owned = stack.move();
+  return {
+    url,
+    grpcAddress: undefined,
+    async drain(late) {
+      draining = true;
+      await edge.whenIdle(late);
+      await edge.close();
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}

@@ -1,0 +1,126 @@
+import type { Interceptor } from "@connectrpc/connect";
+import { accessInterceptor } from "#kit/rpc/access.ts";
+import { healthService } from "#kit/rpc/health.ts";
+import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
+import type { Service } from "#kit/rpc/service.ts";
+import type { ServerTls } from "#kit/rpc/tls.ts";
+import { openCertificates, tlsServerMaker } from "./certificates.ts";
+import { type HostContext, readinessOf, untilReady } from "./context.ts";
+import { createHttpPort, type HttpPort, type PartialHandler } from "./http-port.ts";
+import { hostInUrl, listening } from "./listen.ts";
+import { createOpsHandler, listenForOps } from "./ops.ts";
+import type { RoleProcess } from "./role.ts";
+import { createScratch } from "./scratch.ts";
+import { createServices } from "./services.ts";
+import { startServices } from "./start-services.ts";
+import { openStores } from "./stores.ts";
+import { createRpcHandler, openPeers } from "./wire.ts";
+
+/** Milliseconds between two endings of the watches that came back while a process drains. */
+const watchesComeBackMs = 100;
+
+/** Starts one service of a mesh. */
+export async function startService(
+  context: HostContext,
+  signal: AbortSignal,
+): Promise<RoleProcess> {
+  await using stack = new AsyncDisposableStack();
+  const { config } = context;
+  const { http } = config.ports;
+  const tls = await openCertificates(context, stack);
+  const services: Service[] = [];
+  let state: "starting" | "started" | "draining" = "starting";
+  const ready = readinessOf(services, () => state === "draining");
+  const notReady = () => (state === "starting" ? "starting" : ready());
+  const handlers: PartialHandler[] = [];
+  const port = stack.use(
+    createHttpPort({
+      address: { ...http, portVariable: "PORT", hostVariable: "HOST" },
+      handlers,
+      createServer: tlsServerMaker(tls.server),
+    }),
+  );
+  if (!(await listenForOps(context, notReady, stack))) {
+    handlers.push(createOpsHandler({ ...context, notReady }));
+  }
+  const boundPort = await port.listen();
+
+  const scratch = createScratch(config, stack);
+  const stores = await openStores(context, { stack, scratch });
+  const peers = openPeers(context, { stack, tls: tls.client });
+  services.push(...(await createServices(context, { stores, scratch, peers, stack })));
+  await startServices(services, context, { stack, signal });
+  const interceptors = [serverErrorInterceptor(context), accessInterceptor(tokensOf(context))];
+  const rpc = services.flatMap((service) => [...service.rpc]);
+  handlers.push(createRpcHandler(rpc, interceptors));
+  const grpcAddress = await listenForGrpc(services, {
+    context,
+    interceptors,
+    notReady,
+    stack,
+    tls: tls.server,
+  });
+  state = "started";
+  await untilReady(context, notReady, signal);
+  const owned = stack.move();
+  return {
+    url: `${tls.server ? "https" : "http"}://${hostInUrl(http.host)}:${boundPort}`,
+    grpcAddress,
+    async drain(late) {
+      state = "draining";
+      await drainService(services, port, context, late);
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** Serves on while the services let their work end; then takes no new connection, and ends what came back. */
+async function drainService(
+  services: readonly Service[],
+  port: HttpPort,
+  { clock }: HostContext,
+  late: AbortSignal,
+): Promise<void> {
+  const drained = () => Promise.all(services.map((service) => service.drain(late)));
+  await drained();
+  let isIdle = false;
+  const idle = port.drain(late).then(() => {
+    isIdle = true;
+  });
+  while (!isIdle) {
+    await Promise.race([idle, clock.sleep(watchesComeBackMs)]);
+    if (!isIdle) await drained();
+  }
+}
+
+/** Answers HOST:PORT; undefined for a role without one. */
+async function listenForGrpc(
+  services: readonly Service[],
+  deps: {
+    context: HostContext;
+    interceptors: Interceptor[];
+    notReady: () => string | undefined;
+    stack: AsyncDisposableStack;
+    tls: ServerTls | undefined;
+  },
+): Promise<string | undefined> {
+  const { context, interceptors, notReady, stack, tls } = deps;
+  const { grpc } = context.config.ports;
+  if (!grpc) return undefined;
+  const rpc = services.flatMap((service) => [...service.rpc]);
+  const { createGrpcServer } = await import("#kit/rpc/server.ts");
+  const server = await createGrpcServer({
+    services: [...rpc, healthService(rpc, notReady)],
+    interceptors,
+    ...(tls ? { tls } : {}),
+  });
+  stack.defer(() => server.close());
+  const address = { ...grpc, portVariable: "GRPC_PORT", hostVariable: "HOST" };
+  const port = await listening(address, () => server.listen(grpc.host, grpc.port));
+  return `${hostInUrl(grpc.host)}:${port}`;
+}
+
+function tokensOf({ config }: HostContext) {
+  const { mesh, admin } = config.tokens;
+  return { mesh, ...(admin === undefined ? {} : { admin }) };
+}

@@ -1,0 +1,84 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import type { PlannedProcess } from "./plan.ts";
+
+/** A process of the mesh, which is started again when it ends by itself. */
+export interface MeshChild {
+  readonly planned: PlannedProcess;
+  /** Resolves with its URL when it first says that it is ready; rejects where it ends before. */
+  readonly ready: Promise<string>;
+  /** SIGTERM, and SIGKILL when `signal` aborts; resolves when it is gone. */
+  stop(signal: AbortSignal): Promise<void>;
+}
+
+/** What a child is started with. */
+export interface ChildOptions {
+  /** Takes each line that it says, and what is said of it. */
+  log(name: string, line: string): void;
+  /** Pauses before it is started again. */
+  sleep(ms: number): Promise<void>;
+}
+
+/** Milliseconds before a process that ended by itself is started again. */
+const restartMs = 1_000;
+const main = fileURLToPath(new URL("../main.ts", import.meta.url));
+
+/** Starts a process, and starts it again for as long as it is not stopped. */
+export function startChild(planned: PlannedProcess, { log, sleep }: ChildOptions): MeshChild {
+  const firstReady = Promise.withResolvers<string>();
+  // Who starts several waits for one after the other; a failure is not unheard meanwhile.
+  firstReady.promise.catch(() => {});
+  let isStopped = false;
+  let wasReady = false;
+  let child: ChildProcess | undefined;
+
+  const runOnce = async () => {
+    child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", main], {
+      env: planned.env,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const { stdout, stderr } = child;
+    const ended = once(child, "close");
+    eachLine(stderr, (line) => log(planned.name, line));
+    eachLine(stdout, (line) => {
+      const url = / is ready: (\S+)/.exec(line)?.[1];
+      if (url === undefined) return;
+      wasReady = true;
+      log(planned.name, line);
+      firstReady.resolve(url);
+    });
+    const [code, signal] = await ended;
+    if (!isStopped) log(planned.name, `ended with ${signal ?? code}`);
+  };
+  const live = async () => {
+    while (!isStopped) {
+      await runOnce();
+      if (!wasReady) {
+        firstReady.reject(new Error(`${planned.name} ended before it was ready`));
+        return;
+      }
+      if (!isStopped) await sleep(restartMs);
+    }
+  };
+  const living = live().catch((error) => firstReady.reject(error));
+  return {
+    planned,
+    ready: firstReady.promise,
+    async stop(signal) {
+      isStopped = true;
+      child?.kill("SIGTERM");
+      const kill = () => child?.kill("SIGKILL");
+      if (signal.aborted) kill();
+      signal.addEventListener("abort", kill, { once: true });
+      await living;
+      signal.removeEventListener("abort", kill);
+    },
+  };
+}
+
+function eachLine(stream: Readable | null, take: (line: string) => void): void {
+  if (stream) createInterface({ input: stream }).on("line", take);
+}

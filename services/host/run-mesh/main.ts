@@ -1,0 +1,67 @@
+import { enableCompileCache } from "node:module";
+import { envToConfig, readEnv } from "../config.ts";
+import { ConfigError } from "../env.ts";
+import { readMeshArguments } from "./options.ts";
+import { startLocalMesh } from "./run.ts";
+
+/** Milliseconds after a process's own drain until it is killed. */
+const killAfterMs = 5_000;
+/** Milliseconds; any long time does. */
+const aliveTickMs = 60 * 60_000;
+
+/** `npm run mesh [-- --replicas N|ROLE=N …]`: every role as processes of this machine, until SIGTERM or Ctrl-C. */
+async function main(): Promise<void> {
+  enableCompileCache();
+  const stop = new AbortController();
+  const hurry = new AbortController();
+  const onSignal = () => {
+    // A Ctrl-C reaches the processes themselves too, and npm passes it on once more.
+    stop.abort(new Error("it was told to stop"));
+  };
+  process.on("SIGTERM", onSignal);
+  process.on("SIGINT", onSignal);
+  const alive = setInterval(() => {}, aliveTickMs);
+  try {
+    const env = readEnv();
+    const log = (line: string) => void process.stderr.write(`${line}\n`);
+    const words = readMeshArguments(process.argv.slice(2));
+    const mesh = await startLocalMesh({ ...words, env, log, signal: stop.signal });
+    const { apiKey } = mesh.bootstrap;
+    const urls = mesh.baseUrls.join(" ");
+    process.stdout.write(`genmesh is ready: ${urls}${apiKey ? `  key: ${apiKey}` : ""}\n`);
+    mesh.bootstrap.shown();
+    await new Promise<void>((resolve) => {
+      if (stop.signal.aborted) resolve();
+      stop.signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+    const { drainMs } = envToConfig({ ...env, GENMESH_ROLE: "all" });
+    const late = setTimeout(() => hurry.abort(), drainMs + killAfterMs);
+    await mesh.stop(hurry.signal);
+    clearTimeout(late);
+  } catch (error) {
+    if (!stop.signal.aborted) fail(error);
+  } finally {
+    clearInterval(alive);
+    process.off("SIGTERM", onSignal);
+    process.off("SIGINT", onSignal);
+  }
+}
+
+function fail(error: unknown): void {
+  const isPlain = error instanceof ConfigError || isArgumentError(error);
+  const text = isPlain
+    ? (error as Error).message.split("\n")[0]
+    : error instanceof Error
+      ? error.stack
+      : String(error);
+  process.stderr.write(`genmesh: ${text}\n`);
+  process.exitCode = 1;
+}
+
+function isArgumentError(error: unknown): boolean {
+  return (
+    error instanceof Error && "code" in error && String(error.code).startsWith("ERR_PARSE_ARGS")
+  );
+}
+
+await main();

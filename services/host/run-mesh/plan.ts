@@ -1,0 +1,65 @@
+import { peerVariables } from "../config-wire.ts";
+import type { Env } from "../env.ts";
+import { hostInUrl } from "../listen.ts";
+import { type MeshRole, needsOf, type PeerName, peerNames, roles } from "../roles.ts";
+
+/** The roles of a mesh. */
+export const meshRoles = roles.filter((role): role is MeshRole => role !== "all");
+
+/** How many processes of each role. */
+export type Replicas = Readonly<Record<MeshRole, number>>;
+
+/** One process of a mesh. */
+export interface PlannedProcess {
+  /** `text-1`. */
+  name: string;
+  role: MeshRole;
+  /** Where it is called: `http://HOST:PORT`. */
+  url: string;
+  /** All that it is told. */
+  env: Record<string, string | undefined>;
+}
+
+/** What a mesh is planned from. */
+export interface PlanOptions {
+  replicas: Replicas;
+  /** Variables that all processes share: stores, tokens, catalog, TLS. */
+  env: Env;
+  /** Where they all listen. */
+  host: string;
+  /** Does their HTTP port speak TLS, and so health one of its own? */
+  tls: boolean;
+  /** Allots a port that nobody has: the next for the public, or for callers of the mesh. */
+  nextPort(kind: "public" | "internal"): Promise<number>;
+}
+
+/** Processes with their ports, each told where all of its peers are. */
+export async function planMesh(options: PlanOptions): Promise<PlannedProcess[]> {
+  const placed: PlannedProcess[] = [];
+  for (const role of meshRoles) {
+    for (let n = 1; n <= options.replicas[role]; n++) placed.push(await place(role, n, options));
+  }
+  const peers = Object.fromEntries(
+    peerNames.map((name) => [peerVariables[name], urlsOf(name, placed).join(",")]),
+  );
+  return placed.map((one) => ({ ...one, env: { ...one.env, ...peers } }));
+}
+
+async function place(role: MeshRole, n: number, options: PlanOptions): Promise<PlannedProcess> {
+  const { env, host, tls, nextPort } = options;
+  const port = await nextPort(role === "gateway" ? "public" : "internal");
+  const own: Record<string, string> = { HOST: host, PORT: `${port}`, GENMESH_ROLE: role };
+  if (needsOf[role].answers) own.GRPC_PORT = `${await nextPort("internal")}`;
+  if (tls) own.GENMESH_OPS_PORT = `${await nextPort("internal")}`;
+  return {
+    name: `${role}-${n}`,
+    role,
+    url: `${tls ? "https" : "http"}://${hostInUrl(host)}:${port}`,
+    // The data directory is the runner's; each process makes a temporary folder of its own.
+    env: { ...env, GENMESH_DATA_DIR: undefined, ...own },
+  };
+}
+
+function urlsOf(name: PeerName, placed: readonly PlannedProcess[]): string[] {
+  return placed.filter(({ role }) => role === name).map(({ url }) => url);
+}

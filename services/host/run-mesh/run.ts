@@ -1,0 +1,140 @@
+import { systemClock } from "#kit/clock.ts";
+import { randomIds } from "#kit/ids.ts";
+import { createLogger } from "#kit/logger.ts";
+import { type Bootstrap, bootstrap } from "../bootstrap.ts";
+import { operatorPeers } from "../cli/client.ts";
+import { type Config, envToConfig, envToOperatorConfig } from "../config.ts";
+import { peerVariables } from "../config-wire.ts";
+import { type DataDir, openDataDir } from "../data-dir.ts";
+import { ConfigError, type Env } from "../env.ts";
+import type { MeshRole } from "../roles.ts";
+import { loadTokens } from "../tokens.ts";
+import { type MeshChild, startChild } from "./child.ts";
+import type { MeshArguments } from "./options.ts";
+import { type PlannedProcess, planMesh } from "./plan.ts";
+import { portsFrom } from "./ports.ts";
+
+/** A mesh of processes on this machine. */
+export interface LocalMesh {
+  /** Public base URLs, ending in `/v1`. */
+  baseUrls: string[];
+  /** Variables with which the operator command finds it. */
+  operatorEnv: Record<string, string>;
+  bootstrap: Bootstrap;
+  /** Stops all, the gateways first; what has not ended when `signal` aborts is killed. */
+  stop(signal: AbortSignal): Promise<void>;
+}
+
+/** What a mesh is started with. */
+export interface LocalMeshOptions extends MeshArguments {
+  env: Env;
+  /** Takes each line of the one log view. */
+  log(line: string): void;
+  /** Aborts the start. */
+  signal: AbortSignal;
+}
+
+/** What stops together: callers before those that they call. */
+const stopOrder: readonly (readonly MeshRole[])[] = [
+  ["gateway"],
+  ["media-worker"],
+  ["text", "media"],
+  ["billing", "auth", "catalog"],
+];
+const defaultHost = "127.0.0.1";
+
+/**
+ * Starts every role as processes of its own, and makes the demo account of a new database. The stores are those of the
+ * environment; tokens it lacks are made and kept in the data directory. Rejects where one of them cannot start.
+ */
+export async function startLocalMesh(options: LocalMeshOptions): Promise<LocalMesh> {
+  const { env, signal } = options;
+  await using stack = new AsyncDisposableStack();
+  // What the operator set is checked, as role `all` would, for the parts that are the runner's own.
+  const own = envToConfig({ ...env, GENMESH_ROLE: "all", HOST: env.HOST || defaultHost });
+  const dir = stack.use(openDataDir(own.dataDir));
+  const tokens = loadTokens(dir, own.tokens, randomIds);
+  const shared = {
+    ...env,
+    GENMESH_MESH_TOKEN: tokens.mesh.join(","),
+    GENMESH_ADMIN_TOKEN: tokens.admin,
+  };
+  const plan = await planOf(own, shared, options);
+  // All of them at once, so that a fault is one line and not fourteen.
+  for (const { env: variables } of plan) envToConfig(variables);
+  const running = startAll(plan, options);
+  stack.defer(() => stopAll(running, AbortSignal.abort()));
+  const baseUrls = await allReady(running, signal);
+  const operatorEnv = operatorEnvOf(plan, tokens.admin);
+  const demo = await makeDemo(dir, own, { ...env, ...operatorEnv }, tokens.admin);
+  const owned = stack.move();
+  return {
+    baseUrls,
+    operatorEnv,
+    bootstrap: demo,
+    async stop(late) {
+      await stopAll(running, late);
+      await owned.disposeAsync();
+    },
+  };
+}
+
+function planOf(own: Config, env: Env, { replicas, internalPort }: LocalMeshOptions) {
+  const { host, port } = own.ports.http;
+  const nextOf = { public: portsFrom(host, port), internal: portsFrom(host, internalPort) };
+  return planMesh({
+    replicas,
+    env,
+    host,
+    tls: own.tls?.own !== undefined,
+    nextPort: (kind) => nextOf[kind](),
+  });
+}
+
+function startAll(plan: readonly PlannedProcess[], { log }: LocalMeshOptions): MeshChild[] {
+  const width = Math.max(...plan.map(({ name }) => name.length));
+  return plan.map((planned) =>
+    startChild(planned, {
+      log: (name, line) => log(`${name.padEnd(width)} | ${line}`),
+      sleep: (ms) => systemClock.sleep(ms),
+    }),
+  );
+}
+
+/** The gateways' base URLs, once every process is ready. */
+async function allReady(running: readonly MeshChild[], signal: AbortSignal): Promise<string[]> {
+  const aborted = Promise.withResolvers<never>();
+  const abort = () => aborted.reject(signal.reason);
+  if (signal.aborted) abort();
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    const urls = Promise.all(running.map(({ ready }) => ready));
+    const all = await Promise.race([urls, aborted.promise]);
+    return all.filter((_, i) => running[i]?.planned.role === "gateway");
+  } catch (error) {
+    if (signal.aborted) throw error;
+    throw new ConfigError(`the mesh could not start: ${(error as Error).message}`);
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}
+
+async function stopAll(running: readonly MeshChild[], late: AbortSignal): Promise<void> {
+  for (const stage of stopOrder) {
+    const leaving = running.filter(({ planned }) => stage.includes(planned.role));
+    await Promise.all(leaving.map((child) => child.stop(late)));
+  }
+}
+
+function makeDemo(dir: DataDir, own: Config, env: Env, adminToken: string): Promise<Bootstrap> {
+  const peers = operatorPeers(envToOperatorConfig(env), undefined);
+  const log = createLogger(own.logLevel);
+  return bootstrap(dir, own.bootstrap, { peers, ids: randomIds, adminToken, log });
+}
+
+/** Every process has been told of all peers; so is the operator. */
+function operatorEnvOf(plan: readonly PlannedProcess[], admin: string): Record<string, string> {
+  const names = Object.values(peerVariables);
+  const peers = names.map((name): [string, string] => [name, plan[0]?.env[name] ?? ""]);
+  return { ...Object.fromEntries(peers), GENMESH_ADMIN_TOKEN: admin };
+}

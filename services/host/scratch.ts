@@ -1,0 +1,38 @@
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Config } from "./config.ts";
+import { openDataDir } from "./data-dir.ts";
+
+/** Makes an empty folder of that name, of this process alone, for files that need not survive it. */
+export type Scratch = (name: string) => string;
+
+/** Where they lie is made at the first use; `stack` ends it. */
+export function createScratch(config: Config, stack: AsyncDisposableStack): Scratch {
+  let root: string | undefined;
+  return (name) => {
+    root ??= openRoot(config, stack);
+    const folder = join(root, name);
+    mkdirSync(folder);
+    return folder;
+  };
+}
+
+function openRoot(config: Config, stack: AsyncDisposableStack): string {
+  const { role, dataDir, scratchDir } = config;
+  // Role `all` holds its data directory already.
+  if (role === "all") return emptyFolder(join(dataDir, "temp"));
+  if (scratchDir !== undefined) {
+    return emptyFolder(join(stack.use(openDataDir(join(scratchDir, role))).path, "temp"));
+  }
+  const made = mkdtempSync(join(tmpdir(), `genmesh-${role}-`));
+  stack.defer(() => rmSync(made, { recursive: true, force: true }));
+  return made;
+}
+
+/** What a process that died left in it is of no use to anyone. */
+function emptyFolder(path: string): string {
+  rmSync(path, { recursive: true, force: true });
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  return path;
+}

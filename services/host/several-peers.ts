@@ -1,0 +1,48 @@
+import type { DnsPeers } from "#kit/rpc/peers-dns.ts";
+import type { CallOutcome, PeerPool, PickedPeer } from "#kit/rpc/wire-pool.ts";
+
+/** The part of a pool that the choice among several needs. */
+export type OneOfSeveral = Pick<DnsPeers, "pick" | "addresses">;
+
+interface Choice {
+  pool: OneOfSeveral;
+  /** Calls under way. */
+  outstanding: number;
+}
+
+/**
+ * One pool over several, for a peer with more than one URL: the one with the fewest calls under way, in turn among
+ * equals; one without an address that answers, or whose addresses were all tried, only where there is no other.
+ */
+export function severalPeers(pools: readonly OneOfSeveral[]): PeerPool {
+  const choices = pools.map((pool): Choice => ({ pool, outstanding: 0 }));
+  let turn = 0;
+  const rankOf = ({ pool }: Choice, tried: readonly string[]) => {
+    const up = pool.addresses();
+    return (up.length > 0 ? 2 : 0) + (up.some((origin) => !tried.includes(origin)) ? 1 : 0);
+  };
+  return {
+    async pick(tried) {
+      const start = turn++;
+      const inTurn = choices.map((_, i) => choices[(start + i) % choices.length] as Choice);
+      const [best] = inTurn
+        .map((choice) => ({ choice, rank: rankOf(choice, tried) }))
+        .sort((a, b) => b.rank - a.rank || a.choice.outstanding - b.choice.outstanding);
+      if (!best) return undefined;
+      const picked = await best.choice.pool.pick(tried);
+      return picked && counted(picked, best.choice);
+    },
+  };
+}
+
+function counted(picked: PickedPeer, choice: Choice): PickedPeer {
+  choice.outstanding++;
+  return {
+    dispatcher: picked.dispatcher,
+    origin: picked.origin,
+    done(outcome: CallOutcome) {
+      choice.outstanding--;
+      picked.done(outcome);
+    },
+  };
+}

@@ -1,0 +1,56 @@
+import { ErrorReason, isRefusal } from "#kit/errors.ts";
+import type { Service } from "#kit/rpc/service.ts";
+import type { HostContext } from "./context.ts";
+import { ConfigError } from "./env.ts";
+
+/** Milliseconds between two attempts to start on a store that is away. */
+const retryMs = 1_000;
+
+/**
+ * Starts services one after the other; `stack` ends them. A store that is away is waited for, for as long as it takes:
+ * this process is alive and not ready meanwhile. Rejects when `signal` aborts, and where a service cannot work at all.
+ */
+export async function startServices(
+  services: readonly Service[],
+  context: HostContext,
+  { stack, signal }: { stack: AsyncDisposableStack; signal: AbortSignal },
+): Promise<void> {
+  for (const service of services) {
+    stack.use(service);
+    while (!(await started(service, context, signal))) await context.clock.sleep(retryMs, signal);
+  }
+}
+
+/** False where its store is away. */
+async function started(
+  service: Service,
+  { config, log }: HostContext,
+  signal: AbortSignal,
+): Promise<boolean> {
+  signal.throwIfAborted();
+  try {
+    await service.start();
+    return true;
+  } catch (error) {
+    if (isRefusal(error) && error.reason === ErrorReason.SERVICE_UNAVAILABLE) {
+      log.warn({ err: error, service: service.name }, "waiting for a store that is away");
+      return false;
+    }
+    if (isNewerSchema(error)) throw new ConfigError(`GENMESH_DATABASE_URL: ${error.message}`);
+    throw service.name === "catalog" ? catalogFault(error as Error, config.catalogFile) : error;
+  }
+}
+
+/** The catalog's own message is a line, then one for every fault with its path. */
+function catalogFault(error: Error, file: string): ConfigError {
+  const [, first = "", ...more] = error.message.split("\n").map((line) => line.trim());
+  const rest = more.length > 0 ? ` (and ${more.length} more: genmesh catalog check)` : "";
+  return new ConfigError(
+    `GENMESH_CATALOG must name a valid catalog file; ${file} is none: ${first}${rest}`,
+  );
+}
+
+/** By its name, so that no driver is loaded for it. */
+function isNewerSchema(error: unknown): error is Error {
+  return error instanceof Error && error.name === "NewerSchemaError";
+}

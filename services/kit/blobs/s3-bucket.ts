@@ -1,0 +1,123 @@
+import type { IncomingMessage } from "node:http";
+import type { Readable } from "node:stream";
+import { finished } from "node:stream/promises";
+import type { ByteRange, ListedBlob } from "../blobs.ts";
+import { bodyOf } from "./s3-body.ts";
+import { isS3Fault, type S3Caller } from "./s3-call.ts";
+import { listPageKeys, silenceMs, writeSilenceMs } from "./s3-limits.ts";
+import type { Spooled } from "./s3-spool.ts";
+import type { S3Target } from "./s3-url.ts";
+
+/** What a store says of an object. */
+export interface S3Object {
+  sizeBytes: number;
+  storedAtMs: number;
+  /** Of the PUT that made it; undefined where it is not one of ours. */
+  putId: string | undefined;
+}
+
+/** The requests of a bucket, each sent once; they reject with an S3CallError. */
+export interface S3Bucket {
+  /** Undefined where there is no such object. */
+  head(key: string): Promise<S3Object | undefined>;
+  /** Writes where nothing is; a signal that aborts before the last byte was handed over ends it. */
+  write(key: string, content: Spooled, putId: string, signal?: AbortSignal): Promise<void>;
+  read(key: string, range?: ByteRange): Promise<Readable>;
+  remove(key: string): Promise<void>;
+  /** Some objects in the order of their keys, those after `after`; none where there are no more. */
+  page(prefix: string, after: string): Promise<ListedBlob[]>;
+  /** Makes the bucket where it is missing. */
+  make(): Promise<void>;
+}
+
+/** Metadata names the PUT that made an object. */
+const putIdName = "genmesh-put";
+
+/** The requests of `target`'s bucket. */
+export function createS3Bucket(target: S3Target, caller: S3Caller): S3Bucket {
+  const { bucket, region } = target;
+  // Found out by the first write: a store that does not know conditions says so, or ignores them.
+  let isConditional = true;
+
+  const put = (key: string, content: Spooled, putId: string, signal: AbortSignal | undefined) =>
+    caller.call(writeSilenceMs, async (client) => {
+      const headers = {
+        "content-length": content.sizeBytes,
+        "content-type": "application/octet-stream",
+        [`x-amz-meta-${putIdName}`]: putId,
+        ...(isConditional ? { "if-none-match": "*" } : {}),
+      };
+      const body = content.body();
+      const stop = () => {
+        if (!Buffer.isBuffer(body)) body.destroy(signal?.reason);
+      };
+      signal?.addEventListener("abort", stop, { once: true });
+      try {
+        const options = { method: "PUT", bucketName: bucket, objectName: key, headers };
+        // Its putObject would hold the whole object in memory.
+        const digest = target.secure ? "" : content.sha256;
+        const answer = await client.makeRequestStreamAsync(options, body, digest, [200], region);
+        await finished(answer.resume());
+      } finally {
+        signal?.removeEventListener("abort", stop);
+        if (!Buffer.isBuffer(body)) body.destroy();
+      }
+    });
+  const bucketExists = () => caller.call(silenceMs, (client) => client.bucketExists(bucket));
+  return {
+    async head(key) {
+      const found = await caller
+        .call(silenceMs, (client) => client.statObject(bucket, key))
+        .catch(unlessAbsent);
+      if (!found) return undefined;
+      const { size, lastModified, metaData } = found;
+      const putId = metaData[putIdName] as string | undefined;
+      return { sizeBytes: size, storedAtMs: lastModified.getTime(), putId };
+    },
+    async write(key, content, putId, signal) {
+      try {
+        await put(key, content, putId, signal);
+      } catch (error) {
+        if (isS3Fault(error, "no-bucket")) await this.make();
+        else if (isS3Fault(error, "unsupported") && isConditional) isConditional = false;
+        else throw error;
+        await put(key, content, putId, signal);
+      }
+    },
+    read: (key, range) =>
+      caller.call(silenceMs, async (client) => {
+        const answer = range
+          ? client.getPartialObject(bucket, key, range.start, range.end - range.start + 1)
+          : client.getObject(bucket, key);
+        return bodyOf((await answer) as IncomingMessage);
+      }),
+    async remove(key) {
+      await caller
+        .call(silenceMs, (client) => client.removeObject(bucket, key))
+        .catch(unlessAbsent);
+    },
+    async page(prefix, after) {
+      const { objects } = await caller.call(silenceMs, (client) =>
+        client.listObjectsV2Query(bucket, prefix, "", "", listPageKeys, after),
+      );
+      return objects.map(({ name = "", size = 0, lastModified }) => ({
+        key: name,
+        sizeBytes: size,
+        storedAtMs: lastModified?.getTime() ?? 0,
+      }));
+    },
+    async make() {
+      if (await bucketExists()) return;
+      try {
+        await caller.call(silenceMs, (client) => client.makeBucket(bucket, region));
+      } catch (error) {
+        // Another process was faster; somebody else's bucket of that name is not ours to use.
+        if (!isS3Fault(error, "taken") || !(await bucketExists())) throw error;
+      }
+    },
+  };
+}
+
+function unlessAbsent(error: unknown): undefined {
+  if (!isS3Fault(error, "absent")) throw error;
+}

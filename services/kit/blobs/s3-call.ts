@@ -1,0 +1,145 @@
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
+import { Agent as HttpsAgent, request as httpsRequest, type RequestOptions } from "node:https";
+import { Client } from "minio";
+import { connectionWaitMs, maxConnections, maxIdleConnections } from "./s3-limits.ts";
+import type { S3Target } from "./s3-url.ts";
+
+/**
+ * What a store's refusal means.
+ * - `absent`: no such object (of a HEAD: or no such bucket). `no-bucket`: the bucket is missing.
+ * - `taken`: the object is there, and was to be written only where it is not.
+ * - `conflict`: another write of the same key was going on; trying again tells how it ended.
+ * - `unsupported`: the store does not know what it was asked.
+ * - `denied`: credentials, rights, region or clock are wrong; trying again would end alike.
+ * - `away`: not reached, silent, or failing. What was asked may have been done; trying again makes sense.
+ */
+export type S3Fault =
+  | "absent"
+  | "no-bucket"
+  | "taken"
+  | "conflict"
+  | "unsupported"
+  | "denied"
+  | "away";
+
+/** The store did not do what it was asked. */
+export class S3CallError extends Error {
+  override readonly name = "S3CallError";
+  readonly fault: S3Fault;
+
+  constructor(fault: S3Fault, cause: unknown) {
+    super(`the store's answer: ${fault}`, { cause });
+    this.fault = fault;
+  }
+}
+
+/** Is `error` a store's answer, and (where given) one of these? */
+export function isS3Fault(error: unknown, ...faults: S3Fault[]): error is S3CallError {
+  return error instanceof S3CallError && (faults.length === 0 || faults.includes(error.fault));
+}
+
+/** Requests to one store. */
+export interface S3Caller extends Disposable {
+  /**
+   * Runs one request of the client, once. It fails where the store is silent for `silenceMs` before `work` is done.
+   * Rejects with an {@link S3CallError}.
+   */
+  call<T>(silenceMs: number, work: (client: Client) => Promise<T>): Promise<T>;
+}
+
+/** What became of one request. */
+interface Exchange {
+  status: number | undefined;
+  /** The client has what it asked for; of a read that is the beginning of the body, whose reader is patient itself. */
+  isOver: boolean;
+}
+
+/** Prepares connections; connects with the first request. */
+export function createS3Caller(target: S3Target): S3Caller {
+  const pool = {
+    keepAlive: true,
+    maxSockets: maxConnections,
+    maxFreeSockets: maxIdleConnections,
+    scheduling: "lifo" as const,
+  };
+  const agent = target.secure ? new HttpsAgent(pool) : new HttpAgent(pool);
+  return {
+    async call(silenceMs, work) {
+      const exchange: Exchange = { status: undefined, isOver: false };
+      // A client is a handful of fields; one a request lets each have its own patience.
+      const client = new Client({
+        endPoint: target.host,
+        port: target.port,
+        useSSL: target.secure,
+        accessKey: target.accessKey,
+        secretKey: target.secretKey,
+        region: target.region,
+        transport: { request: patient(target.secure, silenceMs, exchange) } as never,
+        transportAgent: agent,
+        // Its own would log to the console, and sends a spent stream again.
+        retryOptions: { disableRetry: true },
+      });
+      try {
+        const result = await work(client);
+        exchange.isOver = true;
+        return result;
+      } catch (error) {
+        throw new S3CallError(faultOf(exchange.status, error), error);
+      }
+    },
+    [Symbol.dispose]: () => agent.destroy(),
+  };
+}
+
+/** Node's `request`, with limits on waiting. */
+function patient(secure: boolean, silenceMs: number, exchange: Exchange) {
+  const request = secure ? httpsRequest : httpRequest;
+  return (options: RequestOptions, onResponse: (response: IncomingMessage) => void) => {
+    const sent = request({ ...options, timeout: silenceMs }, (response) => {
+      exchange.status = response.statusCode;
+      // The client throws these away unread, which would keep the connection.
+      if (unreadStatuses.has(response.statusCode ?? 0)) response.resume();
+      onResponse(response);
+    });
+    const waiting = setTimeout(() => {
+      sent.destroy(new Error(`no connection became free within ${connectionWaitMs} ms`));
+    }, connectionWaitMs);
+    sent.once("socket", () => clearTimeout(waiting));
+    sent.once("close", () => clearTimeout(waiting));
+    sent.on("timeout", () => {
+      if (!exchange.isOver) sent.destroy(new Error(`the store was silent for ${silenceMs} ms`));
+    });
+    return sent;
+  };
+}
+
+/** Statuses at which the client gives up before it has read the answer's body. */
+const unreadStatuses: ReadonlySet<number> = new Set([408, 429, 499, 500, 502, 503, 504, 520]);
+
+function faultOf(status: number | undefined, error: unknown): S3Fault {
+  const code = (error as { code?: unknown } | null)?.code;
+  switch (status) {
+    case 404:
+      return code === "NoSuchBucket" ? "no-bucket" : "absent";
+    case 409:
+      return code === "BucketAlreadyOwnedByYou" || code === "BucketAlreadyExists"
+        ? "taken"
+        : "conflict";
+    case 412:
+      return "taken";
+    case 501:
+      return "unsupported";
+    case 400:
+      // A body that came too slowly; all else is our own mistake.
+      return code === "RequestTimeout" ? "away" : "denied";
+    case 301:
+    case 307:
+    case 401:
+    case 403:
+    case 405:
+      return "denied";
+    default:
+      // No status: no answer. 200 with an error: it broke off.
+      return "away";
+  }
+}

@@ -1,0 +1,82 @@
+import { BlobExistsError, type StoredBlob } from "../blobs.ts";
+import type { Clock } from "../clock.ts";
+import type { Ids } from "../ids.ts";
+import { attempt } from "./s3-attempts.ts";
+import type { S3Bucket } from "./s3-bucket.ts";
+import { isS3Fault } from "./s3-call.ts";
+import { type Spooled, spool } from "./s3-spool.ts";
+
+/** What a write needs. */
+export interface PutContext {
+  bucket: S3Bucket;
+  clock: Clock;
+  ids: Ids;
+  /** Where large blobs wait until their size is known. */
+  scratchFolder: string;
+}
+
+/**
+ * Writes a blob by one PUT. Each PUT carries an id of its own, so that after a lost answer the object itself tells
+ * whether it is ours: nobody else's is ever taken for ours, or removed.
+ */
+export async function putBlob(
+  key: string,
+  source: AsyncIterable<Uint8Array>,
+  signal: AbortSignal | undefined,
+  context: PutContext,
+): Promise<StoredBlob> {
+  signal?.throwIfAborted();
+  const { scratchFolder: folder, ids } = context;
+  await using spooled = await spool(source, { folder, ids, signal });
+  const putId = ids.make("put");
+  try {
+    await putOnce(key, spooled, putId, signal, context);
+  } catch (error) {
+    if (signal?.aborted) {
+      await removeOwn(key, putId, context);
+      throw signal.reason;
+    }
+    throw error;
+  }
+  if (signal?.aborted) {
+    await removeOwn(key, putId, context);
+    throw signal.reason;
+  }
+  return { sizeBytes: spooled.sizeBytes, sha256: spooled.sha256 };
+}
+
+async function putOnce(
+  key: string,
+  spooled: Spooled,
+  putId: string,
+  signal: AbortSignal | undefined,
+  { bucket, clock }: PutContext,
+): Promise<void> {
+  const taken = () => new BlobExistsError(`the key is taken: ${key}`);
+  const write = async (unsure: boolean) => {
+    signal?.throwIfAborted();
+    const found = await bucket.head(key);
+    if (found) {
+      if (unsure && found.putId === putId) return;
+      throw taken();
+    }
+    try {
+      await bucket.write(key, spooled, putId, signal);
+    } catch (error) {
+      if (!isS3Fault(error, "taken")) throw error;
+      // By the attempt before this one, perhaps, which had not ended when we looked.
+      if (!unsure || (await bucket.head(key))?.putId !== putId) throw taken();
+    }
+  };
+  await attempt(clock, write, { signal, also: ["conflict"], long: true });
+}
+
+/** What cannot be removed now, the collection of blobs that nobody needs will find. */
+async function removeOwn(key: string, putId: string, { bucket }: PutContext): Promise<void> {
+  try {
+    const found = await bucket.head(key);
+    if (found?.putId === putId) await bucket.remove(key);
+  } catch {
+    // The caller is told why it ended, and that is not this.
+  }
+}

@@ -1,0 +1,76 @@
+import { createHash } from "node:crypto";
+import { type FileHandle, open, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import type { Ids } from "../ids.ts";
+import { maxBlobBytes, maxBufferedBytes, spoolChunkBytes } from "./s3-limits.ts";
+
+/** Bytes whose number and digest are known, which one PUT needs before its first byte. */
+export interface Spooled extends AsyncDisposable {
+  sizeBytes: number;
+  /** Lower-case hexadecimal. */
+  sha256: string;
+  /** Them all, from the beginning; as often as one likes. */
+  body(): Buffer | Readable;
+}
+
+/**
+ * Takes all that `source` brings: small blobs into memory, larger ones into a file in `folder` that has lost its name
+ * already, so that nothing is left of it when the process dies. Rejects with the source's error, the signal's reason, or
+ * a RangeError where S3 would not take so much.
+ */
+export async function spool(
+  source: AsyncIterable<Uint8Array>,
+  options: { folder: string; ids: Ids; signal: AbortSignal | undefined },
+): Promise<Spooled> {
+  const { signal } = options;
+  const hash = createHash("sha256");
+  let held: Uint8Array[] = [];
+  let heldBytes = 0;
+  let sizeBytes = 0;
+  let file: FileHandle | undefined;
+  try {
+    for await (const chunk of source) {
+      signal?.throwIfAborted();
+      hash.update(chunk);
+      sizeBytes += chunk.byteLength;
+      if (sizeBytes > maxBlobBytes)
+        throw new RangeError(`a blob has at most ${maxBlobBytes} bytes`);
+      // Whoever brings bytes may use their memory again.
+      held.push(Buffer.from(chunk));
+      heldBytes += chunk.byteLength;
+      if (heldBytes <= maxBufferedBytes) continue;
+      file ??= await namelessFile(options.folder, options.ids);
+      await writeAll(file, held);
+      [held, heldBytes] = [[], 0];
+    }
+    signal?.throwIfAborted();
+    if (file) await writeAll(file, held);
+  } catch (error) {
+    await file?.close();
+    throw error;
+  }
+  const rest = Buffer.concat(file ? [] : held);
+  return {
+    sizeBytes,
+    sha256: hash.digest("hex"),
+    body: () =>
+      file?.createReadStream({ start: 0, autoClose: false, highWaterMark: spoolChunkBytes }) ??
+      rest,
+    [Symbol.asyncDispose]: async () => file?.close(),
+  };
+}
+
+async function namelessFile(folder: string, ids: Ids): Promise<FileHandle> {
+  const path = join(folder, `genmesh-${ids.make("put")}`);
+  const file = await open(path, "wx+", 0o600);
+  await rm(path);
+  return file;
+}
+
+async function writeAll(file: FileHandle, chunks: Uint8Array[]): Promise<void> {
+  const all = Buffer.concat(chunks);
+  for (let done = 0; done < all.byteLength; ) {
+    done += (await file.write(all, done)).bytesWritten;
+  }
+}

@@ -1,0 +1,140 @@
+import { readFileSync } from "node:fs";
+import {
+  type ConnectionOptions,
+  connect,
+  credsAuthenticator,
+  type NatsConnection,
+} from "@nats-io/transport-node";
+import type { Clock } from "../clock.ts";
+import { isRejection } from "./jetstream-errors.ts";
+import type { JetstreamEvents } from "./jetstream-events.ts";
+import {
+  answerTimeoutMs,
+  closeTimeoutMs,
+  maxPingsOut,
+  pingIntervalMs,
+  reconnectPauseMs,
+} from "./jetstream-limits.ts";
+import type { NatsTarget } from "./jetstream-url.ts";
+
+/** One time of being connected. */
+export interface Link {
+  nc: NatsConnection;
+  /** Aborts when the connection breaks. */
+  broken: AbortSignal;
+}
+
+/** A connection that comes back whenever it can. */
+export interface Connection extends AsyncDisposable {
+  /** Undefined while there is none. */
+  link(): Link | undefined;
+}
+
+/** How to connect. */
+export interface ConnectionContext {
+  target: NatsTarget;
+  /** Read again at each connection. */
+  credsFile: string | undefined;
+  clock: Clock;
+  events: JetstreamEvents;
+  /** Is told of each new link. */
+  onLink: (link: Link) => void;
+}
+
+/**
+ * Connects, and again whenever that breaks, for ever. Resolves after the first attempt, whether the server was there or
+ * not; rejects where it refuses our credentials, or where their file cannot be read.
+ */
+export async function openConnection(context: ConnectionContext): Promise<Connection> {
+  const { clock, events } = context;
+  const options = optionsOf(context);
+  const life = new AbortController();
+  let nc: NatsConnection | undefined;
+  let link: Link | undefined;
+
+  const linked = (connection: NatsConnection): AbortController => {
+    const broken = new AbortController();
+    link = { nc: connection, broken: broken.signal };
+    events.connected();
+    context.onLink(link);
+    return broken;
+  };
+  /** Follows a connection until it is closed for good. */
+  const follow = async (connection: NatsConnection) => {
+    let broken = linked(connection);
+    const unlink = (error?: unknown) => {
+      link = undefined;
+      broken.abort(new Error("the connection to the queue broke"));
+      if (!life.signal.aborted) events.away(error);
+    };
+    for await (const status of connection.status()) {
+      if (status.type === "disconnect") unlink();
+      // After several refusals the driver says it several times.
+      if (status.type === "reconnect" && !link) broken = linked(connection);
+      if (status.type === "error") events.complaint(status.error);
+    }
+    unlink(await connection.closed());
+  };
+  const keep = async () => {
+    while (!life.signal.aborted) {
+      try {
+        nc ??= await connect(options);
+        if (life.signal.aborted) break;
+        await follow(nc);
+      } catch (error) {
+        events.away(error);
+      }
+      nc = undefined;
+      await clock.sleep(reconnectPauseMs, life.signal).catch(() => {});
+    }
+    await nc?.close();
+  };
+  try {
+    nc = await connect(options);
+  } catch (error) {
+    if (isRejection(error)) throw new Error("the server refuses the credentials", { cause: error });
+    events.away(error);
+  }
+  const kept = keep();
+  return {
+    link: () => link,
+    async [Symbol.asyncDispose]() {
+      life.abort();
+      if (nc) await ended(nc);
+      await kept;
+    },
+  };
+}
+
+function optionsOf({ target, credsFile }: ConnectionContext): ConnectionOptions {
+  // Read here once, so that a wrong path shows at start.
+  const creds = () => readFileSync(credsFile ?? "");
+  if (credsFile !== undefined) creds();
+  return {
+    servers: target.servers,
+    name: "genmesh",
+    timeout: answerTimeoutMs,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: reconnectPauseMs,
+    pingInterval: pingIntervalMs,
+    maxPingOut: maxPingsOut,
+    // Credentials that are being exchanged fit again in a moment.
+    ignoreAuthErrorAbort: true,
+    noAsyncTraces: true,
+    ...(target.secure ? { tls: {} } : {}),
+    ...(target.auth ?? {}),
+    ...(credsFile === undefined ? {} : { authenticator: credsAuthenticator(creds) }),
+  };
+}
+
+/** Lets what was said go out, if that takes no time; a connection that is broken just ends. */
+async function ended(nc: NatsConnection): Promise<void> {
+  const late = new AbortController();
+  const limit = new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, closeTimeoutMs);
+    late.signal.addEventListener("abort", () => clearTimeout(timer));
+  });
+  await Promise.race([nc.drain().catch(() => {}), limit]);
+  late.abort();
+  await nc.close().catch(() => {});
+}

@@ -1,0 +1,147 @@
+import { jetstream } from "@nats-io/jetstream";
+import { headers as emptyHeaders } from "@nats-io/transport-node";
+import type { Clock } from "../clock.ts";
+import type { Link } from "./jetstream-connection.ts";
+import { awayRefusal, isApiError, isMissing } from "./jetstream-errors.ts";
+import type { JetstreamEvents } from "./jetstream-events.ts";
+import {
+  answerTimeoutMs,
+  healWaitMs,
+  publishBudgetMs,
+  reconnectPauseMs,
+} from "./jetstream-limits.ts";
+import { ensureStream, type StreamSettings, streamOf, subjectOf } from "./jetstream-stream.ts";
+
+/** One wake-up on its way out. */
+export interface Publication {
+  topic: string;
+  id: string;
+  /** Of this publication and no other, so that its repeats are known for what they are. */
+  generation: string;
+  /** Carried to the receiver as they are: `traceparent`, `tracestate`. */
+  headers: Readonly<Record<string, string>>;
+}
+
+/** The stream, and the way into it. */
+export interface StreamWriter {
+  /**
+   * Publishes within some seconds; makes the stream where it is gone. Refuses with SERVICE_UNAVAILABLE, at once where
+   * the server is known to be away or its stream known not to answer.
+   */
+  publish(publication: Publication): Promise<void>;
+  /** Begins to look after the stream, over a link that is new or that was silent, until it is there. */
+  heal(link: Link): Promise<void>;
+  /** Undefined where the stream takes publications. */
+  trouble(): string | undefined;
+}
+
+/** What writing needs. */
+export interface WriterContext {
+  settings: StreamSettings;
+  clock: Clock;
+  events: JetstreamEvents;
+  link: () => Link | undefined;
+}
+
+/** Makes a {@link StreamWriter}. */
+export function createStreamWriter(context: WriterContext): StreamWriter {
+  const { settings, clock, events } = context;
+  let healing: Promise<void> | undefined;
+  let isHealthy = false;
+
+  // Many find out at the same time that it is gone.
+  let ensuring: Promise<void> | undefined;
+  const ensure = ({ nc }: Link) => {
+    ensuring ??= ensureStream(nc, settings)
+      .then((how) => {
+        if (how !== "kept") events.streamWritten(how);
+      })
+      .finally(() => {
+        ensuring = undefined;
+      });
+    return ensuring;
+  };
+  const healUntilWell = async (link: Link) => {
+    for (let tries = 0; !link.broken.aborted; tries++) {
+      try {
+        await ensure(link);
+        isHealthy = true;
+        return;
+      } catch (error) {
+        isHealthy = false;
+        if (tries === 0) events.streamTrouble(error);
+        await clock.sleep(reconnectPauseMs, link.broken).catch(() => {});
+      }
+    }
+  };
+  const heal = (link: Link) => {
+    healing ??= healUntilWell(link).finally(() => {
+      healing = undefined;
+      const now = context.link();
+      // The link broke meanwhile, and the next one came too early to begin.
+      if (now && now !== link && link.broken.aborted) void heal(now);
+    });
+    return healing;
+  };
+  const write = async (link: Link, publication: Publication) => {
+    try {
+      await send(link, settings, publication);
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+      await ensure(link);
+      await send(link, settings, publication);
+    }
+  };
+  return {
+    async publish(publication) {
+      const link = context.link();
+      if (!link) throw awayRefusal("no connection");
+      if (!isHealthy) {
+        // Just connected, most likely; otherwise the sweeper comes back to it.
+        await within(healWaitMs, heal(link), link.broken).catch(() => {});
+        if (!isHealthy) throw awayRefusal("the stream cannot be had");
+      }
+      try {
+        await within(publishBudgetMs, write(link, publication), link.broken);
+        events.published("sent");
+      } catch (error) {
+        events.published("refused");
+        // Whoever comes next need not wait for a server that does not answer.
+        if (!isApiError(error)) {
+          isHealthy = false;
+          void heal(link);
+        }
+        throw awayRefusal(error);
+      }
+    },
+    heal,
+    trouble: () => (isHealthy ? undefined : "the queue's stream cannot be had"),
+  };
+}
+
+async function send(link: Link, settings: StreamSettings, publication: Publication) {
+  const { topic, id, generation } = publication;
+  const headers = emptyHeaders();
+  for (const [name, value] of Object.entries(publication.headers)) headers.set(name, value);
+  await jetstream(link.nc).publish(subjectOf(settings, topic, id), "", {
+    msgID: `${id}.${generation}`,
+    timeout: answerTimeoutMs,
+    headers,
+    expect: { streamName: streamOf(settings) },
+  });
+}
+
+/** Rejects after `ms`, or when `broken` aborts; what goes on then is left alone. */
+async function within(ms: number, work: Promise<void>, broken: AbortSignal): Promise<void> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms);
+  const leave = () => reject(broken.reason);
+  broken.addEventListener("abort", leave, { once: true });
+  try {
+    await Promise.race([work, promise]);
+  } finally {
+    clearTimeout(timer);
+    broken.removeEventListener("abort", leave);
+    work.catch(() => {});
+  }
+}

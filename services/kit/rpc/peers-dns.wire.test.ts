@@ -1,0 +1,85 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { type AddressInfo, Server as NetServer } from "node:net";
+import { createClient } from "@connectrpc/connect";
+import { afterEach, expect, test } from "vitest";
+import { CatalogService } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { until } from "../../../test/support/until.ts";
+import { createLogger } from "../logger.ts";
+import { createDnsPeers } from "./peers-dns.ts";
+import { rpcService } from "./service.ts";
+import { createWireServer } from "./wire-server.ts";
+import { createWireTransport } from "./wire-transport.ts";
+
+// The mesh's transport over a name with three addresses, one of which goes away.
+
+const owned: AsyncDisposable[] = [];
+afterEach(async () => {
+  for (const one of owned.splice(0).reverse()) await one[Symbol.asyncDispose]();
+});
+
+/** A replica that counts its calls; killing it closes its port and every connection. */
+async function replica(address: string, port: number) {
+  const state = { calls: 0, port, async kill() {} };
+  const catalog = rpcService(CatalogService, {
+    getSnapshot() {
+      state.calls++;
+      return {};
+    },
+    async *watchSnapshots(_, { signal }) {
+      yield {};
+      if (!signal.aborted) await once(signal, "abort");
+    },
+  });
+  const wire = createWireServer({ services: [catalog], interceptors: [] });
+  const server = createServer((req, res) => {
+    if (!wire.handler(req, res)) res.writeHead(404).end();
+  });
+  server.listen(port, address);
+  await once(server, "listening");
+  state.port = (server.address() as AddressInfo).port;
+  state.kill = async () => {
+    server.closeAllConnections();
+    await new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
+  };
+  owned.push({
+    [Symbol.asyncDispose]: () => (server.listening ? state.kill() : Promise.resolve()),
+  });
+  return state;
+}
+
+test("calls are spread, streams too; when a replica dies its share goes to the others", async () => {
+  const first = await replica("127.0.0.1", 0);
+  const second = await replica("127.0.0.2", first.port);
+  const third = await replica("127.0.0.3", first.port);
+  const baseUrl = `http://catalog.test:${first.port}`;
+  const pool = createDnsPeers({
+    url: baseUrl,
+    log: createLogger("silent"),
+    lookup: async () => ["127.0.0.1", "127.0.0.2", "127.0.0.3"],
+  });
+  owned.push(pool);
+  const client = createClient(CatalogService, createWireTransport({ pool, baseUrl }));
+  for (let i = 0; i < 90; i++) await client.getSnapshot({});
+  expect([first.calls, second.calls, third.calls]).toEqual([30, 30, 30]);
+
+  // Streams stand beside calls; the replica that dies takes its own with it.
+  const stop = new AbortController();
+  const endings = Array.from({ length: 3 }, async () => {
+    for await (const _ of client.watchSnapshots({}, { signal: stop.signal }));
+  }).map((watch) =>
+    watch.then(
+      () => "ended",
+      (error: Error) => error.message,
+    ),
+  );
+  await client.getSnapshot({});
+  await second.kill();
+  expect(await Promise.race(endings)).toMatch(/unavailable/);
+  const before = first.calls + third.calls;
+  for (let i = 0; i < 100; i++) await client.getSnapshot({});
+  expect(first.calls + third.calls - before).toBe(100);
+  await until("it is known to be down", () => pool.addresses().length === 2);
+  stop.abort();
+  expect((await Promise.all(endings)).filter((said) => /unavailable/.test(said))).toHaveLength(1);
+});

@@ -1,0 +1,115 @@
+import type { Server, TlsOptions } from "node:tls";
+import { type Clock, systemClock } from "../clock.ts";
+import type { Logger } from "../logger.ts";
+import {
+  checkTlsMaterial,
+  readTlsFiles,
+  type TlsFiles,
+  type TlsMaterial,
+  tlsEndsAt,
+} from "./tls-material.ts";
+
+export { TlsFileError, type TlsFiles, type TlsMaterial } from "./tls-material.ts";
+
+/** Certificates that may change while the process runs. */
+export interface TlsSource {
+  /** The last that were good. */
+  current(): TlsMaterial;
+  /** Hears of each change; answers what ends that. */
+  onChange(listener: (material: TlsMaterial) => void): () => void;
+}
+
+/** A {@link TlsSource} over files. */
+export interface TlsFileSource extends TlsSource, Disposable {}
+
+/** What the servers of a process are told. */
+export interface ServerTls {
+  source: TlsSource;
+  /** True: mTLS, a client without a certificate of the trusted authorities is not heard. */
+  clientAuth: boolean;
+}
+
+/** Milliseconds between two looks at the files: content and not events, which a link swapped by Kubernetes hardly gives. */
+const pollMs = 1_000;
+
+/**
+ * Reads the files and looks again every second. Rejects with TlsFileError where they cannot serve now; later faults
+ * (a pair that is half written, too) leave the last good ones in force and are logged once.
+ */
+export async function openTls(
+  files: TlsFiles,
+  { log, clock = systemClock }: { log: Logger; clock?: Clock },
+): Promise<TlsFileSource> {
+  let material = await readTlsFiles(files);
+  checkTlsMaterial(material, files);
+  let lastFault = "";
+  const listeners = new Set<(material: TlsMaterial) => void>();
+  const stop = new AbortController();
+
+  async function look(): Promise<void> {
+    try {
+      const found = await readTlsFiles(files);
+      if (!isSame(found, material)) {
+        checkTlsMaterial(found, files);
+        material = found;
+        log.info({ endsAt: tlsEndsAt(found) }, "TLS certificates changed");
+        for (const listener of listeners) listener(found);
+      }
+      lastFault = "";
+    } catch (error) {
+      const { message } = error as Error;
+      if (message !== lastFault) log.error({ err: error }, "TLS files: the last good ones stay");
+      lastFault = message;
+    }
+  }
+  async function run(): Promise<void> {
+    for (;;) {
+      await clock.sleep(pollMs, stop.signal);
+      await look();
+    }
+  }
+  run().catch(() => {});
+  return {
+    current: () => material,
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    [Symbol.dispose]: () => stop.abort(),
+  };
+}
+
+/** What a client tells TLS: a part of the options of `tls.connect`. */
+export interface ClientTlsOptions extends TlsMaterial {
+  minVersion: typeof minVersion;
+}
+
+/** For `tls.connect` and what is made of it: trusts the given authorities alone, or the system's where none is given. */
+export function clientTlsOptions({ cert, key, ca }: TlsMaterial): ClientTlsOptions {
+  return {
+    minVersion,
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined || key === undefined ? {} : { cert, key }),
+  };
+}
+
+/** For `https.createServer` and `http2.createSecureServer`. Throws where there is no certificate, or no authority for mTLS. */
+export function serverTlsOptions({ source, clientAuth }: ServerTls): TlsOptions {
+  const { cert, key, ca } = source.current();
+  if (cert === undefined || key === undefined) throw new Error("a TLS server needs a certificate");
+  if (!clientAuth) return { minVersion, cert, key };
+  if (ca === undefined) throw new Error("client authentication needs the authorities to trust");
+  return { minVersion, cert, key, ca, requestCert: true, rejectUnauthorized: true };
+}
+
+/** Gives `server` the new certificates as they come, for connections made from then on, until it is closed. */
+export function followTls(server: Server, tls: ServerTls): void {
+  const end = tls.source.onChange(() => server.setSecureContext(serverTlsOptions(tls)));
+  server.once("close", end);
+}
+
+const minVersion = "TLSv1.2";
+
+function isSame(one: TlsMaterial, other: TlsMaterial): boolean {
+  return one.cert === other.cert && one.key === other.key && one.ca === other.ca;
+}

@@ -1,0 +1,78 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Interceptor } from "@connectrpc/connect";
+import { parseContentType } from "@connectrpc/connect/protocol-connect";
+import type { RpcService } from "./service.ts";
+import { maxMessageBytes } from "./wire/limits.ts";
+import { type Route, routesOf } from "./wire/routes.ts";
+import { serveStream } from "./wire/serve-stream.ts";
+import { serveUnary } from "./wire/serve-unary.ts";
+
+/** What a wire server is made of. */
+export interface WireServerOptions {
+  services: readonly RpcService[];
+  /** Outermost first; the same for every service. */
+  interceptors: readonly Interceptor[];
+  /** Largest request or message of a stream, bytes. Default {@link maxMessageBytes}. */
+  maxMessageBytes?: number;
+}
+
+/** The Connect protocol on a node:http server that somebody else owns. */
+export interface WireServer {
+  /** Serves a request; false, with nothing done, where its path is no RPC's. */
+  handler(req: IncomingMessage, res: ServerResponse): boolean;
+  /** Calls under way. */
+  readonly openCalls: number;
+}
+
+/** An RPC's path: a dotted service name and a method name. */
+const rpcPath = /^\/[A-Za-z_][\w]*(\.[A-Za-z_]\w*)+\/[A-Za-z_]\w*$/;
+
+/**
+ * Serves the Connect protocol, binary and JSON, over HTTP/1.1 without compression: unary calls and streams of every kind,
+ * as far as HTTP/1.1 carries them (a request is read while its answer is written, if the client does so too). Deadlines
+ * and callers that leave abort the handler's signal. Errors and interceptors are as with the gRPC server.
+ */
+export function createWireServer(options: WireServerOptions): WireServer {
+  const routes = routesOf(options.services, {
+    interceptors: options.interceptors,
+    maxBytes: options.maxMessageBytes ?? maxMessageBytes,
+  });
+  let openCalls = 0;
+  return {
+    get openCalls() {
+      return openCalls;
+    },
+    handler(req, res) {
+      const path = pathOf(req.url ?? "");
+      const route = routes.get(path);
+      if (!route) return rpcPath.test(path) && refuse(res, 404);
+      if (req.method !== "POST") return refuse(res, 405, { allow: "POST" });
+      const type = parseContentType(req.headers["content-type"] ?? null);
+      if (!type || type.stream !== route.isStream) {
+        return refuse(res, 415, { "accept-post": acceptPost(route) });
+      }
+      openCalls++;
+      res.once("close", () => openCalls--);
+      const serve = route.isStream ? serveStream : serveUnary;
+      // What cannot even be told to the caller (a header that HTTP refuses) breaks the connection.
+      serve(route, req, res, type.binary).catch(() => res.destroy());
+      return true;
+    },
+  };
+}
+
+function pathOf(url: string): string {
+  const query = url.indexOf("?");
+  return query < 0 ? url : url.slice(0, query);
+}
+
+function acceptPost({ isStream }: Route): string {
+  return isStream
+    ? "application/connect+proto, application/connect+json"
+    : "application/proto, application/json";
+}
+
+function refuse(res: ServerResponse, status: number, headers: Record<string, string> = {}): true {
+  res.writeHead(status, { ...headers, "content-length": "0" }).end();
+  return true;
+}

@@ -1,0 +1,310 @@
+import { createServer, type RequestListener, type ServerResponse } from "node:http";
+import { type AddressInfo, createServer as createTcpServer, type Server } from "node:net";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { afterEach, describe, expect, test } from "vitest";
+import { Health, HealthCheckResponseSchema } from "#proto/grpc/health/v1/health_pb.ts";
+import { ErrorReason, RefusalError } from "../errors.ts";
+import { refusingTransport } from "./refusing-transport.ts";
+import { prefixOf } from "./wire/envelope.ts";
+import { createWireDispatcher, type PeerPool, singlePeer } from "./wire-pool.ts";
+import { createWireTransport } from "./wire-transport.ts";
+
+const cleanUps: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
+});
+
+async function listening(server: Server): Promise<string> {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const open = new Set<{ destroy(): void }>();
+  server.on("connection", (socket) => open.add(socket));
+  cleanUps.push(async () => {
+    const closed = new Promise((resolve) => server.close(resolve));
+    for (const socket of open) socket.destroy();
+    await closed;
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+function http(listener: RequestListener): Promise<string> {
+  return listening(createServer(listener));
+}
+
+/** An address at which nobody listens. */
+async function deadOrigin(): Promise<string> {
+  const server = createTcpServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return `http://127.0.0.1:${port}`;
+}
+
+/** Offers the origins in turn, those first that were not tried; notes how each attempt ended. */
+function poolOf(...origins: string[]) {
+  const outcomes: string[] = [];
+  const dispatchers = new Map(origins.map((origin) => [origin, createWireDispatcher(origin)]));
+  cleanUps.push(() => Promise.all([...dispatchers.values()].map((one) => one.destroy())));
+  const pool: PeerPool = {
+    pick(tried) {
+      const origin = origins.find((one) => !tried.includes(one)) ?? origins[0];
+      const dispatcher = origin && dispatchers.get(origin);
+      if (!dispatcher) return undefined;
+      const index = origins.indexOf(origin);
+      return { dispatcher, origin, done: (outcome) => outcomes.push(`${index} ${outcome}`) };
+    },
+  };
+  return { outcomes, pool };
+}
+
+function health(pool: PeerPool, options: { idempotent?: boolean; maxMessageBytes?: number } = {}) {
+  const { idempotent, ...rest } = options;
+  const transport = createWireTransport({ pool, baseUrl: "http://peer", ...rest });
+  return createClient(idempotent ? idempotentHealth() : Health, transport);
+}
+
+/** The same service with its methods marked as doing nothing twice. */
+function idempotentHealth(): typeof Health {
+  const method = Object.fromEntries(
+    Object.entries(Health.method).map(([name, one]) => [name, { ...one, idempotency: 2 }]),
+  );
+  return { ...Health, method, methods: Object.values(method) } as unknown as typeof Health;
+}
+
+async function failure(work: Promise<unknown>): Promise<ConnectError> {
+  return work.then(
+    () => expect.unreachable("it should have failed"),
+    (error: unknown) => ConnectError.from(error),
+  );
+}
+
+const serving = Buffer.from(
+  toBinary(HealthCheckResponseSchema, create(HealthCheckResponseSchema, { status: 1 })),
+);
+
+function answerWell(res: ServerResponse): void {
+  res.writeHead(200, { "content-type": "application/proto" }).end(serving);
+}
+
+async function drain<T>(stream: AsyncIterable<T>): Promise<T[]> {
+  const seen: T[] = [];
+  for await (const one of stream) seen.push(one);
+  return seen;
+}
+
+describe("trying again", () => {
+  test("a call that reached nobody goes to another address", async () => {
+    const alive = await http((_, res) => answerWell(res));
+    const { pool, outcomes } = poolOf(await deadOrigin(), alive);
+    expect((await health(pool).check({})).status).toBe(1);
+    expect(outcomes).toEqual(["0 unreachable", "1 ok"]);
+  });
+
+  test("a stream and an upload that reached nobody do so too", async () => {
+    const alive = await http((req, res) => {
+      req.resume().on("end", () => {
+        res.writeHead(200, { "content-type": "application/connect+proto" });
+        res.end(Buffer.concat([prefixOf(2, 2), Buffer.from("{}")]));
+      });
+    });
+    const { pool, outcomes } = poolOf(await deadOrigin(), alive);
+    expect(await drain(health(pool).watch({}))).toEqual([]);
+    expect(outcomes).toEqual(["0 unreachable", "1 ok"]);
+  });
+
+  test("an address that takes no connection is not asked twice", async () => {
+    const { pool, outcomes } = poolOf(await deadOrigin());
+    const error = await failure(health(pool, { idempotent: true }).check({}));
+    expect(error.code).toBe(Code.Unavailable);
+    expect(outcomes).toEqual(["0 unreachable", "0 unreachable"]);
+  });
+
+  test("no more than three addresses", async () => {
+    const dead = await Promise.all([1, 2, 3, 4].map(deadOrigin));
+    const { pool, outcomes } = poolOf(...dead);
+    expect((await failure(health(pool).check({}))).code).toBe(Code.Unavailable);
+    expect(outcomes).toEqual(["0 unreachable", "1 unreachable", "2 unreachable"]);
+  });
+
+  test("what may have been carried out is sent again only where the method allows it", async () => {
+    const broken = await http((req) => req.socket.resetAndDestroy());
+    const alive = await http((_, res) => answerWell(res));
+    const first = poolOf(broken, alive);
+    expect((await failure(health(first.pool).check({}))).code).toBe(Code.Unavailable);
+    expect(first.outcomes).toEqual(["0 failed"]);
+    const second = poolOf(broken, alive);
+    expect((await health(second.pool, { idempotent: true }).check({})).status).toBe(1);
+    expect(second.outcomes).toEqual(["0 failed", "1 ok"]);
+  });
+
+  test("an answer that broke off is not asked for again", async () => {
+    let asked = 0;
+    const cut = await http((req, res) => {
+      asked++;
+      res.writeHead(200, { "content-type": "application/proto", "content-length": "100" });
+      res.write("x", () => req.socket.destroy());
+    });
+    const { pool } = poolOf(cut, cut);
+    expect((await failure(health(pool, { idempotent: true }).check({}))).code).toBe(
+      Code.Unavailable,
+    );
+    expect(asked).toBe(1);
+  });
+
+  test("an answer that says Unavailable stands", async () => {
+    let asked = 0;
+    const busy = await http((_, res) => {
+      asked++;
+      res.writeHead(503, { "content-type": "application/json" }).end('{"code":"unavailable"}');
+    });
+    const { pool, outcomes } = poolOf(busy);
+    const error = await failure(health(pool, { idempotent: true }).check({}));
+    expect([error.code, asked, outcomes]).toEqual([Code.Unavailable, 1, ["0 ok"]]);
+  });
+
+  test.each<[string, PeerPool]>([
+    ["no address", { pick: () => undefined }],
+    ["a look-up that fails", { pick: () => Promise.reject(new Error("ENOTFOUND")) }],
+  ])("%s is Unavailable", async (_, pool) => {
+    expect((await failure(health(pool).check({}))).code).toBe(Code.Unavailable);
+  });
+
+  test("a deadline also holds while an address is looked up, which is then given back", async () => {
+    const found = Promise.withResolvers<never>();
+    const outcomes: string[] = [];
+    const pool: PeerPool = { pick: () => found.promise };
+    const error = await failure(health(pool).check({}, { timeoutMs: 10 }));
+    expect(error.code).toBe(Code.DeadlineExceeded);
+    found.resolve({ done: (one: string) => outcomes.push(one) } as never);
+    await found.promise;
+    await Promise.resolve();
+    expect(outcomes).toEqual(["ok"]);
+  });
+
+  test("a deadline without an answer counts against the address, a caller's leaving does not", async () => {
+    const silent = await http(() => {});
+    const { pool, outcomes } = poolOf(silent);
+    await failure(health(pool).check({}, { timeoutMs: 20 }));
+    const caller = new AbortController();
+    const failing = failure(health(pool).check({}, { signal: caller.signal }));
+    caller.abort();
+    expect((await failing).code).toBe(Code.Canceled);
+    expect(outcomes).toEqual(["0 failed", "0 ok"]);
+  });
+});
+
+describe("answers that are none", () => {
+  test.each([
+    ["a proxy's page", 502, { "content-type": "text/html" }, "<html>", Code.Unavailable],
+    ["a bare 404", 404, {}, "", Code.Unimplemented],
+    ["an error that is not JSON", 500, { "content-type": "application/json" }, "{", Code.Unknown],
+    ["another content type", 200, { "content-type": "text/plain" }, "x", Code.Unknown],
+    ["JSON", 200, { "content-type": "application/json" }, "{}", Code.Internal],
+    [
+      "compression",
+      200,
+      { "content-type": "application/proto", "content-encoding": "gzip" },
+      "x",
+      Code.Internal,
+    ],
+    ["a bad message", 200, { "content-type": "application/proto" }, "\xff\xff", Code.Internal],
+    [
+      "a large message",
+      200,
+      { "content-type": "application/proto" },
+      "x".repeat(1001),
+      Code.ResourceExhausted,
+    ],
+  ])("%s", async (_, status, headers, body, code) => {
+    const origin = await http((_req, res) => res.writeHead(status, headers as never).end(body));
+    const { pool } = poolOf(origin);
+    const error = await failure(health(pool, { maxMessageBytes: 1000 }).check({}));
+    expect(error.code).toBe(code);
+  });
+
+  test.each([
+    ["no end", Buffer.concat([prefixOf(0, serving.length), serving]), Code.Internal],
+    ["an end inside a message", prefixOf(0, 10), Code.Internal],
+    ["a large message", prefixOf(0, 1001), Code.ResourceExhausted],
+    ["an end that is not JSON", Buffer.concat([prefixOf(2, 1), Buffer.from("{")]), Code.Unknown],
+    ["compression", prefixOf(1, 0), Code.Internal],
+  ])("a stream with %s", async (_, body, code) => {
+    const headers = { "content-type": "application/connect+proto" };
+    const origin = await http((_req, res) => res.writeHead(200, headers).end(body));
+    const { pool } = poolOf(origin);
+    const error = await failure(drain(health(pool, { maxMessageBytes: 1000 }).watch({})));
+    expect(error.code).toBe(code);
+  });
+
+  test("a stream's answer that is a page", async () => {
+    const origin = await http((_, res) => res.writeHead(503).end("away"));
+    const error = await failure(drain(health(poolOf(origin).pool).watch({})));
+    expect(error.code).toBe(Code.Unavailable);
+  });
+});
+
+describe("a stream", () => {
+  /** Sends messages as fast as they are taken; resolves when the client has left. */
+  function endless() {
+    const left = Promise.withResolvers<void>();
+    let sent = 0;
+    const chunk = Buffer.concat(
+      Array.from({ length: 1000 }, () => Buffer.concat([prefixOf(0, serving.length), serving])),
+    );
+    const origin = http((_, res) => {
+      res.writeHead(200, { "content-type": "application/connect+proto" });
+      const go = () => {
+        do sent += chunk.length;
+        while (res.write(chunk));
+      };
+      res.on("drain", go).on("close", () => left.resolve());
+      go();
+    });
+    return { origin, left: left.promise, sent: () => sent };
+  }
+
+  test("that is left early closes its connection", async () => {
+    const server = endless();
+    const { pool, outcomes } = poolOf(await server.origin);
+    for await (const { status } of health(pool).watch({})) {
+      expect(status).toBe(1);
+      break;
+    }
+    await server.left;
+    expect(outcomes).toEqual(["0 ok"]);
+  });
+
+  test("that nobody reads holds its sender back", async () => {
+    const server = endless();
+    const it = health(poolOf(await server.origin).pool)
+      .watch({})
+      [Symbol.asyncIterator]();
+    await it.next();
+    let before = -1;
+    while (before !== server.sent()) {
+      before = server.sent();
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    // What the kernel's buffers hold, and no end of it.
+    expect(server.sent()).toBeLessThan(32 * 1024 * 1024);
+    for (let i = 0; i < 200_000; i++) await it.next();
+    expect(server.sent()).toBeGreaterThan(before);
+    await it.return?.();
+    await server.left;
+  });
+});
+
+test("what the sender of a stream throws is the call's error", async () => {
+  const origin = await http((req) => req.resume());
+  const pool = singlePeer(origin);
+  cleanUps.push(() => pool[Symbol.asyncDispose]());
+  const transport = refusingTransport(createWireTransport({ pool, baseUrl: origin }));
+  const method = { ...Health.method.check, methodKind: "client_streaming" } as never;
+  async function* messages() {
+    yield {};
+    throw new RefusalError(ErrorReason.UPLOAD_QUOTA_EXCEEDED);
+  }
+  await expect(
+    transport.stream(method, undefined, undefined, undefined, messages() as never),
+  ).rejects.toMatchObject({ reason: ErrorReason.UPLOAD_QUOTA_EXCEEDED });
+});

@@ -1,0 +1,135 @@
+import { create, type DescMethod } from "@bufbuild/protobuf";
+import type { Interceptor, StreamRequest, Transport, UnaryRequest } from "@connectrpc/connect";
+import { attempts } from "./wire/attempts.ts";
+import { Call } from "./wire/call.ts";
+import { codecs, enveloped, whole } from "./wire/codec.ts";
+import { StreamExchange } from "./wire/exchange-stream.ts";
+import { UnaryExchange } from "./wire/exchange-unary.ts";
+import { created } from "./wire/invoke.ts";
+import { maxMessageBytes } from "./wire/limits.ts";
+import { runStream, runUnary } from "./wire/run-call.ts";
+import { unaryResponse, unaryType } from "./wire/unary-reply.ts";
+import type { PeerPool, PickedPeer } from "./wire-pool.ts";
+
+/** What a wire transport is made of. */
+export interface WireTransportOptions {
+  /** The peer's addresses. */
+  pool: PeerPool;
+  /** The peer's URL as configured: what interceptors see before an address is chosen. */
+  baseUrl: string;
+  /** Outermost first. */
+  interceptors?: readonly Interceptor[];
+  /** Milliseconds for a call that names no deadline of its own; undefined: none. */
+  defaultTimeoutMs?: number;
+  /** Largest answer or message of a stream, bytes. Default {@link maxMessageBytes}. */
+  maxMessageBytes?: number;
+}
+
+/**
+ * A connect-es transport for the mesh: Connect protocol, binary, uncompressed, over kept-alive HTTP/1.1. Rejects with
+ * ConnectError. A call that met a dead address goes to another one: always where nothing was sent; where the connection
+ * broke before an answer began, only if the method is marked idempotent. Never more than {@link maxAttempts}.
+ * Deadlines of 0 and less have passed. Leaving a stream early closes it.
+ */
+export function createWireTransport(options: WireTransportOptions): Transport {
+  const {
+    interceptors = [],
+    defaultTimeoutMs,
+    maxMessageBytes: maxBytes = maxMessageBytes,
+  } = options;
+  const codecOf = codecs(maxBytes);
+  const start = (
+    method: DescMethod,
+    signal: AbortSignal | undefined,
+    timeoutMs: number | undefined,
+    header: HeadersInit | undefined,
+  ) => ({
+    method,
+    url: options.baseUrl.replace(/\/$/, "") + codecOf(method).path,
+    header: new Headers(header),
+    call: new Call({ signal, timeoutMs: timeoutMs ?? defaultTimeoutMs }),
+  });
+  return {
+    async unary(method, signal, timeoutMs, header, input, contextValues) {
+      const common = { ...start(method, signal, timeoutMs, header), contextValues };
+      const { call } = common;
+      const codec = codecOf(method);
+      const message = create(method.input, input);
+      return runUnary(common, message, interceptors, async (req) => {
+        const body = codec.write(req.message);
+        const attempt = (peer: PickedPeer) => {
+          const exchange = new UnaryExchange(call, maxBytes);
+          const request = { path: codec.path, headers: headersFor(req, call, unaryType), body };
+          return { exchange, reply: exchange.send(peer, request) };
+        };
+        const reply = await attempts({
+          pool: options.pool,
+          call,
+          isRepeatable: codec.isRepeatable,
+          attempt,
+        });
+        return unaryResponse(req, reply, codec);
+      }) as never;
+    },
+    async stream(method, signal, timeoutMs, header, input, contextValues) {
+      const common = { ...start(method, signal, timeoutMs, header), contextValues };
+      const { call } = common;
+      const codec = codecOf(method);
+      const messages = created(method.input, input as AsyncIterable<never>);
+      return runStream(common, messages, interceptors, async (req) => {
+        const isSingle = method.methodKind === "server_streaming";
+        const body = isSingle ? await whole(req.message, codec) : enveloped(req.message, codec);
+        const attempt = (peer: PickedPeer) => {
+          const exchange = new StreamExchange(call, maxBytes, codec.read);
+          const request = { path: codec.path, headers: headersFor(req, call, streamType), body };
+          return { exchange, reply: exchange.send(peer, request) };
+        };
+        const isRepeatable = isSingle && codec.isRepeatable;
+        const reply = await attempts({ pool: options.pool, call, isRepeatable, attempt });
+        return {
+          stream: true,
+          service: method.parent,
+          method,
+          message: reply.messages,
+          header: reply.header,
+          trailer: reply.trailer,
+        };
+      }) as never;
+    },
+  };
+}
+
+const streamType = "application/connect+proto";
+
+/** The request's headers as they go out, the deadline being what is left of it. */
+function headersFor(req: UnaryRequest | StreamRequest, call: Call, type: string): string[] {
+  const list = ["content-type", type, "connect-protocol-version", "1"];
+  const leftMs = call.leftMs();
+  if (leftMs !== undefined && leftMs < maxTimeoutMs) {
+    list.push("connect-timeout-ms", String(Math.max(1, Math.ceil(leftMs))));
+  }
+  for (const [name, value] of req.header) {
+    if (!reserved.has(name)) list.push(name, value);
+  }
+  return list;
+}
+
+/** Largest value of connect-timeout-ms, which has ten digits. */
+const maxTimeoutMs = 9_999_999_999;
+
+/** Headers that are the transport's own, and those that only a connection may have. */
+const reserved = new Set([
+  "accept-encoding",
+  "connect-accept-encoding",
+  "connect-content-encoding",
+  "connect-protocol-version",
+  "connect-timeout-ms",
+  "connection",
+  "content-encoding",
+  "content-length",
+  "content-type",
+  "host",
+  "keep-alive",
+  "transfer-encoding",
+  "upgrade",
+]);

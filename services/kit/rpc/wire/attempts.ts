@@ -1,0 +1,67 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { PeerPool, PickedPeer } from "../wire-pool.ts";
+import type { Call } from "./call.ts";
+import { maxAttempts } from "./limits.ts";
+
+/** An attempt under way. */
+interface Attempted<T> {
+  exchange: { readonly isSent: boolean; readonly isAnswered: boolean };
+  reply: Promise<T>;
+}
+
+/** Tries addresses until one answers, or until trying again would not be right. */
+export async function attempts<T>(options: {
+  pool: PeerPool;
+  call: Call;
+  isRepeatable: boolean;
+  attempt: (peer: PickedPeer) => Attempted<T>;
+}): Promise<T> {
+  const { pool, call, isRepeatable } = options;
+  const tried: string[] = [];
+  const unreachable = new Set<string>();
+  let last: unknown;
+  for (;;) {
+    const peer = await pick(pool, tried, call).catch((error: unknown) => {
+      call.throwIfAborted();
+      throw last ?? noAddress(error);
+    });
+    if (!peer) throw last ?? noAddress();
+    if (call.isAborted || unreachable.has(peer.origin)) {
+      // There is no other address, and this one did not even take a connection.
+      peer.done(call.isAborted ? "ok" : "unreachable");
+      call.throwIfAborted();
+      throw last;
+    }
+    const { exchange, reply } = options.attempt(peer);
+    try {
+      return await reply;
+    } catch (error) {
+      last = error;
+      tried.push(peer.origin);
+      if (!exchange.isSent) unreachable.add(peer.origin);
+      const isHarmless = !exchange.isSent || (isRepeatable && !exchange.isAnswered);
+      const isAway = error instanceof ConnectError && error.code === Code.Unavailable;
+      if (!isAway || !isHarmless || call.isAborted || tried.length >= maxAttempts) throw error;
+    }
+  }
+}
+
+async function pick(
+  pool: PeerPool,
+  tried: readonly string[],
+  call: Call,
+): Promise<PickedPeer | undefined> {
+  const picked = pool.pick(tried);
+  if (!(picked instanceof Promise)) return picked;
+  const found = picked.then((peer) => {
+    // It is found after the caller has left: given back unused.
+    if (call.isAborted) peer?.done("ok");
+    return peer;
+  });
+  return call.race(found);
+}
+
+function noAddress(cause?: unknown): ConnectError {
+  const text = "no address of the peer is known";
+  return new ConnectError(text, Code.Unavailable, undefined, undefined, cause);
+}

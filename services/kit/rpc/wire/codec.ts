@@ -1,0 +1,53 @@
+import type { DescMethod, Message } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
+import { createMethodSerializationLookup } from "@connectrpc/connect/protocol";
+import { plain, prefixOf } from "./envelope.ts";
+
+/** How a method's messages are written and read. */
+export interface Codec {
+  path: string;
+  write(message: Message): Uint8Array;
+  read(bytes: Uint8Array): Message;
+  /** May be sent again though an earlier attempt may have been carried out. */
+  isRepeatable: boolean;
+}
+
+/** Looks a method's codec up, making it once. */
+export function codecs(maxBytes: number): (method: DescMethod) => Codec {
+  const known = new Map<DescMethod, Codec>();
+  const limits = { readMaxBytes: maxBytes, writeMaxBytes: maxBytes };
+  return (method) => {
+    let codec = known.get(method);
+    if (!codec) {
+      const lookup = createMethodSerializationLookup(method, undefined, undefined, limits);
+      codec = {
+        path: `/${method.parent.typeName}/${method.name}`,
+        write: (message) => lookup.getI(true).serialize(message as never),
+        read: (bytes) => lookup.getO(true).parse(plain(bytes)),
+        isRepeatable:
+          method.idempotency === Idempotency.IDEMPOTENT ||
+          method.idempotency === Idempotency.NO_SIDE_EFFECTS,
+      };
+      known.set(method, codec);
+    }
+    return codec;
+  };
+}
+
+/** The only message of a stream of requests, as bytes. */
+export async function whole(messages: AsyncIterable<Message>, codec: Codec): Promise<Uint8Array> {
+  const parts: Uint8Array[] = [];
+  for await (const part of enveloped(messages, codec)) parts.push(part);
+  return parts.length === 1 ? (parts[0] as Uint8Array) : Buffer.concat(parts);
+}
+
+/** A stream of requests as it is sent. */
+export async function* enveloped(
+  messages: AsyncIterable<Message>,
+  codec: Codec,
+): AsyncIterable<Uint8Array> {
+  for await (const message of messages) {
+    const payload = codec.write(message);
+    yield Buffer.concat([prefixOf(0, payload.length), payload]);
+  }
+}

@@ -1,0 +1,60 @@
+import type { PickedPeer } from "../wire-pool.ts";
+import type { Call } from "./call.ts";
+import { tooLarge } from "./envelope.ts";
+import { Exchange, type WireRequest } from "./exchange.ts";
+import type { RawHeaders } from "./headers.ts";
+
+/** A whole answer. */
+export interface UnaryReply {
+  status: number;
+  headers: RawHeaders;
+  body: Uint8Array;
+}
+
+/** A request whose answer is taken as a whole. */
+export class UnaryExchange extends Exchange {
+  readonly #maxBytes: number;
+  readonly #reply = Promise.withResolvers<UnaryReply>();
+  readonly #chunks: Buffer[] = [];
+  #size = 0;
+  #status = 0;
+  #headers: RawHeaders = {};
+
+  /** An answer over `maxBytes` fails with ResourceExhausted. */
+  constructor(call: Call, maxBytes: number) {
+    super(call);
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Resolves with the answer, whatever its status. Rejects with a ConnectError. */
+  send(peer: PickedPeer, request: WireRequest): Promise<UnaryReply> {
+    this.dispatch(peer, request);
+    return this.#reply.promise;
+  }
+
+  protected head(status: number, headers: RawHeaders): void {
+    this.#status = status;
+    this.#headers = headers;
+    if (Number(headers["content-length"] ?? 0) > this.#maxBytes) {
+      this.stop(tooLarge(this.#maxBytes));
+    }
+  }
+
+  protected data(chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#size += chunk.length;
+    if (this.#size > this.#maxBytes) this.stop(tooLarge(this.#maxBytes));
+  }
+
+  protected ended(): void {
+    const [first] = this.#chunks;
+    const isWhole = first && this.#chunks.length === 1;
+    const body = isWhole ? first : Buffer.concat(this.#chunks, this.#size);
+    this.#reply.resolve({ status: this.#status, headers: this.#headers, body });
+  }
+
+  protected failed(error: unknown): void {
+    this.#chunks.length = 0;
+    this.#reply.reject(error);
+  }
+}

@@ -1,0 +1,110 @@
+import { readAheadBytes } from "./limits.ts";
+
+/** Where an inbox's messages come from. */
+export interface InboxSource {
+  /** Stop sending: enough lies here. */
+  pause(): void;
+  /** Go on. */
+  resume(): void;
+  /** The reader leaves before the end. */
+  leave(): void;
+}
+
+/**
+ * Messages on their way from a socket to one reader. What lies here is bounded: the source is paused while whole messages
+ * of more than {@link readAheadBytes} wait.
+ */
+export class Inbox<T> implements AsyncIterableIterator<T> {
+  readonly #source: InboxSource;
+  readonly #parse: (payload: Uint8Array) => T;
+  #payloads: Uint8Array[] = [];
+  #bytes = 0;
+  #isPaused = false;
+  #waiting: PromiseWithResolvers<IteratorResult<T>> | undefined;
+  #end: { error: unknown } | undefined;
+
+  /** `parse` is applied when a message is read, so that its errors meet the reader in their place. */
+  constructor(source: InboxSource, parse: (payload: Uint8Array) => T) {
+    this.#source = source;
+    this.#parse = parse;
+  }
+
+  /** Takes a message. */
+  push(payload: Uint8Array): void {
+    if (this.#end) return;
+    const waiting = this.#waiting;
+    if (waiting) {
+      this.#waiting = undefined;
+      this.#give(payload, waiting);
+      return;
+    }
+    this.#payloads.push(payload);
+    this.#bytes += payload.length;
+    if (this.#bytes <= readAheadBytes || this.#isPaused) return;
+    this.#isPaused = true;
+    this.#source.pause();
+  }
+
+  /** No more will come: the reader gets what lies here, then the end, or the error where there is one. */
+  finish(error?: unknown): void {
+    if (this.#end) return;
+    this.#end = { error };
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    if (waiting) this.#conclude(waiting);
+  }
+
+  /** The call is aborted: what lies here is dropped. */
+  fail(error: unknown): void {
+    this.#payloads = [];
+    this.finish(error);
+    if (this.#end) this.#end.error = error;
+  }
+
+  next(): Promise<IteratorResult<T>> {
+    const answer = Promise.withResolvers<IteratorResult<T>>();
+    const payload = this.#payloads.shift();
+    if (payload) {
+      this.#bytes -= payload.length;
+      if (this.#isPaused && this.#bytes <= readAheadBytes / 2) {
+        this.#isPaused = false;
+        this.#source.resume();
+      }
+      this.#give(payload, answer);
+    } else if (this.#end) this.#conclude(answer);
+    else this.#waiting = answer;
+    return answer.promise;
+  }
+
+  return(): Promise<IteratorResult<T>> {
+    const isEarly = !this.#end;
+    this.#payloads = [];
+    this.#end = { error: undefined };
+    if (isEarly) this.#source.leave();
+    return Promise.resolve({ done: true, value: undefined });
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  #give(payload: Uint8Array, answer: PromiseWithResolvers<IteratorResult<T>>): void {
+    try {
+      answer.resolve({ done: false, value: this.#parse(payload) });
+    } catch (error) {
+      this.#payloads = [];
+      const isEarly = !this.#end;
+      this.#end = { error: undefined };
+      if (isEarly) this.#source.leave();
+      answer.reject(error);
+    }
+  }
+
+  /** An error is told once; a reader that comes again finds the end. */
+  #conclude(answer: PromiseWithResolvers<IteratorResult<T>>): void {
+    const error = this.#end?.error;
+    this.#end = { error: undefined };
+    if (error === undefined) answer.resolve({ done: true, value: undefined });
+    else answer.reject(error);
+  }
+}

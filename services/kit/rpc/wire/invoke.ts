@@ -1,0 +1,248 @@
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  type Message,
+  type MessageInitShape,
+} from "@bufbuild/protobuf";
+import {
+  Code,
+  ConnectError,
+  createContextValues,
+  type HandlerContext,
+  type Interceptor,
+  type MethodImplSpec,
+  type StreamRequest,
+  type StreamResponse,
+  type UnaryRequest,
+  type UnaryResponse,
+} from "@connectrpc/connect";
+import type { Call } from "./call.ts";
+
+type AnyRequest = UnaryRequest | StreamRequest;
+type AnyResponse = UnaryResponse | StreamResponse;
+/** What interceptors wrap. */
+export type AnyFn = (request: AnyRequest) => Promise<AnyResponse>;
+
+/** A handler's side of a call. Its headers are made when somebody asks for them. */
+export interface ServedContext extends HandlerContext {
+  /** The headers that the handler or an interceptor set; undefined where nobody asked. */
+  readonly setHeader: Headers | undefined;
+  readonly setTrailer: Headers | undefined;
+}
+
+/** What a context is made of. */
+export interface ServedContextInit {
+  method: DescMethod;
+  protocolName: string;
+  url: string;
+  call: Call;
+  requestHeader: () => Headers;
+}
+
+/** A context for one call. An object of its own, whose properties survive being spread. */
+export function servedContext(init: ServedContextInit): ServedContext {
+  const { method, call } = init;
+  let requestHeader: Headers | undefined;
+  let header: Headers | undefined;
+  let trailer: Headers | undefined;
+  return {
+    method,
+    service: method.parent,
+    protocolName: init.protocolName,
+    requestMethod: "POST",
+    url: init.url,
+    values: createContextValues(),
+    timeoutMs: () => call.leftMs(),
+    get signal() {
+      return call.signal;
+    },
+    get requestHeader() {
+      requestHeader ??= init.requestHeader();
+      return requestHeader;
+    },
+    get responseHeader() {
+      header ??= new Headers();
+      return header;
+    },
+    get responseTrailer() {
+      trailer ??= new Headers();
+      return trailer;
+    },
+    get setHeader() {
+      return header;
+    },
+    get setTrailer() {
+      return trailer;
+    },
+  };
+}
+
+/** `last`, wrapped by the interceptors, the first outermost. */
+export function intercepted(last: AnyFn, interceptors: readonly Interceptor[]): AnyFn {
+  let next = last;
+  for (let i = interceptors.length - 1; i >= 0; i--) next = (interceptors[i] as Interceptor)(next);
+  return next;
+}
+
+/** Runs a unary handler behind its interceptors. */
+export async function invokeUnary(
+  spec: MethodImplSpec,
+  context: ServedContext,
+  message: Message,
+  interceptors: readonly Interceptor[],
+): Promise<Message> {
+  if (spec.kind !== "unary") throw new ConnectError("not a unary method", Code.Internal);
+  const { impl, method } = spec;
+  const request: UnaryRequest = {
+    stream: false,
+    service: method.parent,
+    method,
+    message,
+    requestMethod: context.requestMethod,
+    url: context.url,
+    contextValues: context.values,
+    get signal() {
+      return context.signal;
+    },
+    get header() {
+      return context.requestHeader;
+    },
+  };
+  let own: AnyResponse | undefined;
+  const handle = async (req: AnyRequest): Promise<AnyResponse> => {
+    const output = await impl(req.message as Message, contextOf(req, request, context));
+    own = {
+      stream: false,
+      service: method.parent,
+      method,
+      message: create(method.output, output),
+      get header() {
+        return context.responseHeader;
+      },
+      get trailer() {
+        return context.responseTrailer;
+      },
+    };
+    return own;
+  };
+  const response = (await intercepted(handle, interceptors)(request)) as UnaryResponse;
+  if (response !== own) {
+    replace(context.responseHeader, response.header);
+    replace(context.responseTrailer, response.trailer);
+  }
+  return response.message;
+}
+
+/** Runs a streaming handler of any kind behind its interceptors. Headers may be set until the first message is asked for. */
+export async function invokeStream(
+  spec: MethodImplSpec,
+  context: ServedContext,
+  message: AsyncIterable<Message>,
+  interceptors: readonly Interceptor[],
+): Promise<AsyncIterable<Message>> {
+  if (spec.kind === "unary") throw new ConnectError("not a streaming method", Code.Internal);
+  const { method } = spec;
+  const request: StreamRequest = {
+    stream: true,
+    service: method.parent,
+    method,
+    message,
+    requestMethod: context.requestMethod,
+    url: context.url,
+    contextValues: context.values,
+    signal: context.signal,
+    header: context.requestHeader,
+  };
+  const handle = async (req: AnyRequest): Promise<AnyResponse> => ({
+    stream: true,
+    service: method.parent,
+    method,
+    message: await outputOf(spec, req as StreamRequest, contextOf(req, request, context)),
+    header: context.responseHeader,
+    trailer: context.responseTrailer,
+  });
+  const response = (await intercepted(handle, interceptors)(request)) as StreamResponse;
+  replace(context.responseHeader, response.header);
+  if (response.trailer === context.responseTrailer) return response.message;
+  return followedBy(response.message, () => replace(context.responseTrailer, response.trailer));
+}
+
+type StreamSpec = Exclude<MethodImplSpec, { kind: "unary" }>;
+
+async function outputOf(
+  spec: StreamSpec,
+  req: StreamRequest,
+  context: HandlerContext,
+): Promise<AsyncIterable<Message>> {
+  switch (spec.kind) {
+    case "server_streaming":
+      return created(spec.method.output, spec.impl(await single(req.message), context));
+    case "client_streaming":
+      return only(create(spec.method.output, await spec.impl(req.message, context)));
+    case "bidi_streaming":
+      return created(spec.method.output, spec.impl(req.message, context));
+  }
+}
+
+/** `source` with its messages made complete; as thin as can be, for every delta passes through. */
+export function created(
+  desc: DescMessage,
+  source: AsyncIterable<MessageInitShape<DescMessage>>,
+): AsyncIterable<Message> {
+  const complete = (result: IteratorResult<unknown>): IteratorResult<Message> =>
+    result.done
+      ? { done: true, value: undefined }
+      : { done: false, value: create(desc, result.value as MessageInitShape<DescMessage>) };
+  return {
+    [Symbol.asyncIterator]() {
+      const it = source[Symbol.asyncIterator]();
+      return {
+        next: () => it.next().then(complete),
+        async return() {
+          await it.return?.();
+          return { done: true, value: undefined };
+        },
+      };
+    },
+  };
+}
+
+async function* only<T>(value: T): AsyncIterable<T> {
+  yield value;
+}
+
+async function* followedBy<T>(source: AsyncIterable<T>, last: () => void): AsyncIterable<T> {
+  yield* source;
+  last();
+}
+
+async function single<T>(source: AsyncIterable<T>): Promise<T> {
+  const it = source[Symbol.asyncIterator]();
+  const first = await it.next();
+  if (first.done) throw new ConnectError("protocol error: no message", Code.Unimplemented);
+  const second = await it.next();
+  if (!second.done) {
+    void it.return?.();
+    throw new ConnectError("protocol error: more than one message", Code.Unimplemented);
+  }
+  return first.value;
+}
+
+/** The handler's context, with whatever an interceptor put in the place of its parts. */
+function contextOf(req: AnyRequest, own: AnyRequest, context: ServedContext): HandlerContext {
+  if (req === own) return context;
+  return {
+    ...context,
+    service: req.service,
+    requestHeader: req.header,
+    signal: req.signal,
+    values: req.contextValues,
+  };
+}
+
+function replace(into: Headers, from: Headers): void {
+  if (from === into) return;
+  for (const name of [...into.keys()]) into.delete(name);
+  for (const [name, value] of from) into.append(name, value);
+}

@@ -1,0 +1,11 @@
+/** Largest message of an internal call, bytes: a 64 MiB request body and its envelope. */
+export const maxMessageBytes = 72 * 1024 * 1024;
+
+/** Bytes of whole messages that wait for their reader before the sender is held back. */
+export const readAheadBytes = 256 * 1024;
+
+/** Bytes of ready messages that go out as one write; more than this gains nothing. */
+export const batchBytes = 64 * 1024;
+
+/** Attempts of one call, the first included. */
+export const maxAttempts = 3;

@@ -1,0 +1,73 @@
+import type { IncomingMessage } from "node:http";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { type Envelope, EnvelopeParser, tooLarge } from "./envelope.ts";
+import { Inbox } from "./inbox.ts";
+
+/** A request's whole body. Over `maxBytes`: ResourceExhausted; cut off: Canceled. */
+export function readBody(req: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    if (Number(req.headers["content-length"] ?? 0) > maxBytes) {
+      reject(tooLarge(maxBytes));
+      return;
+    }
+    let chunks: Buffer[] | undefined = [];
+    let size = 0;
+    req.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= maxBytes) chunks?.push(chunk);
+      else if (chunks) {
+        chunks = undefined;
+        reject(tooLarge(maxBytes));
+      }
+    });
+    req.on("end", () => {
+      const [first] = chunks ?? [];
+      resolve(chunks?.length === 1 && first ? first : Buffer.concat(chunks ?? [], size));
+    });
+    req.on("error", () => reject(goneError()));
+    req.on("close", () => reject(goneError()));
+  });
+}
+
+/** The messages of a request that streams. Whoever stops reading them leaves the rest unread, but the answer goes out. */
+export function readMessages<T>(
+  req: IncomingMessage,
+  maxBytes: number,
+  parse: (payload: Uint8Array) => T,
+): Inbox<T> {
+  let isIgnored = false;
+  const leave = () => {
+    isIgnored = true;
+    req.resume();
+  };
+  const source = { pause: () => req.pause(), resume: () => req.resume(), leave };
+  const inbox = new Inbox<T>(source, parse);
+  const take = ({ isEnd, payload }: Envelope) => {
+    if (isEnd)
+      throw new ConnectError("protocol error: a client ends no stream", Code.InvalidArgument);
+    inbox.push(payload);
+  };
+  const parser = new EnvelopeParser(maxBytes, take);
+  req.on("data", (chunk: Buffer) => {
+    if (isIgnored) return;
+    try {
+      parser.push(chunk);
+    } catch (error) {
+      isIgnored = true;
+      inbox.finish(error);
+    }
+  });
+  req.on("end", () => inbox.finish(parser.isInside ? cutError() : undefined));
+  req.on("error", () => inbox.finish(goneError()));
+  req.on("close", () => inbox.finish(goneError()));
+  return inbox;
+}
+
+/** Why a call ends whose caller has closed the connection. */
+export function goneError(): ConnectError {
+  return new ConnectError("the caller has gone", Code.Canceled);
+}
+
+function cutError(): ConnectError {
+  return new ConnectError("protocol error: a message was cut off", Code.InvalidArgument);
+}

@@ -1,0 +1,138 @@
+import type { DescMethod, Message } from "@bufbuild/protobuf";
+import {
+  Code,
+  ConnectError,
+  type ContextValues,
+  createContextValues,
+  type Interceptor,
+  type StreamRequest,
+  type StreamResponse,
+  type UnaryRequest,
+  type UnaryResponse,
+} from "@connectrpc/connect";
+import type { Call } from "./call.ts";
+import { intercepted } from "./invoke.ts";
+
+/** A client's side of a call: what its interceptors see. */
+export interface CallRequest {
+  method: DescMethod;
+  url: string;
+  header: Headers;
+  contextValues: ContextValues | undefined;
+  call: Call;
+}
+
+/**
+ * Runs a unary call through the client's interceptors, then `send`. Rejects with a ConnectError; where the call was
+ * aborted, with why. Ends the call.
+ */
+export async function runUnary(
+  common: CallRequest,
+  message: Message,
+  interceptors: readonly Interceptor[],
+  send: (request: UnaryRequest) => Promise<UnaryResponse>,
+): Promise<UnaryResponse> {
+  const { call, method } = common;
+  const request: UnaryRequest = {
+    stream: false,
+    service: method.parent,
+    method: method as UnaryRequest["method"],
+    message,
+    requestMethod: "POST",
+    url: common.url,
+    header: common.header,
+    contextValues: common.contextValues ?? createContextValues(),
+    get signal() {
+      return call.signal;
+    },
+  };
+  const last = async (req: UnaryRequest | StreamRequest) => {
+    if (req !== request) call.follow(req.signal);
+    call.throwIfAborted();
+    return send(req as UnaryRequest);
+  };
+  try {
+    return (await intercepted(last, interceptors)(request)) as UnaryResponse;
+  } catch (error) {
+    throw call.errorOf(error);
+  } finally {
+    call.end();
+  }
+}
+
+/** As {@link runUnary}, for streams: the call ends with the last message, or when the reader leaves. */
+export async function runStream(
+  common: CallRequest,
+  message: AsyncIterable<Message>,
+  interceptors: readonly Interceptor[],
+  send: (request: StreamRequest) => Promise<StreamResponse>,
+): Promise<StreamResponse> {
+  const { call, method } = common;
+  const request: StreamRequest = {
+    stream: true,
+    service: method.parent,
+    method: method as StreamRequest["method"],
+    message,
+    requestMethod: "POST",
+    url: common.url,
+    header: common.header,
+    contextValues: common.contextValues ?? createContextValues(),
+    signal: call.signal,
+  };
+  const last = async (req: UnaryRequest | StreamRequest) => {
+    if (req !== request) call.follow(req.signal);
+    call.throwIfAborted();
+    return send(req as StreamRequest);
+  };
+  const over = () => {
+    call.end();
+    leave(message);
+  };
+  try {
+    const response = (await intercepted(last, interceptors)(request)) as StreamResponse;
+    return { ...response, message: reading(response.message, call, over) };
+  } catch (error) {
+    const meant = call.errorOf(error);
+    over();
+    throw meant;
+  }
+}
+
+/** `source`, whose end, error or early return ends the call. */
+function reading<T>(source: AsyncIterable<T>, call: Call, over: () => void): AsyncIterable<T> {
+  return {
+    [Symbol.asyncIterator]() {
+      const it = source[Symbol.asyncIterator]();
+      const pass = (result: IteratorResult<T>) => {
+        if (result.done) over();
+        return result;
+      };
+      const fail = (error: unknown) => {
+        const meant = call.errorOf(error);
+        over();
+        throw meant;
+      };
+      return {
+        next: () => it.next().then(pass, fail),
+        async return(value) {
+          // The other end learns of it at once, whatever the source does about it.
+          call.abort(leftError());
+          over();
+          await it.return?.(value);
+          return { done: true, value };
+        },
+      };
+    },
+  };
+}
+
+/** Lets the sender of a stream's requests know that nobody takes more. What it throws about that is its own concern. */
+function leave(source: AsyncIterable<unknown>): void {
+  source[Symbol.asyncIterator]()
+    .return?.()
+    .catch(() => {});
+}
+
+function leftError(): ConnectError {
+  return new ConnectError("the reader has left", Code.Canceled);
+}

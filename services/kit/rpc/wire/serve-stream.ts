@@ -1,0 +1,43 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { appendTo } from "./headers.ts";
+import { invokeStream } from "./invoke.ts";
+import { readMessages } from "./request-body.ts";
+import type { Route } from "./routes.ts";
+import { outwardError, servedCall } from "./served-call.ts";
+import { StreamWriter } from "./stream-writer.ts";
+
+/** Serves one streaming call of any kind. Rejects only where no answer could be written. */
+export async function serveStream(
+  route: Route,
+  req: IncomingMessage,
+  res: ServerResponse,
+  isBinary: boolean,
+): Promise<void> {
+  const { call, context, fault } = servedCall(route, req, res);
+  const type = isBinary ? "application/connect+proto" : "application/connect+json";
+  const writer = new StreamWriter(res, () => appendTo(["content-type", type], context.setHeader));
+  const fail = (error: unknown) => writer.end(new Headers(context.setTrailer), outwardError(error));
+  // The caller is answered at its deadline, though the handler may still be winding down.
+  call.onAbort(() => fail(call.errorOf(undefined)));
+  const input = readMessages(req, route.maxBytes, (bytes) => route.read(bytes, isBinary));
+  call.onAbort(() => input.fail(call.errorOf(undefined)));
+  try {
+    if (fault) throw fault;
+    const output = await invokeStream(route.spec, context, input, route.interceptors);
+    for await (const message of output) {
+      if (call.isAborted) break;
+      writer.add(route.write(message, isBinary));
+      const room = writer.whenRoom();
+      if (room) await room;
+      if (call.isAborted) break;
+    }
+    if (!call.isAborted) writer.end(context.setTrailer ?? new Headers(), undefined);
+  } catch (error) {
+    fail(error);
+  } finally {
+    call.end();
+    // What the handler left unread must not stand before the connection's next request.
+    void input.return();
+    req.resume();
+  }
+}

@@ -1,0 +1,46 @@
+import { Code, ConnectError, type UnaryRequest } from "@connectrpc/connect";
+import { errorFromJsonBytes, validateResponse } from "@connectrpc/connect/protocol-connect";
+import type { Codec } from "./codec.ts";
+import type { UnaryReply } from "./exchange-unary.ts";
+import { headersOf, leadingOf, oneOf, trailingOf } from "./headers.ts";
+
+/** Content type of a unary request and its answer. */
+export const unaryType = "application/proto";
+
+/** What an answer is to the caller. Throws the ConnectError that came instead of a message. */
+export function unaryResponse(req: UnaryRequest, reply: UnaryReply, codec: Codec) {
+  const { headers, status, body } = reply;
+  const type = oneOf(headers, "content-type");
+  if (status !== 200 || type !== unaryType || headers["content-encoding"] !== undefined) {
+    refuseUnary(reply);
+  }
+  let header: Headers | undefined;
+  let trailer: Headers | undefined;
+  return {
+    stream: false as const,
+    service: req.service,
+    method: req.method,
+    message: codec.read(body),
+    get header() {
+      header ??= leadingOf(headers);
+      return header;
+    },
+    get trailer() {
+      trailer ??= trailingOf(headers);
+      return trailer;
+    },
+  };
+}
+
+/** Throws what an answer that is no message means, if it means anything. */
+function refuseUnary({ status, headers, body }: UnaryReply): void {
+  const encoding = oneOf(headers, "content-encoding")?.toLowerCase() ?? "identity";
+  if (encoding !== "identity") {
+    throw new ConnectError(`unsupported response encoding "${encoding}"`, Code.Internal);
+  }
+  const { isUnaryError, unaryError } = validateResponse("unary", true, status, headersOf(headers));
+  if (!isUnaryError) return;
+  const metadata = leadingOf(headers);
+  for (const [name, value] of trailingOf(headers)) metadata.append(name, value);
+  throw errorFromJsonBytes(body, metadata, unaryError);
+}

@@ -1,0 +1,189 @@
+import type { Collection } from "mongodb";
+import type { MongoDatabase } from "#kit/mongo/connect.ts";
+import { awayRefusal, isDuplicate } from "#kit/mongo/errors.ts";
+import { conflictPauseMs, maxConflicts, maxQuotaOperations, tailCopiedAt } from "./limits-mongo.ts";
+import type { QuotaStore } from "./quota.ts";
+import {
+  draftOf,
+  type QuotaDraft,
+  type QuotaOperation,
+  type QuotaOutcome,
+} from "./quota-mongo-draft.ts";
+import {
+  type ChargeDocument,
+  type ChargeEntry,
+  chargeName,
+  quotaCollections,
+  type WalletDocument,
+} from "./quota-mongo-schema.ts";
+import { createTurns } from "./quota-mongo-turns.ts";
+
+/** Where the quota lies. */
+interface Collections {
+  wallets: Collection<WalletDocument>;
+  charges: Collection<ChargeDocument>;
+}
+
+/**
+ * The quota in MongoDB. A transition is one compare-and-set of an account's wallet, which carries its last changes until
+ * they are copied to the charges' own documents. A change that was sent without an answer is found there by its charge, and
+ * one that arrives late finds another version.
+ */
+export function createMongoQuota(db: MongoDatabase): QuotaStore {
+  const { wallets, charges }: Collections = {
+    wallets: db.collection(quotaCollections.wallets),
+    charges: db.collection(quotaCollections.charges),
+  };
+  const apply = createTurns<QuotaOperation, QuotaOutcome>(
+    maxQuotaOperations,
+    (accountId, operations) =>
+      db.attempt(async () => {
+        for (let conflicts = 0; conflicts < maxConflicts; conflicts++) {
+          const outcomes = await tryOnce({ wallets, charges }, accountId, operations);
+          if (outcomes) return outcomes;
+          await db.clock.sleep(Math.random() * conflictPauseMs * conflicts);
+        }
+        throw awayRefusal(new Error(`a quota's transition was overtaken ${maxConflicts} times`));
+      }),
+  );
+  return {
+    async reserve({ accountId, chargeId }, bytes, limitBytes) {
+      const outcome = await apply(accountId, { kind: "reserve", chargeId, bytes, limitBytes });
+      return outcome === "full" || outcome === "released" ? outcome : "reserved";
+    },
+    async commit({ accountId, chargeId }) {
+      return (await apply(accountId, { kind: "commit", chargeId })) === "used";
+    },
+    async release({ accountId, chargeId }, now) {
+      await apply(accountId, { kind: "release", chargeId, now });
+    },
+    usage: (accountId) =>
+      db.attempt(async () => {
+        const doc = await wallets.findOne({ _id: accountId }, { projection: { tail: 0 } });
+        return { usedBytes: doc?.usedBytes ?? 0, reservedBytes: doc?.reservedBytes ?? 0 };
+      }),
+    async forget(before, limit) {
+      const over = { releasedAt: { $lt: before } };
+      const carriers = await db.attempt(() => wallets.find(over).limit(limit).toArray());
+      for (const wallet of carriers)
+        await db.attempt(() => emptyTail({ wallets, charges }, wallet));
+      return db.attempt(async () => {
+        const docs = await charges
+          .find(over, { projection: { _id: 1 } })
+          .limit(limit)
+          .toArray();
+        if (docs.length === 0) return 0;
+        const ids = docs.map(({ _id }) => _id);
+        const { deletedCount } = await charges.deleteMany({ _id: { $in: ids }, ...over });
+        return deletedCount;
+      });
+    },
+  };
+}
+
+/** Undefined where another process was there first. */
+async function tryOnce(
+  { wallets, charges }: Collections,
+  accountId: string,
+  operations: readonly QuotaOperation[],
+): Promise<QuotaOutcome[] | undefined> {
+  const wallet = (await wallets.findOne({ _id: accountId })) ?? emptyWallet(accountId);
+  const known = await knownCharges(charges, wallet, operations);
+  const draft = draftOf(wallet, known, operations);
+  if (draft.entries.length === 0) return draft.outcomes;
+  const isLong = wallet.tail.length >= tailCopiedAt;
+  if (isLong) await copy(charges, wallet);
+  const isWritten = await write(wallets, wallet, draft, isLong ? [] : wallet.tail);
+  return isWritten ? draft.outcomes : undefined;
+}
+
+/**
+ * The charges that operations are about. Their documents are read **after** the wallet: the other order would miss what
+ * leaves a tail in between.
+ */
+async function knownCharges(
+  charges: Collection<ChargeDocument>,
+  { _id: accountId, tail }: WalletDocument,
+  operations: readonly QuotaOperation[],
+): Promise<Map<string, ChargeEntry>> {
+  const known = new Map<string, ChargeEntry>();
+  const wanted = new Set(operations.map(({ chargeId }) => chargeId));
+  for (const entry of tail) if (wanted.has(entry.chargeId)) known.set(entry.chargeId, entry);
+  const names = new Map(
+    [...wanted].flatMap((id) => (known.has(id) ? [] : [[chargeName(accountId, id), id]])),
+  );
+  if (names.size === 0) return known;
+  for await (const { _id, ...charge } of charges.find({ _id: { $in: [...names.keys()] } })) {
+    const chargeId = names.get(_id);
+    if (chargeId !== undefined) known.set(chargeId, { chargeId, ...charge });
+  }
+  return known;
+}
+
+/** Copies a tail to the charges' documents. May be done again, and late: what is newer there stays. */
+async function copy(charges: Collection<ChargeDocument>, wallet: WalletDocument): Promise<void> {
+  const last = new Map(wallet.tail.map((entry) => [entry.chargeId, entry]));
+  const writes = [...last.values()].map(({ chargeId, n, ...rest }) => ({
+    updateOne: {
+      filter: { _id: chargeName(wallet._id, chargeId), n: { $lt: n } },
+      update: { $set: { n, ...rest } },
+      upsert: true,
+    },
+  }));
+  try {
+    await charges.bulkWrite(writes, { ordered: false });
+  } catch (error) {
+    // Where the document is as new, or newer, nothing fits, and nothing can be inserted.
+    if (!isDuplicate(error)) throw error;
+  }
+}
+
+/** False where the wallet is no longer as it was read; nothing was written then. */
+async function write(
+  wallets: Collection<WalletDocument>,
+  wallet: WalletDocument,
+  { sums, entries }: QuotaDraft,
+  carried: readonly ChargeEntry[],
+): Promise<boolean> {
+  const n = wallet.n + entries.length;
+  const doc = walletDocument(wallet._id, n, sums, [...carried, ...entries]);
+  if (wallet.n > 0) {
+    const { matchedCount } = await wallets.replaceOne({ _id: wallet._id, n: wallet.n }, doc);
+    return matchedCount === 1;
+  }
+  try {
+    await wallets.insertOne(doc);
+    return true;
+  } catch (error) {
+    if (isDuplicate(error)) return false;
+    throw error;
+  }
+}
+
+/** Does nothing where the wallet has changed since it was read: the next look finds it again. */
+async function emptyTail({ wallets, charges }: Collections, wallet: WalletDocument): Promise<void> {
+  await copy(charges, wallet);
+  const doc = walletDocument(wallet._id, wallet.n, wallet, []);
+  await wallets.replaceOne({ _id: wallet._id, n: wallet.n }, doc);
+}
+
+function emptyWallet(accountId: string): WalletDocument {
+  return { _id: accountId, n: 0, usedBytes: 0, reservedBytes: 0, tail: [] };
+}
+
+function walletDocument(
+  accountId: string,
+  n: number,
+  { usedBytes, reservedBytes }: Pick<WalletDocument, "usedBytes" | "reservedBytes">,
+  tail: ChargeEntry[],
+): WalletDocument {
+  const released = tail.flatMap(({ releasedAt }) => (releasedAt === undefined ? [] : [releasedAt]));
+  return {
+    _id: accountId,
+    n,
+    usedBytes,
+    reservedBytes,
+    tail,
+    ...(released.length > 0 ? { releasedAt: Math.min(...released) } : {}),
+  };
+}

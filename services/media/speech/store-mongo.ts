@@ -1,0 +1,107 @@
+import { type Collection, type Filter, ObjectId } from "mongodb";
+import type { MongoDatabase } from "#kit/mongo/connect.ts";
+import { isDuplicate } from "#kit/mongo/errors.ts";
+import type { SpeechCloser, SpeechClosing, SpeechIntent, SpeechStore } from "./store.ts";
+import {
+  documentOf,
+  recordOf,
+  type SpeechDocument,
+  speechCollection,
+} from "./store-mongo-schema.ts";
+
+/** Speech requests in MongoDB: a request is a document, and each transition a write of it under a condition. */
+export function createMongoSpeechStore(db: MongoDatabase): SpeechStore {
+  const speech = db.collection<SpeechDocument>(speechCollection);
+  const remove = (filter: Filter<SpeechDocument>): Promise<void> =>
+    db.attempt(async () => {
+      await speech.deleteOne(filter);
+    });
+  return {
+    open: (intent) => db.attempt(() => open(speech, intent)),
+    beat: (speechId, owner, leaseUntil) =>
+      db.attempt(async () => {
+        const { matchedCount } = await speech.updateOne(
+          { _id: speechId, owner, status: "open" },
+          { $set: { dueAt: leaseUntil } },
+        );
+        return matchedCount === 1;
+      }),
+    close(speechId, closer, closing, dueAt) {
+      const id = new ObjectId();
+      return db.attempt((unsure) =>
+        close(speech, { speechId, closer, closing, dueAt, id, unsure }),
+      );
+    },
+    finish: (speechId, expireAt) =>
+      db.attempt(async () => {
+        const { matchedCount } = await speech.updateOne(
+          { _id: speechId, status: "settling" },
+          expireAt === undefined
+            ? { $set: { status: "closed" }, $unset: { dueAt: "" } }
+            : { $set: { status: "closed", dueAt: expireAt } },
+        );
+        if (matchedCount === 0) await speech.deleteOne({ _id: speechId, status: "releasing" });
+      }),
+    withdraw: (speechId, owner) => remove({ _id: speechId, owner, status: "open" }),
+    forget: (speechId) => remove({ _id: speechId, status: "closed" }),
+    defer: (speechId, dueAt) =>
+      db.attempt(async () => {
+        await speech.updateOne({ _id: speechId, status: { $ne: "open" } }, { $set: { dueAt } });
+      }),
+    find: (speechId) =>
+      db.attempt(async () => {
+        const doc = await speech.findOne({ _id: speechId });
+        return doc ? recordOf(doc) : undefined;
+      }),
+    findBySlot: ({ keyId, key }) =>
+      db.attempt(async () => {
+        const doc = await speech.findOne({ keyId, "idem.key": key });
+        return doc ? recordOf(doc) : undefined;
+      }),
+    due: (now, limit) =>
+      db.attempt(async () => {
+        const cursor = speech.find({ dueAt: { $lte: now } }).sort({ dueAt: 1 });
+        return (await cursor.limit(limit).toArray()).map(recordOf);
+      }),
+  };
+}
+
+async function open(speech: Collection<SpeechDocument>, intent: SpeechIntent): Promise<boolean> {
+  try {
+    await speech.insertOne(documentOf(intent));
+    return true;
+  } catch (error) {
+    if (!isDuplicate(error)) throw error;
+  }
+  // In the way stands itself, or another request in its slot.
+  const own = await speech.findOne({ _id: intent.speechId }, { projection: { _id: 1 } });
+  return own !== null;
+}
+
+async function close(
+  speech: Collection<SpeechDocument>,
+  options: {
+    speechId: string;
+    closer: SpeechCloser;
+    closing: SpeechClosing;
+    dueAt: number;
+    /** Of this call. */
+    id: ObjectId;
+    /** A close without an answer may have been carried out. */
+    unsure: boolean;
+  },
+): Promise<boolean> {
+  const { speechId, closer, closing, dueAt, id, unsure } = options;
+  const mayClose =
+    "owner" in closer ? { owner: closer.owner } : { dueAt: { $lte: closer.leaseOverAt } };
+  const set = { status: closing.kind, dueAt, closing: id };
+  const { matchedCount } = await speech.updateOne(
+    { _id: speechId, status: "open", ...mayClose },
+    closing.kind === "settling"
+      ? { $set: { ...set, audio: { ...closing.audio } } }
+      : { $set: set, $unset: { idem: "" } },
+  );
+  if (matchedCount === 1 || !unsure) return matchedCount === 1;
+  const own = await speech.findOne({ _id: speechId, closing: id }, { projection: { _id: 1 } });
+  return own !== null;
+}

@@ -1,0 +1,59 @@
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { openS3Blobs } from "#kit/blobs/s3.ts";
+import { BlobExistsError } from "#kit/blobs.ts";
+import { systemClock } from "#kit/clock.ts";
+import { randomIds } from "#kit/ids.ts";
+import { createLogger } from "#kit/logger.ts";
+
+const [, , task = "", url = "", argument = ""] = process.argv;
+const log = createLogger("silent");
+const blobs = await openS3Blobs({ url, clock: systemClock, ids: randomIds, log });
+const say = (line: string) => process.stdout.write(`${line}\n`);
+
+/** Writes 20 keys, each at once; says which were its own. */
+async function race(): Promise<void> {
+  const content = Buffer.alloc(300_000, Number(argument));
+  const won: number[] = [];
+  const write = async (key: number) => {
+    try {
+      await blobs.put(`race/${key}`, repeated(content, 1));
+      won.push(key);
+    } catch (error) {
+      if (!(error instanceof BlobExistsError)) throw error;
+    }
+  };
+  await Promise.all(Array.from({ length: 20 }, (_, key) => write(key)));
+  say(JSON.stringify(won));
+}
+
+/** Writes and reads so many MiB; says whether they are the same, and how much memory that took. */
+async function large(): Promise<void> {
+  const piece = Buffer.alloc(1 << 20, "genmesh");
+  await blobs.put("a/warm-up", repeated(piece, 4));
+  await blobs.delete("a/warm-up");
+  const baseBytes = process.memoryUsage.rss();
+  let peakBytes = baseBytes;
+  const watch = setInterval(() => {
+    peakBytes = Math.max(peakBytes, process.memoryUsage.rss());
+  }, 20);
+  async function* source() {
+    yield* repeated(piece, Number(argument));
+    say("sending");
+  }
+  const stored = await blobs.put("a/large", source());
+  const hash = createHash("sha256");
+  for await (const chunk of await blobs.openRead("a/large")) hash.update(chunk as Buffer);
+  clearInterval(watch);
+  const same = hash.digest("hex") === stored.sha256;
+  say(JSON.stringify({ same, grownMiB: (peakBytes - baseBytes) / 2 ** 20 }));
+}
+
+async function* repeated(piece: Buffer, times: number): AsyncIterable<Uint8Array> {
+  for (let i = 0; i < times; i++) yield piece;
+}
+
+say("ready");
+await once(process.stdin, "data");
+await (task === "race" ? race() : large());
+process.exit(0);

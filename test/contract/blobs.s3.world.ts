@@ -1,0 +1,80 @@
+import { randomBytes } from "node:crypto";
+import { Client } from "minio";
+import { afterEach, describe } from "vitest";
+import { openS3Blobs, type S3Blobs, type S3BlobsOptions } from "#kit/blobs/s3.ts";
+import { parseS3Url } from "#kit/blobs/s3-url.ts";
+import { systemClock } from "#kit/clock.ts";
+import { randomIds } from "#kit/ids.ts";
+import { createLogger } from "#kit/logger.ts";
+import { findBackend } from "../support/backends.ts";
+
+/** Buckets of some tests on one server. */
+export interface S3Tests {
+  /** The URL of a bucket that nobody has; removed after the test with all that is in it. */
+  newUrl(): string;
+  /** A store of its own, closed after the test; in a new bucket, where no URL is given. */
+  open(url?: string, options?: Partial<S3BlobsOptions>): Promise<S3Blobs>;
+  /** The server itself, for tampering. */
+  raw: Client;
+  /** Gives the bucket of a URL. */
+  bucketOf(url: string): string;
+}
+
+/** Tests on an S3 server, or nothing but a word of why not. */
+export async function describeS3(title: string, tests: (s3: S3Tests) => void): Promise<void> {
+  const { url, note } = await findBackend("s3");
+  describe.skipIf(url === undefined)(`${title}${note}`, () => {
+    tests(s3Tests(url ?? "s3+http://nobody:nothing@localhost/nowhere"));
+  });
+}
+
+/** Opens a store with this machine's clock and no log. */
+export function openTestBlobs(url: string, options: Partial<S3BlobsOptions> = {}) {
+  const log = createLogger("silent");
+  return openS3Blobs({ url, clock: systemClock, ids: randomIds, log, ...options });
+}
+
+function s3Tests(url: string): S3Tests {
+  const target = parseS3Url(url);
+  const raw = new Client({
+    endPoint: target.host,
+    port: target.port,
+    useSSL: target.secure,
+    accessKey: target.accessKey,
+    secretKey: target.secretKey,
+    region: target.region,
+  });
+  const urls: string[] = [];
+  const stores: S3Blobs[] = [];
+  const bucketOf = (one: string) => parseS3Url(one).bucket;
+  afterEach(async () => {
+    for (const store of stores.splice(0)) await store[Symbol.asyncDispose]();
+    for (const one of urls.splice(0)) await removeBucket(raw, bucketOf(one));
+  });
+  const newUrl = () => {
+    const own = new URL(url);
+    own.pathname = `/genmesh-test-${randomBytes(6).toString("hex")}`;
+    urls.push(own.href);
+    return own.href;
+  };
+  return {
+    raw,
+    bucketOf,
+    newUrl,
+    async open(own = newUrl(), options = {}) {
+      const store = await openTestBlobs(own, options);
+      stores.push(store);
+      return store;
+    },
+  };
+}
+
+async function removeBucket(raw: Client, bucket: string): Promise<void> {
+  if (!(await raw.bucketExists(bucket))) return;
+  for (;;) {
+    const { objects } = await raw.listObjectsV2Query(bucket, "", "", "", 250, "");
+    if (objects.length === 0) break;
+    for (const { name } of objects) if (name) await raw.removeObject(bucket, name);
+  }
+  await raw.removeBucket(bucket);
+}

@@ -1,0 +1,143 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { migrate } from "#kit/mongo/migrate.ts";
+import { tailCopiedAt } from "../../services/media/files/limits-mongo.ts";
+import type { QuotaStore } from "../../services/media/files/quota.ts";
+import { createMongoQuota } from "../../services/media/files/quota-mongo.ts";
+import {
+  quotaCollections,
+  quotaMongoSchema,
+} from "../../services/media/files/quota-mongo-schema.ts";
+import { describeMongo } from "../support/mongo.ts";
+import { type Fate, type MongoWire, openMongoWire } from "../support/mongo-wire.ts";
+import { auditQuota } from "./files.quota.mongo-audit.ts";
+
+const accountId = "acct_a";
+const charge = (chargeId: string) => ({ accountId, chargeId });
+const t0 = Date.UTC(2026, 0, 15, 12);
+
+await describeMongo("the quota on a bad wire", (mongo) => {
+  let wire: MongoWire;
+  let quota: QuotaStore;
+  let other: QuotaStore;
+  let name: string;
+
+  beforeEach(async () => {
+    name = mongo.newName();
+    const db = mongo.connect(name);
+    await migrate(db, [quotaMongoSchema]);
+    other = createMongoQuota(db);
+    wire = await openMongoWire(mongo.url);
+    quota = createMongoQuota(mongo.connect(name, { url: wire.url }));
+  });
+  afterEach(() => wire[Symbol.asyncDispose]());
+
+  /** What becomes of the next such command, and what happens before that. */
+  function next(
+    command: string,
+    collection: string,
+    fate: Fate,
+    meanwhile: () => Promise<unknown> = async () => {},
+  ): void {
+    let isOver = false;
+    wire.rule = async (sent) => {
+      if (isOver || sent[command] !== collection) return "pass";
+      isOver = true;
+      await meanwhile();
+      return fate;
+    };
+  }
+
+  async function expectExact(usedBytes: number, reservedBytes: number): Promise<void> {
+    const { told, counted } = await auditQuota(mongo.raw(name), accountId);
+    expect(told).toEqual({ usedBytes, reservedBytes });
+    expect(counted).toEqual(told);
+  }
+
+  test.each(["lost request", "lost reply"] as const)(
+    "each step once, its write a %s",
+    async (fate) => {
+      next("insert", quotaCollections.wallets, fate);
+      expect(await quota.reserve(charge("a"), 60, 100)).toBe("reserved");
+      await expectExact(0, 60);
+      next("update", quotaCollections.wallets, fate);
+      expect(await quota.reserve(charge("b"), 40, 100)).toBe("reserved");
+      await expectExact(0, 100);
+      next("update", quotaCollections.wallets, fate);
+      expect(await quota.commit(charge("a"))).toBe(true);
+      await expectExact(60, 40);
+      next("update", quotaCollections.wallets, fate);
+      await quota.release(charge("a"), t0);
+      await expectExact(0, 40);
+    },
+  );
+
+  test("who lost his answer and his place to others knows that too", async () => {
+    await other.reserve(charge("kept"), 40, 100);
+    next("update", quotaCollections.wallets, "lost request", async () => {
+      await other.reserve(charge("theirs"), 40, 100);
+    });
+    expect(await quota.reserve(charge("ours"), 40, 100)).toBe("full");
+    await expectExact(0, 80);
+  });
+
+  test("a reservation that arrives after its release counts for nothing", async () => {
+    await other.reserve(charge("kept"), 40, 100);
+    next("update", quotaCollections.wallets, "pass", async () => {
+      await other.release(charge("late"), t0);
+    });
+    expect(await quota.reserve(charge("late"), 40, 100)).toBe("released");
+    await expectExact(0, 40);
+  });
+
+  test("a wallet's beginning that arrives late does not begin it again", async () => {
+    next("insert", quotaCollections.wallets, "pass", async () => {
+      await other.reserve(charge("theirs"), 70, 100);
+    });
+    expect(await quota.reserve(charge("ours"), 40, 100)).toBe("full");
+    await expectExact(0, 70);
+  });
+
+  async function fillTail(): Promise<void> {
+    for (let i = 0; i < tailCopiedAt; i++) await other.reserve(charge(`c${i}`), 1, 1_000);
+  }
+
+  test("copying a tail without an answer, and half of it", async () => {
+    await fillTail();
+    next("update", quotaCollections.charges, "lost reply");
+    expect(await quota.reserve(charge("a"), 1, 1_000)).toBe("reserved");
+    const audit = await auditQuota(mongo.raw(name), accountId);
+    expect(audit.tail).toBe(1);
+    await expectExact(0, tailCopiedAt + 1);
+  });
+
+  test("a copy that arrives late does not undo what came after it", async () => {
+    await fillTail();
+    next("update", quotaCollections.charges, "pass", async () => {
+      // Copied by somebody else, used, released, and copied again.
+      for (let i = 0; i < tailCopiedAt; i++) await other.commit(charge(`c${i}`));
+      for (let i = 0; i < tailCopiedAt; i += 2) await other.release(charge(`c${i}`), t0);
+      for (let i = 0; i < tailCopiedAt; i++) await other.reserve(charge(`d${i}`), 1, 1_000);
+    });
+    expect(await quota.reserve(charge("a"), 1, 1_000)).toBe("reserved");
+    await expectExact(tailCopiedAt / 2, tailCopiedAt + 1);
+    for (let i = 0; i < tailCopiedAt; i++) {
+      expect(await quota.commit(charge(`c${i}`))).toBe(i % 2 === 1);
+    }
+    await expectExact(tailCopiedAt / 2, tailCopiedAt + 1);
+  });
+
+  test("a charge that leaves its wallet between two looks is not missed", async () => {
+    await other.reserve(charge("a"), 10, 1_000);
+    const own = Object.values<unknown>(quotaCollections);
+    let commands = 0;
+    wire.rule = async (sent): Promise<Fate> => {
+      const isOwn = own.includes(sent.find) || own.includes(sent.update);
+      if (!isOwn || ++commands !== 2) return "pass";
+      await fillTail();
+      await other.reserve(charge("b"), 1, 1_000);
+      return "pass";
+    };
+    expect(await quota.commit(charge("a"))).toBe(true);
+    await expectExact(10, tailCopiedAt + 1);
+  });
+});

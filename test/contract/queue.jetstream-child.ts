@@ -1,0 +1,26 @@
+import { once } from "node:events";
+import { systemClock } from "#kit/clock.ts";
+import { createLogger } from "#kit/logger.ts";
+import { createMetrics } from "#kit/metrics.ts";
+import { openJetstreamQueue } from "#kit/queue/jetstream.ts";
+
+// Opens a queue when it is told to, and says whatever it receives.
+const [, , url = "", name = "", redeliverMs = ""] = process.argv;
+process.stdout.write("ready\n");
+await once(process.stdin, "data");
+const queue = await openJetstreamQueue({
+  url,
+  name,
+  redeliverMs: Number(redeliverMs),
+  clock: systemClock,
+  log: createLogger("silent"),
+  metrics: createMetrics(),
+});
+const receiver = queue.subscribe("jobs-image");
+const never = new AbortController().signal;
+process.stdout.write("open\n");
+for (;;) {
+  const delivery = await receiver.next(never);
+  await delivery.ack();
+  process.stdout.write(`${delivery.id}\n`);
+}

@@ -1,0 +1,164 @@
+import { nanos } from "@nats-io/transport-node";
+import { describe, expect, test } from "vitest";
+import type { JetstreamQueue } from "#kit/queue/jetstream.ts";
+import { until } from "../support/until.ts";
+import { describeJetstream } from "./queue.jetstream.world.ts";
+import { queueContract } from "./queue.suite.ts";
+
+/** The server's time cannot be moved, so it is short instead: longer than a look that finds nothing. */
+const shortMs = 1_500;
+const topic = "jobs-image";
+const within = (ms = 5_000) => AbortSignal.timeout(ms);
+
+await describeJetstream("the queue in JetStream", (jetstream) => {
+  describe("keeps what every queue promises", () => {
+    queueContract(async () => {
+      const name = jetstream.newName();
+      const open = () => jetstream.open(name, { redeliverMs: shortMs });
+      return { queues: [await open(), await open()], pass: () => {} };
+    });
+  });
+
+  test("headers go along", async () => {
+    const queue = await jetstream.open(jetstream.newName());
+    const headers = { traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" };
+    await queue.publish(topic, "job_a", { headers });
+    await using receiver = queue.subscribe(topic);
+    expect((await receiver.next(within())).headers).toEqual(headers);
+  });
+
+  test("whoever says that it still works keeps the delivery", async () => {
+    const queue = await jetstream.open(jetstream.newName(), { redeliverMs: shortMs });
+    await queue.publish(topic, "job_a");
+    await using receiver = queue.subscribe(topic);
+    const delivery = await receiver.next(within());
+    const began = performance.now();
+    await using other = queue.subscribe(topic);
+    const again = other.next(within(10_000));
+    let isAgain = false;
+    void again.then(() => {
+      isAgain = true;
+    });
+    await until("two and a half times of a delivery", async () => {
+      await delivery.working();
+      return performance.now() - began > 2.5 * shortMs;
+    });
+    expect(isAgain).toBe(false);
+    expect((await again).attempt).toBe(2);
+  });
+
+  test("waits that are given up lose nothing, whenever that happens", async () => {
+    const queue = await jetstream.open(jetstream.newName());
+    await using receiver = queue.subscribe(topic);
+    const got = new Set<string>();
+    const take = async (signal: AbortSignal) => {
+      const delivery = await receiver.next(signal);
+      got.add(delivery.id);
+      await delivery.ack();
+    };
+    for (let i = 0; i < 60; i++) {
+      const stop = new AbortController();
+      const waiting = take(stop.signal).catch(() => {});
+      const sent = queue.publish(topic, `job_${i}`);
+      // A little earlier or later each time, across the moment at which the wake-up arrives.
+      const until = performance.now() + i / 20;
+      while (performance.now() < until) await new Promise(setImmediate);
+      stop.abort();
+      await Promise.all([waiting, sent]);
+    }
+    // Far less than the time after which a lost delivery would come again by itself.
+    const enough = within(5_000);
+    while (got.size < 60) await take(enough);
+  });
+
+  test("settings are those of the last that opened it", async () => {
+    const name = jetstream.newName();
+    const first = await jetstream.open(name, { redeliverMs: 10_000 });
+    await receive(first);
+    const { streams, consumers } = await jetstream.manager();
+    await streams.update(`${name}-wakes`, { max_msgs: 5 });
+    const second = await jetstream.open(name, { redeliverMs: 20_000 });
+    await receive(second);
+    const { config } = await streams.info(`${name}-wakes`);
+    expect(config).toMatchObject({ max_msgs: 300_000, retention: "workqueue", num_replicas: 1 });
+    const consumer = await consumers.info(`${name}-wakes`, topic);
+    expect(consumer.config).toMatchObject({ ack_wait: nanos(20_000), max_deliver: -1 });
+  });
+
+  test("settings that the server cannot give are refused at start", async () => {
+    const name = jetstream.newName();
+    const { streams } = await jetstream.manager();
+    await streams.add({ name: `${name}-wakes`, subjects: [`${name}.wakes.*.*`] });
+    await expect(jetstream.open(name)).rejects.toThrow(/refuses the stream/);
+    await expect(jetstream.open("not a name")).rejects.toThrow(TypeError);
+  });
+
+  test("a stream that is deleted under load is made anew, and all goes on", async () => {
+    const name = jetstream.newName();
+    const [queue, second] = [await jetstream.open(name), await jetstream.open(name)];
+    const { streams } = await jetstream.manager();
+    const got = new Set<string>();
+    const stop = new AbortController();
+    const receivers = [queue, second].map((client) => collect(client, got, stop.signal));
+    for (let i = 0; i < 300; i++) {
+      if (i === 100 || i === 200) await streams.delete(`${name}-wakes`);
+      await queue.publish(topic, `job_${i}`);
+    }
+    // What lay in a deleted stream is gone; the sweeper would publish it again, as is done here.
+    const missing = () =>
+      Array.from({ length: 300 }, (_, i) => `job_${i}`).filter((id) => !got.has(id));
+    await until("the last of them", () => got.has("job_299"));
+    for (const id of missing()) await queue.publish(topic, id);
+    await until("all of them", () => missing().length === 0);
+    stop.abort();
+    await Promise.all(receivers);
+    expect(queue.notReady()).toBeUndefined();
+  });
+
+  test("a stream that is deleted while wake-ups wait in it takes new ones", async () => {
+    const name = jetstream.newName();
+    const queue = await jetstream.open(name);
+    for (const id of ["job_a", "job_b"]) await queue.publish(topic, id);
+    const { streams } = await jetstream.manager();
+    await streams.delete(`${name}-wakes`);
+    await using receiver = queue.subscribe(topic);
+    const waiting = receiver.next(within());
+    await queue.publish(topic, "job_a");
+    expect((await waiting).id).toBe("job_a");
+  });
+
+  test("a consumer that is deleted is made anew", async () => {
+    const name = jetstream.newName();
+    const queue = await jetstream.open(name);
+    await using receiver = queue.subscribe(topic);
+    const waiting = receiver.next(within());
+    const { consumers } = await jetstream.manager();
+    await until("the receiver to wait", async () => {
+      const found = await consumers.info(`${name}-wakes`, topic).catch(() => undefined);
+      return found?.num_waiting;
+    });
+    await consumers.delete(`${name}-wakes`, topic);
+    await queue.publish(topic, "job_a");
+    expect((await waiting).id).toBe("job_a");
+  });
+});
+
+async function receive(queue: JetstreamQueue): Promise<void> {
+  await using receiver = queue.subscribe(topic);
+  await queue.publish(topic, "job_first");
+  await (await receiver.next(within())).ack();
+}
+
+/** Receives until it is stopped, as a worker does. */
+async function collect(queue: JetstreamQueue, got: Set<string>, stop: AbortSignal): Promise<void> {
+  await using receiver = queue.subscribe(topic);
+  while (!stop.aborted) {
+    try {
+      const delivery = await receiver.next(stop);
+      got.add(delivery.id);
+      await delivery.ack();
+    } catch {
+      await new Promise(setImmediate);
+    }
+  }
+}

@@ -1,0 +1,76 @@
+import { randomBytes } from "node:crypto";
+import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
+import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { afterAll, afterEach, describe } from "vitest";
+import { systemClock } from "#kit/clock.ts";
+import { createLogger } from "#kit/logger.ts";
+import { createMetrics } from "#kit/metrics.ts";
+import {
+  type JetstreamOptions,
+  type JetstreamQueue,
+  openJetstreamQueue,
+} from "#kit/queue/jetstream.ts";
+import { parseNatsUrl } from "#kit/queue/jetstream-url.ts";
+import { findBackend } from "../support/backends.ts";
+
+/** Queues of some tests on one server. */
+export interface JetstreamTests {
+  url: string;
+  /** A name that nobody has; its stream is removed after the test. */
+  newName(): string;
+  /** A client of its own, closed after the test. */
+  open(name: string, options?: Partial<JetstreamOptions>): Promise<JetstreamQueue>;
+  /** The server itself, for looking and for tampering. */
+  manager(): Promise<JetStreamManager>;
+}
+
+/** Tests on a NATS server, or nothing but a word of why not. */
+export async function describeJetstream(
+  title: string,
+  tests: (jetstream: JetstreamTests) => void,
+): Promise<void> {
+  const { url, note } = await findBackend("nats");
+  describe.skipIf(url === undefined)(`${title}${note}`, () => {
+    tests(jetstreamTests(url ?? "nats://localhost"));
+  });
+}
+
+/** A client with this machine's clock and no log. */
+export function openTestQueue(
+  url: string,
+  name: string,
+  options: Partial<JetstreamOptions> = {},
+): Promise<JetstreamQueue> {
+  const [log, metrics] = [createLogger("silent"), createMetrics()];
+  return openJetstreamQueue({ url, name, clock: systemClock, log, metrics, ...options });
+}
+
+function jetstreamTests(url: string): JetstreamTests {
+  const names: string[] = [];
+  const queues: JetstreamQueue[] = [];
+  let operator: NatsConnection | undefined;
+  const manager = async () => {
+    operator ??= await connect({ servers: parseNatsUrl(url).servers });
+    return jetstreamManager(operator);
+  };
+  afterEach(async () => {
+    for (const queue of queues.splice(0)) await queue[Symbol.asyncDispose]();
+    const { streams } = await manager();
+    for (const name of names.splice(0)) await streams.delete(`${name}-wakes`).catch(() => {});
+  });
+  afterAll(() => operator?.close());
+  return {
+    url,
+    manager,
+    newName() {
+      const name = `genmesh-test-${randomBytes(6).toString("hex")}`;
+      names.push(name);
+      return name;
+    },
+    async open(name, options) {
+      const queue = await openTestQueue(url, name, options);
+      queues.push(queue);
+      return queue;
+    },
+  };
+}

@@ -1,0 +1,124 @@
+import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import {
+  type Client,
+  createClient,
+  type Interceptor,
+  type ServiceImpl,
+  type Transport,
+} from "@connectrpc/connect";
+import { connectNodeAdapter, createConnectTransport } from "@connectrpc/connect-node";
+import { randomIds } from "#kit/ids.ts";
+import { createLogger } from "#kit/logger.ts";
+import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
+import { type RpcService, rpcService } from "#kit/rpc/service.ts";
+import { singlePeer } from "#kit/rpc/wire-pool.ts";
+import { createWireServer } from "#kit/rpc/wire-server.ts";
+import { createWireTransport } from "#kit/rpc/wire-transport.ts";
+import { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
+
+/** Who stands at an end of the wire: this project's own, or the library's; the library also speaks JSON. */
+export type ClientKind = "our client" | "the stock client" | "the stock client with JSON";
+export type ServerKind = "our server" | "the stock server";
+
+export interface WireOptions {
+  client: ClientKind;
+  server: ServerKind;
+  clientInterceptors?: Interceptor[];
+  serverInterceptors?: Interceptor[];
+  maxMessageBytes?: number;
+}
+
+export interface Handlers {
+  text?: Partial<ServiceImpl<typeof TextService>>;
+  media?: Partial<ServiceImpl<typeof MediaService>>;
+}
+
+export interface WireWorld extends AsyncDisposable {
+  text: Client<typeof TextService>;
+  media: Client<typeof MediaService>;
+  origin: string;
+  server: Server;
+  /** Connections that are open at the server. */
+  sockets: Set<Socket>;
+  /** Requests that the server has seen, in order. */
+  requests: IncomingMessage[];
+}
+
+/** One client and one server with a real connection between them. */
+export async function wireWorld(options: WireOptions, handlers: Handlers): Promise<WireWorld> {
+  await using stack = new AsyncDisposableStack();
+  const services = [
+    rpcService(TextService, (handlers.text ?? {}) as ServiceImpl<typeof TextService>),
+    rpcService(MediaService, (handlers.media ?? {}) as ServiceImpl<typeof MediaService>),
+  ];
+  const requests: IncomingMessage[] = [];
+  const listener = listenerOf(options, services);
+  const server = createServer((req, res) => {
+    requests.push(req);
+    listener(req, res);
+  });
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  stack.defer(async () => {
+    const closed = new Promise((resolve) => server.close(resolve));
+    for (const socket of sockets) socket.destroy();
+    await closed;
+  });
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const transport = transportTo(origin, options, stack);
+  const owned = stack.move();
+  return {
+    text: createClient(TextService, transport),
+    media: createClient(MediaService, transport),
+    origin,
+    server,
+    sockets,
+    requests,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+function listenerOf(options: WireOptions, services: RpcService[]): RequestListener {
+  const interceptors = [
+    serverErrorInterceptor({ log: createLogger("silent"), ids: randomIds }),
+    ...(options.serverInterceptors ?? []),
+  ];
+  const limit = options.maxMessageBytes;
+  if (options.server === "our server") {
+    const ours = createWireServer({
+      services,
+      interceptors,
+      ...(limit ? { maxMessageBytes: limit } : {}),
+    });
+    return (req, res) => {
+      if (!ours.handler(req, res)) res.writeHead(200, { "content-type": "text/plain" }).end("ops");
+    };
+  }
+  return connectNodeAdapter({
+    interceptors,
+    ...(limit ? { readMaxBytes: limit } : {}),
+    routes(router) {
+      for (const { desc, impl } of services) router.service(desc, impl);
+    },
+  });
+}
+
+function transportTo(origin: string, options: WireOptions, stack: AsyncDisposableStack): Transport {
+  const interceptors = options.clientInterceptors ?? [];
+  if (options.client !== "our client") {
+    return createConnectTransport({
+      baseUrl: origin,
+      httpVersion: "1.1",
+      useBinaryFormat: options.client !== "the stock client with JSON",
+      interceptors,
+    });
+  }
+  const pool = stack.use(singlePeer(origin));
+  return createWireTransport({ pool, baseUrl: origin, interceptors });
+}

@@ -1,0 +1,80 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+
+/** A wire between clients and a server that can be cut and held up, so that the server itself need not be hurt. */
+export interface TcpWire extends AsyncDisposable {
+  /** HOST:PORT in place of the server's. */
+  address: string;
+  /** Breaks every connection, and refuses new ones until {@link mend}. */
+  cut(): void;
+  /** Breaks every connection, and lets new ones through. */
+  snap(): void;
+  /** Bytes of both directions wait until {@link mend}; connections are accepted. */
+  hold(): void;
+  mend(): void;
+  /** Is told of what the server sends before it passes, and may call the other levers. */
+  onReply: (chunk: Buffer) => void;
+  /** Is told of what a client sends before it passes. */
+  onRequest: (chunk: Buffer) => void;
+}
+
+/** Lays a wire to `target`, HOST:PORT. */
+export async function openTcpWire(target: string): Promise<TcpWire> {
+  const { hostname, port } = new URL(`tcp://${target}`);
+  const pairs = new Set<[Socket, Socket]>();
+  let state: "open" | "cut" | "held" = "open";
+  const snap = () => {
+    for (const pair of pairs) for (const socket of pair) socket.destroy();
+  };
+  const flow = () => {
+    for (const pair of pairs) {
+      for (const socket of pair) state === "held" ? socket.pause() : socket.resume();
+    }
+  };
+  const listener = createServer((client) => {
+    if (state === "cut") return void client.destroy();
+    const server = connect(Number(port), hostname);
+    const pair: [Socket, Socket] = [client, server];
+    pairs.add(pair);
+    const end = () => {
+      pairs.delete(pair);
+      for (const socket of pair) socket.destroy();
+    };
+    for (const socket of pair) socket.on("close", end).on("error", end).setNoDelay(true);
+    client.on("data", (chunk) => {
+      wire.onRequest(chunk);
+      if (!server.destroyed) server.write(chunk);
+    });
+    server.on("data", (chunk) => {
+      wire.onReply(chunk);
+      if (!client.destroyed) client.write(chunk);
+    });
+    if (state === "held") flow();
+  });
+  listener.listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const wire: TcpWire = {
+    address: `127.0.0.1:${(listener.address() as AddressInfo).port}`,
+    onReply: () => {},
+    onRequest: () => {},
+    snap,
+    cut() {
+      state = "cut";
+      snap();
+    },
+    hold() {
+      state = "held";
+      flow();
+    },
+    mend() {
+      state = "open";
+      flow();
+    },
+    async [Symbol.asyncDispose]() {
+      snap();
+      listener.close();
+      await once(listener, "close");
+    },
+  };
+  return wire;
+}
