@@ -13,11 +13,7 @@ const headings: Readonly<Record<ErrorRow["audience"], string>> = {
 
 /** The reasons of one audience as a Markdown table, by status and then by code. */
 export function errorTable(audience: ErrorRow["audience"]): string {
-  const rows = allReasons()
-    .map((reason) => ({ name: reasonName(reason), row: errorRow(reason) }))
-    .filter(({ row }) => row.audience === audience)
-    .sort((a, b) => a.row.status - b.row.status || a.row.code.localeCompare(b.row.code));
-  const lines = rows.map(({ name, row }) => {
+  const lines = rowsOf(audience).map(({ name, row }) => {
     const status = audience === "public" ? ` ${row.status} |` : "";
     return `| \`${name}\` | ${grpcName(row.rpc)} |${status} \`${row.type}\` | \`${row.code}\` | ${row.message} |`;
   });
@@ -28,6 +24,21 @@ export function errorTable(audience: ErrorRow["audience"]): string {
     `|---|---|${rule}---|---|---|`,
     ...lines,
   ].join("\n");
+}
+
+/** What callers of the public API can meet, in two columns: the browsable page has no room for more. */
+export function shortErrorTable(): string {
+  const lines = rowsOf("public").map(
+    ({ row }) => `| ${row.status} \`${row.code}\` | ${row.message} |`,
+  );
+  return ["| HTTP, code | Text |", "|---|---|", ...new Set(lines)].join("\n");
+}
+
+function rowsOf(audience: ErrorRow["audience"]): { name: string; row: ErrorRow }[] {
+  return allReasons()
+    .map((reason) => ({ name: reasonName(reason), row: errorRow(reason) }))
+    .filter(({ row }) => row.audience === audience)
+    .sort((a, b) => a.row.status - b.row.status || a.row.code.localeCompare(b.row.code));
 }
 
 /** The page of all reasons. */

@@ -2,7 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import swagger from "@fastify/swagger";
 import Fastify from "fastify";
 import type { Edge } from "./context.ts";
-import { errorTable } from "./errors-page.ts";
+import { shortErrorTable } from "./errors-page.ts";
 import { v1Routes } from "./routes/v1/index.ts";
 import { components } from "./schemas/components.ts";
 
@@ -15,14 +15,33 @@ const introduction = `Text, images, video, music and speech behind one OpenAI-sh
 * Every answer carries \`x-request-id\`: yours where you sent a sane one.
 * Images, videos and music are jobs: 202, then poll \`statusUrl\`, or listen to \`/jobs/{jobId}/events\`.
 * Files are private: they are fetched with the key that made them.
-* Every POST takes an \`Idempotency-Key\`.
+* Every POST takes an \`Idempotency-Key\`: a repeat gives the first answer, is charged once, and carries
+  \`Idempotency-Replayed: true\`; another body under the same key is 422.
+
+## Pictures, films, songs
+
+Submit a job, then poll its \`statusUrl\` every 3 to 5 seconds, or listen:
+
+    curl $API/images/generations -H "Authorization: Bearer $KEY" -H "Idempotency-Key: fox-1" \\
+      --json '{"model": "image-1", "prompt": "a fox in the snow"}'
+    curl -N $API/jobs/job_…/events -H "Authorization: Bearer $KEY"
+
+The last event, \`job.completed\` or \`job.failed\`, carries the whole job: \`creditsCharged\`, and the outputs under \`images\`,
+\`videos\` or \`clips\`. A failed job costs nothing. Each output has a \`url\`, which takes \`Range\`, \`If-Range\`, \`If-None-Match\`,
+\`HEAD\` and \`?download=1\`:
+
+    curl -H "Authorization: Bearer $KEY" -H "Range: bytes=0-1023" -o begin.bin "$API/images/generations/job_…/files/file_…"
+
+References are \`input_reference\`, then \`referenceFileIds\`: images of yours (JPEG, PNG, WebP; 20 MiB, 50 megapixels), as
+\`{"file_id": "file_…"}\` after \`POST /files\`, or as \`{"image_url": "…"}\`, a public URL or a data URI. A film begins with its
+reference.
 
 ## Errors
 
 The body is \`{"error": {message, type, param, code}}\`. 429 and 503 carry \`Retry-After\`; 402 and 422 carry
 \`x-should-retry: false\`.
 
-${errorTable("public")}`;
+${shortErrorTable()}`;
 
 /** The OpenAPI 3.1 description of the public API, made from the route schemas. */
 export async function describeApi(): Promise<string> {

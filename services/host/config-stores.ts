@@ -1,6 +1,7 @@
 import { isAbsolute, join, resolve } from "node:path";
 import { parseS3Url } from "#kit/blobs/s3-url.ts";
 import { parseNatsUrl } from "#kit/queue/jetstream-url.ts";
+import { wakeNamePattern } from "#kit/queue/port.ts";
 import { badVariable, type EnvReader } from "./env.ts";
 import { needsOf, type Role } from "./roles.ts";
 
@@ -18,8 +19,10 @@ export type QueueConfig =
       url: string;
       /** Holds a JWT and its seed. */
       credsFile: string | undefined;
-      /** Servers that keep a copy of the streams. */
+      /** Servers that keep a copy of the stream. */
       replicas: number;
+      /** Of the stream and its subjects, where several meshes share a server. */
+      name: string;
     };
 
 /** The stores that a role needs; undefined where it needs none. */
@@ -96,11 +99,18 @@ function queueConfig(read: EnvReader, role: Role): QueueConfig {
       url,
       credsFile: read.text("GENMESH_NATS_CREDS_FILE"),
       replicas: read.integer("GENMESH_NATS_REPLICAS", 1, 1, maxReplicas),
+      name: queueName(read),
     };
   }
   const isEmbedded = url === undefined ? role === "all" : url === "memory:";
   if (!isEmbedded || role !== "all") refused(url, "memory:", queue, role);
   return { kind: "memory" };
+}
+
+function queueName(read: EnvReader): string {
+  const name = read.text("GENMESH_NATS_NAME") ?? "genmesh";
+  if (wakeNamePattern.test(name)) return name;
+  return badVariable("GENMESH_NATS_NAME", "must be 1 to 64 of A-Z, a-z, 0-9, _ and -", name);
 }
 
 /** The path in `SCHEME:PATH`. Refuses what is no such URL, and every such URL outside role `all`. */

@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { test } from "vitest";
 
 /** The root of this clone. */
 export const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -25,7 +26,7 @@ export interface Tool {
   run(...args: string[]): Promise<string>;
 }
 
-/** The helms on the path (`helm`, `helm3`, `helm4`), one of each major version. Skips as {@link needs} says. */
+/** The helms on the path (`helm`, `helm3`, `helm4`), one of each major version. To be called while a test file is collected. */
 export async function findHelms(): Promise<Tool[]> {
   const found = new Map<string, Tool>();
   for (const file of ["helm", "helm3", "helm4"]) {
@@ -41,8 +42,9 @@ export async function findHelms(): Promise<Tool[]> {
 /** A tool that a test uses where it is at hand: on the path, or not at all. */
 export async function findTool(file: string, versionArgs: string[]): Promise<Tool[]> {
   const found = await run(file, versionArgs).catch(() => undefined);
-  if (!found) process.stderr.write(`skipped: what wants ${file} on the path\n`);
-  return found ? [tool(file, file)] : [];
+  if (found) return [tool(file, file)];
+  skipped(file);
+  return [];
 }
 
 /** Renders a chart as release `genmesh` in the namespace `genmesh`. */
@@ -52,12 +54,18 @@ export function render(helm: Tool, chart: string, ...args: string[]): Promise<st
   return helm.run("template", "genmesh", `charts/${chart}`, ...place, ...args);
 }
 
-/** Says on standard error what is skipped; with GENMESH_REQUIRE_BACKENDS=1 it is an error. */
+/** What is missing is a skipped test that says so; with GENMESH_REQUIRE_BACKENDS=1 it is an error. */
 function needs(tools: Tool[], what: string): Tool[] {
   if (tools.length > 0) return tools;
   if (process.env.GENMESH_REQUIRE_BACKENDS === "1") throw new Error(`${what} is not on the path`);
-  process.stderr.write(`skipped: chart tests want ${what} on the path\n`);
+  skipped(what);
   return [];
+}
+
+// A file of which every test is skipped needs one that is there.
+function skipped(what: string): void {
+  process.stderr.write(`skipped: what wants ${what} on the path\n`);
+  test.skip(`(skipped: wants ${what} on the path)`, () => {});
 }
 
 function tool(name: string, file: string): Tool {

@@ -86,14 +86,26 @@ test("an account is made once, a picture and a stream are charged to the micro",
   const env = { GENMESH_ADMIN_TOKEN: adminToken, GENMESH_BASE_URL: mesh.baseUrl };
   const key = "gm_a-key-that-the-chart-made";
   const own = { ...env, GENMESH_BOOTSTRAP_API_KEY: key };
-  const words = [...server, "--usd-micros", "1000000", "--credits", "50"];
+  const words = [
+    ...server,
+    "--operation-id",
+    "first",
+    "--usd-micros",
+    "1000000",
+    "--credits",
+    "50",
+  ];
   const first = await runJob("bootstrap", words, own);
   expect(first).toMatchObject({ code: 0, stderr: "" });
   expect(first.stdout).toMatch(/^account acct_\w+ made\n$/);
   expect((await runJob("bootstrap", words, own)).stdout).toBe(
     first.stdout.replace("made", "was there"),
   );
-  const other = await runJob("bootstrap", [...server, "--usd-micros", "1"], own);
+  const other = await runJob(
+    "bootstrap",
+    [...server, "--operation-id", "first", "--usd-micros", "1"],
+    own,
+  );
   expect(other.code).toBe(1);
   expect(first.stdout + other.stderr).not.toContain(key);
   const billing = await fetch(`${mesh.baseUrl}/billing`, {
@@ -122,7 +134,7 @@ test("an account is made once, a picture and a stream are charged to the micro",
   const smoke = await runJob("smoke", server, env);
   expect(smoke).toMatchObject({ code: 0, stderr: "" });
   expect(smoke.stdout).toMatch(/^a picture for \d+ credits; a stream for \d+ USD micros\n$/);
-  expect(await runJob("smoke", [...server, "--text-model", "nobody"], env)).toMatchObject({
+  expect(await runJob("smoke", [...server, "--image-model", "nobody"], env)).toMatchObject({
     code: 1,
   });
-}, 60_000);
+}, 180_000);

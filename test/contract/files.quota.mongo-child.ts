@@ -53,5 +53,5 @@ async function live(turns: number): Promise<void> {
 process.stdout.write("ready\n");
 await once(process.stdin, "data");
 if (what === "grab") await grab();
-else await live(what === "live" ? 9 : Number.POSITIVE_INFINITY);
+else await live(what === "live" ? 6 : Number.POSITIVE_INFINITY);
 process.exit(0);

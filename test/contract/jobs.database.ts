@@ -7,22 +7,14 @@ export interface WorldDatabase extends AsyncDisposable {
   database: Database;
 }
 
-/** Where the worlds of a test file keep their state. A file may say otherwise. */
-export interface WorldDatabases {
-  /** The same folder gives the same state. */
-  open(folder: string): WorldDatabase;
-  /** Jobs that are very many, and yet submitted within a few seconds. */
-  many: number;
-}
+/** Opens where a world keeps its state; the same folder gives the same state. */
+export type OpenWorldDatabase = (folder: string) => WorldDatabase;
 
-/** SQLite, unless a file has said otherwise. */
-export const worldDatabases: WorldDatabases = {
-  many: 1_000,
-  open(folder) {
-    const sqlite = openSqlite(join(folder, "genmesh.db"));
-    return {
-      database: { kind: "sqlite", sqlite },
-      [Symbol.asyncDispose]: async () => sqlite[Symbol.dispose](),
-    };
-  },
-};
+/** A file in the world's folder. */
+export function openSqliteIn(folder: string): WorldDatabase {
+  const sqlite = openSqlite(join(folder, "genmesh.db"));
+  return {
+    database: { kind: "sqlite", sqlite },
+    [Symbol.asyncDispose]: async () => sqlite[Symbol.dispose](),
+  };
+}

@@ -35,7 +35,7 @@ import {
 } from "../../services/media/index.ts";
 import { jumpClock } from "../support/jump-clock.ts";
 import { until } from "../support/until.ts";
-import { worldDatabases } from "./jobs.database.ts";
+import { type OpenWorldDatabase, openSqliteIn } from "./jobs.database.ts";
 import { scriptedUpstream } from "./jobs.upstream.ts";
 
 export const alice: Principal = { accountId: "acct_alice", keyId: "key_alice" };
@@ -51,6 +51,8 @@ export interface JobsWorldOptions {
   upstream?: MediaUpstreams;
   /** Default: the machine's, with a lever. */
   clock?: Clock;
+  /** Default: SQLite, in its folder. */
+  openDatabase?: OpenWorldDatabase;
   /** Where its state lies; default a new folder, removed at the end. */
   folder?: string;
   /** Text of the catalog; default the shipped one. */
@@ -82,7 +84,7 @@ export async function createJobsWorld(options: JobsWorldOptions = {}) {
   if (!options.folder) stack.defer(() => rm(folder, { recursive: true }));
   const clock = options.clock ?? jumpClock();
   const upstream = options.upstream ?? scriptedUpstream();
-  const { database } = stack.use(worldDatabases.open(folder));
+  const { database } = stack.use((options.openDatabase ?? openSqliteIn)(folder));
   const blobs = await openFolderBlobs({ folder: join(folder, "blobs"), clock, ids: randomIds });
   const queue = options.queue ?? createMemoryQueue({ clock });
   const services: RpcService[] = [];

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { openRaw } from "../edge/raw.ts";
 import { refusalOf } from "./caller.ts";
-import { ownWorldOnly, startWorld } from "./world.ts";
+import { oneProcessOnly, startWorld } from "./world.ts";
 
-ownWorldOnly();
+oneProcessOnly();
 const body = { model: "scripted", input: "Hi" };
 const never = new AbortController().signal;
 const outOfTime = AbortSignal.abort(new Error("time is over"));

@@ -16,11 +16,11 @@ import {
   submit,
   upload,
 } from "./media-world.ts";
-import { ownWorldOnly } from "./world.ts";
+import { oneProcessOnly } from "./world.ts";
 
 const folder = await mkdtemp(join(tmpdir(), "genmesh-restart-"));
 afterAll(() => rm(folder, { recursive: true, force: true }));
-ownWorldOnly();
+oneProcessOnly();
 
 /** What the contract gives an account. */
 const quotaBytes = 1024 ** 3;

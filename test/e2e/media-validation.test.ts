@@ -238,6 +238,11 @@ describe.each(["images", "videos", "music"])("the body of %s", (area) => {
     expect(refusalOf(await ask(path, body))).toBe("400 invalid_request_error invalid_json null");
   });
 
+  test("has a canonical form where a key is to be compared with it", async () => {
+    const answer = await poor.post(path, { prompt: "\ud83d" }, { idempotencyKey: "half" });
+    expect(refusalOf(answer)).toBe("400 invalid_request_error invalid_json null");
+  });
+
   test("is JSON, within its size, and sent by POST", async () => {
     const plain = await poor.post(path, "{}", { headers: { "content-type": "text/plain" } });
     expect(refusalOf(plain)).toBe("415 invalid_request_error unsupported_media_type null");

@@ -16,6 +16,7 @@ import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { envToConfig } from "../../services/host/config.ts";
 import { type Mesh, startMesh } from "../../services/host/mesh.ts";
 import { jumpClock } from "../support/jump-clock.ts";
+import { startMeshProcesses } from "../support/mesh.ts";
 import {
   type Behaviour,
   closedBaseUrl,
@@ -33,6 +34,8 @@ import { type CatalogObject, promptMark, testCatalog, upstreamKeys } from "./cat
  * may do everything. (Not BASE_URL: the test runner sets that itself.)
  */
 const { GENMESH_TEST_BASE_URL: remoteUrl, GENMESH_TEST_API_KEY: remoteKey } = process.env;
+/** Set to run every role as processes of its own, so many of each, on real servers; see test/support/backends.ts. */
+const { GENMESH_TEST_MESH: meshReplicas } = process.env;
 
 /** What a test sets itself. */
 export interface WorldOptions {
@@ -53,6 +56,7 @@ export interface NewCaller {
 /** Everything behind the public address, and the way to it. */
 export interface World extends AsyncDisposable {
   baseUrl: string;
+  /** See {@link oneProcessOnly}. */
   mesh: Mesh;
   /** Makes it so much later, and waits until the parts of the process have heard of each other again. */
   later(ms: number): Promise<void>;
@@ -110,37 +114,27 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     catalogFile,
     typeof catalog === "string" ? catalog : JSON.stringify(catalog(usual)),
   );
-  const config = envToConfig({
-    PORT: "0",
-    GRPC_PORT: "0",
-    GENMESH_DATA_DIR: dataDir,
-    GENMESH_CATALOG: catalogFile,
-    ...upstreamKeys,
-    ...options.env,
-  });
   const log: string[] = [];
   const secrets = new Set<string>([promptMark, ...Object.values(upstreamKeys)]);
   stack.defer(() => refuseLeaks(log, secrets));
-  const clock = jumpClock();
-  const logger = createLogger("trace", { write: (line) => void log.push(line) });
-  const signal = new AbortController().signal;
-  const mesh = stack.use(await startMesh(config, { log: logger, signal, clock }));
-  const admin = adminOf(mesh);
+  const env = { GENMESH_CATALOG: catalogFile, ...upstreamKeys, ...options.env };
+  const running = await (meshReplicas ? startProcesses : startHere)({ dataDir, env, log, stack });
+  const { baseUrl, admin } = running;
   const holding = (secret: string, who = { accountId: "", keyId: "" }) => {
     if (secret.length > 8) secrets.add(secret);
-    return createCaller({ baseUrl: mesh.baseUrl, key: secret, ...who }, inspect);
+    return createCaller({ baseUrl, key: secret, ...who }, inspect);
   };
   // Runs first when the world ends, while the ledger can still be asked.
   stack.defer(() => auditLedger(admin));
   const owned = stack.move();
   let callers = 0;
   return {
-    baseUrl: mesh.baseUrl,
-    mesh,
-    now: clock.now,
+    baseUrl,
+    mesh: running.mesh as Mesh,
+    now: running.now,
     async later(ms) {
-      clock.jump(ms);
-      const readyUrl = new URL("/readyz", mesh.baseUrl);
+      await running.jump(ms);
+      const readyUrl = new URL("/readyz", baseUrl);
       await until("readiness after a jump", async () => (await fetch(readyUrl)).ok);
     },
     upstream,
@@ -184,8 +178,72 @@ export function ownWorldOnly(): void {
   });
 }
 
+/** To be called likewise: its tests need the process itself, which {@link World.mesh} is. */
+export function oneProcessOnly(): void {
+  ownWorldOnly();
+  beforeEach(({ skip }) => {
+    skip(meshReplicas !== undefined, "needs a world in one process");
+  });
+}
+
 /** Is the world one of our own? */
 export const isOwnWorld = !remoteUrl;
+
+/** What a world runs on. */
+interface Running {
+  baseUrl: string;
+  admin: Admin;
+  mesh: Mesh | undefined;
+  now(): number;
+  jump(ms: number): Promise<void>;
+}
+
+interface RunningOptions {
+  dataDir: string;
+  env: Record<string, string>;
+  /** Takes the lines of the log. */
+  log: string[];
+  stack: AsyncDisposableStack;
+}
+
+async function startHere({ dataDir, env, log, stack }: RunningOptions): Promise<Running> {
+  const config = envToConfig({
+    PORT: "0",
+    GRPC_PORT: "0",
+    GENMESH_DATA_DIR: dataDir,
+    ...env,
+  });
+  const clock = jumpClock();
+  const logger = createLogger("trace", { write: (line) => void log.push(line) });
+  const signal = new AbortController().signal;
+  const mesh = stack.use(await startMesh(config, { log: logger, signal, clock }));
+  const { baseUrl } = mesh;
+  return {
+    baseUrl,
+    mesh,
+    admin: adminOf(mesh),
+    now: clock.now,
+    jump: async (ms) => clock.jump(ms),
+  };
+}
+
+async function startProcesses(options: RunningOptions): Promise<Running> {
+  const { stack } = options;
+  const mesh = await startMeshProcesses({ ...options, replicas: meshReplicas ?? "1" });
+  if (!mesh) throw new Error("GENMESH_TEST_MESH needs MongoDB, NATS and S3");
+  stack.use(mesh);
+  let aheadMs = 0;
+  return {
+    baseUrl: mesh.baseUrls[0] ?? "",
+    mesh: undefined,
+    admin: mesh.operator,
+    now: () => Date.now() + aheadMs,
+    async jump(ms) {
+      await mesh.jump(ms);
+      aheadMs += ms;
+    },
+  };
+}
 
 function remoteWorld(baseUrl: string, key: string): World {
   const caller = createCaller({ baseUrl, key, accountId: "", keyId: "" }, inspect);

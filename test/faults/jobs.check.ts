@@ -11,7 +11,10 @@ import { createSqliteLedger } from "../../services/billing/store-sqlite.ts";
 import type { Entry } from "../../services/billing/wallet.ts";
 import { createJobEvents } from "../../services/media/events.ts";
 import { noFailPoints } from "../../services/media/fail-points.ts";
+import { blobKeyOf, storageIdOf } from "../../services/media/files/file.ts";
 import { createSqliteQuota } from "../../services/media/files/quota-sqlite.ts";
+import { fileOf } from "../../services/media/files/schema-sqlite.ts";
+import { createSqliteFileStore } from "../../services/media/files/store-sqlite.ts";
 import type { Job } from "../../services/media/jobs/job.ts";
 import { outputsOwner } from "../../services/media/jobs/outputs.ts";
 import { createRetention } from "../../services/media/jobs/retention.ts";
@@ -39,7 +42,9 @@ export function isQuiet(db: SqliteDatabase): boolean {
     `SELECT 1 FROM media_job WHERE state NOT IN ('completed', 'failed', 'rejected')
        OR (state <> 'rejected' AND pins_held = 1)`,
   );
-  return !busy && !db.get("SELECT 1 FROM ledger_hold");
+  // Files on their way in or out, and the bytes that are set aside for them.
+  const moving = db.get("SELECT 1 FROM media_file WHERE state IN ('storing', 'deleted')");
+  return !busy && !moving && !db.get("SELECT 1 FROM ledger_hold");
 }
 
 /** What must not be seen at any moment, in one read of both ledgers: a job that has ended while its hold stands. */
@@ -196,7 +201,7 @@ function checkUpstream({ folder }: Remains, check: Check): void {
   }
 }
 
-/** C9 and C10: after a collection there is what is needed, and nothing else. */
+/** C9 and C10: after a collection there is what is needed, and nothing else; and the quota is that of the files. */
 async function checkBlobs(
   db: SqliteDatabase,
   blobs: BlobStore,
@@ -204,34 +209,42 @@ async function checkBlobs(
   check: Check,
 ): Promise<void> {
   const store = createSqliteJobStore(db);
-  const owner = outputsOwner(store);
+  const files = createSqliteFileStore(db);
+  const uploads = {
+    prefix: "uploads/",
+    isReferenced: (key: string) => files.isReferenced(storageIdOf(key) ?? ""),
+  };
+  const owners = [outputsOwner(store), uploads];
   const later = { ...time, fastMs: time.fastMs + 2 * minCollectAgeMs };
   const events = createJobEvents({ log: pino({ level: "silent" }), metrics: createMetrics() });
   // Blobs are dated by the machine, which is behind the fast time.
+  const clock = fastClock(later);
   const retention = createRetention({
-    clock: fastClock(later),
-    store,
-    blobs,
-    owners: [owner],
-    events,
-    failPoints: noFailPoints,
+    ...{ clock, store, blobs, owners, events, failPoints: noFailPoints },
   });
   await retention.collect(new AbortController().signal);
-  for await (const { key } of blobs.list(owner.prefix)) {
-    check("C9", await owner.isReferenced(key), { orphan: key });
+  for await (const { key } of blobs.list()) {
+    const owner = owners.find(({ prefix }) => key.startsWith(prefix));
+    check("C9", (await owner?.isReferenced(key)) === true, { orphan: key });
   }
+  await checkFiles(db, blobs, check);
+}
+
+/** C9 and C10 of the accounts' files, also of an account that has none any more. */
+async function checkFiles(db: SqliteDatabase, blobs: BlobStore, check: Check): Promise<void> {
+  const ready = db.all("SELECT * FROM media_file WHERE state = 'ready'").map(fileOf);
+  for (const file of ready) {
+    const stat = await blobs.stat(blobKeyOf(file));
+    check("C9", stat?.sizeBytes === file.sizeBytes, { file, stat });
+  }
+  const charged = db.all("SELECT account_id FROM media_quota").map((row) => String(row.account_id));
   const quota = createSqliteQuota(db);
-  const rows = db.all(
-    `SELECT account_id, sum(size_bytes) AS bytes FROM media_file
-       WHERE state IN ('storing', 'ready') GROUP BY account_id`,
-  );
-  for (const { account_id, bytes } of rows) {
-    const usage = await quota.usage(String(account_id));
-    check("C10", usage.usedBytes + usage.reservedBytes === Number(bytes), {
-      account_id,
-      bytes,
-      usage,
-    });
+  for (const accountId of new Set([...charged, ...ready.map((file) => file.accountId)])) {
+    const own = ready.filter((file) => file.accountId === accountId);
+    const bytes = own.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+    const usage = await quota.usage(accountId);
+    const holds = usage.usedBytes === bytes && usage.reservedBytes === 0;
+    check("C10", holds, { accountId, bytes, usage });
   }
 }
 

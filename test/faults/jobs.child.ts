@@ -1,5 +1,5 @@
 import type { Interceptor } from "@connectrpc/connect";
-import { RefusalError } from "#kit/errors.ts";
+import { ErrorReason, isRefusal, RefusalError } from "#kit/errors.ts";
 import { randomIds } from "#kit/ids.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import {
@@ -11,6 +11,7 @@ import { JobKind } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { FailPoint } from "../../services/media/fail-points.ts";
 import {
   alice,
+  as,
   createJobsWorld,
   image,
   type JobsWorld,
@@ -103,6 +104,16 @@ async function readAsOther(world: JobsWorld, jobId: string): Promise<void> {
   if (read) say({ kind: "leak", jobId });
 }
 
+/** Deletes what was imported, in use or not: another process may be at it too. */
+async function deleteImports({ peers }: JobsWorld): Promise<void> {
+  const { files } = await peers.media.listFiles({ pageSize: 100 }, as(alice));
+  for (const { fileId } of files) {
+    await peers.media.deleteFile({ fileId }, as(alice)).catch((error: unknown) => {
+      if (!isRefusal(error, ErrorReason.FILE_NOT_FOUND)) throw error;
+    });
+  }
+}
+
 /** A billing that charges again where a settlement is repeated. */
 function doubleCharge(): Interceptor {
   return (next) => async (req) => {
@@ -169,6 +180,8 @@ async function run(orders: Orders): Promise<void> {
     await Promise.all(world.workers.map((worker) => worker.drain(AbortSignal.abort())));
   }
   await submitted;
+  // One of two does, so that there are runs that end with files and runs that end without.
+  if (name === "a") await deleteImports(world);
   say({ kind: "done" });
   // Until it is killed.
   await new Promise(() => {});

@@ -1,11 +1,11 @@
 import { existsSync, readFileSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { checkCatalogFile } from "../../services/catalog/index.ts";
 import { createProgram } from "../../services/host/cli/program.ts";
 import { envToOperatorConfig } from "../../services/host/config.ts";
-import { root, tempFolder } from "./process.ts";
+import { root, startProcess, startRunning, tempFolder } from "./process.ts";
 
 const read = (file: string) => readFileSync(join(root, file), "utf8");
 const readme = read("README.md");
@@ -56,4 +56,35 @@ test("the operator's calls are such as the command knows", async () => {
     const code = await createProgram({ config, out() {}, err() {} }).run(words);
     expect({ call, wordsAreOff: code === 2 }).toEqual({ call, wordsAreOff: false });
   }
+});
+
+test("the shell lines about media do what is said of them", { timeout: 300_000 }, async () => {
+  await using folder = await tempFolder();
+  const key = "gm_readme_0123456789abcdef";
+  const state = { GENMESH_DATA_DIR: join(folder.path, "state"), GENMESH_BOOTSTRAP_API_KEY: key };
+  await using mesh = await startRunning({ ...state, GENMESH_LOG_LEVEL: "warn" });
+  const [, section = ""] = readme.split("## Images, video, music, speech");
+  const lines = [...(section.split("\n## ")[0] ?? "").matchAll(/```sh\n(.*?)```/gs)];
+  const command = `npx() { shift; node ${join(root, "bin/genmesh.js")} "$@"; }`;
+  const script = ["set -eu", command, ...lines.map((one) => one[1] ?? "")].join("\n");
+  const here = script.replaceAll("http://127.0.0.1:8080/v1", mesh.baseUrl);
+  const env = { KEY: key, GENMESH_BASE_URL: mesh.baseUrl };
+  await using shell = startProcess("bash", ["-c", here], { cwd: folder.path, env });
+  const { code } = await shell.ended;
+  expect({ code, stderr: shell.stderr() }).toMatchObject({ code: 0 });
+  const begins = async (file: string) => {
+    const bytes = await readFile(join(folder.path, file));
+    return { size: bytes.length, begin: bytes.toString("latin1", 0, 8) };
+  };
+  for (const picture of ["fox.png", "lighthouse.png"]) {
+    expect((await begins(picture)).begin).toBe("\x89PNG\r\n\x1a\n");
+  }
+  const film = await begins("pier.mp4");
+  expect(film.begin).toMatch(/ftyp$/);
+  expect(await begins("first-kilobyte")).toEqual({ size: 1024, begin: film.begin });
+  for (const sound of ["hello.mp3", "song.mp3"]) {
+    expect((await begins(sound)).begin).toMatch(/^\xff[\xe0-\xff]/);
+  }
+  expect(shell.stdout()).toMatch(/"progress":0\n(.*\n)*"progress":100\n/);
+  expect(shell.stdout()).toMatch(/"status":"(queued|running)"/);
 });

@@ -6,11 +6,11 @@ export interface JumpClock extends Clock {
   jump(ms: number): void;
 }
 
-/** Makes a {@link JumpClock} that shows the machine's time. */
-export function jumpClock(): JumpClock {
+/** Makes a {@link JumpClock} that shows the machine's time, or that of `base`. */
+export function jumpClock(base: Clock = systemClock): JumpClock {
   let aheadMs = 0;
   let jumped = Promise.withResolvers<void>();
-  const now = () => systemClock.now() + aheadMs;
+  const now = () => base.now() + aheadMs;
   return {
     now,
     async sleep(ms, signal) {
@@ -18,7 +18,7 @@ export function jumpClock(): JumpClock {
       for (let left = ms; left > 0; left = until - now()) {
         const wake = new AbortController();
         const either = signal ? AbortSignal.any([signal, wake.signal]) : wake.signal;
-        await Promise.race([systemClock.sleep(left, either), jumped.promise]).catch(() => {});
+        await Promise.race([base.sleep(left, either), jumped.promise]).catch(() => {});
         wake.abort();
         signal?.throwIfAborted();
       }

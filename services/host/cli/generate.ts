@@ -40,6 +40,8 @@ export function generateCommands(program: Command, cli: Cli): void {
       .command("generate")
       .description("generate a file with an API key (GENMESH_API_KEY), and say what it cost"),
     'generate image "a fox in the snow" -o fox.png',
+    'generate video "waves at a pier" --seconds 6 --resolution 480p -o pier.mp4',
+    'generate music "Harbour lights" --lyrics "The lights go out" -o song.mp3',
     'generate speech "Good morning." -o hello.mp3',
   );
   const add = (kind: Kind, words: string, model: string, example: string) =>

@@ -21,6 +21,7 @@ export function holdCommands(program: Command, cli: Cli): void {
   const hold = withExamples(
     program.command("hold").description("money that is set aside"),
     "hold list",
+    "hold settle req_… --amount 1200",
     "hold release req_…",
   );
   withExamples(

@@ -31,6 +31,7 @@ export function jobCommands(program: Command, cli: Cli): void {
     program.command("job").description("image, video and music jobs"),
     "job list acct_…",
     "job show job_…",
+    "job retry job_… --operation-id again-1",
   );
   withExamples(
     job.command("list <account>").description(`an account's newest ${listLimit} jobs`),

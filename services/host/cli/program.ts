@@ -54,8 +54,11 @@ export function createProgram(options: ProgramOptions): Program {
     new Command("genmesh").description("Operates a genmesh: accounts, keys, money, jobs, catalog."),
     'account create --name "Team A" --usd-micros 5000000 --credits 1000',
     "key create acct_… --scope text --monthly-usd-micros 1000000",
+    "job show job_…",
+    "hold list",
     "ledger audit",
     "catalog check deploy/catalog.yaml",
+    'generate image "a fox in the snow" -o fox.png',
   )
     .option(
       "--server <host:port>",

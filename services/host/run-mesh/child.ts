@@ -18,6 +18,8 @@ export interface MeshChild {
 export interface ChildOptions {
   /** Takes each line that it says, and what is said of it. */
   log(name: string, line: string): void;
+  /** For the runtime, before the program; tests change its clock so. */
+  nodeArgs?: readonly string[] | undefined;
   /** Pauses before it is started again. */
   sleep(ms: number): Promise<void>;
 }
@@ -27,7 +29,10 @@ const restartMs = 1_000;
 const main = fileURLToPath(new URL("../main.ts", import.meta.url));
 
 /** Starts a process, and starts it again for as long as it is not stopped. */
-export function startChild(planned: PlannedProcess, { log, sleep }: ChildOptions): MeshChild {
+export function startChild(
+  planned: PlannedProcess,
+  { log, nodeArgs = [], sleep }: ChildOptions,
+): MeshChild {
   const firstReady = Promise.withResolvers<string>();
   // Who starts several waits for one after the other; a failure is not unheard meanwhile.
   firstReady.promise.catch(() => {});
@@ -36,7 +41,7 @@ export function startChild(planned: PlannedProcess, { log, sleep }: ChildOptions
   let child: ChildProcess | undefined;
 
   const runOnce = async () => {
-    child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", main], {
+    child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", ...nodeArgs, main], {
       env: planned.env,
       stdio: ["ignore", "pipe", "pipe"],
     });

@@ -30,6 +30,8 @@ export interface LocalMeshOptions extends MeshArguments {
   env: Env;
   /** Takes each line of the one log view. */
   log(line: string): void;
+  /** See `ChildOptions`. */
+  nodeArgs?: readonly string[];
   /** Aborts the start. */
   signal: AbortSignal;
 }
@@ -91,11 +93,15 @@ function planOf(own: Config, env: Env, { replicas, internalPort }: LocalMeshOpti
   });
 }
 
-function startAll(plan: readonly PlannedProcess[], { log }: LocalMeshOptions): MeshChild[] {
+function startAll(
+  plan: readonly PlannedProcess[],
+  { log, nodeArgs }: LocalMeshOptions,
+): MeshChild[] {
   const width = Math.max(...plan.map(({ name }) => name.length));
   return plan.map((planned) =>
     startChild(planned, {
       log: (name, line) => log(`${name.padEnd(width)} | ${line}`),
+      nodeArgs,
       sleep: (ms) => systemClock.sleep(ms),
     }),
   );

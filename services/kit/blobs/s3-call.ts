@@ -84,6 +84,9 @@ export function createS3Caller(target: S3Target): S3Caller {
         exchange.isOver = true;
         return result;
       } catch (error) {
+        // A mistake of ours is nobody's answer.
+        const isOurs = error instanceof TypeError || error instanceof ReferenceError;
+        if (isOurs && exchange.status === undefined) throw error;
         throw new S3CallError(faultOf(exchange.status, error), error);
       }
     },

@@ -28,30 +28,33 @@ export async function putBlob(
   signal?.throwIfAborted();
   const { scratchFolder: folder, ids } = context;
   await using spooled = await spool(source, { folder, ids, signal });
-  const putId = ids.make("put");
+  const draft: Draft = { putId: ids.make("put"), spooled, isSent: false };
   try {
-    await putOnce(key, spooled, putId, signal, context);
+    await putOnce(key, draft, signal, context);
+    signal?.throwIfAborted();
   } catch (error) {
-    if (signal?.aborted) {
-      await removeOwn(key, putId, context);
-      throw signal.reason;
-    }
-    throw error;
-  }
-  if (signal?.aborted) {
-    await removeOwn(key, putId, context);
+    if (!signal?.aborted) throw error;
+    if (draft.isSent) await removeOwn(key, draft, context);
     throw signal.reason;
   }
   return { sizeBytes: spooled.sizeBytes, sha256: spooled.sha256 };
 }
 
+/** What is to be written. */
+interface Draft {
+  putId: string;
+  spooled: Spooled;
+  /** A PUT was begun, and so may have been carried out. */
+  isSent: boolean;
+}
+
 async function putOnce(
   key: string,
-  spooled: Spooled,
-  putId: string,
+  draft: Draft,
   signal: AbortSignal | undefined,
   { bucket, clock }: PutContext,
 ): Promise<void> {
+  const { putId, spooled } = draft;
   const taken = () => new BlobExistsError(`the key is taken: ${key}`);
   const write = async (unsure: boolean) => {
     signal?.throwIfAborted();
@@ -60,6 +63,7 @@ async function putOnce(
       if (unsure && found.putId === putId) return;
       throw taken();
     }
+    draft.isSent = true;
     try {
       await bucket.write(key, spooled, putId, signal);
     } catch (error) {
@@ -72,7 +76,7 @@ async function putOnce(
 }
 
 /** What cannot be removed now, the collection of blobs that nobody needs will find. */
-async function removeOwn(key: string, putId: string, { bucket }: PutContext): Promise<void> {
+async function removeOwn(key: string, { putId }: Draft, { bucket }: PutContext): Promise<void> {
   try {
     const found = await bucket.head(key);
     if (found?.putId === putId) await bucket.remove(key);

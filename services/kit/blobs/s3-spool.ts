@@ -36,27 +36,31 @@ export async function spool(
       sizeBytes += chunk.byteLength;
       if (sizeBytes > maxBlobBytes)
         throw new RangeError(`a blob has at most ${maxBlobBytes} bytes`);
-      // Whoever brings bytes may use their memory again.
-      held.push(Buffer.from(chunk));
-      heldBytes += chunk.byteLength;
-      if (heldBytes <= maxBufferedBytes) continue;
-      file ??= await namelessFile(options.folder, options.ids);
-      await writeAll(file, held);
-      [held, heldBytes] = [[], 0];
+      if (!file && heldBytes + chunk.byteLength <= maxBufferedBytes) {
+        // Whoever brings bytes may use their memory again.
+        held.push(Buffer.from(chunk));
+        heldBytes += chunk.byteLength;
+        continue;
+      }
+      if (!file) {
+        file = await namelessFile(options.folder, options.ids);
+        for (const one of held) await writeAll(file, one);
+        held = [];
+      }
+      await writeAll(file, chunk);
     }
     signal?.throwIfAborted();
-    if (file) await writeAll(file, held);
   } catch (error) {
     await file?.close();
     throw error;
   }
-  const rest = Buffer.concat(file ? [] : held);
+  const buffered = Buffer.concat(held);
   return {
     sizeBytes,
     sha256: hash.digest("hex"),
     body: () =>
       file?.createReadStream({ start: 0, autoClose: false, highWaterMark: spoolChunkBytes }) ??
-      rest,
+      buffered,
     [Symbol.asyncDispose]: async () => file?.close(),
   };
 }
@@ -68,9 +72,8 @@ async function namelessFile(folder: string, ids: Ids): Promise<FileHandle> {
   return file;
 }
 
-async function writeAll(file: FileHandle, chunks: Uint8Array[]): Promise<void> {
-  const all = Buffer.concat(chunks);
-  for (let done = 0; done < all.byteLength; ) {
-    done += (await file.write(all, done)).bytesWritten;
+async function writeAll(file: FileHandle, chunk: Uint8Array): Promise<void> {
+  for (let done = 0; done < chunk.byteLength; ) {
+    done += (await file.write(chunk, done)).bytesWritten;
   }
 }

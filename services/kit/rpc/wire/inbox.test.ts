@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Inbox } from "./inbox.ts";
-import { readAheadBytes } from "./limits.ts";
+import { messageOverheadBytes, readAheadBytes } from "./limits.ts";
 
 function inbox(parse = (payload: Uint8Array) => payload.length) {
   const calls: string[] = [];
@@ -49,7 +49,7 @@ describe("Inbox", () => {
 
   test("holds the source back while much waits, and lets it go on when half is read", async () => {
     const { calls, inbox: one } = inbox();
-    const quarter = readAheadBytes / 4;
+    const quarter = readAheadBytes / 4 - messageOverheadBytes;
     for (let i = 0; i < 4; i++) one.push(Buffer.alloc(quarter));
     expect(calls).toEqual([]);
     one.push(Buffer.alloc(quarter));

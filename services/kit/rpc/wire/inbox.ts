@@ -1,4 +1,7 @@
-import { readAheadBytes } from "./limits.ts";
+import { messageOverheadBytes, readAheadBytes } from "./limits.ts";
+
+/** Messages that are read before their places are given back, if others still wait. */
+const compactEvery = 1024;
 
 /** Where an inbox's messages come from. */
 export interface InboxSource {
@@ -18,6 +21,8 @@ export class Inbox<T> implements AsyncIterableIterator<T> {
   readonly #source: InboxSource;
   readonly #parse: (payload: Uint8Array) => T;
   #payloads: Uint8Array[] = [];
+  /** Those of {@link #payloads} that were read: shifting would move all that wait. */
+  #read = 0;
   #bytes = 0;
   #isPaused = false;
   #waiting: PromiseWithResolvers<IteratorResult<T>> | undefined;
@@ -39,7 +44,7 @@ export class Inbox<T> implements AsyncIterableIterator<T> {
       return;
     }
     this.#payloads.push(payload);
-    this.#bytes += payload.length;
+    this.#bytes += payload.length + messageOverheadBytes;
     if (this.#bytes <= readAheadBytes || this.#isPaused) return;
     this.#isPaused = true;
     this.#source.pause();
@@ -56,16 +61,15 @@ export class Inbox<T> implements AsyncIterableIterator<T> {
 
   /** The call is aborted: what lies here is dropped. */
   fail(error: unknown): void {
-    this.#payloads = [];
+    this.#drop();
     this.finish(error);
     if (this.#end) this.#end.error = error;
   }
 
   next(): Promise<IteratorResult<T>> {
     const answer = Promise.withResolvers<IteratorResult<T>>();
-    const payload = this.#payloads.shift();
+    const payload = this.#shift();
     if (payload) {
-      this.#bytes -= payload.length;
       if (this.#isPaused && this.#bytes <= readAheadBytes / 2) {
         this.#isPaused = false;
         this.#source.resume();
@@ -78,7 +82,7 @@ export class Inbox<T> implements AsyncIterableIterator<T> {
 
   return(): Promise<IteratorResult<T>> {
     const isEarly = !this.#end;
-    this.#payloads = [];
+    this.#drop();
     this.#end = { error: undefined };
     if (isEarly) this.#source.leave();
     return Promise.resolve({ done: true, value: undefined });
@@ -88,11 +92,29 @@ export class Inbox<T> implements AsyncIterableIterator<T> {
     return this;
   }
 
+  #shift(): Uint8Array | undefined {
+    const payload = this.#payloads[this.#read];
+    if (!payload) return undefined;
+    this.#read++;
+    this.#bytes -= payload.length + messageOverheadBytes;
+    if (this.#read === this.#payloads.length) this.#drop();
+    else if (this.#read === compactEvery) {
+      this.#payloads = this.#payloads.slice(this.#read);
+      this.#read = 0;
+    }
+    return payload;
+  }
+
+  #drop(): void {
+    this.#payloads = [];
+    this.#read = 0;
+  }
+
   #give(payload: Uint8Array, answer: PromiseWithResolvers<IteratorResult<T>>): void {
     try {
       answer.resolve({ done: false, value: this.#parse(payload) });
     } catch (error) {
-      this.#payloads = [];
+      this.#drop();
       const isEarly = !this.#end;
       this.#end = { error: undefined };
       if (isEarly) this.#source.leave();

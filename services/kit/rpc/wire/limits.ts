@@ -4,6 +4,9 @@ export const maxMessageBytes = 72 * 1024 * 1024;
 /** Bytes of whole messages that wait for their reader before the sender is held back. */
 export const readAheadBytes = 256 * 1024;
 
+/** Bytes that a waiting message counts beyond its own, so that many small ones are bounded too. */
+export const messageOverheadBytes = 128;
+
 /** Bytes of ready messages that go out as one write; more than this gains nothing. */
 export const batchBytes = 64 * 1024;
 

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Installs the charts on the cluster of KUBECONFIG, and puts them through what an operator does, under load:
+# helm test, scaling, lost pods, an upgrade, a rollback, an audit, removal. Exit 1 where anything failed.
+#
+#   test/cluster/run.sh [--keep]
+#
+# Needs helm, kubectl, docker and Node on the path. Images get into the nodes by LOAD_IMAGES, a command that takes archives
+# (default: `kind load image-archive`). BACKING_CACHE makes stand-ins of the backing's images (stand-ins.sh). GATEWAY_URL says
+# where the gateway's Service is reached from here (default: its cluster address).
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+namespace=${NAMESPACE:-genmesh-test}
+load=${LOAD_IMAGES:-kind load image-archive}
+work=$(mktemp -d)
+failed=0
+started=$SECONDS
+
+say() { printf '%4d s  %s\n' $((SECONDS - started)) "$*"; }
+step() { # name, command…
+  local name=$1 at=$SECONDS; shift
+  if "$@" >"$work/step.log" 2>&1; then say "ok      $name ($((SECONDS - at)) s)"
+  else say "FAILED  $name"; tail -30 "$work/step.log"; failed=$((failed + 1)); return 1; fi
+}
+k() { kubectl --namespace "$namespace" "$@"; }
+finish() {
+  [ -n "${traffic:-}" ] && kill "$traffic" 2>/dev/null
+  if [ "$keep" = no ]; then
+    helm uninstall genmesh --namespace "$namespace" --wait >/dev/null 2>&1
+    helm uninstall backing --namespace "$namespace" --wait >/dev/null 2>&1
+    kubectl delete namespace "$namespace" --wait=false >/dev/null 2>&1
+  fi
+  rm -rf "$work"
+}
+keep=no; [ "${1:-}" = --keep ] && keep=yes
+trap finish EXIT
+
+version=$(sed -n 's/^appVersion: //p' charts/genmesh/Chart.yaml)
+step "image" docker build --network host -f deploy/Dockerfile -t "genmesh:$version" .
+images=("genmesh:$version")
+if [ -n "${BACKING_CACHE:-}" ]; then
+  step "stand-ins for the backing's images" test/cluster/stand-ins.sh "$BACKING_CACHE"
+  while read -r name; do images+=("$name"); done < <(sed -n 's/^  image: //p' charts/genmesh-backing/values.yaml)
+fi
+for image in "${images[@]}"; do docker save "$image" -o "$work/image.tar"; step "load $image" $load "$work/image.tar"; done
+
+kubectl create namespace "$namespace" --dry-run=client -o yaml | kubectl apply -f - >/dev/null
+# Volumes where the cluster can make some.
+volumes=true; [ -z "$(kubectl get storageclass -o name)" ] && volumes=false
+step "install the backing" helm install backing charts/genmesh-backing --namespace "$namespace" \
+  --set persistence=$volumes --wait --timeout 5m
+step "install genmesh" helm install genmesh charts/genmesh --namespace "$namespace" \
+  --values charts/genmesh/examples/minimal.values.yaml --wait --timeout 8m || { k get pods; k logs -l app.kubernetes.io/part-of=genmesh --tail=5 --prefix; exit 1; }
+step "helm test" helm test genmesh --namespace "$namespace" --timeout 5m || k logs genmesh-smoke
+
+KEY=$(k get secret genmesh-tokens -o jsonpath='{.data.bootstrap-api-key}' | base64 -d); export KEY
+tokens=$(k get secret genmesh-tokens -o jsonpath='{.data}' | sha256sum)
+url=${GATEWAY_URL:-http://$(k get service genmesh-gateway -o jsonpath='{.spec.clusterIP}')}/v1
+operator() { k exec deploy/genmesh-toolbox -- genmesh "$@"; }
+
+node test/cluster/traffic.ts --url "$url" >"$work/traffic.json" 2>"$work/traffic.err" &
+traffic=$!
+settled() { for role in gateway text media media-worker billing auth catalog; do k rollout status "deploy/genmesh-$role" --timeout 6m; done; }
+sleep 10
+step "scale the worker and the gateway up" bash -c "kubectl -n $namespace scale deploy/genmesh-media-worker deploy/genmesh-gateway --replicas 3"
+step "they are there" settled
+for role in gateway text billing media media-worker auth catalog; do
+  pod=$(k get pods -l "app.kubernetes.io/component=$role" -o name | head -1)
+  step "delete a pod of $role" k delete "$pod" --wait=false
+  step "it is replaced" k rollout status "deploy/genmesh-$role" --timeout 6m
+done
+step "upgrade with a changed value" helm upgrade genmesh charts/genmesh --namespace "$namespace" --reuse-values \
+  --set config.retentionDays=7 --wait --timeout 10m
+step "roll back" helm rollback genmesh 1 --namespace "$namespace" --wait --timeout 10m
+step "settled" settled
+kill -TERM "$traffic"
+if wait "$traffic"; then say "ok      load"; else say "FAILED  load"; cat "$work/traffic.err"; failed=$((failed + 1)); fi
+traffic=
+cat "$work/traffic.json"
+step "the tokens are those of the installation" test "$tokens" = "$(k get secret genmesh-tokens -o jsonpath='{.data}' | sha256sum)"
+step "ledger audit" operator ledger audit && cat "$work/step.log"
+step "helm test again" helm test genmesh --namespace "$namespace" --timeout 5m
+k top pods 2>/dev/null || true
+step "uninstall" helm uninstall genmesh --namespace "$namespace" --wait --timeout 5m
+say "$failed failed"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,336 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { ErrorReason } from "#kit/errors.ts";
+import { type Job, JobKind, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { GenerationError, type GenerationTask } from "../../services/media/generate/port.ts";
+import { maxQueuedMs, maxRunningMs } from "../../services/media/limits.ts";
+import { type JumpClock, jumpClock } from "../support/jump-clock.ts";
+import { until } from "../support/until.ts";
+import { fail, gated, hang, scriptedUpstream, storeOne, succeed } from "./jobs.upstream.ts";
+import {
+  type createJobsWorld,
+  image,
+  type JobsWorld,
+  type JobsWorldOptions,
+  music,
+  video,
+} from "./jobs.world.ts";
+
+/** What workers promise, whatever the database is. */
+export function workerContract(createWorld: typeof createJobsWorld): void {
+  const worlds: JobsWorld[] = [];
+  afterEach(async () => {
+    for (const one of worlds.splice(0).reverse()) await one[Symbol.asyncDispose]();
+  });
+
+  /** A world with a scripted upstream and a lever on time. */
+  async function open(options: JobsWorldOptions = {}) {
+    const clock = (options.clock as JumpClock | undefined) ?? jumpClock();
+    const upstream = scriptedUpstream();
+    const world = await createWorld({ upstream, ...options, clock });
+    worlds.push(world);
+    if (!options.folder) await world.fund(10_000n);
+    return { ...world, clock, upstream: (options.upstream as typeof upstream) ?? upstream };
+  }
+
+  const running = (world: JobsWorld, jobId: string) =>
+    until("the job to run", async () => {
+      const job = await world.get(jobId);
+      return job.status === JobStatus.RUNNING ? job : undefined;
+    });
+  const failedWith = (job: Job) => job.error?.reason;
+
+  describe("a generation", () => {
+    test("that fails for good fails the job, and costs nothing", async () => {
+      const world = await open();
+      world.upstream.behave(fail("failed"));
+      const { job } = await world.submit();
+      const ended = await world.ended(job.jobId);
+      expect(ended).toMatchObject({ status: JobStatus.FAILED, creditsCharged: 0n, outputs: [] });
+      expect(failedWith(ended)).toBe(ErrorReason.GENERATION_FAILED);
+      expect(ended.error?.message).not.toContain("scripted");
+      expect(await world.credits()).toMatchObject({ reserved: 0n, spent: 0n });
+      expect(world.upstream.tasks).toHaveLength(1);
+    });
+
+    test("that is refused for its content says so", async () => {
+      const world = await open();
+      world.upstream.behave(fail("content_policy"));
+      const { job } = await world.submit(video(), { kind: JobKind.VIDEO });
+      expect(failedWith(await world.ended(job.jobId))).toBe(ErrorReason.CONTENT_POLICY_VIOLATION);
+    });
+
+    test.each([
+      [
+        "fewer outputs than were asked for",
+        (task: GenerationTask) => storeOne(task, "one").then((one) => [one]),
+      ],
+      [
+        "the same output twice",
+        async (task: GenerationTask) => {
+          const one = await storeOne(task, "one");
+          return [one, one];
+        },
+      ],
+      [
+        "outputs that it has not stored",
+        async (task: GenerationTask) =>
+          (await succeed(task)).map((one) => ({ ...one, blobKey: `${one.blobKey}x` })),
+      ],
+    ])("with %s fails the job", async (_, behaviour) => {
+      const world = await open();
+      world.upstream.behave(behaviour);
+      const { job } = await world.submit(image({ n: 2 }));
+      expect(failedWith(await world.ended(job.jobId))).toBe(ErrorReason.GENERATION_FAILED);
+    });
+
+    test("shows its progress, never backwards and never 100", async () => {
+      const world = await open();
+      const gate = Promise.withResolvers<void>();
+      world.upstream.behave(async (task) => {
+        for (const percent of [10, 60, 30, 100]) task.progress(percent);
+        await gate.promise;
+        return succeed(task);
+      });
+      const { job } = await world.submit();
+      await until("progress", async () => (await world.get(job.jobId)).progress === 10);
+      world.clock.jump(1_500);
+      await until("more progress", async () => (await world.get(job.jobId)).progress === 99);
+      gate.resolve();
+      expect((await world.ended(job.jobId)).progress).toBe(100);
+    });
+
+    test("gets what was asked for, and its job's id as idempotency key", async () => {
+      const world = await open();
+      const { job } = await world.submit(music({ mode: "lyrics", lyrics: "la" }), {
+        kind: JobKind.MUSIC,
+      });
+      await world.ended(job.jobId);
+      expect(world.upstream.tasks[0]).toMatchObject({
+        jobId: job.jobId,
+        idempotencyKey: job.jobId,
+        upstreamModel: "music-1",
+        upstream: { name: "studio" },
+        request: { kind: "music", mode: "lyrics", lyrics: "la" },
+        resumeId: undefined,
+        references: [],
+      });
+    });
+  });
+
+  describe("an answer that stays unknown", () => {
+    test("is asked for again, three times in all, and then fails the job", async () => {
+      const world = await open();
+      world.upstream.behave(fail("unknown"));
+      const { job } = await world.submit();
+      for (let attempt = 1; attempt <= 3; attempt++) {
+        await until(`attempt ${attempt}`, () => world.upstream.tasks.length === attempt);
+        if (attempt < 3) {
+          await until(
+            "its pause",
+            async () => (await world.store.find(job.jobId))?.events.length === 2 + 2 * attempt,
+          );
+          expect((await world.get(job.jobId)).status).toBe(JobStatus.RUNNING);
+          world.clock.jump(10_000);
+        }
+      }
+      const ended = await world.ended(job.jobId);
+      expect(failedWith(ended)).toBe(ErrorReason.GENERATION_FAILED);
+      expect(world.upstream.tasks).toHaveLength(3);
+    });
+
+    test("of a task that upstream has named is taken up, as often as it takes", async () => {
+      const world = await open();
+      world.upstream.behave(async (task) => {
+        if (task.resumeId === undefined) await task.saveResumeId("task_1");
+        if (world.upstream.tasks.length < 6) throw new GenerationError("unknown", "away");
+        return succeed(task);
+      });
+      const { job } = await world.submit(video(), { kind: JobKind.VIDEO });
+      for (let attempt = 1; attempt < 6; attempt++) {
+        await until(`attempt ${attempt}`, () => world.upstream.tasks.length === attempt);
+        await until(
+          "its pause",
+          async () => (await world.store.find(job.jobId))?.events.length === 2 + 2 * attempt,
+        );
+        world.clock.jump(61_000);
+      }
+      expect((await world.ended(job.jobId)).status).toBe(JobStatus.COMPLETED);
+      expect(world.upstream.tasks.map(({ resumeId }) => resumeId)).toEqual([
+        undefined,
+        ...Array.from({ length: 5 }, () => "task_1"),
+      ]);
+      expect(await world.credits()).toMatchObject({ reserved: 0n, spent: 45n });
+    });
+
+    test("goes to the fallback upstream at the last, never with a task of the first", async () => {
+      const catalog = `upstreams: { one: { protocol: builtin }, two: { protocol: builtin } }
+models:
+  - { id: music-1, kind: music, upstream: one, fallbackUpstreams: [two], creditPrice: 20 }
+`;
+      const world = await open({ catalog });
+      world.upstream.behave((task) =>
+        task.upstream.name === "two" ? succeed(task) : fail("unknown")(task),
+      );
+      const { job } = await world.submit(music(), { kind: JobKind.MUSIC });
+      for (let attempt = 1; attempt < 3; attempt++) {
+        await until(
+          "its pause",
+          async () => (await world.store.find(job.jobId))?.events.length === 2 + 2 * attempt,
+        );
+        world.clock.jump(10_000);
+      }
+      expect((await world.ended(job.jobId)).status).toBe(JobStatus.COMPLETED);
+      expect(world.upstream.tasks.map(({ upstream }) => upstream.name)).toEqual([
+        "one",
+        "one",
+        "two",
+      ]);
+    });
+  });
+
+  describe("a worker's lease", () => {
+    test("is renewed as long as it works", async () => {
+      const world = await open();
+      const gate = Promise.withResolvers<void>();
+      world.upstream.behave(gated(gate.promise));
+      const { job } = await world.submit();
+      await until("its work", () => world.upstream.tasks.length === 1);
+      for (let i = 0; i < 12; i++) {
+        const leaseEnd = async () => (await world.store.find(job.jobId))?.lease?.until ?? 0;
+        const before = await leaseEnd();
+        const renewed = Promise.withResolvers<void>();
+        const off = world.changes.on(job.jobId, async () => {
+          if ((await leaseEnd()) > before) renewed.resolve();
+        });
+        world.clock.jump(9_000);
+        await renewed.promise;
+        off();
+      }
+      gate.resolve();
+      expect((await world.ended(job.jobId)).status).toBe(JobStatus.COMPLETED);
+      expect(world.upstream.tasks).toHaveLength(1);
+    });
+
+    test("that another one has taken stops it, and what it made later is not the job's", async () => {
+      const world = await open();
+      const gate = Promise.withResolvers<void>();
+      const late = Promise.withResolvers<unknown>();
+      world.upstream.behave(async (task) => {
+        if (world.upstream.tasks.length > 1) return succeed(task);
+        // It does not listen, as a hung process would not.
+        await gate.promise;
+        late.resolve(await task.store(Buffer.from("late"), "image/png").catch((error) => error));
+        return [];
+      });
+      const { job } = await world.submit();
+      await running(world, job.jobId);
+      // Whoever else there is claims it: as if this worker had stood still for longer than its lease.
+      const stolen = world.clock.now() + 31_000;
+      const thief = {
+        kind: "image",
+        owner: "thief",
+        fullUpstreams: [],
+        modelLimits: new Map(),
+      } as const;
+      expect((await world.store.claim({ ...thief, now: stolen }))?.fence).toBe(2);
+      world.clock.jump(9_000);
+      const [first] = world.upstream.tasks;
+      await until("the first worker to notice", () => first?.signal.aborted);
+      gate.resolve();
+      expect(await late.promise).toBeInstanceOf(Error);
+      // The thief dies too; the third one is done.
+      world.clock.jump(61_000);
+      expect((await world.ended(job.jobId)).status).toBe(JobStatus.COMPLETED);
+      expect((await world.store.find(job.jobId))?.fence).toBe(3);
+      expect(await world.credits()).toMatchObject({ reserved: 0n, spent: 5n });
+    });
+
+    test("ends with the job's time, half an hour after it began", async () => {
+      const world = await open();
+      world.upstream.behave(hang);
+      const { job } = await world.submit();
+      await running(world, job.jobId);
+      world.clock.jump(maxRunningMs);
+      const ended = await world.ended(job.jobId);
+      expect(failedWith(ended)).toBe(ErrorReason.UPSTREAM_TIMEOUT);
+      expect(await world.credits()).toMatchObject({ reserved: 0n, spent: 0n });
+      await until("the upstream to be left", () => world.upstream.tasks[0]?.signal.aborted);
+    });
+
+    test("handed back costs no attempt, and another worker goes on at once", async () => {
+      const first = await open();
+      first.upstream.behave(async (task) => {
+        await task.saveResumeId("task_1");
+        return hang(task);
+      });
+      const { job } = await first.submit();
+      await until(
+        "the task to be named",
+        async () => (await first.store.find(job.jobId))?.resumeId,
+      );
+      await first.workers[0]?.drain(AbortSignal.timeout(10_000));
+      expect(await first.store.find(job.jobId)).toMatchObject({ state: "running", attempts: 0 });
+      const { folder, clock } = first;
+      const second = await open({ folder, clock, withApi: false });
+      const ended = await first.ended(job.jobId);
+      expect(ended.status).toBe(JobStatus.COMPLETED);
+      expect(second.upstream.tasks.map(({ resumeId }) => resumeId)).toEqual(["task_1"]);
+      const { events } = await first.admin.media.inspectJob({ jobId: job.jobId });
+      expect(events.map(({ state }) => state)).toEqual([
+        "reserving",
+        "queued",
+        "running",
+        "handed_back",
+        "resumed",
+        "settling",
+        "completed",
+      ]);
+    });
+
+    test("is kept by what cannot be taken up until the drain's time is over", async () => {
+      const world = await open();
+      const gate = Promise.withResolvers<void>();
+      world.upstream.behave(gated(gate.promise));
+      const [one, two] = [await world.submit(), await world.submit()];
+      await running(world, one.job.jobId);
+      await running(world, two.job.jobId);
+      const limit = new AbortController();
+      const drained = world.workers[0]?.drain(limit.signal);
+      const third = await world.submit();
+      gate.resolve();
+      await world.ended(one.job.jobId);
+      await world.ended(two.job.jobId);
+      await drained;
+      expect((await world.get(third.job.jobId)).status).toBe(JobStatus.QUEUED);
+    });
+  });
+
+  describe("time", () => {
+    test("a job that nobody begins for a day expires", async () => {
+      const world = await open({ workerCount: 0 });
+      const { job } = await world.submit();
+      world.clock.jump(maxQueuedMs);
+      const ended = await world.ended(job.jobId);
+      expect(failedWith(ended)).toBe(ErrorReason.JOB_EXPIRED);
+      expect(ended.startTime).toBeUndefined();
+      expect(await world.credits()).toMatchObject({ reserved: 0n, spent: 0n });
+    });
+
+    test("a job whose worker died without a word is taken up again", async () => {
+      const world = await open({ workerCount: 0 });
+      const { job } = await world.submit();
+      const dead = {
+        kind: "image",
+        owner: "dead",
+        fullUpstreams: [],
+        modelLimits: new Map(),
+      } as const;
+      await world.store.claim({ ...dead, now: world.clock.now() });
+      const { folder, clock } = world;
+      const other = await open({ folder, clock, withApi: false });
+      world.clock.jump(31_000);
+      expect((await world.ended(job.jobId)).status).toBe(JobStatus.COMPLETED);
+      expect(other.upstream.tasks).toHaveLength(1);
+    });
+  });
+}
