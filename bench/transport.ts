@@ -108,6 +108,7 @@ async function load(text: Text, work: (text: Text) => Promise<unknown>, count: n
 const usage = `node bench/transport.ts [--calls N]: CPU time of one call, the mesh's own transport beside connect-node's
 
   --calls N   unary calls of a run, and as many to warm up (default 20000); a tenth of it streams
+  --only WORDS  comma-separated, of: ${kinds.join(", ")}
 `;
 
 async function main(): Promise<void> {
@@ -115,12 +116,16 @@ async function main(): Promise<void> {
     options: {
       serve: { type: "string" },
       calls: { type: "string", default: "20000" },
+      only: { type: "string", default: kinds.join() },
       help: { type: "boolean", default: false },
     },
   });
   if (values.help) process.stdout.write(usage);
   else if (values.serve) serve(values.serve as Kind);
-  else for (const kind of kinds) await measure(kind, Number(values.calls));
+  else {
+    const only = kinds.filter((kind) => values.only.split(",").includes(kind));
+    for (const kind of only) await measure(kind, Number(values.calls));
+  }
 }
 
 await main();

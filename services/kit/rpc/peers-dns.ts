@@ -2,6 +2,7 @@ import { lookup as systemLookup } from "node:dns/promises";
 import { type Clock, systemClock } from "../clock.ts";
 import type { Logger } from "../logger.ts";
 import { type PeerAddress, peerAddress } from "./peers-dns-address.ts";
+import { followName } from "./peers-dns-name.ts";
 import { clientTlsOptions, type TlsSource } from "./tls.ts";
 import type { PeerPool } from "./wire-pool.ts";
 
@@ -23,10 +24,6 @@ export interface DnsPeers extends PeerPool, AsyncDisposable {
   addresses(): string[];
 }
 
-/** Milliseconds between two look-ups: a new pod is used within 5 s, with the 2 s that a resolver may need. */
-const resolveIntervalMs = 2_000;
-/** Milliseconds between two look-ups at the least, however many connections fail. */
-const minResolveIntervalMs = 250;
 /** Milliseconds that a call waits for a name's first address. */
 const firstAnswerMs = 2_000;
 /** Addresses of a name that are used: more replicas of one role than any mesh has. */
@@ -41,28 +38,17 @@ export function createDnsPeers(options: DnsPeersOptions): DnsPeers {
   const { log, clock = systemClock, lookup = allAddresses, tls } = options;
   const url = new URL(options.url);
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
-  const stop = new AbortController();
   const known = new Map<string, PeerAddress>();
   /** Those that vanished from DNS while calls were under way. */
   const former = new Set<PeerAddress>();
   let inTurn: PeerAddress[] = [];
   let turn = 0;
-  let nap = new AbortController();
-  let answered = Promise.withResolvers<void>();
-  let isAsking = false;
-  let wasMissing = false;
 
   const context = {
-    url,
-    clock,
-    log,
+    ...{ url, clock, log },
     tls: () => (tls ? clientTlsOptions(tls.current()) : undefined),
-    onDown: () => nap.abort(),
+    onDown: () => name.soon(),
   };
-  const unsubscribe = tls?.onChange(() => {
-    for (const address of known.values()) address.renew();
-  });
-
   function use(answer: readonly string[]): void {
     const wanted = new Set(answer.slice(0, maxAddresses));
     for (const [address, peer] of known) {
@@ -77,52 +63,17 @@ export function createDnsPeers(options: DnsPeersOptions): DnsPeers {
     }
     inTurn = [...known.values()];
   }
-  async function resolve(): Promise<void> {
-    isAsking = true;
-    const answer = await lookup(host).catch((error: NodeJS.ErrnoException) => error);
-    isAsking = false;
-    if (stop.signal.aborted) return;
-    const isMissing = answer instanceof Error || answer.length === 0;
-    if (isMissing && !wasMissing) {
-      const code = answer instanceof Error ? answer.code : "no address";
-      log.warn({ peer: url.host, code }, "a peer's name leads nowhere; its last addresses stay");
-    }
-    wasMissing = isMissing;
-    if (!isMissing) use(answer);
-    answered.resolve();
-    answered = Promise.withResolvers();
-  }
-  async function run(): Promise<void> {
-    while (!stop.signal.aborted) {
-      nap = new AbortController();
-      await resolve();
-      await clock.sleep(minResolveIntervalMs, stop.signal).catch(() => {});
-      await clock.sleep(resolveIntervalMs - minResolveIntervalMs, nap.signal).catch(() => {});
-    }
-  }
-  function choose(tried: readonly string[]) {
-    const start = turn++;
-    let best: PeerAddress | undefined;
-    let bestRank = -1;
-    for (let i = 0; i < inTurn.length; i++) {
-      const one = inTurn[(start + i) % inTurn.length] as PeerAddress;
-      // What was tried and still stands is better than what is known to be down.
-      const rank = (one.isUp ? 2 : 0) + (tried.includes(one.origin) ? 0 : 1);
-      const isBetter =
-        rank > bestRank || (rank === bestRank && best && one.outstanding < best.outstanding);
-      if (isBetter) [best, bestRank] = [one, rank];
-    }
-    return best?.take();
-  }
-
-  void run();
+  const name = followName({ ...{ host, lookup, clock, log }, onAnswer: use });
+  const unsubscribe = tls?.onChange(() => {
+    for (const address of inTurn) address.renew();
+  });
+  const choose = (tried: readonly string[]) => best(inTurn, turn++, tried)?.take();
   return {
     pick(tried) {
-      if (inTurn.length > 0 || stop.signal.aborted) return choose(tried);
+      if (inTurn.length > 0) return choose(tried);
       const wait = new AbortController();
       const late = clock.sleep(firstAnswerMs, wait.signal).catch(() => {});
-      if (!isAsking) nap.abort();
-      return Promise.race([answered.promise, late]).then(() => {
+      return Promise.race([name.answered(), late]).then(() => {
         wait.abort();
         return choose(tried);
       });
@@ -130,14 +81,30 @@ export function createDnsPeers(options: DnsPeersOptions): DnsPeers {
     addresses: () => inTurn.filter((one) => one.isUp).map((one) => one.origin),
     async [Symbol.asyncDispose]() {
       unsubscribe?.();
-      stop.abort();
-      nap.abort();
-      answered.resolve();
+      name.stop();
       const all = [...inTurn, ...former];
       inTurn = [];
       await Promise.all(all.map((one) => one.destroy()));
     },
   };
+}
+
+/** The one for the next call; looked at from `start` on, so that equals take turns. */
+function best(
+  addresses: readonly PeerAddress[],
+  start: number,
+  tried: readonly string[],
+): PeerAddress | undefined {
+  let found: PeerAddress | undefined;
+  let foundRank = -1;
+  for (let i = 0; i < addresses.length; i++) {
+    const one = addresses[(start + i) % addresses.length] as PeerAddress;
+    // What was tried and still stands is better than what is known to be down.
+    const rank = (one.isUp ? 2 : 0) + (tried.includes(one.origin) ? 0 : 1);
+    const isFreer = found !== undefined && one.outstanding < found.outstanding;
+    if (rank > foundRank || (rank === foundRank && isFreer)) [found, foundRank] = [one, rank];
+  }
+  return found;
 }
 
 async function allAddresses(host: string): Promise<string[]> {

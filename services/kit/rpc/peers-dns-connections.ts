@@ -1,0 +1,97 @@
+import { buildConnector, type Dispatcher } from "undici";
+import { createWireDispatcher } from "./wire-pool.ts";
+
+/** Milliseconds to connect. Short, so that an address which swallows packets is left out within a second. */
+const connectTimeoutMs = 750;
+
+/** What connections to one address are made of. */
+export interface ConnectionsOptions {
+  /** `http://HOST:PORT` or `https:`, with the name: what Host, SNI and the certificate's check see. */
+  url: URL;
+  /** What is dialled. */
+  address: string;
+  /** TLS material of connections made from now on; undefined for plain HTTP. */
+  tls: () => buildConnector.BuildOptions | undefined;
+  /** Hears how each connection for a call came out. */
+  onConnect: (error: Error | undefined) => void;
+}
+
+/** The connections to one address, which can be left behind for new ones while calls are under way. */
+export interface Connections {
+  /** Takes new calls. */
+  readonly dispatcher: Dispatcher;
+  /** Calls from now on make new connections; those under way end on theirs. */
+  renew(): void;
+  /** Connections close as their calls end. */
+  retire(): void;
+  /** Ends every connection. */
+  destroy(): Promise<void>;
+  /** Connects once, and closes; answers what went wrong. */
+  probe(): Promise<Error | undefined>;
+}
+
+/** Makes {@link Connections}; none is open before the first call. */
+export function connectionsTo(options: ConnectionsOptions): Connections {
+  const { url, address, onConnect } = options;
+  /** The one in use, and those on which calls are still under way. */
+  const all = new Set<Dispatcher>();
+  let connect = newConnector(options);
+  let dispatcher = newDispatcher();
+
+  function newDispatcher(): Dispatcher {
+    const connector = connect;
+    const made = createWireDispatcher(url.origin, {
+      connect: (to, callback) =>
+        connector(to, (...result) => {
+          onConnect(result[0] ?? undefined);
+          callback(...result);
+        }),
+    });
+    all.add(made);
+    return made;
+  }
+  function leave(old: Dispatcher): void {
+    void old
+      .close()
+      .catch(() => {})
+      .then(() => all.delete(old));
+  }
+  return {
+    get dispatcher() {
+      return dispatcher;
+    },
+    renew() {
+      const old = dispatcher;
+      connect = newConnector(options);
+      dispatcher = newDispatcher();
+      leave(old);
+    },
+    retire: () => leave(dispatcher),
+    async destroy() {
+      await Promise.all([...all].map((one) => one.destroy()));
+    },
+    probe() {
+      const { host, protocol } = url;
+      return new Promise((resolve) => {
+        connect({ host, hostname: address, protocol, port: portOf(url) }, (error, socket) => {
+          socket?.on("error", () => {}).destroy();
+          resolve(error ?? undefined);
+        });
+      });
+    },
+  };
+}
+
+/** The port of a URL, also where it is its scheme's usual one. */
+export function portOf(url: URL): string {
+  return url.port || (url.protocol === "https:" ? "443" : "80");
+}
+
+function newConnector({ address, tls }: ConnectionsOptions): buildConnector.connector {
+  const base = buildConnector({
+    ...tls(),
+    allowH2: false,
+    timeout: connectTimeoutMs,
+  }) as buildConnector.connector;
+  return (to, callback) => base({ ...to, hostname: address }, callback);
+}
