@@ -387,14 +387,14 @@ export const ErrorReason = {
   OPERATION_MISMATCH: 63,
 
   /**
-   * An internal call without a valid mesh or admin token.
+   * An internal call without a valid mesh or admin token, or without the principal that its method needs.
    *
    * @generated from enum value: ERROR_REASON_CALLER_UNAUTHENTICATED = 64;
    */
   CALLER_UNAUTHENTICATED: 64,
 
   /**
-   * An internal call that needs the admin token, or a principal, came without it.
+   * An internal call that needs the admin token came without it.
    *
    * @generated from enum value: ERROR_REASON_CALLER_FORBIDDEN = 65;
    */
