@@ -34,7 +34,7 @@ export function shortErrorTable(): string {
   return ["| HTTP, code | Text |", "|---|---|", ...new Set(lines)].join("\n");
 }
 
-function rowsOf(audience: ErrorRow["audience"]): { name: string; row: ErrorRow }[] {
+function rowsOf(audience: ErrorRow["audience"]): { name: string; row: ReturnType<typeof errorRow> }[] {
   return allReasons()
     .map((reason) => ({ name: reasonName(reason), row: errorRow(reason) }))
     .filter(({ row }) => row.audience === audience)

@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
+import { untilAborted } from "#kit/abort.ts";
 import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
 import type { AuthService, LookUpKeyResponse } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
@@ -9,7 +10,6 @@ import { createBoundedMap } from "./bounded-map.ts";
 import type { AdmissionEvents } from "./events.ts";
 import { type KeyWatch, watchKeys } from "./key-watch.ts";
 import type { AdmissionLimits } from "./limits.ts";
-import { untilAborted } from "./until-aborted.ts";
 
 /** What the edge knows of a key. */
 export interface AdmittedKey {

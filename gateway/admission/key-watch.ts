@@ -1,10 +1,10 @@
 import type { Client } from "@connectrpc/connect";
+import { untilAborted } from "#kit/abort.ts";
 import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, isRefusal } from "#kit/errors.ts";
 import type { AuthService, WatchKeysResponse } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { AdmissionEvents, WatchEnd } from "./events.ts";
 import type { AdmissionLimits } from "./limits.ts";
-import { untilAborted } from "./until-aborted.ts";
 
 /** What the cache does about news of keys. */
 export interface KeyWatchListener {

@@ -7,7 +7,7 @@ import { type Address, countInFlight, listening, type MakeServer } from "./liste
 export interface HttpPort extends AsyncDisposable {
   /** Answers the port that was bound. */
   listen(): Promise<number>;
-  /** Takes no new connection; resolves when no request is open, or `signal` aborts. */
+  /** Takes no new connection; resolves when no request is open and idle connections are closed, or `signal` aborts. */
   drain(signal: AbortSignal): Promise<void>;
 }
 
@@ -69,6 +69,8 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
     async drain(signal) {
       void close();
       await inFlight.whenIdle(signal);
+      // What stayed open for a further request would bring one.
+      server.closeIdleConnections();
     },
     async [Symbol.asyncDispose]() {
       const closed = close();

@@ -69,10 +69,19 @@ export function optionalNumber(
   if (value === undefined) return undefined;
   if (typeof value !== "number") refuse(ErrorReason.INVALID_TYPE, { param });
   if (rule.integer && !Number.isInteger(value)) refuse(ErrorReason.INVALID_TYPE, { param });
-  if (value < (rule.min ?? -Infinity) || value > (rule.max ?? Infinity)) {
-    refuse(ErrorReason.INVALID_VALUE, { param });
+  const { min = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY } = rule;
+  if (value < min || value > max) {
+    refuse(ErrorReason.INVALID_VALUE, {
+      param,
+      message: `The parameter '${param}' is a number ${boundsText(rule)}.`,
+    });
   }
   return value;
+}
+
+function boundsText({ min, max }: NumberRule): string {
+  if (max === undefined) return `of at least ${min}`;
+  return min === undefined ? `of at most ${max}` : `from ${min} to ${max}`;
 }
 
 /** A boolean that may be absent; null counts as absent. */

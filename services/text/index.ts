@@ -1,3 +1,4 @@
+import { whenAborted } from "#kit/abort.ts";
 import { createCatalogView } from "#kit/catalog-client.ts";
 import type { Database } from "#kit/database.ts";
 import { createHoldClient } from "#kit/holds.ts";
@@ -47,7 +48,7 @@ export function createText(deps: TextDeps): Service {
     notReady: () => catalog.notReady(),
     async drain(signal) {
       sweeps.abort();
-      await Promise.race([answering.whenEmpty(), aborted(signal)]);
+      await Promise.race([answering.whenEmpty(), whenAborted(signal)]);
       // What still arrives is served until the host closes its ports.
       if (signal.aborted) await stop();
       await meter.idle();
@@ -67,13 +68,6 @@ export function createText(deps: TextDeps): Service {
     await answering.whenEmpty();
     await meter.idle();
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }
 
 function storeOf(database: Database): UsageStore {

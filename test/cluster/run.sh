@@ -44,6 +44,17 @@ fi
 for image in "${images[@]}"; do docker save "$image" -o "$work/image.tar"; step "load $image" $load "$work/image.tar"; done
 
 kubectl create namespace "$namespace" --dry-run=client -o yaml | kubectl apply -f - >/dev/null
+# The API server looks at every object of the fullest rendering. CRDS: a folder with other products' definitions.
+if [ -n "${CRDS:-}" ]; then step "definitions of other products" kubectl apply --server-side -f "$CRDS"; fi
+accepted() {
+  helm template genmesh charts/genmesh --namespace "$namespace" --values charts/genmesh/examples/everything.values.yaml \
+    --api-versions keda.sh/v1alpha1 | kubectl apply --dry-run=server -f - >"$work/accepted" 2>"$work/refused" || true
+  echo "accepted: $(wc -l <"$work/accepted") objects; of kinds unknown to this cluster:" \
+    "$(sed -n 's/.*no matches for kind "\([A-Za-z]*\)".*/\1/p' "$work/refused" | sort | uniq -c | tr -s '\n ' ' ')" >&3
+  ! grep -v -e 'no matches for kind' -e 'ensure CRDs are installed first' -e '^Warning' "$work/refused"
+}
+step "the API server accepts the objects" accepted 3>&1
+
 # Volumes where the cluster can make some.
 volumes=true; [ -z "$(kubectl get storageclass -o name)" ] && volumes=false
 step "install the backing" helm install backing charts/genmesh-backing --namespace "$namespace" \
@@ -56,6 +67,9 @@ KEY=$(k get secret genmesh-tokens -o jsonpath='{.data.bootstrap-api-key}' | base
 tokens=$(k get secret genmesh-tokens -o jsonpath='{.data}' | sha256sum)
 url=${GATEWAY_URL:-http://$(k get service genmesh-gateway -o jsonpath='{.spec.clusterIP}')}/v1
 operator() { k exec deploy/genmesh-toolbox -- genmesh "$@"; }
+
+step "end-to-end suite through the Service" env GENMESH_TEST_BASE_URL="$url" GENMESH_TEST_API_KEY="$KEY" \
+  npx vitest run --project main test/e2e || true
 
 node test/cluster/traffic.ts --url "$url" >"$work/traffic.json" 2>"$work/traffic.err" &
 traffic=$!

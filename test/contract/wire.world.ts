@@ -1,13 +1,16 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import { create } from "@bufbuild/protobuf";
 import {
   type Client,
+  ConnectError,
   createClient,
   type Interceptor,
   type ServiceImpl,
   type Transport,
 } from "@connectrpc/connect";
 import { connectNodeAdapter, createConnectTransport } from "@connectrpc/connect-node";
+import { expect } from "vitest";
 import { randomIds } from "#kit/ids.ts";
 import { createLogger } from "#kit/logger.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
@@ -16,11 +19,25 @@ import { singlePeer } from "#kit/rpc/wire-pool.ts";
 import { createWireServer } from "#kit/rpc/wire-server.ts";
 import { createWireTransport } from "#kit/rpc/wire-transport.ts";
 import { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
-import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
+import {
+  type StreamGenerateResponse,
+  StreamGenerateResponseSchema,
+  TextService,
+} from "#proto/genmesh/text/v1/text_service_pb.ts";
 
 /** Who stands at an end of the wire: this project's own, or the library's; the library also speaks JSON. */
 export type ClientKind = "our client" | "the stock client" | "the stock client with JSON";
 export type ServerKind = "our server" | "the stock server";
+
+/** Every pair that must get on. */
+export const pairings: [ClientKind, ServerKind][] = [
+  ["our client", "our server"],
+  ["our client", "the stock server"],
+  ["the stock client", "our server"],
+  ["the stock client with JSON", "our server"],
+  // What the others are measured by.
+  ["the stock client", "the stock server"],
+];
 
 export interface WireOptions {
   client: ClientKind;
@@ -121,4 +138,25 @@ function transportTo(origin: string, options: WireOptions, stack: AsyncDisposabl
   }
   const pool = stack.use(singlePeer(origin));
   return createWireTransport({ pool, baseUrl: origin, interceptors });
+}
+
+/** A message of a streamed answer. */
+export function part(events: string | Uint8Array): StreamGenerateResponse {
+  const value = typeof events === "string" ? Buffer.from(events) : events;
+  return create(StreamGenerateResponseSchema, { part: { case: "events", value } });
+}
+
+/** The texts of a streamed answer. */
+export async function read(stream: AsyncIterable<StreamGenerateResponse>): Promise<string[]> {
+  const seen: string[] = [];
+  for await (const { part } of stream) seen.push(Buffer.from(part.value ?? []).toString());
+  return seen;
+}
+
+/** The error that a call ends with; it must end with one. */
+export async function failure(work: Promise<unknown>): Promise<ConnectError> {
+  return work.then(
+    () => expect.unreachable("it should have failed"),
+    (error: unknown) => ConnectError.from(error),
+  );
 }

@@ -5,6 +5,7 @@ import { type FastifyInstance, fastify } from "fastify";
 import { reflectionServices } from "./reflection.ts";
 import type { RpcService } from "./service.ts";
 import { followTls, type ServerTls, serverTlsOptions } from "./tls.ts";
+import { maxMessageBytes } from "./wire/limits.ts";
 
 /** What a server for internal callers is made of. */
 export interface RpcServerOptions {
@@ -14,9 +15,6 @@ export interface RpcServerOptions {
   /** Absent: h2c. */
   tls?: ServerTls;
 }
-
-/** Largest message of an internal call: a 64 MiB request body and its envelope. */
-const maxMessageBytes = 72 * 1024 * 1024;
 
 /** A server that is not yet listening: gRPC, gRPC-Web and Connect on HTTP/2, with reflection of what it serves. */
 export async function createGrpcServer(options: RpcServerOptions): Promise<GrpcServer> {

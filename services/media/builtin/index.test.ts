@@ -62,19 +62,18 @@ describe("createBuiltinRenderer", () => {
   });
 
   test("takes the longest texts that the public API takes, whatever their characters", async () => {
-    await using renderer = createBuiltinRenderer({ threads: 2 });
+    await using renderer = createBuiltinRenderer({ threads: 1 });
     const longest = (characters: number) => "\u{1f600}".repeat(characters);
-    const done = await Promise.all([
-      renderer.image({ ...SMALL, prompt: longest(32_000) }),
-      renderer.music({
-        mode: "lyrics",
-        title: longest(1_000),
-        description: longest(32_000),
-        lyrics: longest(32_000),
-      }),
-      renderer.speech({ text: longest(4_096), voice: "alloy", speed: 4 }),
-    ]);
-    expect(done.map(({ mimeType }) => mimeType)).toEqual(["image/png", "audio/mpeg", "audio/mpeg"]);
+    // Limits come first, so this tells that they hold without the work.
+    const signal = AbortSignal.abort(new Error("within the limits"));
+    const song = { mode: "lyrics", title: longest(1_000), lyrics: longest(32_000) } as const;
+    const asked = [
+      renderer.image({ ...SMALL, prompt: longest(32_000) }, { signal }),
+      renderer.video({ ...LONG, prompt: longest(32_000), outFile: folder }, { signal }),
+      renderer.music({ ...song, description: longest(32_000) }, { signal }),
+      renderer.speech({ text: longest(4_096), voice: "alloy", speed: 1 }, { signal }),
+    ];
+    for (const one of asked) await expect(one).rejects.toThrow("within the limits");
   });
 
   test("speech does not wait behind a film", async () => {

@@ -1,3 +1,4 @@
+import { whenAborted } from "#kit/abort.ts";
 import { createReferenceImporter } from "../references/importer.ts";
 import type { ReferenceImporter } from "../references/port.ts";
 import { createImageCheck } from "./check.ts";
@@ -67,7 +68,7 @@ export function createFiles(deps: FilesDeps): Files {
     async drain(signal) {
       life.abort();
       await sweeping;
-      await Promise.race([idle(), aborted(signal)]);
+      await Promise.race([idle(), whenAborted(signal)]);
     },
     sweep: () => sweeper.sweep(),
     async [Symbol.asyncDispose]() {
@@ -75,11 +76,4 @@ export function createFiles(deps: FilesDeps): Files {
       await sweeping;
     },
   };
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }

@@ -57,7 +57,11 @@ function tooLarge(param: string): never {
 function refusalOf(error: OutsideError, param: string): never {
   switch (error.kind) {
     case "invalid_url":
-      return refuse(ErrorReason.INVALID_INPUT_REFERENCE, { param, cause: error });
+      return refuse(ErrorReason.INVALID_INPUT_REFERENCE, {
+        param,
+        message: "An image_url is an absolute http or https URL without user name and password.",
+        cause: error,
+      });
     case "unsafe":
       return refuse(ErrorReason.UNSAFE_REFERENCE_URL, { param, cause: error });
     case "too_large":

@@ -1,3 +1,4 @@
+import { untilAborted } from "#kit/abort.ts";
 import { ErrorReason, isRefusal, RefusalError, refuse } from "#kit/errors.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
@@ -205,18 +206,6 @@ async function speakAndStore(
     throw refusalOf(error);
   } finally {
     stop.abort(new Error("the speech has ended"));
-  }
-}
-
-async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>();
-  const abort = () => aborted.reject(signal.reason);
-  if (signal.aborted) abort();
-  signal.addEventListener("abort", abort, { once: true });
-  try {
-    return await Promise.race([work, aborted.promise]);
-  } finally {
-    signal.removeEventListener("abort", abort);
   }
 }
 

@@ -25,7 +25,10 @@ export function readBody(req: IncomingMessage, maxBytes: number): Promise<Uint8A
       resolve(chunks?.length === 1 && first ? first : Buffer.concat(chunks ?? [], size));
     });
     req.on("error", () => reject(goneError()));
-    req.on("close", () => reject(goneError()));
+    // Each request closes; an Error is made only where somebody is to hear it.
+    req.on("close", () => {
+      if (!req.complete) reject(goneError());
+    });
   });
 }
 
@@ -59,7 +62,9 @@ export function readMessages<T>(
   });
   req.on("end", () => inbox.finish(parser.isInside ? cutError() : undefined));
   req.on("error", () => inbox.finish(goneError()));
-  req.on("close", () => inbox.finish(goneError()));
+  req.on("close", () => {
+    if (!req.complete) inbox.finish(goneError());
+  });
   return inbox;
 }
 
