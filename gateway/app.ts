@@ -19,6 +19,7 @@ import { errorEnvelope } from "./plugins/errors.ts";
 import { opsRoutes } from "./plugins/ops.ts";
 import { protocolRules, refuseConnection, routedUrl } from "./plugins/protocol.ts";
 import { requestIdOf, requestLog } from "./plugins/request-log.ts";
+import { tracing } from "./plugins/tracing.ts";
 import { type UnknownRoutes, unknownRoutes } from "./plugins/unknown-routes.ts";
 import { createPublicUrls } from "./public-url.ts";
 import { v1Routes } from "./routes/v1/index.ts";
@@ -38,6 +39,7 @@ export async function buildGateway(deps: GatewayDeps): Promise<FastifyInstance> 
   app.decorateRequest("caller", null);
   app.decorateRequest("awaitsContinue", false);
 
+  tracing(app, edge);
   requestLog(app, edge);
   protocolRules(app);
   errorEnvelope(app, edge);

@@ -9,6 +9,7 @@ import type { Logger } from "#kit/logger.ts";
 import type { Metrics } from "#kit/metrics.ts";
 import type { Peers } from "#kit/peers.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
+import type { Telemetry } from "#kit/telemetry/port.ts";
 import type { AdmissionSchema, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { BodyReader } from "./body.ts";
 import type { EdgeEvents } from "./events.ts";
@@ -69,6 +70,8 @@ export interface GatewayDeps {
   ids: Ids;
   log: Logger;
   metrics: Metrics;
+  /** Default: nobody listens. */
+  telemetry?: Telemetry;
   /** Undefined when requests will be served; else one line that says why not (starting, a peer away, draining). */
   notReady: () => string | undefined;
   /** Aborts when the time for draining is over: streams that are still open then end with an error event. */

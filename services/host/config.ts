@@ -2,7 +2,9 @@ import { isIP } from "node:net";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type LogLevel, logLevels } from "#kit/logger.ts";
+import type { TelemetryConfig } from "#kit/telemetry/config.ts";
 import { type StoresConfig, storesConfig } from "./config-stores.ts";
+import { telemetryConfig } from "./config-telemetry.ts";
 import {
   type PeerUrls,
   type PortsConfig,
@@ -40,6 +42,8 @@ export interface Config extends StoresConfig {
   workers: Record<"image" | "video" | "music", number>;
   drainMs: number;
   logLevel: LogLevel;
+  /** Undefined: nobody listens. */
+  telemetry: TelemetryConfig | undefined;
   /** The value of a variable that the catalog names (`apiKeyEnv`). */
   secret: (name: string) => string | undefined;
 }
@@ -99,6 +103,7 @@ export function envToConfig(env: Env, args: { role?: string } = {}): Config {
     retentionDays: read.integer("GENMESH_RETENTION_DAYS", 30, 0, 36_500),
     drainMs: read.integer("GENMESH_DRAIN_MS", defaultDrainMs, 0, 3_600_000),
     logLevel: read.choice("GENMESH_LOG_LEVEL", logLevels, "info"),
+    telemetry: telemetryConfig(read, role),
     secret: (name) => env[name],
   };
 }

@@ -3,6 +3,9 @@ import { type Ids, randomIds } from "#kit/ids.ts";
 import type { Logger } from "#kit/logger.ts";
 import { createMetrics, type Metrics } from "#kit/metrics.ts";
 import type { Service } from "#kit/rpc/service.ts";
+import { createInferences, type Inferences } from "#kit/telemetry/inference.ts";
+import { noTelemetry, type Telemetry } from "#kit/telemetry/port.ts";
+import type { ProcessTelemetry } from "#kit/telemetry/start.ts";
 import type { Config } from "./config.ts";
 
 /** What a process takes from outside beside its configuration; the overrides are for tests. */
@@ -12,6 +15,8 @@ export interface ProcessOptions {
   signal: AbortSignal;
   clock?: Clock;
   ids?: Ids;
+  /** Belongs to whoever made it; default: nobody listens. */
+  telemetry?: ProcessTelemetry;
 }
 
 /** What every part of a process shares. */
@@ -21,16 +26,23 @@ export interface HostContext {
   clock: Clock;
   ids: Ids;
   metrics: Metrics;
+  telemetry: Telemetry;
+  inferences: Inferences;
 }
 
 /** Makes it, with a registry of its own. */
 export function createHostContext(config: Config, options: ProcessOptions): HostContext {
+  const metrics = createMetrics({ processMetrics: true });
+  const { telemetry = noTelemetry } = options;
+  options.telemetry?.exportMetrics(metrics);
   return {
     config,
     log: options.log,
     clock: options.clock ?? systemClock,
     ids: options.ids ?? randomIds,
-    metrics: createMetrics({ processMetrics: true }),
+    metrics,
+    telemetry,
+    inferences: createInferences({ metrics, telemetry }),
   };
 }
 

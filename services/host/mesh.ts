@@ -5,6 +5,8 @@ import { healthService } from "#kit/rpc/health.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import { createGrpcServer } from "#kit/rpc/server.ts";
 import type { Service } from "#kit/rpc/service.ts";
+import { rpcClientTelemetry } from "#kit/telemetry/rpc-client.ts";
+import { rpcServerTelemetry } from "#kit/telemetry/rpc-server.ts";
 import { type Bootstrap, bootstrap } from "./bootstrap.ts";
 import { openCertificates } from "./certificates.ts";
 import type { Config } from "./config.ts";
@@ -52,10 +54,17 @@ export async function startMesh(config: Config, options: ProcessOptions): Promis
   const stores = await openStores(context, { stack, scratch });
 
   const services: Service[] = [];
-  const serverInterceptors = [serverErrorInterceptor(context), accessInterceptor(tokens)];
+  const serverInterceptors = [
+    rpcServerTelemetry(context),
+    serverErrorInterceptor(context),
+    accessInterceptor(tokens),
+  ];
   const direct = createDirectTransport({
     services: () => services.flatMap((service) => [...service.rpc]),
-    clientInterceptors: [tokenInterceptor(tokens.mesh[0] ?? "")],
+    clientInterceptors: [
+      ...rpcClientTelemetry(context.telemetry),
+      tokenInterceptor(tokens.mesh[0] ?? ""),
+    ],
     serverInterceptors,
   });
   const peers = createPeers(() => direct);

@@ -4,6 +4,7 @@ import { healthService } from "#kit/rpc/health.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import type { Service } from "#kit/rpc/service.ts";
 import type { ServerTls } from "#kit/rpc/tls.ts";
+import { rpcServerTelemetry } from "#kit/telemetry/rpc-server.ts";
 import { openCertificates, tlsServerMaker } from "./certificates.ts";
 import { type HostContext, readinessOf, untilReady } from "./context.ts";
 import { createHttpPort, type HttpPort, type PartialHandler } from "./http-port.ts";
@@ -50,7 +51,11 @@ export async function startService(
   const peers = openPeers(context, { stack, tls: tls.client });
   services.push(...(await createServices(context, { stores, scratch, peers, stack })));
   await startServices(services, context, { stack, signal });
-  const interceptors = [serverErrorInterceptor(context), accessInterceptor(tokensOf(context))];
+  const interceptors = [
+    rpcServerTelemetry(context),
+    serverErrorInterceptor(context),
+    accessInterceptor(tokensOf(context)),
+  ];
   const rpc = services.flatMap((service) => [...service.rpc]);
   handlers.push(createRpcHandler(rpc, interceptors));
   const grpcAddress = await listenForGrpc(services, {

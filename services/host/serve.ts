@@ -1,5 +1,6 @@
 import { systemClock } from "#kit/clock.ts";
 import { createLogger } from "#kit/logger.ts";
+import { type ProcessTelemetry, startTelemetry, traceFields } from "#kit/telemetry/start.ts";
 import type { Config } from "./config.ts";
 import type { ProcessOptions } from "./context.ts";
 
@@ -10,7 +11,9 @@ const aliveTickMs = 60 * 60_000;
 
 /** Runs until SIGTERM or SIGINT, then drains. A second signal ends the drain at once. */
 export async function serve(config: Config): Promise<void> {
-  const log = createLogger(config.logLevel);
+  let telemetry: ProcessTelemetry | undefined;
+  const fields = config.telemetry && (() => (telemetry ? traceFields(telemetry) : {}));
+  const log = createLogger(config.logLevel, undefined, fields);
   const stop = new AbortController();
   const hurry = new AbortController();
   let stoppedAtMs = 0;
@@ -29,7 +32,10 @@ export async function serve(config: Config): Promise<void> {
   // Background work sleeps without holding the process; before its ports listen, nothing else would.
   const alive = setInterval(() => {}, aliveTickMs);
   try {
-    await using running = await start(config, { log, signal: stop.signal });
+    // Disposed of last, so that it sends what the end of the others was.
+    await using listening = await startTelemetry(config.telemetry, { log });
+    telemetry = listening;
+    await using running = await start(config, { log, signal: stop.signal, telemetry });
     isReady = true;
     process.stdout.write(`${running.banner}\n`);
     running.shown();

@@ -4,6 +4,8 @@ import type { BlobStore } from "#kit/blobs.ts";
 import type { Database } from "#kit/database.ts";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
+import { tracedBlobs } from "#kit/telemetry/blobs.ts";
+import { tracedQueue } from "#kit/telemetry/queue.ts";
 import type { BlobsConfig, DatabaseConfig, QueueConfig } from "./config-stores.ts";
 import type { HostContext } from "./context.ts";
 import { ConfigError } from "./env.ts";
@@ -53,7 +55,7 @@ async function openDatabase(
   const { file } = config;
   const sqlite = await writable("GENMESH_DATABASE_URL", "a database file", file, () => {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-    return openSqlite(file);
+    return openSqlite(file, context);
   });
   return { kind: "sqlite", sqlite: stack.use(sqlite) };
 }
@@ -69,15 +71,17 @@ async function openBlobs(
     // The gateway only reads.
     const access =
       context.config.role === "gateway" ? { readOnly: true } : { scratchFolder: scratch("blobs") };
-    return stack.use(
-      await sensible("GENMESH_BLOBS_URL", () => openS3Blobs({ url, ...access, ...context })),
+    const store = await sensible("GENMESH_BLOBS_URL", () =>
+      openS3Blobs({ url, ...access, ...context }),
     );
+    return tracedBlobs(stack.use(store), context.telemetry, "s3");
   }
   const { openFolderBlobs } = await import("#kit/blobs/folder.ts");
   const { folder } = config;
-  return writable("GENMESH_BLOBS_URL", "a folder", folder, () =>
+  const store = await writable("GENMESH_BLOBS_URL", "a folder", folder, () =>
     openFolderBlobs({ ...context, folder }),
   );
+  return tracedBlobs(store, context.telemetry, "file");
 }
 
 async function openQueue(
@@ -87,12 +91,13 @@ async function openQueue(
 ): Promise<WakeQueue> {
   if (config.kind === "memory") {
     const { createMemoryQueue } = await import("#kit/queue/memory.ts");
-    return stack.use(createMemoryQueue(context));
+    return tracedQueue(stack.use(createMemoryQueue(context)), context.telemetry, "memory");
   }
   const { openJetstreamQueue } = await import("#kit/queue/jetstream.ts");
-  return stack.use(
-    await sensible("GENMESH_QUEUE_URL", () => openJetstreamQueue({ ...context, ...config })),
+  const queue = await sensible("GENMESH_QUEUE_URL", () =>
+    openJetstreamQueue({ ...context, ...config }),
   );
+  return tracedQueue(stack.use(queue), context.telemetry, "nats");
 }
 
 /** Faults of opening an embedded store name the variable that chose it. */

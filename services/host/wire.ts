@@ -7,6 +7,7 @@ import type { TlsSource } from "#kit/rpc/tls.ts";
 import type { PeerPool } from "#kit/rpc/wire-pool.ts";
 import { createWireServer } from "#kit/rpc/wire-server.ts";
 import { createWireTransport } from "#kit/rpc/wire-transport.ts";
+import { rpcClientTelemetry } from "#kit/telemetry/rpc-client.ts";
 import type { HostContext } from "./context.ts";
 import type { PartialHandler } from "./http-port.ts";
 import { severalPeers } from "./several-peers.ts";
@@ -22,7 +23,10 @@ interface WireDeps {
 /** Clients of the peers that the role calls, over the wire. */
 export function openPeers(context: HostContext, deps: WireDeps): Peers {
   const { peers, tokens } = context.config;
-  const interceptors = [tokenInterceptor(tokens.mesh[0] ?? "")];
+  const interceptors = [
+    ...rpcClientTelemetry(context.telemetry),
+    tokenInterceptor(tokens.mesh[0] ?? ""),
+  ];
   return createPeers((name) => {
     // Nobody calls a peer that the role does not need; its clients are there for the type.
     const urls = peers[name] ?? [];

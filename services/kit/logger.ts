@@ -6,10 +6,15 @@ export type { Logger } from "pino";
 export const logLevels = ["trace", "debug", "info", "warn", "error", "silent"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-/** JSON lines on standard error (standard output carries only the ready line). */
+/**
+ * JSON lines on standard error (standard output carries only the ready line). `fields` are asked for at each line, and
+ * stand in it.
+ */
 export function createLogger(
   level: LogLevel,
   stream: DestinationStream = pino.destination(2),
+  fields?: () => object,
 ): Logger {
-  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, stream);
+  const timestamp = pino.stdTimeFunctions.isoTime;
+  return pino({ level, base: null, timestamp, ...(fields ? { mixin: fields } : {}) }, stream);
 }

@@ -1,5 +1,18 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 
+/** A metric as it stands. */
+export interface MetricReading {
+  name: string;
+  help: string;
+  type: "counter" | "gauge" | "histogram" | "summary";
+  /** A histogram's are those of its series (`_bucket` with `le`, `_sum`, `_count`), which `metricName` tells apart. */
+  values: {
+    labels: Partial<Record<string, string | number>>;
+    value: number;
+    metricName?: string;
+  }[];
+}
+
 /** What a process exports at `/metrics`. One a process (or a world in a test), so nothing is global. */
 export interface Metrics {
   counter<L extends string>(name: string, help: string, labels: readonly L[]): Counter<L>;
@@ -13,6 +26,8 @@ export interface Metrics {
   /** Prometheus text. */
   text(): Promise<string>;
   readonly contentType: string;
+  /** Every metric as it stands. */
+  read(): Promise<MetricReading[]>;
 }
 
 /** Seconds: from a cached answer to a long stream. */
@@ -30,5 +45,6 @@ export function createMetrics({ processMetrics = false } = {}): Metrics {
       new Histogram({ name, help, labelNames, buckets, registers }),
     text: () => registry.metrics(),
     contentType: registry.contentType,
+    read: async () => (await registry.getMetricsAsJSON()) as unknown as MetricReading[],
   };
 }

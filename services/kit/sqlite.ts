@@ -1,5 +1,7 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { ErrorReason, RefusalError } from "./errors.ts";
+import { noTelemetry, type Telemetry } from "./telemetry/port.ts";
+import { traced } from "./telemetry/traced.ts";
 
 export type SqlValue = SQLInputValue;
 /** Integers come back as bigint, so that money never passes through a float. */
@@ -39,7 +41,10 @@ interface Pending {
  * Opens (and makes) a database file; ":memory:" for tests. Write-ahead log, `synchronous=NORMAL`: a killed process loses
  * nothing; after a power cut the file is whole, but may be a moment behind, all services together (one file, one log).
  */
-export function openSqlite(file: string): SqliteDatabase {
+export function openSqlite(
+  file: string,
+  { telemetry = noTelemetry }: { telemetry?: Telemetry } = {},
+): SqliteDatabase {
   const db = new DatabaseSync(file, { readBigInts: true });
   db.exec(`PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA busy_timeout=${busyTimeoutMs};
     PRAGMA foreign_keys=ON; PRAGMA cache_size=-32000`);
@@ -61,14 +66,15 @@ export function openSqlite(file: string): SqliteDatabase {
     scheduled = true;
     setImmediate(flush);
   };
+  const write = <T>(work: (tx: SqlRunner) => T): Promise<T> =>
+    new Promise<T>((resolve, reject) => {
+      pending.push({ work, resolve: resolve as (value: never) => void, reject });
+      schedule();
+    });
   return {
     ...runner,
-    write<T>(work: (tx: SqlRunner) => T): Promise<T> {
-      return new Promise<T>((resolve, reject) => {
-        pending.push({ work, resolve: resolve as (value: never) => void, reject });
-        schedule();
-      });
-    },
+    write: (work) =>
+      telemetry.isOn ? traced(telemetry, transactionSpan, () => write(work)) : write(work),
     migrate: (component, steps) => migrate(db, runner, component, steps),
     [Symbol.dispose]() {
       if (pending.length > 0) flush();
@@ -76,6 +82,12 @@ export function openSqlite(file: string): SqliteDatabase {
     },
   };
 }
+
+const transactionSpan = {
+  family: "db.client",
+  name: "transaction",
+  attributes: { "db.system.name": "sqlite", "db.operation.name": "transaction" },
+} as const;
 
 /** Commits many transactions as one, with its statements prepared once. */
 function committer(db: DatabaseSync, runner: SqlRunner): (batch: readonly Pending[]) => void {

@@ -8,6 +8,7 @@ import type { Metrics } from "#kit/metrics.ts";
 import type { GuardedFetcher } from "#kit/outside/index.ts";
 import type { Peers } from "#kit/peers.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
+import type { Telemetry } from "#kit/telemetry/port.ts";
 import { createJobEvents, type JobEvents } from "./events.ts";
 import type { FailPoints } from "./fail-points.ts";
 import type { MediaUpstreams } from "./generate/port.ts";
@@ -23,6 +24,8 @@ export interface MediaCommonDeps {
   ids: Ids;
   log: Logger;
   metrics: Metrics;
+  /** Default: nobody listens. */
+  telemetry?: Telemetry;
   database: Database;
   queue: WakeQueue;
   blobs: BlobStore;

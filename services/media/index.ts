@@ -53,7 +53,8 @@ export function createMedia(deps: MediaDeps): Service {
   const files = createFiles({ ...deps, generated });
 
   const holds = createJobHolds(holdClient);
-  const saga = { clock, ids, store, queue, holds, events, failPoints, retentionMs };
+  const { telemetry } = deps;
+  const saga = { clock, ids, store, queue, holds, events, failPoints, retentionMs, telemetry };
   const { importer } = files;
   const driver = createDriver({ ...saga, importer, life: life.signal });
   const owners = [

@@ -16,14 +16,28 @@ failed=0
 started=$SECONDS
 
 say() { printf '%4d s  %s\n' $((SECONDS - started)) "$*"; }
+# What fails is counted, its last words are shown, and the run goes on.
 step() { # name, command…
   local name=$1 at=$SECONDS; shift
-  if "$@" >"$work/step.log" 2>&1; then say "ok      $name ($((SECONDS - at)) s)"
-  else say "FAILED  $name"; tail -30 "$work/step.log"; failed=$((failed + 1)); return 1; fi
+  if "$@" >"$work/step.log" 2>&1; then
+    say "ok      $name ($((SECONDS - at)) s)"
+  else
+    failed=$((failed + 1))
+    say "FAILED  $name"
+    tail -30 "$work/step.log"
+  fi
+}
+# Without this there is nothing to go on with.
+must() {
+  local before=$failed
+  step "$@"
+  [ "$failed" -eq "$before" ] || exit 1
 }
 k() { kubectl --namespace "$namespace" "$@"; }
 finish() {
-  [ -n "${traffic:-}" ] && kill "$traffic" 2>/dev/null
+  set +e
+  if [ -n "${traffic:-}" ]; then kill "$traffic" 2>/dev/null; fi
+  if [ "$failed" -gt 0 ]; then k get pods; k get events --sort-by=.lastTimestamp | tail -20; fi
   if [ "$keep" = no ]; then
     helm uninstall genmesh --namespace "$namespace" --wait >/dev/null 2>&1
     helm uninstall backing --namespace "$namespace" --wait >/dev/null 2>&1
@@ -35,13 +49,13 @@ keep=no; [ "${1:-}" = --keep ] && keep=yes
 trap finish EXIT
 
 version=$(sed -n 's/^appVersion: //p' charts/genmesh/Chart.yaml)
-step "image" docker build --network host -f deploy/Dockerfile -t "genmesh:$version" .
+must "image" docker build --network host -f deploy/Dockerfile -t "genmesh:$version" .
 images=("genmesh:$version")
 if [ -n "${BACKING_CACHE:-}" ]; then
-  step "stand-ins for the backing's images" test/cluster/stand-ins.sh "$BACKING_CACHE"
+  must "stand-ins for the backing's images" test/cluster/stand-ins.sh "$BACKING_CACHE"
   while read -r name; do images+=("$name"); done < <(sed -n 's/^  image: //p' charts/genmesh-backing/values.yaml)
 fi
-for image in "${images[@]}"; do docker save "$image" -o "$work/image.tar"; step "load $image" $load "$work/image.tar"; done
+for image in "${images[@]}"; do docker save "$image" -o "$work/image.tar"; must "load $image" $load "$work/image.tar"; done
 
 kubectl create namespace "$namespace" --dry-run=client -o yaml | kubectl apply -f - >/dev/null
 # The API server looks at every object of the fullest rendering. CRDS: a folder with other products' definitions.
@@ -57,11 +71,11 @@ step "the API server accepts the objects" accepted 3>&1
 
 # Volumes where the cluster can make some.
 volumes=true; [ -z "$(kubectl get storageclass -o name)" ] && volumes=false
-step "install the backing" helm install backing charts/genmesh-backing --namespace "$namespace" \
+must "install the backing" helm install backing charts/genmesh-backing --namespace "$namespace" \
   --set persistence=$volumes --wait --timeout 5m
-step "install genmesh" helm install genmesh charts/genmesh --namespace "$namespace" \
-  --values charts/genmesh/examples/minimal.values.yaml --wait --timeout 8m || { k get pods; k logs -l app.kubernetes.io/part-of=genmesh --tail=5 --prefix; exit 1; }
-step "helm test" helm test genmesh --namespace "$namespace" --timeout 5m || k logs genmesh-smoke
+must "install genmesh" helm install genmesh charts/genmesh --namespace "$namespace" \
+  --values charts/genmesh/examples/minimal.values.yaml --wait --timeout 8m
+step "helm test" helm test genmesh --namespace "$namespace" --timeout 5m
 
 KEY=$(k get secret genmesh-tokens -o jsonpath='{.data.bootstrap-api-key}' | base64 -d); export KEY
 tokens=$(k get secret genmesh-tokens -o jsonpath='{.data}' | sha256sum)
@@ -69,13 +83,14 @@ url=${GATEWAY_URL:-http://$(k get service genmesh-gateway -o jsonpath='{.spec.cl
 operator() { k exec deploy/genmesh-toolbox -- genmesh "$@"; }
 
 step "end-to-end suite through the Service" env GENMESH_TEST_BASE_URL="$url" GENMESH_TEST_API_KEY="$KEY" \
-  npx vitest run --project main test/e2e || true
+  npx vitest run --project main test/e2e
 
 node test/cluster/traffic.ts --url "$url" >"$work/traffic.json" 2>"$work/traffic.err" &
 traffic=$!
 settled() { for role in gateway text media media-worker billing auth catalog; do k rollout status "deploy/genmesh-$role" --timeout 6m; done; }
 sleep 10
-step "scale the worker and the gateway up" bash -c "kubectl -n $namespace scale deploy/genmesh-media-worker deploy/genmesh-gateway --replicas 3"
+step "scale the worker and the gateway up" helm upgrade genmesh charts/genmesh --namespace "$namespace" --reuse-values \
+  --set roles.gateway.replicas=3 --set roles.media-worker.replicas=3 --wait --timeout 8m
 step "they are there" settled
 for role in gateway text billing media media-worker auth catalog; do
   pod=$(k get pods -l "app.kubernetes.io/component=$role" -o name | head -1)
@@ -91,7 +106,8 @@ if wait "$traffic"; then say "ok      load"; else say "FAILED  load"; cat "$work
 traffic=
 cat "$work/traffic.json"
 step "the tokens are those of the installation" test "$tokens" = "$(k get secret genmesh-tokens -o jsonpath='{.data}' | sha256sum)"
-step "ledger audit" operator ledger audit && cat "$work/step.log"
+step "ledger audit" operator ledger audit
+cat "$work/step.log"
 step "helm test again" helm test genmesh --namespace "$namespace" --timeout 5m
 k top pods 2>/dev/null || true
 step "uninstall" helm uninstall genmesh --namespace "$namespace" --wait --timeout 5m

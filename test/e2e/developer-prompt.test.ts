@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { createTokenCounter } from "../../services/text/tokens/count.ts";
+import { until } from "../support/until.ts";
 import { developerPrompt, ownPrompt, promptMark } from "./catalog.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
 
@@ -181,8 +182,12 @@ describe("the log", () => {
       await caller.post("/chat/completions", { model: "legacy", messages });
     }
     await caller.post("/responses", { ...body, model: "CALLERS-WORDS" });
-    const lines = world.log.map((line) => JSON.parse(line));
-    const requests = lines.filter(({ msg }) => msg === "request");
+    // A process of its own tells its lines a moment later.
+    const requests = await until("the line of the last request", () => {
+      const lines = world.log.map((line) => JSON.parse(line));
+      const told = lines.filter(({ msg }) => msg === "request");
+      return told.at(-1)?.status === 400 ? told : undefined;
+    });
     expect(requests.length).toBeGreaterThan(10);
     expect(requests.at(-1)).toMatchObject({
       requestId: expect.any(String),

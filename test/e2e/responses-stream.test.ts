@@ -283,7 +283,7 @@ describe("a caller that leaves", { retry: 2 }, () => {
   });
 
   test("or reads no more holds upstream back", async () => {
-    const deltas = Array<string>(24_000).fill("the sea is wide and blue and ".repeat(34));
+    const deltas = Array<string>(40_000).fill("the sea is wide and blue and ".repeat(34));
     const total = deltas.join("").length;
     const seen = world.play({ kind: "ok", deltas });
     const stream = await caller.open("/responses", { model: "scripted", input: "Hi" });

@@ -7,6 +7,7 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { beforeEach } from "vitest";
 import { createLogger } from "#kit/logger.ts";
+import { type ProcessTelemetry, startTelemetry, traceFields } from "#kit/telemetry/start.ts";
 import {
   AuthService,
   type CreateKeyRequestSchema,
@@ -214,9 +215,13 @@ async function startHere({ dataDir, env, log, stack }: RunningOptions): Promise<
     ...env,
   });
   const clock = jumpClock();
-  const logger = createLogger("trace", { write: (line) => void log.push(line) });
+  const listener: { telemetry?: ProcessTelemetry } = {};
+  const fields = () => (listener.telemetry ? traceFields(listener.telemetry) : {});
+  const logger = createLogger("trace", { write: (line) => void log.push(line) }, fields);
   const signal = new AbortController().signal;
-  const mesh = stack.use(await startMesh(config, { log: logger, signal, clock }));
+  const telemetry = stack.use(await startTelemetry(config.telemetry, { log: logger }));
+  listener.telemetry = telemetry;
+  const mesh = stack.use(await startMesh(config, { log: logger, signal, clock, telemetry }));
   const { baseUrl } = mesh;
   return {
     baseUrl,

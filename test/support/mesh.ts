@@ -52,6 +52,8 @@ export async function startMeshProcesses(options: {
     PORT: "0",
     GENMESH_DATA_DIR: dataDir,
     GENMESH_LOG_LEVEL: "trace",
+    // What a test leaves open must not keep its world.
+    GENMESH_DRAIN_MS: "1000",
     TEST_CLOCK_FILE: clockFile,
     ...stores,
     ...options.env,

@@ -1,6 +1,7 @@
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest, type RequestOptions } from "node:https";
 import { Client } from "minio";
+import { noTelemetry, type Span, type Telemetry } from "../telemetry/port.ts";
 import { connectionWaitMs, maxConnections, maxIdleConnections } from "./s3-limits.ts";
 import type { S3Target } from "./s3-url.ts";
 
@@ -55,7 +56,7 @@ interface Exchange {
 }
 
 /** Prepares connections; connects with the first request. */
-export function createS3Caller(target: S3Target): S3Caller {
+export function createS3Caller(target: S3Target, telemetry: Telemetry = noTelemetry): S3Caller {
   const pool = {
     keepAlive: true,
     maxSockets: maxConnections,
@@ -66,6 +67,7 @@ export function createS3Caller(target: S3Target): S3Caller {
   return {
     async call(silenceMs, work) {
       const exchange: Exchange = { status: undefined, isOver: false };
+      const request = patient(target.secure, silenceMs, exchange);
       // A client is a handful of fields; one a request lets each have its own patience.
       const client = new Client({
         endPoint: target.host,
@@ -74,7 +76,7 @@ export function createS3Caller(target: S3Target): S3Caller {
         accessKey: target.accessKey,
         secretKey: target.secretKey,
         region: target.region,
-        transport: { request: patient(target.secure, silenceMs, exchange) } as never,
+        transport: { request: seen(target, telemetry, request) } as never,
         transportAgent: agent,
         // Its own would log to the console, and sends a spent stream again.
         retryOptions: { disableRetry: true },
@@ -112,6 +114,31 @@ function patient(secure: boolean, silenceMs: number, exchange: Exchange) {
     sent.on("timeout", () => {
       if (!exchange.isOver) sent.destroy(new Error(`the store was silent for ${silenceMs} ms`));
     });
+    return sent;
+  };
+}
+
+type Request = ReturnType<typeof patient>;
+
+/** `request`, each of which is a span to the answer's last byte. */
+function seen({ host, port }: S3Target, telemetry: Telemetry, request: Request): Request {
+  if (!telemetry.active()?.isRecording) return request;
+  return (options, onResponse) => {
+    const method = options.method ?? "GET";
+    const span: Span = telemetry.start({
+      family: "http.client",
+      name: method,
+      attributes: { "http.request.method": method, "server.address": host, "server.port": port },
+    });
+    const sent = request(options, (response) => {
+      const status = response.statusCode ?? 0;
+      span.set({ "http.response.status_code": status });
+      if (status >= 400) span.fail(String(status));
+      response.once("close", () => span.end());
+      onResponse(response);
+    });
+    sent.once("error", () => span.fail("away"));
+    sent.once("close", () => span.end());
     return sent;
   };
 }

@@ -3,6 +3,7 @@ import { BlobNotFoundError, type BlobStore, checkBlobKey, type ListedBlob } from
 import type { Clock } from "../clock.ts";
 import type { Ids } from "../ids.ts";
 import type { Logger } from "../logger.ts";
+import type { Telemetry } from "../telemetry/port.ts";
 import { attempt } from "./s3-attempts.ts";
 import { createS3Bucket, type S3Bucket } from "./s3-bucket.ts";
 import { createS3Caller, isS3Fault } from "./s3-call.ts";
@@ -20,6 +21,8 @@ export interface S3BlobsOptions {
   clock: Clock;
   ids: Ids;
   log: Logger;
+  /** Requests of a trace are spans of it; default: nobody listens. */
+  telemetry?: Telemetry;
 }
 
 /** A {@link BlobStore} in a bucket; disposing closes its connections. */
@@ -40,7 +43,7 @@ export interface S3Blobs extends BlobStore, AsyncDisposable {
 export async function openS3Blobs(options: S3BlobsOptions): Promise<S3Blobs> {
   const { clock, ids, log, readOnly = false, scratchFolder = tmpdir() } = options;
   const target = parseS3Url(options.url);
-  const caller = createS3Caller(target);
+  const caller = createS3Caller(target, options.telemetry);
   const bucket = createS3Bucket(target, caller);
   if (!readOnly) {
     try {

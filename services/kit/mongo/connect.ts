@@ -1,5 +1,6 @@
 import { type Collection, type CommandStartedEvent, type Document, MongoClient } from "mongodb";
 import { type Clock, systemClock } from "../clock.ts";
+import { noTelemetry, type Telemetry } from "../telemetry/port.ts";
 import { type Attempt, createAttempt } from "./attempts.ts";
 import {
   connectTimeoutMs,
@@ -9,6 +10,7 @@ import {
   serverSelectionTimeoutMs,
   socketTimeoutMs,
 } from "./limits.ts";
+import { traceCommands } from "./spans.ts";
 
 /**
  * One MongoDB database, shared by the services of a process. Reads are majority reads of the primary and so never roll
@@ -35,6 +37,8 @@ export interface MongoOptions {
   clock?: Clock;
   /** Is told of each command before it is sent. */
   onCommand?: (event: CommandStartedEvent) => void;
+  /** Commands of a trace are spans of it; default: nobody listens. */
+  telemetry?: Telemetry;
 }
 
 /** The database that a URL names; undefined where it names none. */
@@ -49,7 +53,7 @@ export function openMongo(options: MongoOptions): MongoDatabase {
 }
 
 function open(options: MongoOptions, silenceMs: number): MongoDatabase {
-  const { url, clock = systemClock, onCommand } = options;
+  const { url, clock = systemClock, onCommand, telemetry = noTelemetry } = options;
   const name = options.name ?? mongoDatabaseName(url);
   if (name === undefined) throw new Error("the MongoDB URL names no database");
   const client = new MongoClient(url, {
@@ -66,9 +70,10 @@ function open(options: MongoOptions, silenceMs: number): MongoDatabase {
     retryWrites: false,
     retryReads: false,
     useBigInt64: true,
-    monitorCommands: onCommand !== undefined,
+    monitorCommands: onCommand !== undefined || telemetry.isOn,
   });
   if (onCommand) client.on("commandStarted", onCommand);
+  if (telemetry.isOn) traceCommands(client, telemetry);
   const db = client.db(name);
   const attempt = createAttempt(clock);
   let isConnected = false;

@@ -10,8 +10,6 @@ import type { Delivery, Subscription } from "./port.ts";
 
 /** A wake-up that was handed out by JetStream. */
 export interface JetstreamDelivery extends Delivery {
-  /** What was published beside the id. */
-  readonly headers: Readonly<Record<string, string>>;
   /** Begins the time of the delivery anew, for whoever holds it longer. Never rejects. */
   working(): Promise<void>;
 }

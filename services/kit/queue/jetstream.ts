@@ -32,12 +32,6 @@ export interface JetstreamOptions {
 
 /** A {@link WakeQueue} in a JetStream work queue. */
 export interface JetstreamQueue extends WakeQueue {
-  /** `headers` reach the receiver as they are: `traceparent`, `tracestate`. */
-  publish(
-    topic: string,
-    id: string,
-    options?: { headers?: Readonly<Record<string, string>> },
-  ): Promise<void>;
   subscribe(topic: string): JetstreamSubscription;
   /** Undefined while wake-ups can be published; else one line that says why not. */
   notReady(): string | undefined;

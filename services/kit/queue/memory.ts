@@ -17,6 +17,7 @@ interface Receiver {
 interface Wake {
   id: string;
   attempt: number;
+  headers: Readonly<Record<string, string>>;
 }
 
 interface Topic {
@@ -51,12 +52,12 @@ export function createMemoryQueue({ clock }: { clock: Clock }): WakeQueue {
     const [oldest] = topic.waiting.keys();
     if (topic.waiting.size > maxWaiting && oldest !== undefined) topic.waiting.delete(oldest);
   };
-  const deliver = (topic: Topic, { id, attempt }: Wake): Delivery => {
+  const deliver = (topic: Topic, { id, attempt, headers }: Wake): Delivery => {
     const settled = new AbortController();
     const signal = AbortSignal.any([settled.signal, life.signal]);
     const again = (ms: number, until: AbortSignal) => {
       clock.sleep(ms, until).then(
-        () => offer(topic, { id, attempt: attempt + 1 }),
+        () => offer(topic, { id, attempt: attempt + 1, headers }),
         () => {},
       );
     };
@@ -64,6 +65,7 @@ export function createMemoryQueue({ clock }: { clock: Clock }): WakeQueue {
     return {
       id,
       attempt,
+      headers,
       async ack() {
         settled.abort();
       },
@@ -75,10 +77,10 @@ export function createMemoryQueue({ clock }: { clock: Clock }): WakeQueue {
     };
   };
   return {
-    async publish(name, id) {
+    async publish(name, id, { headers = {} } = {}) {
       check(id);
       if (life.signal.aborted) throw new Error("the queue is closed");
-      offer(topicOf(name), { id, attempt: 1 });
+      offer(topicOf(name), { id, attempt: 1, headers });
     },
     subscribe: (name) => subscription(topicOf(name), deliver, life.signal),
     async [Symbol.asyncDispose]() {

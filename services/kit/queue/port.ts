@@ -4,6 +4,8 @@ export interface Delivery {
   readonly id: string;
   /** From 1; above 1 it was handed out before and not acknowledged. */
   readonly attempt: number;
+  /** What was published beside the id. */
+  readonly headers: Readonly<Record<string, string>>;
   /** It is done with. Never rejects; may be lost, and then it is delivered again. */
   ack(): Promise<void>;
   /** Hands it out again, to anybody, after `delayMs`. Never rejects. */
@@ -19,6 +21,12 @@ export interface Subscription extends AsyncDisposable {
   next(signal: AbortSignal): Promise<Delivery>;
 }
 
+/** What goes along with a wake-up. */
+export interface PublishOptions {
+  /** `traceparent`, `tracestate`. */
+  headers?: Readonly<Record<string, string>>;
+}
+
 /**
  * Wake-ups by topic: at least once, in no promised order, and none of them is the truth. Whoever publishes has written
  * down what is to be done, and finds it again without the queue; so a queue may forget when it is full or erased.
@@ -26,9 +34,9 @@ export interface Subscription extends AsyncDisposable {
 export interface WakeQueue extends AsyncDisposable {
   /**
    * Leaves a wake-up for one receiver of `topic`, also where there is none at the moment. The same id that still waits in
-   * the topic is not left twice. Rejects where the queue is away.
+   * the topic is not left twice. Rejects where the queue is away. `headers` reach the receiver as they are.
    */
-  publish(topic: string, id: string): Promise<void>;
+  publish(topic: string, id: string, options?: PublishOptions): Promise<void>;
   /** Begins to receive. `topic` is made where it does not exist. */
   subscribe(topic: string): Subscription;
 }

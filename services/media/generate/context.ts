@@ -2,12 +2,18 @@ import type { Clock } from "#kit/clock.ts";
 import type { ImageVerifier } from "#kit/images/index.ts";
 import type { Logger } from "#kit/logger.ts";
 import type { GuardedFetcher } from "#kit/outside/index.ts";
+import type { Inferences } from "#kit/telemetry/inference.ts";
+import type { Telemetry } from "#kit/telemetry/port.ts";
 import type { HttpClient } from "#kit/upstream/client.ts";
 import type { Renderer } from "../builtin/index.ts";
 
 /** What generating media needs. */
 export interface MediaUpstreamsContext {
   log: Logger;
+  /** Default: nobody listens. */
+  telemetry?: Telemetry;
+  /** Default: generations are not seen from outside. */
+  inferences?: Inferences;
   /** The value of a variable that a catalog names as `apiKeyEnv`; undefined: it is not set. */
   secrets: (envName: string) => string | undefined;
   verifier: ImageVerifier;

@@ -1,3 +1,5 @@
+import { tracedHttpClient } from "#kit/telemetry/http-client.ts";
+import { noTelemetry } from "#kit/telemetry/port.ts";
 import { createHttpClient } from "#kit/upstream/client.ts";
 import { createSlots } from "#kit/upstream/slots.ts";
 import { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
@@ -9,6 +11,7 @@ import { generateAtGenmesh } from "./genmesh-jobs.ts";
 import { generateOpenAiImages } from "./openai-images.ts";
 import { generateOpenAiVideo } from "./openai-videos.ts";
 import type { GeneratedOutput, GenerationTask, MediaUpstreams } from "./port.ts";
+import { seen } from "./seen.ts";
 import { speakAtFirst } from "./speak.ts";
 
 export type { MediaUpstreamsContext } from "./context.ts";
@@ -18,10 +21,11 @@ export type { MediaUpstreamsContext } from "./context.ts";
  * all connections, and leaves what the context holds to its owner.
  */
 export function createMediaUpstreams(options: MediaUpstreamsContext): MediaUpstreams {
+  const { telemetry = noTelemetry } = options;
   const context: DriverContext = {
     ...options,
-    http: createHttpClient(),
-    freshHttp: createHttpClient(),
+    http: tracedHttpClient(createHttpClient(), telemetry),
+    freshHttp: tracedHttpClient(createHttpClient(), telemetry),
   };
   const slots = createSlots();
   return {
@@ -29,7 +33,8 @@ export function createMediaUpstreams(options: MediaUpstreamsContext): MediaUpstr
       const { signal, upstream, request } = task;
       signal.throwIfAborted();
       try {
-        return await generateAt(context, task);
+        const call = { provider: upstream.name, model: task.upstreamModel, output: request.kind };
+        return await seen(context, call, signal, () => generateAt(context, task));
       } catch (cause) {
         // Whatever else went wrong, an attempt that was called off ends as such.
         signal.throwIfAborted();

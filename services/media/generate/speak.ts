@@ -8,6 +8,7 @@ import { speakAtGenmesh } from "./genmesh-speech.ts";
 import { generateTimes } from "./limits.ts";
 import { speakOpenAi } from "./openai-speech.ts";
 import type { GenerationError, SpeechTask } from "./port.ts";
+import { seen } from "./seen.ts";
 import { mp3Seconds } from "./verify-output.ts";
 
 /** Whole, verified speech. */
@@ -52,7 +53,8 @@ async function speakInTurn(
   const waitMs = generateTimes.slotWaitMs;
   const release = await slots.acquire({ name, max, waitMs, signal: task.signal });
   try {
-    const bytes = await speakAt(context, task, upstream);
+    const call = { provider: name, model: task.upstreamModel, output: "speech" } as const;
+    const bytes = await seen(context, call, task.signal, () => speakAt(context, task, upstream));
     return { bytes, durationSeconds: mp3Seconds(bytes) };
   } finally {
     release();

@@ -1,6 +1,7 @@
 import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, isRefusal, type Reason, RefusalError } from "#kit/errors.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
+import type { Telemetry } from "#kit/telemetry/port.ts";
 import type { JobEvents } from "../events.ts";
 import type { FailPoints } from "../fail-points.ts";
 import { importBeatMs, importTimeoutMs, maxReservingMs } from "../limits.ts";
@@ -19,6 +20,7 @@ export interface DriveContext {
   importer: ReferenceImporter;
   events: JobEvents;
   failPoints: FailPoints;
+  telemetry?: Telemetry | undefined;
   /** Ends with the process's work. */
   life: AbortSignal;
 }

@@ -52,6 +52,8 @@ export interface JobSpec {
   upstreams: readonly Upstream[];
   /** Credits; held at acceptance, charged at completion. */
   price: bigint;
+  /** The trace of its submission (W3C), which whoever works on it later goes on with. */
+  traceparent?: string;
 }
 
 /** Where an idempotency key counts: one job at most has it. */

@@ -5,6 +5,7 @@ import { checkIdempotencyKey } from "#kit/idempotency.ts";
 import type { Ids } from "#kit/ids.ts";
 import { fingerprintOf, parseJsonBody } from "#kit/json.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
+import type { Telemetry } from "#kit/telemetry/port.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { JobEvents } from "../events.ts";
 import type { FailPoints } from "../fail-points.ts";
@@ -25,6 +26,7 @@ export interface SubmitContext {
   catalog: Pick<LiveCatalog, "current">;
   events: JobEvents;
   failPoints: FailPoints;
+  telemetry?: Telemetry | undefined;
 }
 
 /** A caller's submission. */
@@ -100,7 +102,9 @@ export async function place(order: Order, context: SubmitContext): Promise<Submi
     }
     checked ??= order.check();
     const { accountId, keyId, slot, fingerprint, retryOf } = order;
-    const { spec, references } = checked;
+    const { references } = checked;
+    const { traceparent } = context.telemetry?.active()?.headers ?? {};
+    const spec = { ...checked.spec, ...(traceparent === undefined ? {} : { traceparent }) };
     const jobId = ids.make("job");
     const intent = { jobId, accountId, keyId, slot, fingerprint, spec, retryOf };
     const job = newJob(intent, clock.now());

@@ -1,5 +1,6 @@
 import type { Clock } from "#kit/clock.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
+import { noTelemetry, type Telemetry } from "#kit/telemetry/port.ts";
 import type { JobEvents } from "../events.ts";
 import type { FailPoints } from "../fail-points.ts";
 import type { Job, MediaKind } from "./job.ts";
@@ -12,6 +13,7 @@ export interface WakeContext {
   queue: WakeQueue;
   events: JobEvents;
   failPoints: FailPoints;
+  telemetry?: Telemetry | undefined;
 }
 
 /** The queue's topic of a kind of jobs. */
@@ -20,7 +22,17 @@ export function topicOf(kind: MediaKind): string {
 }
 
 /** Leaves a wake-up for a job that may be claimed. Never rejects: the sweeper comes back to what was not published. */
-export async function publishWake(job: Job, context: WakeContext): Promise<void> {
+export function publishWake(job: Job, context: WakeContext): Promise<void> {
+  const { telemetry = noTelemetry } = context;
+  return telemetry.join(traceOf(job), () => publish(job, context));
+}
+
+/** The trace that a job is part of, for headers. */
+export function traceOf({ spec }: Job): { traceparent?: string } {
+  return spec.traceparent === undefined ? {} : { traceparent: spec.traceparent };
+}
+
+async function publish(job: Job, context: WakeContext): Promise<void> {
   const { clock, store, queue, events, failPoints } = context;
   try {
     await queue.publish(topicOf(job.spec.kind), job.jobId);

@@ -4,6 +4,8 @@ import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, errorRow, isRefusal, type Reason } from "#kit/errors.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
+import { noTelemetry, type Telemetry } from "#kit/telemetry/port.ts";
+import { errorType, traced } from "#kit/telemetry/traced.ts";
 import {
   type GeneratedOutput,
   GenerationError,
@@ -14,7 +16,7 @@ import {
 import { type FinishContext, finish } from "../jobs/finish.ts";
 import { type Job, type JobOutput, upstreamOf } from "../jobs/job.ts";
 import { outputKey } from "../jobs/outputs.ts";
-import { publishWake } from "../jobs/wake.ts";
+import { publishWake, traceOf } from "../jobs/wake.ts";
 import { claimRetryMs, maxAttempts, maxSetAsideMs, setAsideMs } from "../limits.ts";
 import { pixelsOf } from "../requests/image.ts";
 import { createLease, type Lease } from "./lease.ts";
@@ -27,6 +29,7 @@ export interface AttemptContext extends FinishContext {
   blobs: BlobStore;
   queue: WakeQueue;
   upstreams: Pick<MediaUpstreams, "generate">;
+  telemetry?: Telemetry | undefined;
 }
 
 /** One claim of a job, while it is worked on. */
@@ -47,13 +50,30 @@ export function beginAttempt(job: Job, context: AttemptContext): Attempt {
   const onResumable = () => {
     isResumable = true;
   };
-  const done = work(job, lease, onResumable, context)
+  const { telemetry = noTelemetry } = context;
+  // Whoever finds the job, by whichever way, goes on with the trace of its submission.
+  const done = telemetry
+    .join(traceOf(job), () =>
+      traced(telemetry, spanOf(job), () => work(job, lease, onResumable, context)),
+    )
     .catch((error) => {
       // The lease runs out, and whoever claims the job next begins where this one stood.
       context.events.trouble("an attempt could not be ended", job.jobId, error);
     })
     .finally(() => lease[Symbol.dispose]());
   return { job, isResumable: () => isResumable, handBack: lease.handBack, done };
+}
+
+function spanOf({ jobId, attempts, spec: { kind } }: Job) {
+  return {
+    family: "job.run",
+    name: `run ${kind} job`,
+    attributes: {
+      "genmesh.job.id": jobId,
+      "genmesh.job.kind": kind,
+      "genmesh.job.attempt": attempts,
+    },
+  } as const;
 }
 
 async function work(
@@ -68,6 +88,7 @@ async function work(
     context.failPoints("claimed");
     outputs = await generate(job, lease, onResumable, context);
   } catch (error) {
+    context.telemetry?.active()?.fail(errorType(error));
     return giveUp(job, lease, error, context);
   }
   const { jobId, fence } = job;

@@ -15,7 +15,7 @@ import { createWorker } from "./worker.ts";
 
 /** A media worker: claims jobs and works on them. It answers nobody; what it does shows in the jobs. */
 export function createMediaWorker(deps: MediaWorkerDeps): Service {
-  const { clock, ids, log, blobs, queue, upstreams } = deps;
+  const { clock, ids, log, blobs, queue, upstreams, telemetry } = deps;
   const { events, changes } = deps.shared ?? createMediaShared(deps);
   const store = changes.observed(createJobStore(deps.database));
   const catalog = createCatalogView({ catalog: deps.peers.catalog, clock, log });
@@ -30,6 +30,7 @@ export function createMediaWorker(deps: MediaWorkerDeps): Service {
     holds: createJobHolds(createHoldClient(deps.peers.billing, { clock })),
     events,
     failPoints: deps.failPoints ?? noFailPoints,
+    telemetry,
     retentionMs: retentionMsOf(deps),
     owner: ids.make("worker", 12),
     workers: workersOf(deps.workers),

@@ -1,4 +1,7 @@
 import { RefusalError } from "#kit/errors.ts";
+import { tracedHttpClient } from "#kit/telemetry/http-client.ts";
+import type { Inferences } from "#kit/telemetry/inference.ts";
+import { noTelemetry } from "#kit/telemetry/port.ts";
 import { createHttpClient } from "#kit/upstream/client.ts";
 import { createSlots, type Slots } from "#kit/upstream/slots.ts";
 import { type Upstream, UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
@@ -8,18 +11,21 @@ import { createUpstreamEvents, type UpstreamEvents } from "./events.ts";
 import { failureOf, refusalOf, UpstreamFailure } from "./failure.ts";
 import { createHttpDriver, type Driver } from "./http-driver.ts";
 import type { JsonAnswer, StreamAnswer, TextUpstreams, UpstreamRequest } from "./port.ts";
+import { seenBy } from "./seen.ts";
 
 export type { UpstreamsContext } from "./context.ts";
 
 /** Makes the upstream side of a text process. Disposing closes its connections. */
 export function createTextUpstreams(context: UpstreamsContext): TextUpstreams & AsyncDisposable {
-  const client = createHttpClient();
+  const { telemetry = noTelemetry, inferences } = context;
+  const client = tracedHttpClient(createHttpClient(), telemetry);
   const events = createUpstreamEvents(context);
   const http = createHttpDriver(context, client, events);
   const builtin = createBuiltinDriver(context);
   const sender: Sender = {
     slots: createSlots(),
     events,
+    inferences,
     driverOf: ({ protocol }) => (protocol === UpstreamProtocol.BUILTIN ? builtin : http),
   };
   return {
@@ -31,6 +37,7 @@ export function createTextUpstreams(context: UpstreamsContext): TextUpstreams & 
 interface Sender {
   slots: Slots;
   events: UpstreamEvents;
+  inferences: Inferences | undefined;
   driverOf: (upstream: Upstream) => Driver;
 }
 
@@ -63,7 +70,7 @@ function serves({ protocol }: Upstream, { operation }: UpstreamRequest): boolean
 async function sendTo(
   upstream: Upstream,
   request: UpstreamRequest,
-  { slots, driverOf }: Sender,
+  { slots, inferences, driverOf }: Sender,
 ): Promise<JsonAnswer | StreamAnswer> {
   request.signal.throwIfAborted();
   const release = await slots.acquire({
@@ -74,7 +81,7 @@ async function sendTo(
     signal: request.signal,
   });
   try {
-    const answer = await driverOf(upstream)(request, upstream);
+    const answer = await seenBy(inferences, driverOf(upstream), request, upstream);
     if (answer.kind === "stream" && upstream.maxConcurrent > 0) {
       return holding(answer, release, request.signal);
     }

@@ -1,0 +1,119 @@
+import type { ExportConfig, SamplerConfig, TelemetryConfig } from "#kit/telemetry/config.ts";
+import { badVariable, type EnvReader } from "./env.ts";
+import type { Role } from "./roles.ts";
+
+/** Kinds of data that can be sent, as the variables' names have them. */
+type Signal = "traces" | "metrics";
+
+const samplers = [
+  "always_on",
+  "always_off",
+  "traceidratio",
+  "parentbased_always_on",
+  "parentbased_always_off",
+  "parentbased_traceidratio",
+] as const;
+
+/** Milliseconds; those that OpenTelemetry has for them. */
+const defaults = { timeoutMs: 10_000, traces: 5_000, metrics: 60_000 } as const;
+const maxIntervalMs = 3_600_000;
+
+/**
+ * Reads the standard variables of OpenTelemetry; undefined where none of them names a collector. Certificates and
+ * compression (`OTEL_EXPORTER_OTLP_CERTIFICATE` and the like) are read by the exporters themselves.
+ */
+export function telemetryConfig(read: EnvReader, role: Role): TelemetryConfig | undefined {
+  if (read.flag("OTEL_SDK_DISABLED")) return undefined;
+  const traces = exportConfig(read, "traces");
+  const metrics = exportConfig(read, "metrics");
+  if (!traces && !metrics) return undefined;
+  return {
+    traces: traces && { ...traces, sampler: samplerConfig(read) },
+    metrics,
+    resource: {
+      ...pairs(read, "OTEL_RESOURCE_ATTRIBUTES"),
+      "service.name": read.text("OTEL_SERVICE_NAME") ?? serviceName(read, role),
+    },
+  };
+}
+
+function serviceName(read: EnvReader, role: Role): string {
+  const named = pairs(read, "OTEL_RESOURCE_ATTRIBUTES")["service.name"];
+  return named ?? (role === "all" ? "genmesh" : `genmesh-${role}`);
+}
+
+function exportConfig(read: EnvReader, signal: Signal): ExportConfig | undefined {
+  const upper = signal.toUpperCase();
+  if (read.choice(`OTEL_${upper}_EXPORTER`, ["otlp", "none"], "otlp") === "none") return undefined;
+  const url = endpoint(read, signal);
+  if (url === undefined) return undefined;
+  const ownOr = (end: string) => {
+    const own = `OTEL_EXPORTER_OTLP_${upper}_${end}`;
+    return read.text(own) === undefined ? `OTEL_EXPORTER_OTLP_${end}` : own;
+  };
+  read.choice(ownOr("PROTOCOL"), ["http/protobuf"], "http/protobuf");
+  const interval = signal === "traces" ? "OTEL_BSP_SCHEDULE_DELAY" : "OTEL_METRIC_EXPORT_INTERVAL";
+  return {
+    url,
+    headers: pairs(read, ownOr("HEADERS")),
+    timeoutMs: read.integer(ownOr("TIMEOUT"), defaults.timeoutMs, 1, maxIntervalMs),
+    intervalMs: read.integer(interval, defaults[signal], 1, maxIntervalMs),
+  };
+}
+
+/** An own endpoint is taken as it is; to the common one the kind's path is added. */
+function endpoint(read: EnvReader, signal: Signal): string | undefined {
+  const own = `OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_ENDPOINT`;
+  if (read.text(own) !== undefined) return httpUrl(read, own)?.href;
+  const common = httpUrl(read, "OTEL_EXPORTER_OTLP_ENDPOINT");
+  if (!common) return undefined;
+  common.pathname = `${common.pathname.replace(/\/+$/, "")}/v1/${signal}`;
+  return common.href;
+}
+
+// The value may hold a password, so a fault does not repeat it.
+function httpUrl(read: EnvReader, name: string): URL | undefined {
+  const text = read.text(name);
+  if (text === undefined) return undefined;
+  const url = URL.parse(text);
+  if (!url || !/^https?:$/.test(url.protocol)) {
+    badVariable(name, "must be the URL of a collector, http://HOST:4318 or https:");
+  }
+  return url;
+}
+
+function samplerConfig(read: EnvReader): SamplerConfig {
+  const sampler = read.choice("OTEL_TRACES_SAMPLER", samplers, "parentbased_always_on");
+  const ratio = sampler.endsWith("always_off")
+    ? 0
+    : sampler.endsWith("always_on")
+      ? 1
+      : samplerRatio(read);
+  return { ratio, isParentBased: sampler.startsWith("parentbased") };
+}
+
+function samplerRatio(read: EnvReader): number {
+  const name = "OTEL_TRACES_SAMPLER_ARG";
+  const text = read.text(name) ?? "1";
+  const ratio = Number(text);
+  if (ratio >= 0 && ratio <= 1) return ratio;
+  return badVariable(name, "must be a number from 0 to 1", text);
+}
+
+/** `name=value,…`, percent-encoded. What is no pair is left out, as the specification has it. */
+function pairs(read: EnvReader, name: string): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const pair of read.list(name)) {
+    const at = pair.indexOf("=");
+    if (at > 0) found[pair.slice(0, at).trim()] = decoded(pair.slice(at + 1).trim());
+  }
+  return found;
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,164 @@
+import { performance } from "node:perf_hooks";
+import type { Metrics } from "../metrics.ts";
+import { followed } from "./followed.ts";
+import { noTelemetry, type Telemetry } from "./port.ts";
+
+/** One generation at one upstream. */
+export interface InferenceCall {
+  operation: "chat" | "compact" | "generate_content";
+  /** The upstream's name in the catalog. */
+  provider: string;
+  /** Of the catalog. */
+  model: string;
+  /** What is generated, where that is not text. */
+  output?: "image" | "video" | "music" | "speech";
+  isStream?: boolean;
+}
+
+/** What an upstream reported. */
+export interface InferenceUsage {
+  inputTokens: number;
+  cachedInputTokens: number;
+  outputTokens: number;
+}
+
+/** A generation that is under way. Nothing here throws. */
+export interface Inference {
+  /** Runs `work` as part of it. */
+  run<T>(work: () => T): T;
+  /** The first piece of a stream has come. */
+  firstChunk(): void;
+  used(usage: InferenceUsage): void;
+  /** Once; `error`: a word for what went wrong. */
+  end(error?: string): void;
+}
+
+/** Sees the generations of a process. */
+export interface Inferences {
+  begin(call: InferenceCall): Inference;
+}
+
+/** Seconds: the conventions' own, and on to the longest jobs. */
+const secondsBuckets = Array.from({ length: 18 }, (_, i) => 0.01 * 2 ** i);
+
+/** Makes it; one a process, for its metrics have one registry. */
+export function createInferences(deps: { metrics: Metrics; telemetry?: Telemetry }): Inferences {
+  const { telemetry = noTelemetry } = deps;
+  const count = countersOf(deps.metrics);
+  return {
+    begin(call) {
+      const { operation, provider, model } = call;
+      const labels = { operation, provider, model };
+      const begunMs = performance.now();
+      const seconds = () => (performance.now() - begunMs) / 1_000;
+      const span = telemetry.start(specOf(call));
+      let hasBegun = false;
+      let isOver = false;
+      return {
+        run: (work) => telemetry.run(span, work),
+        firstChunk() {
+          if (hasBegun || isOver) return;
+          hasBegun = true;
+          count.firstChunk.observe(labels, seconds());
+          span.set({ "gen_ai.response.time_to_first_chunk": seconds() });
+        },
+        used(usage) {
+          if (isOver || !isBelievable(usage)) return;
+          count.input.inc(labels, usage.inputTokens);
+          count.cachedInput.inc(labels, usage.cachedInputTokens);
+          count.output.inc(labels, usage.outputTokens);
+          span.set({
+            "gen_ai.usage.input_tokens": usage.inputTokens,
+            "gen_ai.usage.cache_read.input_tokens": usage.cachedInputTokens,
+            "gen_ai.usage.output_tokens": usage.outputTokens,
+          });
+        },
+        end(error) {
+          if (isOver) return;
+          isOver = true;
+          count.duration.observe({ ...labels, error: error ?? "" }, seconds());
+          if (error !== undefined) span.fail(error);
+          span.end();
+        },
+      };
+    },
+  };
+}
+
+/** The pieces of a stream, which tell when the first one comes and when the last one came. */
+export function followedStream<T>(
+  pieces: AsyncIterable<T>,
+  inference: Inference,
+  note: (piece: T) => void,
+): AsyncIterable<T> {
+  const seen: AsyncIterable<T> = followed(pieces, inference.run, (error) =>
+    inference.end(error === undefined ? undefined : "cancelled"),
+  );
+  return {
+    [Symbol.asyncIterator]() {
+      const it = seen[Symbol.asyncIterator]();
+      return {
+        ...it,
+        next: () =>
+          it.next().then((step) => {
+            if (step.done) return step;
+            inference.firstChunk();
+            note(step.value);
+            return step;
+          }),
+      };
+    },
+  };
+}
+
+/** A counter takes no less than nothing; what an upstream reports may be anything. */
+function isBelievable(usage: InferenceUsage): boolean {
+  return Object.values(usage).every((count) => Number.isFinite(count) && count >= 0);
+}
+
+function specOf({ operation, provider, model, output, isStream }: InferenceCall) {
+  return {
+    family: "gen_ai.client.inference",
+    name: `${operation} ${model}`,
+    attributes: {
+      "gen_ai.operation.name": operation,
+      "gen_ai.provider.name": provider,
+      "gen_ai.request.model": model,
+      "gen_ai.output.type": output ?? "text",
+      "gen_ai.request.stream": isStream,
+    },
+  } as const;
+}
+
+function countersOf(metrics: Metrics) {
+  const labels = ["operation", "provider", "model"] as const;
+  return {
+    duration: metrics.histogram(
+      "genmesh_inference_duration_seconds",
+      "Generations at upstreams, streams to their end.",
+      [...labels, "error"],
+      secondsBuckets,
+    ),
+    firstChunk: metrics.histogram(
+      "genmesh_inference_first_chunk_seconds",
+      "From sending a request to the first piece of its stream.",
+      labels,
+      secondsBuckets,
+    ),
+    input: metrics.counter(
+      "genmesh_inference_input_tokens_total",
+      "Input tokens that upstreams reported.",
+      labels,
+    ),
+    cachedInput: metrics.counter(
+      "genmesh_inference_cached_input_tokens_total",
+      "Input tokens of these that upstreams read from a cache.",
+      labels,
+    ),
+    output: metrics.counter(
+      "genmesh_inference_output_tokens_total",
+      "Output tokens that upstreams reported.",
+      labels,
+    ),
+  };
+}

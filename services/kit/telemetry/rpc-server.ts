@@ -1,0 +1,103 @@
+import { performance } from "node:perf_hooks";
+import { ConnectError, type Interceptor } from "@connectrpc/connect";
+import type { Metrics } from "../metrics.ts";
+import { codeName } from "./codes.ts";
+import { followed } from "./followed.ts";
+import { noTelemetry, type Span, type Telemetry } from "./port.ts";
+
+/** What calls are seen with. */
+export interface RpcServerTelemetryDeps {
+  metrics: Metrics;
+  telemetry?: Telemetry;
+}
+
+/**
+ * Times every call, streams to their end, and gives those that come as part of a trace a span. To stand outermost, so that
+ * it sees what the caller is answered.
+ */
+export function rpcServerTelemetry(deps: RpcServerTelemetryDeps): Interceptor {
+  const { telemetry = noTelemetry } = deps;
+  const observe = durations(deps.metrics);
+  return (next) => async (req) => {
+    const begunMs = performance.now();
+    const method = `${req.service.typeName}/${req.method.name}`;
+    const system = systemOf(req.header);
+    const span = telemetry.isOn
+      ? telemetry.start(
+          {
+            family: "rpc.server",
+            name: method,
+            attributes: { "rpc.system.name": system, "rpc.method": method },
+          },
+          headersIn(req.header),
+        )
+      : undefined;
+    let isOver = false;
+    const over = (error: unknown) => {
+      if (isOver) return;
+      isOver = true;
+      const code = error === undefined ? "ok" : codeOf(error);
+      observe({ system, method, code }, (performance.now() - begunMs) / 1_000);
+      if (span) close(span, error === undefined ? undefined : code);
+    };
+    const enter = <T>(work: () => T): T => (span ? telemetry.run(span, work) : work());
+    try {
+      const res = await enter(() => next(req));
+      if (res.stream) return { ...res, message: followed(res.message, enter, over) };
+      over(undefined);
+      return res;
+    } catch (error) {
+      over(error);
+      throw error;
+    }
+  };
+}
+
+/** Ends a call's span. */
+export function close(span: Span, code: string | undefined): void {
+  if (code !== undefined) {
+    span.set({ "rpc.response.status_code": code });
+    span.fail(code);
+  }
+  span.end();
+}
+
+/** A code's name of what a call ended with. */
+export function codeOf(error: unknown): string {
+  return codeName(ConnectError.from(error).code);
+}
+
+function systemOf(header: Headers): "grpc" | "connectrpc" {
+  return header.get("content-type")?.startsWith("application/grpc") ? "grpc" : "connectrpc";
+}
+
+function headersIn(header: Headers): { traceparent?: string; tracestate?: string } {
+  const traceparent = header.get("traceparent");
+  const tracestate = header.get("tracestate");
+  return { ...(traceparent ? { traceparent } : {}), ...(tracestate ? { tracestate } : {}) };
+}
+
+interface CallLabels {
+  system: string;
+  method: string;
+  code: string;
+}
+
+/** Looks labels up once: a look-up at each call would cost as much as all else here. */
+function durations(metrics: Metrics): (labels: CallLabels, seconds: number) => void {
+  const histogram = metrics.histogram(
+    "genmesh_rpc_server_duration_seconds",
+    "Internal calls by method and outcome, streams to their end.",
+    ["system", "method", "code"],
+  );
+  const known = new Map<string, ReturnType<typeof histogram.labels>>();
+  return (labels, seconds) => {
+    const name = `${labels.system} ${labels.method} ${labels.code}`;
+    let child = known.get(name);
+    if (!child) {
+      child = histogram.labels(labels);
+      known.set(name, child);
+    }
+    child.observe(seconds);
+  };
+}
