@@ -37,14 +37,17 @@ const kinds: Record<number, SpanKind> = {
   5: "consumer",
 };
 
-/** The trace of the first request to a route from now on, once what ends it has come. */
+/** The trace of the first request to a route from now on, once what ends it, and what all of it is below, has come. */
 async function traceOf(route: string, last: (span: SeenSpan) => boolean, from: Collector) {
   const root = await until(`a request to ${route}`, () =>
     from.spans.find((span) => span.attributes["http.route"] === route),
   );
   const spans = () => from.spans.filter(({ traceId }) => traceId === root.traceId);
-  await until("the trace's end", () => spans().some(last), { withinMs: 15_000 });
-  // Whatever ended before it was sent before, or goes out with it.
+  const isWhole = () => {
+    const ids = new Set([root.parentId, ...spans().map(({ spanId }) => spanId)]);
+    return spans().some(last) && spans().every(({ parentId }) => ids.has(parentId));
+  };
+  await until("the trace's end", isWhole, { withinMs: 15_000 });
   return { root, spans: spans() };
 }
 
@@ -73,6 +76,8 @@ const rpc = (method: string, inside: Tree): Tree => ({
 const transaction = { "client transaction": {} };
 const money = rpc("billing.v1.BillingService/Apply", transaction);
 
+let asked = 0;
+
 async function streamAnAnswer() {
   collector.spans.length = 0;
   const input = [
@@ -89,7 +94,7 @@ async function streamAnAnswer() {
     { model: "scripted", input },
     {
       headers: { ...headers, traceparent: sampledBefore },
-      idempotencyKey: told.idempotencyKey,
+      idempotencyKey: `${told.idempotencyKey}-${++asked}`,
     },
   );
   expect(events.at(-1)?.data).toBe("[DONE]");
