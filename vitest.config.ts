@@ -9,6 +9,7 @@ process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), "node-compile-cache");
 // 1 s) that a busy machine can miss once: what is wrong is wrong three times.
 const timeouts = { testTimeout: 20_000, hookTimeout: 30_000, retry: 2 };
 const faults = "test/faults/**/*.test.ts";
+const mesh = "test/mesh/**/*.test.ts";
 
 export default defineConfig({
   test: {
@@ -20,7 +21,7 @@ export default defineConfig({
         test: {
           name: "main",
           include: ["{services,gateway,test,bin}/**/*.test.ts"],
-          exclude: [...configDefaults.exclude, faults],
+          exclude: [...configDefaults.exclude, faults, mesh],
           // Modules are loaded once a worker: loading them for each file took a quarter of the whole run. What our modules
           // keep of their own is caches; what a test makes comes from a context, so files cannot meet through one.
           isolate: false,
@@ -29,6 +30,18 @@ export default defineConfig({
       },
       // `npm run test:faults`: processes that are killed at every step, again and again, which takes minutes.
       { test: { name: "faults", include: [faults], ...timeouts } },
+      // `npm run test:mesh`: several processes of every role on real servers, one mesh at a time. Nothing is tried again: what
+      // is lost or charged twice once is wrong.
+      {
+        test: {
+          name: "mesh",
+          include: [mesh],
+          fileParallelism: false,
+          ...timeouts,
+          hookTimeout: 180_000,
+          retry: 0,
+        },
+      },
     ],
   },
 });

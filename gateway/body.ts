@@ -2,13 +2,15 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, RefusalError, refuse } from "#kit/errors.ts";
 import { CallerLeftError } from "./errors.ts";
+import { checkJsonShape } from "./json-shape.ts";
 import { createStallWatch } from "./stalls.ts";
 
 /** Reads request bodies: as bytes, for the services parse them, and within what this process can hold. */
 export interface BodyReader {
   /**
-   * The body of a JSON request. Refuses with UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, SERVICE_UNAVAILABLE (too many
-   * bytes in flight) or INVALID_VALUE (it stalled); rejects with {@link CallerLeftError} where the caller left.
+   * The body of a JSON request. Refuses with UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, INVALID_JSON (nested too deep),
+   * SERVICE_UNAVAILABLE (too many bytes in flight) or INVALID_VALUE (it stalled); rejects with {@link CallerLeftError}
+   * where the caller left.
    */
   json(request: FastifyRequest, reply: FastifyReply, limitBytes: number): Promise<Buffer>;
   /**
@@ -37,7 +39,9 @@ export function createBodyReader(options: {
     hold,
     json: async (request, reply, limitBytes) => {
       checkJsonHeaders(request, limitBytes);
-      return await collect(request, reply, limitBytes, { begin, hold });
+      const body = await collect(request, reply, limitBytes, { begin, hold });
+      checkJsonShape(body);
+      return body;
     },
   };
 }

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, isRefusal, RefusalError } from "#kit/errors.ts";
 import { isJsonObject } from "#kit/json.ts";
-import type { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
+import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import type { Edge } from "./context.ts";
 import { bodyLimitsBytes, deadlinesMs } from "./limits.ts";
 import { callerOf, callOptions, idempotencyKeyOf, stopping } from "./request.ts";
@@ -48,6 +48,11 @@ export function asksForStream(body: Buffer): boolean {
   }
 }
 
+/** Is the answer to come as events? A compaction never does, whatever its body says. */
+function mayStream({ operation, body }: TextMessage): boolean {
+  return operation !== Operation.COMPACT && asksForStream(body);
+}
+
 interface TextMessage {
   operation: Operation;
   body: Buffer;
@@ -65,7 +70,7 @@ async function stream(
   let whole: { body: Uint8Array; replayed: boolean } | undefined;
   // Headers go out with the first event, so that a failure until then has its own status; or after 15 s.
   using silence = watchSilence(edge.clock, () => {
-    if (!events && asksForStream(message.body)) events = openEventStream(reply);
+    if (!events && mayStream(message)) events = openEventStream(reply);
     events?.comment();
   });
   try {
@@ -90,7 +95,11 @@ async function stream(
     if (events) {
       const refusal = asRefusal(edge, error, reply);
       await events.write(
-        failureEvents({ operation: message.operation, first, last }, refusal, edge.clock.now()),
+        failureEvents(
+          { ...message, first, last, newId: () => edge.ids.make("resp") },
+          refusal,
+          edge.clock.now(),
+        ),
       );
     } else if (!whole) {
       throw options.signal.aborted ? options.signal.reason : error;

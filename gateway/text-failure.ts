@@ -1,5 +1,5 @@
 import type { RefusalError } from "#kit/errors.ts";
-import { isJsonObject } from "#kit/json.ts";
+import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { toErrorBody } from "./errors.ts";
 import { eventText } from "./sse.ts";
@@ -10,6 +10,10 @@ const terminalEvent = /^event: response\.(?:completed|incomplete|failed)$/m;
 /** What is known of a stream that broke: its first and its last bytes, where any came. */
 export interface BrokenStream {
   operation: Operation;
+  /** The caller's. */
+  body: Buffer;
+  /** Of the response, where none was begun. */
+  newId: () => string;
   first: Uint8Array | undefined;
   last: Uint8Array | undefined;
 }
@@ -28,12 +32,18 @@ export function failureEvents(stream: BrokenStream, refusal: RefusalError, nowMs
   if (last.includes("data: [DONE]")) return "";
   if (terminalEvent.test(last)) return done;
   const { code, message } = toErrorBody(refusal);
-  const failed = eventText("response.failed", {
-    type: "response.failed",
-    sequence_number: nextNumber(last),
-    response: { ...begun(text(stream.first), nowMs), status: "failed", error: { code, message } },
-  });
-  return failed + done;
+  const response = begun(text(stream.first)) ?? unbegun(stream, nowMs);
+  // Clients take a stream for broken that has no beginning.
+  const opening = stream.first
+    ? ""
+    : lifecycle("created", 0, response) + lifecycle("in_progress", 1, response);
+  const failed = { ...response, status: "failed", error: { code, message } };
+  return opening + lifecycle("failed", stream.first ? nextNumber(last) : 2, failed) + done;
+}
+
+function lifecycle(step: string, number: number, response: Record<string, unknown>): string {
+  const type = `response.${step}`;
+  return eventText(type, { type, sequence_number: number, response });
 }
 
 function nextNumber(last: string): number {
@@ -41,16 +51,72 @@ function nextNumber(last: string): number {
   return numbers.length === 0 ? 0 : Number(numbers.at(-1)?.[1]) + 1;
 }
 
-/** The `response` of the first event, or the least that one has. */
-function begun(first: string, nowMs: number): Record<string, unknown> {
+/** The `response` of the first event; undefined where there is none. */
+function begun(first: string): Record<string, unknown> | undefined {
   const data = /^data: (.+)$/m.exec(first)?.[1];
   try {
     const { response } = JSON.parse(data ?? "{}") as { response?: unknown };
-    if (isJsonObject(response)) return response;
+    return isJsonObject(response) ? response : undefined;
   } catch {
-    // The first bytes were no event: begin from nothing.
+    return undefined;
   }
-  return { id: "", object: "response", created_at: Math.floor(nowMs / 1_000), output: [] };
+}
+
+/** The response that the service never began, with all fields that clients rely on. */
+function unbegun({ body, newId }: BrokenStream, nowMs: number): Record<string, unknown> {
+  const asked = jsonObject(body);
+  const echoed = Object.entries(echoedDefaults).map(([name, otherwise]) => [
+    name,
+    asked[name] ?? otherwise,
+  ]);
+  return {
+    id: newId(),
+    object: "response",
+    created_at: Math.floor(nowMs / 1_000),
+    status: "in_progress",
+    background: false,
+    completed_at: null,
+    error: null,
+    incomplete_details: null,
+    output: [],
+    previous_response_id: null,
+    service_tier: "default",
+    store: false,
+    usage: null,
+    ...Object.fromEntries(echoed),
+  };
+}
+
+/** Options that a response repeats, as they are where the caller left them out. */
+const echoedDefaults = {
+  model: "",
+  instructions: null,
+  max_output_tokens: null,
+  max_tool_calls: null,
+  parallel_tool_calls: true,
+  prompt_cache_key: null,
+  reasoning: { effort: null, summary: null },
+  safety_identifier: null,
+  temperature: 1,
+  text: { format: { type: "text" } },
+  tool_choice: "auto",
+  tools: [],
+  top_logprobs: 0,
+  top_p: 1,
+  presence_penalty: 0,
+  frequency_penalty: 0,
+  truncation: "disabled",
+  user: null,
+  metadata: {},
+};
+
+function jsonObject(body: Buffer): JsonObject {
+  try {
+    const value: unknown = JSON.parse(body.toString("utf8"));
+    return isJsonObject(value) ? value : {};
+  } catch {
+    return {};
+  }
 }
 
 function text(bytes: Uint8Array | undefined): string {

@@ -79,7 +79,7 @@ async function finishJson(
   metered: Metered,
   isKept: boolean,
 ): Promise<Uint8Array> {
-  const { body, ending, usage, opaque, upstream } = answer;
+  const { body, ending, failure, usage, opaque, upstream } = answer;
   metered.saw(answer.outputText);
   const isOurs = await metered.finish({
     kind: ending,
@@ -89,7 +89,7 @@ async function finishJson(
   });
   // Another process has closed it, and charged for what was seen.
   if (!isOurs) refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
-  if (ending === "failed") refuse(ErrorReason.MODEL_REQUEST_FAILED);
+  if (ending === "failed") refuse(failure ?? ErrorReason.MODEL_REQUEST_FAILED);
   return body;
 }
 

@@ -1,7 +1,11 @@
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { ErrorReason } from "#kit/errors.ts";
+import { createLogger } from "#kit/logger.ts";
+import { createMetrics } from "#kit/metrics.ts";
+import { openSqlite } from "#kit/sqlite.ts";
 import type { ApplyRequest } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { intentOf } from "../../test/contract/usage.suite.ts";
 import {
   events,
   type Feed,
@@ -11,6 +15,10 @@ import {
   scriptedUpstreams,
 } from "../../test/contract/usage.upstream.ts";
 import { createTextWorld, type TextWorld } from "../../test/contract/usage.world.ts";
+import { createBudgets } from "./budget.ts";
+import { createTextEvents } from "./events.ts";
+import { createMetered } from "./metered.ts";
+import { createSqliteUsageStore } from "./store-sqlite.ts";
 
 const ask = { model: "chat-1", input: "Tell me of the sea." };
 const asStream = { ...ask, stream: true };
@@ -122,6 +130,39 @@ describe("settling", () => {
       await world.clock.advance(1_000);
       expect(await world.wallet()).toMatchObject({ reserved: 0n, spent: 311n });
     });
+  });
+});
+
+describe("an answer that came whole", () => {
+  test("is not counted where upstream has: its text and the prompt are left alone", async () => {
+    const asked: string[] = [];
+    const count = (what: string) => async () => {
+      asked.push(what);
+      return 1;
+    };
+    const tally = { uncounted: 5_000, add() {}, input: count("input"), output: count("output") };
+    const store = createSqliteUsageStore(openSqlite(":memory:"));
+    await store.prepare();
+    const intent = intentOf(1);
+    await store.open(intent);
+    const metered = createMetered(
+      intent,
+      tally,
+      {
+        clock: world.clock,
+        store,
+        owner: intent.owner,
+        holds: { open: async () => {}, end: async () => {}, isOpen: async () => false },
+        events: createTextEvents({ log: createLogger("silent"), metrics: createMetrics() }),
+        budgets: createBudgets(world.clock, 500),
+        background() {},
+      },
+      () => {},
+    );
+    metered.saw("x".repeat(5_000));
+    const reported = { inputTokens: 1, cachedInputTokens: 0, outputTokens: 1 };
+    expect(await metered.finish({ kind: "completed", reported })).toBe(true);
+    expect(asked).toEqual([]);
   });
 });
 

@@ -53,6 +53,9 @@ export function createMetered(
     const now = clock.now();
     beatAt = now;
     try {
+      // An answer that came whole ends in the same turn: its tokens are not worth counting.
+      await Promise.resolve();
+      if (finished) return;
       const inputTokens = await tally.input();
       const outputTokens = await tally.output();
       const seen = { inputTokens, outputTokens, leaseUntil: now + leaseMs };

@@ -105,7 +105,8 @@ describe("the developer prompt never comes down", () => {
     };
     const response = { id: "r", object: "response", status: "completed", output: [], ...echo };
     const types = ["created", "in_progress", "queued", "novel", "completed"];
-    const events = types.map((one) => ({ type: `response.${one}`, response }));
+    const debug = { echo_upstream_body: { instructions: developerPrompt } };
+    const events = types.map((one) => ({ type: `response.${one}`, response, debug }));
     world.play({ kind: "events", events });
     const streamed = await caller.stream("/responses", { model: "scripted", input: "Hi" });
     expect(JSON.stringify(streamed)).not.toContain(promptMark);

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { createTokenCounter } from "../../services/text/tokens/count.ts";
 import type { Behaviour, Break } from "../support/scripted-behaviours.ts";
 import { until } from "../support/until.ts";
-import type { Caller } from "./caller.ts";
+import { type Caller, refusalOf } from "./caller.ts";
 import { developerPrompt } from "./catalog.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
 
@@ -141,6 +141,23 @@ describe("usage that came is charged, whatever came after it", () => {
     const events = await payer.stream("/responses", { model: "scripted", input: "Hi" });
     expect(events.at(-2)?.name).toBe("response.failed");
     expect(await spent(payer)).toBe(30);
+  });
+
+  test.for<[path: string, fields: object]>([
+    ["/responses", { input: "Hi" }],
+    ["/chat/completions", { messages }],
+  ])("a failed answer that came whole: %s", async ([path, fields]) => {
+    const payer = await world.caller();
+    const usage = { input_tokens: 10, output_tokens: 5, total_tokens: 15 };
+    for (const [code, told] of [
+      ["server_error", "502 server_error model_request_failed null"],
+      ["content_filter", "400 invalid_request_error content_policy_violation null"],
+    ]) {
+      const error = { code, message: "theirs" };
+      world.play({ kind: "json", body: { id: "r", status: "failed", output: [], error, usage } });
+      expect(refusalOf(await payer.post(path, { model: "scripted", ...fields }))).toBe(told);
+    }
+    expect(await spent(payer)).toBe(60);
   });
 
   test("a connection that breaks right behind the answer", async () => {

@@ -45,6 +45,20 @@ describe("state in the operator's upstream account is no caller's", () => {
     ],
     [{ tools: [{ type: "code_interpreter", container: "cntr_1" }] }, "tools[0].container"],
     [
+      {
+        tools: [
+          {
+            type: "shell",
+            environment: {
+              type: "container_auto",
+              skills: [{ type: "skill_reference", skill_id: "skill_1" }],
+            },
+          },
+        ],
+      },
+      "tools[0].environment.skills[0].skill_id",
+    ],
+    [
       { tools: [{ type: "image_generation", input_image_mask: { file_id: "file-1" } }] },
       "tools[0].input_image_mask.file_id",
     ],

@@ -244,13 +244,28 @@ describe("event streams", () => {
     const answer = await asked;
     expect(answer.status).toBe(200);
     first.open();
-    const failed = dataOf(await answer.text());
-    expect(failed[0]).toMatchObject({
+    const [begun, going, failed, done] = dataOf(await answer.text());
+    const response = { id: expect.stringMatching(/^resp_/), model: "chat-1", output: [] };
+    expect([begun, going]).toMatchObject([
+      { type: "response.created", sequence_number: 0, response },
+      { type: "response.in_progress", sequence_number: 1, response },
+    ]);
+    expect(failed).toMatchObject({
       type: "response.failed",
-      sequence_number: 0,
-      response: { status: "failed", error: { code: "model_request_failed" } },
+      sequence_number: 2,
+      response: {
+        ...response,
+        id: (begun as { response: { id: string } }).response.id,
+        status: "failed",
+        error: { code: "model_request_failed" },
+        // What clients rely on is there.
+        tools: [],
+        text: { format: { type: "text" } },
+        metadata: {},
+        usage: null,
+      },
     });
-    expect(failed[1]).toBe("[DONE]");
+    expect(done).toBe("[DONE]");
   });
 
   test("a service that goes away mid-stream: response.failed goes on with the numbers", async () => {

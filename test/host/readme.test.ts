@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { checkCatalogFile } from "../../services/catalog/index.ts";
 import { createProgram } from "../../services/host/cli/program.ts";
@@ -30,9 +30,16 @@ test("the configuration table names every variable that a process reads, and no 
   expect(new Set(shown.map((one) => one[1]))).toEqual(known);
 });
 
-test.each(["README.md", "CONTRIBUTING.md"])("the links of %s lead somewhere", (file) => {
+const pages = [
+  "README.md",
+  "CONTRIBUTING.md",
+  "docs/architecture.md",
+  "docs/internal-api.md",
+  "docs/operations.md",
+];
+test.each(pages)("the links of %s lead somewhere", (file) => {
   const targets = [...read(file).matchAll(/\]\((?!https?:)([^)#]+)\)/g)].map((one) => one[1] ?? "");
-  expect(targets.filter((target) => !existsSync(join(root, target)))).toEqual([]);
+  expect(targets.filter((target) => !existsSync(join(root, dirname(file), target)))).toEqual([]);
 });
 
 test("the catalog of the example has no faults", async () => {

@@ -71,8 +71,9 @@ function chatCollector(): Collector {
 /** Texts are appended, lists merged by `index` (or appended), the rest replaced. Changes and gives back `into`. */
 function mergeDelta(into: JsonObject, delta: JsonObject): JsonObject {
   for (const [name, value] of Object.entries(delta)) {
+    // JSON may have a field of this name; read as a property it is what every object shares.
+    if (value === null || name === "__proto__") continue;
     const old = into[name];
-    if (value === null) continue;
     if (typeof value === "string" && typeof old === "string" && !wholeTexts.has(name)) {
       into[name] = old + value;
     } else if (Array.isArray(value)) {

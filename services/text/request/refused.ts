@@ -6,7 +6,13 @@ import { fieldOf, unsupported } from "./fields.ts";
 /** Fields that name state which would rest in the operator's account at the upstream: no caller's (decisions section 9). */
 const stateFields = ["previous_response_id", "conversation", "prompt"] as const;
 /** Names, inside a hosted tool, of such state. */
-const toolStateFields = new Set(["vector_store_ids", "file_ids", "file_id", "container_id"]);
+const toolStateFields = new Set([
+  "vector_store_ids",
+  "file_ids",
+  "file_id",
+  "container_id",
+  "skill_id",
+]);
 
 /**
  * Refuses what refers to state in the operator's upstream account, and settles what only the operator decides: `store`

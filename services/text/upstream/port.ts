@@ -1,3 +1,4 @@
+import type { Reason } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 
@@ -45,6 +46,8 @@ export interface JsonAnswer {
   /** In the operation's public format, complete, ready to be sent. */
   body: Uint8Array;
   ending: Ending;
+  /** Set where it failed: what the caller is told. */
+  failure?: Reason;
   /** What upstream reported; undefined where it reported nothing. */
   usage: ReportedUsage | undefined;
   /** Generated text (output, reasoning, function arguments), for an estimate where no usage came. */

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { ErrorReason } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
 import { UpstreamFailure } from "../failure.ts";
 import { readResponse } from "../responses/json-answer.ts";
@@ -94,11 +95,17 @@ test("finish reasons, calls, refusals, citations, logprobs", () => {
   expect(rich.logprobs).toEqual({ content: [logprob], refusal: null });
 });
 
-test("a failed response is no completion", () => {
-  const failed = (code: string) => () =>
-    completionOf({ status: "failed", output: [], error: { code, message: "SECRET" } });
-  expect(failed("server_error")).toThrow(UpstreamFailure);
-  expect(failed("content_filter")).toThrow(/policy/);
+test("a failed response is no completion: it stays what it is, with its usage and our words", () => {
+  const usage = { input_tokens: 3, output_tokens: 2, total_tokens: 5 };
+  const failed = (code: string) =>
+    completionOf({ status: "failed", output: [], usage, error: { code, message: "SECRET" } });
+  expect(failed("server_error")).toMatchObject({
+    ending: "failed",
+    failure: ErrorReason.MODEL_REQUEST_FAILED,
+    usage: { inputTokens: 3, outputTokens: 2 },
+  });
+  expect(failed("content_filter").failure).toBe(ErrorReason.CONTENT_POLICY_VIOLATION);
+  expect(JSON.stringify(failed("server_error"))).not.toContain("SECRET");
 });
 
 test("an upstream's own completion shows our model and is whole", () => {
@@ -126,4 +133,23 @@ test("an upstream's own completion shows our model and is whole", () => {
     usage: { inputTokens: 3, cachedInputTokens: 0, outputTokens: 2 },
   });
   expect(() => readCompletion({ choices: [] }, chatFacts)).toThrow(UpstreamFailure);
+});
+
+test("an upstream's own completion that broke off is a failure in our words, with its usage", () => {
+  const broken = (code: string | number) =>
+    readCompletion(
+      {
+        choices: [{ message: { content: "He" }, finish_reason: "error", error: { code } }],
+        usage: { prompt_tokens: 3, completion_tokens: 1 },
+        debug: { messages: ["SECRET"] },
+      },
+      chatFacts,
+    );
+  expect(broken(502)).toMatchObject({
+    ending: "failed",
+    failure: ErrorReason.MODEL_REQUEST_FAILED,
+    usage: { inputTokens: 3, outputTokens: 1 },
+  });
+  expect(broken("content_filter").failure).toBe(ErrorReason.CONTENT_POLICY_VIOLATION);
+  expect(JSON.stringify(broken(502))).not.toContain("SECRET");
 });

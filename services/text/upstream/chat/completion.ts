@@ -1,5 +1,4 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
-import { UpstreamFailure } from "../failure.ts";
 import type { Ending } from "../port.ts";
 import { isText } from "../responses/complete-item.ts";
 import type { ReadAnswer } from "../responses/json-answer.ts";
@@ -23,14 +22,11 @@ export function finishReasonOf(response: JsonObject, hasCalls: boolean): FinishR
   return hasCalls ? "tool_calls" : "stop";
 }
 
-/** A chat completion of what `readResponse` gave. A failed response has no such form: throws `UpstreamFailure`. */
+/** A chat completion of what `readResponse` gave. A failed response has no such form: it stays what it is. */
 export function toCompletion(answer: ReadAnswer, id: string): ReadAnswer {
+  // Its usage is charged all the same, and the caller is told of the failure alone.
+  if (answer.ending === "failed") return answer;
   const response = answer.object;
-  if (answer.ending === "failed") {
-    const { error } = response;
-    const isPolicy = isJsonObject(error) && error.code === "content_policy_violation";
-    throw new UpstreamFailure(isPolicy ? "policy" : "garbage");
-  }
   const output = (response.output as JsonObject[]) ?? [];
   const calls = output.flatMap(toolCallOf);
   const usage = chatUsageOf(response.usage);

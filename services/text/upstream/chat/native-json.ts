@@ -1,18 +1,21 @@
+import { ErrorReason, type Reason } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
-import { UpstreamFailure } from "../failure.ts";
+import { isPolicyCode, UpstreamFailure } from "../failure.ts";
 import { withoutPromptEchoes } from "../prompt-echoes.ts";
 import { isText } from "../responses/complete-item.ts";
 import type { ReadAnswer } from "../responses/json-answer.ts";
 import { usageOfChat } from "../usage.ts";
 import { endingOfFinish } from "./completion.ts";
 import type { ChatFacts } from "./from-responses.ts";
-import { deltaText } from "./native.ts";
+import { deltaText, errorOfChoice } from "./native.ts";
 
 /** A chat completion of an upstream's own, complete and with our model. Throws `UpstreamFailure` where it is none. */
 export function readCompletion(found: JsonObject, facts: ChatFacts): ReadAnswer {
   const choices = Array.isArray(found.choices) ? found.choices.filter(isJsonObject) : [];
   const first = choices[0];
   if (!first || !isJsonObject(first.message)) throw new UpstreamFailure("garbage");
+  const broken = errorOfChoice(first);
+  const failure = broken && failureReasonOf(broken);
   return {
     object: {
       ...withoutPromptEchoes(found),
@@ -22,11 +25,17 @@ export function readCompletion(found: JsonObject, facts: ChatFacts): ReadAnswer 
       model: facts.modelId,
       choices: choices.map(completeChoice),
     },
-    ending: endingOfFinish(first.finish_reason),
+    ending: failure ? "failed" : endingOfFinish(first.finish_reason),
+    ...(failure ? { failure } : {}),
     usage: usageOfChat(found.usage),
     outputText: deltaText(first.message),
     opaque: [],
   };
+}
+
+function failureReasonOf({ code }: JsonObject): Reason {
+  if (isPolicyCode(code)) return ErrorReason.CONTENT_POLICY_VIOLATION;
+  return ErrorReason.MODEL_REQUEST_FAILED;
 }
 
 function completeChoice(choice: JsonObject, index: number): JsonObject {

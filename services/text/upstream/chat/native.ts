@@ -73,6 +73,11 @@ export class NativeChat implements StreamReader {
       if (!isJsonObject(chunk.usage)) out.push({ frame: this.#frame(chunk, source), text: "" });
       return;
     }
+    const broken = errorOfChoice(choice);
+    if (broken) {
+      this.#refuse(broken, out);
+      return;
+    }
     const delta = isJsonObject(choice.delta) ? choice.delta : {};
     this.#role(chunk, delta, out);
     const text = deltaText(delta);
@@ -144,6 +149,12 @@ export class NativeChat implements StreamReader {
     const usage = this.#usage ? { usage: this.#usage } : {};
     out.push({ frame: errorChunk(reason), text: "", ending: "failed", ...usage });
   }
+}
+
+/** What routers tell of a model that broke off, in the words of whoever it came from; undefined where it did not. */
+export function errorOfChoice(choice: JsonObject): JsonObject | undefined {
+  if (isJsonObject(choice.error)) return choice.error;
+  return choice.finish_reason === "error" ? {} : undefined;
 }
 
 /** Generated text in a delta: what is said, refused, thought and called. */

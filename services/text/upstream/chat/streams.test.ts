@@ -253,6 +253,33 @@ test("native: what would repeat the prompt is left out", () => {
   expect(result.text).toBe("Hi");
 });
 
+test("native: a router's echo of what it sent on is left out, wherever it puts it", () => {
+  const messages = [{ role: "system", content: "SECRET" }];
+  const debug = { echo_upstream_body: { messages }, input_tokens: ["SECRET"] };
+  const vendor = { x_groq: { id: "g", debug } };
+  const result = pass([
+    { ...head, choices: [], debug },
+    { ...head, choices: [], __verbose: { prompt: "SECRET" } },
+    { ...began, ...vendor },
+    said("Hi"),
+    { ...finished, ...vendor },
+  ]);
+  expect(result.wire).not.toContain("debug");
+  expect(result.data[2]).toMatchObject({ x_groq: { id: "g" } });
+  expect(result.text).toBe("Hi");
+});
+
+test.each<[string, JsonObject, string]>([
+  ["an error", { error: { code: 502, message: "SECRET" } }, "model_request_failed"],
+  ["a policy", { error: { code: "content_filter" } }, "content_policy_violation"],
+  ["a reason alone", { finish_reason: "error" }, "model_request_failed"],
+])("native: a choice that broke off ends in our words: %s", (_, more, code) => {
+  const broken = { ...head, choices: [{ ...chunk({ content: "" }), ...more }], usage: used.usage };
+  const { data, out } = pass([began, said("Hi"), broken]);
+  expect(data.at(-1)).toMatchObject({ error: { code } });
+  expect(out.at(-1)).toMatchObject({ ending: "failed", usage: { inputTokens: 3 } });
+});
+
 test("native: text counts calls and reasoning; notes without a choice pass", () => {
   const note = { ...head, choices: [], prompt_filter_results: [1] };
   const called = { index: 0, id: "c", function: { name: "f", arguments: "{}" } };

@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
-import { promptEchoes } from "../prompt-echoes.ts";
+import { withoutPromptEchoes } from "../prompt-echoes.ts";
 import { completeUsage } from "../usage.ts";
 import { completeItem, type ItemFacts } from "./complete-item.ts";
 
@@ -29,10 +29,9 @@ export function completeResponse(
   status: ResponseStatus,
 ): JsonObject {
   const merged: JsonObject = { ...defaults(facts, status) };
-  for (const [name, value] of Object.entries(found)) {
+  for (const [name, value] of Object.entries(withoutPromptEchoes(found))) {
     // A null where we have a value says no more than an absent field.
-    const isSaid = value !== null || merged[name] === undefined;
-    if (isSaid && !promptEchoes.has(name)) merged[name] = value;
+    if (value !== null || merged[name] === undefined) merged[name] = value;
   }
   return {
     ...merged,

@@ -29,6 +29,7 @@ export function readResponse(found: JsonObject, facts: ResponseFacts): ReadAnswe
   return {
     object: ending === "failed" ? failedResponse(whole, reason) : { ...whole, error: null },
     ending,
+    ...(ending === "failed" ? { failure: reason } : {}),
     usage: usageOfResponse(found.usage),
     outputText: generatedText(output),
     opaque: opaqueIn(output),

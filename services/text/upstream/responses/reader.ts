@@ -5,6 +5,7 @@ import { isPolicyCode, UpstreamFailure } from "../failure.ts";
 import { opaqueIn } from "../opaque.ts";
 import { parseEvent } from "../parse-event.ts";
 import type { AnswerEvent } from "../port.ts";
+import { withoutEventEchoes } from "../prompt-echoes.ts";
 import type { CutReason, StreamReader } from "../stream-reader.ts";
 import { usageOfResponse } from "../usage.ts";
 import { isText } from "./complete-item.ts";
@@ -107,7 +108,7 @@ export class ResponsesReader implements StreamReader, StreamState {
     const shown = { ...this.complete(found, status), output: [] };
     this.#isCreated = true;
     if (type === "response.in_progress") this.#isInProgress = true;
-    this.emitter.send({ ...event, response: shown });
+    this.emitter.send({ ...withoutEventEchoes(event), response: shown });
   }
 
   /** Sends `created` where upstream did not. */
@@ -135,7 +136,10 @@ export class ResponsesReader implements StreamReader, StreamState {
     this.isEnded = true;
     const usage = usageOfResponse(found.usage);
     const opaque = this.fresh(opaqueIn(output));
-    this.emitter.send({ ...event, response }, { ending: status, usage, opaque });
+    this.emitter.send(
+      { ...withoutEventEchoes(event), response },
+      { ending: status, usage, opaque },
+    );
   }
 
   #refuse(error: JsonObject, found: JsonObject): void {

@@ -1,0 +1,50 @@
+import { describe, expect, test } from "vitest";
+import { ErrorReason } from "#kit/errors.ts";
+import { checkJsonShape } from "./json-shape.ts";
+
+const kib = 1024;
+const check = (text: string) => () => checkJsonShape(Buffer.from(text));
+const reason = (found: ErrorReason) => expect.objectContaining({ reason: found });
+
+describe("a body that grows when it is parsed is refused", () => {
+  test.each([
+    ["brackets", "[".repeat(64 * kib)],
+    ["braces", '{"a":'.repeat(64 * kib)],
+    ["a level too many", `${"[".repeat(1_001)}${"]".repeat(1_001)}${" ".repeat(64 * kib)}`],
+    ["behind a string", `{"a":"]]]","b":${"[".repeat(64 * kib)}`],
+  ])("for its depth: %s", (_, text) => {
+    expect(check(text)).toThrow(reason(ErrorReason.INVALID_JSON));
+  });
+
+  test.each([
+    ["objects", `[${"{},".repeat(500_000)}{}]`],
+    ["numbers", `[${"1,".repeat(1_000_001)}1]`],
+    ["names", `{${'"a":1,'.repeat(600_000)}"b":1}`],
+    ["behind a string with its quotes escaped", `["\\"[\\\\",${"[],".repeat(600_000)}0]`],
+  ])("for its values: %s", (_, text) => {
+    expect(check(text)).toThrow(reason(ErrorReason.PAYLOAD_TOO_LARGE));
+  });
+});
+
+describe("a body that is long for its text passes", () => {
+  test.each([
+    ["marks in a string", JSON.stringify({ input: '[{,:"\\'.repeat(600_000) })],
+    ["a string that ends in a backslash", `["${"\\\\".repeat(64 * kib)}",[]]`],
+    ["long strings that end in backslashes", `[${`"${"a".repeat(999)}\\\\\\"]]",`.repeat(200)}0]`],
+    [
+      "long strings that end in an escape",
+      `[${`"${"a\\n".repeat(333)}${"a".repeat(300)}\\\\",`.repeat(200)}[]]`,
+    ],
+    ["a string without an end", `["${"[".repeat(64 * kib)}`],
+    ["an escaped quote, then no end", `["${"[".repeat(64 * kib)}\\"`],
+    ["depth that is left again", `[${"[[]],".repeat(50_000)}0]`],
+    ["a long session", JSON.stringify(new Array(50_000).fill({ role: "user", content: "a, b" }))],
+    ["the deepest", `${"[".repeat(1_000)}${"]".repeat(1_000)}${" ".repeat(64 * kib)}`],
+  ])("%s", (_, text) => {
+    expect(check(text)).not.toThrow();
+  });
+
+  test("below 64 KiB nothing is looked at", () => {
+    expect(check("[".repeat(64 * kib - 1))).not.toThrow();
+  });
+});

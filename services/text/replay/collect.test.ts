@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+import { createCollector } from "./collect.ts";
+
+const chunk = (delta: string, finish: string | null = null) => ({
+  frame: Buffer.from(
+    `data: {"id":"c","choices":[{"index":0,"delta":${delta},"finish_reason":${JSON.stringify(finish)}}]}\n\n`,
+  ),
+  text: "",
+});
+
+test("a delta named like the prototype of all objects changes no other object", () => {
+  const collector = createCollector("chat");
+  collector.add(chunk('{"role":"assistant","content":"Hi"}'));
+  collector.add(chunk('{"__proto__":{"polluted":"yes"},"constructor":{"prototype":{"bad":1}}}'));
+  collector.add(chunk("{}", "stop"));
+  const answer = collector.answer(undefined);
+  try {
+    expect(({} as { polluted?: string }).polluted).toBeUndefined();
+    expect(({} as { bad?: number }).bad).toBeUndefined();
+    expect(JSON.parse(`${answer}`).choices[0].message).toMatchObject({ content: "Hi" });
+  } finally {
+    Reflect.deleteProperty(Object.prototype, "polluted");
+  }
+});

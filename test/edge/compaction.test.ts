@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+import { startEdge } from "./world.ts";
+
+test("a compaction is no stream, whatever its body says and however long it takes", async () => {
+  const called = Promise.withResolvers<void>();
+  const done = Promise.withResolvers<void>();
+  await using world = await startEdge({
+    text: {
+      async *streamGenerate() {
+        called.resolve();
+        await done.promise;
+        yield { part: { case: "complete", value: Buffer.from('{"output":[]}') } };
+      },
+    },
+  });
+  const asked = world.post("/v1/responses/compact", { model: "chat-1", input: "hi", stream: true });
+  await called.promise;
+  // Past the time after which a stream's headers go out.
+  await world.clock.advance(40_000);
+  done.resolve();
+  const answer = await asked;
+  expect(answer.headers.get("content-type")).toMatch(/^application\/json/);
+  expect(await answer.text()).toBe('{"output":[]}');
+});

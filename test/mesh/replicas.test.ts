@@ -1,0 +1,190 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { until } from "../support/until.ts";
+import { type Answer, ask, imageOf, textOf } from "./ask.ts";
+import { imagePrice } from "./catalog.ts";
+import { describeMesh } from "./servers.ts";
+import { type MeshCaller, type MeshWorld, startMeshWorld } from "./world.ts";
+
+await describeMesh("two of each role and three workers", () => {
+  let world: MeshWorld;
+  beforeAll(async () => {
+    const started = await startMeshWorld({ replicas: "2,media-worker=3" });
+    if (!started) throw new Error("there is no server for one of the stores");
+    world = started;
+  });
+  afterAll(() => world?.[Symbol.asyncDispose]());
+
+  const gatewayOf = (n: number) => world.gateways[n % world.gateways.length] ?? "";
+  const countsOf = (answers: readonly Answer[]) =>
+    Object.fromEntries(
+      [...Map.groupBy(answers, ({ status }) => status)].map(([key, list]) => [key, list.length]),
+    );
+  const creditsOf = async ({ accountId }: MeshCaller) => {
+    const { credits } = await world.operator.billing.getBalance({ accountId });
+    return { reserved: credits?.reserved, spent: credits?.spent, spendable: credits?.spendable };
+  };
+  const allEnded = (caller: MeshCaller, count: number) =>
+    until(
+      `the end of ${count} jobs`,
+      async () => {
+        const path = "/jobs?limit=100&status=completed";
+        const { json } = await ask(gatewayOf(1), { caller, path });
+        return json?.data?.length === count;
+      },
+      { withinMs: 90_000, everyMs: 500 },
+    );
+
+  test("a wallet for 20 jobs takes 20 of 200 at once, and each is generated once", {
+    timeout: 150_000,
+  }, async () => {
+    const caller = await world.caller({ credits: 20n * imagePrice });
+    const begun = world.media.seen("POST /images/generations").length;
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, (_, n) => ask(gatewayOf(n), { caller, ...imageOf(`race ${n}`) })),
+    );
+    expect(countsOf(answers)).toEqual({ 202: 20, 402: 180 });
+    await allEnded(caller, 20);
+    const all = 20n * imagePrice;
+    expect(await creditsOf(caller)).toEqual({ reserved: 0n, spent: all, spendable: 0n });
+    const generations = world.media.seen("POST /images/generations").slice(begun);
+    const keys = generations.map(({ headers }) => headers["idempotency-key"]);
+    const jobs = answers.filter(({ status }) => status === 202).map(({ json }) => json.id);
+    expect(keys.sort()).toEqual(jobs.sort());
+  });
+
+  test("50 at once with one idempotency key are one job, one hold and one generation", {
+    timeout: 60_000,
+  }, async () => {
+    const caller = await world.caller({ credits: 100n });
+    const begun = world.media.seen("POST /images/generations").length;
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, (_, n) =>
+        ask(gatewayOf(n), { caller, ...imageOf("the same"), idempotencyKey: "one" }),
+      ),
+    );
+    expect(countsOf(answers)).toEqual({ 202: 50 });
+    expect(new Set(answers.map(({ json }) => json.id)).size).toBe(1);
+    const replayed = answers.filter(({ headers }) => headers.get("idempotency-replayed"));
+    expect(replayed).toHaveLength(49);
+    await allEnded(caller, 1);
+    const { entries } = await world.operator.billing.listEntries({ accountId: caller.accountId });
+    expect(entries.filter(({ holdId }) => holdId !== "")).toHaveLength(2);
+    expect(world.media.seen("POST /images/generations").length - begun).toBe(1);
+  });
+
+  test("a text request with one key at both gateways goes upstream once, and is charged once", async () => {
+    const caller = await world.caller({ usdMicros: 1_000_000n });
+    const before = world.text.requests.length;
+    world.text.script({ kind: "ok", firstByteDelayMs: 300 });
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, n) =>
+        ask(gatewayOf(n), { caller, ...textOf("the same"), idempotencyKey: "one" }),
+      ),
+    );
+    expect(countsOf(answers)).toEqual({ 200: 20 });
+    expect(new Set(answers.map(({ json }) => json.id)).size).toBe(1);
+    expect(world.text.requests.length - before).toBe(1);
+    const { entries } = await world.operator.billing.listEntries({ accountId: caller.accountId });
+    expect(entries.filter(({ spentDelta }) => spentDelta > 0n)).toHaveLength(1);
+  });
+
+  test("a job's events are read at the other gateway", { timeout: 60_000 }, async () => {
+    const caller = await world.caller({ credits: 100n });
+    const { json } = await ask(gatewayOf(0), { caller, ...imageOf("watched") });
+    const events = await ask(gatewayOf(1), { caller, path: `/jobs/${json.id}/events` });
+    const names = [...events.text.matchAll(/^event: (.*)$/gm)].map(([, name]) => name);
+    expect(names.at(-1)).toBe("job.completed");
+  });
+
+  test("a revoked key is refused by both gateways within a second", async () => {
+    const { accountId } = await world.caller({});
+    const caller = await world.keyOf(accountId);
+    const statuses = () =>
+      Promise.all(
+        world.gateways.map(async (gateway) => {
+          return (await ask(gateway, { caller, path: "/models" })).status;
+        }),
+      );
+    // Both have it at hand.
+    expect(await statuses()).toEqual([200, 200]);
+    expect(await statuses()).toEqual([200, 200]);
+    await world.operator.auth.revokeKey({ keyId: caller.keyId });
+    const revokedAtMs = performance.now();
+    await until("the refusals", async () => (await statuses()).every((one) => one === 401));
+    expect(performance.now() - revokedAtMs).toBeLessThan(1_000);
+  });
+
+  test("a change of the catalog file is in force behind both gateways within 2 s", async () => {
+    const caller = await world.caller({ usdMicros: 10_000_000n });
+    const lists = () =>
+      Promise.all(
+        world.gateways.map(async (gateway) => {
+          const { json } = await ask(gateway, { caller, path: "/models" });
+          return json.data.some(({ id }: { id: string }) => id === "new-model");
+        }),
+      );
+    expect(await lists()).toEqual([false, false]);
+    await world.writeCatalog(["new-model"]);
+    const writtenAtMs = performance.now();
+    // Each request may be any replica's of text.
+    const isInForce = async () => {
+      const answers = await Promise.all(
+        Array.from({ length: 6 }, (_, n) =>
+          ask(gatewayOf(n), { caller, ...textOf("hello", { model: "new-model" }) }),
+        ),
+      );
+      return answers.every(({ status }) => status === 200) && (await lists()).every(Boolean);
+    };
+    await until("the new model everywhere", isInForce, { everyMs: 100 });
+    expect(performance.now() - writtenAtMs).toBeLessThan(2_500);
+    await world.writeCatalog([]);
+    await until("its end", async () => !(await lists()).some(Boolean));
+  });
+
+  test("two gateways admit a key's rate each, so at most twice as much", async () => {
+    const { accountId } = await world.caller({});
+    const caller = await world.keyOf(accountId, { requestsPerMinute: 10 });
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, (_, n) => ask(gatewayOf(n), { caller, path: "/models" })),
+    );
+    const admitted = answers.filter(({ status }) => status === 200).length;
+    expect(admitted).toBeGreaterThanOrEqual(10);
+    // What drains from both buckets in the seconds that it takes.
+    expect(admitted).toBeLessThanOrEqual(22);
+    expect(countsOf(answers)).toEqual({ 200: admitted, 429: 60 - admitted });
+  });
+
+  test("without auth no cached key is honoured after 5 s, and all are again soon after it is back", {
+    timeout: 120_000,
+  }, async () => {
+    const caller = await world.caller({});
+    const statuses = () =>
+      Promise.all(
+        world.gateways.map(async (gateway) => {
+          const { status, headers } = await ask(gateway, { caller, path: "/models" });
+          return `${status} ${headers.get("retry-after") ?? ""}`.trim();
+        }),
+      );
+    expect(await statuses()).toEqual(["200", "200"]);
+    const auths = world.of("auth");
+    await Promise.all(auths.map((one) => one.kill()));
+    const killedAtMs = performance.now();
+    await until(
+      "the refusals",
+      async () => (await statuses()).every((one) => one.startsWith("503")),
+      { withinMs: 10_000 },
+    );
+    expect(performance.now() - killedAtMs).toBeLessThan(6_000);
+    expect(await statuses()).toEqual(["503 1", "503 1"]);
+    for (const gateway of world.of("gateway")) {
+      expect(await gateway.probe("healthz")).toBe("200 ok");
+      expect(await gateway.probe("readyz")).toMatch(/^503 auth/);
+    }
+    await Promise.all(auths.map((one) => one.start()));
+    await until(
+      "the keys to count again",
+      async () => (await statuses()).every((one) => one === "200"),
+      { withinMs: 10_000 },
+    );
+  });
+});
