@@ -34,7 +34,9 @@ export function shortErrorTable(): string {
   return ["| HTTP, code | Text |", "|---|---|", ...new Set(lines)].join("\n");
 }
 
-function rowsOf(audience: ErrorRow["audience"]): { name: string; row: ReturnType<typeof errorRow> }[] {
+function rowsOf(
+  audience: ErrorRow["audience"],
+): { name: string; row: ReturnType<typeof errorRow> }[] {
   return allReasons()
     .map((reason) => ({ name: reasonName(reason), row: errorRow(reason) }))
     .filter(({ row }) => row.audience === audience)

@@ -1,6 +1,7 @@
 import type { CallOptions } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { affinityHeader, affinityOf } from "#kit/rpc/affinity.ts";
 import { callHeaders } from "#kit/rpc/principal.ts";
 import type { Admitted } from "./context.ts";
 import { CallerLeftError } from "./errors.ts";
@@ -19,7 +20,8 @@ export function idempotencyKeyOf(request: FastifyRequest): string | undefined {
 
 /**
  * Options of an internal call on behalf of a request: principal, request id, deadline, and a signal that aborts when
- * the caller leaves, or (with `cutOff`) when the process stops waiting for open streams.
+ * the caller leaves, or (with `cutOff`) when the process stops waiting for open streams. Where equal requests join they go
+ * to one replica.
  */
 export function callOptions(
   request: FastifyRequest,
@@ -27,8 +29,13 @@ export function callOptions(
   timeoutMs: number,
   cutOff?: AbortSignal,
 ): CallOptions & { signal: AbortSignal } {
+  const { principal } = callerOf(request);
+  const key = request.routeOptions.config.idempotent ? idempotencyKeyOf(request) : undefined;
   return {
-    headers: callHeaders(callerOf(request).principal, request.id),
+    headers: {
+      ...callHeaders(principal, request.id),
+      ...(key === undefined ? {} : { [affinityHeader]: affinityOf(principal, key) }),
+    },
     timeoutMs,
     signal: leavingSignal(reply, cutOff),
   };

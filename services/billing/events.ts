@@ -1,3 +1,4 @@
+import type { Clock } from "#kit/clock.ts";
 import { type Reason, reasonName } from "#kit/errors.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { Logger } from "#kit/logger.ts";
@@ -42,8 +43,9 @@ export function createBillingEvents(deps: {
   log: Logger;
   metrics: Metrics;
   ids: Ids;
+  clock: Clock;
 }): BillingEvents {
-  const { log, metrics, ids } = deps;
+  const { log, metrics, ids, clock } = deps;
   const count = createCounters(metrics);
   return {
     operation(wallet, operation, outcome) {
@@ -87,6 +89,7 @@ export function createBillingEvents(deps: {
     },
     ownerAsked(owner, verdict, hold, error) {
       count.asked(owner, verdict);
+      count.aged(owner, Math.max(0, clock.now() - hold.openedAt) / 1_000);
       const facts = { owner, verdict, ...hold.wallet, holdId: hold.holdId, ref: hold.ref };
       if (verdict === "failed" || verdict === "away") {
         log.warn({ ...facts, err: error }, "owner of a hold gave no verdict");
@@ -109,6 +112,9 @@ export function createBillingEvents(deps: {
 
 /** Refusals that no correct caller meets. */
 const strange = new Set(["OPERATION_MISMATCH", "OPERATION_CONFLICT", "INVALID_ARGUMENT"]);
+
+/** Seconds: from a request that takes its time to a hold that nobody ends for days. */
+const ageBuckets = [60, 300, 900, 1_800, 3_600, 21_600, 86_400, 604_800];
 
 /** Counters with their labels looked up once: a label look-up at every operation would cost as much as the ledger. */
 function createCounters(metrics: Metrics) {
@@ -139,6 +145,12 @@ function createCounters(metrics: Metrics) {
       ["owner", "verdict"],
     ),
   );
+  const ages = metrics.histogram(
+    "genmesh_billing_checked_hold_age_seconds",
+    "Age of the holds whose owners were asked about them",
+    ["owner"],
+    ageBuckets,
+  );
   const conflicts = memo(
     metrics.counter(
       "genmesh_billing_conflicts_total",
@@ -158,6 +170,7 @@ function createCounters(metrics: Metrics) {
       refusals(operation, reasonName(reason)).inc(),
     money: (unit: Unit, flow: "granted" | "held" | "charged", amount: bigint) =>
       money(unit, flow).inc(Number(amount)),
+    aged: (owner: Owner, seconds: number) => ages.observe({ owner }, seconds),
     conflict: (unit: Unit) => conflicts(unit).inc(),
     asked: (owner: Owner, verdict: Verdict) => asked(owner, verdict).inc(),
     difference: (field: Difference["field"]) => differences(field).inc(),

@@ -47,3 +47,22 @@ test("one that is down, or was tried, is taken only where there is no other", as
   expect(await originOf(several)).toMatch(/[ab]/);
   expect(await originOf(severalPeers([]))).toBeUndefined();
 });
+
+test("an affinity goes to one URL, as long as that is up and untried", async () => {
+  const pools = ["a", "b", "c"].map(pool);
+  const several = severalPeers(pools.map(({ asked }) => asked));
+  const homeOf = async (affinity: string, tried: string[] = []) =>
+    (await several.pick(tried, affinity))?.origin;
+  const affinities = Array.from({ length: 30 }, (_, n) => `affinity-${n}`);
+  const homes = await Promise.all(affinities.map((one) => homeOf(one)));
+  expect(new Set(homes).size).toBe(3);
+  expect(await Promise.all(affinities.map((one) => homeOf(one)))).toEqual(homes);
+  const [first] = pools;
+  if (first) first.up = false;
+  for (const [n, affinity] of affinities.entries()) {
+    const home = homes[n] ?? "";
+    if (home === "a") expect(await homeOf(affinity)).not.toBe("a");
+    else expect(await homeOf(affinity)).toBe(home);
+    expect(await homeOf(affinity, [home])).not.toBe(home);
+  }
+});

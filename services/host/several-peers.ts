@@ -1,3 +1,4 @@
+import { affinityRank } from "#kit/rpc/affinity.ts";
 import type { DnsPeers } from "#kit/rpc/peers-dns.ts";
 import type { CallOutcome, PeerPool, PickedPeer } from "#kit/rpc/wire-pool.ts";
 
@@ -12,7 +13,8 @@ interface Choice {
 
 /**
  * One pool over several, for a peer with more than one URL: the one with the fewest calls under way, in turn among
- * equals; one without an address that answers, or whose addresses were all tried, only where there is no other.
+ * equals, or with an affinity the one with the most wanted address; one without an address that answers, or whose
+ * addresses were all tried, only where there is no other.
  */
 export function severalPeers(pools: readonly OneOfSeveral[]): PeerPool {
   const choices = pools.map((pool): Choice => ({ pool, outstanding: 0 }));
@@ -22,17 +24,27 @@ export function severalPeers(pools: readonly OneOfSeveral[]): PeerPool {
     return (up.length > 0 ? 2 : 0) + (up.some((origin) => !tried.includes(origin)) ? 1 : 0);
   };
   return {
-    async pick(tried) {
+    async pick(tried, affinity) {
       const start = turn++;
       const inTurn = choices.map((_, i) => choices[(start + i) % choices.length] as Choice);
       const [best] = inTurn
-        .map((choice) => ({ choice, rank: rankOf(choice, tried) }))
-        .sort((a, b) => b.rank - a.rank || a.choice.outstanding - b.choice.outstanding);
+        .map((choice) => ({
+          choice,
+          rank: rankOf(choice, tried),
+          cost: affinity === undefined ? choice.outstanding : -wantOf(choice, tried, affinity),
+        }))
+        .sort((a, b) => b.rank - a.rank || a.cost - b.cost);
       if (!best) return undefined;
-      const picked = await best.choice.pool.pick(tried);
+      const picked = await best.choice.pool.pick(tried, affinity);
       return picked && counted(picked, best.choice);
     },
   };
+}
+
+/** How much the best of its addresses is wanted, of those that were not tried. */
+function wantOf({ pool }: Choice, tried: readonly string[], affinity: string): number {
+  const left = pool.addresses().filter((origin) => !tried.includes(origin));
+  return Math.max(0, ...left.map((origin) => affinityRank(affinity, origin)));
 }
 
 function counted(picked: PickedPeer, choice: Choice): PickedPeer {

@@ -27,6 +27,8 @@ export interface JobEvents {
   collected(blobKey: string): void;
   /** Jobs of a kind that this process works on now. */
   running(kind: MediaKind, jobs: number): void;
+  /** How many jobs of a kind are in a state, and how old the oldest is, wherever they are worked on. */
+  standing(kind: MediaKind, state: Job["state"], jobs: number, oldestMs: number): void;
   /** Something failed and will be tried again. */
   trouble(what: string, jobId: string | undefined, error: unknown): void;
 }
@@ -82,6 +84,10 @@ export function createJobEvents(deps: { log: Logger; metrics: Metrics }): JobEve
       log.info({ blobKey }, "unreferenced blob removed");
     },
     running: (kind, jobs) => count.running.set({ kind }, jobs),
+    standing(kind, state, jobs, oldestMs) {
+      count.standing.set({ kind, state }, jobs);
+      count.ages.set({ kind, state }, oldestMs / 1_000);
+    },
     trouble: (what, jobId, error) => log.warn({ jobId, err: error }, what),
   };
 }
@@ -106,6 +112,14 @@ function countersOf(metrics: Metrics) {
     swept: metrics.counter("genmesh_media_swept_total", "Jobs driven on.", ["state"]),
     removed: metrics.counter("genmesh_media_removed_total", "What was removed.", ["what"]),
     running: metrics.gauge("genmesh_media_running_jobs", "Jobs worked on here.", ["kind"]),
+    standing: metrics.gauge("genmesh_media_jobs", "Open jobs everywhere, by state.", [
+      "kind",
+      "state",
+    ]),
+    ages: metrics.gauge("genmesh_media_oldest_job_seconds", "Age of the oldest of them.", [
+      "kind",
+      "state",
+    ]),
     waits: metrics.histogram(
       "genmesh_media_queue_seconds",
       "From acceptance to the first work.",

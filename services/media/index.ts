@@ -6,6 +6,7 @@ import { FileArea, MediaService } from "#proto/genmesh/media/v1/media_service_pb
 import { createJobStore, createMediaShared, type MediaDeps, retentionMsOf } from "./context.ts";
 import { noFailPoints } from "./fail-points.ts";
 import { createFiles, type GeneratedFiles } from "./files/index.ts";
+import { takeCensus } from "./jobs/census.ts";
 import { createDriver } from "./jobs/drive.ts";
 import { createJobHolds } from "./jobs/holds.ts";
 import { locateOutput, needsReferences, outputsOwner } from "./jobs/outputs.ts";
@@ -81,7 +82,7 @@ export function createMedia(deps: MediaDeps): Service {
       await store.open();
       await files.start();
       await speech.start();
-      loops = [sweeper.run(work.signal), retention.run(work.signal)];
+      loops = [sweeper.run(work.signal), retention.run(work.signal), takeCensus(saga, work.signal)];
     },
     notReady: () => (loops ? catalog.notReady() : "media: its stores are not open yet"),
     async drain(signal) {

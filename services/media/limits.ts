@@ -77,6 +77,8 @@ export const stepDueMs = 3_000;
 /** How long the record of a rejected submission stays, for whoever was joining it, in ms. */
 export const rejectedKeptMs = 10 * 60_000;
 
+/** How often open jobs are counted, for whoever operates this, in ms: about as often as metrics are read. */
+export const censusIntervalMs = 15_000;
 /** How often blobs are looked through for what nobody needs, in ms: well inside the contract's 24 h. */
 export const collectIntervalMs = 3_600_000;
 /** Least age of a blob to be collected, in ms: twice the longest time between an object's storing and its job's end. */

@@ -52,6 +52,35 @@ export function dueJobsContract(clients: () => [JobStore, JobStore]): void {
     });
   });
 
+  describe("a census", () => {
+    test("counts open jobs by kind and state, with the oldest of each, and no others", async () => {
+      expect(await store.census()).toEqual([]);
+      await store.insert(jobOf("job_r", { kind: "video", createdAt: now + 5 }));
+      await queuedIn(store, "job_w", { kind: "video", createdAt: now + 4 });
+      await queuedIn(store, "job_a", { createdAt: now });
+      await queuedIn(store, "job_b", { createdAt: now + 1 });
+      await queuedIn(store, "job_c", { createdAt: now + 2, model: "other" });
+      expect((await store.claim(query()))?.jobId).toBe("job_a");
+      await must(
+        store,
+        "job_a",
+        { kind: "lose", fence: 1, failure, now },
+        { kind: "fail", charged: 0n, expiresAt: undefined, now },
+      );
+      expect((await store.claim(query()))?.jobId).toBe("job_b");
+      const found = await second.census();
+      expect(found).toHaveLength(4);
+      expect(found).toEqual(
+        expect.arrayContaining([
+          { kind: "image", state: "queued", jobs: 1, oldestCreatedAt: now + 2 },
+          { kind: "image", state: "running", jobs: 1, oldestCreatedAt: now + 1 },
+          { kind: "video", state: "queued", jobs: 1, oldestCreatedAt: now + 4 },
+          { kind: "video", state: "reserving", jobs: 1, oldestCreatedAt: now + 5 },
+        ]),
+      );
+    });
+  });
+
   describe("forgetting", () => {
     test("takes terminal jobs whose time is over, and rejected ones, and nothing else", async () => {
       const expiresAt = now + 1_000;

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { jetstreamManager } from "@nats-io/jetstream";
+import { jetstreamManager, type StreamAPI } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { Client } from "minio";
 import { MongoClient } from "mongodb";
@@ -14,9 +14,7 @@ export interface MeshStores extends AsyncDisposable {
   env: Record<string, string>;
   wires: Record<"mongodb" | "nats" | "s3", TcpWire>;
   /** Runs work on the stream's management, past the wire. */
-  stream<T>(
-    work: (streams: Awaited<ReturnType<typeof jetstreamManager>>["streams"], name: string) => T,
-  ): Promise<Awaited<T>>;
+  stream<T>(work: (streams: StreamAPI, name: string) => Promise<T>): Promise<T>;
 }
 
 /** Opens them; undefined where one of the servers cannot be had. What was put there is removed at the end. */

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { appendFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -63,6 +64,8 @@ export interface MeshWorldOptions {
   clocksAheadMs?: Record<string, number>;
 }
 
+/** Set to the name of a file that shall have all that the processes log. */
+const { GENMESH_TEST_MESH_LOG: logFile } = process.env;
 const adminToken = "admin-token-of-the-mesh-tests";
 /**
  * Ports are taken from here on, below those that systems give to outgoing connections: a process that is started again
@@ -102,7 +105,10 @@ export async function startMeshWorld(options: MeshWorldOptions): Promise<MeshWor
   const log: MeshWorld["log"] = [];
   const processes = plan.map((planned) =>
     meshProcess(planned, {
-      log: (name, line) => void log.push({ name, line }),
+      log(name, line) {
+        log.push({ name, line });
+        if (logFile) appendFileSync(logFile, `${name} | ${line}\n`);
+      },
       clockAheadMs: options.clocksAheadMs?.[planned.name],
     }),
   );

@@ -143,7 +143,11 @@ function selectionsOf(
       return command.updates.map(({ q }: Document) => ({ filter: q }));
     case "delete":
       return command.deletes.map(({ q }: Document) => ({ filter: q }));
-    case "aggregate":
+    case "aggregate": {
+      const [{ $match: filter } = {}] = command.pipeline;
+      if (!filter) throw new Error("an aggregate that does not begin with what it selects");
+      return [{ filter }];
+    }
     case "count":
     case "distinct":
       throw new Error(`${commandName}: its shape cannot be read`);

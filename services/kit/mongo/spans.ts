@@ -13,7 +13,7 @@ export function traceCommands(client: MongoClient, telemetry: Telemetry): void {
     const span = open.get(requestId);
     if (!span) return;
     open.delete(requestId);
-    if (failed) span.fail(failureOf(failed));
+    if (failed) failedWith(failed, span);
     span.end();
   };
   client.on("commandSucceeded", (event) => end(event.requestId));
@@ -40,7 +40,8 @@ function collectionOf(commandName: string, command: Record<string, unknown>): st
 }
 
 /** The server's code where it gave one: its words repeat keys. */
-function failureOf({ failure }: CommandFailedEvent): string {
+function failedWith({ failure }: CommandFailedEvent, span: Span): void {
   const { code } = failure as { code?: unknown };
-  return typeof code === "number" ? String(code) : errorType(failure);
+  if (typeof code === "number") span.set({ "db.response.status_code": String(code) });
+  span.fail(typeof code === "number" ? String(code) : errorType(failure));
 }

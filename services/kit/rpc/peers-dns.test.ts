@@ -178,6 +178,30 @@ describe("balance", () => {
     expect(new Set(requests.map((req) => req.socket)).size).toBe(2);
   });
 
+  test("an affinity goes to one address from everywhere, however busy it is; without it, to another", async () => {
+    const name = await nameOf([one, two, three]);
+    const [pool, elsewhere] = [name.peers(), name.peers()];
+    await Promise.all([pool.pick([]), elsewhere.pick([])]);
+    const homes = new Map<string, string>();
+    for (let n = 0; n < 30; n++) {
+      const peer = (await pool.pick([], `affinity-${n}`)) ?? expect.unreachable("no address");
+      homes.set(`affinity-${n}`, peer.origin);
+    }
+    expect(new Set(homes.values()).size).toBe(3);
+    for (const [affinity, origin] of homes) {
+      expect((await pool.pick([], affinity))?.origin).toBe(origin);
+      expect((await elsewhere.pick([], affinity))?.origin).toBe(origin);
+      expect((await elsewhere.pick([origin], affinity))?.origin).not.toBe(origin);
+    }
+    await name.kill(two);
+    while (pool.addresses().length > 2) await call(pool);
+    for (const [affinity, origin] of homes) {
+      const now = (await pool.pick([], affinity))?.origin;
+      if (origin.includes(two)) expect(now).toMatch(/127\.0\.0\.[13]:/);
+      else expect(now).toBe(origin);
+    }
+  });
+
   test("long streams stand in nobody's way", async () => {
     const open: ServerResponse[] = [];
     const name = await nameOf([one], (req, res) => {

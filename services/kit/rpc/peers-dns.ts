@@ -1,6 +1,7 @@
 import { lookup as systemLookup } from "node:dns/promises";
 import { type Clock, systemClock } from "../clock.ts";
 import type { Logger } from "../logger.ts";
+import { affinityRank } from "./affinity.ts";
 import { type PeerAddress, peerAddress } from "./peers-dns-address.ts";
 import { followName } from "./peers-dns-name.ts";
 import { clientTlsOptions, type TlsSource } from "./tls.ts";
@@ -32,7 +33,7 @@ const maxAddresses = 1_024;
 /**
  * Balances over all addresses of a name: the one with the fewest calls under way, in turn among equals. An address that
  * refuses connections is left out at once and tried again with growing pauses; when all are down they are tried all the
- * same. While DNS fails the last good answer stays.
+ * same. While DNS fails the last good answer stays. With an affinity it is the most wanted address that is up.
  */
 export function createDnsPeers(options: DnsPeersOptions): DnsPeers {
   const { log, clock = systemClock, lookup = allAddresses, tls } = options;
@@ -67,15 +68,16 @@ export function createDnsPeers(options: DnsPeersOptions): DnsPeers {
   const unsubscribe = tls?.onChange(() => {
     for (const address of inTurn) address.renew();
   });
-  const choose = (tried: readonly string[]) => best(inTurn, turn++, tried)?.take();
+  const choose = (tried: readonly string[], affinity: string | undefined) =>
+    best(inTurn, { start: turn++, tried, affinity })?.take();
   return {
-    pick(tried) {
-      if (inTurn.length > 0) return choose(tried);
+    pick(tried, affinity) {
+      if (inTurn.length > 0) return choose(tried, affinity);
       const wait = new AbortController();
       const late = clock.sleep(firstAnswerMs, wait.signal).catch(() => {});
       return Promise.race([name.answered(), late]).then(() => {
         wait.abort();
-        return choose(tried);
+        return choose(tried, affinity);
       });
     },
     addresses: () => inTurn.filter((one) => one.isUp).map((one) => one.origin),
@@ -92,17 +94,22 @@ export function createDnsPeers(options: DnsPeersOptions): DnsPeers {
 /** The one for the next call; looked at from `start` on, so that equals take turns. */
 function best(
   addresses: readonly PeerAddress[],
-  start: number,
-  tried: readonly string[],
+  {
+    start,
+    tried,
+    affinity,
+  }: { start: number; tried: readonly string[]; affinity: string | undefined },
 ): PeerAddress | undefined {
+  const costOf = (one: PeerAddress) =>
+    affinity === undefined ? one.outstanding : -affinityRank(affinity, one.origin);
   let found: PeerAddress | undefined;
   let foundRank = -1;
   for (let i = 0; i < addresses.length; i++) {
     const one = addresses[(start + i) % addresses.length] as PeerAddress;
     // What was tried and still stands is better than what is known to be down.
     const rank = (one.isUp ? 2 : 0) + (tried.includes(one.origin) ? 0 : 1);
-    const isFreer = found !== undefined && one.outstanding < found.outstanding;
-    if (rank > foundRank || (rank === foundRank && isFreer)) [found, foundRank] = [one, rank];
+    const isBetter = found !== undefined && rank === foundRank && costOf(one) < costOf(found);
+    if (rank > foundRank || isBetter) [found, foundRank] = [one, rank];
   }
   return found;
 }

@@ -23,9 +23,13 @@ export interface PickedPeer {
 export interface PeerPool {
   /**
    * An address for the next attempt. `tried` are the origins at which earlier attempts of the same call failed: one of
-   * those only where there is no other. Undefined where no address is known. A rejection counts as undefined.
+   * those only where there is no other. With an `affinity` it is the same one for all who bring that, as long as it is
+   * up; see `affinity.ts`. Undefined where no address is known. A rejection counts as undefined.
    */
-  pick(tried: readonly string[]): PickedPeer | undefined | Promise<PickedPeer | undefined>;
+  pick(
+    tried: readonly string[],
+    affinity?: string,
+  ): PickedPeer | undefined | Promise<PickedPeer | undefined>;
 }
 
 /** What the connections to one address are made of. */

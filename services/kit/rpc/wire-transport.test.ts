@@ -101,6 +101,25 @@ describe("trying again", () => {
     expect(outcomes).toEqual(["0 unreachable", "1 ok"]);
   });
 
+  test("an affinity is the pool's to know, at each attempt, and goes no further", async () => {
+    const seen: (string | undefined)[] = [];
+    const alive = await http((req, res) => {
+      expect(req.headers).not.toHaveProperty("genmesh-affinity");
+      answerWell(res);
+    });
+    const { pool } = poolOf(await deadOrigin(), alive);
+    const noting: PeerPool = {
+      pick(tried, affinity) {
+        seen.push(affinity);
+        return pool.pick(tried);
+      },
+    };
+    await health(noting).check({}, { headers: { "genmesh-affinity": "a" } });
+    await health(noting).check({});
+    expect(seen.slice(0, 2)).toEqual(["a", "a"]);
+    expect(seen.at(-1)).toBeUndefined();
+  });
+
   test("a stream and an upload that reached nobody do so too", async () => {
     const alive = await http((req, res) => {
       req.resume().on("end", () => {

@@ -1,5 +1,6 @@
 import { create, type DescMethod } from "@bufbuild/protobuf";
 import type { Interceptor, StreamRequest, Transport, UnaryRequest } from "@connectrpc/connect";
+import { affinityHeader } from "./affinity.ts";
 import { attempts } from "./wire/attempts.ts";
 import { Call } from "./wire/call.ts";
 import { codecs, enveloped, whole } from "./wire/codec.ts";
@@ -67,6 +68,7 @@ export function createWireTransport(options: WireTransportOptions): Transport {
           pool: options.pool,
           call,
           isRepeatable: codec.isRepeatable,
+          affinity: affinityIn(req),
           attempt,
         });
         return unaryResponse(req, reply, codec);
@@ -86,7 +88,9 @@ export function createWireTransport(options: WireTransportOptions): Transport {
           return { exchange, reply: exchange.send(peer, request) };
         };
         const isRepeatable = isSingle && codec.isRepeatable;
-        const reply = await attempts({ pool: options.pool, call, isRepeatable, attempt });
+        const affinity = affinityIn(req);
+        const { pool } = options;
+        const reply = await attempts({ pool, call, isRepeatable, affinity, attempt });
         return {
           stream: true,
           service: method.parent,
@@ -98,6 +102,10 @@ export function createWireTransport(options: WireTransportOptions): Transport {
       }) as never;
     },
   };
+}
+
+function affinityIn({ header }: UnaryRequest | StreamRequest): string | undefined {
+  return header.get(affinityHeader) ?? undefined;
 }
 
 const streamType = "application/connect+proto";
@@ -118,8 +126,9 @@ function headersFor(req: UnaryRequest | StreamRequest, call: Call, type: string)
 /** Largest value of connect-timeout-ms, which has ten digits. */
 const maxTimeoutMs = 9_999_999_999;
 
-/** Headers that are the transport's own, and those that only a connection may have. */
+/** Headers that are the transport's own or for it alone, and those that only a connection may have. */
 const reserved = new Set([
+  affinityHeader,
   "accept-encoding",
   "connect-accept-encoding",
   "connect-content-encoding",

@@ -2,6 +2,7 @@ import { type Collection, type Filter, ObjectId } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { awayRefusal, isDuplicate } from "#kit/mongo/errors.ts";
 import { migrate } from "#kit/mongo/migrate.ts";
+import { readCensus } from "./census-mongo.ts";
 import { createClaim } from "./claim-mongo.ts";
 import { documentOf, hasChange, jobOf, sparsely } from "./docs-mongo.ts";
 import { takeDue } from "./due-mongo.ts";
@@ -25,6 +26,7 @@ export function createMongoJobStore(db: MongoDatabase): JobStore {
     find: (jobId) => db.attempt(() => findJob(jobs, { _id: jobId })),
     findBySlot: (slot) => db.attempt(() => findJob(jobs, inSlot(slot))),
     list: (query) => db.attempt(() => list(jobs, query)),
+    census: () => db.attempt(() => readCensus(jobs)),
   };
 }
 

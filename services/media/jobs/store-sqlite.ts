@@ -1,4 +1,5 @@
 import type { SqliteDatabase, SqlRunner } from "#kit/sqlite.ts";
+import { readCensus } from "./census-sqlite.ts";
 import { createFairest } from "./claim-sqlite.ts";
 import { isTerminal, type Job, mediaKinds } from "./job.ts";
 import { type JobCommand, step } from "./lifecycle.ts";
@@ -35,6 +36,7 @@ export function createSqliteJobStore(db: SqliteDatabase): JobStore {
     find: async (jobId) => readJob(db, jobId),
     findBySlot: async ({ scope, key }) => readJobInSlot(db, scope, key),
     list: async (query) => list(db, query),
+    census: async () => readCensus(db),
   };
 }
 

@@ -1,3 +1,4 @@
+import type { Standing } from "./census.ts";
 import type { Job, JobSlot, JobState, MediaKind } from "./job.ts";
 import type { JobCommand } from "./lifecycle.ts";
 
@@ -66,4 +67,6 @@ export interface JobStore {
   /** The job that has an idempotency slot. */
   findBySlot(slot: JobSlot): Promise<Job | undefined>;
   list(query: JobsQuery): Promise<Job[]>;
+  /** How many jobs that something is still to be done about are in which state; a state without one is left out. */
+  census(): Promise<Standing[]>;
 }

@@ -57,7 +57,17 @@ describe("what /chat/completions refuses", () => {
     ["n 0", chat({ n: 0 }), "unsupported_parameter n"],
     ["n text", chat({ n: "1" }), "unsupported_parameter n"],
     ["effort", chat({ reasoning_effort: "extreme" }), "unsupported_parameter reasoning_effort"],
+    [
+      "effort in Responses' form",
+      chat({ reasoning: { effort: "extreme" } }),
+      "unsupported_parameter reasoning.effort",
+    ],
     ["max_tokens", chat({ max_tokens: 0 }), "invalid_value max_tokens"],
+    [
+      "maximum in Responses' form",
+      chat({ max_tokens: 5, max_output_tokens: 6 }),
+      "invalid_value max_output_tokens",
+    ],
     [
       "max_completion_tokens",
       chat({ max_completion_tokens: "1" }),

@@ -1,6 +1,6 @@
 import { optionalArray, optionalObject, requiredString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { JsonObject, JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { CheckedBody } from "./checked.ts";
 import { fieldOf, filledArray, objectAt, outputLimit, unsupported } from "./fields.ts";
@@ -21,6 +21,10 @@ export function checkChat(body: JsonObject, spec: ChatSpec, developerPrompt: str
   checkOneChoice(body);
   checkTextOnly(body);
   resolveEffort(body, "reasoning_effort", "reasoning_effort", spec);
+  // Not chat's own, but upstreams take it, and a translated request has it.
+  if (isJsonObject(body.reasoning)) {
+    resolveEffort(body.reasoning, "effort", "reasoning.effort", spec);
+  }
   optionalObject(body, "response_format");
   const tools = checkTools(body, spec, "chat");
   const legacy = optionalArray(body, "functions") ?? [];
@@ -103,15 +107,20 @@ function checkTextOnly(body: JsonObject): void {
   }
 }
 
-/** Either of the two names; both only where they agree. */
+/** Chat's two names, and that of Responses, which a translated request would go up with; several only where they agree. */
 function chatOutputLimit(body: JsonObject, spec: ChatSpec): number | undefined {
-  const current = outputLimit(body, "max_completion_tokens", spec);
-  const former = outputLimit(body, "max_tokens", spec);
-  if (current !== undefined && former !== undefined && current !== former) {
+  const names = ["max_completion_tokens", "max_tokens", "max_output_tokens"];
+  const given = names.flatMap((name) => {
+    const limit = outputLimit(body, name, spec);
+    return limit === undefined ? [] : [{ name, limit }];
+  });
+  const [first] = given;
+  const other = given.find(({ limit }) => limit !== first?.limit);
+  if (first && other) {
     refuse(ErrorReason.INVALID_VALUE, {
-      param: "max_tokens",
-      message: "The parameters 'max_tokens' and 'max_completion_tokens' differ.",
+      param: other.name,
+      message: `The parameters '${other.name}' and '${first.name}' differ.`,
     });
   }
-  return current ?? former;
+  return first?.limit;
 }

@@ -14,14 +14,16 @@ export async function attempts<T>(options: {
   pool: PeerPool;
   call: Call;
   isRepeatable: boolean;
+  /** See `PeerPool.pick`. */
+  affinity: string | undefined;
   attempt: (peer: PickedPeer) => Attempted<T>;
 }): Promise<T> {
-  const { pool, call, isRepeatable } = options;
+  const { call, isRepeatable } = options;
   const tried: string[] = [];
   const unreachable = new Set<string>();
   let last: unknown;
   for (;;) {
-    const peer = await pick(pool, tried, call).catch((error: unknown) => {
+    const peer = await pick(options, tried).catch((error: unknown) => {
       call.throwIfAborted();
       throw last ?? noAddress(error);
     });
@@ -47,11 +49,10 @@ export async function attempts<T>(options: {
 }
 
 async function pick(
-  pool: PeerPool,
+  { pool, call, affinity }: { pool: PeerPool; call: Call; affinity: string | undefined },
   tried: readonly string[],
-  call: Call,
 ): Promise<PickedPeer | undefined> {
-  const picked = pool.pick(tried);
+  const picked = pool.pick(tried, affinity);
   if (!(picked instanceof Promise)) return picked;
   const found = picked.then((peer) => {
     // It is found after the caller has left: given back unused.

@@ -188,3 +188,10 @@ test("the request that came is not changed", () => {
   toResponsesRequest(chat);
   expect(chat).toEqual(before);
 });
+
+test("instructions, which chat does not have, would go before the operator's: they are refused", () => {
+  expect(() => optionsOf({ instructions: "Mine first." })).toThrow(
+    expect.objectContaining({ kind: "invalid_request", param: "instructions" }),
+  );
+  expect(optionsOf({ instructions: null })).toEqual({});
+});

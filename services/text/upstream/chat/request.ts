@@ -1,12 +1,17 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { UpstreamFailure } from "../failure.ts";
 import { inputOf } from "./request-input.ts";
 import { formatOf, toolChoiceOf, toolsOf } from "./request-options.ts";
 
 /**
  * A Chat Completions request in the Responses format, for upstreams that speak only that. Fields that mean the same
- * under the same name, and all that we do not know, go on untouched: upstream says whether it takes them.
+ * under the same name, and all that we do not know, go on untouched: upstream says whether it takes them. Throws
+ * `UpstreamFailure` at `instructions`: chat has none, and Responses would put them before the operator's prompt.
  */
 export function toResponsesRequest(chat: JsonObject): JsonObject {
+  if ((chat.instructions ?? null) !== null) {
+    throw new UpstreamFailure("invalid_request", { param: "instructions" });
+  }
   const responses: JsonObject = {};
   for (const [name, value] of Object.entries(chat)) {
     // In this API null is the default.

@@ -1,0 +1,70 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import { attributeNames, metricNames, spanRules } from "./schema.ts";
+
+const root = fileURLToPath(new URL("../../..", import.meta.url));
+const sources = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], {
+  cwd: root,
+  encoding: "utf8",
+})
+  .split("\n")
+  .filter((file) => /^(services|gateway)\/.*\.ts$/.test(file) && !file.endsWith(".test.ts"))
+  .map((file) => ({ file, text: readFileSync(join(root, file), "utf8") }));
+const rules = Object.entries(spanRules);
+
+describe("the schema", () => {
+  test("has every attribute once, and each for some span or metric", () => {
+    expect([...attributeNames].sort()).toEqual([...attributeNames]);
+    expect(new Set(attributeNames).size).toBe(attributeNames.length);
+    const used = new Set<string>([
+      ...rules.flatMap(([, { attributes }]) => attributes),
+      ...Object.values(metricNames).flatMap(({ attributes }) => Object.values(attributes)),
+    ]);
+    expect(attributeNames.filter((name) => !used.has(name))).toEqual([]);
+  });
+
+  test("has no name of what belongs to callers", () => {
+    const theirs =
+      /^(url\.(full|path|query)|client\.|user|network\.peer|.*(prompt|message|input\.messages|header|key)s?$)/;
+    expect(attributeNames.filter((name) => theirs.test(name) && name !== "url.scheme")).toEqual([]);
+  });
+
+  test("names every span and attribute that the code tells, and no other", () => {
+    const families = new Set<string>();
+    const attributes = new Set<string>();
+    for (const { file, text } of sources) {
+      if (file.endsWith("telemetry/schema.ts")) continue;
+      for (const [, name = ""] of text.matchAll(/\bfamily: "([^"]+)"/g)) families.add(name);
+      for (const name of attributeNames) if (text.includes(`"${name}"`)) attributes.add(name);
+    }
+    expect([...families].sort()).toEqual(rules.map(([name]) => name).sort());
+    const renamed = Object.values(metricNames).flatMap((one) => Object.values(one.attributes));
+    const told = new Set<string>([...attributes, ...renamed]);
+    expect(attributeNames.filter((name) => !told.has(name))).toEqual([]);
+  });
+
+  test("renames metrics that exist, by labels that they have", () => {
+    for (const [name, { attributes }] of Object.entries(metricNames)) {
+      const source = sources.find(
+        ({ file, text }) => text.includes(`"${name}"`) && !file.endsWith("telemetry/schema.ts"),
+      );
+      expect(source?.file, name).toBeDefined();
+      for (const label of Object.keys(attributes)) expect(source?.text).toContain(`"${label}"`);
+    }
+    const names = Object.values(metricNames).map(({ name }) => name);
+    expect(new Set(names).size).toBe(names.length);
+  });
+});
+
+test("the SDK is loaded by the files of its own alone, and these only where somebody listens", () => {
+  const importers = sources.filter(({ text }) => /from "@opentelemetry\//.test(text));
+  expect(importers.length).toBeGreaterThan(0);
+  const isOwn = /^services\/kit\/telemetry\/otel[a-z-]*\.ts$/;
+  expect(importers.filter(({ file }) => !isOwn.test(file))).toEqual([]);
+  const outside = sources.filter(({ file }) => !isOwn.test(file));
+  const statically = outside.filter(({ text }) => /from "[^"]*\/otel[a-z-]*\.ts"/.test(text));
+  expect(statically.map(({ file }) => file)).toEqual([]);
+});

@@ -1,0 +1,18 @@
+import type { SqlRunner } from "#kit/sqlite.ts";
+import type { Standing } from "./census.ts";
+
+// However many wait, their index alone is read; of the others there are never many.
+const waitingSql = `SELECT kind, 'queued' AS state, count(*) AS jobs, min(created_at) AS oldest
+  FROM media_job WHERE state = 'queued' GROUP BY kind`;
+const movingSql = `SELECT kind, state, count(*) AS jobs, min(created_at) AS oldest FROM media_job
+  WHERE state IN ('reserving', 'running', 'settling', 'failing') GROUP BY kind, state`;
+
+/** Open jobs by kind and state. */
+export function readCensus(db: SqlRunner): Standing[] {
+  return [...db.all(waitingSql), ...db.all(movingSql)].map((row) => ({
+    kind: row.kind as Standing["kind"],
+    state: row.state as Standing["state"],
+    jobs: Number(row.jobs),
+    oldestCreatedAt: Number(row.oldest),
+  }));
+}

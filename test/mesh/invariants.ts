@@ -1,0 +1,144 @@
+import { createHash } from "node:crypto";
+import { EntryKind } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { until } from "../support/until.ts";
+import { ask } from "./ask.ts";
+import { imagePrice, textPriceMicros } from "./catalog.ts";
+import type { Load } from "./load.ts";
+import type { MeshWorld } from "./world.ts";
+
+/** What a load left behind that must not be. */
+export interface Verdict {
+  /** Accepted jobs that cannot be read or never end, files that are not there, answers that nobody paid for. */
+  lost: string[];
+  /** Jobs that stand twice, and whatever was charged twice. */
+  double: string[];
+  /** Of the accepted jobs: by state. */
+  jobs: Record<string, number>;
+}
+
+/** Milliseconds in which everything must have ended: a lease, its sweep, and three lost attempts of a job. */
+const endedWithinMs = 120_000;
+
+/** Waits until nothing is under way, then holds the ledger, jobs and files of a load against what its callers saw. */
+export async function judge(world: MeshWorld, load: Load): Promise<Verdict> {
+  const verdict: Verdict = { lost: [], double: [], jobs: {} };
+  const states = await endsOf(world, load, verdict);
+  await noOpenHold(world, load, verdict);
+  await judgeMoney(world, load, states, verdict);
+  await judgeLedger(world, load, verdict);
+  return verdict;
+}
+
+async function endsOf(
+  world: MeshWorld,
+  { caller, accepted }: Load,
+  { lost, double, jobs }: Verdict,
+): Promise<Map<string, string>> {
+  const [gateway = ""] = world.gateways;
+  const states = new Map<string, string>();
+  const giveUpAt = performance.now() + endedWithinMs;
+  for (const { jobId } of accepted) {
+    const path = `/images/generations/${jobId}`;
+    const seen = async () => (await ask(gateway, { caller, path })).json;
+    const job = await until(
+      "a job's end",
+      async () => {
+        const document = await seen();
+        return document?.terminal ? document : undefined;
+      },
+      { withinMs: Math.max(0, giveUpAt - performance.now()), everyMs: 250 },
+    ).catch(() => undefined);
+    const state = job?.status ?? "lost";
+    if (state === "lost") lost.push(`job ${jobId} has not ended`);
+    states.set(jobId, state);
+    jobs[state] = (jobs[state] ?? 0) + 1;
+    for (const { url, sha256 } of job?.images ?? []) {
+      const headers = { authorization: `Bearer ${caller.key}` };
+      const answer = await fetch(`${gateway}${new URL(url).pathname}`, { headers });
+      const bytes = Buffer.from(await answer.arrayBuffer());
+      const found = createHash("sha256").update(bytes).digest("hex");
+      if (found !== sha256) lost.push(`a file of job ${jobId} is not there: ${answer.status}`);
+    }
+  }
+  const byKey = Map.groupBy(accepted, ({ idempotencyKey }) => idempotencyKey);
+  for (const [key, list] of byKey) {
+    if (new Set(list.map(({ jobId }) => jobId)).size > 1) double.push(`jobs of key ${key}`);
+  }
+  return states;
+}
+
+async function noOpenHold(world: MeshWorld, { caller }: Load, { lost }: Verdict): Promise<void> {
+  const { accountId } = caller;
+  let open: string[] = [];
+  await until(
+    "the end of all holds",
+    async () => {
+      const { holds } = await world.operator.billing.listHolds({ accountId });
+      open = holds.map(({ ref, kind }) => `hold of ${ref} (kind ${kind}) is open`);
+      return open.length === 0;
+    },
+    { withinMs: endedWithinMs, everyMs: 500 },
+  ).catch(() => lost.push(...open));
+}
+
+/** Each job is charged its price once where it completed, and nothing else; each answered text once. */
+async function judgeMoney(
+  world: MeshWorld,
+  load: Load,
+  states: ReadonlyMap<string, string>,
+  { lost, double }: Verdict,
+): Promise<void> {
+  const entries = await entriesOf(world, load.caller.accountId);
+  const byHold = Map.groupBy(
+    entries.filter(({ holdId }) => holdId !== ""),
+    ({ holdId }) => holdId,
+  );
+  let textCharges = 0;
+  for (const [holdId, list] of byHold) {
+    const opened = list.filter(({ kind }) => kind === EntryKind.HOLD);
+    const closed = list.filter(({ kind }) => kind !== EntryKind.HOLD && kind !== EntryKind.EXTEND);
+    if (opened.length !== 1 || closed.length > 1) double.push(`entries of hold ${holdId}`);
+    const charged = list.reduce((sum, { spentDelta }) => sum + spentDelta, 0n);
+    if (!holdId.startsWith("job_")) {
+      if (charged > 0n) textCharges++;
+      if (charged > textPriceMicros * 10n) double.push(`${charged} charged for text ${holdId}`);
+      continue;
+    }
+    const wanted = states.get(holdId) === "completed" ? imagePrice : 0n;
+    // A job whose acceptance nobody heard of is there all the same: its key was given up by its caller.
+    if (states.has(holdId) && charged !== wanted) {
+      (charged < wanted ? lost : double).push(`${charged} charged for job ${holdId}`);
+    }
+  }
+  const texts = load.outcomes.filter(({ action }) => action === "text" || action === "stream");
+  const answered = texts.filter(({ failure }) => failure === undefined).length;
+  if (textCharges < answered) lost.push(`${answered} answers, ${textCharges} charged`);
+  if (textCharges > texts.length) double.push(`${texts.length} requests, ${textCharges} charged`);
+  const keys = new Set(load.accepted.map(({ idempotencyKey }) => idempotencyKey));
+  const jobHolds = [...byHold.keys()].filter((id) => id.startsWith("job_")).length;
+  if (jobHolds > keys.size) double.push(`${keys.size} submissions, ${jobHolds} holds`);
+}
+
+async function entriesOf(world: MeshWorld, accountId: string) {
+  const all = [];
+  let pageToken = "";
+  do {
+    const page = await world.operator.billing.listEntries({
+      accountId,
+      pageSize: 1_000,
+      pageToken,
+    });
+    all.push(...page.entries);
+    pageToken = page.nextPageToken;
+  } while (pageToken !== "");
+  return all;
+}
+
+async function judgeLedger(world: MeshWorld, { caller }: Load, { lost }: Verdict): Promise<void> {
+  const { accountId } = caller;
+  for await (const { finding } of world.operator.billing.auditLedger({ accountId })) {
+    if (finding.case !== "difference") continue;
+    const { field, recorded, computed } = finding.value;
+    lost.push(`the ledger does not add up: ${field} is ${recorded}, entries say ${computed}`);
+  }
+}
