@@ -47,7 +47,7 @@ export async function buildGateway(deps: GatewayDeps): Promise<FastifyInstance> 
   app.setNotFoundHandler((request) => {
     throw unknown.refusalOf(request);
   });
-  opsRoutes(app, edge);
+  if (edge.settings.answersOps ?? true) opsRoutes(app, edge);
   docsRoutes(app);
   await app.register(
     async (v1) => {

@@ -79,6 +79,20 @@ export const deadlinesMs = {
   watch: 60 * 60_000,
 } as const;
 
+/** Taking a job's watch up again, in milliseconds. */
+export const followLimits = {
+  /** First pause before the next watch; it doubles up to the longest. */
+  minPauseMs: 100,
+  /** A pod that is replaced is back, or left out, within a few of these. */
+  maxPauseMs: 2_000,
+  /** A watch that lasted this long was no replica that stops. */
+  longWatchMs: 5_000,
+  /** Silence of media after which the caller is told: twice its heartbeat. */
+  patienceMs: 30_000,
+  /** The same before anything was heard: nobody has an answer yet, and may come back sooner than we find one. */
+  firstPatienceMs: 2_000,
+} as const;
+
 /** Pages of jobs and of files. */
 export const pageLimits = {
   jobs: { most: 100, default: 20 },

@@ -10,6 +10,8 @@ export interface AdmissionEvents {
   lookedUp(outcome: "found" | "invalid" | "failed"): void;
   refused(reason: Reason): void;
   cacheChanged(keys: number): void;
+  /** Auth did not answer, so this gateway counts requests for itself. */
+  rateUnshared(error: unknown): void;
   /** `inARow`: watches that ended before a word was heard; the first of them is logged, each is counted. */
   watchEnded(how: WatchEnd, inARow: number, error?: unknown): void;
 }
@@ -25,6 +27,11 @@ export function createAdmissionEvents(deps: { log: Logger; metrics: Metrics }): 
     "Requests refused for their key, scope or rate.",
     ["reason"],
   );
+  const unshared = metrics.counter(
+    "genmesh_gateway_rates_unshared_total",
+    "Times that a gateway counted requests for itself, because auth did not answer.",
+    [],
+  );
   const cached = metrics.gauge("genmesh_gateway_cached_keys", "Valid secrets in the cache.", []);
   const ends = metrics.counter("genmesh_gateway_key_watch_ends_total", "Ended watches of keys.", [
     "how",
@@ -33,6 +40,10 @@ export function createAdmissionEvents(deps: { log: Logger; metrics: Metrics }): 
     lookedUp: (outcome) => lookUps.inc({ outcome }),
     refused: (reason) => refusals.inc({ reason: reasonName(reason).toLowerCase() }),
     cacheChanged: (keys) => cached.set(keys),
+    rateUnshared(error) {
+      unshared.inc();
+      log.warn({ err: error }, "rates are not shared: auth does not answer");
+    },
     watchEnded(how, inARow, error) {
       ends.inc({ how });
       if (inARow > 1) return;

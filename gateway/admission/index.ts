@@ -3,13 +3,15 @@ import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, isRefusal, RefusalError, refuse } from "#kit/errors.ts";
 import type { Logger } from "#kit/logger.ts";
 import type { Metrics } from "#kit/metrics.ts";
+import type { RateVerdict } from "#kit/rate-buckets.ts";
 import type { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Admission, Admitted } from "../context.ts";
 import { createAdmissionEvents } from "./events.ts";
 import { type AdmittedKey, createKeyCache } from "./key-cache.ts";
 import { type AdmissionLimits, admissionLimits } from "./limits.ts";
-import { createRateLimiter, type RateVerdict, rateHeaders } from "./rate-limiter.ts";
+import { rateHeaders } from "./rate-headers.ts";
+import { createOwnRates, createSharedRates } from "./rate-limiter.ts";
 
 export { type AdmissionLimits, admissionLimits } from "./limits.ts";
 
@@ -19,6 +21,8 @@ export interface AdmissionDeps {
   clock: Clock;
   log: Logger;
   metrics: Metrics;
+  /** Are there gateways in other processes, with which the keys' rates are shared? Default false. */
+  sharesRates?: boolean;
   /** Default {@link admissionLimits}. */
   limits?: AdmissionLimits;
 }
@@ -48,7 +52,11 @@ export function createAdmission(deps: AdmissionDeps): LiveAdmission {
   const limits = deps.limits ?? admissionLimits;
   const events = createAdmissionEvents(deps);
   const keys = createKeyCache({ ...deps, limits, events });
-  const rates = createRateLimiter({ clock: deps.clock, limits });
+  const rates = (deps.sharesRates ? createSharedRates : createOwnRates)({
+    ...deps,
+    limits,
+    events,
+  });
 
   const keyOf = async (authorization: string | undefined, signal?: AbortSignal) => {
     const secret = bearer.exec(authorization ?? "")?.[1];
@@ -61,7 +69,8 @@ export function createAdmission(deps: AdmissionDeps): LiveAdmission {
       try {
         const key = await keyOf(authorization, signal);
         // A request outside the key's scopes counts too: refusing it is work.
-        const verdict = rates.take(key);
+        const taken = rates.take(key);
+        const verdict = taken instanceof Promise ? await taken : taken;
         const headers = rateHeaders(verdict);
         const refusal = scopeRefusal(key, scope, headers) ?? rateRefusal(verdict, headers);
         if (refusal && !hasIdempotencyKey) throw refusal;

@@ -19,6 +19,14 @@ export interface AdmissionLimits {
   maxReconnectMs: number;
   /** Keys and accounts whose rate is kept, each. */
   maxBuckets: number;
+  /** A gateway holds requests for this long at the key's rate, at most; see `createSharedRates`. */
+  leaseMs: number;
+  /** Deadline of asking for them. */
+  leaseTimeoutMs: number;
+  /** A key that auth refused is not asked for again so soon. */
+  refusedForMs: number;
+  /** After auth did not answer, each gateway counts for itself for so long. */
+  unsharedForMs: number;
 }
 
 /** The defaults, each with its reason. */
@@ -43,4 +51,11 @@ export const admissionLimits: AdmissionLimits = {
   maxReconnectMs: 1_000,
   // About 100 bytes each. Above it the one idle for longest is forgotten, which can only be kind to it.
   maxBuckets: 100_000,
+  // The error that is stated: a sixtieth of the limit for each gateway. Shorter costs calls, longer precision.
+  leaseMs: 1_000,
+  // A request waits for it: in memory it takes a millisecond, and counting for oneself is always at hand.
+  leaseTimeoutMs: 500,
+  // A caller that does not stop asking costs one call in this time.
+  refusedForMs: 1_000,
+  unsharedForMs: 1_000,
 };

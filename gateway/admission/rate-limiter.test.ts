@@ -1,156 +1,179 @@
-import { describe, expect, test } from "vitest";
-import { manualClock } from "#kit/clock.ts";
-import { createRateLimiter, rateHeaders } from "./rate-limiter.ts";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { RatedKey, RateVerdict } from "#kit/rate-buckets.ts";
+import { createAuthWorld, until } from "../../test/contract/keys.world.ts";
+import { admissionLimits } from "./limits.ts";
+import { createOwnRates, createSharedRates, type RateLimiter } from "./rate-limiter.ts";
 
-function limiter(maxBuckets = 100) {
-  const clock = manualClock();
-  const limiter = createRateLimiter({ clock, limits: { maxBuckets } });
-  const take = (requestsPerMinute: number, given: { key?: string; account?: number } = {}) =>
-    limiter.take({
-      keyId: given.key ?? "key",
-      accountId: "account",
-      requestsPerMinute,
-      accountRequestsPerMinute: given.account ?? 1_000_000,
-    });
-  return { clock, limiter, take };
+let world: Awaited<ReturnType<typeof createAuthWorld>>;
+let faults: unknown[];
+beforeEach(async () => {
+  world = await createAuthWorld();
+  faults = [];
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+const key = (requestsPerMinute: number, keyId = "key_1"): RatedKey => ({
+  keyId,
+  accountId: "acct_1",
+  requestsPerMinute,
+  accountRequestsPerMinute: 1_000_000,
+});
+const deps = () => ({
+  auth: world.mesh,
+  clock: world.clock,
+  limits: admissionLimits,
+  events: { rateUnshared: (error: unknown) => void faults.push(error) },
+});
+const gateways = (n: number): RateLimiter[] =>
+  Array.from({ length: n }, () => createSharedRates(deps()));
+const calls = () => world.wire.calls("LeaseRequests");
+
+/** Asks the gateways in turn, one request after the other; how many were admitted. */
+async function admitted(among: readonly RateLimiter[], of: RatedKey, requests: number) {
+  let count = 0;
+  for (let n = 0; n < requests; n++) {
+    if ((await among[n % among.length]?.take(of))?.ok) count++;
+  }
+  return count;
 }
 
-describe("one key", () => {
-  test.each([1, 3, 7, 60, 3_000, 1_000_000])("%i a minute: so many at once, no more", (rate) => {
-    const { take } = limiter();
-    let admitted = 0;
-    // The account's bucket has room for a million, the highest rate of a key.
-    while (take(rate).ok) admitted += 1;
-    expect(admitted).toBe(rate);
+describe("the rate of several gateways", () => {
+  test.each([1, 7, 60])("%i a minute: exactly so many over all of them", async (limit) => {
+    expect(await admitted(gateways(3), key(limit), 4 * limit)).toBe(limit);
   });
 
-  test("it counts down, and says when all is there again", () => {
-    const { take } = limiter();
-    expect(take(60)).toEqual({
-      ok: true,
-      limit: 60,
-      remaining: 59,
-      resetMs: 1_000,
-      retryAfterMs: 0,
-    });
-    expect(take(60)).toMatchObject({ remaining: 58, resetMs: 2_000 });
+  test("above: the limit, less what a second's worth at the others may hold", async () => {
+    const limit = 6_000;
+    const all = await admitted(gateways(3), key(limit), 2 * limit);
+    expect(all).toBeLessThanOrEqual(limit);
+    expect(all).toBeGreaterThanOrEqual(limit - 3 * (limit / 60));
+    // And where the requests went is no matter: what is held goes to whoever asks there.
+    expect(calls()).toBeLessThan(limit / 10);
   });
 
-  test("a refused request counts nothing and is told when the next one is admitted", async () => {
-    const { clock, take } = limiter();
-    for (let i = 0; i < 6; i += 1) take(6);
-    const refused = { ok: false, limit: 6, remaining: 0, resetMs: 60_000, retryAfterMs: 10_000 };
-    expect(take(6)).toEqual(refused);
-    expect(take(6)).toEqual(refused);
-    await clock.advance(9_999);
-    expect(take(6)).toMatchObject({ ok: false, retryAfterMs: 1 });
-    await clock.advance(1);
-    expect(take(6)).toMatchObject({ ok: true, remaining: 0 });
-    expect(take(6)).toMatchObject({ ok: false, retryAfterMs: 10_000 });
-  });
-
-  test("it refills evenly, up to its limit and not above", async () => {
-    const { clock, take } = limiter();
-    for (let i = 0; i < 60; i += 1) take(60);
-    await clock.advance(2_500);
-    expect([take(60).ok, take(60).ok, take(60).ok]).toEqual([true, true, false]);
-    await clock.advance(3_600_000);
-    expect(take(60)).toMatchObject({ remaining: 59 });
-  });
-
-  test("over ten minutes of asking without pause it admits ten minutes and the first burst", async () => {
-    const { clock, take } = limiter();
-    let admitted = 0;
-    for (let i = 0; i < 6_000; i += 1) {
-      if (take(100).ok) admitted += 1;
-      await clock.advance(100);
+  test("a burst is answered with few calls, and no more than the limit of it", async () => {
+    const [one, other] = gateways(2) as [RateLimiter, RateLimiter];
+    const taken = Array.from({ length: 100 }, (_, n) => (n % 2 ? one : other).take(key(20)));
+    const verdicts = await Promise.all(taken);
+    expect(verdicts.filter(({ ok }) => ok)).toHaveLength(20);
+    for (const told of verdicts.filter(({ ok }) => !ok)) {
+      expect(told).toMatchObject({ limit: 20, remaining: 0, retryAfterMs: 3_000 });
     }
-    expect(admitted).toBe(1_099);
+    expect(calls()).toBeLessThan(12);
   });
 
-  test("a clock that was set back gives nothing away and locks nobody out", () => {
-    let nowMs = 1_000_000;
-    const clock = { ...manualClock(), now: () => nowMs };
-    const rates = createRateLimiter({ clock, limits: { maxBuckets: 10 } });
-    const key = { keyId: "k", accountId: "a", requestsPerMinute: 2, accountRequestsPerMinute: 10 };
-    rates.take(key);
-    nowMs -= 500_000;
-    expect(rates.take(key)).toMatchObject({ ok: true, remaining: 0 });
-    expect(rates.take(key).ok).toBe(false);
-    nowMs += 30_000;
-    expect(rates.take(key).ok).toBe(true);
+  test("over a minute of haste it is the burst and what has drained, within the stated error", async () => {
+    const all = gateways(2);
+    const limit = 600;
+    let count = await admitted(all, key(limit), 2 * limit);
+    for (let second = 0; second < 60; second++) {
+      await world.clock.advance(1_000);
+      count += await admitted(all, key(limit), 40);
+    }
+    expect(Math.abs(count - 2 * limit)).toBeLessThanOrEqual((2 * limit) / 60);
+  });
+
+  test("keys of one account share its rate across gateways", async () => {
+    const all = gateways(2);
+    const of = (keyId: string) => ({ ...key(10, keyId), accountRequestsPerMinute: 10 });
+    expect(await admitted(all, of("key_1"), 6)).toBe(6);
+    expect(await admitted(all, of("key_2"), 10)).toBe(4);
   });
 });
 
-describe("an account", () => {
-  test("its keys share its rate, and the tighter bucket is told", () => {
-    const { take } = limiter();
-    for (let i = 0; i < 6; i += 1) expect(take(6, { key: "a", account: 10 }).ok).toBe(true);
-    for (let i = 0; i < 4; i += 1) expect(take(6, { key: "b", account: 10 }).ok).toBe(true);
-    expect(take(6, { key: "b", account: 10 })).toMatchObject({
-      ok: false,
-      limit: 10,
-      remaining: 0,
-      retryAfterMs: 6_000,
-    });
-    // The account's refusal took nothing from the key: two are left when the account has room.
-    expect(take(6, { key: "c", account: 10 })).toMatchObject({ ok: false, limit: 10 });
+describe("calls", () => {
+  test("a key in steady use costs about one a second, a quiet one holds no more than it uses", async () => {
+    const [gateway] = gateways(1) as [RateLimiter];
+    for (let second = 0; second < 20; second++) {
+      await admitted([gateway], key(6_000), 100);
+      await world.clock.advance(1_000);
+    }
+    expect(calls()).toBeLessThan(50);
+    const before = calls();
+    for (let n = 0; n < 10; n++) {
+      await gateway.take(key(6_000, "quiet"));
+      await world.clock.advance(3_000);
+    }
+    expect(calls() - before).toBe(10);
+    const [other] = gateways(1) as [RateLimiter];
+    expect(await other.take(key(6_000, "quiet"))).toMatchObject({ remaining: 5_999 });
   });
 
-  test("a key's refusal takes nothing from its account", () => {
-    const { take } = limiter();
-    for (let i = 0; i < 50; i += 1) take(2, { key: "a", account: 10 });
-    for (let i = 0; i < 8; i += 1) expect(take(9, { key: "b", account: 10 }).ok).toBe(true);
-    expect(take(9, { key: "b", account: 10 }).ok).toBe(false);
+  test("whoever goes on after a refusal costs one a second", async () => {
+    const [gateway, other] = gateways(2) as [RateLimiter, RateLimiter];
+    // All of it at the other one: this one's own count would admit.
+    await admitted([other], key(60), 60);
+    const before = calls();
+    for (let n = 0; n < 50; n++) expect((await gateway.take(key(60))).ok).toBe(false);
+    expect(calls() - before).toBe(1);
+    await world.clock.advance(1_000);
+    expect(await gateway.take(key(60))).toMatchObject({ ok: true, remaining: 0 });
   });
 
-  test("a key that was given more than its account's rate has it", () => {
-    const { take } = limiter();
-    let admitted = 0;
-    while (take(500, { account: 10 }).ok) admitted += 1;
-    expect(admitted).toBe(500);
-  });
-
-  test("keys of different rates weigh on it by their own share", () => {
-    const { take } = limiter();
-    for (let i = 0; i < 250; i += 1) take(500, { key: "fast", account: 10 });
-    let admitted = 0;
-    while (take(10, { key: "slow", account: 10 }).ok) admitted += 1;
-    expect(admitted).toBe(5);
+  test("a verdict from what is held is at hand, and counts down", async () => {
+    const [gateway] = gateways(1) as [RateLimiter];
+    const told: number[] = [];
+    let atHand = 0;
+    for (let n = 0; n < 50; n++) {
+      const taken = gateway.take(key(6_000));
+      if (!(taken instanceof Promise)) atHand++;
+      told.push((await taken).remaining);
+    }
+    expect(told).toEqual(Array.from({ length: 50 }, (_, n) => 5_999 - n));
+    expect(atHand).toBeGreaterThan(40);
   });
 });
 
-describe("memory", () => {
-  test("idle buckets are dropped", async () => {
-    const { clock, limiter: rates, take } = limiter(1_000);
-    for (let i = 0; i < 200; i += 1) take(60, { key: `k${i}` });
-    expect(rates.size).toBe(201);
-    await clock.advance(60_000);
-    for (let i = 0; i < 150; i += 1) take(60, { key: "one" });
-    expect(rates.size).toBe(2);
+describe("while auth is away", () => {
+  test("each gateway counts for itself, and asks again after a second", async () => {
+    const [gateway] = gateways(1) as [RateLimiter];
+    world.wire.cut();
+    expect(await admitted([gateway], key(5), 20)).toBe(5);
+    expect(calls()).toBe(1);
+    expect(faults).toHaveLength(1);
+    world.wire.mend();
+    await world.clock.advance(12_000);
+    expect((await gateway.take(key(5))).ok).toBe(true);
+    expect(calls()).toBe(2);
   });
 
-  test("the number of buckets is bounded", () => {
-    const { limiter: rates, take } = limiter(10);
-    for (let i = 0; i < 500; i += 1) take(60, { key: `k${i}` });
-    expect(rates.size).toBe(11);
+  test("what is held is used up", async () => {
+    const [gateway] = gateways(1) as [RateLimiter];
+    await admitted([gateway], key(6_000), 40);
+    world.wire.cut();
+    expect((await admitted([gateway], key(6_000), 10)) > 0).toBe(true);
+    expect(faults.length).toBeLessThanOrEqual(1);
+  });
+
+  test("those who wait are let through together", async () => {
+    const [gateway] = gateways(1) as [RateLimiter];
+    world.wire.hold("LeaseRequests");
+    const waiting: Promise<RateVerdict>[] = Array.from({ length: 5 }, async () =>
+      gateway.take(key(60)),
+    );
+    await until(() => world.wire.held() === 1);
+    world.wire.release();
+    expect((await Promise.all(waiting)).every(({ ok }) => ok)).toBe(true);
+    expect(calls()).toBeLessThanOrEqual(2);
   });
 });
 
-test.each([
-  [0, "0ms"],
-  [0.06, "1ms"],
-  [12, "12ms"],
-  [999.1, "1s"],
-  [6_500, "6.5s"],
-  [59_999, "59.999s"],
-  [60_000, "1m0s"],
-  [61_250, "1m1.25s"],
-])("%d ms until reset is %s", (resetMs, text) => {
-  const verdict = { ok: true, limit: 60, remaining: 3, resetMs, retryAfterMs: 0 };
-  expect(rateHeaders(verdict)).toEqual({
-    "x-ratelimit-limit-requests": "60",
-    "x-ratelimit-remaining-requests": "3",
-    "x-ratelimit-reset-requests": text,
-  });
+test("the edge of one process asks nobody", async () => {
+  const rates = createOwnRates(deps());
+  expect(await admitted([rates], key(5), 20)).toBe(5);
+  expect(calls()).toBe(0);
+});
+
+test("what auth is asked must make sense", async () => {
+  const right = { ...key(5), wanted: 1 };
+  await world.mesh.leaseRequests(right);
+  for (const wrong of [
+    { keyId: "" },
+    { accountId: "a b" },
+    { requestsPerMinute: 0 },
+    { accountRequestsPerMinute: 1_000_001 },
+    { wanted: -1 },
+  ]) {
+    await expect(world.mesh.leaseRequests({ ...right, ...wrong })).rejects.toThrow(/its rule/);
+  }
 });

@@ -1,140 +1,153 @@
+import type { Client } from "@connectrpc/connect";
+import { createBoundedMap } from "#kit/bounded-map.ts";
 import type { Clock } from "#kit/clock.ts";
-import { createBoundedMap } from "./bounded-map.ts";
+import {
+  bucketMs,
+  createRateBuckets,
+  type RateBuckets,
+  type RatedKey,
+  type RateVerdict,
+  tighter,
+} from "#kit/rate-buckets.ts";
+import { affinityHeader } from "#kit/rpc/affinity.ts";
+import type { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
+import type { AdmissionEvents } from "./events.ts";
 import type { AdmissionLimits } from "./limits.ts";
 
-/** Whose requests are counted, and how many a minute they may be. */
-export interface RatedKey {
-  keyId: string;
-  accountId: string;
-  requestsPerMinute: number;
-  accountRequestsPerMinute: number;
-}
-
-/** What became of one request, told of the tighter of its two buckets (key, account). */
-export interface RateVerdict {
-  ok: boolean;
-  /** Requests a minute. */
-  limit: number;
-  /** Requests that would be admitted right now. */
-  remaining: number;
-  /** Until all of the limit is there again. */
-  resetMs: number;
-  /** Until a request would be admitted; 0 where `ok`. At least 1 otherwise. */
-  retryAfterMs: number;
-}
-
-/** Token buckets a key and an account, in this process: n gateways admit up to n times as much. */
+/** Counts requests, and says which are too many. */
 export interface RateLimiter {
-  /** Counts a request where both buckets have room; a refused one counts in neither. */
-  take(key: RatedKey): RateVerdict;
-  /** Buckets that are kept. */
-  readonly size: number;
+  /** Counts a request where its key and account have room. At once, but where another process must be asked first. */
+  take(key: RatedKey): RateVerdict | Promise<RateVerdict>;
 }
 
-/** A bucket holds a minute: full, it admits a whole minute's requests at once, and refills evenly over a minute. */
-const bucketMs = 60_000;
-/** Tolerance for sums of fractions of milliseconds, far below the share of one request at the highest rate (0.06 ms). */
-const epsilonMs = 1e-6;
-/** Idle buckets dropped for each one taken: more than can be added, so that they never pile up. */
-const sweepsPerTake = 2;
-
-/** How much of its minute is used, as of a moment. A bucket that was idle for a minute is as good as none. */
-interface Bucket {
-  usedMs: number;
-  atMs: number;
-}
-
-/**
- * Makes a limiter with no one in it. A request uses 1/limit of a minute, and a minute drains in a minute: the token
- * bucket, counted in time, so that keys of different rates can share an account's bucket. The burst is a whole minute's
- * requests: `limit` and `remaining` then mean what clients take them for, the first `limit` requests are admitted at
- * any pace, and no minute ever sees more than twice the limit.
- */
-export function createRateLimiter(deps: {
+/** What a limiter needs. */
+export interface RateLimiterDeps {
+  auth: Client<typeof AuthService>;
   clock: Clock;
-  limits: Pick<AdmissionLimits, "maxBuckets">;
-}): RateLimiter {
-  const { clock, limits } = deps;
-  const keys = createBoundedMap<Bucket>(limits.maxBuckets);
-  const accounts = createBoundedMap<Bucket>(limits.maxBuckets);
-  const bucketOf = (buckets: typeof keys, name: string, nowMs: number): Bucket => {
-    for (let i = 0; i < sweepsPerTake; i += 1) {
-      const oldest = buckets.oldest();
-      if (!oldest || nowMs - oldest[1].atMs < bucketMs) break;
-      buckets.delete(oldest[0]);
-    }
-    let bucket = buckets.get(name);
-    if (!bucket) {
-      bucket = { usedMs: 0, atMs: nowMs };
-      buckets.set(name, bucket);
-    }
-    // A clock that was set back drains nothing.
-    bucket.usedMs = Math.max(0, bucket.usedMs - Math.max(0, nowMs - bucket.atMs));
-    bucket.atMs = nowMs;
-    return bucket;
-  };
-  return {
-    get size() {
-      return keys.size + accounts.size;
-    },
-    take(key) {
-      const nowMs = clock.now();
-      const ofKey = bucketOf(keys, key.keyId, nowMs);
-      const ofAccount = bucketOf(accounts, key.accountId, nowMs);
-      // A key that was given more than its account's default was meant to have it.
-      const accountLimit = Math.max(key.accountRequestsPerMinute, key.requestsPerMinute);
-      const keyShareMs = bucketMs / key.requestsPerMinute;
-      const accountShareMs = bucketMs / accountLimit;
-      const ok = hasRoom(ofKey, keyShareMs) && hasRoom(ofAccount, accountShareMs);
-      if (ok) {
-        ofKey.usedMs += keyShareMs;
-        ofAccount.usedMs += accountShareMs;
-      }
-      const byKey = verdict(ok, ofKey, key.requestsPerMinute);
-      const byAccount = verdict(ok, ofAccount, accountLimit);
-      return isTighter(byAccount, byKey) ? byAccount : byKey;
-    },
-  };
+  limits: AdmissionLimits;
+  events: Pick<AdmissionEvents, "rateUnshared">;
+}
+
+/** The rates of an edge that has no other beside it: they are its own to count, and nobody is asked. */
+export function createOwnRates({ clock, limits }: RateLimiterDeps): RateLimiter {
+  return createRateBuckets({ clock, maxBuckets: limits.maxBuckets });
+}
+
+/** Requests of a key that auth has counted already. */
+interface Lease {
+  left: number;
+  /** What auth said last, and when. */
+  told: RateVerdict;
+  toldAtMs: number;
+  /** How many it was asked for last. */
+  asked: number;
+  /** Callers that wait for an answer. */
+  waiting: number;
+  asking: Promise<"told" | "away"> | undefined;
 }
 
 /**
- * OpenAI's headers: the limit a minute, what is left of it, and the time until all of it is there again ("12ms", "6.5s",
- * "1m0s"; rounded up to the millisecond).
+ * Rates that several gateways share. Auth counts; a gateway asks it for some requests of a key at a time: for one at
+ * first, then for as many as it used in the last second, if that is no more than twice as many as before, nor more than
+ * the key has in a second. So what all gateways admit differs from the limit by no more than a second's worth for each of
+ * them, and a busy key costs about a call a second. A gateway counts for itself too: where auth is away that alone holds.
  */
-export function rateHeaders(verdict: RateVerdict): Record<string, string> {
+export function createSharedRates(deps: RateLimiterDeps): RateLimiter {
+  const { clock, limits } = deps;
+  const own = createRateBuckets({ clock, maxBuckets: limits.maxBuckets });
+  const leases = createBoundedMap<Lease>(limits.maxBuckets);
+  let awayUntilMs = 0;
+
+  async function lease(key: RatedKey, held: Lease): Promise<"told" | "away"> {
+    try {
+      await renew(deps, key, held);
+      return "told";
+    } catch (error) {
+      awayUntilMs = clock.now() + limits.unsharedForMs;
+      deps.events.rateUnshared(error);
+      return "away";
+    } finally {
+      held.asking = undefined;
+    }
+  }
+  /** Several who wait share a call; each answer serves some of them, or refuses those that are left. */
+  async function ask(key: RatedKey, held: Lease, ofOwn: RateVerdict): Promise<RateVerdict> {
+    held.waiting += 1;
+    try {
+      for (;;) {
+        held.asking ??= lease(key, held);
+        if ((await held.asking) === "away") return ofOwn;
+        if (held.left > 0) return spend(held, ofOwn, clock.now());
+        if (!held.told.ok) return refused(held, own, key, clock.now());
+      }
+    } finally {
+      held.waiting -= 1;
+    }
+  }
   return {
-    "x-ratelimit-limit-requests": String(verdict.limit),
-    "x-ratelimit-remaining-requests": String(verdict.remaining),
-    "x-ratelimit-reset-requests": formatDuration(verdict.resetMs),
+    take(key) {
+      const ofOwn = own.take(key);
+      // What is too much for one is too much for all.
+      if (!ofOwn.ok) return ofOwn;
+      const nowMs = clock.now();
+      const held = leases.get(key.keyId) ?? newLease();
+      leases.set(key.keyId, held);
+      // What was counted a minute ago has drained since.
+      if (nowMs - held.toldAtMs >= bucketMs) held.left = 0;
+      if (held.left > 0) return spend(held, ofOwn, nowMs);
+      if (isRefused(held, nowMs, limits)) return refused(held, own, key, nowMs);
+      if (nowMs < awayUntilMs) return ofOwn;
+      return ask(key, held, ofOwn);
+    },
   };
 }
 
-function hasRoom(bucket: Bucket, shareMs: number): boolean {
-  return bucket.usedMs + shareMs <= bucketMs + epsilonMs;
+function newLease(): Lease {
+  const told = { ok: true, limit: 0, remaining: 0, resetMs: 0, retryAfterMs: 0 };
+  return { left: 0, told, toldAtMs: -Infinity, asked: 0, waiting: 0, asking: undefined };
 }
 
-function verdict(ok: boolean, bucket: Bucket, limit: number): RateVerdict {
-  const shareMs = bucketMs / limit;
-  const waitMs = bucket.usedMs + shareMs - bucketMs;
+async function renew(
+  { auth, clock, limits }: RateLimiterDeps,
+  key: RatedKey,
+  held: Lease,
+): Promise<void> {
+  const { keyId, accountId, requestsPerMinute, accountRequestsPerMinute } = key;
+  const most = Math.max(1, Math.floor((requestsPerMinute * limits.leaseMs) / bucketMs));
+  // At the pace at which the last ones went, these last for the time of a lease.
+  const atPace = Math.ceil((held.asked * limits.leaseMs) / (clock.now() - held.toldAtMs));
+  // Those who wait use theirs at once.
+  held.asked = Math.max(held.waiting, Math.min(most, 2 * held.asked, atPace));
+  const answer = await auth.leaseRequests(
+    { keyId, accountId, requestsPerMinute, accountRequestsPerMinute, wanted: held.asked },
+    { headers: { [affinityHeader]: accountId }, timeoutMs: limits.leaseTimeoutMs },
+  );
+  const { granted, limit, remaining, resetMs, retryAfterMs } = answer;
+  held.left = granted;
+  held.told = { ok: granted > 0, limit, remaining, resetMs, retryAfterMs };
+  held.toldAtMs = clock.now();
+}
+
+/** One of those that auth has counted. */
+function spend(held: Lease, ofOwn: RateVerdict, nowMs: number): RateVerdict {
+  held.left -= 1;
+  const { told, toldAtMs, left } = held;
+  const resetMs = Math.max(0, told.resetMs - (nowMs - toldAtMs));
+  return tighter({ ...told, remaining: told.remaining + left, resetMs }, ofOwn);
+}
+
+/** Was it refused, and so lately that asking again would be refused too? */
+function isRefused({ told, toldAtMs }: Lease, nowMs: number, limits: AdmissionLimits): boolean {
+  return !told.ok && nowMs - toldAtMs < Math.min(told.retryAfterMs, limits.refusedForMs);
+}
+
+function refused(held: Lease, own: RateBuckets, key: RatedKey, nowMs: number): RateVerdict {
+  own.giveBack(key);
+  const { told, toldAtMs } = held;
+  const goneMs = nowMs - toldAtMs;
   return {
-    ok,
-    limit,
-    remaining: Math.max(0, Math.floor((bucketMs - bucket.usedMs + epsilonMs) / shareMs)),
-    resetMs: bucket.usedMs,
-    retryAfterMs: ok || waitMs <= epsilonMs ? 0 : Math.max(1, Math.ceil(waitMs - epsilonMs)),
+    ...told,
+    resetMs: Math.max(0, told.resetMs - goneMs),
+    retryAfterMs: Math.max(1, Math.ceil(told.retryAfterMs - goneMs)),
   };
-}
-
-/** The bucket that a refused caller waits for longer, or an admitted one exhausts sooner. */
-function isTighter(a: RateVerdict, b: RateVerdict): boolean {
-  if (a.retryAfterMs !== b.retryAfterMs) return a.retryAfterMs > b.retryAfterMs;
-  return a.remaining < b.remaining;
-}
-
-function formatDuration(durationMs: number): string {
-  const ms = Math.ceil(durationMs - epsilonMs);
-  if (ms < 1_000) return `${Math.max(0, ms)}ms`;
-  const minutes = Math.floor(ms / 60_000);
-  const seconds = `${(ms % 60_000) / 1_000}s`;
-  return minutes > 0 ? `${minutes}m${seconds}` : seconds;
 }

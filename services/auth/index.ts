@@ -1,8 +1,10 @@
 import type { Database } from "#kit/database.ts";
+import { createRateBuckets } from "#kit/rate-buckets.ts";
 import { rpcService, type Service } from "#kit/rpc/service.ts";
 import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { AuthDeps } from "./context.ts";
 import { createAuthEvents } from "./events.ts";
+import { maxRateBuckets } from "./limits.ts";
 import { createAuthRoutes } from "./routes.ts";
 import type { AuthStore } from "./store.ts";
 import { createMongoAuthStore } from "./store-mongo.ts";
@@ -17,10 +19,12 @@ export function createAuth(deps: AuthDeps): Service {
   const store = openStore(deps.database);
   const events = createAuthEvents(deps);
   const feed = createKeyChangeFeed({ store, clock: deps.clock, events });
+  // A rate is no truth that must outlive its minute: the memory of the replica that all gateways ask will do.
+  const rates = createRateBuckets({ clock: deps.clock, maxBuckets: maxRateBuckets });
   let started = false;
   return {
     name: "auth",
-    rpc: [rpcService(AuthService, createAuthRoutes({ ...deps, store, feed, events }))],
+    rpc: [rpcService(AuthService, createAuthRoutes({ ...deps, store, feed, events, rates }))],
     async start() {
       await store.open();
       await feed.start();

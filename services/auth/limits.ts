@@ -20,6 +20,8 @@ export const defaultKeyRequestsPerMinute = 3_000;
 export const defaultAccountRequestsPerMinute = 6_000;
 /** Highest rate of a key: what one gateway core can carry in a minute. */
 export const maxRequestsPerMinute = 1_000_000;
+/** Keys, and accounts, whose requests are counted at once: about 100 bytes each, and more than are busy in one minute. */
+export const maxRateBuckets = 200_000;
 /** Seconds for which a former secret stays valid when nothing else is said: a day to roll a fleet over. */
 export const defaultGraceSeconds = 86_400;
 /** Longest grace, 30 days: longer is a second key. */

@@ -1,6 +1,7 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { codePoints } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { RatedKey } from "#kit/rate-buckets.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import {
   defaultGraceSeconds,
@@ -20,6 +21,7 @@ import type { AccountCursor } from "./store.ts";
 // What a request's fields may hold. Everything here refuses with INVALID_ARGUMENT, naming the field, never its value.
 
 const sha256Bytes = 32;
+const idPattern = /^[A-Za-z0-9_-]{1,64}$/;
 const knownScopes: ReadonlySet<number> = new Set(
   Object.values(Scope).filter((scope) => scope !== Scope.UNSPECIFIED),
 );
@@ -45,6 +47,25 @@ export function readSecret(secret: string): string | undefined {
 export function readOperationId(id: string): string | undefined {
   if (id === "") return undefined;
   return codePoints(id, maxOperationIdChars) <= maxOperationIdChars ? id : invalid("operation_id");
+}
+
+/** Whose requests are counted. */
+export function readRatedKey(request: RatedKey): RatedKey {
+  const { keyId, accountId, requestsPerMinute, accountRequestsPerMinute } = request;
+  if (!idPattern.test(keyId)) invalid("key_id");
+  if (!idPattern.test(accountId)) invalid("account_id");
+  if (!isRate(requestsPerMinute)) invalid("requests_per_minute");
+  if (!isRate(accountRequestsPerMinute)) invalid("account_requests_per_minute");
+  return { keyId, accountId, requestsPerMinute, accountRequestsPerMinute };
+}
+
+/** How many requests are to be counted at once. */
+export function readWanted(wanted: number): number {
+  return isRate(wanted) ? wanted : invalid("wanted");
+}
+
+function isRate(value: number): boolean {
+  return value >= 1 && value <= maxRequestsPerMinute;
 }
 
 /** Route families, each once. */

@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { RateBuckets } from "#kit/rate-buckets.ts";
 import {
   type AuthService,
   type CreateAccountRequest,
@@ -25,6 +26,7 @@ export interface RoutesContext extends Pick<AuthDeps, "clock" | "ids"> {
   store: AuthStore;
   feed: KeyChangeFeed;
   events: AuthEvents;
+  rates: RateBuckets;
 }
 
 /** The methods of AuthService. Who may call which is the access interceptor's matter. */
@@ -39,6 +41,11 @@ export function createAuthRoutes(context: RoutesContext): ServiceImpl<typeof Aut
           changedKeyIds: [...one.keyIds],
         });
       }
+    },
+    leaseRequests(req) {
+      const told = context.rates.takeSome(read.readRatedKey(req), read.readWanted(req.wanted));
+      const { granted, limit, remaining, resetMs, retryAfterMs } = told;
+      return { granted, limit, remaining, resetMs, retryAfterMs };
     },
     createAccount: (req) => createAccount(context, req),
     async getAccount(req) {

@@ -1,4 +1,5 @@
-import { type Clock, systemClock } from "#kit/clock.ts";
+import type { Clock } from "#kit/clock.ts";
+import { type CorrectedClock, correctedClock } from "#kit/corrected-clock.ts";
 import { type Ids, randomIds } from "#kit/ids.ts";
 import type { Logger } from "#kit/logger.ts";
 import { createMetrics, type Metrics } from "#kit/metrics.ts";
@@ -24,6 +25,8 @@ export interface HostContext {
   config: Config;
   log: Logger;
   clock: Clock;
+  /** The same one, to be set right. */
+  correctedClock: CorrectedClock;
   ids: Ids;
   metrics: Metrics;
   telemetry: Telemetry;
@@ -35,10 +38,12 @@ export function createHostContext(config: Config, options: ProcessOptions): Host
   const metrics = createMetrics({ processMetrics: true });
   const { telemetry = noTelemetry } = options;
   options.telemetry?.exportMetrics(metrics);
+  const clock = correctedClock(options.clock);
   return {
     config,
     log: options.log,
-    clock: options.clock ?? systemClock,
+    clock,
+    correctedClock: clock,
     ids: options.ids ?? randomIds,
     metrics,
     telemetry,

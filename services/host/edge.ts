@@ -40,7 +40,9 @@ export async function openEdge(
   const { config, clock, log } = context;
   const { peers, tls } = deps;
   await using stack = new AsyncDisposableStack();
-  const admission = stack.use(createAdmission({ ...context, auth: peers.auth }));
+  const admission = stack.use(
+    createAdmission({ ...context, auth: peers.auth, sharesRates: config.role !== "all" }),
+  );
   const catalog = stack.use(createCatalogView({ catalog: peers.catalog, clock, log }));
   const notReady = () => deps.notReady() ?? admission.notReady() ?? catalog.notReady();
   const inFlight = countInFlight();
@@ -58,6 +60,7 @@ export async function openEdge(
     settings: {
       ...(config.publicUrl === undefined ? {} : { publicUrl: config.publicUrl }),
       ...(config.trustProxy.length === 0 ? {} : { trustProxy: config.trustProxy.join(",") }),
+      answersOps: config.ports.ops === undefined,
     },
   });
   let closing: Promise<void> | undefined;

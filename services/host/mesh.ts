@@ -18,6 +18,7 @@ import { listenForOps } from "./ops.ts";
 import { createScratch } from "./scratch.ts";
 import { createServices } from "./services.ts";
 import { startServices } from "./start-services.ts";
+import { watchStores } from "./store-watch.ts";
 import { openStores, storeOf } from "./stores.ts";
 import { loadTokens } from "./tokens.ts";
 
@@ -72,7 +73,9 @@ export async function startMesh(config: Config, options: ProcessOptions): Promis
   await startServices(services, context, { stack, signal: options.signal });
 
   const state = { draining: false };
-  const notReady = readinessOf(services, () => state.draining);
+  const watch = stack.use(watchStores(context, stores.checks));
+  const ready = readinessOf(services, () => state.draining);
+  const notReady = () => ready() ?? watch.notReady();
   const blobs = storeOf(stores, "blobs");
   const edge = stack.use(await openEdge(context, { peers, blobs, notReady, tls: tls.server }));
   await listenForOps(context, edge.notReady, stack);

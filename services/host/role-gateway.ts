@@ -5,6 +5,7 @@ import { listening } from "./listen.ts";
 import { listenForOps } from "./ops.ts";
 import type { RoleProcess } from "./role.ts";
 import { createScratch } from "./scratch.ts";
+import { watchStores } from "./store-watch.ts";
 import { openStores, storeOf } from "./stores.ts";
 import { openPeers } from "./wire.ts";
 
@@ -20,7 +21,9 @@ export async function startGateway(
   const scratch = createScratch(config, stack);
   const stores = await openStores(context, { stack, scratch });
   let draining = false;
-  const notReady = readinessOf([], () => draining);
+  const watch = stack.use(watchStores(context, stores.checks));
+  const ready = readinessOf([], () => draining);
+  const notReady = () => ready() ?? watch.notReady();
   const blobs = storeOf(stores, "blobs");
   const edge = stack.use(await openEdge(context, { peers, blobs, notReady, tls: tls.server }));
   await listenForOps(context, edge.notReady, stack);

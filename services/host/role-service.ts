@@ -4,9 +4,11 @@ import { healthService } from "#kit/rpc/health.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import type { Service } from "#kit/rpc/service.ts";
 import type { ServerTls } from "#kit/rpc/tls.ts";
+import { refuseNotStarted } from "#kit/rpc/wire/not-started.ts";
 import { rpcServerTelemetry } from "#kit/telemetry/rpc-server.ts";
 import { openCertificates, tlsServerMaker } from "./certificates.ts";
 import { type HostContext, readinessOf, untilReady } from "./context.ts";
+import { followDatabaseTime } from "./database-time.ts";
 import { createHttpPort, type HttpPort, type PartialHandler } from "./http-port.ts";
 import { hostInUrl, listening } from "./listen.ts";
 import { createOpsHandler, listenForOps } from "./ops.ts";
@@ -14,6 +16,7 @@ import type { RoleProcess } from "./role.ts";
 import { createScratch } from "./scratch.ts";
 import { createServices } from "./services.ts";
 import { startServices } from "./start-services.ts";
+import { type StoreWatch, watchStores } from "./store-watch.ts";
 import { openStores } from "./stores.ts";
 import { createRpcHandler, openPeers } from "./wire.ts";
 
@@ -31,8 +34,9 @@ export async function startService(
   const tls = await openCertificates(context, stack);
   const services: Service[] = [];
   let state: "starting" | "started" | "draining" = "starting";
+  let watch: StoreWatch | undefined;
   const ready = readinessOf(services, () => state === "draining");
-  const notReady = () => (state === "starting" ? "starting" : ready());
+  const notReady = () => (state === "starting" ? "starting" : (ready() ?? watch?.notReady()));
   const handlers: PartialHandler[] = [];
   const port = stack.use(
     createHttpPort({
@@ -44,10 +48,17 @@ export async function startService(
   if (!(await listenForOps(context, notReady, stack))) {
     handlers.push(createOpsHandler({ ...context, notReady }));
   }
+  handlers.push((request, response) => {
+    if (state !== "starting") return false;
+    refuseNotStarted(request, response);
+    return true;
+  });
   const boundPort = await port.listen();
 
   const scratch = createScratch(config, stack);
   const stores = await openStores(context, { stack, scratch });
+  watch = stack.use(watchStores(context, stores.checks));
+  await followDatabaseTime(context, stores, { stack, signal });
   const peers = openPeers(context, { stack, tls: tls.client });
   services.push(...(await createServices(context, { stores, scratch, peers, stack })));
   await startServices(services, context, { stack, signal });

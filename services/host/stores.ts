@@ -9,17 +9,24 @@ import { tracedQueue } from "#kit/telemetry/queue.ts";
 import type { BlobsConfig, DatabaseConfig, QueueConfig } from "./config-stores.ts";
 import type { HostContext } from "./context.ts";
 import { ConfigError } from "./env.ts";
+import type { Role } from "./roles.ts";
 import type { Scratch } from "./scratch.ts";
+import type { StoreCheck } from "./store-watch.ts";
 
 /** Where a process keeps what must survive it; undefined: its role needs none. */
 export interface Stores {
   database: Database | undefined;
   blobs: BlobStore | undefined;
   queue: WakeQueue | undefined;
+  /** Questions to the servers among them that readiness depends on. Not the queue: jobs are accepted, and end, without it. */
+  checks: readonly StoreCheck[];
 }
 
 /** A store of a role that has it; what a role has is decided where its configuration is read. */
-export function storeOf<K extends keyof Stores>(stores: Stores, kind: K): NonNullable<Stores[K]> {
+export function storeOf<K extends Exclude<keyof Stores, "checks">>(
+  stores: Stores,
+  kind: K,
+): NonNullable<Stores[K]> {
   const store = stores[kind];
   if (!store) throw new Error(`this role has no ${kind}`);
   return store;
@@ -34,22 +41,35 @@ export async function openStores(
   { stack, scratch }: { stack: AsyncDisposableStack; scratch: Scratch },
 ): Promise<Stores> {
   const { database, blobs, queue } = context.config;
+  const checks: StoreCheck[] = [];
   return {
-    database: database && (await openDatabase(database, context, stack)),
-    blobs: blobs && (await openBlobs(blobs, context, { stack, scratch })),
+    database: database && (await openDatabase(database, context, { stack, checks })),
+    blobs: blobs && (await openBlobs(blobs, context, { stack, scratch, checks })),
     queue: queue && (await openQueue(queue, context, stack)),
+    checks,
   };
 }
+
+/** What opening a store adds to. */
+interface Opening {
+  stack: AsyncDisposableStack;
+  checks: StoreCheck[];
+}
+
+/** Roles behind the public address: where they are not ready nothing is served. */
+const servesText: ReadonlySet<Role> = new Set<Role>(["all", "gateway"]);
 
 async function openDatabase(
   config: DatabaseConfig,
   context: HostContext,
-  stack: AsyncDisposableStack,
+  { stack, checks }: Opening,
 ): Promise<Database> {
   if (config.kind === "mongodb") {
     const { openMongo } = await import("#kit/mongo/connect.ts");
     const { url } = config;
-    return { kind: "mongodb", mongo: stack.use(mongoAt(() => openMongo({ url, ...context }))) };
+    const mongo = stack.use(mongoAt(() => openMongo({ url, ...context })));
+    checks.push({ store: "database", isNeeded: true, ask: () => mongo.ping() });
+    return { kind: "mongodb", mongo };
   }
   const { openSqlite } = await import("#kit/sqlite.ts");
   const { file } = config;
@@ -63,7 +83,7 @@ async function openDatabase(
 async function openBlobs(
   config: BlobsConfig,
   context: HostContext,
-  { stack, scratch }: { stack: AsyncDisposableStack; scratch: Scratch },
+  { stack, scratch, checks }: Opening & { scratch: Scratch },
 ): Promise<BlobStore> {
   if (config.kind === "s3") {
     const { openS3Blobs } = await import("#kit/blobs/s3.ts");
@@ -74,6 +94,9 @@ async function openBlobs(
     const store = await sensible("GENMESH_BLOBS_URL", () =>
       openS3Blobs({ url, ...access, ...context }),
     );
+    // An edge without files still serves text.
+    const isNeeded = !servesText.has(context.config.role);
+    checks.push({ store: "blobs", isNeeded, ask: () => store.check() });
     return tracedBlobs(stack.use(store), context.telemetry, "s3");
   }
   const { openFolderBlobs } = await import("#kit/blobs/folder.ts");

@@ -218,6 +218,9 @@ describe("any world", () => {
     await streamAnAnswer();
     await makeAnImage();
     await caller.get(`/images/generations/${told.requestId}/files/x?download=1&q=${told.host}`);
+    await until("the last request", () =>
+      collector.spans.some(({ attributes }) => attributes["http.response.status_code"] === 404),
+    );
     await until("metrics", () => collector.metrics().length > 20);
     const everything = Buffer.concat(collector.bodies).toString("latin1");
     for (const word of [...Object.values(told), caller.key, caller.accountId, "up-key-5f2c9d"]) {

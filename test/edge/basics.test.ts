@@ -84,6 +84,14 @@ describe("without a key", () => {
     expect(text).toMatch(/http_request_duration_seconds_count\{.*route="\/v1\/models".*\} \d/);
   });
 
+  test("health and metrics are nowhere beside /v1 where they have a port of their own", async () => {
+    await using world = await startEdge({ settings: { answersOps: false } });
+    for (const path of ["/healthz", "/readyz", "/metrics"]) {
+      expect((await fetch(`http://127.0.0.1:${world.port}${path}`)).status).toBe(404);
+    }
+    expect((await world.ask("/v1/models")).status).toBe(200);
+  });
+
   test("a path outside /v1 is an unknown route", async () => {
     const response = await fetch(`http://127.0.0.1:${edge.port}/nothing`);
     expect(response.status).toBe(404);

@@ -4,6 +4,7 @@ import type { HandlerContext } from "@connectrpc/connect";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { JobKind, type JobSchema, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { until } from "../support/until.ts";
 import { openRaw } from "./raw.ts";
 import { type EdgeWorld, startEdge } from "./world.ts";
 
@@ -237,13 +238,81 @@ describe("GET /jobs/{jobId}/events", () => {
     await left.promise;
   });
 
-  test("a service that goes away ends the stream with an error", async () => {
+  /** Reads a job's events, letting time pass while nothing comes. */
+  async function follow(): Promise<{ names: (string | undefined)[]; text: string }> {
+    let isOver = false;
+    const reading = (async () => (await edge.ask("/v1/jobs/job_1/events")).text())();
+    const over = () => {
+      isOver = true;
+    };
+    reading.then(over, over);
+    await until(
+      "the end",
+      async () => {
+        await edge.clock.advance(500);
+        return isOver;
+      },
+      { withinMs: 15_000, everyMs: 2 },
+    );
+    const text = await reading;
+    return { names: [...text.matchAll(/^event: (.+)$/gm)].map((match) => match[1]), text };
+  }
+
+  test("replicas that stop or break off cost no event, and none comes twice", async () => {
+    const watches = [
+      // It stops: its watches end, each with the job as it stands.
+      [queued],
+      [queued],
+      [],
+      [queued, running, "broken"],
+      ["broken"],
+      [running],
+      [completed],
+    ] as const;
+    let watch = 0;
     watched = async function* () {
-      yield { job: queued };
+      for (const one of watches[watch++] ?? []) {
+        if (one === "broken") refuse(ErrorReason.SERVICE_UNAVAILABLE);
+        yield { job: one };
+      }
+    };
+    const { names } = await follow();
+    expect(names).toEqual(["job.queued", "job.running", "job.completed"]);
+    expect(watch).toBe(watches.length);
+  });
+
+  test("a service that stays away ends the stream with an error after 30 s", async () => {
+    let watches = 0;
+    const beganAt = edge.clock.now();
+    watched = async function* () {
+      if (watches++ === 0) yield { job: queued };
       refuse(ErrorReason.SERVICE_UNAVAILABLE);
     };
-    const text = await (await edge.ask("/v1/jobs/job_1/events")).text();
+    const { names, text } = await follow();
+    expect(names).toEqual(["job.queued", "error"]);
     expect(text).toMatch(/event: error\ndata: \{"error":\{.*"code":"service_unavailable"/);
+    expect(edge.clock.now() - beganAt).toBeGreaterThanOrEqual(30_000);
+    // With growing pauses.
+    expect(watches).toBeLessThan(30);
+  });
+
+  test("a service that is away from the beginning is a 503", async () => {
+    watched = async function* () {
+      refuse(ErrorReason.SERVICE_UNAVAILABLE);
+      yield {};
+    };
+    const { names, text } = await follow();
+    expect(names).toEqual([]);
+    expect(JSON.parse(text)).toMatchObject({ error: { code: "service_unavailable" } });
+  });
+
+  test("another fault is told at once", async () => {
+    watched = async function* () {
+      yield { job: queued };
+      refuse(ErrorReason.JOB_NOT_FOUND);
+    };
+    const text = await (await edge.ask("/v1/jobs/job_1/events")).text();
+    expect(text).toMatch(/event: error\ndata: \{"error":\{.*"code":"job_not_found"/);
   });
 });
 

@@ -65,24 +65,6 @@ describe("JSON answers", () => {
     expect(seen[4]).toMatchObject({ operation: Operation.COMPACT, idempotencyKey: "" });
   });
 
-  test("equal requests are sent where they find each other, others anywhere", async () => {
-    const seen: (string | null)[] = [];
-    const world = await start({
-      generate(_, context) {
-        seen.push(context.requestHeader.get("genmesh-affinity"));
-        return { body: Buffer.from("{}") };
-      },
-    });
-    for (const key of ["a", "a", "b"]) {
-      await world.post("/v1/responses", "{}", { "idempotency-key": key });
-    }
-    await world.post("/v1/responses", "{}");
-    expect(seen[0]).toMatch(/^[\w-]{43}$/);
-    expect(seen[1]).toBe(seen[0]);
-    expect(seen[2]).not.toBe(seen[0]);
-    expect(seen[3]).toBeNull();
-  });
-
   test("the streaming call may answer JSON too", async () => {
     const world = await start({
       async *streamGenerate() {

@@ -97,6 +97,8 @@ export async function startMeshWorld(options: MeshWorldOptions): Promise<MeshWor
     TMPDIR: folder,
     NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
     GENMESH_CATALOG: catalogFile,
+    // More than a load submits while a job takes its seconds: what waits shall wait for what is away, and for nothing else.
+    GENMESH_IMAGE_WORKERS: "30",
     GENMESH_MESH_TOKEN: `mesh-token-${randomBytes(8).toString("hex")}`,
     GENMESH_ADMIN_TOKEN: adminToken,
     ...stores.env,

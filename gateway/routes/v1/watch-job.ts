@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply } from "fastify";
 import { ErrorReason, isRefusal, RefusalError } from "#kit/errors.ts";
 import type { Edge } from "../../context.ts";
 import { toErrorBody } from "../../errors.ts";
+import { followJob } from "../../follow-job.ts";
 import { statusName } from "../../job-kinds.ts";
 import { deadlinesMs } from "../../limits.ts";
 import { toJobDocument } from "../../mappers/job.ts";
@@ -11,7 +12,8 @@ import { type EventStream, eventText, openEventStream, watchSilence } from "../.
 
 /**
  * `GET /jobs/{jobId}/events`: the job now and at each change, as `job.queued`, `job.running`, `job.completed` or
- * `job.failed` with the whole document; ends after the last. A caller that reconnects misses nothing that matters.
+ * `job.failed` with the whole document; ends after the last, whatever becomes of the replicas of media meanwhile. A caller
+ * that reconnects misses nothing that matters.
  */
 export function watchJob(app: FastifyInstance, edge: Edge): void {
   app.route<{ Params: { jobId: string } }>({
@@ -24,20 +26,19 @@ export function watchJob(app: FastifyInstance, edge: Edge): void {
       let events: EventStream | undefined;
       using silence = watchSilence(edge.clock, () => events?.comment());
       try {
-        for await (const { job } of edge.peers.media.watchJob(request.params, options)) {
+        for await (const job of followJob(edge, request.params.jobId, options)) {
           if (!job) continue;
           silence.broken();
           events ??= openEventStream(reply);
           const event = `job.${statusName(job.status)}`;
           await events.write(eventText(event, toJobDocument(job, baseUrl)));
         }
-        if (!events) throw new Error("media watched no job and did not refuse");
       } catch (error) {
         if (!events) throw options.signal.aborted ? options.signal.reason : error;
         const refusal = refusalOfEnd(edge, error, reply);
         await events.write(eventText("error", { error: toErrorBody(refusal) }));
       }
-      events.end();
+      events?.end();
       return reply;
     },
   });

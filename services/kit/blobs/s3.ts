@@ -27,8 +27,8 @@ export interface S3BlobsOptions {
 
 /** A {@link BlobStore} in a bucket; disposing closes its connections. */
 export interface S3Blobs extends BlobStore, AsyncDisposable {
-  /** Asks the store; undefined where it answers, else one line that says why it does not. */
-  check(): Promise<string | undefined>;
+  /** Asks the store, once; rejects where it does not answer, or denies a process that also writes. */
+  check(): Promise<void>;
 }
 
 /**
@@ -77,9 +77,9 @@ export async function openS3Blobs(options: S3BlobsOptions): Promise<S3Blobs> {
     async check() {
       try {
         await bucket.head("check");
-        return undefined;
       } catch (error) {
-        return `the store of blobs does not answer: ${isS3Fault(error) ? error.fault : "unknown"}`;
+        // Whoever may read objects and not list them is denied what is missing.
+        if (!(readOnly && isS3Fault(error, "denied"))) throw error;
       }
     },
     async [Symbol.asyncDispose]() {

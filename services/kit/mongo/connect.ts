@@ -2,6 +2,7 @@ import { type Collection, type CommandStartedEvent, type Document, MongoClient }
 import { type Clock, systemClock } from "../clock.ts";
 import { noTelemetry, type Telemetry } from "../telemetry/port.ts";
 import { type Attempt, createAttempt } from "./attempts.ts";
+import { awayRefusal, mongoFault } from "./errors.ts";
 import {
   connectTimeoutMs,
   majorityTimeoutMs,
@@ -23,6 +24,10 @@ export interface MongoDatabase extends AsyncDisposable {
   readonly clock: Clock;
   /** Runs work that may be done twice, again while the server is away. See {@link createAttempt}. */
   attempt: Attempt;
+  /** Asks the server, once; rejects where it is away. */
+  ping(): Promise<void>;
+  /** Milliseconds since the epoch as the server has it. Refuses with SERVICE_UNAVAILABLE where it is away. */
+  serverTime(): Promise<number>;
   /** Runs work that takes as long as it takes (building an index), on a connection of its own. */
   patiently<T>(work: (db: MongoDatabase) => Promise<T>): Promise<T>;
 }
@@ -77,16 +82,32 @@ function open(options: MongoOptions, silenceMs: number): MongoDatabase {
   const db = client.db(name);
   const attempt = createAttempt(clock);
   let isConnected = false;
+  const connected = async (): Promise<void> => {
+    // A driver's client whose first connection failed stays closed for ever, unless it is told to connect anew.
+    if (!isConnected) await client.connect();
+    isConnected = true;
+  };
   return {
     clock,
     collection: (collection) => db.collection(collection),
     attempt: (work) =>
       attempt(async (unsure) => {
-        // A driver's client whose first connection failed stays closed for ever, unless it is told to connect anew.
-        if (!isConnected) await client.connect();
-        isConnected = true;
+        await connected();
         return work(unsure);
       }),
+    async ping() {
+      await connected();
+      await db.command({ ping: 1 });
+    },
+    async serverTime() {
+      try {
+        await connected();
+        const { localTime } = await db.command({ hello: 1 });
+        return Number(localTime);
+      } catch (error) {
+        throw mongoFault(error) === "away" ? awayRefusal(error) : error;
+      }
+    },
     async patiently(work) {
       await using patient = open(options, 0);
       return await work(patient);

@@ -12,6 +12,13 @@ import { awayRefusal, isDuplicate, mongoFault } from "./errors.ts";
 const server = (code: number, errorLabels: string[] = []) =>
   new MongoServerError({ message: "m", code, errorLabels });
 
+/** What the driver throws for all that is under way when its monitor gets no answer; the class is not exported. */
+class InterruptedError extends MongoNetworkError {
+  override get name() {
+    return "PoolClearedOnNetworkError";
+  }
+}
+
 /** Several documents of which some were refused; `unconfirmed`: and the others lack a majority. */
 function bulk(codes: number[], unconfirmed = false): MongoBulkWriteError {
   const writeErrors = codes.map((code) => ({ code }));
@@ -25,6 +32,8 @@ function bulk(codes: number[], unconfirmed = false): MongoBulkWriteError {
 describe("a fault", () => {
   test.each([
     ["a broken connection", new MongoNetworkError("reset")],
+    ["a connection that the monitor gave up", new InterruptedError("interrupted")],
+    ["a socket that closed under a write", Object.assign(new Error("ended"), { code: "EPIPE" })],
     ["no primary any more", server(10_107)],
     ["a primary that is shutting down", server(91)],
     ["a server that has failed", server(1)],

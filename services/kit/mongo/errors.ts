@@ -1,4 +1,4 @@
-import { MongoBulkWriteError, MongoError } from "mongodb";
+import { MongoBulkWriteError, MongoError, MongoNetworkError } from "mongodb";
 import { ErrorReason, RefusalError } from "../errors.ts";
 import { awayRetryMs } from "./limits.ts";
 
@@ -49,13 +49,9 @@ const awayCodes: ReadonlySet<number> = new Set(
   }),
 );
 
-/** The driver's names for a connection that could not be had, or broke; not all of these classes are exported. */
+/** The driver's names for a connection that could not be had, beside MongoNetworkError's kin; not all are exported. */
 const awayNames: ReadonlySet<string> = new Set([
-  "MongoNetworkError",
-  "MongoNetworkTimeoutError",
   "MongoServerSelectionError",
-  "MongoPoolClearedError",
-  "MongoPoolClearedOnNetworkError",
   "MongoPoolClosedError",
   "MongoWaitQueueTimeoutError",
   "MongoOperationTimeoutError",
@@ -68,12 +64,26 @@ const awayNames: ReadonlySet<string> = new Set([
   "MongoWriteConcernError",
 ]);
 
+/** Node's codes for a socket that closed while the driver wrote to it: of that moment its errors come undressed. */
+const socketCodes: ReadonlySet<unknown> = new Set([
+  "EPIPE",
+  "ECONNRESET",
+  "ECONNABORTED",
+  "ETIMEDOUT",
+  "ERR_STREAM_DESTROYED",
+  "ERR_STREAM_WRITE_AFTER_END",
+  "ERR_SOCKET_CLOSED",
+]);
+
 const awayLabels = ["RetryableWriteError", "RetryableError", "SystemOverloadedError"];
 
-/** Tells what `error` means; undefined where it is none of the driver's. */
+/** Tells what `error` means; undefined where it is neither the driver's nor a socket's. */
 export function mongoFault(error: unknown): MongoFault | undefined {
-  if (!(error instanceof MongoError)) return undefined;
-  if (awayNames.has(error.name)) return "away";
+  if (!(error instanceof MongoError)) {
+    return socketCodes.has((error as { code?: unknown } | null)?.code) ? "away" : undefined;
+  }
+  // Some of its kin have names of another pattern.
+  if (error instanceof MongoNetworkError || awayNames.has(error.name)) return "away";
   if (error instanceof MongoBulkWriteError) return bulkFault(error);
   const code = Number(error.code);
   if (code === duplicateCode) return "duplicate";

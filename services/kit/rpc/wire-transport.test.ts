@@ -8,6 +8,7 @@ import { Health, HealthCheckResponseSchema } from "#proto/grpc/health/v1/health_
 import { ErrorReason, RefusalError } from "../errors.ts";
 import { refusingTransport } from "./refusing-transport.ts";
 import { prefixOf } from "./wire/envelope.ts";
+import { refuseNotStarted } from "./wire/not-started.ts";
 import { createWireDispatcher, type PeerPool, singlePeer } from "./wire-pool.ts";
 import { createWireTransport } from "./wire-transport.ts";
 
@@ -155,6 +156,15 @@ describe("trying again", () => {
     const second = poolOf(broken, alive);
     expect((await health(second.pool, { idempotent: true }).check({})).status).toBe(1);
     expect(second.outcomes).toEqual(["0 failed", "1 ok"]);
+  });
+
+  test("a process that has not started yet did nothing: any call goes to another address", async () => {
+    const starting = await http(refuseNotStarted);
+    const alive = await http((_, res) => answerWell(res));
+    const { pool, outcomes } = poolOf(starting, alive);
+    expect((await health(pool).check({})).status).toBe(1);
+    expect(outcomes).toEqual(["0 unreachable", "1 ok"]);
+    expect((await failure(health(poolOf(starting).pool).check({}))).code).toBe(Code.Unavailable);
   });
 
   test("an answer that broke off is not asked for again", async () => {

@@ -4,10 +4,6 @@ export const telemetryLimits = {
   waitingSpans: 4_096,
   /** Spans in one request. */
   spansAtOnce: 512,
-  /** Attributes of a span; the schema allows fewer. */
-  attributes: 32,
-  /** Characters of an attribute; names of the catalog are shorter. */
-  attributeCharacters: 256,
   /** Milliseconds in which a stopping process sends what it has; what is not out by then is lost. */
   flushMs: 3_000,
 } as const;

@@ -113,10 +113,6 @@ function createProvider({ config, resource, log }: TracerOptions): TracerProvide
   return new TracerProvider({
     resource,
     sampler: samplerOf(config.sampler),
-    spanLimits: {
-      attributeCountLimit: telemetryLimits.attributes,
-      attributeValueLengthLimit: telemetryLimits.attributeCharacters,
-    },
     spanProcessors: [
       new BatchSpanProcessor({
         exporter: watchedExporter(exporter, "traces", log),

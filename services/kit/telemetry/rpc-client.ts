@@ -21,16 +21,16 @@ function tracing(telemetry: Telemetry): Interceptor {
     for (const [name, value] of Object.entries(span.headers ?? {})) req.header.set(name, value);
     if (!span.isRecording) return next(req);
     const over = (error: unknown) => close(span, error === undefined ? undefined : codeOf(error));
-    const enter = <T>(work: () => T): T => telemetry.run(span, work);
     try {
-      const res = await enter(() => next(req));
+      const res = await telemetry.run(span, () => next(req));
       if (!res.stream) {
         over(undefined);
         return res;
       }
       // Clients keep it to themselves that a reader has left; the call's signal tells.
       req.signal.addEventListener("abort", () => over(req.signal.reason), { once: true });
-      return { ...res, message: followed(res.message, enter, over) };
+      // The other side sees to what happens within it.
+      return { ...res, message: followed(res.message, (work) => work(), over) };
     } catch (error) {
       over(error);
       throw error;

@@ -4,6 +4,7 @@ import type { Dispatcher } from "undici";
 import type { PickedPeer } from "../wire-pool.ts";
 import type { Call } from "./call.ts";
 import type { RawHeaders } from "./headers.ts";
+import { notStartedHeader } from "./not-started.ts";
 
 /** Each message is written as it comes. */
 const chunks = { objectMode: true, highWaterMark: 1 };
@@ -26,7 +27,7 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
   #peer: PickedPeer | undefined;
   #isOver = false;
   #bodyError: unknown;
-  /** False: nothing of the request can have reached the peer. */
+  /** False: nothing of the request can have reached a peer that would do it. */
   isSent = false;
   /** True once the answer's head is there. */
   isAnswered = false;
@@ -87,6 +88,10 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
   ): void {
     // 1xx: the real head is still to come.
     if (status < 200 || this.#isOver) return;
+    if (status === 503 && headers[notStartedHeader] !== undefined) {
+      this.#notTaken();
+      return;
+    }
     this.isAnswered = true;
     this.head(status, headers);
   }
@@ -120,6 +125,15 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
       this.#bodyError = error;
       throw error;
     }
+  }
+
+  /** The peer is not there yet: as good as not sent. */
+  #notTaken(): void {
+    this.isSent = false;
+    this.#over("unreachable");
+    const error = new ConnectError("the peer has not started yet", Code.Unavailable);
+    this.#controller?.abort(error);
+    this.failed(error);
   }
 
   #over(outcome: "ok" | "failed" | "unreachable"): void {

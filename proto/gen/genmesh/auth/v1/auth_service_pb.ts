@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file genmesh/auth/v1/auth_service.proto.
  */
 export const file_genmesh_auth_v1_auth_service: GenFile = /*@__PURE__*/
-  fileDesc("CiJnZW5tZXNoL2F1dGgvdjEvYXV0aF9zZXJ2aWNlLnByb3RvEg9nZW5tZXNoLmF1dGgudjEieQoHQWNjb3VudBISCgphY2NvdW50X2lkGAEgASgJEgwKBG5hbWUYAiABKAkSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhsKE3JlcXVlc3RzX3Blcl9taW51dGUYBCABKAUixQMKBkFwaUtleRIOCgZrZXlfaWQYASABKAkSEgoKYWNjb3VudF9pZBgCIAEoCRITCgtzZWNyZXRfaGludBgDIAEoCRIoCgZzY29wZXMYBCADKA4yGC5nZW5tZXNoLmNvbW1vbi52MS5TY29wZRIWCg5hbGxvd2VkX21vZGVscxgFIAMoCRIvCgtjcmVhdGVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3Jldm9rZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI6ChZmb3JtZXJfc2VjcmV0X2VuZF90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIlChhtb250aGx5X3VzZF9taWNyb3NfbGltaXQYCiABKANIAIgBARIbChNyZXF1ZXN0c19wZXJfbWludXRlGAsgASgFEhAKCHJldmlzaW9uGAwgASgDQhsKGV9tb250aGx5X3VzZF9taWNyb3NfbGltaXQiKQoQTG9va1VwS2V5UmVxdWVzdBIVCg1zZWNyZXRfc2hhMjU2GAEgASgMIqEBChFMb29rVXBLZXlSZXNwb25zZRIkCgNrZXkYASABKAsyFy5nZW5tZXNoLmF1dGgudjEuQXBpS2V5Ei8KC3ZhbGlkX3VudGlsGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXZpc2lvbhgDIAEoAxIjChthY2NvdW50X3JlcXVlc3RzX3Blcl9taW51dGUYBCABKAUiKgoQV2F0Y2hLZXlzUmVxdWVzdBIWCg5zaW5jZV9yZXZpc2lvbhgBIAEoAyI+ChFXYXRjaEtleXNSZXNwb25zZRIQCghyZXZpc2lvbhgBIAEoAxIXCg9jaGFuZ2VkX2tleV9pZHMYAiADKAkiSwoUQ3JlYXRlQWNjb3VudFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIPCgdhcGlfa2V5GAIgASgJEhQKDG9wZXJhdGlvbl9pZBgDIAEoCSKKAQoVQ3JlYXRlQWNjb3VudFJlc3BvbnNlEikKB2FjY291bnQYASABKAsyGC5nZW5tZXNoLmF1dGgudjEuQWNjb3VudBIkCgNrZXkYAiABKAsyFy5nZW5tZXNoLmF1dGgudjEuQXBpS2V5Eg4KBnNlY3JldBgDIAEoCRIQCghyZXBsYXllZBgEIAEoCCInChFHZXRBY2NvdW50UmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJIj8KEkdldEFjY291bnRSZXNwb25zZRIpCgdhY2NvdW50GAEgASgLMhguZ2VubWVzaC5hdXRoLnYxLkFjY291bnQiPAoTTGlzdEFjY291bnRzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJbChRMaXN0QWNjb3VudHNSZXNwb25zZRIqCghhY2NvdW50cxgBIAMoCzIYLmdlbm1lc2guYXV0aC52MS5BY2NvdW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSL6AQoQQ3JlYXRlS2V5UmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEigKBnNjb3BlcxgCIAMoDjIYLmdlbm1lc2guY29tbW9uLnYxLlNjb3BlEhYKDmFsbG93ZWRfbW9kZWxzGAMgAygJEi8KC2V4cGlyZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIlChhtb250aGx5X3VzZF9taWNyb3NfbGltaXQYBSABKANIAIgBARIbChNyZXF1ZXN0c19wZXJfbWludXRlGAYgASgFQhsKGV9tb250aGx5X3VzZF9taWNyb3NfbGltaXQiSQoRQ3JlYXRlS2V5UmVzcG9uc2USJAoDa2V5GAEgASgLMhcuZ2VubWVzaC5hdXRoLnYxLkFwaUtleRIOCgZzZWNyZXQYAiABKAkiUAoQUm90YXRlS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSGgoNZ3JhY2Vfc2Vjb25kcxgCIAEoBUgAiAEBQhAKDl9ncmFjZV9zZWNvbmRzIkkKEVJvdGF0ZUtleVJlc3BvbnNlEiQKA2tleRgBIAEoCzIXLmdlbm1lc2guYXV0aC52MS5BcGlLZXkSDgoGc2VjcmV0GAIgASgJIiIKEFJldm9rZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJIjkKEVJldm9rZUtleVJlc3BvbnNlEiQKA2tleRgBIAEoCzIXLmdlbm1lc2guYXV0aC52MS5BcGlLZXkiJQoPTGlzdEtleXNSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkiOQoQTGlzdEtleXNSZXNwb25zZRIlCgRrZXlzGAEgAygLMhcuZ2VubWVzaC5hdXRoLnYxLkFwaUtleTLQBgoLQXV0aFNlcnZpY2USVwoJTG9va1VwS2V5EiEuZ2VubWVzaC5hdXRoLnYxLkxvb2tVcEtleVJlcXVlc3QaIi5nZW5tZXNoLmF1dGgudjEuTG9va1VwS2V5UmVzcG9uc2UiA5ACARJUCglXYXRjaEtleXMSIS5nZW5tZXNoLmF1dGgudjEuV2F0Y2hLZXlzUmVxdWVzdBoiLmdlbm1lc2guYXV0aC52MS5XYXRjaEtleXNSZXNwb25zZTABEmQKDUNyZWF0ZUFjY291bnQSJS5nZW5tZXNoLmF1dGgudjEuQ3JlYXRlQWNjb3VudFJlcXVlc3QaJi5nZW5tZXNoLmF1dGgudjEuQ3JlYXRlQWNjb3VudFJlc3BvbnNlIgTo4BgCEl4KCkdldEFjY291bnQSIi5nZW5tZXNoLmF1dGgudjEuR2V0QWNjb3VudFJlcXVlc3QaIy5nZW5tZXNoLmF1dGgudjEuR2V0QWNjb3VudFJlc3BvbnNlIgeQAgHo4BgCEmQKDExpc3RBY2NvdW50cxIkLmdlbm1lc2guYXV0aC52MS5MaXN0QWNjb3VudHNSZXF1ZXN0GiUuZ2VubWVzaC5hdXRoLnYxLkxpc3RBY2NvdW50c1Jlc3BvbnNlIgeQAgHo4BgCElgKCUNyZWF0ZUtleRIhLmdlbm1lc2guYXV0aC52MS5DcmVhdGVLZXlSZXF1ZXN0GiIuZ2VubWVzaC5hdXRoLnYxLkNyZWF0ZUtleVJlc3BvbnNlIgTo4BgCElgKCVJvdGF0ZUtleRIhLmdlbm1lc2guYXV0aC52MS5Sb3RhdGVLZXlSZXF1ZXN0GiIuZ2VubWVzaC5hdXRoLnYxLlJvdGF0ZUtleVJlc3BvbnNlIgTo4BgCElgKCVJldm9rZUtleRIhLmdlbm1lc2guYXV0aC52MS5SZXZva2VLZXlSZXF1ZXN0GiIuZ2VubWVzaC5hdXRoLnYxLlJldm9rZUtleVJlc3BvbnNlIgTo4BgCElgKCExpc3RLZXlzEiAuZ2VubWVzaC5hdXRoLnYxLkxpc3RLZXlzUmVxdWVzdBohLmdlbm1lc2guYXV0aC52MS5MaXN0S2V5c1Jlc3BvbnNlIgeQAgHo4BgCYgZwcm90bzM", [file_genmesh_common_v1_access, file_genmesh_common_v1_rpc_access, file_google_protobuf_timestamp]);
+  fileDesc("CiJnZW5tZXNoL2F1dGgvdjEvYXV0aF9zZXJ2aWNlLnByb3RvEg9nZW5tZXNoLmF1dGgudjEieQoHQWNjb3VudBISCgphY2NvdW50X2lkGAEgASgJEgwKBG5hbWUYAiABKAkSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhsKE3JlcXVlc3RzX3Blcl9taW51dGUYBCABKAUixQMKBkFwaUtleRIOCgZrZXlfaWQYASABKAkSEgoKYWNjb3VudF9pZBgCIAEoCRITCgtzZWNyZXRfaGludBgDIAEoCRIoCgZzY29wZXMYBCADKA4yGC5nZW5tZXNoLmNvbW1vbi52MS5TY29wZRIWCg5hbGxvd2VkX21vZGVscxgFIAMoCRIvCgtjcmVhdGVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3Jldm9rZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI6ChZmb3JtZXJfc2VjcmV0X2VuZF90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIlChhtb250aGx5X3VzZF9taWNyb3NfbGltaXQYCiABKANIAIgBARIbChNyZXF1ZXN0c19wZXJfbWludXRlGAsgASgFEhAKCHJldmlzaW9uGAwgASgDQhsKGV9tb250aGx5X3VzZF9taWNyb3NfbGltaXQiKQoQTG9va1VwS2V5UmVxdWVzdBIVCg1zZWNyZXRfc2hhMjU2GAEgASgMIqEBChFMb29rVXBLZXlSZXNwb25zZRIkCgNrZXkYASABKAsyFy5nZW5tZXNoLmF1dGgudjEuQXBpS2V5Ei8KC3ZhbGlkX3VudGlsGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXZpc2lvbhgDIAEoAxIjChthY2NvdW50X3JlcXVlc3RzX3Blcl9taW51dGUYBCABKAUiKgoQV2F0Y2hLZXlzUmVxdWVzdBIWCg5zaW5jZV9yZXZpc2lvbhgBIAEoAyI+ChFXYXRjaEtleXNSZXNwb25zZRIQCghyZXZpc2lvbhgBIAEoAxIXCg9jaGFuZ2VkX2tleV9pZHMYAiADKAkiSwoUQ3JlYXRlQWNjb3VudFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIPCgdhcGlfa2V5GAIgASgJEhQKDG9wZXJhdGlvbl9pZBgDIAEoCSKKAQoVQ3JlYXRlQWNjb3VudFJlc3BvbnNlEikKB2FjY291bnQYASABKAsyGC5nZW5tZXNoLmF1dGgudjEuQWNjb3VudBIkCgNrZXkYAiABKAsyFy5nZW5tZXNoLmF1dGgudjEuQXBpS2V5Eg4KBnNlY3JldBgDIAEoCRIQCghyZXBsYXllZBgEIAEoCCInChFHZXRBY2NvdW50UmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJIj8KEkdldEFjY291bnRSZXNwb25zZRIpCgdhY2NvdW50GAEgASgLMhguZ2VubWVzaC5hdXRoLnYxLkFjY291bnQiPAoTTGlzdEFjY291bnRzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJbChRMaXN0QWNjb3VudHNSZXNwb25zZRIqCghhY2NvdW50cxgBIAMoCzIYLmdlbm1lc2guYXV0aC52MS5BY2NvdW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSL6AQoQQ3JlYXRlS2V5UmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEigKBnNjb3BlcxgCIAMoDjIYLmdlbm1lc2guY29tbW9uLnYxLlNjb3BlEhYKDmFsbG93ZWRfbW9kZWxzGAMgAygJEi8KC2V4cGlyZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIlChhtb250aGx5X3VzZF9taWNyb3NfbGltaXQYBSABKANIAIgBARIbChNyZXF1ZXN0c19wZXJfbWludXRlGAYgASgFQhsKGV9tb250aGx5X3VzZF9taWNyb3NfbGltaXQiSQoRQ3JlYXRlS2V5UmVzcG9uc2USJAoDa2V5GAEgASgLMhcuZ2VubWVzaC5hdXRoLnYxLkFwaUtleRIOCgZzZWNyZXQYAiABKAkijAEKFExlYXNlUmVxdWVzdHNSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJEhsKE3JlcXVlc3RzX3Blcl9taW51dGUYAyABKAUSIwobYWNjb3VudF9yZXF1ZXN0c19wZXJfbWludXRlGAQgASgFEg4KBndhbnRlZBgFIAEoBSJ0ChVMZWFzZVJlcXVlc3RzUmVzcG9uc2USDwoHZ3JhbnRlZBgBIAEoBRINCgVsaW1pdBgCIAEoBRIRCglyZW1haW5pbmcYAyABKAUSEAoIcmVzZXRfbXMYBCABKAESFgoOcmV0cnlfYWZ0ZXJfbXMYBSABKAUiUAoQUm90YXRlS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSGgoNZ3JhY2Vfc2Vjb25kcxgCIAEoBUgAiAEBQhAKDl9ncmFjZV9zZWNvbmRzIkkKEVJvdGF0ZUtleVJlc3BvbnNlEiQKA2tleRgBIAEoCzIXLmdlbm1lc2guYXV0aC52MS5BcGlLZXkSDgoGc2VjcmV0GAIgASgJIiIKEFJldm9rZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJIjkKEVJldm9rZUtleVJlc3BvbnNlEiQKA2tleRgBIAEoCzIXLmdlbm1lc2guYXV0aC52MS5BcGlLZXkiJQoPTGlzdEtleXNSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkiOQoQTGlzdEtleXNSZXNwb25zZRIlCgRrZXlzGAEgAygLMhcuZ2VubWVzaC5hdXRoLnYxLkFwaUtleTKwBwoLQXV0aFNlcnZpY2USVwoJTG9va1VwS2V5EiEuZ2VubWVzaC5hdXRoLnYxLkxvb2tVcEtleVJlcXVlc3QaIi5nZW5tZXNoLmF1dGgudjEuTG9va1VwS2V5UmVzcG9uc2UiA5ACARJUCglXYXRjaEtleXMSIS5nZW5tZXNoLmF1dGgudjEuV2F0Y2hLZXlzUmVxdWVzdBoiLmdlbm1lc2guYXV0aC52MS5XYXRjaEtleXNSZXNwb25zZTABEl4KDUxlYXNlUmVxdWVzdHMSJS5nZW5tZXNoLmF1dGgudjEuTGVhc2VSZXF1ZXN0c1JlcXVlc3QaJi5nZW5tZXNoLmF1dGgudjEuTGVhc2VSZXF1ZXN0c1Jlc3BvbnNlEmQKDUNyZWF0ZUFjY291bnQSJS5nZW5tZXNoLmF1dGgudjEuQ3JlYXRlQWNjb3VudFJlcXVlc3QaJi5nZW5tZXNoLmF1dGgudjEuQ3JlYXRlQWNjb3VudFJlc3BvbnNlIgTo4BgCEl4KCkdldEFjY291bnQSIi5nZW5tZXNoLmF1dGgudjEuR2V0QWNjb3VudFJlcXVlc3QaIy5nZW5tZXNoLmF1dGgudjEuR2V0QWNjb3VudFJlc3BvbnNlIgeQAgHo4BgCEmQKDExpc3RBY2NvdW50cxIkLmdlbm1lc2guYXV0aC52MS5MaXN0QWNjb3VudHNSZXF1ZXN0GiUuZ2VubWVzaC5hdXRoLnYxLkxpc3RBY2NvdW50c1Jlc3BvbnNlIgeQAgHo4BgCElgKCUNyZWF0ZUtleRIhLmdlbm1lc2guYXV0aC52MS5DcmVhdGVLZXlSZXF1ZXN0GiIuZ2VubWVzaC5hdXRoLnYxLkNyZWF0ZUtleVJlc3BvbnNlIgTo4BgCElgKCVJvdGF0ZUtleRIhLmdlbm1lc2guYXV0aC52MS5Sb3RhdGVLZXlSZXF1ZXN0GiIuZ2VubWVzaC5hdXRoLnYxLlJvdGF0ZUtleVJlc3BvbnNlIgTo4BgCElgKCVJldm9rZUtleRIhLmdlbm1lc2guYXV0aC52MS5SZXZva2VLZXlSZXF1ZXN0GiIuZ2VubWVzaC5hdXRoLnYxLlJldm9rZUtleVJlc3BvbnNlIgTo4BgCElgKCExpc3RLZXlzEiAuZ2VubWVzaC5hdXRoLnYxLkxpc3RLZXlzUmVxdWVzdBohLmdlbm1lc2guYXV0aC52MS5MaXN0S2V5c1Jlc3BvbnNlIgeQAgHo4BgCYgZwcm90bzM", [file_genmesh_common_v1_access, file_genmesh_common_v1_rpc_access, file_google_protobuf_timestamp]);
 
 /**
  * An account: what owns wallets, keys and uploads.
@@ -529,6 +529,104 @@ export const CreateKeyResponseSchema: GenMessage<CreateKeyResponse> = /*@__PURE_
   messageDesc(file_genmesh_auth_v1_auth_service, 13);
 
 /**
+ * Whose requests.
+ *
+ * @generated from message genmesh.auth.v1.LeaseRequestsRequest
+ */
+export type LeaseRequestsRequest = Message<"genmesh.auth.v1.LeaseRequestsRequest"> & {
+  /**
+   * The key, as LookUpKey gave it.
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+
+  /**
+   * Its account.
+   *
+   * @generated from field: string account_id = 2;
+   */
+  accountId: string;
+
+  /**
+   * Requests a minute of the key, 1 to 1,000,000.
+   *
+   * @generated from field: int32 requests_per_minute = 3;
+   */
+  requestsPerMinute: number;
+
+  /**
+   * Requests a minute of the account, 1 to 1,000,000; the key's own where that is more.
+   *
+   * @generated from field: int32 account_requests_per_minute = 4;
+   */
+  accountRequestsPerMinute: number;
+
+  /**
+   * 1 to 1,000,000.
+   *
+   * @generated from field: int32 wanted = 5;
+   */
+  wanted: number;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.LeaseRequestsRequest.
+ * Use `create(LeaseRequestsRequestSchema)` to create a new message.
+ */
+export const LeaseRequestsRequestSchema: GenMessage<LeaseRequestsRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 14);
+
+/**
+ * What was counted, told of the tighter of the two: key or account.
+ *
+ * @generated from message genmesh.auth.v1.LeaseRequestsResponse
+ */
+export type LeaseRequestsResponse = Message<"genmesh.auth.v1.LeaseRequestsResponse"> & {
+  /**
+   * 0 to `wanted`.
+   *
+   * @generated from field: int32 granted = 1;
+   */
+  granted: number;
+
+  /**
+   * Requests a minute.
+   *
+   * @generated from field: int32 limit = 2;
+   */
+  limit: number;
+
+  /**
+   * Requests for which there is room now.
+   *
+   * @generated from field: int32 remaining = 3;
+   */
+  remaining: number;
+
+  /**
+   * Milliseconds until all of the limit is there again.
+   *
+   * @generated from field: double reset_ms = 4;
+   */
+  resetMs: number;
+
+  /**
+   * Milliseconds until there is room for one; 0 where any was granted.
+   *
+   * @generated from field: int32 retry_after_ms = 5;
+   */
+  retryAfterMs: number;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.LeaseRequestsResponse.
+ * Use `create(LeaseRequestsResponseSchema)` to create a new message.
+ */
+export const LeaseRequestsResponseSchema: GenMessage<LeaseRequestsResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 15);
+
+/**
  * Which key to rotate.
  *
  * @generated from message genmesh.auth.v1.RotateKeyRequest
@@ -554,7 +652,7 @@ export type RotateKeyRequest = Message<"genmesh.auth.v1.RotateKeyRequest"> & {
  * Use `create(RotateKeyRequestSchema)` to create a new message.
  */
 export const RotateKeyRequestSchema: GenMessage<RotateKeyRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 14);
+  messageDesc(file_genmesh_auth_v1_auth_service, 16);
 
 /**
  * The key and its new secret.
@@ -582,7 +680,7 @@ export type RotateKeyResponse = Message<"genmesh.auth.v1.RotateKeyResponse"> & {
  * Use `create(RotateKeyResponseSchema)` to create a new message.
  */
 export const RotateKeyResponseSchema: GenMessage<RotateKeyResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 15);
+  messageDesc(file_genmesh_auth_v1_auth_service, 17);
 
 /**
  * Which key to revoke.
@@ -603,7 +701,7 @@ export type RevokeKeyRequest = Message<"genmesh.auth.v1.RevokeKeyRequest"> & {
  * Use `create(RevokeKeyRequestSchema)` to create a new message.
  */
 export const RevokeKeyRequestSchema: GenMessage<RevokeKeyRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 16);
+  messageDesc(file_genmesh_auth_v1_auth_service, 18);
 
 /**
  * The revoked key.
@@ -624,7 +722,7 @@ export type RevokeKeyResponse = Message<"genmesh.auth.v1.RevokeKeyResponse"> & {
  * Use `create(RevokeKeyResponseSchema)` to create a new message.
  */
 export const RevokeKeyResponseSchema: GenMessage<RevokeKeyResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 17);
+  messageDesc(file_genmesh_auth_v1_auth_service, 19);
 
 /**
  * Whose keys.
@@ -645,7 +743,7 @@ export type ListKeysRequest = Message<"genmesh.auth.v1.ListKeysRequest"> & {
  * Use `create(ListKeysRequestSchema)` to create a new message.
  */
 export const ListKeysRequestSchema: GenMessage<ListKeysRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 18);
+  messageDesc(file_genmesh_auth_v1_auth_service, 20);
 
 /**
  * The keys of an account; at most 1,000 exist.
@@ -666,7 +764,7 @@ export type ListKeysResponse = Message<"genmesh.auth.v1.ListKeysResponse"> & {
  * Use `create(ListKeysResponseSchema)` to create a new message.
  */
 export const ListKeysResponseSchema: GenMessage<ListKeysResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 19);
+  messageDesc(file_genmesh_auth_v1_auth_service, 21);
 
 /**
  * Accounts and their API keys. A key's secret is shown once and stored as its SHA-256.
@@ -696,6 +794,18 @@ export const AuthService: GenService<{
     methodKind: "server_streaming";
     input: typeof WatchKeysRequestSchema;
     output: typeof WatchKeysResponseSchema;
+  },
+  /**
+   * Counts requests of a key before they are made, for a gateway that shares the key's rate with others: as many as key
+   * and account have room for, up to what is wanted. What is not made is not given back. The counts live in the memory of
+   * the replica that is asked, so an account's gateways ask the same one. Mesh token.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.LeaseRequests
+   */
+  leaseRequests: {
+    methodKind: "unary";
+    input: typeof LeaseRequestsRequestSchema;
+    output: typeof LeaseRequestsResponseSchema;
   },
   /**
    * Makes an account with a first key. The same operation id makes one, and shows the secret only to a repeat that brings it.

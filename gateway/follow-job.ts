@@ -1,0 +1,58 @@
+import { equals } from "@bufbuild/protobuf";
+import { ErrorReason, isRefusal, RefusalError } from "#kit/errors.ts";
+import { type Job, JobSchema, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import type { Edge } from "./context.ts";
+import { deadlinesMs, followLimits } from "./limits.ts";
+import type { callOptions } from "./request.ts";
+
+/**
+ * A job now and at each change, until it is terminal; undefined where nothing but a heartbeat came. A watch that ends before
+ * that (its replica stops, or is gone) is taken up at another one: what is not news is not told again, and since every watch
+ * begins with the job as it stands, no end is missed. Rejects with the refusal of a watch, with SERVICE_UNAVAILABLE only
+ * where media was not heard for {@link followLimits}, and with the signal's reason.
+ */
+export async function* followJob(
+  edge: Pick<Edge, "peers" | "clock">,
+  jobId: string,
+  options: ReturnType<typeof callOptions>,
+): AsyncGenerator<Job | undefined, void> {
+  const { clock } = edge;
+  const { signal } = options;
+  const endsAtMs = clock.now() + deadlinesMs.watch;
+  let last: Job | undefined;
+  let heardAtMs = clock.now();
+  for (let pauseMs: number = followLimits.minPauseMs; ; ) {
+    const begunAtMs = clock.now();
+    const timeoutMs = Math.max(1, endsAtMs - begunAtMs);
+    let fault: RefusalError | undefined;
+    try {
+      for await (const { job } of edge.peers.media.watchJob({ jobId }, { ...options, timeoutMs })) {
+        heardAtMs = clock.now();
+        const isNews = job && !(last && equals(JobSchema, last, job));
+        if (isNews) last = job;
+        yield isNews ? job : undefined;
+      }
+    } catch (error) {
+      if (signal.aborted || !isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) throw error;
+      fault = error;
+    }
+    if (last && isTerminal(last)) return;
+    const patienceMs = last ? followLimits.patienceMs : followLimits.firstPatienceMs;
+    const nowMs = clock.now();
+    if (nowMs - heardAtMs >= patienceMs || nowMs >= endsAtMs) throw fault ?? away();
+    // A replica that stops tells everybody the job's state and ends the watch, for as long as it is asked.
+    if (nowMs - begunAtMs >= followLimits.longWatchMs) pauseMs = followLimits.minPauseMs;
+    await clock.sleep(pauseMs, signal);
+    pauseMs = Math.min(2 * pauseMs, followLimits.maxPauseMs);
+  }
+}
+
+function isTerminal({ status }: Job): boolean {
+  return status === JobStatus.COMPLETED || status === JobStatus.FAILED;
+}
+
+function away(): RefusalError {
+  return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, {
+    metadata: { retry_after_ms: "1000" },
+  });
+}
