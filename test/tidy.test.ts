@@ -79,9 +79,7 @@ describe("the house is tidy", () => {
   test("only host/config.ts reads the environment", () => {
     const readers = product.filter((file) => /process\.env|\bfrom "node:process"/.test(text(file)));
     const tools = /^bench\/|^vitest\.config\.ts$/;
-    expect(readers.filter((file) => !tools.test(file))).toEqual([
-      "services/host/config.ts",
-    ]);
+    expect(readers.filter((file) => !tools.test(file))).toEqual(["services/host/config.ts"]);
   });
 
   test("drivers stay in their adapters", () => {

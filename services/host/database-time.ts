@@ -24,8 +24,7 @@ export async function followDatabaseTime(
   const look = async () => {
     const outcome = await clock.correct(() => mongo.serverTime());
     if (outcome !== "corrected") return outcome;
-    const behindMs = Math.round(clock.behindMs);
-    log.warn({ behindMs }, "this machine's clock is wrong: the database's counts");
+    log.warn({ behindMs: clock.behindMs }, "this machine's clock is wrong: the database's counts");
     return outcome;
   };
   for (let unsure = 0; unsure < maxUnsure; ) {

@@ -11,6 +11,7 @@ test("it shows the machine's time until a server's is known, and that from then 
   expect(clock.now()).toBe(base.now());
   expect(await clock.correct(async () => base.now() + 120_000)).toBe("corrected");
   expect(clock.now() - base.now()).toBeCloseTo(120_000, -2);
+  expect(Number.isInteger(clock.now())).toBe(true);
   await base.advance(5_000);
   expect(clock.now() - base.now()).toBeCloseTo(120_000, -2);
   expect(await clock.correct(async () => base.now() - 120_000)).toBe("corrected");

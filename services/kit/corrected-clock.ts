@@ -32,7 +32,8 @@ export function correctedClock(
       const askedAtMs = performance.now();
       const serverMs = await ask();
       const tookMs = performance.now() - askedAtMs;
-      const measuredMs = serverMs + tookMs / 2 - machineNow();
+      // Whole, as all that is made of a clock's time.
+      const measuredMs = Math.round(serverMs + tookMs / 2 - machineNow());
       if (tookMs > roundTripMs || Number.isNaN(serverMs)) return "unsure";
       // A little is not followed to and fro: time that jumps back is worse than time that is a little off.
       if (Math.abs(measuredMs - behindMs) <= toleratedMs) return "kept";

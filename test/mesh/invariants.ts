@@ -104,9 +104,10 @@ async function judgeMoney(
       if (charged > textPriceMicros * 10n) double.push(`${charged} charged for text ${holdId}`);
       continue;
     }
-    const wanted = states.get(holdId) === "completed" ? imagePrice : 0n;
-    // A job whose acceptance nobody heard of is there all the same: its key was given up by its caller.
-    if (states.has(holdId) && charged !== wanted) {
+    const state = states.get(holdId);
+    const wanted = state === "completed" ? imagePrice : 0n;
+    // One whose acceptance nobody heard of is there all the same; one that has not ended is told of already.
+    if (state !== undefined && state !== "lost" && charged !== wanted) {
       (charged < wanted ? lost : double).push(`${charged} charged for job ${holdId}`);
     }
   }
