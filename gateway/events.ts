@@ -1,5 +1,5 @@
 import type { Logger } from "#kit/logger.ts";
-import type { Metrics } from "#kit/metrics.ts";
+import { childrenOf, type Metrics } from "#kit/metrics.ts";
 
 /** A request that ended. */
 export interface EndedRequest {
@@ -39,12 +39,13 @@ export function createEdgeEvents({ log, metrics }: { log: Logger; metrics: Metri
     "Connections ended because of malformed HTTP, by cause.",
     ["cause"],
   );
+  const durationOf = childrenOf(duration);
   return {
     requestBegan: () => active.inc(),
     requestEnded(request) {
       active.dec();
       const { method, route, status, durationMs } = request;
-      duration.observe({ method, route, status: String(status) }, durationMs / 1_000);
+      durationOf(method, route, String(status)).observe(durationMs / 1_000);
       log.info(request, "request");
     },
     connectionRefused(cause) {

@@ -71,7 +71,8 @@ export function watchSilence(clock: Clock, onSilence: () => void): Silence {
     broken() {
       lastMs = clock.now();
     },
-    [Symbol.dispose]: () => over.abort(),
+    // With a reason, because the default one is an error with a stack.
+    [Symbol.dispose]: () => over.abort("over"),
   };
 }
 

@@ -2,7 +2,7 @@ import type { Clock } from "#kit/clock.ts";
 import { type Reason, reasonName } from "#kit/errors.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { Logger } from "#kit/logger.ts";
-import type { Metrics } from "#kit/metrics.ts";
+import { childrenOf, type Metrics } from "#kit/metrics.ts";
 import type { AuditCount, Difference } from "./audit.ts";
 import type { Operation, Outcome } from "./operations.ts";
 import type { WalletHold } from "./store.ts";
@@ -116,29 +116,28 @@ const strange = new Set(["OPERATION_MISMATCH", "OPERATION_CONFLICT", "INVALID_AR
 /** Seconds: from a request that takes its time to a hold that nobody ends for days. */
 const ageBuckets = [60, 300, 900, 1_800, 3_600, 21_600, 86_400, 604_800];
 
-/** Counters with their labels looked up once: a label look-up at every operation would cost as much as the ledger. */
 function createCounters(metrics: Metrics) {
-  const operations = memo(
+  const operations = childrenOf(
     metrics.counter(
       "genmesh_billing_operations_total",
       "Operations by unit, kind and whether they changed something or were known already",
       ["unit", "operation", "outcome"],
     ),
   );
-  const refusals = memo(
+  const refusals = childrenOf(
     metrics.counter("genmesh_billing_refusals_total", "Operations refused, by kind and reason", [
       "operation",
       "reason",
     ]),
   );
-  const money = memo(
+  const money = childrenOf(
     metrics.counter(
       "genmesh_billing_amount_total",
       "USD micros or credits granted, set aside in holds, and charged; a rate, not the books",
       ["unit", "flow"],
     ),
   );
-  const asked = memo(
+  const asked = childrenOf(
     metrics.counter(
       "genmesh_billing_owner_checks_total",
       "Owners asked about holds whose check time had passed, by verdict",
@@ -151,14 +150,14 @@ function createCounters(metrics: Metrics) {
     ["owner"],
     ageBuckets,
   );
-  const conflicts = memo(
+  const conflicts = childrenOf(
     metrics.counter(
       "genmesh_billing_conflicts_total",
       "Transitions of wallets that another process overtook, and that went again",
       ["unit"],
     ),
   );
-  const differences = memo(
+  const differences = childrenOf(
     metrics.counter("genmesh_billing_audit_differences_total", "Differences that audits found", [
       "field",
     ]),
@@ -174,18 +173,5 @@ function createCounters(metrics: Metrics) {
     conflict: (unit: Unit) => conflicts(unit).inc(),
     asked: (owner: Owner, verdict: Verdict) => asked(owner, verdict).inc(),
     difference: (field: Difference["field"]) => differences(field).inc(),
-  };
-}
-
-/** A counter's child of some labels, kept; there are only as many as the enumerations allow. */
-function memo<C>(counter: { labels(...values: string[]): C }): (...values: string[]) => C {
-  const children = new Map<string, C>();
-  return (...values) => {
-    const name = values.join(" ");
-    const known = children.get(name);
-    if (known) return known;
-    const child = counter.labels(...values);
-    children.set(name, child);
-    return child;
   };
 }

@@ -28,9 +28,16 @@ import { emptyWallet, type KeyCounter, type WalletRef } from "./wallet.ts";
  * once, each entry is one insert, each hold one row. `rules` is the transition function; tests seed faults there.
  */
 export function createSqliteLedger(db: SqliteDatabase, rules: Fold = fold): LedgerStore {
-  const batches = createBatches((wallet, take) =>
-    db.write((tx) => mapErrors(() => applyBatch(tx, rules, wallet, take()))),
-  );
+  const batches = createBatches((wallet, take) => {
+    // Taken once, though the transaction may run again.
+    let operations: readonly TimedOperation[] | undefined;
+    return db.write((tx) =>
+      mapErrors(() => {
+        operations ??= take();
+        return applyBatch(tx, rules, wallet, operations);
+      }),
+    );
+  });
   const read = async <T>(work: () => T): Promise<T> => mapErrors(work);
   return {
     open: () => read(() => db.migrate("ledger", ledgerSchema)),

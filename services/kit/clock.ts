@@ -1,5 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
-
 /** Where code gets time from, so that tests can hold it still. */
 export interface Clock {
   /** Milliseconds since the epoch. */
@@ -11,8 +9,25 @@ export interface Clock {
 /** The machine's own clock. */
 export const systemClock: Clock = {
   now: () => Date.now(),
-  // A sleeping background task must not keep a stopping process alive.
-  sleep: (ms, signal) => delay(ms, undefined, { ref: false, ...(signal ? { signal } : {}) }),
+  // By hand: the timers of Node make an error with a stack for each sleep that is broken off, one for every stream.
+  sleep: (ms, signal) =>
+    new Promise((resolve, reject) => {
+      if (signal?.aborted) {
+        reject(signal.reason);
+        return;
+      }
+      const wake = () => {
+        signal?.removeEventListener("abort", leave);
+        resolve();
+      };
+      const leave = () => {
+        clearTimeout(timer);
+        reject(signal?.reason);
+      };
+      // A sleeping background task must not keep a stopping process alive.
+      const timer = setTimeout(wake, ms).unref();
+      signal?.addEventListener("abort", leave, { once: true });
+    }),
 };
 
 /** A clock that moves only when told. Sleepers wake, in order of their time, as it passes them. */

@@ -12,9 +12,48 @@ export type LogLevel = (typeof logLevels)[number];
  */
 export function createLogger(
   level: LogLevel,
-  stream: DestinationStream = pino.destination(2),
+  stream: DestinationStream = standardError(),
   fields?: () => object,
 ): Logger {
   const timestamp = pino.stdTimeFunctions.isoTime;
   return pino({ level, base: null, timestamp, ...(fields ? { mixin: fields } : {}) }, stream);
+}
+
+/** Bytes of lines that are written together: a write for each line costs more than the line. */
+const writeBytes = 8 * 1024;
+/** Pino's number of the level `error`. */
+const errorLevel = 50;
+/** Milliseconds for which a line waits for others at most: whoever reads along does not notice. */
+const maxWaitMs = 50;
+
+/**
+ * Standard error, written in pieces: when there is enough, after 50 ms, at once from an error on, and when the process
+ * ends, whichever comes first. A process that is killed on the spot loses the last 50 ms.
+ */
+function standardError(): DestinationStream {
+  shared ??= openStandardError();
+  return shared;
+}
+
+let shared: DestinationStream | undefined;
+
+function openStandardError(): DestinationStream {
+  const sink = pino.destination({ dest: 2, sync: true, minLength: writeBytes });
+  let timer: NodeJS.Timeout | undefined;
+  const flush = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    sink.flushSync();
+  };
+  process.on("exit", flush);
+  return {
+    // By this pino tells the level of the line that it writes.
+    [Symbol.for("pino.metadata")]: true,
+    lastLevel: 0,
+    write(line: string) {
+      sink.write(line);
+      if (this.lastLevel >= errorLevel) flush();
+      else timer ??= setTimeout(flush, maxWaitMs).unref();
+    },
+  } as DestinationStream & { lastLevel: number };
 }

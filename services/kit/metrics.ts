@@ -30,6 +30,24 @@ export interface Metrics {
   read(): Promise<MetricReading[]>;
 }
 
+/**
+ * A metric's child for label values in their declared order, looked up once: each look-up by names costs as much as the
+ * rest of what is counted. For labels of few values: children are kept.
+ */
+export function childrenOf<C>(metric: {
+  labels(...values: string[]): C;
+}): (...values: string[]) => C {
+  const children = new Map<string, C>();
+  return (...values) => {
+    const name = values.length === 1 ? (values[0] ?? "") : values.join(" ");
+    const known = children.get(name);
+    if (known) return known;
+    const child = metric.labels(...values);
+    children.set(name, child);
+    return child;
+  };
+}
+
 /** Seconds: from a cached answer to a long stream. */
 const secondsBuckets = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 

@@ -25,6 +25,65 @@ describe("the SQLite file", () => {
     expect(db.all("SELECT n FROM t ORDER BY n").map((row) => row.n)).toEqual([1n, 3n]);
   });
 
+  test("one that throws after it changed something takes nothing of the others with it", async () => {
+    using db = openSqlite(":memory:");
+    db.migrate("test", ["CREATE TABLE t (n INTEGER PRIMARY KEY)"]);
+    const runs: number[] = [];
+    const insert = (n: number, fault?: "before" | "after") =>
+      db.write((tx) => {
+        runs.push(n);
+        if (fault === "before") throw new Error(`${n}`);
+        tx.run("INSERT INTO t VALUES (?)", n);
+        if (fault === "after") throw new Error(`${n}`);
+        return tx.get("SELECT count(*) AS n FROM t")?.n;
+      });
+    const outcomes = await Promise.allSettled([
+      insert(1),
+      insert(2, "before"),
+      insert(3, "after"),
+      insert(4),
+      insert(4),
+      insert(5, "after"),
+    ]);
+    const seen = outcomes.map((one) => (one.status === "fulfilled" ? one.value : "failed"));
+    expect(seen).toEqual([1n, "failed", "failed", 2n, "failed", "failed"]);
+    expect(db.all("SELECT n FROM t ORDER BY n").map((row) => row.n)).toEqual([1n, 4n]);
+    // What failed by itself is not tried again.
+    expect(runs.filter((n) => n === 3 || n === 5)).toEqual([3, 5]);
+  });
+
+  test("a lazy one shares the next commit, or is committed soon", async () => {
+    const file = join(folder, "lazy.sqlite");
+    using db = openSqlite(file);
+    using other = openSqlite(file);
+    db.migrate("test", ["CREATE TABLE t (n INTEGER NOT NULL)"]);
+    const order: string[] = [];
+    const insert = (name: string, lazy: boolean) =>
+      db
+        .write((tx) => tx.run("INSERT INTO t VALUES (1)"), { lazy })
+        .then(() => order.push(`${name} ${other.get("SELECT count(*) AS n FROM t")?.n}`));
+    const first = insert("lazy", true);
+    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+    expect(order).toEqual([]);
+    await Promise.all([first, insert("prompt", false)]);
+    expect(order).toEqual(["lazy 2", "prompt 2"]);
+    await insert("alone", true);
+    expect(order.at(-1)).toBe("alone 3");
+  });
+
+  test("what waits is committed when the file is closed", async () => {
+    const file = join(folder, "closed.sqlite");
+    const db = openSqlite(file);
+    db.migrate("test", ["CREATE TABLE t (n INTEGER NOT NULL)"]);
+    const writes = Array.from({ length: 600 }, (_, n) =>
+      db.write((tx) => tx.run("INSERT INTO t VALUES (?)", n), { lazy: n % 2 === 0 }),
+    );
+    db[Symbol.dispose]();
+    await Promise.all(writes);
+    using again = openSqlite(file);
+    expect(again.get("SELECT count(*) AS n FROM t")?.n).toBe(600n);
+  });
+
   test("nothing is answered before it is committed", async () => {
     const file = join(folder, "durable.sqlite");
     using db = openSqlite(file);

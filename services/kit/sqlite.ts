@@ -1,5 +1,5 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
-import { ErrorReason, RefusalError } from "./errors.ts";
+import { committer, createQueue, type WriteOptions } from "./sqlite-commit.ts";
 import { noTelemetry, type Telemetry } from "./telemetry/port.ts";
 import { traced } from "./telemetry/traced.ts";
 
@@ -19,23 +19,19 @@ export interface SqlRunner {
 export interface SqliteDatabase extends SqlRunner, Disposable {
   /**
    * Runs `work` as one transaction, durable against the death of this process when the promise resolves. Transactions
-   * of one turn of the event loop share a commit; one that throws is undone alone. `work` must not await.
+   * that come in one turn of the event loop, or soon after, share a commit, in their order; one that throws is undone
+   * alone. `work` must not await, and does nothing but through `tx` that may not be done twice: it runs again where one
+   * beside it had to be undone.
    */
-  write<T>(work: (tx: SqlRunner) => T): Promise<T>;
+  write<T>(work: (tx: SqlRunner) => T, options?: WriteOptions): Promise<T>;
   /** Brings `component`'s tables up to the last step, each step once, in order. */
   migrate(component: string, steps: readonly string[]): void;
 }
 
 /** Milliseconds that a statement waits for another process (the operator looking in with the sqlite3 shell). */
 const busyTimeoutMs = 5_000;
-/** Transactions in one commit: bounds the time for which the event loop stands still. */
-const maxBatch = 256;
-
-interface Pending {
-  work: (tx: SqlRunner) => unknown;
-  resolve: (value: never) => void;
-  reject: (error: unknown) => void;
-}
+/** Pages of 4 KiB in the log when they are copied into the file: what is written often is copied once. */
+const checkpointPages = 4_000;
 
 /**
  * Opens (and makes) a database file; ":memory:" for tests. Write-ahead log, `synchronous=NORMAL`: a killed process loses
@@ -47,37 +43,18 @@ export function openSqlite(
 ): SqliteDatabase {
   const db = new DatabaseSync(file, { readBigInts: true });
   db.exec(`PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA busy_timeout=${busyTimeoutMs};
-    PRAGMA foreign_keys=ON; PRAGMA cache_size=-32000`);
+    PRAGMA foreign_keys=ON; PRAGMA cache_size=-32000; PRAGMA wal_autocheckpoint=${checkpointPages}`);
   const runner = createRunner(db);
-  const commitTogether = committer(db, runner);
-  let pending: Pending[] = [];
-  let scheduled = false;
-
-  const flush = () => {
-    scheduled = false;
-    if (pending.length === 0) return;
-    const batch = pending.slice(0, maxBatch);
-    pending = pending.slice(maxBatch);
-    if (pending.length > 0) schedule();
-    commitTogether(batch);
-  };
-  const schedule = () => {
-    if (scheduled) return;
-    scheduled = true;
-    setImmediate(flush);
-  };
-  const write = <T>(work: (tx: SqlRunner) => T): Promise<T> =>
-    new Promise<T>((resolve, reject) => {
-      pending.push({ work, resolve: resolve as (value: never) => void, reject });
-      schedule();
-    });
+  const queue = createQueue(committer(db, runner));
   return {
     ...runner,
-    write: (work) =>
-      telemetry.isOn ? traced(telemetry, transactionSpan, () => write(work)) : write(work),
+    write: (work, options) =>
+      telemetry.isOn
+        ? traced(telemetry, transactionSpan, () => queue.add(work, options))
+        : queue.add(work, options),
     migrate: (component, steps) => migrate(db, runner, component, steps),
     [Symbol.dispose]() {
-      if (pending.length > 0) flush();
+      queue.finish();
       db.close();
     },
   };
@@ -88,51 +65,6 @@ const transactionSpan = {
   name: "transaction",
   attributes: { "db.system.name": "sqlite", "db.operation.name": "transaction" },
 } as const;
-
-/** Commits many transactions as one, with its statements prepared once. */
-function committer(db: DatabaseSync, runner: SqlRunner): (batch: readonly Pending[]) => void {
-  const [begin, commit, savepoint, release] = [
-    "BEGIN IMMEDIATE",
-    "COMMIT",
-    "SAVEPOINT one",
-    "RELEASE one",
-  ].map((sql) => db.prepare(sql)) as [StatementSync, StatementSync, StatementSync, StatementSync];
-
-  const run = (one: Pending): Done | undefined => {
-    savepoint.run();
-    try {
-      const value = one.work(runner);
-      release.run();
-      return { pending: one, value };
-    } catch (error) {
-      db.exec("ROLLBACK TO one; RELEASE one");
-      one.reject(error);
-      return undefined;
-    }
-  };
-  return (batch) => {
-    const done: Done[] = [];
-    try {
-      begin.run();
-      for (const one of batch) {
-        const outcome = run(one);
-        if (outcome) done.push(outcome);
-      }
-      commit.run();
-    } catch (error) {
-      if (db.isTransaction) db.exec("ROLLBACK");
-      const refusal = new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, { cause: error });
-      for (const one of batch) one.reject(refusal);
-      return;
-    }
-    for (const { pending, value } of done) pending.resolve(value as never);
-  };
-}
-
-interface Done {
-  pending: Pending;
-  value: unknown;
-}
 
 function createRunner(db: DatabaseSync): SqlRunner {
   const statements = new Map<string, StatementSync>();

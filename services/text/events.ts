@@ -1,5 +1,5 @@
 import type { Logger } from "#kit/logger.ts";
-import type { Metrics } from "#kit/metrics.ts";
+import { childrenOf, type Metrics } from "#kit/metrics.ts";
 import type { Charge, Intent, UsageRecord } from "./store.ts";
 import type { ReportedUsage, TextOperation } from "./upstream/port.ts";
 import type { EndKind } from "./usage.ts";
@@ -50,21 +50,25 @@ export function createTextEvents(deps: { log: Logger; metrics: Metrics }): TextE
   const reviews = metrics.counter("genmesh_text_reviews_total", "Requests put in review.", []);
   const orphans = metrics.counter("genmesh_text_orphans_total", "Requests of dead processes.", []);
   const lost = metrics.counter("genmesh_text_lost_total", "Requests lost to another process.", []);
+  const requestsOf = childrenOf(requests);
+  const tokensOf = childrenOf(tokens);
+  const chargedFor = childrenOf(charged);
+  const firstOutputOf = childrenOf(firstOutput);
   return {
     closed({ operation }, end, charge) {
-      requests.inc({ operation, end });
+      requestsOf(operation, end).inc();
       if (charge.amount === undefined) return;
       const source = charge.estimated ? "estimated" : "reported";
-      tokens.inc({ direction: "input", source }, charge.input);
-      tokens.inc({ direction: "cached_input", source }, charge.cachedInput);
-      tokens.inc({ direction: "output", source }, charge.output);
-      charged.inc({ operation }, Number(charge.amount));
+      tokensOf("input", source).inc(charge.input);
+      tokensOf("cached_input", source).inc(charge.cachedInput);
+      tokensOf("output", source).inc(charge.output);
+      chargedFor(operation).inc(Number(charge.amount));
     },
     review(request, reported) {
       reviews.inc();
       log.error({ ...facts(request), reported }, "reported usage is not believable: in review");
     },
-    firstOutput: (operation, elapsedMs) => firstOutput.observe({ operation }, elapsedMs / 1_000),
+    firstOutput: (operation, elapsedMs) => firstOutputOf(operation).observe(elapsedMs / 1_000),
     replayed: (operation) => repeats.inc({ operation, kind: "replayed" }),
     joined: (operation) => repeats.inc({ operation, kind: "joined" }),
     lost(request) {

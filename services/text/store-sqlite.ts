@@ -28,9 +28,12 @@ export function createSqliteUsageStore(db: SqliteDatabase): UsageStore {
     close: (requestId, closer, closing, at) =>
       db.write((tx) => close(tx, requestId, closer, closing, at)),
     finish: (requestId, keepUntil) =>
-      db.write((tx) => {
-        if (tx.run(finishKeptSql, keepUntil, requestId) === 0) tx.run(finishSql, requestId);
-      }),
+      db.write(
+        (tx) => {
+          if (tx.run(finishSql, requestId) === 0) tx.run(finishKeptSql, keepUntil, requestId);
+        },
+        { lazy: true },
+      ),
     withdraw: async (requestId, owner) => {
       await db.write((tx) => tx.run(withdrawSql, requestId, owner));
     },
@@ -79,7 +82,8 @@ const checkpointSql = `UPDATE text_usage SET input_tokens = ?, output_tokens = ?
   WHERE request_id = ? AND owner = ? AND status = 'open'`;
 const finishKeptSql = `UPDATE text_usage SET status = 'closed', due_at = ?
   WHERE request_id = ? AND status IN ('settling', 'review') AND idem_key IS NOT NULL`;
-const finishSql = `DELETE FROM text_usage WHERE request_id = ? AND status IN ('settling', 'review')`;
+const finishSql = `DELETE FROM text_usage
+  WHERE request_id = ? AND status IN ('settling', 'review') AND idem_key IS NULL`;
 const withdrawSql = `DELETE FROM text_usage WHERE request_id = ? AND owner = ? AND status = 'open' AND dispatched = 0`;
 const deferSql = `UPDATE text_usage SET due_at = ? WHERE request_id = ? AND status IN ('settling', 'review')`;
 const byKeySql = `SELECT u.request_id, u.fingerprint, u.status, u.due_at, a.body FROM text_usage u
@@ -135,6 +139,8 @@ function intentValues(intent: Intent): SqlValue[] {
 
 const closeSql = `UPDATE text_usage SET status = ?, end_kind = ?, charge = ?, reported = ?, closed_at = ?, due_at = ?,
   idem_key = CASE WHEN ? THEN idem_key END WHERE request_id = ? AND status = 'open' AND `;
+const closeOwnSql = `${closeSql}owner = ?`;
+const closeOrphanSql = `${closeSql}due_at <= ?`;
 
 function close(
   tx: SqlRunner,
@@ -156,8 +162,8 @@ function close(
   ];
   const closed =
     "owner" in closer
-      ? tx.run(`${closeSql}owner = ?`, ...values, closer.owner)
-      : tx.run(`${closeSql}due_at <= ?`, ...values, closer.leaseOverAt);
+      ? tx.run(closeOwnSql, ...values, closer.owner)
+      : tx.run(closeOrphanSql, ...values, closer.leaseOverAt);
   if (closed === 1 && answer) {
     tx.run(
       `INSERT INTO text_answer (request_id, body)

@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from "node:crypto";
+import { hash, timingSafeEqual } from "node:crypto";
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { RpcAccess, rpc_access } from "#proto/genmesh/common/v1/rpc_access_pb.ts";
@@ -29,9 +29,10 @@ export function accessInterceptor(tokens: AccessTokens): Interceptor {
   return (next) => (req) => {
     if (req.service.typeName === "grpc.health.v1.Health") return next(req);
     const sent = /^Bearer (.+)$/i.exec(req.header.get("authorization") ?? "")?.[1];
-    const hash = sent ? digest(sent) : undefined;
-    const isAdmin = hash !== undefined && includes(admin, hash);
-    if (!isAdmin && !(hash && includes(mesh, hash))) refuse(ErrorReason.CALLER_UNAUTHENTICATED);
+    const sentDigest = sent ? digest(sent) : undefined;
+    const isAdmin = sentDigest !== undefined && includes(admin, sentDigest);
+    if (!isAdmin && !(sentDigest && includes(mesh, sentDigest)))
+      refuse(ErrorReason.CALLER_UNAUTHENTICATED);
     const needed = access(req.method);
     if (needed === RpcAccess.ADMIN && !isAdmin) {
       refuse(ErrorReason.CALLER_FORBIDDEN, { metadata: { needs: "the admin token" } });
@@ -67,7 +68,7 @@ export function tokenInterceptor(token: string): Interceptor {
 
 // Equal lengths for timingSafeEqual, whatever was sent.
 function digest(token: string): Buffer {
-  return createHash("sha256").update(token).digest();
+  return hash("sha256", token, "buffer");
 }
 
 function includes(known: readonly Buffer[], sent: Buffer): boolean {

@@ -36,15 +36,29 @@ export function serverErrorInterceptor(deps: { log: Logger; ids: Ids }): Interce
  * `source` with its errors mapped; leaving early leaves the source too. A source that ends because `signal` aborted has not
  * ended well, whatever it says: a deadline that passed is an error to both sides.
  */
-export async function* mapErrors<T>(
+export function mapErrors<T>(
   source: AsyncIterable<T>,
   map: (error: unknown) => unknown,
   signal?: AbortSignal,
 ): AsyncIterable<T> {
-  try {
-    yield* source;
-    signal?.throwIfAborted();
-  } catch (error) {
+  const pass = (result: IteratorResult<T>) => {
+    if (result.done && signal?.aborted) throw map(signal.reason);
+    return result;
+  };
+  const fail = (error: unknown): never => {
     throw map(error);
-  }
+  };
+  // By hand: every delta passes here, and a generator takes several turns of the microtask queue for each.
+  return {
+    [Symbol.asyncIterator]() {
+      const it = source[Symbol.asyncIterator]();
+      return {
+        next: () => it.next().then(pass, fail),
+        return: async (value) => {
+          await it.return?.(value);
+          return { done: true, value };
+        },
+      };
+    },
+  };
 }

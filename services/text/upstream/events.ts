@@ -1,3 +1,4 @@
+import { childrenOf } from "#kit/metrics.ts";
 import type { UpstreamsContext } from "./context.ts";
 import type { UpstreamFailure } from "./failure.ts";
 
@@ -25,13 +26,14 @@ export function createUpstreamEvents({
     "Requests sent to upstreams, by what came back first",
     ["upstream", "outcome"],
   );
+  const requestsOf = childrenOf(requests);
   return {
     answered(upstream) {
-      requests.inc({ upstream, outcome: "answered" });
+      requestsOf(upstream, "answered").inc();
     },
     failed(upstream, failure, { id, isLast }) {
       const { kind, status, timedOut } = failure;
-      requests.inc({ upstream, outcome: kind });
+      requestsOf(upstream, kind).inc();
       const facts = { requestId: id, upstream, kind, status, timedOut, fallsBack: !isLast };
       // A wrong request is the caller's; a missing key is the operator's to mend.
       if (kind === "misconfigured") log.error(facts, "upstream has no key");

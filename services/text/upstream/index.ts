@@ -45,7 +45,7 @@ interface Sender {
 async function send(request: UpstreamRequest, sender: Sender): Promise<JsonAnswer | StreamAnswer> {
   // One that lacks the operation is passed over, and only where all do is that the answer.
   const capable = request.upstreams.filter((upstream) => serves(upstream, request));
-  let failure = new UpstreamFailure("incapable");
+  let failure: UpstreamFailure | undefined;
   for (const [at, upstream] of capable.entries()) {
     try {
       const answer = await sendTo(upstream, request, sender);
@@ -60,7 +60,7 @@ async function send(request: UpstreamRequest, sender: Sender): Promise<JsonAnswe
       if (isLast) break;
     }
   }
-  throw refusalOf(failure, request.modelId);
+  throw refusalOf(failure ?? new UpstreamFailure("incapable"), request.modelId);
 }
 
 function serves({ protocol }: Upstream, { operation }: UpstreamRequest): boolean {

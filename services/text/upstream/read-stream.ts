@@ -34,20 +34,24 @@ export async function readStream(options: ReadStreamOptions): Promise<StreamAnsw
   }
 }
 
+type Batch = readonly AnswerEvent[];
+
 /** What was read already, then the rest; leaving early closes the rest. */
-async function* resumed(
-  first: readonly AnswerEvent[],
-  rest: AsyncGenerator<readonly AnswerEvent[]>,
-): AsyncGenerator<readonly AnswerEvent[]> {
-  try {
-    yield first;
-    yield* rest;
-  } finally {
-    await rest.return(undefined);
-  }
+function resumed(first: Batch, rest: AsyncGenerator<Batch>): AsyncIterable<Batch> {
+  let isFirst = true;
+  return {
+    [Symbol.asyncIterator]: () => ({
+      next() {
+        if (!isFirst) return rest.next();
+        isFirst = false;
+        return Promise.resolve({ done: false, value: first });
+      },
+      return: () => rest.return(undefined),
+    }),
+  };
 }
 
-async function* readBatches(options: ReadStreamOptions): AsyncGenerator<readonly AnswerEvent[]> {
+async function* readBatches(options: ReadStreamOptions): AsyncGenerator<Batch> {
   const { reply, reader, request } = options;
   const parser = createSseParser({ maxEventBytes: answerLimits.eventBytes });
   let hasSent = false;
