@@ -1,4 +1,5 @@
-import { Binary } from "mongodb";
+import type { Binary } from "mongodb";
+import { mongodb } from "#kit/mongo/driver.ts";
 import type { Charge, Closing, Intent, KeyedRecord, UsageRecord } from "./store.ts";
 import type { UsageDocument } from "./store-mongo-schema.ts";
 
@@ -50,7 +51,7 @@ export function closingFields(
     dueAt: at.dueAt,
     ...(closing.kind === "settling" ? { charge: chargeDocument(closing.charge) } : {}),
     ...(closing.kind === "review" ? { reported: closing.reported } : {}),
-    ...(answer ? { answer: new Binary(answer) } : {}),
+    ...(answer ? { answer: new (mongodb().Binary)(answer) } : {}),
   };
 }
 

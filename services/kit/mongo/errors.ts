@@ -1,5 +1,6 @@
-import { MongoBulkWriteError, MongoError, MongoNetworkError } from "mongodb";
+import type { MongoBulkWriteError } from "mongodb";
 import { ErrorReason, RefusalError } from "../errors.ts";
+import { mongodb } from "./driver.ts";
 import { awayRetryMs } from "./limits.ts";
 
 /**
@@ -79,6 +80,7 @@ const awayLabels = ["RetryableWriteError", "RetryableError", "SystemOverloadedEr
 
 /** Tells what `error` means; undefined where it is neither the driver's nor a socket's. */
 export function mongoFault(error: unknown): MongoFault | undefined {
+  const { MongoError, MongoNetworkError, MongoBulkWriteError } = mongodb();
   if (!(error instanceof MongoError)) {
     return socketCodes.has((error as { code?: unknown } | null)?.code) ? "away" : undefined;
   }
@@ -108,7 +110,7 @@ function bulkFault(error: MongoBulkWriteError): MongoFault {
   if (error.result.getWriteConcernError()) return "away";
   // The driver dresses up a broken connection as an answer of the server.
   const inner: unknown = error.errorResponse;
-  if (inner instanceof MongoError) return mongoFault(inner) ?? "final";
+  if (inner instanceof mongodb().MongoError) return mongoFault(inner) ?? "final";
   const codes = [error.writeErrors].flat().map(({ code }) => Number(code));
   if (codes.length === 0) return isAway(Number(error.code)) ? "away" : "final";
   const others = codes.filter((code) => code !== duplicateCode);

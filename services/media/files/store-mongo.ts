@@ -1,5 +1,6 @@
-import { type Collection, type Filter, ObjectId } from "mongodb";
+import type { Collection, Filter } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
+import { mongodb } from "#kit/mongo/driver.ts";
 import type { AccountFile } from "./file.ts";
 import type { FilePage, FileStore } from "./store.ts";
 import { beginFile } from "./store-mongo-begin.ts";
@@ -87,7 +88,7 @@ function end(
   filter: { _id: string } & Filter<FileDocument>,
   set: Partial<FileDocument>,
 ): Promise<AccountFile | undefined> {
-  const ending = new ObjectId();
+  const ending = new (mongodb().ObjectId)();
   return db.attempt(async (unsure) => {
     const doc = await files.findOneAndUpdate(
       filter,

@@ -1,5 +1,6 @@
-import { type Collection, ObjectId } from "mongodb";
+import type { Collection } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
+import { mongodb } from "#kit/mongo/driver.ts";
 import { jobOf } from "./docs-mongo.ts";
 import type { Job, JobState } from "./job.ts";
 import { maxTakeRounds } from "./limits-mongo.ts";
@@ -39,7 +40,7 @@ function takeSome(
   jobs: Jobs,
   { state, now, until, limit }: { state: JobState; now: number; until: number; limit: number },
 ): Promise<{ found: number; won: Job[] }> {
-  const taken = new ObjectId();
+  const taken = new (mongodb().ObjectId)();
   let ids: string[] | undefined;
   return db.attempt(async () => {
     ids ??= await findDue(jobs, state, now, limit);

@@ -1,5 +1,6 @@
-import { type Collection, type Filter, ObjectId } from "mongodb";
+import type { Collection, Filter } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
+import { mongodb } from "#kit/mongo/driver.ts";
 import { awayRefusal, isDuplicate } from "#kit/mongo/errors.ts";
 import { migrate } from "#kit/mongo/migrate.ts";
 import { readCensus } from "./census-mongo.ts";
@@ -43,7 +44,7 @@ function inSlot({ scope, key }: JobSlot): Filter<JobDocument> {
 
 /** What stands in the way is asked for its own first change: an insert without an answer finds itself. */
 function insert(db: MongoDatabase, jobs: Jobs, job: Job): Promise<Job | undefined> {
-  const change = new ObjectId();
+  const change = new (mongodb().ObjectId)();
   const doc = documentOf(job, change);
   return db.attempt(async () => {
     for (let round = 0; round < maxInsertRounds; round++) {

@@ -1,5 +1,6 @@
-import { type Collection, ObjectId } from "mongodb";
+import type { Collection } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
+import { mongodb } from "#kit/mongo/driver.ts";
 import { awayRefusal } from "#kit/mongo/errors.ts";
 import { hasChange, jobOf, sparsely, updateOf } from "./docs-mongo.ts";
 import type { Job } from "./job.ts";
@@ -50,7 +51,7 @@ function change(
   command: JobCommand,
   place: number | undefined,
 ): Promise<Job | undefined> {
-  const name = new ObjectId();
+  const name = new (mongodb().ObjectId)();
   let sent: { v: number; next: Job } | undefined;
   return db.attempt(async (unsure) => {
     for (let round = 0; round < maxTransitionRounds; round++) {

@@ -1,5 +1,6 @@
-import { type Collection, type Filter, ObjectId } from "mongodb";
+import type { Collection, Filter, ObjectId } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
+import { mongodb } from "#kit/mongo/driver.ts";
 import { isDuplicate } from "#kit/mongo/errors.ts";
 import type { SpeechCloser, SpeechClosing, SpeechIntent, SpeechStore } from "./store.ts";
 import {
@@ -27,7 +28,7 @@ export function createMongoSpeechStore(db: MongoDatabase): SpeechStore {
         return matchedCount === 1;
       }),
     close(speechId, closer, closing, dueAt) {
-      const id = new ObjectId();
+      const id = new (mongodb().ObjectId)();
       return db.attempt((unsure) =>
         close(speech, { speechId, closer, closing, dueAt, id, unsure }),
       );

@@ -1,0 +1,12 @@
+import { createRequire } from "node:module";
+
+type Driver = typeof import("mongodb");
+
+const require = createRequire(import.meta.url);
+let driver: Driver | undefined;
+
+/** The driver's classes, loaded with their first use: adapters are imported in processes that have no MongoDB, too. */
+export function mongodb(): Driver {
+  driver ??= require("mongodb") as Driver;
+  return driver;
+}
