@@ -1,5 +1,8 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { envToConfig, envToOperatorConfig } from "../../services/host/config.ts";
+import { root } from "./helm.ts";
 import { examples, type Manifest, ofKind, podsOf, rendered, selects } from "./rendered.ts";
 
 const secretValues: Record<string, string> = {
@@ -125,6 +128,13 @@ describe.each(examples)("%s", (example) => {
         const target = deployments.find((one) => one.metadata.name === spec.scaleTargetRef.name);
         expect(target.spec).not.toHaveProperty("replicas");
       }
+    }
+  });
+
+  test("every program that a pod is told to run is there", () => {
+    for (const { name, spec } of podsOf(manifests)) {
+      const program = spec.containers[0].command?.find((word: string) => word.endsWith(".ts"));
+      if (program) expect(existsSync(join(root, program)), `${name} ${program}`).toBe(true);
     }
   });
 

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { findHelms, kubernetes, render, root } from "./helm.ts";
 
-const examples = ["minimal", "production", "everything", "external-secrets"];
+const examples = ["minimal", "evaluation", "production", "everything", "external-secrets"];
 const helms = await findHelms();
 
 describe.each(helms)("$name", (helm) => {

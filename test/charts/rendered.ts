@@ -4,7 +4,13 @@ import { parseAllDocuments } from "yaml";
 import { root } from "./helm.ts";
 
 /** The committed renderings of charts/genmesh. */
-export const examples = ["minimal", "production", "everything", "external-secrets"] as const;
+export const examples = [
+  "minimal",
+  "evaluation",
+  "production",
+  "everything",
+  "external-secrets",
+] as const;
 
 /** A Kubernetes object, as far as the tests look into it. */
 // biome-ignore lint/suspicious/noExplicitAny: what is looked for differs from kind to kind.

@@ -87,7 +87,7 @@ describe.each(examples)("%s", (example) => {
       (spec.ingress ?? []).some((rule: Manifest) => !rule.from),
     );
     expect(open.map(component)).toEqual(
-      ["minimal", "external-secrets"].includes(example) ? ["gateway"] : [],
+      ["minimal", "evaluation", "external-secrets"].includes(example) ? ["gateway"] : [],
     );
   });
 });

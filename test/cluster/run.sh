@@ -2,7 +2,7 @@
 # Installs the charts on the cluster of KUBECONFIG, and puts them through what an operator does, under load:
 # helm test, scaling, lost pods, an upgrade, a rollback, an audit, removal. Exit 1 where anything failed.
 #
-#   test/cluster/run.sh [--keep]
+#   test/cluster/run.sh [--keep] [--loaded]      keep: leave it installed; loaded: the images are in the nodes already
 #
 # Needs helm, kubectl, docker and Node on the path. Images get into the nodes by LOAD_IMAGES, a command that takes archives
 # (default: `kind load image-archive`). BACKING_CACHE makes stand-ins of the backing's images (stand-ins.sh). GATEWAY_URL says
@@ -45,17 +45,27 @@ finish() {
   fi
   rm -rf "$work"
 }
-keep=no; [ "${1:-}" = --keep ] && keep=yes
+keep=no loaded=no
+for word in "$@"; do case $word in --keep) keep=yes ;; --loaded) loaded=yes ;; *) echo "unknown: $word"; exit 2 ;; esac; done
 trap finish EXIT
 
-version=$(sed -n 's/^appVersion: //p' charts/genmesh/Chart.yaml)
-must "image" docker build --network host -f deploy/Dockerfile -t "genmesh:$version" .
-images=("genmesh:$version")
-if [ -n "${BACKING_CACHE:-}" ]; then
-  must "stand-ins for the backing's images" test/cluster/stand-ins.sh "$BACKING_CACHE"
-  while read -r name; do images+=("$name"); done < <(sed -n 's/^  image: //p' charts/genmesh-backing/values.yaml)
-fi
-for image in "${images[@]}"; do docker save "$image" -o "$work/image.tar"; must "load $image" $load "$work/image.tar"; done
+load_images() {
+  local version images image name
+  version=$(sed -n 's/^appVersion: //p' charts/genmesh/Chart.yaml)
+  must "image" docker build --network host -f deploy/Dockerfile -t "genmesh:$version" .
+  images=("genmesh:$version")
+  if [ -n "${BACKING_CACHE:-}" ]; then
+    must "stand-ins for the backing's images" test/cluster/stand-ins.sh "$BACKING_CACHE"
+    while read -r name; do images+=("$name"); done < <(sed -n 's/^  image: //p' charts/genmesh-backing/values.yaml)
+  fi
+  for image in "${images[@]}"; do
+    docker save "$image" -o "$work/image.tar"
+    # The command may have words of its own.
+    # shellcheck disable=SC2086
+    must "load $image" $load "$work/image.tar"
+  done
+}
+[ "$loaded" = yes ] || load_images
 
 kubectl create namespace "$namespace" --dry-run=client -o yaml | kubectl apply -f - >/dev/null
 # The API server looks at every object of the fullest rendering. CRDS: a folder with other products' definitions.
@@ -74,12 +84,13 @@ volumes=true; [ -z "$(kubectl get storageclass -o name)" ] && volumes=false
 must "install the backing" helm install backing charts/genmesh-backing --namespace "$namespace" \
   --set persistence=$volumes --wait --timeout 5m
 must "install genmesh" helm install genmesh charts/genmesh --namespace "$namespace" \
-  --values charts/genmesh/examples/minimal.values.yaml --wait --timeout 8m
+  --values charts/genmesh/examples/evaluation.values.yaml --set service.port=8080 --wait --timeout 8m
 step "helm test" helm test genmesh --namespace "$namespace" --timeout 5m
+k logs genmesh-smoke
 
 KEY=$(k get secret genmesh-tokens -o jsonpath='{.data.bootstrap-api-key}' | base64 -d); export KEY
 tokens=$(k get secret genmesh-tokens -o jsonpath='{.data}' | sha256sum)
-url=${GATEWAY_URL:-http://$(k get service genmesh-gateway -o jsonpath='{.spec.clusterIP}')}/v1
+url=${GATEWAY_URL:-http://$(k get service genmesh-gateway -o jsonpath='{.spec.clusterIP}'):8080}/v1
 operator() { k exec deploy/genmesh-toolbox -- genmesh "$@"; }
 
 step "end-to-end suite through the Service" env GENMESH_TEST_BASE_URL="$url" GENMESH_TEST_API_KEY="$KEY" \
@@ -93,7 +104,7 @@ step "scale the worker and the gateway up" helm upgrade genmesh charts/genmesh -
   --set roles.gateway.replicas=3 --set roles.media-worker.replicas=3 --wait --timeout 8m
 step "they are there" settled
 for role in gateway text billing media media-worker auth catalog; do
-  pod=$(k get pods -l "app.kubernetes.io/component=$role" -o name | head -1)
+  pod=pod/$(k get pods -l "app.kubernetes.io/component=$role" -o jsonpath='{.items[0].metadata.name}')
   step "delete a pod of $role" k delete "$pod" --wait=false
   step "it is replaced" k rollout status "deploy/genmesh-$role" --timeout 6m
 done

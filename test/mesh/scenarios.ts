@@ -1,5 +1,6 @@
-import { execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { setTimeout as delay } from "node:timers/promises";
+import { promisify } from "node:util";
 import type { MeshRole } from "../../services/host/roles.ts";
 import { meshRoles } from "../../services/host/run-mesh/plan.ts";
 import type { MeshWorld } from "./world.ts";
@@ -13,6 +14,7 @@ export interface Scenario {
   isSample?: boolean;
 }
 
+const run = promisify(execFile);
 /** Milliseconds that a paused or absent part is away. */
 const awayMs = 10_000;
 /** Milliseconds from a kill to the new process, as an orchestrator has it. */
@@ -84,14 +86,15 @@ const others: readonly Scenario[] = [
 
 const slowMs = 200;
 
-/** `kill -9` of the servers themselves, which only a run that has them to itself may do. */
+/** `kill -9` of the servers themselves, which only a run that has them to itself may do. `script` knows `kill` and `up`. */
 function ofServers(script: string): Scenario[] {
+  const names = { mongodb: "mongo", nats: "nats", s3: "s3" };
   return stores.map((store) => ({
     name: `kill -9 ${store}`,
     async happen() {
-      execFileSync(script, ["kill", store], { stdio: "ignore" });
+      await run(script, ["kill", names[store]]);
       await delay(restartAfterMs);
-      execFileSync(script, ["up", store], { stdio: "ignore" });
+      await run(script, ["up", names[store]]);
     },
   }));
 }
