@@ -115,9 +115,9 @@ async function judgeMoney(
   const answered = texts.filter(({ failure }) => failure === undefined).length;
   if (textCharges < answered) lost.push(`${answered} answers, ${textCharges} charged`);
   if (textCharges > texts.length) double.push(`${texts.length} requests, ${textCharges} charged`);
-  const keys = new Set(load.accepted.map(({ idempotencyKey }) => idempotencyKey));
+  const submissions = load.submissions();
   const jobHolds = [...byHold.keys()].filter((id) => id.startsWith("job_")).length;
-  if (jobHolds > keys.size) double.push(`${keys.size} submissions, ${jobHolds} holds`);
+  if (jobHolds > submissions) double.push(`${submissions} submissions, ${jobHolds} holds`);
 }
 
 async function entriesOf(world: MeshWorld, accountId: string) {

@@ -29,6 +29,8 @@ export interface Load {
   readonly caller: MeshCaller;
   readonly outcomes: readonly Outcome[];
   readonly accepted: readonly Accepted[];
+  /** Submissions that were begun, each with a key of its own. */
+  submissions(): number;
   /** Milliseconds since the load began. */
   nowMs(): number;
   /** No new requests; resolves when the last one is answered. */
@@ -42,7 +44,7 @@ const patienceMs = 25_000;
 /** Deltas of a streamed answer and milliseconds between them: a second and a half. */
 const [deltaCount, deltaDelayMs] = [10, 150];
 /** How often a submission is made again, with its key, while its answer is not known. */
-const maxTries = 30;
+const maxTries = 200;
 
 /** Begins to ask: text, streams of 1.5 s, submissions with an idempotency key that are repeated until accepted, polls, downloads. */
 export async function startLoad(world: MeshWorld): Promise<Load> {
@@ -57,6 +59,7 @@ export async function startLoad(world: MeshWorld): Promise<Load> {
   const outcomes: Outcome[] = [];
   const accepted: Accepted[] = [];
   const files: string[] = [];
+  let submissions = 0;
   let isOver = false;
   const made = (action: Action, question: Omit<Question, "caller">) =>
     request({ balancer, caller, action, question, beganAtMs, outcomes });
@@ -68,6 +71,7 @@ export async function startLoad(world: MeshWorld): Promise<Load> {
   };
   const submit = async (n: number) => {
     const idempotencyKey = `load-${n}`;
+    submissions++;
     for (let tries = 0; tries < maxTries; tries++) {
       const answer = await made("submit", { ...imageOf(`load ${n}`), idempotencyKey });
       if (answer) return void accepted.push({ jobId: answer.json.id, idempotencyKey });
@@ -96,6 +100,7 @@ export async function startLoad(world: MeshWorld): Promise<Load> {
     caller,
     outcomes,
     accepted,
+    submissions: () => submissions,
     nowMs: () => performance.now() - beganAtMs,
     async stop() {
       isOver = true;

@@ -37,6 +37,7 @@ describe("a fault", () => {
     ["no primary any more", server(10_107)],
     ["a primary that is shutting down", server(91)],
     ["a server that has failed", server(1)],
+    ["a deadlock that a server over PostgreSQL passes on", server(16_908_292)],
     ["a server that says so itself", server(99_999, ["RetryableWriteError"])],
     [
       "a majority that did not confirm",

@@ -47,6 +47,9 @@ const awayCodes: ReadonlySet<number> = new Set(
     NotPrimaryNoSecondaryOk: 13_435,
     NotPrimaryOrSecondary: 13_436,
     OutOfDiskSpace: 14_031,
+    // What compatible servers over PostgreSQL pass on of it, SQLSTATE 40001 and 40P01: MongoDB goes again by itself there.
+    SerializationFailure: 16_777_220,
+    DeadlockDetected: 16_908_292,
   }),
 );
 
