@@ -129,9 +129,10 @@ describe("silence", () => {
     const stream = await opening;
     gate.resolve();
     const events = (await stream.rest()).filter(({ comment }) => comment === undefined);
-    expect(events.map(({ name }) => name)).toEqual(["response.failed", undefined]);
-    expect(events[0]?.json).toMatchObject({
-      sequence_number: 0,
+    const names = ["response.created", "response.in_progress", "response.failed", undefined];
+    expect(events.map(({ name }) => name)).toEqual(names);
+    expect(events[2]?.json).toMatchObject({
+      sequence_number: 2,
       response: { status: "failed", error: { code: "model_request_failed" } },
     });
     expect((await caller.balance()).available).toBe(10_000_000);
