@@ -112,7 +112,7 @@ step "upgrade with a changed value" helm upgrade genmesh charts/genmesh --namesp
   --set config.retentionDays=7 --wait --timeout 10m
 step "roll back" helm rollback genmesh 1 --namespace "$namespace" --wait --timeout 10m
 step "settled" settled
-kill -TERM "$traffic"
+kill -TERM "$traffic" || true
 if wait "$traffic"; then say "ok      load"; else say "FAILED  load"; cat "$work/traffic.err"; failed=$((failed + 1)); fi
 traffic=
 cat "$work/traffic.json"

@@ -128,6 +128,7 @@ describe("with a key", () => {
   });
 
   test("413: a body above 64 MiB is refused for its length alone", async () => {
+    const { hostname, port } = new URL(world.baseUrl);
     for (const [path, bytes] of [
       ["responses", 64 * 1024 * 1024 + 1],
       ["responses/compact", 64 * 1024 * 1024 + 1],
@@ -135,7 +136,7 @@ describe("with a key", () => {
       ["music/generations", 1024 * 1024 + 1],
       ["images/generations", 32 * 1024 * 1024 + 1],
     ] as const) {
-      using raw = await openRaw(Number(new URL(world.baseUrl).port));
+      using raw = await openRaw(Number(port || 80), hostname);
       raw.send(
         `POST /v1/${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${caller.key}\r\n` +
           `content-type: application/json\r\ncontent-length: ${bytes}\r\n\r\n{`,

@@ -22,8 +22,8 @@ export interface RawConnection extends Disposable {
 }
 
 /** Opens a connection to the local port. */
-export async function openRaw(port: number): Promise<RawConnection> {
-  const socket = connect({ port, host: "127.0.0.1" });
+export async function openRaw(port: number, host = "127.0.0.1"): Promise<RawConnection> {
+  const socket = connect({ port, host });
   let text = "";
   let over = false;
   const news: (() => void)[] = [];
