@@ -217,8 +217,11 @@ describe("a complete answer", () => {
     const start = world.clock.now();
     const day = 24 * 3_600_000;
     upstreams.script = async () => jsonAnswer({ id: "resp_before" });
-    await using before = await open(start, true);
-    await before.ask("RESPONSES", ask, key);
+    {
+      // Its end writes down what was left for later.
+      await using before = await open(start, true);
+      await before.ask("RESPONSES", ask, key);
+    }
     upstreams.script = async () => refuse(ErrorReason.MODEL_REQUEST_FAILED);
     await using after = await open(start + day - 1, false);
     expect(await after.ask("RESPONSES", ask, key)).toMatchObject({
