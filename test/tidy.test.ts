@@ -95,7 +95,7 @@ describe("the house is tidy", () => {
 
   test("domain files import no driver, no Connect, no clock of the system", () => {
     const domain = product.filter((file) =>
-      /^services\/(auth|billing|catalog|text|media)\/([a-z-]+\/)*(ledger|chain|key|pricing|usage|job|lifecycle|dimensions|parse|schema)\.ts$/.test(
+      /^services\/(auth|billing|catalog|text|media)\/([a-z-]+\/)*(ledger|chain|key|pricing|usage|job|lifecycle|fairness|dimensions|parse|schema)\.ts$/.test(
         file,
       ),
     );

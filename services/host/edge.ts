@@ -1,3 +1,4 @@
+import { untilAborted } from "#kit/abort.ts";
 import type { BlobStore } from "#kit/blobs.ts";
 import { createCatalogView } from "#kit/catalog-client.ts";
 import type { Peers } from "#kit/peers.ts";
@@ -80,7 +81,7 @@ export async function openEdge(
     notReady,
     async ready(signal) {
       const limit = AbortSignal.any([signal, AbortSignal.timeout(readyTimeoutMs)]);
-      await Promise.race([Promise.all([admission.ready, catalog.ready()]), rejected(limit)]);
+      await untilAborted(Promise.all([admission.ready, catalog.ready()]), limit);
     },
     async listen() {
       const { host, port } = config.ports.http;
@@ -93,11 +94,4 @@ export async function openEdge(
     close,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
-}
-
-function rejected(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-  });
 }

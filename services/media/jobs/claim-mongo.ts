@@ -2,6 +2,7 @@ import type { Collection, Filter } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { awayRefusal, isDuplicate, mongoFault } from "#kit/mongo/errors.ts";
 import { maxLostJobs } from "../limits.ts";
+import { type Candidate, fairestOf, fewestRunning } from "./fairness.ts";
 import type { Job } from "./job.ts";
 import { maxClaimRounds } from "./limits-mongo.ts";
 import { type JobDocument, jobCollections, type ServedDocument } from "./schema-mongo.ts";
@@ -9,14 +10,8 @@ import type { ClaimQuery } from "./store.ts";
 import { createTurns, type Transition } from "./transition-mongo.ts";
 import { readHeads } from "./waiting-mongo.ts";
 
-/** A job that might be claimed. */
-interface Candidate {
-  jobId: string;
-  accountId: string;
-  createdAt: number;
-  /** Its account's running jobs of the kind, itself not counted. */
-  running: number;
-  /** To be taken with it. */
+/** A job that might be claimed, and the place to be taken with it. */
+interface PlacedCandidate extends Candidate {
   place?: number;
 }
 
@@ -33,7 +28,7 @@ export function createClaim(
   const begins = new Map<string, string>();
   const inTurn = createTurns();
 
-  const search = async (query: ClaimQuery): Promise<Candidate | undefined> => {
+  const search = async (query: ClaimQuery): Promise<PlacedCandidate | undefined> => {
     const from = begins.get(query.kind) ?? "";
     const [running, lost] = await Promise.all([
       readRunning(jobs, query.kind),
@@ -49,7 +44,7 @@ export function createClaim(
     else begins.set(query.kind, end);
     const candidates = [
       ...lost.map((job) => ({ ...job, running: (running.ofAccount.get(job.accountId) ?? 1) - 1 })),
-      ...heads.map(({ model, ...head }): Candidate => {
+      ...heads.map(({ model, ...head }): PlacedCandidate => {
         const place = freePlace(running, model, query);
         const count = running.ofAccount.get(head.accountId) ?? 0;
         return { ...head, running: count, ...(typeof place === "number" ? { place } : {}) };
@@ -137,20 +132,13 @@ async function readLost(
 async function fairest(
   served: Collection<ServedDocument>,
   kind: string,
-  candidates: readonly Candidate[],
-): Promise<Candidate | undefined> {
-  const fewest = candidates.reduce((least, { running }) => Math.min(least, running), Infinity);
-  const tied = candidates.filter(({ running }) => running === fewest);
+  candidates: readonly PlacedCandidate[],
+): Promise<PlacedCandidate | undefined> {
+  const tied = fewestRunning(candidates);
   const ids = new Set(tied.map(({ accountId }) => servedId(kind, accountId)));
-  // Without this, one worker alone would do an account's thousand jobs before another's first.
   const times = ids.size > 1 ? await served.find({ _id: { $in: [...ids] } }).toArray() : [];
   const at = new Map(times.map((one) => [one._id, one.at]));
-  const lastServed = ({ accountId }: Candidate) => at.get(servedId(kind, accountId)) ?? 0;
-  return tied.reduce<Candidate | undefined>((best, one) => {
-    if (!best) return one;
-    const order = lastServed(one) - lastServed(best) || one.createdAt - best.createdAt;
-    return order < 0 ? one : best;
-  }, undefined);
+  return fairestOf(tied, (accountId) => at.get(servedId(kind, accountId)) ?? 0);
 }
 
 function servedId(kind: string, accountId: string): string {

@@ -1,15 +1,7 @@
 import type { SqlRunner } from "#kit/sqlite.ts";
 import { maxClaimGroups, maxLostJobs } from "../limits.ts";
+import { type Candidate, fairestOf, fewestRunning } from "./fairness.ts";
 import type { ClaimQuery } from "./store.ts";
-
-/** A job that might be claimed. */
-interface Candidate {
-  jobId: string;
-  accountId: string;
-  createdAt: number;
-  /** Its account's running jobs of the kind, itself not counted. */
-  running: number;
-}
 
 /** A group of waiting jobs: where the next one begins. */
 type Group = readonly [model: string, upstream: string, accountId: string];
@@ -120,18 +112,11 @@ function fairest(
   kind: string,
   candidates: readonly Candidate[],
 ): Candidate | undefined {
-  const fewest = Math.min(...candidates.map(({ running }) => running));
-  const tied = candidates.filter(({ running }) => running === fewest);
+  const tied = fewestRunning(candidates);
   const served = new Map<string, number>();
   for (const { accountId } of tied) {
     if (tied.length === 1 || served.has(accountId)) continue;
     served.set(accountId, Number(tx.get(servedSql, kind, accountId)?.claimed_at ?? 0));
   }
-  // Without this, one worker alone would do an account's thousand jobs before another's first.
-  const lastServed = ({ accountId }: Candidate) => served.get(accountId) ?? 0;
-  return tied.reduce<Candidate | undefined>((best, one) => {
-    if (!best) return one;
-    const order = lastServed(one) - lastServed(best) || one.createdAt - best.createdAt;
-    return order < 0 ? one : best;
-  }, undefined);
+  return fairestOf(tied, (accountId) => served.get(accountId) ?? 0);
 }

@@ -1,5 +1,4 @@
 import { optionalBoolean, optionalObject } from "#kit/body.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
 import { fingerprintOf, type JsonObject, parseJsonBody } from "#kit/json.ts";
 import { weightOf } from "../tokens/weight.ts";
 import type { TextOperation } from "../upstream/port.ts";
@@ -31,12 +30,7 @@ export function parseRequest(operation: TextOperation, bytes: Uint8Array): Parse
  */
 export function requestFingerprint({ operation, body }: ParsedRequest): string {
   const { stream: _stream, stream_options: _options, ...rest } = body;
-  try {
-    return fingerprintOf([operation, rest]);
-  } catch {
-    // Half a surrogate pair has no canonical form.
-    refuse(ErrorReason.INVALID_JSON);
-  }
+  return fingerprintOf([operation, rest]);
 }
 
 function formOf(operation: TextOperation, body: JsonObject): AnswerForm {

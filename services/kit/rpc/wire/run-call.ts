@@ -46,13 +46,8 @@ export async function runUnary(
       return call.signal;
     },
   };
-  const last = async (req: UnaryRequest | StreamRequest) => {
-    if (req !== request) call.follow(req.signal);
-    call.throwIfAborted();
-    return send(req as UnaryRequest);
-  };
   try {
-    return (await intercepted(last, interceptors)(request)) as UnaryResponse;
+    return (await intercepted(lastOf(call, request, send), interceptors)(request)) as UnaryResponse;
   } catch (error) {
     throw call.errorOf(error);
   } finally {
@@ -79,23 +74,34 @@ export async function runStream(
     contextValues: common.contextValues ?? createContextValues(),
     signal: call.signal,
   };
-  const last = async (req: UnaryRequest | StreamRequest) => {
-    if (req !== request) call.follow(req.signal);
-    call.throwIfAborted();
-    return send(req as StreamRequest);
-  };
   const over = () => {
     call.end();
     leave(message);
   };
   try {
-    const response = (await intercepted(last, interceptors)(request)) as StreamResponse;
+    const response = (await intercepted(
+      lastOf(call, request, send),
+      interceptors,
+    )(request)) as StreamResponse;
     return { ...response, message: reading(response.message, call, over) };
   } catch (error) {
     const meant = call.errorOf(error);
     over();
     throw meant;
   }
+}
+
+/** What the interceptors end in. A request that one of them has put in the place of ours brings a signal of its own. */
+function lastOf<Req extends UnaryRequest | StreamRequest, Res>(
+  call: Call,
+  request: Req,
+  send: (request: Req) => Promise<Res>,
+) {
+  return async (req: UnaryRequest | StreamRequest): Promise<Res> => {
+    if (req !== request) call.follow(req.signal);
+    call.throwIfAborted();
+    return send(req as Req);
+  };
 }
 
 /** `source`, whose end, error or early return ends the call. */
