@@ -1,5 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
+import { timedBlobs } from "#kit/blobs/timed.ts";
 import type { BlobStore } from "#kit/blobs.ts";
 import type { Database } from "#kit/database.ts";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
@@ -97,14 +98,18 @@ async function openBlobs(
     // An edge without files still serves text.
     const isNeeded = !servesText.has(context.config.role);
     checks.push({ store: "blobs", isNeeded, ask: () => store.check() });
-    return tracedBlobs(stack.use(store), context.telemetry, "s3");
+    return seenBlobs(stack.use(store), context, "s3");
   }
   const { openFolderBlobs } = await import("#kit/blobs/folder.ts");
   const { folder } = config;
   const store = await writable("GENMESH_BLOBS_URL", "a folder", folder, () =>
     openFolderBlobs({ ...context, folder }),
   );
-  return tracedBlobs(store, context.telemetry, "file");
+  return seenBlobs(store, context, "file");
+}
+
+function seenBlobs(store: BlobStore, context: HostContext, kind: "file" | "s3"): BlobStore {
+  return tracedBlobs(timedBlobs(store, context.metrics, kind), context.telemetry, kind);
 }
 
 async function openQueue(
