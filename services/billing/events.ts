@@ -30,7 +30,9 @@ export interface BillingEvents {
   ): void;
   /** An owner was asked about a hold whose check time had passed. */
   ownerAsked(owner: Owner, verdict: Verdict, hold: WalletHold, error?: unknown): void;
-  /** A look for due holds failed as a whole. */
+  /** How long the oldest of all open holds has been open, in ms; 0 where none is. */
+  oldestHold(ageMs: number): void;
+  /** A look for holds failed as a whole. */
   reapFailed(error: unknown): void;
   /** An audit found something. */
   auditDifference(wallet: WalletRef, difference: Difference): void;
@@ -97,8 +99,9 @@ export function createBillingEvents(deps: {
         log.info(facts, "hold ended by its owner's verdict");
       }
     },
+    oldestHold: (ageMs) => count.oldest(ageMs / 1_000),
     reapFailed(error) {
-      log.error({ err: error }, "due holds could not be read");
+      log.error({ err: error }, "holds could not be read");
     },
     auditDifference(wallet, difference) {
       count.difference(difference.field);
@@ -150,6 +153,11 @@ function createCounters(metrics: Metrics) {
     ["owner"],
     ageBuckets,
   );
+  const oldest = metrics.gauge(
+    "genmesh_billing_oldest_hold_seconds",
+    "Age of the oldest open hold of all wallets, 0 where none is open",
+    [],
+  );
   const conflicts = childrenOf(
     metrics.counter(
       "genmesh_billing_conflicts_total",
@@ -170,6 +178,7 @@ function createCounters(metrics: Metrics) {
     money: (unit: Unit, flow: "granted" | "held" | "charged", amount: bigint) =>
       money(unit, flow).inc(Number(amount)),
     aged: (owner: Owner, seconds: number) => ages.observe({ owner }, seconds),
+    oldest: (seconds: number) => oldest.set(seconds),
     conflict: (unit: Unit) => conflicts(unit).inc(),
     asked: (owner: Owner, verdict: Verdict) => asked(owner, verdict).inc(),
     difference: (field: Difference["field"]) => differences(field).inc(),

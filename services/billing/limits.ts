@@ -37,6 +37,8 @@ export const auditPageSize = 1_000;
 
 /** Time between two looks for holds whose check time has passed, in ms. */
 export const reapIntervalMs = 1_000;
+/** Time between two looks for the oldest open hold, in ms: about as often as metrics are read. */
+export const holdAgeIntervalMs = 15_000;
 /** Due holds read at a look: what is left comes with the next. */
 export const reapPageSize = 256;
 /** Owners' answers awaited at once: an owner that was away is not run over when it is back. */

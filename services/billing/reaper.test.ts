@@ -190,3 +190,23 @@ describe("a hold whose check time has passed", () => {
     );
   });
 });
+
+test("the age of the oldest open hold is told, and that there is none", async () => {
+  const told = async () =>
+    /^genmesh_billing_oldest_hold_seconds (.+)$/m.exec(await world.metrics.text())?.[1];
+  world.owners.text = () => ({
+    case: "keepUntil",
+    value: timestampFromMs(world.clock.now() + 60_000),
+  });
+  expect(await told()).toBe("0");
+  await open("hold_aaa");
+  await pass(20);
+  await open("hold_bbb");
+  await pass(100);
+  expect(Number(await told())).toBeGreaterThan(100);
+  expect(Number(await told())).toBeLessThanOrEqual(120);
+  world.owners.text = () => ({ case: "release", value: true });
+  await pass(75);
+  expect(await openHolds()).toEqual([]);
+  expect(await told()).toBe("0");
+});

@@ -7,6 +7,7 @@ import type { Owner } from "./events.ts";
 import {
   askBackoffMs,
   askTimeoutMs,
+  holdAgeIntervalMs,
   maxAskBackoffMs,
   maxPausedHolds,
   maxTimeMs,
@@ -25,7 +26,7 @@ export interface ReaperContext extends LedgerContext {
   peers: Pick<Peers, "text" | "media">;
 }
 
-/** Asks the owners of holds whose check time has passed. */
+/** Asks the owners of holds whose check time has passed, and tells how old the oldest hold is. */
 export interface Reaper {
   /** Looks every second until `signal` aborts; resolves when what was under way has ended. */
   run(signal: AbortSignal): Promise<void>;
@@ -43,6 +44,7 @@ export function createReaper(ctx: ReaperContext): Reaper {
   const pausedHolds = createPauses(maxPausedHolds);
   const pausedOwners = createPauses(Object.keys(owners).length);
   let after: string | undefined;
+  let agedAt = Number.NEGATIVE_INFINITY;
 
   async function sweep(signal: AbortSignal): Promise<void> {
     // On from where the last page ended, so that holds which cannot be ended now do not hide the ones behind them.
@@ -98,12 +100,21 @@ export function createReaper(ctx: ReaperContext): Reaper {
     ctx.events.ownerAsked(owner, verdict ? operation.kind : "keep", hold);
   }
 
+  async function tellAge(): Promise<void> {
+    if (ctx.clock.now() - agedAt < holdAgeIntervalMs) return;
+    agedAt = ctx.clock.now();
+    const { items } = await ctx.store.holds({ limit: 1 });
+    const openedAt = items[0]?.openedAt;
+    ctx.events.oldestHold(openedAt === undefined ? 0 : Math.max(0, ctx.clock.now() - openedAt));
+  }
+
   return {
     sweep,
     async run(signal) {
       while (!signal.aborted) {
         try {
           await sweep(signal);
+          await tellAge();
         } catch (error) {
           ctx.events.reapFailed(error);
         }
