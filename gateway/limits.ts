@@ -10,13 +10,6 @@ export const bodyLimitsBytes = {
   other: 1 * mib,
 } as const;
 
-/** JSON bodies from this size on are looked at before they are parsed: a shorter one is 10 MB of values at most. */
-export const shapeCheckedFromBytes = 64 * kib;
-/** Levels of nesting that a service is given: far above what any of them takes, far below what costs memory. */
-export const maxBodyDepth = 1_000;
-/** Values and names of a body, by its brackets, commas and colons: 60,000 messages, and 100 MB parsed. */
-export const maxBodyMarks = 1_000_000;
-
 /** All request bodies held at once, unless settings say otherwise: eight of the largest, so that bodies alone never fill a small container. */
 export const defaultMaxBytesInFlight = 512 * mib;
 

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import canonicalize from "canonicalize";
 import { ErrorReason, refuse } from "./errors.ts";
+import { checkJsonShape } from "./json-shape.ts";
 
 /** A parsed JSON value. */
 export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject;
@@ -14,8 +15,12 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Parses a request body. Refuses with INVALID_JSON what is no UTF-8, no JSON, or no object. */
+/**
+ * Parses a request body, whoever sent it. Refuses with INVALID_JSON what is no UTF-8, no JSON, or no object, and before
+ * that what would be huge once parsed: see {@link checkJsonShape}.
+ */
 export function parseJsonBody(body: Uint8Array): JsonObject {
+  checkJsonShape(body);
   let value: unknown;
   try {
     value = JSON.parse(strictUtf8.decode(body));

@@ -2,8 +2,11 @@ import type { Message } from "@bufbuild/protobuf";
 import { create, type DescService, fromBinary, toBinary } from "@bufbuild/protobuf";
 import * as grpc from "@grpc/grpc-js";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { principalHeader } from "#kit/rpc/principal.ts";
 import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { BillingService, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { JobKind, MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { Operation, TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { Health, HealthCheckResponse_ServingStatus } from "#proto/grpc/health/v1/health_pb.ts";
 import { type HostWorld, meshToken, startHostWorld } from "../host/world.ts";
 import { errorInfos, failure } from "./grpc-reflected.ts";
@@ -69,15 +72,34 @@ test.each([[undefined], ["wrong-token-wrong-token"]])("token %s opens nothing", 
 });
 
 test("a deadline that has passed ends the call on the client's side", async () => {
-  const auth = clientOf(AuthService, meshToken, -1);
+  const auth = clientOf(AuthService, meshToken, { deadlineInMs: -1 });
   const error = await failure(auth.call("listAccounts", {}));
   expect(error.code).toBe(grpc.status.DEADLINE_EXCEEDED);
+});
+
+test.each<[name: string, service: DescService, request: object]>([
+  ["generate", TextService, { operation: Operation.RESPONSES }],
+  ["submitJob", MediaService, { kind: JobKind.IMAGE }],
+  ["generateSpeech", MediaService, {}],
+])("%s refuses a body that would fill the memory once parsed", async (name, service, request) => {
+  const client = clientOf(service, meshToken, { principal: "acct_a/key_a" });
+  const reasonOf = async (body: string) => {
+    const call = client.call(name, { ...request, body: Buffer.from(body) });
+    return reasonsOf(await failure(call))[0]?.reason;
+  };
+  const deep = "[".repeat(1_001) + "]".repeat(1_001);
+  expect(await reasonOf(`{"input":${deep},"user":"${"x".repeat(100_000)}"}`)).toBe("INVALID_JSON");
+  expect(await reasonOf(`{"input":[${"{},".repeat(600_000)}{}]}`)).toBe("PAYLOAD_TOO_LARGE");
 });
 
 type Answer = Message & Record<string, unknown>;
 
 /** A client of grpc-js whose messages are those of the generated code. */
-function clientOf(service: DescService, token?: string, deadlineInMs = 10_000) {
+function clientOf(
+  service: DescService,
+  token?: string,
+  { deadlineInMs = 10_000, principal }: { deadlineInMs?: number; principal?: string } = {},
+) {
   const methods = Object.fromEntries(
     service.methods.map((method) => [
       method.localName,
@@ -99,6 +121,7 @@ function clientOf(service: DescService, token?: string, deadlineInMs = 10_000) {
   const call = (name: string, ...rest: unknown[]) => {
     const metadata = new grpc.Metadata();
     if (token) metadata.set("authorization", `Bearer ${token}`);
+    if (principal) metadata.set(principalHeader, principal);
     const method = client[name]?.bind(client) ?? expect.unreachable(`no method ${name}`);
     const [request, ...callback] = rest;
     return method(request, metadata, { deadline: Date.now() + deadlineInMs }, ...callback);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "./errors.ts";
 import { checkJsonShape } from "./json-shape.ts";
 
 const kib = 1024;
@@ -11,6 +11,7 @@ describe("a body that grows when it is parsed is refused", () => {
     ["brackets", "[".repeat(64 * kib)],
     ["braces", '{"a":'.repeat(64 * kib)],
     ["a level too many", `${"[".repeat(1_001)}${"]".repeat(1_001)}${" ".repeat(64 * kib)}`],
+    ["a level of either kind too many", `${'{"a":['.repeat(501)}${" ".repeat(64 * kib)}`],
     ["behind a string", `{"a":"]]]","b":${"[".repeat(64 * kib)}`],
   ])("for its depth: %s", (_, text) => {
     expect(check(text)).toThrow(reason(ErrorReason.INVALID_JSON));
@@ -18,7 +19,7 @@ describe("a body that grows when it is parsed is refused", () => {
 
   test.each([
     ["objects", `[${"{},".repeat(500_000)}{}]`],
-    ["numbers", `[${"1,".repeat(1_000_001)}1]`],
+    ["numbers", `[${"1,".repeat(1_000_000)}1]`],
     ["names", `{${'"a":1,'.repeat(600_000)}"b":1}`],
     ["behind a string with its quotes escaped", `["\\"[\\\\",${"[],".repeat(600_000)}0]`],
   ])("for its values: %s", (_, text) => {
@@ -39,9 +40,18 @@ describe("a body that is long for its text passes", () => {
     ["an escaped quote, then no end", `["${"[".repeat(64 * kib)}\\"`],
     ["depth that is left again", `[${"[[]],".repeat(50_000)}0]`],
     ["a long session", JSON.stringify(new Array(50_000).fill({ role: "user", content: "a, b" }))],
+    ["no more marks than may be", `[${"1,".repeat(999_998)}1]`],
+    ["the deepest of both kinds", `${'{"a":['.repeat(500)}${" ".repeat(64 * kib)}`],
     ["the deepest", `${"[".repeat(1_000)}${"]".repeat(1_000)}${" ".repeat(64 * kib)}`],
   ])("%s", (_, text) => {
     expect(check(text)).not.toThrow();
+  });
+
+  test("as part of a larger buffer", () => {
+    const whole = Buffer.from(`${"[".repeat(64 * kib)}${" ".repeat(64 * kib)}`);
+    expect(() => checkJsonShape(new Uint8Array(whole.subarray(64 * kib)))).not.toThrow();
+    expect(() => checkJsonShape(new Uint8Array(whole.subarray(0, 64 * kib)))).toThrow();
+    expect(() => checkJsonShape(whole.subarray(64 * kib))).not.toThrow();
   });
 
   test("below 64 KiB nothing is looked at", () => {
