@@ -25,6 +25,9 @@ export interface EdgeEvents {
   bytesInFlight(bytes: number): void;
 }
 
+/** Asked by machinery every few seconds: at the level of requests they would be most of an idle gateway's log. */
+const probes: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
+
 /** Makes the edge's events. */
 export function createEdgeEvents({ log, metrics }: { log: Logger; metrics: Metrics }): EdgeEvents {
   const duration = metrics.histogram(
@@ -46,7 +49,8 @@ export function createEdgeEvents({ log, metrics }: { log: Logger; metrics: Metri
       active.dec();
       const { method, route, status, durationMs } = request;
       durationOf(method, route, String(status)).observe(durationMs / 1_000);
-      log.info(request, "request");
+      if (probes.has(route)) log.debug(request, "request");
+      else log.info(request, "request");
     },
     connectionRefused(cause) {
       refused.inc({ cause });

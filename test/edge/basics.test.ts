@@ -1,3 +1,4 @@
+import { levels } from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ErrorReason, knownReason, refuse } from "#kit/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
@@ -263,6 +264,7 @@ test("one line of log a request: no key, no query, no path", async () => {
   await expect.poll(() => edge.log.length).toBe(before + 1);
   const line = edge.log.at(-1);
   expect(line).toMatchObject({
+    level: levels.values.info,
     requestId: "the-one",
     method: "GET",
     route: "/v1/models/:model",
@@ -271,4 +273,11 @@ test("one line of log a request: no key, no query, no path", async () => {
     accountId: edge.accountId,
   });
   expect(JSON.stringify(line)).not.toMatch(/swordfish|gm_|svc-video/);
+});
+
+test.each(["/healthz", "/readyz", "/metrics"])("%s is in the log at debug alone", async (path) => {
+  const requestId = `probe-${path.slice(1)}`;
+  await edge.ask(path, { headers: { "x-request-id": requestId } });
+  const line = () => edge.log.find((one) => one.requestId === requestId);
+  await expect.poll(line).toMatchObject({ route: path, level: levels.values.debug });
 });

@@ -63,7 +63,10 @@ const catalogFile = fileURLToPath(new URL("../../deploy/catalog.yaml", import.me
 export async function startEdge(parts: EdgeParts = {}): Promise<EdgeWorld> {
   await using stack = new AsyncDisposableStack();
   const log: Record<string, unknown>[] = [];
-  const logger = pino({ base: null }, { write: (line) => void log.push(JSON.parse(line)) });
+  const logger = pino(
+    { base: null, level: "debug" },
+    { write: (line) => void log.push(JSON.parse(line)) },
+  );
   const auth = stack.use(await createAuthWorld());
   const { clock } = auth;
   const metrics = createMetrics();
