@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { Client } from "minio";
+import type { Client } from "minio";
 import { afterEach, describe } from "vitest";
 import { openS3Blobs, type S3Blobs, type S3BlobsOptions } from "#kit/blobs/s3.ts";
 import { parseS3Url } from "#kit/blobs/s3-url.ts";
@@ -7,6 +7,7 @@ import { systemClock } from "#kit/clock.ts";
 import { randomIds } from "#kit/ids.ts";
 import { createLogger } from "#kit/logger.ts";
 import { findBackend } from "../support/backends.ts";
+import { removeBucket, s3Client } from "../support/stores.ts";
 
 /** Buckets of some tests on one server. */
 export interface S3Tests {
@@ -35,15 +36,7 @@ export function openTestBlobs(url: string, options: Partial<S3BlobsOptions> = {}
 }
 
 function s3Tests(url: string): S3Tests {
-  const target = parseS3Url(url);
-  const raw = new Client({
-    endPoint: target.host,
-    port: target.port,
-    useSSL: target.secure,
-    accessKey: target.accessKey,
-    secretKey: target.secretKey,
-    region: target.region,
-  });
+  const raw = s3Client(url);
   const urls: string[] = [];
   const stores: S3Blobs[] = [];
   const bucketOf = (one: string) => parseS3Url(one).bucket;
@@ -67,14 +60,4 @@ function s3Tests(url: string): S3Tests {
       return store;
     },
   };
-}
-
-async function removeBucket(raw: Client, bucket: string): Promise<void> {
-  if (!(await raw.bucketExists(bucket))) return;
-  for (;;) {
-    const { objects } = await raw.listObjectsV2Query(bucket, "", "", "", 250, "");
-    if (objects.length === 0) break;
-    for (const { name } of objects) if (name) await raw.removeObject(bucket, name);
-  }
-  await raw.removeBucket(bucket);
 }

@@ -12,6 +12,7 @@ import {
 } from "#kit/queue/jetstream.ts";
 import { parseNatsUrl } from "#kit/queue/jetstream-url.ts";
 import { findBackend } from "../support/backends.ts";
+import { removeStream } from "../support/stores.ts";
 
 /** Queues of some tests on one server. */
 export interface JetstreamTests {
@@ -56,7 +57,7 @@ function jetstreamTests(url: string): JetstreamTests {
   afterEach(async () => {
     for (const queue of queues.splice(0)) await queue[Symbol.asyncDispose]();
     const { streams } = await manager();
-    for (const name of names.splice(0)) await streams.delete(`${name}-wakes`).catch(() => {});
+    for (const name of names.splice(0)) await removeStream(streams, name);
   });
   afterAll(() => operator?.close());
   return {

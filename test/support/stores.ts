@@ -1,0 +1,95 @@
+import { randomBytes } from "node:crypto";
+import { jetstreamManager, type StreamAPI } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { Client } from "minio";
+import { MongoClient } from "mongodb";
+import { parseS3Url } from "#kit/blobs/s3-url.ts";
+import { parseNatsUrl } from "#kit/queue/jetstream-url.ts";
+import { findBackend } from "./backends.ts";
+
+/** A database, a bucket and a stream at the real servers that nobody else has. */
+export interface OwnStores {
+  /** Of the database, the bucket, and what else is named. */
+  name: string;
+  /** The servers, with the paths of the database and the bucket. */
+  urls: { mongodb: string; nats: string; s3: string };
+  /** Variables that name them. */
+  env: Record<string, string>;
+}
+
+/** Names them; undefined where one of the servers cannot be had. `stack` removes what was put there. */
+export async function ownStores(
+  stack: AsyncDisposableStack,
+  purpose: string,
+): Promise<OwnStores | undefined> {
+  const found = await Promise.all((["mongodb", "nats", "s3"] as const).map(findBackend));
+  const [mongodb, nats, s3] = found.map(({ url }) => url);
+  if (!mongodb || !nats || !s3) return undefined;
+  const name = `genmesh-${purpose}-${randomBytes(6).toString("hex")}`;
+  const urls = { mongodb: withPath(mongodb, name), nats, s3: withPath(s3, name) };
+  stack.defer(() => dropDatabase(urls.mongodb));
+  stack.defer(() => removeBucket(s3Client(urls.s3), name));
+  stack.defer(() => withStreams(nats, (streams) => removeStream(streams, name)));
+  return {
+    name,
+    urls,
+    env: {
+      GENMESH_DATABASE_URL: urls.mongodb,
+      GENMESH_BLOBS_URL: urls.s3,
+      GENMESH_QUEUE_URL: nats,
+      GENMESH_NATS_NAME: name,
+    },
+  };
+}
+
+/** A client of the server behind a URL, for what a test does past the product. */
+export function s3Client(url: string): Client {
+  const { host, port, secure, bucket: _, ...keys } = parseS3Url(url);
+  return new Client({ ...keys, endPoint: host, port, useSSL: secure });
+}
+
+/** Removes a bucket with all that is in it, where there is one. */
+export async function removeBucket(client: Client, bucket: string): Promise<void> {
+  if (!(await client.bucketExists(bucket))) return;
+  for (;;) {
+    const { objects } = await client.listObjectsV2Query(bucket, "", "", "", 250, "");
+    if (objects.length === 0) break;
+    for (const { name } of objects) if (name) await client.removeObject(bucket, name);
+  }
+  await client.removeBucket(bucket);
+}
+
+/** Runs work on the management of a server's streams. */
+export async function withStreams<T>(
+  url: string,
+  work: (streams: StreamAPI) => Promise<T>,
+): Promise<T> {
+  const { servers, auth } = parseNatsUrl(url);
+  const connection = await connect({ servers, ...auth });
+  try {
+    return await work((await jetstreamManager(connection)).streams);
+  } finally {
+    await connection.close();
+  }
+}
+
+/** Removes the wake-ups of a mesh, where there are any. */
+export async function removeStream(streams: StreamAPI, name: string): Promise<void> {
+  await streams.delete(streamOf(name)).catch(() => {});
+}
+
+/** The stream of a mesh of this name. */
+export function streamOf(name: string): string {
+  return `${name}-wakes`;
+}
+
+function withPath(url: string, path: string): string {
+  const changed = new URL(url);
+  changed.pathname = `/${path}`;
+  return changed.href;
+}
+
+async function dropDatabase(url: string): Promise<void> {
+  await using client = new MongoClient(url);
+  await client.db().dropDatabase();
+}
