@@ -1,0 +1,35 @@
+import { openS3Blobs } from "#kit/blobs/s3.ts";
+import { systemClock } from "#kit/clock.ts";
+import { randomIds } from "#kit/ids.ts";
+import { createLogger } from "#kit/logger.ts";
+import { createMetrics } from "#kit/metrics.ts";
+import { openMongo } from "#kit/mongo/connect.ts";
+import { openJetstreamQueue } from "#kit/queue/jetstream.ts";
+
+// Uses one store and says "used", or why not: what a process trusts is decided when it starts.
+const [, , kind, url = "", name = ""] = process.argv;
+const common = {
+  clock: systemClock,
+  ids: randomIds,
+  log: createLogger("silent"),
+  metrics: createMetrics(),
+};
+
+async function use(): Promise<void> {
+  if (kind === "s3") {
+    await using blobs = await openS3Blobs({ url, ...common });
+    await blobs.check();
+  } else if (kind === "mongodb") {
+    await using mongo = openMongo({ url, name, ...common });
+    await mongo.ping();
+  } else {
+    await using queue = await openJetstreamQueue({ url, name, ...common });
+    await queue.publish("jobs-image", "job_one");
+  }
+}
+
+const outcome = await use().then(
+  () => "used",
+  () => "refused",
+);
+process.stdout.write(`${outcome}\n`, () => process.exit(0));
