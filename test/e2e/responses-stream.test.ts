@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { createTokenCounter } from "../../services/text/tokens/count.ts";
-import { until } from "../support/until.ts";
+import { untilStill } from "../support/until.ts";
 import type { SseEvent } from "./sse.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
 
@@ -288,18 +288,8 @@ describe("a caller that leaves", { retry: 2 }, () => {
     const seen = world.play({ kind: "ok", deltas });
     const stream = await caller.open("/responses", { model: "scripted", input: "Hi" });
     await stream.next();
-    let before = -1;
-    await until(
-      "upstream to stand still",
-      () => {
-        const written = seen[0]?.writtenBytes ?? 0;
-        const isStill = written > 0 && written === before;
-        before = written;
-        return isStill;
-      },
-      { everyMs: 200 },
-    );
-    expect(before).toBeLessThan(total / 2);
+    const written = await untilStill("upstream", () => seen[0]?.writtenBytes ?? 0);
+    expect(written).toBeLessThan(total / 2);
     stream.leave();
     await seen[0]?.over;
   });

@@ -3,6 +3,7 @@ import type { HandlerContext } from "@connectrpc/connect";
 import { afterEach, describe, expect, test } from "vitest";
 import { ErrorReason, RefusalError, refuse } from "#kit/errors.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
+import { untilStill } from "../support/until.ts";
 import { openRaw, parseAnswer } from "./raw.ts";
 import { type EdgeParts, type EdgeWorld, startEdge } from "./world.ts";
 
@@ -344,14 +345,8 @@ describe("event streams", () => {
     });
     const raw = connect({ port: world.port, host: "127.0.0.1" }).pause();
     send({ send: (bytes) => void raw.write(bytes) }, world, streamed);
-    await expect.poll(() => sent).toBeGreaterThan(1);
-    let before = -1;
     // Kernel buffers take a few megabytes; then nothing moves.
-    while (before !== sent) {
-      before = sent;
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    }
-    expect(sent).toBeLessThan(500);
+    expect(await untilStill("the service", () => sent)).toBeLessThan(500);
     let received = 0;
     raw.resume();
     raw.on("data", (bytes) => {

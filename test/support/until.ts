@@ -14,3 +14,25 @@ export async function until<T>(
     await delay(everyMs);
   }
 }
+
+/** Milliseconds between two looks of {@link untilStill}. */
+const lookEveryMs = 100;
+/** Looks that must find the same: one that moves again after a pause of a busy machine is not still. */
+const sameLooks = 4;
+
+/** Waits until a counter that has begun to move moves no more, and gives it: whoever moves it is held back. */
+export async function untilStill(what: string, read: () => number): Promise<number> {
+  let seen = 0;
+  let same = 0;
+  await until(
+    `${what} to stand still`,
+    () => {
+      const now = read();
+      same = now === seen ? same + 1 : 0;
+      seen = now;
+      return seen > 0 && same >= sameLooks;
+    },
+    { withinMs: 15_000, everyMs: lookEveryMs },
+  );
+  return seen;
+}

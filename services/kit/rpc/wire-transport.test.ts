@@ -5,6 +5,7 @@ import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createAsyncIterable } from "@connectrpc/connect/protocol";
 import { afterEach, describe, expect, test } from "vitest";
 import { Health, HealthCheckResponseSchema } from "#proto/grpc/health/v1/health_pb.ts";
+import { untilStill } from "../../../test/support/until.ts";
 import { ErrorReason, RefusalError } from "../errors.ts";
 import { refusingTransport } from "./refusing-transport.ts";
 import { prefixOf } from "./wire/envelope.ts";
@@ -318,14 +319,10 @@ describe("a stream", () => {
     const { pool } = poolOf(await server.origin);
     const it = health(pool).watch({}, { signal: caller.signal })[Symbol.asyncIterator]();
     await it.next();
-    let before = -1;
-    while (before !== server.sent()) {
-      before = server.sent();
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    }
+    const still = await untilStill("the sender", server.sent);
     // What the kernel's buffers hold, and no end of it.
-    expect(server.sent()).toBeLessThan(32 * 1024 * 1024);
-    while (server.sent() === before) await it.next();
+    expect(still).toBeLessThan(32 * 1024 * 1024);
+    while (server.sent() === still) await it.next();
     caller.abort();
     await server.left;
   });

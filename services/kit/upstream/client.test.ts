@@ -4,6 +4,7 @@ import {
   type ScriptedUpstream,
   startScriptedUpstream,
 } from "../../../test/support/scripted-upstream.ts";
+import { untilStill } from "../../../test/support/until.ts";
 import { createHttpClient, type HttpClient, type HttpRequest } from "./client.ts";
 import { UpstreamError } from "./errors.ts";
 
@@ -127,14 +128,8 @@ test("a reader that stops holds the sender back, and may go on later than the id
   const reply = await client.request(post({ stream: true, idleTimeoutMs: 300 }));
   const seen = await upstream.request(1);
   await reply.body.next();
-  let before = -1;
-  // Waits until the sender no longer gets anything written.
-  while (before !== seen.writtenBytes) {
-    before = seen.writtenBytes;
-    await new Promise((resolve) => setTimeout(resolve, 400));
-  }
-  // Kernel buffers on both sides, not the 100 MB of the stream.
-  expect(seen.writtenBytes).toBeLessThan(20e6);
+  // Kernel buffers on both sides, not the 100 MB of the stream. It takes longer than the idle time to see.
+  expect(await untilStill("the sender", () => seen.writtenBytes)).toBeLessThan(20e6);
   let bytes = 0;
   for (
     let chunk = await reply.body.next();
