@@ -1,5 +1,5 @@
-import { once } from "node:events";
 import { expect, test } from "vitest";
+import { heldBack } from "../../../test/support/held-back.ts";
 import {
   bytesAnswer,
   redirectTo,
@@ -32,31 +32,13 @@ async function twoPlaces() {
 test("a video that lies elsewhere goes into the store as it comes", async () => {
   await using places = await twoPlaces();
   await using world = await createWorld();
-  const isFull = Promise.withResolvers<number>();
-  places.elsewhere.always(madeRoute, {
-    kind: "custom",
-    async handle(_seen, response) {
-      response.writeHead(200, { "content-length": video.length });
-      for (let at = 0; at < video.length; at += 65_536) {
-        if (response.write(video.subarray(at, at + 65_536))) continue;
-        const timer = setTimeout(() => isFull.resolve(at), 200);
-        await once(response, "drain");
-        clearTimeout(timer);
-      }
-      response.end();
-    },
-  });
-  const quick = world.task(places.asked).task;
-  const slow = world.task({
-    ...places.asked,
-    // Reads nothing before the sender has given up sending.
-    store: async (source, mimeType) => {
-      expect(await isFull.promise).toBeLessThan(video.length / 2);
-      return quick.store(source, mimeType);
-    },
-  });
+  const late = heldBack(video);
+  places.elsewhere.always(madeRoute, late.answer);
+  const { store } = world.task(places.asked).task;
+  const slow = world.task({ ...places.asked, store: late.begunLate(store) });
   const [output] = await world.upstreams.generate(slow.task);
   expect(output?.sizeBytes).toBe(video.length);
+  expect(await late.sentBytes).toBeLessThan(video.length / 2);
 });
 
 test("what breaks off elsewhere is fetched again from its start", async () => {

@@ -1,6 +1,6 @@
-import { once } from "node:events";
 import { beforeAll, describe, expect, test } from "vitest";
 import { createGuardedFetcher } from "#kit/outside/index.ts";
+import { heldBack } from "../../../test/support/held-back.ts";
 import {
   bytesAnswer,
   formOf,
@@ -289,32 +289,14 @@ describe("the download of a video", () => {
     await using upstream = await start();
     await using world = await createWorld();
     const large = sampleMp4({ width: 1280, height: 720, frameBytes: 400_000 });
-    const isFull = Promise.withResolvers<number>();
-    upstream.always(contentRoute, {
-      kind: "custom",
-      async handle(_seen, response) {
-        response.writeHead(200, { "content-length": large.length });
-        for (let at = 0; at < large.length; at += 65_536) {
-          if (response.write(large.subarray(at, at + 65_536))) continue;
-          const timer = setTimeout(() => isFull.resolve(at), 200);
-          await once(response, "drain");
-          clearTimeout(timer);
-        }
-        response.end();
-      },
-    });
+    const late = heldBack(large);
+    upstream.always(contentRoute, late.answer);
     const asked = { upstream: upstreamAt(upstream.baseUrl), request: videoRequest };
-    const quick = world.task(asked).task;
-    const slow = world.task({
-      ...asked,
-      // Reads nothing before the sender has given up sending.
-      store: async (source, mimeType) => {
-        expect(await isFull.promise).toBeLessThan(large.length / 2);
-        return quick.store(source, mimeType);
-      },
-    });
+    const { store } = world.task(asked).task;
+    const slow = world.task({ ...asked, store: late.begunLate(store) });
     const [output] = await world.upstreams.generate(slow.task);
     expect(output?.sizeBytes).toBe(large.length);
+    expect(await late.sentBytes).toBeLessThan(large.length / 2);
   });
 
   test("whose store fails is unknown, and its connection is closed", async () => {

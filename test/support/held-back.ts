@@ -1,0 +1,42 @@
+import { once } from "node:events";
+import type { GenerationTask } from "../../services/media/generate/port.ts";
+import type { Behaviour } from "./scripted-upstream.ts";
+
+/** Bytes that are sent at a time. */
+const pieceBytes = 65_536;
+/** Milliseconds for which nothing is taken before the sender counts as held back. */
+const heldAfterMs = 200;
+
+/** An upstream's answer, and a store that reads nothing of it until the upstream can send no more. */
+export interface HeldBack {
+  answer: Behaviour;
+  /** `store`, begun once the sender is held back. */
+  begunLate(store: GenerationTask["store"]): GenerationTask["store"];
+  /** Bytes that were sent by then. */
+  sentBytes: Promise<number>;
+}
+
+/** Prepares an answer of these bytes, which should be more than the buffers between the two take. */
+export function heldBack(bytes: Buffer): HeldBack {
+  const held = Promise.withResolvers<number>();
+  return {
+    sentBytes: held.promise,
+    begunLate: (store) => async (source, mimeType) => {
+      await held.promise;
+      return store(source, mimeType);
+    },
+    answer: {
+      kind: "custom",
+      async handle(_seen, response) {
+        response.writeHead(200, { "content-length": bytes.length });
+        for (let at = 0; at < bytes.length; at += pieceBytes) {
+          if (response.write(bytes.subarray(at, at + pieceBytes))) continue;
+          const timer = setTimeout(() => held.resolve(at), heldAfterMs);
+          await once(response, "drain");
+          clearTimeout(timer);
+        }
+        response.end();
+      },
+    },
+  };
+}
