@@ -6,6 +6,7 @@ import { JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { outputsOwner } from "../../services/media/jobs/outputs.ts";
 import { jumpClock } from "../support/jump-clock.ts";
 import { until } from "../support/until.ts";
+import { query } from "./jobs.shapes.ts";
 import { alice, type createJobsWorld, image, type JobsWorld } from "./jobs.world.ts";
 
 /** What holds where several drive the same job, whatever the database is. */
@@ -126,14 +127,8 @@ export function jobRacesContract(createWorld: typeof createJobsWorld): void {
     const { job } = await world.submit();
     const hold = { accountId: alice.accountId, unit: 2, holdId: job.jobId } as const;
     await world.admin.billing.endHold(hold);
-    const worker = {
-      kind: "image",
-      owner: "w",
-      fullUpstreams: [],
-      modelLimits: new Map(),
-    } as const;
     const now = world.clock.now();
-    await world.store.claim({ ...worker, now });
+    await world.store.claim(query({ now }));
     await world.store.apply(job.jobId, { kind: "win", fence: 1, outputs: [], now });
     world.clock.jump(5_000);
     expect(await world.ended(job.jobId)).toMatchObject({
@@ -151,14 +146,8 @@ export function jobRacesContract(createWorld: typeof createJobsWorld): void {
     const owner = outputsOwner(store);
     const key = (fence: number) => `outputs/${job.jobId}/${fence}-0`;
     expect(await owner.isReferenced(key(1))).toBe(false);
-    const worker = {
-      kind: "image",
-      owner: "w",
-      fullUpstreams: [],
-      modelLimits: new Map(),
-    } as const;
-    await store.claim({ ...worker, now: world.clock.now() });
-    await store.claim({ ...worker, now: world.clock.now() + 30_000 });
+    await store.claim(query({ now: world.clock.now() }));
+    await store.claim(query({ now: world.clock.now() + 30_000 }));
     expect(await owner.isReferenced(key(1))).toBe(false);
     expect(await owner.isReferenced(key(2))).toBe(true);
     expect(await owner.isReferenced("outputs/job_none/2-0")).toBe(false);

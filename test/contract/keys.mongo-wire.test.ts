@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import type { Document } from "mongodb";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { manualClock } from "#kit/clock.ts";
@@ -11,8 +10,8 @@ import { authCollections } from "../../services/auth/store-mongo-schema.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { type Fate, type MongoWire, openMongoWire } from "../support/mongo-wire.ts";
 import { until } from "../support/until.ts";
+import { digest, newAccount, newKey, t0 } from "./keys.shapes.ts";
 
-const t0 = Date.UTC(2026, 0, 15, 12);
 const { keys, revision: revisions } = authCollections;
 
 await describeMongo("keys on a bad wire", (mongo) => {
@@ -26,7 +25,9 @@ await describeMongo("keys on a bad wire", (mongo) => {
     database = mongo.newName();
     other = createMongoAuthStore(mongo.connect(database));
     await other.open();
-    await other.createAccount(newAccount("a", "sa", "first"));
+    await other.createAccount(
+      newAccount("a", { secret: "sa", operationId: "first", secretBrought: true }),
+    );
     wire = await openMongoWire(mongo.url);
     store = createMongoAuthStore(mongo.connect(database, { url: wire.url }));
   });
@@ -34,7 +35,9 @@ await describeMongo("keys on a bad wire", (mongo) => {
 
   const changes: Record<string, () => Promise<{ keyId: string }>> = {
     "an account": async () => {
-      const { key, replayed } = await store.createAccount(newAccount("b", "sb", "second"));
+      const { key, replayed } = await store.createAccount(
+        newAccount("b", { secret: "sb", operationId: "second", secretBrought: true }),
+      );
       expect(replayed).toBe(false);
       return key;
     },
@@ -167,29 +170,3 @@ await describeMongo("keys on a bad wire", (mongo) => {
     return (await other.findBySecretHash(digest(secret).sha256))?.key;
   }
 });
-
-function newAccount(suffix: string, secret: string, operationId: string) {
-  const accountId = `acct_${suffix}`;
-  return {
-    account: { accountId, name: suffix, createdAtMs: t0, requestsPerMinute: 6_000 },
-    key: newKey(suffix, accountId, secret),
-    operationId,
-    secretBrought: true,
-  };
-}
-
-function newKey(suffix: string, accountId: string, secret: string): Key {
-  return {
-    keyId: `key_${suffix}`,
-    accountId,
-    secret: digest(secret),
-    scopes: [],
-    allowedModels: [],
-    createdAtMs: t0,
-    requestsPerMinute: 3_000,
-  };
-}
-
-function digest(secret: string) {
-  return { sha256: createHash("sha256").update(secret).digest(), hint: secret.slice(-4) };
-}

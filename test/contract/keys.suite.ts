@@ -1,11 +1,9 @@
-import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { ErrorReason } from "#kit/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Account, Key } from "../../services/auth/key.ts";
-import type { AuthStore, NewAccount } from "../../services/auth/store.ts";
-
-const t0 = Date.UTC(2026, 0, 15, 12);
+import type { AuthStore } from "../../services/auth/store.ts";
+import { digest, newAccount, newKey, t0 } from "./keys.shapes.ts";
 
 /** What every store of accounts and keys promises. `open` gives two clients of one store that holds nothing. */
 export function keyStoreContract(open: () => Promise<[AuthStore, AuthStore]>): void {
@@ -302,40 +300,6 @@ export function keyStoreContract(open: () => Promise<[AuthStore, AuthStore]>): v
       expect(await stores[1].listKeys("acct_a")).toHaveLength(1_000);
     });
   });
-}
-
-function newAccount(
-  suffix: string,
-  given: Partial<Pick<NewAccount, "operationId" | "secretBrought">> & {
-    secret: string;
-    name?: string;
-    createdAtMs?: number;
-  },
-): NewAccount {
-  const { secret, name = suffix, createdAtMs = t0, ...rest } = given;
-  const accountId = `acct_${suffix}`;
-  return {
-    account: { accountId, name, createdAtMs, requestsPerMinute: 6_000 },
-    key: { ...newKey(suffix, accountId, secret), createdAtMs },
-    secretBrought: false,
-    ...rest,
-  };
-}
-
-function newKey(suffix: string, accountId: string, secret: string): Key {
-  return {
-    keyId: `key_${suffix}`,
-    accountId,
-    secret: digest(secret),
-    scopes: [],
-    allowedModels: [],
-    createdAtMs: t0,
-    requestsPerMinute: 3_000,
-  };
-}
-
-function digest(secret: string) {
-  return { sha256: createHash("sha256").update(secret).digest(), hint: secret.slice(-4) };
 }
 
 async function find(store: AuthStore, secret: string) {
