@@ -264,6 +264,7 @@ describe("ready and slow", () => {
     await stream.next();
     for (let n = 0; n < 10; n++) current.push(events.delta("x"));
     await stream.next();
+    // A pull too many has no event that could be awaited; it would come within a few turns.
     await new Promise((resolve) => setTimeout(resolve, 20));
     expect(current.pulls).toBeLessThanOrEqual(2);
   });

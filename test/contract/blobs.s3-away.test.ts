@@ -140,6 +140,7 @@ await describeS3("an S3 store that goes away", (s3) => {
     const body = await blobs.openRead("a/large");
     let read = 0;
     for await (const chunk of body) {
+      // The silence is the reader's, and longer than any that a store is allowed.
       if (read === 0) await new Promise((resolve) => setTimeout(resolve, silenceMs + 1_500));
       read += (chunk as Buffer).length;
     }
