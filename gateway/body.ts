@@ -2,7 +2,6 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, RefusalError, refuse } from "#kit/errors.ts";
 import { CallerLeftError } from "./errors.ts";
-import { checkJsonShape } from "./json-shape.ts";
 import { createStallWatch } from "./stalls.ts";
 
 /** Reads request bodies: as bytes, for the services parse them, and within what this process can hold. */
@@ -39,9 +38,7 @@ export function createBodyReader(options: {
     hold,
     json: async (request, reply, limitBytes) => {
       checkJsonHeaders(request, limitBytes);
-      const body = await collect(request, reply, limitBytes, { begin, hold });
-      checkJsonShape(body);
-      return body;
+      return collect(request, reply, limitBytes, { begin, hold });
     },
   };
 }

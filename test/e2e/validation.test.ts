@@ -197,6 +197,18 @@ describe("a body that is none", () => {
   });
 });
 
+test.each(["/responses", "/responses/compact", "/chat/completions", "/images/generations"])(
+  "%s: a body that would fill the memory once parsed is refused before it is",
+  async (path) => {
+    const padding = `"user": "${"x".repeat(100_000)}"`;
+    const deep = `{${padding}, "input": ${"[".repeat(1_000)}${"]".repeat(1_000)}}`;
+    expectRefused(await caller.post(path, deep), "invalid_json", "null");
+    const many = await caller.post(path, `{"input": [${"{},".repeat(600_000)}{}]}`);
+    expect(refusalOf(many)).toBe("413 invalid_request_error payload_too_large null");
+    expect(many.json.error.message).toBe("The body holds too many values.");
+  },
+);
+
 describe("a model", () => {
   ownWorldOnly();
 

@@ -1,1 +1,0 @@
-export { checkJsonShape } from "#kit/json-shape.ts";
