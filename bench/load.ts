@@ -53,7 +53,9 @@ export async function runLoad(load: Load): Promise<LoadResult> {
   const one = () =>
     runConnection(load, {
       take: () => {
-        if (performance.now() >= endsAt || next >= maxRequests) return undefined;
+        // Each connection has one at least, however long it took to come about.
+        const isLate = next >= load.inFlight && performance.now() >= endsAt;
+        if (isLate || next >= maxRequests) return undefined;
         return load.requests[next++ % load.requests.length];
       },
       done(tookMs, firstMs, length) {

@@ -60,8 +60,14 @@ async function measure(
     const warmUpSeconds = Math.min(seconds, maxWarmUpSeconds);
     for (const [name, line] of chosen) {
       say(`${name}, ${line.inFlight} in flight …`);
-      const measured = await alternate(contestants(line), { ...roundOptions, warmUpSeconds });
-      results.set(name as LineName, measured.rounds);
+      try {
+        const measured = await alternate(contestants(line), { ...roundOptions, warmUpSeconds });
+        results.set(name as LineName, measured.rounds);
+      } catch (error) {
+        // What was measured before, and what can be after, is not lost with one line.
+        signal.throwIfAborted();
+        fail(`${name}: ${messageOf(error)}`);
+      }
     }
   }
   const model = cpus()[0]?.model ?? "unknown CPU";
@@ -93,6 +99,15 @@ const storeVariables: Readonly<Record<keyof ServerUrls, string>> = {
   s3: "GENMESH_TEST_S3_URL",
 };
 
+function fail(why: string): void {
+  say(`bench: ${why}`);
+  process.exitCode = 1;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 function say(line: string): void {
   process.stderr.write(`${line}\n`);
 }
@@ -100,6 +115,5 @@ function say(line: string): void {
 try {
   await main();
 } catch (error) {
-  say(`bench: ${error instanceof Error ? error.message : String(error)}`);
-  process.exitCode = 1;
+  fail(messageOf(error));
 }
