@@ -3,6 +3,8 @@ export const deltasPerStream = 100;
 
 const words = ["The ", "river ", "runs ", "past ", "the ", "mill ", "and ", "on ", "to ", "sea. "];
 const deltas = Array.from({ length: deltasPerStream }, (_, i) => words[i % words.length] ?? "");
+/** Bytes of such an answer, at least: a shorter one broke off. */
+export const leastStreamBytes = deltasPerStream * "event: response.output_text.delta".length;
 const usage = {
   input_tokens: 12,
   output_tokens: deltasPerStream,
@@ -10,12 +12,6 @@ const usage = {
   input_tokens_details: { cached_tokens: 0 },
   output_tokens_details: { reasoning_tokens: 0 },
 };
-
-/** What a caller asks for. */
-export function requestBody(stream: boolean): Buffer {
-  const input = "Describe a river in one hundred words, and mind the commas.";
-  return Buffer.from(JSON.stringify({ model: "bench", input, ...(stream ? { stream } : {}) }));
-}
 
 /** A complete answer, as a model server gives it. */
 export function jsonAnswer(): Buffer {

@@ -1,13 +1,17 @@
 import { connect } from "node:net";
-import { deltasPerStream } from "./answers.ts";
+import { deltasPerStream, leastStreamBytes } from "./answers.ts";
 
 /** What a load is. */
 export interface Load {
+  /** Default: this machine. */
+  host?: string;
   port: number;
   /** Complete requests as they go over the wire, taken in turn. */
   requests: readonly Buffer[];
   inFlight: number;
   seconds: number;
+  /** Ends it sooner; default: any number. */
+  maxRequests?: number;
 }
 
 /** What came of it. */
@@ -18,55 +22,83 @@ export interface LoadResult {
   latencyMs: { p50: number; p99: number };
   /** Median time to the first delta, milliseconds; of streams only. */
   firstDeltaMs: number | undefined;
+  /** Answers that were what was asked for; the figures are of them. */
   requests: number;
+  /** The others. */
+  failures: number;
+  deltas: number;
+  /** Of the answers' bodies, in millions of bytes. */
+  megabytesPerSecond: number;
 }
 
+/** Characters of a failure that are kept. */
+const maxFailureLength = 800;
 const headEnd = Buffer.from("\r\n\r\n");
 const lastChunk = Buffer.from("0\r\n\r\n");
 const firstDelta = Buffer.from("output_text.delta");
 
-/** Keeps `inFlight` requests open, each on a connection of its own, for so many seconds. Rejects at the first failure. */
+/**
+ * Keeps `inFlight` requests open, each on a connection of its own, for so many seconds. Rejects where a connection breaks,
+ * and where not one answer was what was asked for.
+ */
 export async function runLoad(load: Load): Promise<LoadResult> {
+  const { maxRequests = Number.POSITIVE_INFINITY } = load;
   const latencies: number[] = [];
   const firsts: number[] = [];
+  const failures: string[] = [];
   let next = 0;
+  let bytes = 0;
   const beganAt = performance.now();
   const endsAt = beganAt + load.seconds * 1_000;
   const one = () =>
-    runConnection(load.port, {
+    runConnection(load, {
       take: () => {
-        if (performance.now() >= endsAt) return undefined;
+        // Each connection has one at least, however long it took to come about.
+        const isLate = next >= load.inFlight && performance.now() >= endsAt;
+        if (isLate || next >= maxRequests) return undefined;
         return load.requests[next++ % load.requests.length];
       },
-      done(tookMs, firstMs) {
+      done(tookMs, firstMs, length) {
         latencies.push(tookMs);
+        bytes += length;
         if (firstMs !== undefined) firsts.push(firstMs);
       },
+      failed: (why) => failures.push(why),
     });
   await Promise.all(Array.from({ length: load.inFlight }, one));
   const seconds = (performance.now() - beganAt) / 1_000;
+  if (latencies.length === 0) throw new Error(`no answer is a good one: ${failures[0]}`);
   return {
     requestsPerSecond: latencies.length / seconds,
     deltasPerSecond: (firsts.length * deltasPerStream) / seconds,
     latencyMs: { p50: percentile(latencies, 0.5), p99: percentile(latencies, 0.99) },
     firstDeltaMs: firsts.length > 0 ? percentile(firsts, 0.5) : undefined,
     requests: latencies.length,
+    failures: failures.length,
+    deltas: firsts.length * deltasPerStream,
+    megabytesPerSecond: bytes / seconds / 1e6,
   };
 }
 
 interface Turns {
   take(): Buffer | undefined;
-  done(tookMs: number, firstDeltaMs: number | undefined): void;
+  done(tookMs: number, firstDeltaMs: number | undefined, bodyBytes: number): void;
+  failed(why: string): void;
 }
 
 /** One request after another on one connection. HTTP/1.1 by hand: it must cost less than what it measures. */
-function runConnection(port: number, turns: Turns): Promise<void> {
+function runConnection(
+  { host = "127.0.0.1", port }: Pick<Load, "host" | "port">,
+  turns: Turns,
+): Promise<void> {
   return new Promise((resolve, reject) => {
-    const socket = connect({ port, host: "127.0.0.1", noDelay: true });
+    const socket = connect({ port, host, noDelay: true });
     let sentAt = 0;
     let firstAt: number | undefined;
     /** Bytes of the body to come; -1: chunked; undefined: the head has not come. */
     let rest: number | undefined;
+    let received = 0;
+    let failure: string | undefined;
     let tail: Buffer = Buffer.alloc(0);
     const send = () => {
       const request = turns.take();
@@ -77,16 +109,22 @@ function runConnection(port: number, turns: Turns): Promise<void> {
       }
       firstAt = undefined;
       rest = undefined;
+      received = 0;
+      failure = undefined;
       tail = Buffer.alloc(0);
       sentAt = performance.now();
       socket.write(request);
     };
-    const fail = (why: string) => {
-      socket.destroy();
-      reject(new Error(why));
+    const over = () => {
+      const firstMs = firstAt === undefined ? undefined : firstAt - sentAt;
+      if (firstMs !== undefined && received < leastStreamBytes) failure ??= "a stream broke off";
+      if (failure === undefined) turns.done(performance.now() - sentAt, firstMs, received);
+      else turns.failed(failure);
+      send();
     };
     socket.on("connect", send);
     socket.on("error", reject);
+    socket.on("close", () => reject(new Error("a connection was closed")));
     socket.on("data", (bytes: Buffer) => {
       let body = bytes;
       if (rest === undefined) {
@@ -95,12 +133,12 @@ function runConnection(port: number, turns: Turns): Promise<void> {
         tail = head;
         if (end < 0) return;
         const text = head.toString("latin1", 0, end);
-        if (!text.startsWith("HTTP/1.1 200"))
-          return fail(`not 200: ${head.toString().slice(0, 800)}`);
+        if (!text.startsWith("HTTP/1.1 2")) failure = head.toString("utf8", 0, maxFailureLength);
         rest = Number(/\r\ncontent-length: *(\d+)/i.exec(text)?.[1] ?? -1);
         body = head.subarray(end + headEnd.length);
         tail = Buffer.alloc(0);
       }
+      received += body.length;
       if (rest < 0) {
         if (firstAt === undefined && body.includes(firstDelta)) firstAt = performance.now();
         tail = Buffer.concat([tail, body]).subarray(-lastChunk.length);
@@ -109,13 +147,13 @@ function runConnection(port: number, turns: Turns): Promise<void> {
         rest -= body.length;
         if (rest > 0) return;
       }
-      turns.done(performance.now() - sentAt, firstAt === undefined ? undefined : firstAt - sentAt);
-      send();
+      over();
     });
   });
 }
 
-function percentile(values: readonly number[], share: number): number {
+/** The value below which such a share of them lies. */
+export function percentile(values: readonly number[], share: number): number {
   const sorted = Float64Array.from(values).sort();
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }

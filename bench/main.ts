@@ -1,91 +1,119 @@
+import { existsSync } from "node:fs";
 import { cpus } from "node:os";
-import { parseArgs } from "node:util";
-import { requestBody } from "./answers.ts";
-import { runLoad } from "./load.ts";
-import { type BenchMesh, startMesh } from "./mesh.ts";
-import { canPin, pinSelf, startProgram } from "./processes.ts";
-import { type Comparison, report } from "./report.ts";
+import type { ServerUrls } from "../test/support/stores.ts";
+import type { Round } from "./goals.ts";
+import { type LineName, lines } from "./lines.ts";
+import { type BenchOptions, readOptions, usage } from "./options.ts";
+import { installPortkey } from "./portkey.ts";
+import { canPin, loadCore, pinSelf } from "./processes.ts";
+import { notes, report } from "./report.ts";
+import { alternate } from "./rounds.ts";
+import { startContestants } from "./starts.ts";
+import { compileAll, restOf } from "./warm-up.ts";
+import { startWorld, type WorldOptions } from "./world.ts";
 
-const usage = `npm run bench [-- options]: what genmesh adds to a model server that costs nothing
-
-  --seconds N       seconds of each of the eight runs (default 5)
-  --only WORDS      comma-separated, of: json, stream, 1, 32
-  --profile FOLDER  writes a CPU profile of genmesh there
-`;
-
-/** The core of genmesh, and that of the upstream and the load. */
-const [meshCore, otherCore] = [0, 1];
-const inFlights = [1, 32];
-/** Seconds under load, at most, before anything is counted: code is compiled when it has run for a while. */
-const maxWarmUpSeconds = 3;
+/** Seconds of each in a line, at most, before anything is counted. */
+const maxWarmUpSeconds = 0.5;
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: {
-      seconds: { type: "string", default: "5" },
-      only: { type: "string", default: "json,stream,1,32" },
-      profile: { type: "string" },
-      help: { type: "boolean", default: false },
-    },
-  });
-  const seconds = Number(values.seconds);
-  if (values.help || !(seconds > 0)) {
+  const options = readOptions(process.argv.slice(2));
+  if (!options) {
     process.stdout.write(usage);
-    process.exitCode = values.help ? 0 : 2;
     return;
   }
-  const only = values.only.split(",");
-  pinSelf(otherCore);
-  await using upstream = await startProgram("./upstream.ts", { core: otherCore });
-  const upstreamPort = Number(upstream.firstLine);
-  await using mesh = await startMesh({
-    upstreamPort,
-    core: meshCore,
-    profileFolder: values.profile,
-  });
-  const comparisons: Comparison[] = [];
-  for (const form of ["JSON", "stream"] as const) {
-    if (!only.includes(form.toLowerCase())) continue;
-    const stream = form === "stream";
-    const warmUp = { inFlight: 32, seconds: Math.min(maxWarmUpSeconds, seconds) };
-    await runLoad(toMesh(mesh, stream, warmUp));
-    for (const inFlight of inFlights.filter((one) => only.includes(`${one}`))) {
-      process.stderr.write(`${form}, ${inFlight} in flight …\n`);
-      const load = { inFlight, seconds };
-      const direct = await runLoad({
-        ...load,
-        port: upstreamPort,
-        requests: [httpRequest("", stream)],
-      });
-      const before = await mesh.cpuSeconds();
-      const through = await runLoad(toMesh(mesh, stream, load));
-      const cpuSeconds = (await mesh.cpuSeconds()) - before;
-      const cpuMicros = (cpuSeconds / through.requests) * 1e6;
-      comparisons.push({ form, inFlight, direct, mesh: through, cpuMicros });
+  if (!existsSync("/proc/self/schedstat")) {
+    throw new Error("CPU time is read from /proc: the bench wants Linux");
+  }
+  const stop = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"]) {
+    process.on(signal, () => stop.abort(new Error("it was told to stop")));
+  }
+  pinSelf(loadCore);
+  installPortkey();
+  await measure(options, wanted(options), stop.signal);
+}
+
+async function measure(
+  options: BenchOptions,
+  world: WorldOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const { seconds, rounds, only } = options;
+  const roundOptions = { rounds, seconds, signal };
+  const results = new Map<LineName | "starts", readonly Round[]>();
+  let firstStart: Round | undefined;
+  await using stack = new AsyncDisposableStack();
+  if (only.has("starts")) {
+    say("starts …");
+    const all = (await startContestants(stack)).filter(({ name }) => name !== "one" || world.one);
+    const starts = await alternate(all, { ...roundOptions, warmUpSeconds: 0 });
+    firstStart = starts.warmUp;
+    results.set("starts", starts.rounds);
+  }
+  const chosen = Object.entries(lines).filter(([name]) => only.has(name as LineName));
+  const rest = new Map<string, number>();
+  if (chosen.length > 0) {
+    const { targets, contestants } = await startWorld(world, stack);
+    say("warming up …");
+    await compileAll(targets, signal);
+    for (const [name, share] of await restOf(targets)) rest.set(name, share);
+    const warmUpSeconds = Math.min(seconds, maxWarmUpSeconds);
+    for (const [name, line] of chosen) {
+      say(`${name}, ${line.inFlight} in flight …`);
+      try {
+        const measured = await alternate(contestants(line), { ...roundOptions, warmUpSeconds });
+        results.set(name as LineName, measured.rounds);
+      } catch (error) {
+        // What was measured before, and what can be after, is not lost with one line.
+        signal.throwIfAborted();
+        fail(`${name}: ${messageOf(error)}`);
+      }
     }
   }
   const model = cpus()[0]?.model ?? "unknown CPU";
-  const pinned = canPin ? "genmesh on one core, load and upstream on another" : "cores not pinned";
-  process.stdout.write(`\n${model}, Node ${process.versions.node}; ${pinned}\n`);
-  process.stdout.write(`${report(comparisons)}\n`);
+  const cores = canPin
+    ? "each of them alone on one core, load and mock on another; stores wherever they run"
+    : "cores not pinned";
+  const how = `${rounds} rounds of ${seconds} s in turn: median, ± half of the range`;
+  process.stdout.write(`\n${model}, Node ${process.versions.node}; ${cores}\n${how}\n\n`);
+  process.stdout.write(`${report(results)}\n\n${notes(results, firstStart, rest)}\n`);
 }
 
-function toMesh(mesh: BenchMesh, stream: boolean, load: { inFlight: number; seconds: number }) {
-  const requests = mesh.keys.map((key) => httpRequest(key, stream));
-  return { ...load, port: mesh.port, requests };
+/** What of genmesh can be measured; says what the mesh lacks. */
+function wanted({ forms, profileFolder }: BenchOptions): WorldOptions {
+  const one = forms.has("one");
+  if (!forms.has("mesh")) return { one, mesh: undefined, profileFolder };
+  const urls = Object.entries(storeVariables).map(([name, variable]) => [
+    name,
+    process.env[variable] ?? "",
+  ]);
+  const missing = Object.values(storeVariables).filter((variable) => !process.env[variable]);
+  if (missing.length > 0) say(`the mesh is left out: ${missing.join(", ")} not set`);
+  const mesh = missing.length > 0 ? undefined : (Object.fromEntries(urls) as ServerUrls);
+  return { one, mesh, profileFolder };
 }
 
-/** A request of the Responses API as it goes over the wire. */
-function httpRequest(key: string, stream: boolean): Buffer {
-  const body = requestBody(stream);
-  const head = [
-    "POST /v1/responses HTTP/1.1",
-    "host: 127.0.0.1",
-    `authorization: Bearer ${key}`,
-    "content-type: application/json",
-    `content-length: ${body.length}`,
-  ];
-  return Buffer.concat([Buffer.from(`${head.join("\r\n")}\r\n\r\n`), body]);
+const storeVariables: Readonly<Record<keyof ServerUrls, string>> = {
+  mongodb: "GENMESH_TEST_MONGODB_URL",
+  nats: "GENMESH_TEST_NATS_URL",
+  s3: "GENMESH_TEST_S3_URL",
+};
+
+function fail(why: string): void {
+  say(`bench: ${why}`);
+  process.exitCode = 1;
 }
 
-await main();
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function say(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
+try {
+  await main();
+} catch (error) {
+  fail(messageOf(error));
+}

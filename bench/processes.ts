@@ -1,50 +1,93 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 
 /** A child process of the bench. */
 export interface BenchProcess extends AsyncDisposable {
-  /** The first line that it printed. */
-  firstLine: string;
+  pid: number;
+  /** The first line that it prints; rejects where it ends before. */
+  firstLine: Promise<string>;
+  /** Rejects when it ends, whoever ended it. */
+  ended: Promise<never>;
 }
 
-/** Two cores and `taskset`: genmesh gets one, everything else the other. */
+/** How a program is started. */
+export interface ProgramOptions {
+  args?: readonly string[];
+  /** All of its environment but PATH: what the caller's own says must not change what is measured. */
+  env?: Record<string, string | undefined>;
+  core?: number;
+  nodeArgs?: readonly string[];
+}
+
+/** The core of what is measured, and that of the upstream and the load. */
+export const [targetCore, loadCore] = [0, 1];
+
+/** Two cores and `taskset`: what is measured gets one, everything else the other. */
 export const canPin =
   availableParallelism() > 1 && spawnSync("taskset", ["--version"]).status === 0;
+
+const leaveWithParent = new URL("./leave-with-parent.js", import.meta.url).href;
 
 /** Binds this process, with all of its threads and later children, to a core. */
 export function pinSelf(core: number): void {
   if (canPin) spawnSync("taskset", ["-a", "-c", "-p", `${core}`, `${process.pid}`]);
 }
 
-/** Starts a program of this repository and waits for its first line; SIGTERM ends it. */
-export async function startProgram(
-  file: string,
-  options: { env?: Record<string, string>; core?: number; nodeArgs?: readonly string[] } = {},
-): Promise<BenchProcess> {
+/** Starts a program of Node, by its path from this folder. It ends with SIGTERM, and when the bench is gone. */
+export function startProgram(file: string, options: ProgramOptions = {}): BenchProcess {
   const path = fileURLToPath(new URL(file, import.meta.url));
-  const command = [process.execPath, ...(options.nodeArgs ?? []), path];
+  const nodeArgs = ["--import", leaveWithParent, ...(options.nodeArgs ?? [])];
+  const command = [process.execPath, ...nodeArgs, path, ...(options.args ?? [])];
   if (canPin && options.core !== undefined) command.unshift("taskset", "-c", `${options.core}`);
   const [program = "", ...args] = command;
   const child = spawn(program, args, {
-    env: { ...process.env, ...options.env },
+    env: { PATH: process.env.PATH, ...options.env },
     stdio: ["pipe", "pipe", "ignore"],
   });
-  return { firstLine: await firstLineOf(child), [Symbol.asyncDispose]: () => end(child) };
+  const ended = once(child, "exit").then(([code, signal]) => {
+    throw new Error(`${file} ended with ${signal ?? code}`);
+  });
+  const firstLine = Promise.race([firstLineOf(child.stdout), ended]);
+  // Who starts several waits for one after the other; a failure is not unheard meanwhile.
+  for (const promise of [firstLine, ended]) promise.catch(() => {});
+  return { pid: child.pid ?? 0, firstLine, ended, [Symbol.asyncDispose]: () => end(child) };
 }
 
-async function firstLineOf(child: ChildProcess): Promise<string> {
-  if (!child.stdout) throw new Error("a child without output");
-  const lines = createInterface(child.stdout);
-  const line = once(lines, "line").then(([text]) => String(text));
-  const exit = once(child, "exit").then(([code]) => {
-    throw new Error(`a program of the bench ended with code ${code} before it was ready`);
-  });
-  const first = await Promise.race([line, exit]);
-  exit.catch(() => {});
-  return first;
+/** Microseconds of CPU that processes have used so far, in all of their threads. */
+export function cpuMicrosOf(pids: readonly number[]): number {
+  let nanos = 0;
+  for (const pid of pids) {
+    for (const thread of readdirSync(`/proc/${pid}/task`)) {
+      nanos += nanosOf(`/proc/${pid}/task/${thread}/schedstat`);
+    }
+  }
+  return nanos / 1_000;
+}
+
+/** Bytes of memory that a process has now. */
+export function residentBytesOf(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1_024;
+}
+
+/** A thread that ended between the listing and the look has no file any more. */
+function nanosOf(file: string): number {
+  try {
+    return Number(readFileSync(file, "utf8").split(" ")[0]);
+  } catch (error) {
+    if (["ENOENT", "ESRCH"].includes((error as NodeJS.ErrnoException).code ?? "")) return 0;
+    throw error;
+  }
+}
+
+async function firstLineOf(output: Readable): Promise<string> {
+  const [line] = await once(createInterface(output), "line");
+  return String(line);
 }
 
 /** Milliseconds that a program has to end in, once it is told to. */
@@ -53,7 +96,6 @@ const endTimeoutMs = 10_000;
 async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, "exit");
-  child.stdin?.end();
   child.kill("SIGTERM");
   const force = setTimeout(() => child.kill("SIGKILL"), endTimeoutMs);
   await ended;

@@ -1,96 +1,143 @@
-import type { LoadResult } from "./load.ts";
+import { type Goal, goals, type Round } from "./goals.ts";
+import type { LineName } from "./lines.ts";
+import { percentile } from "./load.ts";
+import type { Figure } from "./rounds.ts";
+import type { TargetName } from "./target.ts";
 
-/** One line of the bench: the same load without genmesh and with it. */
-export interface Comparison {
-  form: "JSON" | "stream";
-  inFlight: number;
-  direct: LoadResult;
-  mesh: LoadResult;
-  /** Microseconds of CPU that genmesh used for one request. */
-  cpuMicros: number;
+/** All that was measured. */
+export type Results = ReadonlyMap<LineName | "starts", readonly Round[]>;
+
+const head = ["", "", "direct", "Portkey", "one process", "ratio", "goal"];
+const meshHead = ["mesh", "ratio", "goal"];
+
+/** Goals and figures side by side: medians of the rounds, ± half of the distance between the extremes. */
+export function report(results: Results): string {
+  const rows = goals
+    .filter(({ line }) => results.has(line))
+    .map((goal) => [
+      goal.label,
+      goal.unit,
+      figure(goal, results, "direct"),
+      figure(goal, results, "portkey"),
+      ...judged(goal, results, "one"),
+      ...judged(goal, results, "mesh"),
+    ]);
+  return table([[...head, ...meshHead], ...rows]);
 }
 
-/** The figures as aligned columns. */
-export function report(comparisons: readonly Comparison[]): string {
-  return [
-    title("requests a second"),
-    table(
-      ["", "direct", "genmesh", "ratio", "CPU a request", "requests/s of one core"],
-      comparisons.map(({ direct, mesh, cpuMicros, ...one }) => [
-        label(one),
-        count(direct.requestsPerSecond),
-        count(mesh.requestsPerSecond),
-        ratio(mesh.requestsPerSecond / direct.requestsPerSecond),
-        `${cpuMicros.toFixed(0)} µs`,
-        count(1e6 / cpuMicros),
-      ]),
-    ),
-    title("time of a whole answer, median (99th percentile)"),
-    table(
-      ["", "direct", "genmesh", "ratio", "added"],
-      comparisons.map(({ direct, mesh, ...one }) => [
-        label(one),
-        both(direct.latencyMs),
-        both(mesh.latencyMs),
-        ratio(mesh.latencyMs.p50 / direct.latencyMs.p50),
-        ms(mesh.latencyMs.p50 - direct.latencyMs.p50),
-      ]),
-    ),
-    ...streams(comparisons),
-  ].join("\n");
+/** What stands beside the goals: floors, raw stores, first starts, and what they use at rest. */
+export function notes(
+  results: Results,
+  firstStart: Round | undefined,
+  rest: ReadonlyMap<string, number>,
+): string {
+  const said: string[] = [];
+  const note = (
+    line: LineName,
+    name: TargetName,
+    figure: Figure,
+    say: (text: string) => string,
+  ) => {
+    const values = (results.get(line) ?? []).map(
+      (round) => round.get(name)?.[figure] ?? Number.NaN,
+    );
+    if (values.some((value) => !Number.isNaN(value))) said.push(say(withSpread(values)));
+  };
+  note(
+    "latency",
+    "floor",
+    "p50Ms",
+    (ms) =>
+      `floor of the mesh's database, two durable writes by the driver alone, one after the other: ${ms} ms`,
+  );
+  note(
+    "ranges",
+    "folder",
+    "megabytesPerSecond",
+    (mb) => `raw store of one process, a file over node:http: ${mb} MB/s`,
+  );
+  note(
+    "ranges",
+    "bucket",
+    "megabytesPerSecond",
+    (mb) => `raw store of the mesh, the bucket itself: ${mb} MB/s`,
+  );
+  const first = firstStart?.get("one")?.startMs;
+  if (first !== undefined)
+    said.push(`first start of one process, nothing compiled yet: ${number(first)} ms`);
+  const shares = [...rest].map(([name, share]) => `${name} ${number(share * 100)} %`);
+  if (shares.length > 0) said.push(`of a core, with nothing to do: ${shares.join(", ")}`);
+  return [...said, ...failuresIn(results)].join("\n");
 }
 
-function streams(comparisons: readonly Comparison[]): string[] {
-  const rows = comparisons.flatMap(({ direct, mesh, ...one }) => {
-    if (direct.firstDeltaMs === undefined || mesh.firstDeltaMs === undefined) return [];
-    return [
-      [
-        label(one),
-        ms(direct.firstDeltaMs),
-        ms(mesh.firstDeltaMs),
-        ratio(mesh.firstDeltaMs / direct.firstDeltaMs),
-        ms(mesh.firstDeltaMs - direct.firstDeltaMs),
-        count(direct.deltasPerSecond),
-        count(mesh.deltasPerSecond),
-        ratio(mesh.deltasPerSecond / direct.deltasPerSecond),
-      ],
-    ];
+/** Figures are of the answers that came; of whom they did not always come has to be known. */
+function failuresIn(results: Results): string[] {
+  return [...results].flatMap(([line, rounds]) => {
+    const names = [...(rounds[0]?.keys() ?? [])];
+    return names.flatMap((name) => {
+      const counts = rounds.map((round) => round.get(name)?.failures ?? 0);
+      const failures = counts.reduce((sum, count) => sum + count, 0);
+      return failures > 0 ? [`FAILED: ${failures} answers of ${name} in ${line}`] : [];
+    });
   });
-  if (rows.length === 0) return [];
-  const head = ["", "direct", "genmesh", "ratio", "added", "deltas/s direct", "genmesh", "ratio"];
-  return [title("streams: median time to the first delta, and deltas a second"), table(head, rows)];
 }
 
-function label({ form, inFlight }: Pick<Comparison, "form" | "inFlight">): string {
-  return `${form}, ${inFlight} in flight`;
+function figure(goal: Goal, results: Results, name: TargetName): string {
+  // What is added to the model server alone is nothing, by definition.
+  const values = (results.get(goal.line) ?? []).map((round) => goal.value(round, name));
+  return values.every((value) => value === 0) ? "–" : withSpread(values);
 }
 
-function title(text: string): string {
-  return `\n${text}`;
+function judged(goal: Goal, results: Results, name: "one" | "mesh"): [string, string, string] {
+  const ratios = ratiosOf(goal, results, name);
+  const wanted = goal[name];
+  return [figure(goal, results, name), withSpread(ratios), verdict(goal, wanted, median(ratios))];
 }
 
-function table(head: string[], rows: string[][]): string {
-  const all = [head, ...rows];
-  const widths = head.map((_, i) => Math.max(...all.map((row) => row[i]?.length ?? 0)));
-  const line = (row: string[]) =>
-    row
-      .map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0)))
-      .join("   ");
-  return all.map(line).join("\n");
+function ratiosOf(goal: Goal, results: Results, name: "one" | "mesh"): number[] {
+  const rounds = results.get(goal.line) ?? [];
+  return rounds.map((round) => goal.value(round, name) / baseOf(goal, results, name, round));
 }
 
-function both({ p50, p99 }: { p50: number; p99: number }): string {
-  return `${p50.toFixed(2)} (${p99.toFixed(1)}) ms`;
+function baseOf(goal: Goal, results: Results, name: "one" | "mesh", round: Round): number {
+  if (goal.base === "own JSON") {
+    return median((results.get("json") ?? []).map((other) => goal.value(other, name)));
+  }
+  if (goal.base === "raw store") return goal.value(round, name === "one" ? "folder" : "bucket");
+  return goal.value(round, goal.base);
 }
 
-function ms(value: number): string {
-  return `${value.toFixed(2)} ms`;
+function verdict({ isMoreBetter }: Goal, wanted: number | undefined, ratio: number): string {
+  if (wanted === undefined) return "–";
+  const goal = `${isMoreBetter ? "≥" : "≤"} ${wanted}`;
+  if (Number.isNaN(ratio)) return goal;
+  return `${goal} ${(isMoreBetter ? ratio >= wanted : ratio <= wanted) ? "met" : "MISSED"}`;
 }
 
-function ratio(value: number): string {
-  return value < 10 ? value.toFixed(2) : value.toFixed(1);
+function median(values: readonly number[]): number {
+  return percentile(values, 0.5);
 }
 
-function count(value: number): string {
-  return Math.round(value).toLocaleString("en-US");
+function withSpread(values: readonly number[]): string {
+  const known = values.filter((value) => !Number.isNaN(value));
+  if (known.length === 0) return "–";
+  const middle = median(known);
+  const spread = (Math.max(...known) - Math.min(...known)) / 2 / Math.abs(middle);
+  return `${number(middle)} ±${Math.round(spread * 100)}%`;
+}
+
+function number(value: number): string {
+  const digits =
+    Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : Math.abs(value) >= 1 ? 2 : 3;
+  return value.toLocaleString("en-US", {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  });
+}
+
+function table(rows: readonly (readonly string[])[]): string {
+  const widths = rows[0]?.map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0))) ?? [];
+  const cell = (text: string, i: number) =>
+    i < 2 ? text.padEnd(widths[i] ?? 0) : text.padStart(widths[i] ?? 0);
+  return rows.map((row) => row.map(cell).join("  ").trimEnd()).join("\n");
 }

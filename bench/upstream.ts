@@ -2,7 +2,11 @@ import { type AddressInfo, createServer, type Socket } from "node:net";
 import { jsonAnswer, streamAnswer } from "./answers.ts";
 
 // A model server that costs next to nothing: HTTP/1.1 by hand on bare sockets, answers made beforehand. It prints its
-// port, and ends when its standard input does.
+// port. Below /paced a stream's deltas come 50 times a second, as fast as a model speaks; elsewhere as fast as they can
+// be written. A picture is never done, so that jobs wait.
+
+/** Milliseconds between two deltas of a paced stream. */
+const paceMs = 20;
 
 const headEnd = Buffer.from("\r\n\r\n");
 const asksForStream = Buffer.from('"stream":true');
@@ -45,8 +49,11 @@ function serve(socket: Socket): void {
     if (pending.length < begin + bodyLength) return;
     const body = pending.subarray(begin, begin + bodyLength);
     pending = pending.subarray(begin + bodyLength);
-    if (body.includes(asksForStream)) sendStream(socket);
-    else socket.write(jsonReply);
+    if (head.includes("/images/")) return;
+    if (body.includes(asksForStream)) {
+      if (head.startsWith("POST /paced/")) sendPaced(socket);
+      else sendStream(socket);
+    } else socket.write(jsonReply);
   });
 }
 
@@ -63,7 +70,23 @@ function sendStream(socket: Socket): void {
   setImmediate(next);
 }
 
+let pacedStreams = 0;
+
+/** Streams that began together do not speak together: each is some milliseconds off the one before it. */
+function sendPaced(socket: Socket): void {
+  let at = 0;
+  const tick = () => {
+    const delta = streamDeltas[at++];
+    if (socket.destroyed || !delta) clearInterval(ticks);
+    if (!socket.destroyed) socket.write(delta ?? streamTail);
+  };
+  let ticks: NodeJS.Timeout | undefined;
+  socket.write(streamHead);
+  setTimeout(() => {
+    ticks = setInterval(tick, paceMs);
+  }, pacedStreams++ % paceMs);
+}
+
 const server = createServer(serve).listen(0, "127.0.0.1", () => {
   process.stdout.write(`${(server.address() as AddressInfo).port}\n`);
 });
-process.stdin.on("end", () => process.exit()).resume();

@@ -17,15 +17,27 @@ export interface OwnStores {
   env: Record<string, string>;
 }
 
-/** Names them; undefined where one of the servers cannot be had. `stack` removes what was put there. */
+/** Where real servers are. */
+export type ServerUrls = OwnStores["urls"];
+
+/** Names them at the servers that there are; undefined where one cannot be had. `stack` removes what was put there. */
 export async function ownStores(
   stack: AsyncDisposableStack,
   purpose: string,
 ): Promise<OwnStores | undefined> {
   const found = await Promise.all((["mongodb", "nats", "s3"] as const).map(findBackend));
   const [mongodb, nats, s3] = found.map(({ url }) => url);
-  if (!mongodb || !nats || !s3) return undefined;
+  return mongodb && nats && s3 ? storesAt(stack, { mongodb, nats, s3 }, purpose) : undefined;
+}
+
+/** Names them at these servers. `stack` removes what was put there. */
+export function storesAt(
+  stack: AsyncDisposableStack,
+  servers: ServerUrls,
+  purpose: string,
+): OwnStores {
   const name = `genmesh-${purpose}-${randomBytes(6).toString("hex")}`;
+  const { mongodb, nats, s3 } = servers;
   const urls = { mongodb: withPath(mongodb, name), nats, s3: withPath(s3, name) };
   stack.defer(() => dropDatabase(urls.mongodb));
   stack.defer(() => removeBucket(s3Client(urls.s3), name));
@@ -47,6 +59,16 @@ export function s3Client(url: string): Client {
   const { host, port, secure, bucket: _, ...keys } = parseS3Url(url);
   return new Client({ ...keys, endPoint: host, port, useSSL: secure });
 }
+
+/** Puts an object into a bucket that exists; a URL at which anybody may read it for an hour. */
+export async function putReadable(url: string, name: string, bytes: Buffer): Promise<string> {
+  const client = s3Client(url);
+  const { bucket } = parseS3Url(url);
+  await client.putObject(bucket, name, bytes);
+  return client.presignedGetObject(bucket, name, readableSeconds);
+}
+
+const readableSeconds = 60 * 60;
 
 /** Removes a bucket with all that is in it, where there is one. */
 export async function removeBucket(client: Client, bucket: string): Promise<void> {

@@ -1,0 +1,140 @@
+import type { LineName } from "./lines.ts";
+import type { Figure, Sample } from "./rounds.ts";
+import type { TargetName } from "./target.ts";
+
+/** One figure of the report, with what it is held against. */
+export interface Goal {
+  line: LineName | "starts";
+  label: string;
+  unit: "a second" | "ms" | "µs" | "MB/s" | "MiB";
+  /** The figure of one of them in a round. */
+  value(round: Round, name: TargetName): number;
+  /** The other side of the ratio: Portkey in the same round, or something of the contestant's own. */
+  base: TargetName | "own JSON" | "raw store";
+  /** Ratios that are asked for; undefined: none is. */
+  one?: number;
+  mesh?: number;
+  /** Is more of it better? */
+  isMoreBetter: boolean;
+}
+
+/** One round of a line. */
+export type Round = ReadonlyMap<string, Sample>;
+
+const of =
+  (figure: Figure) =>
+  (round: Round, name: TargetName): number =>
+    round.get(name)?.[figure] ?? Number.NaN;
+/** What is more than without it. */
+const added = (figure: Figure) => (round: Round, name: TargetName) =>
+  of(figure)(round, name) - of(figure)(round, "direct");
+
+const [microsPerSecond, toPortkey] = [1e6, { base: "portkey" } as const];
+const more = { ...toPortkey, isMoreBetter: true, unit: "a second" } as const;
+const less = { ...toPortkey, isMoreBetter: false } as const;
+
+/** The goals, each with every feature on: keys, limits, catalog, hold, settlement, journal, logs. */
+export const goals: readonly Goal[] = [
+  {
+    ...more,
+    line: "json",
+    label: "JSON, 32 in flight: requests of one core",
+    value: of("requestsPerCoreSecond"),
+    one: 5,
+    mesh: 3.3,
+  },
+  {
+    ...more,
+    line: "json",
+    label: "the same, as observed",
+    value: of("requestsPerSecond"),
+    one: 5,
+    mesh: 3.3,
+  },
+  {
+    ...more,
+    line: "prompts",
+    label: "64 KiB prompts, 32 in flight: requests of one core",
+    value: of("requestsPerCoreSecond"),
+    one: 3.5,
+    mesh: 3.5,
+  },
+  {
+    ...more,
+    line: "prompts",
+    label: "the same, as observed",
+    value: of("requestsPerSecond"),
+    one: 3.5,
+    mesh: 3.5,
+  },
+  {
+    ...less,
+    line: "latency",
+    label: "JSON, 1 in flight: added to the median",
+    unit: "ms",
+    value: added("p50Ms"),
+    one: 0.5,
+  },
+  {
+    ...less,
+    line: "first",
+    label: "first delta, 1 in flight: added to the median",
+    unit: "ms",
+    value: added("firstDeltaMs"),
+    one: 0.04,
+    mesh: 0.06,
+  },
+  {
+    ...less,
+    line: "paced",
+    label: "1,000 deltas a second: CPU time of a delta",
+    unit: "µs",
+    value: (round, name) => microsPerSecond / of("deltasPerCoreSecond")(round, name),
+    one: 0.5,
+    mesh: 0.8,
+  },
+  {
+    ...more,
+    line: "deltas",
+    label: "deltas, 32 streams: of one core",
+    value: of("deltasPerCoreSecond"),
+    one: 2,
+    mesh: 2,
+  },
+  {
+    ...more,
+    line: "deltas",
+    label: "the same, as observed",
+    value: of("deltasPerSecond"),
+    one: 2,
+    mesh: 2,
+  },
+  {
+    ...more,
+    base: "own JSON",
+    line: "jobs",
+    label: "jobs taken in, 32 in flight (to its own JSON)",
+    value: of("requestsPerSecond"),
+    one: 0.7,
+    mesh: 0.7,
+  },
+  {
+    ...more,
+    base: "raw store",
+    line: "ranges",
+    label: "4 MiB ranges, 4 in flight (to the raw store)",
+    unit: "MB/s",
+    value: of("megabytesPerSecond"),
+    one: 0.4,
+    mesh: 0.4,
+  },
+  { ...less, line: "starts", label: "start", unit: "ms", value: of("startMs"), one: 1.6 },
+  {
+    ...less,
+    line: "starts",
+    label: "memory, nothing to do",
+    unit: "MiB",
+    value: of("idleMib"),
+    one: 1.6,
+  },
+];

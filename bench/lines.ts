@@ -1,0 +1,72 @@
+import { runLoad } from "./load.ts";
+import { cpuMicrosOf } from "./processes.ts";
+import type { RequestKind } from "./requests.ts";
+import type { Contestant } from "./rounds.ts";
+import type { Target, TargetName } from "./target.ts";
+
+/** One load that several targets are put under. */
+export interface Line {
+  kind: RequestKind;
+  inFlight: number;
+  /** Who takes part, in this order. */
+  targets: readonly TargetName[];
+}
+
+const [few, usual, many] = [1, 4, 32];
+/** Streams at once, of 50 deltas a second each: 1,000 a second. */
+const pacedStreams = 20;
+
+/**
+ * The lines by their words, in the order in which they are run. Jobs last: those that were taken in wait from then on,
+ * and are looked after.
+ */
+export const lines = {
+  json: { kind: "json", inFlight: many, targets: ["direct", "portkey", "one", "mesh"] },
+  latency: { kind: "json", inFlight: few, targets: ["direct", "portkey", "one", "mesh", "floor"] },
+  prompts: { kind: "prompt", inFlight: many, targets: ["portkey", "one", "mesh"] },
+  first: { kind: "stream", inFlight: few, targets: ["direct", "portkey", "one", "mesh"] },
+  paced: { kind: "paced", inFlight: pacedStreams, targets: ["portkey", "one", "mesh"] },
+  deltas: { kind: "stream", inFlight: many, targets: ["direct", "portkey", "one", "mesh"] },
+  ranges: { kind: "range", inFlight: usual, targets: ["folder", "one", "bucket", "mesh"] },
+  jobs: { kind: "submit", inFlight: many, targets: ["one", "mesh"] },
+} as const satisfies Record<string, Line>;
+
+/** A line's word. */
+export type LineName = keyof typeof lines;
+
+/** A target under the load of a line. */
+export function contestant(target: Target, { kind, inFlight }: Line): Contestant<TargetName> {
+  const { name, pids, host, port } = target;
+  const requests = target.requests[kind];
+  if (!requests) throw new Error(`${name} cannot be asked for ${kind}`);
+  return {
+    name,
+    async measure(seconds) {
+      const where = { ...(host === undefined ? {} : { host }), port };
+      const before = cpuMicrosOf(pids);
+      const result = await runLoad({ ...where, requests, inFlight, seconds });
+      const coreSeconds = (cpuMicrosOf(pids) - before) / 1e6;
+      const { requestsPerSecond, latencyMs, firstDeltaMs, megabytesPerSecond } = result;
+      return {
+        requestsPerSecond,
+        p50Ms: latencyMs.p50,
+        megabytesPerSecond,
+        failures: result.failures,
+        ...(pids.length > 0 ? { requestsPerCoreSecond: result.requests / coreSeconds } : {}),
+        ...(firstDeltaMs === undefined ? {} : deltaFigures(result, firstDeltaMs, coreSeconds)),
+      };
+    },
+  };
+}
+
+function deltaFigures(
+  { deltas, deltasPerSecond }: { deltas: number; deltasPerSecond: number },
+  firstDeltaMs: number,
+  coreSeconds: number,
+) {
+  return {
+    firstDeltaMs,
+    deltasPerSecond,
+    ...(coreSeconds > 0 ? { deltasPerCoreSecond: deltas / coreSeconds } : {}),
+  };
+}

@@ -1,0 +1,41 @@
+/** What a load asks for. */
+export type RequestKind = "json" | "stream" | "prompt" | "paced" | "submit" | "range";
+
+/** Bytes of a long prompt, and of one range of a download. */
+const [promptBytes, rangeBytes] = [64 * 1_024, 4 * 1_024 * 1_024];
+
+/** Names in the catalog: a model that answers at once, one whose deltas come at a pace, one whose jobs wait. */
+export const models = { chat: "bench", paced: "bench-paced", image: "bench-image" } as const;
+
+const sentence = "Describe a river in one hundred words, and mind the commas. ";
+const long = sentence.repeat(Math.ceil(promptBytes / sentence.length)).slice(0, promptBytes);
+
+const bodies: Record<Exclude<RequestKind, "range">, object> = {
+  json: { model: models.chat, input: sentence },
+  stream: { model: models.chat, input: sentence, stream: true },
+  prompt: { model: models.chat, input: long },
+  paced: { model: models.paced, input: sentence, stream: true },
+  submit: { model: models.image, prompt: sentence },
+};
+
+/** A POST with the body of its kind, as it goes over the wire. */
+export function postRequest(
+  kind: keyof typeof bodies,
+  path: string,
+  headers: Record<string, string> = {},
+): Buffer {
+  const body = Buffer.from(JSON.stringify(bodies[kind]));
+  const all = { ...headers, "content-type": "application/json", "content-length": body.length };
+  return Buffer.concat([head(`POST ${path}`, { host: "127.0.0.1", ...all }), body]);
+}
+
+/** A GET of the first 4 MiB of something larger. */
+export function rangeRequest(path: string, headers: Record<string, string> = {}): Buffer {
+  const range = `bytes=0-${rangeBytes - 1}`;
+  return head(`GET ${path}`, { host: "127.0.0.1", ...headers, range });
+}
+
+function head(line: string, headers: Record<string, string | number>): Buffer {
+  const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  return Buffer.from(`${[`${line} HTTP/1.1`, ...fields].join("\r\n")}\r\n\r\n`);
+}

@@ -1,0 +1,19 @@
+import type { RequestKind } from "./requests.ts";
+
+/** What a load can be put on: genmesh, its peer, or what lies behind them. */
+export interface Target {
+  name: TargetName;
+  /** Default: this machine. */
+  host?: string;
+  port: number;
+  /** What it can be asked, as it goes over the wire; the requests of a kind are taken in turn. */
+  requests: Partial<Record<RequestKind, readonly Buffer[]>>;
+  /** Whose CPU time it costs; empty where that is nobody's business. */
+  pids: readonly number[];
+}
+
+/**
+ * `direct`: the model server alone. `one` and `mesh`: genmesh. `folder` and `bucket`: what keeps the bytes of the one and
+ * the other. `floor`: the mesh's database, written to by the driver alone.
+ */
+export type TargetName = "direct" | "portkey" | "one" | "mesh" | "folder" | "bucket" | "floor";

@@ -1,0 +1,37 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { runLoad } from "./load.ts";
+import { cpuMicrosOf } from "./processes.ts";
+import type { Target } from "./target.ts";
+
+/** Code is compiled when it has run for a while: counts of requests warm it, not times; seconds of each, at most. */
+const warmUps = [
+  { kind: "json", maxRequests: 5_000, seconds: 10 },
+  { kind: "stream", maxRequests: 300, seconds: 5 },
+] as const;
+const warmUpInFlight = 32;
+
+/** Lets the engine compile what the lines run. */
+export async function compileAll(targets: readonly Target[], signal: AbortSignal): Promise<void> {
+  for (const { kind, ...bounds } of warmUps) {
+    for (const { host, port, requests } of targets) {
+      signal.throwIfAborted();
+      const load = { port, requests: requests[kind] ?? [], inFlight: warmUpInFlight, ...bounds };
+      await runLoad(host === undefined ? load : { ...load, host });
+    }
+  }
+}
+
+/** Milliseconds of a look at processes that have nothing to do: several of their periods. */
+const lookMs = 3_000;
+
+/** Shares of a core that targets use while nobody asks them for anything. What one uses, the others lack. */
+export async function restOf(targets: readonly Target[]): Promise<Map<string, number>> {
+  const before = targets.map(({ pids }) => cpuMicrosOf(pids));
+  await delay(lookMs);
+  return new Map(
+    targets.map(({ name, pids }, i) => {
+      const micros = cpuMicrosOf(pids) - (before[i] ?? 0);
+      return [name, micros / 1_000 / lookMs];
+    }),
+  );
+}

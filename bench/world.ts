@@ -1,0 +1,103 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { putReadable, type ServerUrls } from "../test/support/stores.ts";
+import { noisePicture } from "./accounts.ts";
+import { type GenmeshMesh, scratchFolder, startMesh, startOneProcess } from "./genmesh.ts";
+import { contestant, type Line } from "./lines.ts";
+import { startPortkey } from "./portkey.ts";
+import { loadCore, startProgram, targetCore } from "./processes.ts";
+import { postRequest, rangeRequest } from "./requests.ts";
+import type { Contestant } from "./rounds.ts";
+import type { Target, TargetName } from "./target.ts";
+
+/** Everything that runs while lines are measured. */
+export interface World {
+  /** Those who run, of those that a line wants. */
+  contestants(line: Line): Contestant<TargetName>[];
+  /** Genmesh and its peer. */
+  targets: readonly Target[];
+}
+
+/** What of it is wanted. */
+export interface WorldOptions {
+  one: boolean;
+  /** Servers for the mesh's stores; undefined: no mesh. */
+  mesh: ServerUrls | undefined;
+  profileFolder: string | undefined;
+}
+
+/** Starts the mock, the peer and genmesh, and what their figures are held against; `stack` ends them. */
+export async function startWorld(
+  { one, mesh, profileFolder }: WorldOptions,
+  stack: AsyncDisposableStack,
+): Promise<World> {
+  const upstream = stack.use(startProgram("./upstream.ts", { core: loadCore }));
+  const upstreamPort = Number(await upstream.firstLine);
+  const options = { upstreamPort, profileFolder };
+  const targets: Target[] = [stack.use(await startPortkey(upstreamPort))];
+  const beside: Target[] = [directTarget(upstreamPort)];
+  let floor: Contestant<TargetName> | undefined;
+  if (one) {
+    targets.push(stack.use(await startOneProcess(options)));
+    beside.push(await folderTarget(stack));
+  }
+  if (mesh) {
+    const genmesh = stack.use(await startMesh(mesh, options));
+    targets.push(genmesh);
+    beside.push(await bucketTarget(genmesh));
+    floor = floorOf(genmesh);
+  }
+  return {
+    targets,
+    contestants: (line) =>
+      line.targets.flatMap((name) => {
+        if (name === "floor") return floor ? [floor] : [];
+        const target = [...beside, ...targets].find((each) => each.name === name);
+        return target ? [contestant(target, line)] : [];
+      }),
+  };
+}
+
+function directTarget(port: number): Target {
+  const path = "/v1/responses";
+  const requests = {
+    json: [postRequest("json", path)],
+    stream: [postRequest("stream", path)],
+  };
+  return { name: "direct", port, requests, pids: [] };
+}
+
+/** A folder's own speed, on genmesh's core: a file over node:http and nothing else. */
+async function folderTarget(stack: AsyncDisposableStack): Promise<Target> {
+  const file = join(await scratchFolder(stack), "picture.png");
+  await writeFile(file, await noisePicture());
+  const server = stack.use(startProgram("./folder-server.ts", { args: [file], core: targetCore }));
+  const port = Number(await server.firstLine);
+  return { name: "folder", port, requests: { range: [rangeRequest("/")] }, pids: [] };
+}
+
+/** The bucket's own speed: an object straight from the S3 store, under a signed URL. */
+async function bucketTarget({ blobsUrl }: GenmeshMesh): Promise<Target> {
+  const url = new URL(await putReadable(blobsUrl, "bench/picture.png", await noisePicture()));
+  if (url.protocol !== "http:")
+    throw new Error("the bench's load speaks no TLS: it wants s3+http:");
+  const range = rangeRequest(`${url.pathname}${url.search}`, { host: url.host });
+  return {
+    name: "bucket",
+    host: url.hostname,
+    port: Number(url.port || 80),
+    requests: { range: [range] },
+    pids: [],
+  };
+}
+
+function floorOf({ databaseUrl }: GenmeshMesh): Contestant<TargetName> {
+  return {
+    name: "floor",
+    async measure(seconds) {
+      const args = [databaseUrl, `${seconds}`];
+      await using program = startProgram("./mongo-floor.ts", { args, core: targetCore });
+      return { p50Ms: Number(await program.firstLine) };
+    },
+  };
+}
