@@ -60,7 +60,7 @@ describe("balances", () => {
       granted: 100n,
       spent: 20n,
     });
-    await world.clock.advance(31 * 86_400_000);
+    await world.clock.leap(31 * 86_400_000);
     const later = await world.billing.getBalance({ accountId: "acct_a" });
     expect(later.usdMicros).toMatchObject({ monthSpent: 0n, spent: 20n });
   });

@@ -1,3 +1,4 @@
+import { createCompany } from "./company.ts";
 import type { Pending, SqlTransaction } from "./sqlite-transaction.ts";
 
 /** How a transaction is committed. */
@@ -10,7 +11,7 @@ export interface WriteOptions {
 const maxBatch = 256;
 /**
  * Milliseconds for which a commit waits while every turn of the event loop brings another transaction: what it costs
- * hardly depends on how many it takes along. A lone one waits a turn, and none where the one before was alone too.
+ * hardly depends on how many it takes along. A lone one waits a turn, and none where those before were alone too.
  */
 const maxGatherMs = 2;
 /** Milliseconds for which a lazy transaction waits for company. */
@@ -18,41 +19,53 @@ const maxLazyMs = 20;
 
 /** Transactions that wait for their commit, and when it comes. */
 export function createQueue(commitTogether: (batch: readonly Pending[]) => void) {
+  const company = createCompany();
   let pending: Pending[] = [];
   let scheduled = false;
   let lazyTimer: NodeJS.Timeout | undefined;
   let gatherUntil = 0;
   /** How many waited a turn ago. */
   let gathered = 0;
-  /** Transactions that somebody waits for: of those pending, and in the last commit. */
+  /** How many of those that wait somebody waits for. */
   let awaited = 0;
-  let lastAwaited = 0;
 
   const commit = () => {
     gathered = 0;
-    lastAwaited = awaited;
+    company.met(awaited);
     awaited = 0;
     const batch = pending.slice(0, maxBatch);
     pending = pending.slice(maxBatch);
-    if (pending.length > 0) schedule();
+    if (pending.length > 0) scheduleTurn();
     commitTogether(batch);
   };
   const flush = () => {
     scheduled = false;
     const isGrowing = pending.length > gathered && pending.length < maxBatch;
-    const isBusy = awaited > 1 || lastAwaited > 1;
-    if (isBusy && isGrowing && performance.now() < gatherUntil) {
+    if (isGrowing && performance.now() < gatherUntil) {
       gathered = pending.length;
-      schedule();
+      scheduleTurn();
     } else if (pending.length > 0) commit();
   };
-  const schedule = () => {
+  const commitNow = () => {
+    scheduled = false;
+    if (pending.length > 0) commit();
+  };
+  const begin = (schedule: () => void) => {
     if (scheduled) return;
     clearTimeout(lazyTimer);
     lazyTimer = undefined;
     scheduled = true;
-    gatherUntil = gathered === 0 ? performance.now() + maxGatherMs : gatherUntil;
-    setImmediate(flush);
+    schedule();
+  };
+  const scheduleTurn = () =>
+    begin(() => {
+      if (gathered === 0) gatherUntil = performance.now() + maxGatherMs;
+      setImmediate(flush);
+    });
+  const schedule = () => {
+    // All that this turn's callbacks add goes along either way.
+    if (company.isExpected()) scheduleTurn();
+    else begin(() => queueMicrotask(commitNow));
   };
   return {
     add<T>(work: (tx: SqlTransaction) => T, options?: WriteOptions): Promise<T> {
@@ -60,8 +73,8 @@ export function createQueue(commitTogether: (batch: readonly Pending[]) => void)
         pending.push({ work, resolve: resolve as (value: never) => void, reject });
         if (!options?.lazy) {
           awaited++;
-          schedule();
-        } else if (!scheduled) lazyTimer ??= setTimeout(schedule, maxLazyMs);
+          if (!scheduled) schedule();
+        } else if (!scheduled) lazyTimer ??= setTimeout(scheduleTurn, maxLazyMs);
       });
     },
     finish() {
