@@ -60,7 +60,7 @@ describe("balances", () => {
       granted: 100n,
       spent: 20n,
     });
-    await world.clock.advance(31 * 86_400_000);
+    await world.clock.leap(31 * 86_400_000);
     const later = await world.billing.getBalance({ accountId: "acct_a" });
     expect(later.usdMicros).toMatchObject({ monthSpent: 0n, spent: 20n });
   });
@@ -175,7 +175,9 @@ describe("several operations", () => {
     await grant(usd, 10n);
     await grant(other, 10n);
     // As a fault of the disk, or of ours, would: the wallet contradicts its journal.
-    world.sqlite.run("UPDATE ledger_wallet SET n = 0 WHERE account_id = 'acct_a'");
+    world.sqlite.run(
+      "INSERT INTO ledger_entry SELECT wallet, n + 1, 'x', kind, hold_kind, key_id, 0, 0, 0, 0, ref, at, 0, hash FROM ledger_entry WHERE wallet = (SELECT id FROM ledger_wallet WHERE account_id = 'acct_a') AND n = 1",
+    );
     const { outcomes } = await world.billing.apply({
       operations: [
         { operation: { case: "reserve", value: hold("hold_aaa", 1n) } },

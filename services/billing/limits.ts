@@ -60,8 +60,10 @@ export const maxTransitionOperations = 64;
 export const maxTail = 256;
 /** Entries at which a tail is copied to the journal: few documents a copy, and room for three more transitions. */
 export const tailFlushedAt = 64;
-/** Wallet documents remembered between two transitions: at most 300 KB each, a few KB as a rule. */
+/** Wallets remembered between two transitions: at most 300 KB each (a thousand holds), a few KB as a rule. */
 export const maxImages = 1_000;
+/** Keys whose counters a remembered wallet carries between two commits: an account can make keys without end. */
+export const maxImageKeys = 1_000;
 /** Transitions of a wallet that read it anew after another process was seen at work on it. */
 export const waryTransitions = 8;
 /** Times that a transition may be overtaken before its callers are told to come back. */

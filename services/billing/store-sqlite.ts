@@ -1,40 +1,30 @@
-import type { SqliteDatabase, SqlRunner } from "#kit/sqlite.ts";
+import type { SqliteDatabase } from "#kit/sqlite.ts";
+import type { SqlTransaction } from "#kit/sqlite-transaction.ts";
 import { createBatches, type TimedOperation } from "./batches.ts";
 import { mapErrors } from "./errors-sqlite.ts";
-import { type Change, type Fold, fold } from "./ledger.ts";
+import { createWalletImages, type WalletImage } from "./images-sqlite.ts";
+import { type Fold, fold, type LedgerView } from "./ledger.ts";
 import type { Outcome } from "./operations.ts";
 import { readDueHolds, readEntries, readHolds } from "./pages-sqlite.ts";
-import {
-  deleteHold,
-  insertEntry,
-  insertHold,
-  insertWallet,
-  readEntry,
-  readHold,
-  readKey,
-  readWallet,
-  updateHold,
-  updateWallet,
-  type WalletId,
-  writeKey,
-} from "./rows-sqlite.ts";
+import { readEntry, readWallet } from "./rows-sqlite.ts";
 import { ledgerSchema } from "./schema-sqlite.ts";
 import { readSnapshots } from "./snapshots-sqlite.ts";
 import type { LedgerStore } from "./store.ts";
-import { emptyWallet, type KeyCounter, type WalletRef } from "./wallet.ts";
+import { emptyWallet } from "./wallet.ts";
 
 /**
- * The ledger in the process's SQLite file. A batch of one wallet is one transaction: its wallet is read and written
- * once, each entry is one insert, each hold one row. `rules` is the transition function; tests seed faults there.
+ * The ledger in the process's SQLite file. A batch of one wallet is one transaction; each entry is one insert, each hold one
+ * row, and the wallet's own rows are written once a commit. `rules` is the transition function; tests seed faults there.
  */
 export function createSqliteLedger(db: SqliteDatabase, rules: Fold = fold): LedgerStore {
+  const images = createWalletImages();
   const batches = createBatches((wallet, take) => {
     // Taken once, though the transaction may run again.
     let operations: readonly TimedOperation[] | undefined;
     return db.write((tx) =>
       mapErrors(() => {
         operations ??= take();
-        return applyBatch(tx, rules, wallet, operations);
+        return applyBatch(tx, rules, images.of(tx, wallet), operations);
       }),
     );
   });
@@ -51,50 +41,22 @@ export function createSqliteLedger(db: SqliteDatabase, rules: Fold = fold): Ledg
 }
 
 function applyBatch(
-  tx: SqlRunner,
+  tx: SqlTransaction,
   rules: Fold,
-  ref: WalletRef,
+  image: WalletImage,
   operations: readonly TimedOperation[],
 ): Outcome[] {
-  const stored = readWallet(tx, ref);
-  const before = stored?.wallet ?? emptyWallet(ref);
-  // A wallet gets its row with its first entry; until then there is nothing to be found of it.
-  let id = stored?.id ?? noWallet;
-  const keys = new Map<string, KeyCounter | undefined>();
-  const changedKeys = new Map<string, KeyCounter>();
-  const view = {
-    wallet: before,
-    hold: (holdId: string) => readHold(tx, id, holdId),
-    key: (keyId: string) => {
-      if (!keys.has(keyId)) keys.set(keyId, readKey(tx, id, keyId));
-      return keys.get(keyId);
+  const view: LedgerView = {
+    get wallet() {
+      return image.wallet;
     },
-    recorded: (operationId: string) => readEntry(tx, id, operationId),
+    hold: (holdId) => image.hold(tx, holdId),
+    key: (keyId) => image.key(tx, keyId),
+    recorded: (operationId) => readEntry(tx, image.id, operationId),
   };
-  const outcomes = operations.map(({ operation, now }) => {
+  return operations.map(({ operation, now }) => {
     const { outcome, change } = rules(view, operation, now);
-    if (change) {
-      if (id === noWallet) id = insertWallet(tx, ref);
-      insertEntry(tx, id, change.entry);
-      storeHold(tx, id, change);
-      if (change.key) {
-        keys.set(change.key.keyId, change.key);
-        changedKeys.set(change.key.keyId, change.key);
-      }
-      view.wallet = change.wallet;
-    }
+    if (change) image.change(tx, change);
     return outcome;
   });
-  if (view.wallet !== before) updateWallet(tx, id, view.wallet);
-  for (const counter of changedKeys.values()) writeKey(tx, id, counter);
-  return outcomes;
-}
-
-/** The number of no wallet: SQLite's begin with 1. */
-const noWallet = 0n;
-
-function storeHold(tx: SqlRunner, id: WalletId, { entry, hold }: Change): void {
-  if (entry.kind === "hold" && hold) insertHold(tx, id, hold);
-  else if (entry.kind === "extend" && hold) updateHold(tx, id, hold);
-  else if (entry.kind === "settle" || entry.kind === "release") deleteHold(tx, id, entry.holdId);
 }

@@ -34,14 +34,20 @@ export const systemClock: Clock = {
 export interface ManualClock extends Clock {
   /** Moves forward by `ms` and lets everything that became due run. */
   advance(ms: number): Promise<void>;
+  /** Moves forward by `ms` at once, as a clock that is set: whoever sleeps less than that wakes late, and once. */
+  leap(ms: number): Promise<void>;
 }
 
 /** Makes a {@link ManualClock} that begins at `startMs` (default 2026-01-15T12:00:00Z). */
 export function manualClock(startMs = Date.UTC(2026, 0, 15, 12)): ManualClock {
   let now = startMs;
   let sleepers: { at: number; wake: () => void }[] = [];
-  return {
+  const clock: ManualClock = {
     now: () => now,
+    leap(ms) {
+      now += ms;
+      return clock.advance(0);
+    },
     sleep(ms, signal) {
       return new Promise((resolve, reject) => {
         if (signal?.aborted) return reject(signal.reason);
@@ -67,4 +73,5 @@ export function manualClock(startMs = Date.UTC(2026, 0, 15, 12)): ManualClock {
       now = end;
     },
   };
+  return clock;
 }

@@ -17,6 +17,7 @@ import {
   type Unit,
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Clock } from "./clock.ts";
+import { createCompany } from "./company.ts";
 import { ErrorReason, isRefusal, knownReason, RefusalError, refuse } from "./errors.ts";
 
 /** Which hold. */
@@ -87,11 +88,12 @@ interface Waiting {
   reject: (error: unknown) => void;
 }
 
-/** Makes the client. Operations of one turn of the event loop travel as one Apply. */
+/** Makes the client. Operations of one turn of the event loop travel as one Apply; a lone caller's leave at once. */
 export function createHoldClient(
   billing: Pick<Client<typeof BillingService>, "apply">,
   { clock }: { clock: Clock },
 ): HoldClient {
+  const company = createCompany();
   let queue: Waiting[] = [];
   let waiting = 0;
 
@@ -116,12 +118,15 @@ export function createHoldClient(
 
   function enqueue(one: Waiting): void {
     queue.push(one);
-    if (queue.length === 1) setImmediate(flush);
+    if (queue.length > 1) return;
+    if (company.isExpected()) setImmediate(flush);
+    else queueMicrotask(flush);
   }
 
   function flush(): void {
     const all = queue;
     queue = [];
+    company.met(all.length);
     for (let from = 0; from < all.length; from += maxOperations) {
       void send(all.slice(from, from + maxOperations));
     }

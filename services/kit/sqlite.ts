@@ -1,5 +1,6 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
-import { committer, createQueue, type WriteOptions } from "./sqlite-commit.ts";
+import { createQueue, type WriteOptions } from "./sqlite-commit.ts";
+import { committer, type SqlTransaction } from "./sqlite-transaction.ts";
 import { noTelemetry, type Telemetry } from "./telemetry/port.ts";
 import { traced } from "./telemetry/traced.ts";
 
@@ -23,7 +24,7 @@ export interface SqliteDatabase extends SqlRunner, Disposable {
    * alone. `work` must not await, and does nothing but through `tx` that may not be done twice: it runs again where one
    * beside it had to be undone.
    */
-  write<T>(work: (tx: SqlRunner) => T, options?: WriteOptions): Promise<T>;
+  write<T>(work: (tx: SqlTransaction) => T, options?: WriteOptions): Promise<T>;
   /** Brings `component`'s tables up to the last step, each step once, in order. */
   migrate(component: string, steps: readonly string[]): void;
 }

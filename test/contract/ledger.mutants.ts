@@ -1,6 +1,7 @@
 import { ErrorReason } from "#kit/errors.ts";
 import { monthOf } from "#kit/money.ts";
-import type { SqliteDatabase, SqlRunner } from "#kit/sqlite.ts";
+import type { SqliteDatabase } from "#kit/sqlite.ts";
+import type { SqlTransaction } from "#kit/sqlite-transaction.ts";
 import { type Fold, type Folded, fold, type LedgerView } from "../../services/billing/ledger.ts";
 import {
   advanceHold,
@@ -137,7 +138,7 @@ export const brokenStores: Record<string, (db: SqliteDatabase) => SqliteDatabase
 };
 
 function skipping(db: SqliteDatabase, statement: string): SqliteDatabase {
-  const broken = (tx: SqlRunner): SqlRunner => ({
+  const broken = (tx: SqlTransaction): SqlTransaction => ({
     ...tx,
     run: (sql, ...values) => (sql.startsWith(statement) ? 1 : tx.run(sql, ...values)),
   });

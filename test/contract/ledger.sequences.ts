@@ -1,4 +1,5 @@
-import type { SqliteDatabase, SqlRunner } from "#kit/sqlite.ts";
+import type { SqliteDatabase } from "#kit/sqlite.ts";
+import type { SqlTransaction } from "#kit/sqlite-transaction.ts";
 import { auditWallet } from "../../services/billing/audit.ts";
 import type { Operation } from "../../services/billing/operations.ts";
 import type { LedgerStore } from "../../services/billing/store.ts";
@@ -51,7 +52,7 @@ export function faulty(db: SqliteDatabase): FaultyDatabase {
     came = true;
     throw new Error(message);
   };
-  const dying = (tx: SqlRunner): SqlRunner => ({
+  const dying = (tx: SqlTransaction): SqlTransaction => ({
     ...tx,
     run: (sql, ...values) => {
       if (fault === "crash" && left-- === 0) strike("died between two steps");

@@ -26,13 +26,18 @@ export function accessInterceptor(tokens: AccessTokens): Interceptor {
   const mesh = tokens.mesh.map(digest);
   const admin = tokens.admin ? [digest(tokens.admin)] : [];
   const access = accessLookUp();
+  const roleOf = remembered((authorization) => {
+    const sent = /^Bearer (.+)$/i.exec(authorization)?.[1];
+    if (!sent) return undefined;
+    const sentDigest = digest(sent);
+    if (includes(admin, sentDigest)) return "admin";
+    return includes(mesh, sentDigest) ? "mesh" : undefined;
+  });
   return (next) => (req) => {
     if (req.service.typeName === "grpc.health.v1.Health") return next(req);
-    const sent = /^Bearer (.+)$/i.exec(req.header.get("authorization") ?? "")?.[1];
-    const sentDigest = sent ? digest(sent) : undefined;
-    const isAdmin = sentDigest !== undefined && includes(admin, sentDigest);
-    if (!isAdmin && !(sentDigest && includes(mesh, sentDigest)))
-      refuse(ErrorReason.CALLER_UNAUTHENTICATED);
+    const role = roleOf(req.header.get("authorization") ?? "");
+    if (!role) refuse(ErrorReason.CALLER_UNAUTHENTICATED);
+    const isAdmin = role === "admin";
     const needed = access(req.method);
     if (needed === RpcAccess.ADMIN && !isAdmin) {
       refuse(ErrorReason.CALLER_FORBIDDEN, { metadata: { needs: "the admin token" } });
@@ -41,6 +46,23 @@ export function accessInterceptor(tokens: AccessTokens): Interceptor {
     if (needed === RpcAccess.PRINCIPAL && !principal) refuseWithoutPrincipal();
     req.contextValues.set(principalKey, principal);
     return next(req);
+  };
+}
+
+/**
+ * `roleOf`, asked once for each header that it accepts: the few that are valid, so that every call of a peer is not a
+ * digest. What is refused is not remembered; a look-up tells no more of a valid one than that it differs.
+ */
+function remembered(
+  roleOf: (authorization: string) => "admin" | "mesh" | undefined,
+): (authorization: string) => "admin" | "mesh" | undefined {
+  const accepted = new Map<string, "admin" | "mesh">();
+  return (authorization) => {
+    const known = accepted.get(authorization);
+    if (known) return known;
+    const role = roleOf(authorization);
+    if (role) accepted.set(authorization, role);
+    return role;
   };
 }
 

@@ -6,11 +6,12 @@ import {
   type Interceptor,
   type MethodImplSpec,
   type Transport,
+  type UnaryResponse,
 } from "@connectrpc/connect";
 import { refusingTransport } from "./refusing-transport.ts";
 import type { RpcService } from "./service.ts";
 import { Call } from "./wire/call.ts";
-import { created, invokeStream, invokeUnary, servedContext } from "./wire/invoke.ts";
+import { created, invokeStream, invokeUnary, servedContext, UnaryAnswer } from "./wire/invoke.ts";
 import { type CallRequest, runStream, runUnary } from "./wire/run-call.ts";
 
 /** What a direct transport is made of. */
@@ -42,18 +43,7 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
         const answer = await call.race(
           invokeUnary(specOf(method), context, req.message, serverInterceptors),
         );
-        return {
-          stream: false,
-          service: method.parent,
-          method,
-          message: answer,
-          get header() {
-            return context.responseHeader;
-          },
-          get trailer() {
-            return context.responseTrailer;
-          },
-        };
+        return new UnaryAnswer(method as UnaryResponse["method"], answer, context);
       }) as never;
     },
     async stream(method, signal, timeoutMs, header, input, contextValues) {

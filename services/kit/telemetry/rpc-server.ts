@@ -1,4 +1,5 @@
 import { performance } from "node:perf_hooks";
+import type { DescMethod } from "@bufbuild/protobuf";
 import { ConnectError, type Interceptor } from "@connectrpc/connect";
 import type { Metrics } from "../metrics.ts";
 import { codeName } from "./codes.ts";
@@ -18,9 +19,10 @@ export interface RpcServerTelemetryDeps {
 export function rpcServerTelemetry(deps: RpcServerTelemetryDeps): Interceptor {
   const { telemetry = noTelemetry } = deps;
   const observe = durations(deps.metrics);
+  const nameOf = methodNames();
   return (next) => async (req) => {
     const begunMs = performance.now();
-    const method = `${req.service.typeName}/${req.method.name}`;
+    const method = nameOf(req.method);
     const system = systemOf(req.header);
     const span = telemetry.isOn
       ? telemetry.start(
@@ -50,6 +52,19 @@ export function rpcServerTelemetry(deps: RpcServerTelemetryDeps): Interceptor {
       over(error);
       throw error;
     }
+  };
+}
+
+/** `package.Service/Method`, put together once. */
+function methodNames(): (method: DescMethod) => string {
+  const names = new Map<DescMethod, string>();
+  return (method) => {
+    let name = names.get(method);
+    if (!name) {
+      name = `${method.parent.typeName}/${method.name}`;
+      names.set(method, name);
+    }
+    return name;
   };
 }
 

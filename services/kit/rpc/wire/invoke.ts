@@ -8,6 +8,7 @@ import {
 import {
   Code,
   ConnectError,
+  type ContextValues,
   createContextValues,
   type HandlerContext,
   type Interceptor,
@@ -40,42 +41,118 @@ export interface ServedContextInit {
   requestHeader: () => Headers;
 }
 
-/** A context for one call. An object of its own, whose properties survive being spread. */
+/** A context for one call. */
 export function servedContext(init: ServedContextInit): ServedContext {
-  const { method, call } = init;
-  let requestHeader: Headers | undefined;
-  let header: Headers | undefined;
-  let trailer: Headers | undefined;
-  return {
-    method,
-    service: method.parent,
-    protocolName: init.protocolName,
-    requestMethod: "POST",
-    url: init.url,
-    values: createContextValues(),
-    timeoutMs: () => call.leftMs(),
-    get signal() {
-      return call.signal;
-    },
-    get requestHeader() {
-      requestHeader ??= init.requestHeader();
-      return requestHeader;
-    },
-    get responseHeader() {
-      header ??= new Headers();
-      return header;
-    },
-    get responseTrailer() {
-      trailer ??= new Headers();
-      return trailer;
-    },
-    get setHeader() {
-      return header;
-    },
-    get setTrailer() {
-      return trailer;
-    },
-  };
+  return new Context(init);
+}
+
+/** A class, because an object with getters of its own costs as much as all else that a short call does here. */
+class Context implements ServedContext {
+  readonly method: DescMethod;
+  readonly service: DescMethod["parent"];
+  readonly protocolName: string;
+  readonly requestMethod = "POST";
+  readonly url: string;
+  readonly values = createContextValues();
+  readonly #call: Call;
+  readonly #makeRequestHeader: () => Headers;
+  #requestHeader: Headers | undefined;
+  #header: Headers | undefined;
+  #trailer: Headers | undefined;
+
+  constructor({ method, protocolName, url, call, requestHeader }: ServedContextInit) {
+    this.method = method;
+    this.service = method.parent;
+    this.protocolName = protocolName;
+    this.url = url;
+    this.#call = call;
+    this.#makeRequestHeader = requestHeader;
+  }
+
+  timeoutMs(): number | undefined {
+    return this.#call.leftMs();
+  }
+
+  get signal(): AbortSignal {
+    return this.#call.signal;
+  }
+
+  get requestHeader(): Headers {
+    this.#requestHeader ??= this.#makeRequestHeader();
+    return this.#requestHeader;
+  }
+
+  get responseHeader(): Headers {
+    this.#header ??= new Headers();
+    return this.#header;
+  }
+
+  get responseTrailer(): Headers {
+    this.#trailer ??= new Headers();
+    return this.#trailer;
+  }
+
+  get setHeader(): Headers | undefined {
+    return this.#header;
+  }
+
+  get setTrailer(): Headers | undefined {
+    return this.#trailer;
+  }
+}
+
+/** What a server's interceptors see of a unary call. */
+class ServedRequest implements UnaryRequest {
+  readonly stream = false;
+  readonly service: DescMethod["parent"];
+  readonly method: UnaryRequest["method"];
+  readonly requestMethod: string;
+  readonly url: string;
+  readonly message: Message;
+  readonly contextValues: ContextValues;
+  readonly #context: ServedContext;
+
+  constructor(method: UnaryRequest["method"], message: Message, context: ServedContext) {
+    this.service = method.parent;
+    this.method = method;
+    this.requestMethod = context.requestMethod;
+    this.url = context.url;
+    this.message = message;
+    this.contextValues = context.values;
+    this.#context = context;
+  }
+
+  get signal(): AbortSignal {
+    return this.#context.signal;
+  }
+
+  get header(): Headers {
+    return this.#context.requestHeader;
+  }
+}
+
+/** What interceptors see of the answer to a unary call, on both sides of it. */
+export class UnaryAnswer implements UnaryResponse {
+  readonly stream = false;
+  readonly service: DescMethod["parent"];
+  readonly method: UnaryResponse["method"];
+  readonly message: Message;
+  readonly #context: ServedContext;
+
+  constructor(method: UnaryResponse["method"], message: Message, context: ServedContext) {
+    this.service = method.parent;
+    this.method = method;
+    this.message = message;
+    this.#context = context;
+  }
+
+  get header(): Headers {
+    return this.#context.responseHeader;
+  }
+
+  get trailer(): Headers {
+    return this.#context.responseTrailer;
+  }
 }
 
 /** `last`, wrapped by the interceptors, the first outermost. */
@@ -94,36 +171,11 @@ export async function invokeUnary(
 ): Promise<Message> {
   if (spec.kind !== "unary") throw new ConnectError("not a unary method", Code.Internal);
   const { impl, method } = spec;
-  const request: UnaryRequest = {
-    stream: false,
-    service: method.parent,
-    method,
-    message,
-    requestMethod: context.requestMethod,
-    url: context.url,
-    contextValues: context.values,
-    get signal() {
-      return context.signal;
-    },
-    get header() {
-      return context.requestHeader;
-    },
-  };
+  const request = new ServedRequest(method, message, context);
   let own: AnyResponse | undefined;
   const handle = async (req: AnyRequest): Promise<AnyResponse> => {
     const output = await impl(req.message as Message, contextOf(req, request, context));
-    own = {
-      stream: false,
-      service: method.parent,
-      method,
-      message: create(method.output, output),
-      get header() {
-        return context.responseHeader;
-      },
-      get trailer() {
-        return context.responseTrailer;
-      },
-    };
+    own = new UnaryAnswer(method, create(method.output, output), context);
     return own;
   };
   const response = (await intercepted(handle, interceptors)(request)) as UnaryResponse;
@@ -233,11 +285,21 @@ async function single<T>(source: AsyncIterable<T>): Promise<T> {
 function contextOf(req: AnyRequest, own: AnyRequest, context: ServedContext): HandlerContext {
   if (req === own) return context;
   return {
-    ...context,
+    method: context.method,
     service: req.service,
+    protocolName: context.protocolName,
+    requestMethod: context.requestMethod,
+    url: context.url,
     requestHeader: req.header,
     signal: req.signal,
     values: req.contextValues,
+    timeoutMs: () => context.timeoutMs(),
+    get responseHeader() {
+      return context.responseHeader;
+    },
+    get responseTrailer() {
+      return context.responseTrailer;
+    },
   };
 }
 

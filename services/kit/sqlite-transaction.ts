@@ -1,0 +1,168 @@
+import { ErrorReason, RefusalError } from "./errors.ts";
+import type { SqlRow, SqlRunner } from "./sqlite.ts";
+
+/** Statements of one transaction, and what belongs to it beside them. */
+export interface SqlTransaction extends SqlRunner {
+  /** Changes when another connection has changed the file: what was remembered of it counts no more. */
+  readonly othersVersion: SqlRow[string] | undefined;
+  /**
+   * Calls `flush` before the commit: for rows that several transactions of one commit change, which are written once. A
+   * function that is given several times is called once. Where it throws, the transactions that asked for it fail.
+   */
+  beforeCommit(flush: () => void): void;
+  /** Calls `forget` where the transaction is undone, alone or with others. It may run again after that. */
+  onUndo(forget: () => void): void;
+}
+
+/** What committing needs of a connection. */
+export interface CommitConnection {
+  prepare(sql: string): { run(): unknown };
+  exec(sql: string): void;
+  readonly isTransaction: boolean;
+}
+
+/** A transaction that waits for its turn. */
+export interface Pending {
+  work: (tx: SqlTransaction) => unknown;
+  resolve: (value: never) => void;
+  reject: (error: unknown) => void;
+}
+
+/** One that ran, and what it came to. */
+interface Done {
+  pending: Pending;
+  value: unknown;
+}
+
+/**
+ * Commits many transactions as one. They run one after the other without a savepoint each, which would cost as much as
+ * a short transaction: one that throws after it changed something takes the others back with it, and they run again
+ * without it.
+ */
+export function committer(
+  db: CommitConnection,
+  runner: SqlRunner,
+): (batch: readonly Pending[]) => void {
+  const begin = db.prepare("BEGIN IMMEDIATE");
+  const commit = db.prepare("COMMIT");
+  /** What was put off, and who asked for each. */
+  const flushes = new Map<() => void, Set<Pending>>();
+  const undos = new Set<() => void>();
+  let current: Pending | undefined;
+  let othersVersion: SqlTransaction["othersVersion"];
+  const { statements, hasChanged } = watched(runner);
+  const tx: SqlTransaction = {
+    ...statements,
+    get othersVersion() {
+      return othersVersion;
+    },
+    beforeCommit(flush) {
+      const askers = flushes.get(flush) ?? new Set();
+      flushes.set(flush, askers);
+      if (current) askers.add(current);
+    },
+    onUndo: (forget) => undos.add(forget),
+  };
+
+  const undo = () => {
+    hasChanged();
+    if (db.isTransaction) db.exec("ROLLBACK");
+    for (const forget of undos) forget();
+    undos.clear();
+    flushes.clear();
+  };
+  /** What they came to, or those that failed after they changed something. One that failed before is rejected. */
+  const runAll = (batch: readonly Pending[]): { done: Done[] } | Failed => {
+    const done: Done[] = [];
+    for (const pending of batch) {
+      current = pending;
+      try {
+        done.push({ pending, value: pending.work(tx) });
+        hasChanged();
+      } catch (error) {
+        // A full disk ends the transaction by itself, and with it everything in it.
+        if (!db.isTransaction) throw error;
+        pending.reject(error);
+        if (hasChanged()) return { failed: new Set([pending]) };
+      }
+    }
+    return flushAll() ?? { done };
+  };
+  /** Those who asked for what could not be written; undefined: all is written. */
+  const flushAll = (): Failed | undefined => {
+    for (const [flush, askers] of flushes) {
+      try {
+        flush();
+      } catch (error) {
+        if (!db.isTransaction) throw error;
+        for (const pending of askers) pending.reject(error);
+        return { failed: askers };
+      }
+    }
+    return undefined;
+  };
+  const commitAll = (batch: readonly Pending[]): readonly Done[] => {
+    let rest = batch;
+    while (rest.length > 0) {
+      begin.run();
+      othersVersion = runner.get("PRAGMA data_version")?.data_version;
+      const outcome = runAll(rest);
+      if ("done" in outcome) {
+        commit.run();
+        undos.clear();
+        flushes.clear();
+        return outcome.done;
+      }
+      undo();
+      rest = rest.filter((one) => !outcome.failed.has(one));
+    }
+    return [];
+  };
+  return (batch) => {
+    let done: readonly Done[];
+    try {
+      done = commitAll(batch);
+    } catch (error) {
+      undo();
+      const refusal = new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, { cause: error });
+      for (const one of batch) one.reject(refusal);
+      return;
+    }
+    for (const { pending, value } of done) pending.resolve(value as never);
+  };
+}
+
+/** Transactions that are rejected already. */
+interface Failed {
+  failed: ReadonlySet<Pending>;
+}
+
+/** A runner that knows whether anything was changed through it since it was last asked. */
+function watched(runner: SqlRunner): { statements: SqlRunner; hasChanged(): boolean } {
+  let changed = false;
+  const note = (sql: string) => {
+    if (!sql.startsWith("SELECT")) changed = true;
+  };
+  return {
+    statements: {
+      all(sql, ...values) {
+        note(sql);
+        return runner.all(sql, ...values);
+      },
+      get(sql, ...values) {
+        note(sql);
+        return runner.get(sql, ...values);
+      },
+      run(sql, ...values) {
+        const changes = runner.run(sql, ...values);
+        if (changes > 0) changed = true;
+        return changes;
+      },
+    },
+    hasChanged() {
+      const was = changed;
+      changed = false;
+      return was;
+    },
+  };
+}
