@@ -63,10 +63,10 @@ export async function startOneProcess(options: GenmeshOptions): Promise<Genmesh>
 export async function startMesh(urls: ServerUrls, options: GenmeshOptions): Promise<GenmeshMesh> {
   await using stack = new AsyncDisposableStack();
   const folder = await scratchFolder(stack);
-  const stores = storesAt(stack, urls, "bench").env;
+  const stores = storesAt(stack, urls, "bench");
   const plan = await planMesh({
     ...readMeshArguments(["--replicas", "1"]),
-    env: { ...(await commonEnv(folder, options)), ...stores },
+    env: { ...(await commonEnv(folder, options)), ...stores.env },
     host,
     tls: false,
     nextPort,
@@ -85,8 +85,8 @@ export async function startMesh(urls: ServerUrls, options: GenmeshOptions): Prom
     ...target,
     name: "mesh",
     pids: started.map(({ child }) => child.pid),
-    databaseUrl: stores.GENMESH_DATABASE_URL,
-    blobsUrl: stores.GENMESH_BLOBS_URL,
+    databaseUrl: stores.urls.mongodb,
+    blobsUrl: stores.urls.s3,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
