@@ -88,7 +88,7 @@ export async function startMeshProcesses(options: {
 const [startWithinMs, stopWithinMs] = [120_000, 15_000];
 
 /** Variables of a database, a bucket and a stream that nobody has; `stack` removes what was put there. */
-async function ownStores(stack: AsyncDisposableStack) {
+export async function ownStores(stack: AsyncDisposableStack) {
   const [mongodb, nats, s3] = await Promise.all([
     findBackend("mongodb"),
     findBackend("nats"),
