@@ -47,7 +47,7 @@ async function live({ client, files }: FilesWorld, done: Set<string>): Promise<v
 async function expectWhole(world: FilesWorld): Promise<void> {
   const { files } = await world.client.listFiles({});
   const bytes = files.reduce((sum, file) => sum + Number(file.sizeBytes), 0);
-  expect(world.quotaOf()).toEqual({ used: bytes, reserved: 0 });
+  expect(await world.quotaOf()).toEqual({ used: bytes, reserved: 0 });
   for (const { fileId, sizeBytes } of files) {
     const { content } = await world.client.readFile({ fileId });
     expect(BigInt(content.length)).toBe(sizeBytes);
@@ -70,7 +70,7 @@ async function dieAt(at: number, when: "before" | "after"): Promise<boolean> {
   if (!death.isDead()) await ended;
   // What was already on its way when it died has happened.
   await new Promise((resolve) => setImmediate(resolve));
-  doomed.sqlite[Symbol.dispose]();
+  await doomed.closeStores();
 
   await using world = await createFilesWorld({ ground, verifier });
   await ground.clock.advance(storeLeaseMs + 1);

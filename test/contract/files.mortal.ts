@@ -1,14 +1,14 @@
 import type { Interceptor } from "@connectrpc/connect";
-import type { BlobStore } from "#kit/blobs.ts";
-import type { SqliteDatabase } from "#kit/sqlite.ts";
+import type { Database } from "#kit/database.ts";
+import type { WorldStores } from "../support/world-stores.ts";
+
+/** What a service writes to. */
+export type MortalStores = Pick<WorldStores, "database" | "blobs">;
 
 /** Stores of a process that dies at a step. */
 export interface Mortal {
   /** Puts itself between a service and its stores. */
-  wrap(stores: { sqlite: SqliteDatabase; blobs: BlobStore }): {
-    sqlite: SqliteDatabase;
-    blobs: BlobStore;
-  };
+  wrap(stores: MortalStores): MortalStores;
   /** Puts itself between a service and its peers: a call is a step too. */
   readonly calls: Interceptor;
   /** Counts from now on. */
@@ -18,9 +18,12 @@ export interface Mortal {
   isDead(): boolean;
 }
 
+/** Makes work, or never resolves any more. */
+type Step = <T>(run: () => Promise<T>) => Promise<T>;
+
 /**
- * Dies at the `at`-th change of a store: before it is made, or after it was made and before that is known. A change is
- * a transaction, or a blob that is written or deleted.
+ * Dies at the `at`-th step: before it is made, or after it was made and before that is known. A step is a transaction of
+ * SQLite, whatever is asked of MongoDB at once, a blob that is written or deleted, or a call.
  */
 export function mortal(at: number, when: "before" | "after"): Mortal {
   const never = new Promise<never>(() => {});
@@ -29,7 +32,7 @@ export function mortal(at: number, when: "before" | "after"): Mortal {
   let isDead = false;
   let steps = 0;
 
-  const step = async <T>(run: () => Promise<T>): Promise<T> => {
+  const step: Step = async (run) => {
     if (isDead) return never;
     if (!isArmed || ++steps < at) return run();
     isDead = true;
@@ -38,8 +41,8 @@ export function mortal(at: number, when: "before" | "after"): Mortal {
     return never;
   };
   return {
-    wrap: ({ sqlite, blobs }) => ({
-      sqlite: { ...sqlite, write: (work) => step(() => sqlite.write(work)) },
+    wrap: ({ database, blobs }) => ({
+      database: mortalDatabase(database, step),
       blobs: {
         ...blobs,
         put: (key, source, signal) => step(() => blobs.put(key, source, signal)),
@@ -53,4 +56,23 @@ export function mortal(at: number, when: "before" | "after"): Mortal {
     died,
     isDead: () => isDead,
   };
+}
+
+function mortalDatabase(database: Database, step: Step): Database {
+  switch (database.kind) {
+    case "sqlite": {
+      const { sqlite } = database;
+      return {
+        ...database,
+        sqlite: { ...sqlite, write: (work) => step(() => sqlite.write(work)) },
+      };
+    }
+    case "mongodb": {
+      const { mongo } = database;
+      return {
+        ...database,
+        mongo: { ...mongo, attempt: (work) => step(() => mongo.attempt(work)) },
+      };
+    }
+  }
 }

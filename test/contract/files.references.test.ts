@@ -132,7 +132,7 @@ describe("references are taken", () => {
     );
     for (const one of all) expect(one).toEqual(all[0]);
     expect(fetched).toEqual(["/a"]);
-    expect(world.quotaOf()).toEqual({ used: png.length + other.length, reserved: 0 });
+    expect(await world.quotaOf()).toEqual({ used: png.length + other.length, reserved: 0 });
   });
 
   test("and counted once an account for the same bytes, however many jobs bring them", async () => {
@@ -143,17 +143,17 @@ describe("references are taken", () => {
       ),
     );
     expect(new Set(all.flat().map(({ fileId }) => fileId)).size).toBe(1);
-    expect(world.quotaOf()).toEqual({ used: png.length, reserved: 0 });
+    expect(await world.quotaOf()).toEqual({ used: png.length, reserved: 0 });
     expect(await listed()).toHaveLength(1);
     expect(await world.blobKeys()).toHaveLength(1);
     await world.files.importer.importAll(jobOf("job_b", bob), [byUrl(dataUri(png))], signal);
-    expect(world.quotaOf(bob.accountId)).toEqual({ used: png.length, reserved: 0 });
+    expect(await world.quotaOf(bob.accountId)).toEqual({ used: png.length, reserved: 0 });
   });
 
   test("from an upload of the same bytes, which is not stored again", async () => {
     const fileId = await uploaded(png);
     expect(await take("job_1", byUrl(urlOf("/a")))).toMatchObject([{ fileId }]);
-    expect(world.quotaOf()).toEqual({ used: png.length, reserved: 0 });
+    expect(await world.quotaOf()).toEqual({ used: png.length, reserved: 0 });
   });
 });
 
@@ -178,7 +178,7 @@ describe("references are refused", () => {
     const refused = take("job_1", byUrl(await make()));
     await expect(refused).rejects.toMatchObject({ reason, param: "input_reference.image_url" });
     expect(await listed()).toEqual([]);
-    expect(world.quotaOf()).toEqual({ used: 0, reserved: 0 });
+    expect(await world.quotaOf()).toEqual({ used: 0, reserved: 0 });
   });
 
   test.each<[string, RequestListener]>([
@@ -233,7 +233,7 @@ describe("references are refused", () => {
       reason: ErrorReason.UPLOAD_QUOTA_EXCEEDED,
       param: "here",
     });
-    expect(world.quotaOf()).toEqual({ used: png.length, reserved: 0 });
+    expect(await world.quotaOf()).toEqual({ used: png.length, reserved: 0 });
     await world.client.deleteFile({ fileId });
     expect(await world.blobKeys()).toEqual([]);
   });

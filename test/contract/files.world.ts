@@ -4,25 +4,27 @@ import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { pino } from "pino";
-import { openFolderBlobs } from "#kit/blobs/folder.ts";
-import type { BlobStore } from "#kit/blobs.ts";
+import sharp from "sharp";
 import { type ManualClock, manualClock } from "#kit/clock.ts";
 import type { Database } from "#kit/database.ts";
 import { randomIds } from "#kit/ids.ts";
 import type { ImageVerifier } from "#kit/images/index.ts";
+import { noise } from "#kit/images/samples.fixture.ts";
 import { createMetrics } from "#kit/metrics.ts";
 import { createGuardedFetcher, type GuardedFetcher } from "#kit/outside/index.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
-import { openSqlite, type SqliteDatabase } from "#kit/sqlite.ts";
 import {
   MediaService,
   type UploadFileRequestSchema,
   type UploadHeaderSchema,
 } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { openFileStores } from "../../services/media/files/context.ts";
 import { createFiles, type GeneratedFiles } from "../../services/media/files/index.ts";
+import { type OpenWorldStores, openEmbeddedStores } from "../support/world-stores.ts";
+import type { Mortal } from "./files.mortal.ts";
 
 export const alice: Principal = { accountId: "acct_alice", keyId: "key_alice" };
 export const alicesOther: Principal = { accountId: "acct_alice", keyId: "key_alice2" };
@@ -50,32 +52,31 @@ export interface FilesWorldOptions {
   quotaBytes?: number;
   fetcher?: GuardedFetcher;
   generated?: Partial<GeneratedFiles>;
-  /** In place of the ground's file. */
+  /** Default: embedded, on the ground. */
+  openStores?: OpenWorldStores | undefined;
+  /** In place of the one that was opened. */
   database?: Database;
   /** Puts something between the service and its stores. */
-  wrap?: (stores: { sqlite: SqliteDatabase; blobs: BlobStore }) => {
-    sqlite: SqliteDatabase;
-    blobs: BlobStore;
-  };
+  wrap?: Mortal["wrap"];
 }
 
-/** The real file storage on a real file and folder, behind the interceptors of the wire. Not started. */
+/** The real file storage on real stores, behind the interceptors of the wire. Not started. */
 export async function createFilesWorld(options: FilesWorldOptions) {
   const { folder, clock } = options.ground;
   const ids = randomIds;
   const log = pino({ level: "silent" });
   const metrics = createMetrics();
-  const sqlite = openSqlite(join(folder, "genmesh.db"));
-  const blobs = await openFolderBlobs({ folder: join(folder, "blobs"), clock, ids });
-  const stores = options.wrap?.({ sqlite, blobs }) ?? { sqlite, blobs };
+  const opened = await (options.openStores ?? openEmbeddedStores)(folder, clock);
+  const { blobs } = opened;
+  const database = options.database ?? opened.database;
+  const stores = options.wrap?.({ database, blobs }) ?? { database, blobs };
   const tempFolder = join(folder, "uploads");
   const files = createFiles({
     clock,
     ids,
     log,
     metrics,
-    database: options.database ?? { kind: "sqlite", sqlite: stores.sqlite },
-    blobs: stores.blobs,
+    ...stores,
     verifier: options.verifier,
     fetcher: options.fetcher ?? createGuardedFetcher({ allowPrivate: true }),
     tempFolder,
@@ -110,16 +111,15 @@ export async function createFilesWorld(options: FilesWorldOptions) {
   return {
     files,
     blobs,
-    sqlite,
     clock,
     metrics,
     tempFolder,
     client: clientOf(alice),
     clientOf,
     /** Used and reserved bytes of an account, as written down. */
-    quotaOf(accountId = alice.accountId): { used: number; reserved: number } {
-      const row = sqlite.get("SELECT * FROM media_quota WHERE account_id = ?", accountId);
-      return { used: Number(row?.used_bytes ?? 0), reserved: Number(row?.reserved_bytes ?? 0) };
+    async quotaOf(accountId = alice.accountId): Promise<{ used: number; reserved: number }> {
+      const { usedBytes, reservedBytes } = await openFileStores(database).quota.usage(accountId);
+      return { used: usedBytes, reserved: reservedBytes };
     },
     /** Sum of the bytes of all files that an account sees. */
     async listedBytes(principal = alice): Promise<number> {
@@ -132,14 +132,28 @@ export async function createFilesWorld(options: FilesWorldOptions) {
       return keys.sort();
     },
     spooled: () => readdir(tempFolder),
+    /** Closes what a dead process has open. */
+    closeStores: () => opened[Symbol.asyncDispose](),
     async [Symbol.asyncDispose]() {
       await files[Symbol.asyncDispose]();
-      sqlite[Symbol.dispose]();
+      await opened[Symbol.asyncDispose]();
     },
   };
 }
 
 export type FilesWorld = Awaited<ReturnType<typeof createFilesWorld>>;
+
+/** A PNG about as large as its pixels. */
+export async function uncompressed(width: number, height: number): Promise<Buffer> {
+  const pixels = await noise(width, height).raw().toBuffer();
+  const raw = { width, height, channels: 3 } as const;
+  return sharp(pixels, { raw }).png({ compressionLevel: 0 }).toBuffer();
+}
+
+/** Messages as a stream sends them. */
+export async function* sent<T>(messages: Iterable<T>): AsyncIterable<T> {
+  yield* messages;
+}
 
 type UploadMessage = MessageInitShape<typeof UploadFileRequestSchema>;
 

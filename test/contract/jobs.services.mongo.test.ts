@@ -1,20 +1,16 @@
-import { describeMongo } from "../support/mongo.ts";
-import type { OpenWorldDatabase } from "./jobs.database.ts";
+import { describeOnServers } from "../support/on-servers.ts";
+import { jobCapacityContract } from "./jobs.capacity.suite.ts";
 import { jobRacesContract } from "./jobs.races.suite.ts";
+import { jobRoutesContract } from "./jobs.routes.suite.ts";
 import { submissionContract } from "./jobs.submit.suite.ts";
 import { workerContract } from "./jobs.worker.suite.ts";
 import { createJobsWorld, type JobsWorldOptions } from "./jobs.world.ts";
 
-await describeMongo("media on MongoDB", (mongo) => {
-  const names = new Map<string, string>();
-  const openDatabase: OpenWorldDatabase = (folder) => {
-    const name = names.get(folder) ?? mongo.newName();
-    names.set(folder, name);
-    const database = { kind: "mongodb", mongo: mongo.connect(name) } as const;
-    return { database, [Symbol.asyncDispose]: () => database.mongo[Symbol.asyncDispose]() };
-  };
-  const createWorld = (options?: JobsWorldOptions) => createJobsWorld({ openDatabase, ...options });
+await describeOnServers("media on MongoDB and S3", (openStores) => {
+  const createWorld = (options?: JobsWorldOptions) => createJobsWorld({ openStores, ...options });
   submissionContract(createWorld, 200);
   jobRacesContract(createWorld);
   workerContract(createWorld);
+  jobCapacityContract(createWorld);
+  jobRoutesContract(createWorld);
 });

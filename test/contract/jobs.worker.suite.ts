@@ -1,36 +1,16 @@
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { ErrorReason } from "#kit/errors.ts";
 import { type Job, JobKind, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { GenerationError, type GenerationTask } from "../../services/media/generate/port.ts";
 import { maxQueuedMs, maxRunningMs } from "../../services/media/limits.ts";
-import { type JumpClock, jumpClock } from "../support/jump-clock.ts";
 import { until } from "../support/until.ts";
-import { fail, gated, hang, scriptedUpstream, storeOne, succeed } from "./jobs.upstream.ts";
-import {
-  type createJobsWorld,
-  image,
-  type JobsWorld,
-  type JobsWorldOptions,
-  music,
-  video,
-} from "./jobs.world.ts";
+import { worldsOf } from "./jobs.opening.ts";
+import { fail, gated, hang, storeOne, succeed } from "./jobs.upstream.ts";
+import { type createJobsWorld, image, type JobsWorld, music, video } from "./jobs.world.ts";
 
 /** What workers promise, whatever the database is. */
 export function workerContract(createWorld: typeof createJobsWorld): void {
-  const worlds: JobsWorld[] = [];
-  afterEach(async () => {
-    for (const one of worlds.splice(0).reverse()) await one[Symbol.asyncDispose]();
-  });
-
-  /** A world with a scripted upstream and a lever on time. */
-  async function open(options: JobsWorldOptions = {}) {
-    const clock = (options.clock as JumpClock | undefined) ?? jumpClock();
-    const upstream = scriptedUpstream();
-    const world = await createWorld({ upstream, ...options, clock });
-    worlds.push(world);
-    if (!options.folder) await world.fund(10_000n);
-    return { ...world, clock, upstream: (options.upstream as typeof upstream) ?? upstream };
-  }
+  const open = worldsOf(createWorld);
 
   const running = (world: JobsWorld, jobId: string) =>
     until("the job to run", async () => {

@@ -4,15 +4,12 @@ import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { pino } from "pino";
-import { openFolderBlobs } from "#kit/blobs/folder.ts";
-import type { BlobStore } from "#kit/blobs.ts";
 import type { Clock } from "#kit/clock.ts";
 import { randomIds } from "#kit/ids.ts";
 import { createImageVerifier } from "#kit/images/index.ts";
 import { createMetrics } from "#kit/metrics.ts";
 import { createGuardedFetcher } from "#kit/outside/index.ts";
 import { createPeers, type Peers } from "#kit/peers.ts";
-import { createMemoryQueue } from "#kit/queue/memory.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
@@ -35,7 +32,7 @@ import {
 } from "../../services/media/index.ts";
 import { jumpClock } from "../support/jump-clock.ts";
 import { until } from "../support/until.ts";
-import { type OpenWorldDatabase, openSqliteIn } from "./jobs.database.ts";
+import { type OpenWorldStores, openEmbeddedStores } from "../support/world-stores.ts";
 import { scriptedUpstream } from "./jobs.upstream.ts";
 
 export const alice: Principal = { accountId: "acct_alice", keyId: "key_alice" };
@@ -51,8 +48,8 @@ export interface JobsWorldOptions {
   upstream?: MediaUpstreams;
   /** Default: the machine's, with a lever. */
   clock?: Clock;
-  /** Default: SQLite, in its folder. */
-  openDatabase?: OpenWorldDatabase;
+  /** Default: embedded, in its folder. */
+  openStores?: OpenWorldStores;
   /** Where its state lies; default a new folder, removed at the end. */
   folder?: string;
   /** Text of the catalog; default the shipped one. */
@@ -84,9 +81,9 @@ export async function createJobsWorld(options: JobsWorldOptions = {}) {
   if (!options.folder) stack.defer(() => rm(folder, { recursive: true }));
   const clock = options.clock ?? jumpClock();
   const upstream = options.upstream ?? scriptedUpstream();
-  const { database } = stack.use((options.openDatabase ?? openSqliteIn)(folder));
-  const blobs = await openFolderBlobs({ folder: join(folder, "blobs"), clock, ids: randomIds });
-  const queue = options.queue ?? createMemoryQueue({ clock });
+  const stores = stack.use(await (options.openStores ?? openEmbeddedStores)(folder, clock));
+  const { database, blobs } = stores;
+  const queue = options.queue ?? stores.queue;
   const services: RpcService[] = [];
   const transport = (token: string, between: Interceptor[] = []) =>
     createDirectTransport({
@@ -150,7 +147,7 @@ export async function createJobsWorld(options: JobsWorldOptions = {}) {
     folder,
     clock,
     upstream,
-    blobs: blobs as BlobStore,
+    blobs,
     queue,
     peers,
     admin,

@@ -1,12 +1,12 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { pino } from "pino";
-import { openFolderBlobs } from "#kit/blobs/folder.ts";
 import type { BlobStore } from "#kit/blobs.ts";
 import { createCatalogView } from "#kit/catalog-client.ts";
+import type { Database } from "#kit/database.ts";
 import { createHoldClient } from "#kit/holds.ts";
 import { randomIds } from "#kit/ids.ts";
 import { createMetrics } from "#kit/metrics.ts";
@@ -16,15 +16,23 @@ import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
 import type { RpcService, Service } from "#kit/rpc/service.ts";
-import { openSqlite, type SqliteDatabase } from "#kit/sqlite.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { AdmissionSchema } from "#proto/genmesh/common/v1/access_pb.ts";
 import { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { createBilling } from "../../services/billing/index.ts";
 import { createCatalog } from "../../services/catalog/index.ts";
 import type { SpeechTask } from "../../services/media/generate/port.ts";
+import { openSpeechStore } from "../../services/media/speech/context.ts";
 import { createSpeech, type Speech } from "../../services/media/speech/index.ts";
+import { leaseMs } from "../../services/media/speech/limits.ts";
+import {
+  type SpeechDocument,
+  speechCollection,
+} from "../../services/media/speech/store-mongo-schema.ts";
 import { jumpClock } from "../support/jump-clock.ts";
+import { until } from "../support/until.ts";
+import { type OpenWorldStores, openEmbeddedStores } from "../support/world-stores.ts";
+import type { Mortal } from "./files.mortal.ts";
 
 export const alice: Principal = { accountId: "acct_alice", keyId: "key_alice" };
 export const alicesOther: Principal = { accountId: "acct_alice", keyId: "key_alice2" };
@@ -41,21 +49,31 @@ export const mp3 = Buffer.from("an mp3");
 /** What a process of media may do differently. */
 export interface ProcessOptions {
   /** Puts something between speech and its stores. */
-  wrap?: (stores: { sqlite: SqliteDatabase; blobs: BlobStore }) => {
-    sqlite: SqliteDatabase;
-    blobs: BlobStore;
-  };
+  wrap?: Mortal["wrap"];
   /** Stands between speech and billing. */
   between?: Interceptor;
   retentionMs?: number;
 }
 
-/** Real billing and catalog, a database and a folder for speech, and processes of it that come and go. */
-export async function createSpeechWorld(options: { usdMicros?: bigint } = {}) {
+/** What a world of speech may do differently. */
+export interface SpeechWorldOptions {
+  /** What Alice has; default a dollar. */
+  usdMicros?: bigint;
+  /** Default: embedded. Billing has stores of its own. */
+  openStores?: OpenWorldStores | undefined;
+}
+
+/** Real billing and catalog, a database and blobs for speech, and processes of it that come and go. */
+export async function createSpeechWorld(options: SpeechWorldOptions = {}) {
   await using stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), "genmesh-speech-"));
   stack.defer(() => rm(folder, { recursive: true }));
   const clock = jumpClock();
+  const openStores = async (name: string) => {
+    const own = join(folder, name);
+    await mkdir(own, { recursive: true });
+    return (options.openStores ?? openEmbeddedStores)(own, clock);
+  };
   const others: RpcService[] = [];
   const processes: { speech: Speech; rpc: RpcService }[] = [];
   const tasks: SpeechTask[] = [];
@@ -87,13 +105,12 @@ export async function createSpeechWorld(options: { usdMicros?: bigint } = {}) {
   };
   const file = join(import.meta.dirname, "../../deploy/catalog.yaml");
   await started(createCatalog({ ...common, metrics: createMetrics(), file }));
-  const ledger = openSqlite(join(folder, "ledger.db"));
-  stack.defer(() => ledger[Symbol.dispose]());
+  const ledger = stack.use(await openStores("billing"));
   await started(
     createBilling({
       ...common,
       metrics: createMetrics(),
-      database: { kind: "sqlite", sqlite: ledger },
+      database: ledger.database,
       peers: { ...peers, media: { ...peers.media, resolveHold: asking } },
     }),
   );
@@ -105,15 +122,16 @@ export async function createSpeechWorld(options: { usdMicros?: bigint } = {}) {
   await admin.billing.grant({ ...grant, operationId: "opening" });
 
   const openProcess = async ({ wrap, between, retentionMs }: ProcessOptions = {}) => {
-    const sqlite = openSqlite(join(folder, "media.db"));
-    const blobs = await openFolderBlobs({ ...common, folder: join(folder, "blobs") });
-    const stores = wrap?.({ sqlite, blobs }) ?? { sqlite, blobs };
+    const opened = await openStores("media");
+    // A process that is not started makes no collections.
+    await openSpeechStore(opened.database).prepare();
+    const { database, blobs } = wrap?.(opened) ?? opened;
     const { billing } = peersWith("mesh-token", () => others, between ? [between] : []);
     const speech = createSpeech({
       ...common,
       metrics: createMetrics(),
-      database: { kind: "sqlite", sqlite: stores.sqlite },
-      blobs: stores.blobs,
+      database,
+      blobs,
       catalog,
       holds: createHoldClient(billing, { clock }),
       upstreams: {
@@ -133,8 +151,8 @@ export async function createSpeechWorld(options: { usdMicros?: bigint } = {}) {
     };
     return {
       speech,
-      blobs,
-      sqlite,
+      blobs: opened.blobs,
+      database: opened.database,
       /** Speaks a body; a short text by default. */
       generate(body: unknown = hello(), more: GenerateOptions = {}) {
         const { principal = alice, key, signal, admission } = more;
@@ -147,12 +165,23 @@ export async function createSpeechWorld(options: { usdMicros?: bigint } = {}) {
           { headers: callHeaders(principal, "req_test"), ...(signal ? { signal } : {}) },
         );
       },
+      /** Lets so much time pass, less than a lease, and waits for the beat of the request that began last. */
+      async live(ms: number): Promise<void> {
+        clock.jump(ms);
+        const { store } = openSpeechStore(opened.database);
+        await until("a beat", async () => {
+          const record = await store.find(tasks.at(-1)?.requestId ?? "");
+          return record?.status !== "open" || record.leaseUntil > clock.now() + leaseMs - ms;
+        });
+      },
       /** It is dead: nothing of it happens any more. */
       leave,
+      /** Closes what a dead process has open. */
+      closeStores: () => opened[Symbol.asyncDispose](),
       async [Symbol.asyncDispose]() {
         await speech[Symbol.asyncDispose]();
         leave();
-        sqlite[Symbol.dispose]();
+        await opened[Symbol.asyncDispose]();
       },
     };
   };
@@ -188,6 +217,29 @@ export type SpeechProcess = Awaited<ReturnType<SpeechWorld["openProcess"]>>;
 /** A request of 12 characters: 180 USD micros by the shipped catalog. */
 export function hello(more: Record<string, unknown> = {}) {
   return { model: "speech-1", input: "Hello there.", voice: "alloy", ...more };
+}
+
+/** Every open request's lease has run out, as if its process had stood still for so long. */
+export async function endLeases(database: Database): Promise<void> {
+  if (database.kind === "sqlite") {
+    await database.sqlite.write((tx) => tx.run("UPDATE media_speech SET due_at = 0"));
+  } else {
+    await recordsIn(database).updateMany({}, { $set: { dueAt: 0 } });
+  }
+}
+
+/** A request's record is gone. */
+export async function loseRecord(database: Database, speechId: string): Promise<void> {
+  if (database.kind === "sqlite") {
+    const sql = "DELETE FROM media_speech WHERE speech_id = ?";
+    await database.sqlite.write((tx) => tx.run(sql, speechId));
+  } else {
+    await recordsIn(database).deleteOne({ _id: speechId });
+  }
+}
+
+function recordsIn({ mongo }: Extract<Database, { kind: "mongodb" }>) {
+  return mongo.collection<SpeechDocument>(speechCollection);
 }
 
 /** Whole keys of a blob store. */

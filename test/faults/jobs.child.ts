@@ -19,6 +19,7 @@ import {
   video,
 } from "../contract/jobs.world.ts";
 import { until } from "../support/until.ts";
+import { openWorldStores, type StoreVariables } from "../support/world-stores.ts";
 import { type FastTime, fastClock } from "./fast-clock.ts";
 import { durableUpstream, impossible } from "./jobs.upstream.ts";
 
@@ -28,6 +29,8 @@ export interface Orders {
   name: string;
   folder: string;
   time: FastTime;
+  /** Name the stores that are on servers; none: all are in the folder. */
+  env: StoreVariables;
   /** Where it kills itself. */
   dieAt: FailPoint | undefined;
   retentionDays: number;
@@ -150,10 +153,11 @@ function doubleCharge(): Interceptor {
 async function run(orders: Orders): Promise<void> {
   // Sleepers alone do not keep a process alive.
   setInterval(() => {}, 60_000);
-  const { name, folder, time, dieAt, retentionDays, stops } = orders;
+  const { name, folder, time, env, dieAt, retentionDays, stops } = orders;
   await using world = await createJobsWorld({
     folder,
     clock: fastClock(time),
+    openStores: (folder, clock) => openWorldStores({ folder, clock, env }),
     upstream: durableUpstream(folder, { stuck: stops }),
     workerCount: 2,
     retentionDays,

@@ -1,6 +1,9 @@
 import { createHash } from "node:crypto";
-import { EntryKind } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { systemClock } from "#kit/clock.ts";
+import { tempFolder } from "../host/process.ts";
+import { checkAccount, gatherer, hasEnded, jobsOf, lawStores } from "../support/laws.ts";
 import { until } from "../support/until.ts";
+import { openWorldStores } from "../support/world-stores.ts";
 import { ask } from "./ask.ts";
 import { imagePrice, textPriceMicros } from "./catalog.ts";
 import type { Load } from "./load.ts";
@@ -18,15 +21,47 @@ export interface Verdict {
 
 /** Milliseconds in which everything must have ended: a lease, its sweep, and three lost attempts of a job. */
 const endedWithinMs = 120_000;
+/** From the end of a hold to its job's, which a sweep makes where its worker died. */
+const lastStep = { withinMs: 15_000, everyMs: 250 };
 
-/** Waits until nothing is under way, then holds the ledger, jobs and files of a load against what its callers saw. */
+/**
+ * Waits until nothing is under way, then holds the laws against the stores, and ledger, jobs and files against what the
+ * callers of a load saw.
+ */
 export async function judge(world: MeshWorld, load: Load): Promise<Verdict> {
   const verdict: Verdict = { lost: [], double: [], jobs: {} };
   const states = await endsOf(world, load, verdict);
   await noOpenHold(world, load, verdict);
+  await judgeLaws(world, load, verdict);
   await judgeMoney(world, load, states, verdict);
-  await judgeLedger(world, load, verdict);
+  await judgeAudit(world, load, verdict);
   return verdict;
+}
+
+/** C1 to C12 of the caller's account, read from the stores past all services. */
+async function judgeLaws(
+  { stores: { env } }: MeshWorld,
+  { caller, accepted }: Load,
+  { lost, double }: Verdict,
+): Promise<void> {
+  await using scratch = await tempFolder();
+  await using opened = await openWorldStores({ folder: scratch.path, clock: systemClock, env });
+  const stores = lawStores(opened);
+  const { accountId } = caller;
+  // One whose acceptance nobody heard of is waited for by nobody else, and may be just behind its hold.
+  await until(
+    "the end of all jobs",
+    async () => (await jobsOf(stores, accountId)).every(hasEnded),
+    lastStep,
+  ).catch(() => {});
+  const { breaches, check } = gatherer();
+  const jobs = await checkAccount(stores, { accountId }, check);
+  const known = new Set(jobs.map(({ jobId }) => jobId));
+  for (const { jobId } of accepted) check("C7", known.has(jobId), { jobId });
+  for (const breach of breaches) {
+    // Of those, two ends of a hold and two commits of a job are things done twice.
+    (/^C[48]:/.test(breach) ? double : lost).push(breach);
+  }
 }
 
 async function endsOf(
@@ -81,7 +116,7 @@ async function noOpenHold(world: MeshWorld, { caller }: Load, { lost }: Verdict)
   ).catch(() => lost.push(...open));
 }
 
-/** Each job is charged its price once where it completed, and nothing else; each answered text once. */
+/** What was charged is what callers were told: each completed job its price, each answered text once. */
 async function judgeMoney(
   world: MeshWorld,
   load: Load,
@@ -89,21 +124,18 @@ async function judgeMoney(
   { lost, double }: Verdict,
 ): Promise<void> {
   const entries = await entriesOf(world, load.caller.accountId);
-  const byHold = Map.groupBy(
-    entries.filter(({ holdId }) => holdId !== ""),
-    ({ holdId }) => holdId,
-  );
-  let textCharges = 0;
-  for (const [holdId, list] of byHold) {
-    const opened = list.filter(({ kind }) => kind === EntryKind.HOLD);
-    const closed = list.filter(({ kind }) => kind !== EntryKind.HOLD && kind !== EntryKind.EXTEND);
-    if (opened.length !== 1 || closed.length > 1) double.push(`entries of hold ${holdId}`);
-    const charged = list.reduce((sum, { spentDelta }) => sum + spentDelta, 0n);
+  const charges = new Map<string, bigint>();
+  for (const { holdId, spentDelta } of entries) {
+    if (holdId !== "") charges.set(holdId, (charges.get(holdId) ?? 0n) + spentDelta);
+  }
+  let [textCharges, jobHolds] = [0, 0];
+  for (const [holdId, charged] of charges) {
     if (!holdId.startsWith("job_")) {
       if (charged > 0n) textCharges++;
       if (charged > textPriceMicros * 10n) double.push(`${charged} charged for text ${holdId}`);
       continue;
     }
+    jobHolds++;
     const state = states.get(holdId);
     const wanted = state === "completed" ? imagePrice : 0n;
     // One whose acceptance nobody heard of is there all the same; one that has not ended is told of already.
@@ -116,7 +148,6 @@ async function judgeMoney(
   if (textCharges < answered) lost.push(`${answered} answers, ${textCharges} charged`);
   if (textCharges > texts.length) double.push(`${texts.length} requests, ${textCharges} charged`);
   const submissions = load.submissions();
-  const jobHolds = [...byHold.keys()].filter((id) => id.startsWith("job_")).length;
   if (jobHolds > submissions) double.push(`${submissions} submissions, ${jobHolds} holds`);
 }
 
@@ -135,7 +166,8 @@ async function entriesOf(world: MeshWorld, accountId: string) {
   return all;
 }
 
-async function judgeLedger(world: MeshWorld, { caller }: Load, { lost }: Verdict): Promise<void> {
+/** What the operator would be told. */
+async function judgeAudit(world: MeshWorld, { caller }: Load, { lost }: Verdict): Promise<void> {
   const { accountId } = caller;
   for await (const { finding } of world.operator.billing.auditLedger({ accountId })) {
     if (finding.case !== "difference") continue;

@@ -1,0 +1,115 @@
+import { describe, expect, test } from "vitest";
+import { JobKind } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import type { GenerationTask } from "../../services/media/generate/port.ts";
+import { until } from "../support/until.ts";
+import { worldsOf } from "./jobs.opening.ts";
+import { succeed } from "./jobs.upstream.ts";
+import { alice, bob, type createJobsWorld, image, type JobsWorld, music } from "./jobs.world.ts";
+
+/** How many jobs run at once, whatever the database is. */
+export function jobCapacityContract(createWorld: typeof createJobsWorld): void {
+  const open = worldsOf(createWorld);
+
+  describe("how many run at once", () => {
+    /** Counts what runs at the same time by something; all of it goes on when the test says so. */
+    function counting(by: (task: GenerationTask) => string) {
+      const now = new Map<string, number>();
+      const most = new Map<string, number>();
+      const gate = Promise.withResolvers<void>();
+      return {
+        most,
+        go: gate.resolve,
+        async behave(task: GenerationTask) {
+          const name = by(task);
+          now.set(name, (now.get(name) ?? 0) + 1);
+          most.set(name, Math.max(most.get(name) ?? 0, now.get(name) ?? 0));
+          await gate.promise;
+          const outputs = await succeed(task);
+          now.set(name, (now.get(name) ?? 0) - 1);
+          return outputs;
+        },
+      };
+    }
+    /** Twelve jobs, which go on when as many run as is wanted. */
+    const twelve = async (
+      world: JobsWorld,
+      count: ReturnType<typeof counting>,
+      wanted: Record<string, number>,
+      body: (i: number) => object,
+      kind: (i: number) => JobKind = () => JobKind.IMAGE,
+    ) => {
+      const jobs = await Promise.all(
+        Array.from({ length: 12 }, (_, i) => world.submit(body(i), { kind: kind(i) })),
+      );
+      const isFull = () =>
+        Object.entries(wanted).every(([name, least]) => (count.most.get(name) ?? 0) >= least);
+      await until("as many to run", isFull, { withinMs: 15_000 });
+      count.go();
+      for (const { job } of jobs) await world.ended(job.jobId);
+    };
+
+    test("of a kind, in one process", async () => {
+      const count = counting(() => "all");
+      const world = await open({ workers: { image: 3 } });
+      world.upstream.behave(count.behave);
+      await twelve(world, count, { all: 3 }, () => image());
+      expect(count.most.get("all")).toBe(3);
+    });
+
+    test("at an upstream, over all kinds", async () => {
+      const catalog = `upstreams: { one: { protocol: openai, baseUrl: "http://127.0.0.1:9/v1", maxConcurrent: 2 }, two: { protocol: builtin } }
+models:
+  - { id: image-1, kind: image, upstream: one, creditPrice: 5 }
+  - { id: image-2, kind: image, upstream: two, creditPrice: 5 }
+  - { id: music-1, kind: music, upstream: two, creditPrice: 20 }
+  - { id: video-1, kind: video, upstream: one, availableAspectRatios: [auto], videoOptions: [{ durationSeconds: 6, resolution: 480p, modes: [t2v], credits: 1 }] }
+`;
+      const count = counting(({ upstream }) => upstream.name);
+      const world = await open({ catalog, workers: { image: 4, video: 4, music: 4 } });
+      world.upstream.behave(count.behave);
+      const bodies = [
+        image(),
+        image({ model: "image-2" }),
+        music(),
+        { model: "video-1", prompt: "waves" },
+      ];
+      const kinds = [JobKind.IMAGE, JobKind.IMAGE, JobKind.MUSIC, JobKind.VIDEO];
+      await twelve(
+        world,
+        count,
+        { one: 2, two: 3 },
+        (i) => bodies[i % 4] ?? {},
+        (i) => kinds[i % 4] ?? JobKind.IMAGE,
+      );
+      expect(count.most.get("one")).toBe(2);
+    });
+
+    test("of a model, over all workers", async () => {
+      const catalog = `upstreams: { one: { protocol: builtin } }
+models:
+  - { id: image-1, kind: image, upstream: one, creditPrice: 5, maxConcurrent: 2 }
+  - { id: image-2, kind: image, upstream: one, creditPrice: 5 }
+`;
+      const count = counting(({ upstreamModel }) => upstreamModel);
+      const world = await open({ catalog, workers: { image: 4 }, workerCount: 3 });
+      world.upstream.behave(count.behave);
+      const wanted = { "image-1": 2, "image-2": 3 };
+      await twelve(world, count, wanted, (i) => image({ model: `image-${1 + (i % 2)}` }));
+      expect(count.most.get("image-1")).toBe(2);
+    });
+  });
+
+  test("two workers share the jobs, each done once", async () => {
+    const world = await open({ workerCount: 2 });
+    await world.fund(1_000n, bob);
+    const jobs = await Promise.all(
+      Array.from({ length: 30 }, (_, i) =>
+        world.submit(image(), { principal: i % 2 ? alice : bob }),
+      ),
+    );
+    for (const [i, { job }] of jobs.entries()) await world.ended(job.jobId, i % 2 ? alice : bob);
+    const ids = world.upstream.tasks.map(({ jobId }) => jobId);
+    expect(ids).toHaveLength(30);
+    expect(new Set(ids).size).toBe(30);
+  });
+}

@@ -1,0 +1,207 @@
+import { buffer } from "node:stream/consumers";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { leaseMs } from "../../services/media/speech/limits.ts";
+import { until } from "../support/until.ts";
+import type { OpenWorldStores } from "../support/world-stores.ts";
+import { mortal } from "./files.mortal.ts";
+import {
+  alice,
+  createSpeechWorld,
+  endLeases,
+  hello,
+  keysOf,
+  loseRecord,
+  mp3,
+  type SpeechProcess,
+  type SpeechWorld,
+} from "./speech.world.ts";
+
+const spoken = { bytes: mp3, durationSeconds: 1.5 };
+const amount = 180n;
+/** Intent, reserve, confirm, object, settling, settle, closed; where reads are steps there are more. */
+const leastSteps = 7;
+
+/** What a death leaves of speech, whatever its stores are. */
+export function speechCrashContract(openStores?: OpenWorldStores): void {
+  let world: SpeechWorld;
+
+  beforeEach(async () => {
+    world = await createSpeechWorld({ openStores });
+  });
+  afterEach(() => world[Symbol.asyncDispose]());
+
+  /** A speech that never ends upstream. */
+  function hangs(): void {
+    world.speaks(() => new Promise(() => {}));
+  }
+
+  async function running(process: SpeechProcess, key: string): Promise<string> {
+    const before = world.tasks.length;
+    process.generate(hello(), { key }).catch(() => {});
+    await until("the upstream to be asked", () => world.tasks.length > before);
+    return world.tasks.at(-1)?.requestId ?? "";
+  }
+
+  describe("killed at any step", () => {
+    /** Dies at a step, and is opened again. False where it did not come to that step. */
+    async function dieAt(at: number, when: "before" | "after"): Promise<boolean> {
+      const opening = await world.money();
+      const calls = world.tasks.length;
+      const death = mortal(at, when);
+      const doomed = await world.openProcess({ wrap: death.wrap, between: death.calls });
+      death.arm();
+      const life = doomed.generate(hello(), { key: `${when}${at}` });
+      life.catch(() => {});
+      await Promise.race([death.died, life]);
+      if (!death.isDead()) {
+        await doomed[Symbol.asyncDispose]();
+        return false;
+      }
+      doomed.leave();
+      await new Promise((resolve) => setImmediate(resolve));
+
+      const heir = await world.openProcess();
+      world.clock.jump(leaseMs + 1);
+      await heir.speech.sweep();
+      // A reserve that billing had and the dead did not see answered is found by billing's own question.
+      world.clock.jump(60_000);
+      await until("no hold to be open", async () => (await world.money()).reserved === 0n);
+      const { spent } = await world.money();
+      const keys = await keysOf(heir.blobs);
+      const stored = keys.length - Number(opening.spent / amount);
+      // What was stored and written down is paid for, and nothing else is; and nothing else is left.
+      expect(spent - opening.spent).toBe(amount * BigInt(stored));
+      for (const key of keys) expect(await heir.speech.isReferenced(key)).toBe(true);
+
+      // A retry gives what is paid for, or makes it now.
+      const again = await heir.generate(hello(), { key: `${when}${at}` });
+      expect(again.replayed).toBe(stored === 1);
+      const name = { parentId: again.speechId, fileId: again.audio?.fileId ?? "" };
+      const found = await heir.speech.locate(name, alice);
+      expect(await buffer(await heir.blobs.openRead(found?.blobKey ?? ""))).toEqual(mp3);
+      await until("it to be settled", async () => (await world.money()).reserved === 0n);
+      expect((await world.money()).spent - opening.spent).toBe(amount);
+      expect(world.tasks.length - calls).toBeLessThanOrEqual(2);
+      await heir[Symbol.asyncDispose]();
+      await doomed.closeStores();
+      return true;
+    }
+
+    test.each(["before", "after"] as const)(
+      "%s it is made: what was stored and written down is paid for, once; all else is free",
+      async (when) => {
+        let steps = 0;
+        while (await dieAt(steps + 1, when)) steps++;
+        expect(steps).toBeGreaterThanOrEqual(leastSteps);
+      },
+      60_000,
+    );
+  });
+
+  describe("what billing is told of a hold", () => {
+    const verdict = async (process: SpeechProcess, holdId: string, accountId = alice.accountId) =>
+      (await process.speech.resolveHold(holdId, accountId))?.verdict;
+
+    test("keep while its process lives, then release, whoever asks first", async () => {
+      await using media = await world.openProcess();
+      hangs();
+      const dead = await world.openProcess();
+      const holdId = await running(dead, "k");
+      expect(await verdict(media, holdId)).toMatchObject({ case: "keepUntil" });
+      expect(await verdict(media, holdId, "acct_other")).toEqual({ case: "release", value: true });
+      dead.leave();
+      const ended = dead.speech[Symbol.asyncDispose]();
+      world.clock.jump(leaseMs + 1);
+      expect(await verdict(media, holdId)).toEqual({ case: "release", value: true });
+      await ended;
+      await dead.closeStores();
+    });
+
+    test("settle what is stored, release what is unknown, nothing of holds that are not speech", async () => {
+      await using media = await world.openProcess();
+      const { speechId } = await media.generate();
+      expect(await verdict(media, speechId)).toEqual({ case: "settleAmount", value: amount });
+      expect(await verdict(media, "speech_unknown")).toEqual({ case: "release", value: true });
+      expect(await verdict(media, "job_unknown")).toBeUndefined();
+    });
+  });
+
+  describe("a process that is slow, not dead", () => {
+    test("keeps its request by beating", async () => {
+      await using media = await world.openProcess();
+      await media.speech.start();
+      const { promise, resolve } = Promise.withResolvers<typeof spoken>();
+      world.speaks(() => promise);
+      const work = media.generate();
+      await until("the upstream to be asked", () => world.tasks.length === 1);
+      for (let seconds = 0; seconds < 180; seconds += 5) {
+        await media.live(5_000);
+        await media.speech.sweep();
+      }
+      expect((await world.money()).reserved).toBe(amount);
+      resolve(spoken);
+      expect((await work).costUsdMicros).toBe(amount);
+    });
+
+    test("loses it where its lease ran out, stops upstream, and leaves nothing", async () => {
+      await using media = await world.openProcess();
+      await using other = await world.openProcess();
+      const { promise, resolve } = Promise.withResolvers<typeof spoken>();
+      world.speaks(() => promise);
+      const work = media.generate(hello(), { key: "k" });
+      work.catch(() => {});
+      await until("the upstream to be asked", () => world.tasks.length === 1);
+      // It stood still for so long; the other is the first to look.
+      await endLeases(other.database);
+      await until("the other to end it", async () => {
+        await other.speech.sweep();
+        return (await world.money()).reserved === 0n;
+      });
+      world.speaks(async () => spoken);
+      const again = await other.generate(hello(), { key: "k" });
+      resolve(spoken);
+      await expect(work).rejects.toMatchObject({ reason: 44 });
+      expect(await keysOf(media.blobs)).toEqual([`speech/${again.speechId}`]);
+      expect(await world.money()).toMatchObject({ reserved: 0n, spent: amount });
+    });
+
+    test("is told by its own heartbeat, and closes upstream", async () => {
+      await using media = await world.openProcess();
+      hangs();
+      const holdId = await running(media, "k");
+      await loseRecord(media.database, holdId);
+      world.clock.jump(2_000);
+      await until("upstream to be closed", () => world.tasks[0]?.signal.aborted);
+      // Its record is gone, so that billing, asking, is told to release the hold.
+      world.clock.jump(60_000);
+      await until("the hold to end", async () => (await world.money()).reserved === 0n);
+    });
+  });
+
+  describe("billing away", () => {
+    test("after the object was stored: the answer goes out, and is paid for later", async () => {
+      let isAway = false;
+      await using media = await world.openProcess({
+        between: (next) => (req) => {
+          if (isAway && req.method.name === "Apply") throw new Error("away");
+          return next(req);
+        },
+      });
+      world.speaks(async () => {
+        isAway = true;
+        return spoken;
+      });
+      const answer = await media.generate(hello(), { key: "k" });
+      expect(answer.costUsdMicros).toBe(amount);
+      expect((await world.money()).reserved).toBe(amount);
+      expect((await media.generate(hello(), { key: "k" })).replayed).toBe(true);
+      isAway = false;
+      world.clock.jump(20_000);
+      await until("it to be settled", async () => {
+        await media.speech.sweep();
+        return (await world.money()).spent === amount;
+      });
+      expect((await world.money()).reserved).toBe(0n);
+    });
+  });
+}

@@ -1,0 +1,8 @@
+import { describeOnServers } from "../support/on-servers.ts";
+import { speechCrashContract } from "./speech.crash.suite.ts";
+import { speechServiceContract } from "./speech.service.suite.ts";
+
+await describeOnServers("speech on MongoDB and S3", (openStores) => {
+  speechServiceContract(openStores);
+  speechCrashContract(openStores);
+});

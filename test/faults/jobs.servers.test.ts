@@ -1,0 +1,36 @@
+import { describe, expect, test } from "vitest";
+import { type FailPoint, failPoints } from "../../services/media/fail-points.ts";
+import { describeWithServers } from "../support/on-servers.ts";
+import { carryOut } from "./jobs.run.ts";
+
+// Starting processes, collections that are made, and leases that must end, on a slow machine.
+const timeout = 90_000;
+/** Where another process takes over what the dead one held in MongoDB: the submission, the claim, the commit, the charge, the record. */
+const takenOver: readonly FailPoint[] = ["reserved", "claimed", "won", "settled", "forgotten"];
+
+await describeWithServers("on MongoDB, JetStream and S3, a process that dies at a step", () => {
+  describe("and is started again", () => {
+    test.each(failPoints)("%s", { timeout }, async (dieAt) => {
+      const outcome = await carryOut({ dieAt, beside: false, onServers: true });
+      expect(outcome).toEqual({ died: true, breaches: [] });
+    });
+  });
+
+  test("a settlement that charges twice when it is repeated is found", { timeout }, async () => {
+    const { died, breaches } = await carryOut({
+      dieAt: "settled",
+      beside: false,
+      onServers: true,
+      bug: "double-charge",
+    });
+    expect(died).toBe(true);
+    expect(breaches.some((breach) => breach.startsWith("C5"))).toBe(true);
+  });
+
+  describe("beside another that takes the same submissions", () => {
+    test.each(takenOver)("%s", { timeout }, async (dieAt) => {
+      const { breaches } = await carryOut({ dieAt, beside: true, onServers: true });
+      expect(breaches).toEqual([]);
+    });
+  });
+});
