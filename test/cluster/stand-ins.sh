@@ -14,7 +14,14 @@ for server in nats minio; do
   binary=$server; [ "$server" = nats ] && binary=nats-server
   mkdir "$work/$server"
   cp "$cache/bin/$binary" "$work/$server/server"
-  printf 'FROM node:24-bookworm-slim\nCOPY server /server\nENTRYPOINT ["/server"]\n' >"$work/$server/Dockerfile"
+  # Compose's health checks call these two; what they are given last is the URL.
+  cat >"$work/$server/ask" <<'SCRIPT'
+#!/usr/local/bin/node
+fetch(process.argv.at(-1)).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1));
+SCRIPT
+  chmod 755 "$work/$server/ask"
+  printf 'FROM node:24-bookworm-slim\nCOPY server /server\nCOPY ask /usr/bin/wget\nCOPY ask /usr/bin/curl\nENTRYPOINT ["/server"]\n' \
+    >"$work/$server/Dockerfile"
   docker build --quiet --tag "$name" "$work/$server" >/dev/null
   echo "$name"
 done

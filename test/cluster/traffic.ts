@@ -6,19 +6,24 @@ import { parseArgs } from "node:util";
 const { values } = parseArgs({
   options: {
     url: { type: "string", default: "http://127.0.0.1:8080/v1" },
-    streams: { type: "string", default: "8" },
-    submitters: { type: "string", default: "2" },
+    // What two cores carry beside the cluster itself: above that the load is tested, not the upgrade.
+    streams: { type: "string", default: "4" },
+    submitters: { type: "string", default: "1" },
   },
 });
 const key = process.env.KEY ?? "";
 /** Milliseconds: one request, and the time that the accepted jobs have after the load. */
 const [requestTimeoutMs, jobsTimeoutMs] = [60_000, 240_000];
+/** Milliseconds between two requests of one caller. */
+const [streamPauseMs, submissionPauseMs] = [500, 2_000];
 const stop = new AbortController();
 process.once("SIGTERM", () => stop.abort());
 
 const failures: string[] = [];
 const accepted = new Map<string, string>();
 const counts = { streams: 0, submissions: 0, completed: 0, failed: 0, lost: 0 };
+/** Milliseconds of each stream to its first byte, and of each submission to its answer. */
+const waits = { stream: [] as number[], submission: [] as number[] };
 
 function send(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
   return fetch(`${values.url}${path}`, {
@@ -43,27 +48,32 @@ async function keepOn(what: string, one: () => Promise<void>): Promise<void> {
 }
 
 async function stream(): Promise<void> {
+  const sentMs = performance.now();
   const answer = await send("POST", "/responses", {
     model: "chat-1",
     input: "Count to ten.",
     stream: true,
   });
+  waits.stream.push(performance.now() - sentMs);
   const text = await answer.text();
   if (answer.status !== 200) throw new Error(`${answer.status} ${text}`);
   if (!text.includes("event: response.completed")) throw new Error(`cut off: ${text.slice(-200)}`);
   counts.streams += 1;
+  await sleep(streamPauseMs);
 }
 
 async function submit(): Promise<void> {
+  const sentMs = performance.now();
   const answer = await send("POST", "/images/generations", {
     model: "image-1",
     prompt: "A lighthouse",
   });
   const job = (await answer.json()) as { id: string };
+  waits.submission.push(performance.now() - sentMs);
   if (answer.status !== 202) throw new Error(`${answer.status} ${JSON.stringify(job)}`);
   counts.submissions += 1;
   accepted.set(job.id, "");
-  await sleep(500);
+  await sleep(submissionPauseMs);
 }
 
 /** Looks at each accepted job until it is terminal. */
@@ -85,6 +95,13 @@ async function settleJobs(): Promise<void> {
   }
 }
 
+/** The median and the 95th percentile, in whole milliseconds. */
+function spread(values: number[]): { p50: number; p95: number } {
+  const sorted = values.toSorted((a, b) => a - b);
+  const at = (share: number) => Math.round(sorted[Math.floor(share * sorted.length)] ?? 0);
+  return { p50: at(0.5), p95: at(0.95) };
+}
+
 const startedMs = Date.now();
 await Promise.all([
   ...Array.from({ length: Number(values.streams) }, () => keepOn("stream", stream)),
@@ -96,8 +113,9 @@ const billing = (await (await send("GET", "/billing")).json()) as {
   reservedUsdMicros: number;
   credits: { reserved: number };
 };
+const waitMs = { stream: spread(waits.stream), submission: spread(waits.submission) };
 const held = billing.reservedUsdMicros + billing.credits.reserved;
 process.stdout.write(
-  `${JSON.stringify({ seconds, ...counts, failedRequests: failures.length, held, failures: failures.slice(0, 20) })}\n`,
+  `${JSON.stringify({ seconds, ...counts, waitMs, failedRequests: failures.length, held, failures: failures.slice(0, 20) })}\n`,
 );
 process.exitCode = failures.length + counts.failed + counts.lost + held > 0 ? 1 : 0;

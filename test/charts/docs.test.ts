@@ -1,0 +1,32 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { findHelms, kubernetes, root } from "./helm.ts";
+
+/** What a page calls a file of the reader's. */
+const yourValues = "charts/genmesh/examples/production.values.yaml";
+/** Of an installation, not of its rendering. */
+const ofInstalling = /^--(wait|create-namespace|cascade)$/;
+
+/** The words after `helm install` and `helm upgrade` in a page's shell lines. */
+function installations(page: string): string[][] {
+  const text = readFileSync(join(root, page), "utf8").replace(/\\\n\s*/g, "");
+  const lines = [...text.matchAll(/^ *helm (?:install|upgrade) (.+)$/gm)];
+  return lines.map(([, words = ""]) =>
+    words
+      .split(/\s+/)
+      .filter((word) => !ofInstalling.test(word))
+      .map((word) => (word === "my-values.yaml" ? yourValues : word)),
+  );
+}
+
+const pages = ["README.md", "docs/operations.md"];
+
+test.each(await findHelms())("$name takes the installations of the pages", async (helm) => {
+  const all = pages.flatMap(installations);
+  expect(all.length).toBeGreaterThan(4);
+  const renderings = all.map((words) =>
+    helm.run("template", "--kube-version", kubernetes, ...words),
+  );
+  for (const rendered of await Promise.all(renderings)) expect(rendered).toContain("kind: ");
+});
