@@ -21,7 +21,7 @@ const pacedStreams = 20;
  * and are looked after.
  */
 export const lines = {
-  json: { kind: "json", inFlight: many, targets: ["direct", "portkey", "one", "mesh"] },
+  json: { kind: "json", inFlight: many, targets: ["direct", "portkey", "one", "traced", "mesh"] },
   latency: { kind: "json", inFlight: few, targets: ["direct", "portkey", "one", "mesh", "floor"] },
   prompts: { kind: "prompt", inFlight: many, targets: ["portkey", "one", "mesh"] },
   first: { kind: "stream", inFlight: few, targets: ["direct", "portkey", "one", "mesh"] },

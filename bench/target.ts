@@ -13,7 +13,15 @@ export interface Target {
 }
 
 /**
- * `direct`: the model server alone. `one` and `mesh`: genmesh. `folder` and `bucket`: what keeps the bytes of the one and
+ * `direct`: the model server alone. `one` and `mesh`: genmesh; `traced`: `one` with tracing on. `folder` and `bucket`: what keeps the bytes of the one and
  * the other. `floor`: the mesh's database, written to by the driver alone.
  */
-export type TargetName = "direct" | "portkey" | "one" | "mesh" | "folder" | "bucket" | "floor";
+export type TargetName =
+  | "direct"
+  | "portkey"
+  | "one"
+  | "traced"
+  | "mesh"
+  | "folder"
+  | "bucket"
+  | "floor";

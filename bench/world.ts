@@ -2,7 +2,13 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { putReadable, type ServerUrls } from "../test/support/stores.ts";
 import { noisePicture } from "./accounts.ts";
-import { type GenmeshMesh, scratchFolder, startMesh, startOneProcess } from "./genmesh.ts";
+import {
+  type GenmeshMesh,
+  scratchFolder,
+  startMesh,
+  startOneProcess,
+  tracingEnv,
+} from "./genmesh.ts";
 import { contestant, type Line } from "./lines.ts";
 import { startPortkey } from "./portkey.ts";
 import { loadCore, startProgram, targetCore } from "./processes.ts";
@@ -40,6 +46,9 @@ export async function startWorld(
   if (one) {
     targets.push(stack.use(await startOneProcess(options)));
     beside.push(await folderTarget(stack));
+    const collector = stack.use(startProgram("./collector.ts", { core: loadCore }));
+    const env = tracingEnv(Number(await collector.firstLine));
+    targets.push(stack.use(await startOneProcess(options, { name: "traced", env })));
   }
   if (mesh) {
     const genmesh = stack.use(await startMesh(mesh, options));

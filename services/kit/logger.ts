@@ -19,8 +19,8 @@ export function createLogger(
   return pino({ level, base: null, timestamp, ...(fields ? { mixin: fields } : {}) }, stream);
 }
 
-/** Bytes of lines that are written together: a write for each line costs more than the line. */
-const writeBytes = 8 * 1024;
+/** Characters of lines that are written together: a write for each line costs more than the line. */
+const writeLength = 8 * 1024;
 /** Pino's number of the level `error`. */
 const errorLevel = 50;
 /** Milliseconds for which a line waits for others at most: whoever reads along does not notice. */
@@ -38,12 +38,16 @@ function standardError(): DestinationStream {
 let shared: DestinationStream | undefined;
 
 function openStandardError(): DestinationStream {
-  const sink = pino.destination({ dest: 2, sync: true, minLength: writeBytes });
+  // Its own buffer is not used: flushing that waits for the disk each time, where the log goes to a file.
+  const sink = pino.destination({ dest: 2, sync: true });
+  let text = "";
   let timer: NodeJS.Timeout | undefined;
   const flush = () => {
     clearTimeout(timer);
     timer = undefined;
-    sink.flushSync();
+    const lines = text;
+    text = "";
+    if (lines !== "") sink.write(lines);
   };
   process.on("exit", flush);
   return {
@@ -51,8 +55,8 @@ function openStandardError(): DestinationStream {
     [Symbol.for("pino.metadata")]: true,
     lastLevel: 0,
     write(line: string) {
-      sink.write(line);
-      if (this.lastLevel >= errorLevel) flush();
+      text += line;
+      if (this.lastLevel >= errorLevel || text.length >= writeLength) flush();
       else timer ??= setTimeout(flush, maxWaitMs).unref();
     },
   } as DestinationStream & { lastLevel: number };

@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { openSqlite } from "./sqlite.ts";
+import { openSqlite, type SqliteDatabase } from "./sqlite.ts";
+import type { SqlTransaction } from "./sqlite-transaction.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "genmesh-sqlite-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -71,6 +72,68 @@ describe("the SQLite file", () => {
     expect(order.at(-1)).toBe("alone 3");
   });
 
+  describe("what is put off to the commit", () => {
+    const open = () => {
+      const db = openSqlite(":memory:");
+      db.migrate("test", ["CREATE TABLE t (n INTEGER PRIMARY KEY)"]);
+      return db;
+    };
+    const rowsOf = (db: SqliteDatabase) => db.all("SELECT n FROM t ORDER BY n").map(({ n }) => n);
+
+    test("is written once for all that share it, and is there when they are answered", async () => {
+      using db = open();
+      let sum = 0;
+      let flushes = 0;
+      const add = (n: number) =>
+        db.write((tx) => {
+          sum += n;
+          tx.beforeCommit(flush(tx));
+        });
+      const flush = memoized((tx: SqlTransaction) => () => {
+        flushes++;
+        tx.run("INSERT INTO t VALUES (?)", sum);
+      });
+      await Promise.all([add(1), add(2), add(3)]);
+      expect({ rows: rowsOf(db), flushes }).toEqual({ rows: [6n], flushes: 1 });
+    });
+
+    test("takes those with it who asked for it, and nobody else", async () => {
+      using db = open();
+      let forgot = 0;
+      const insert = (n: number, fails = false) =>
+        db.write((tx) => {
+          tx.run("INSERT INTO t VALUES (?)", n);
+          tx.onUndo(forget);
+          if (fails) tx.beforeCommit(fail);
+        });
+      const forget = () => {
+        forgot++;
+      };
+      const fail = () => {
+        throw new Error("no");
+      };
+      const outcomes = await Promise.allSettled([insert(1), insert(2, true), insert(3)]);
+      expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+      expect({ rows: rowsOf(db), forgot }).toEqual({ rows: [1n, 3n], forgot: 1 });
+    });
+  });
+
+  test("a transaction knows whether another connection changed the file since the last one", async () => {
+    const file = join(folder, "others.sqlite");
+    using db = openSqlite(file);
+    using other = openSqlite(file);
+    db.migrate("test", ["CREATE TABLE t (n INTEGER NOT NULL)"]);
+    const versionAfterInsert = () =>
+      db.write((tx) => {
+        tx.run("INSERT INTO t VALUES (1)");
+        return tx.othersVersion;
+      });
+    const before = await versionAfterInsert();
+    expect(await versionAfterInsert()).toBe(before);
+    await other.write((tx) => tx.run("INSERT INTO t VALUES (2)"));
+    expect(await versionAfterInsert()).not.toBe(before);
+  });
+
   test("what waits is committed when the file is closed", async () => {
     const file = join(folder, "closed.sqlite");
     const db = openSqlite(file);
@@ -109,3 +172,13 @@ describe("the SQLite file", () => {
     expect(() => db.migrate("test", [first])).toThrow(/newer genmesh/);
   });
 });
+
+/** The same result for the same argument. */
+function memoized<A extends object, R>(make: (argument: A) => R): (argument: A) => R {
+  const known = new WeakMap<A, R>();
+  return (argument) => {
+    const result = known.get(argument) ?? make(argument);
+    known.set(argument, result);
+    return result;
+  };
+}
