@@ -8,7 +8,6 @@ import {
 import {
   Code,
   ConnectError,
-  type ContextValues,
   createContextValues,
   type HandlerContext,
   type Interceptor,
@@ -101,65 +100,31 @@ class Context implements ServedContext {
   }
 }
 
-/** What a server's interceptors see of a unary call. */
-class ServedRequest implements UnaryRequest {
-  readonly stream = false;
-  readonly service: DescMethod["parent"];
-  readonly method: UnaryRequest["method"];
-  readonly requestMethod: string;
-  readonly url: string;
-  readonly message: Message;
-  readonly contextValues: ContextValues;
-  readonly #context: ServedContext;
-
-  constructor(method: UnaryRequest["method"], message: Message, context: ServedContext) {
-    this.service = method.parent;
-    this.method = method;
-    this.requestMethod = context.requestMethod;
-    this.url = context.url;
-    this.message = message;
-    this.contextValues = context.values;
-    this.#context = context;
-  }
-
-  get signal(): AbortSignal {
-    return this.#context.signal;
-  }
-
-  get header(): Headers {
-    return this.#context.requestHeader;
-  }
-}
-
-/** What interceptors see of the answer to a unary call, on both sides of it. */
-export class UnaryAnswer implements UnaryResponse {
-  readonly stream = false;
-  readonly service: DescMethod["parent"];
-  readonly method: UnaryResponse["method"];
-  readonly message: Message;
-  readonly #context: ServedContext;
-
-  constructor(method: UnaryResponse["method"], message: Message, context: ServedContext) {
-    this.service = method.parent;
-    this.method = method;
-    this.message = message;
-    this.#context = context;
-  }
-
-  get header(): Headers {
-    return this.#context.responseHeader;
-  }
-
-  get trailer(): Headers {
-    return this.#context.responseTrailer;
-  }
-}
-
 /** `last`, wrapped by the interceptors, the first outermost. */
 export function intercepted(last: AnyFn, interceptors: readonly Interceptor[]): AnyFn {
   let next = last;
   for (let i = interceptors.length - 1; i >= 0; i--) next = (interceptors[i] as Interceptor)(next);
   return next;
+}
+
+/** What interceptors see of the answer to a unary call. */
+export function unaryAnswer(
+  method: UnaryResponse["method"],
+  message: Message,
+  context: ServedContext,
+): UnaryResponse {
+  return {
+    stream: false,
+    service: method.parent,
+    method,
+    message,
+    get header() {
+      return context.responseHeader;
+    },
+    get trailer() {
+      return context.responseTrailer;
+    },
+  };
 }
 
 /** Runs a unary handler behind its interceptors. */
@@ -171,11 +136,24 @@ export async function invokeUnary(
 ): Promise<Message> {
   if (spec.kind !== "unary") throw new ConnectError("not a unary method", Code.Internal);
   const { impl, method } = spec;
-  const request = new ServedRequest(method, message, context);
+  // Interceptors may spread what they get, so its parts are its own.
+  const request: UnaryRequest = {
+    stream: false,
+    service: method.parent,
+    method,
+    message,
+    requestMethod: context.requestMethod,
+    url: context.url,
+    contextValues: context.values,
+    header: context.requestHeader,
+    get signal() {
+      return context.signal;
+    },
+  };
   let own: AnyResponse | undefined;
   const handle = async (req: AnyRequest): Promise<AnyResponse> => {
     const output = await impl(req.message as Message, contextOf(req, request, context));
-    own = new UnaryAnswer(method, create(method.output, output), context);
+    own = unaryAnswer(method, create(method.output, output), context);
     return own;
   };
   const response = (await intercepted(handle, interceptors)(request)) as UnaryResponse;

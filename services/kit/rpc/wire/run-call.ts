@@ -32,41 +32,26 @@ export async function runUnary(
   interceptors: readonly Interceptor[],
   send: (request: UnaryRequest) => Promise<UnaryResponse>,
 ): Promise<UnaryResponse> {
-  const { call } = common;
-  const request = new OwnRequest(common, message);
+  const { call, method } = common;
+  const request: UnaryRequest = {
+    stream: false,
+    service: method.parent,
+    method: method as UnaryRequest["method"],
+    message,
+    requestMethod: "POST",
+    url: common.url,
+    header: common.header,
+    contextValues: common.contextValues ?? createContextValues(),
+    get signal() {
+      return call.signal;
+    },
+  };
   try {
     return (await intercepted(lastOf(call, request, send), interceptors)(request)) as UnaryResponse;
   } catch (error) {
     throw call.errorOf(error);
   } finally {
     call.end();
-  }
-}
-
-/** A class for its getter: most calls never need a signal. */
-class OwnRequest implements UnaryRequest {
-  readonly stream = false;
-  readonly service: UnaryRequest["service"];
-  readonly method: UnaryRequest["method"];
-  readonly message: Message;
-  readonly requestMethod = "POST";
-  readonly url: string;
-  readonly header: Headers;
-  readonly contextValues: ContextValues;
-  readonly #call: Call;
-
-  constructor({ method, url, header, contextValues, call }: CallRequest, message: Message) {
-    this.service = method.parent;
-    this.method = method as UnaryRequest["method"];
-    this.message = message;
-    this.url = url;
-    this.header = header;
-    this.contextValues = contextValues ?? createContextValues();
-    this.#call = call;
-  }
-
-  get signal(): AbortSignal {
-    return this.#call.signal;
   }
 }
 
