@@ -1,6 +1,7 @@
 import { createServer, type ServerOptions } from "node:http";
 import type { Socket } from "node:net";
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from "fastify";
+import { schemaless } from "#kit/schemaless.ts";
 import { createBodyReader } from "./body.ts";
 import type { Edge, GatewayDeps } from "./context.ts";
 import { createEdgeEvents } from "./events.ts";
@@ -34,8 +35,6 @@ export async function buildGateway(deps: GatewayDeps): Promise<FastifyInstance> 
   // Bodies go to the services as bytes: the framework neither parses them nor asks for a content type.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _payload, done) => done(null));
-  app.setValidatorCompiler(() => () => true);
-  app.setSerializerCompiler(() => (value) => JSON.stringify(value));
   app.decorateRequest("caller", null);
   app.decorateRequest("awaitsContinue", false);
 
@@ -91,6 +90,7 @@ function serverOptions(edge: Edge): FastifyServerOptions {
     bodyLimit: Number.MAX_SAFE_INTEGER,
     // HEAD only where the contract has it: the automatic ones would open the store's stream.
     exposeHeadRoutes: false,
+    schemaController: schemaless,
     // While it closes it still serves what arrives.
     return503OnClosing: false,
     forceCloseConnections: "idle",

@@ -15,6 +15,9 @@ import {
 } from "./limits.ts";
 import { modelSchema, upstreamName } from "./schema-model.ts";
 
+// Compiling the schema costs more than it saves where a file is read once in a while; of a start it was a hundredth.
+z.config({ jitless: true });
+
 const timeoutMs = z.int().min(1).max(maxTimeoutMs);
 const maxConcurrent = z.int().min(1).max(maxInFlight).optional();
 

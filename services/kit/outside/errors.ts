@@ -1,5 +1,3 @@
-import { errors } from "undici";
-
 /**
  * Why an outside address gave no bytes:
  * - `invalid_url`: the caller's text is no absolute http(s) URL without credentials.
@@ -51,8 +49,10 @@ export class OutsideError extends Error {
  */
 export function toOutsideError(error: unknown): unknown {
   if (error instanceof OutsideError) return error;
-  // Has no code of its own, and quotes the answer.
-  if (error instanceof errors.HTTPParserError) return new OutsideError("unreachable", "NOT_HTTP");
+  // Has no code of its own, and quotes the answer. By its name, so that no HTTP client is loaded for it.
+  if (error instanceof Error && error.name === "HTTPParserError") {
+    return new OutsideError("unreachable", "NOT_HTTP");
+  }
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return typeof code === "string" ? new OutsideError("unreachable", code) : error;
 }

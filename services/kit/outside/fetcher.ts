@@ -1,4 +1,4 @@
-import { Client, type Dispatcher } from "undici";
+import type { Dispatcher } from "undici";
 import { formatAddress, isPublicAddress, parseLiteral } from "./address.ts";
 import { collect, decodedBody } from "./body.ts";
 import { withDeadline } from "./deadline.ts";
@@ -145,6 +145,8 @@ async function hop<T>(
 ): Promise<Outcome<T>> {
   const addresses = await checkedAddresses(guard, url, request.signal);
   const isSecure = url.protocol === "https:";
+  // Loaded at the first fetch: most processes never make one.
+  const { Client } = await import("undici");
   const client = new Client(url.origin, {
     connect: checkedConnector({
       dial: guard.dial,

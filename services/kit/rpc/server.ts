@@ -2,6 +2,7 @@ import { createSecureServer, createServer, type Http2Server } from "node:http2";
 import type { Interceptor } from "@connectrpc/connect";
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
 import { type FastifyInstance, fastify } from "fastify";
+import { schemaless } from "../schemaless.ts";
 import { reflectionServices } from "./reflection.ts";
 import type { RpcService } from "./service.ts";
 import { followTls, type ServerTls, serverTlsOptions } from "./tls.ts";
@@ -32,6 +33,7 @@ export async function createGrpcServer(options: RpcServerOptions): Promise<GrpcS
     // Limits are those of the messages; Fastify's own would cut gRPC streams.
     bodyLimit: maxMessageBytes,
     return503OnClosing: false,
+    schemaController: schemaless,
   }) as unknown as FastifyInstance<Http2Server>;
   await app.register(
     fastifyConnectPlugin as never,

@@ -1,4 +1,4 @@
-import { buildConnector, Pool } from "undici";
+import type { Pool } from "undici";
 import { UpstreamError } from "./errors.ts";
 import { exchange } from "./exchange.ts";
 import { httpLimits } from "./limits.ts";
@@ -50,15 +50,16 @@ export interface HttpClient extends AsyncDisposable {
   request(request: HttpRequest): Promise<HttpReply>;
 }
 
-/** Makes a client with no connections. Disposing closes all of them. */
+/** Makes a client with no connections; what it speaks HTTP with is loaded for its first request. Disposing closes all. */
 export function createHttpClient(): HttpClient {
   const pools = new Map<string, Pool>();
+  let undici: Undici | undefined;
   /** How much a socket had read when it failed: tells a stale connection from a new one. */
   const readBefore = new WeakMap<object, number>();
 
-  function poolFor(origin: string, connectTimeoutMs: number): Pool {
+  function poolFor(origin: string, connectTimeoutMs: number, from: Undici): Pool {
     const key = `${origin} ${connectTimeoutMs}`;
-    const pool = pools.get(key) ?? createPool(origin, connectTimeoutMs, readBefore);
+    const pool = pools.get(key) ?? createPool(from, origin, connectTimeoutMs, readBefore);
     pools.set(key, pool);
     return pool;
   }
@@ -66,7 +67,8 @@ export function createHttpClient(): HttpClient {
   return {
     async request(request) {
       const url = new URL(request.url);
-      const pool = poolFor(url.origin, request.connectTimeoutMs);
+      undici ??= await import("undici");
+      const pool = poolFor(url.origin, request.connectTimeoutMs, undici);
       for (let retries = 0; ; retries++) {
         try {
           return await exchange({ pool, url, request, readBefore });
@@ -85,7 +87,10 @@ export function createHttpClient(): HttpClient {
   };
 }
 
+type Undici = typeof import("undici");
+
 function createPool(
+  { buildConnector, Pool }: Undici,
   origin: string,
   connectTimeoutMs: number,
   readBefore: WeakMap<object, number>,

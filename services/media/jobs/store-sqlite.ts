@@ -25,13 +25,16 @@ export function createSqliteJobStore(db: SqliteDatabase): JobStore {
         const { owner, now } = query;
         return jobId === undefined ? undefined : apply(tx, jobId, { kind: "claim", owner, now });
       }),
-    takeDue: ({ states, now, until, limit }) =>
-      db.write((tx) =>
+    async takeDue({ states, now, until, limit }) {
+      // Looked for several times a second and hardly ever there: without, no transaction is begun.
+      if (!states.some((state) => db.get(dueSql, state, now, 1))) return [];
+      return db.write((tx) =>
         states
           .flatMap((state) => tx.all(dueSql, state, now, limit))
           .map((row) => apply(tx, String(row.job_id), { kind: "defer", until }))
           .filter((job) => job !== undefined),
-      ),
+      );
+    },
     forget: (jobId, now) => db.write((tx) => forget(tx, jobId, now)),
     find: async (jobId) => readJob(db, jobId),
     findBySlot: async ({ scope, key }) => readJobInSlot(db, scope, key),
