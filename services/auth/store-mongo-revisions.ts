@@ -2,9 +2,9 @@ import type { Collection } from "mongodb";
 import { ErrorReason, isRefusal } from "#kit/errors.ts";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { awayRefusal } from "#kit/mongo/errors.ts";
+import { together } from "#kit/together.ts";
 import { conflictPauseMs, maxConflicts, revisionLostMs } from "./limits.ts";
 import { authCollections, type RevisionDocument } from "./store-mongo-schema.ts";
-import { together } from "./store-mongo-together.ts";
 
 /**
  * Numbers the changes of keys, which lie in documents of their own. A revision is given away before its change is

@@ -11,6 +11,7 @@ import {
   walletOf,
 } from "./store-mongo-docs.ts";
 import type { WalletDocument } from "./store-mongo-schema.ts";
+import type { WalletChange } from "./store-mongo-together.ts";
 import {
   type Entry,
   emptyWallet,
@@ -104,17 +105,14 @@ export function draftOf(image: Image, recorded: ReadonlyMap<string, Entry | unde
   };
 }
 
-/** Writes a batch where the wallet is still as its image. False: it is not, and nothing was written. */
-export async function writeDraft(
-  wallets: Collection<WalletDocument>,
-  image: Image,
-  draft: Draft,
-): Promise<boolean> {
-  const { matchedCount } = await wallets.updateOne(
-    { _id: image.name, v: image.v },
-    updateOf(image, draft),
-  );
-  return matchedCount === 1;
+/** How a batch is written: where the wallet is still as its image. */
+export function changeOf(image: Image, draft: Draft): WalletChange {
+  return {
+    name: image.name,
+    hash: draft.wallet().hash,
+    filter: { _id: image.name, v: image.v },
+    update: updateOf(image, draft),
+  };
 }
 
 /** The document of a wallet that has none. */

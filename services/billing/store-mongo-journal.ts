@@ -9,6 +9,7 @@ import {
   ledgerCollections,
   type WalletDocument,
 } from "./store-mongo-schema.ts";
+import type { Shared } from "./store-mongo-together.ts";
 import { type Entry, operationIds } from "./wallet.ts";
 
 /**
@@ -16,7 +17,7 @@ import { type Entry, operationIds } from "./wallet.ts";
  * order would miss an entry that moves from the one to the other in between.
  */
 export async function readRecorded(
-  journal: Collection<JournalDocument>,
+  journal: Pick<Shared, "journaled">,
   image: Image,
   operations: readonly Operation[],
 ): Promise<Map<string, Entry | undefined>> {
@@ -30,7 +31,7 @@ export async function readRecorded(
   const missing = [...recorded].flatMap(([id, entry]) => (entry ? [] : [id]));
   if (missing.length === 0) return recorded;
   const ids = missing.map((id) => journalId(image.name, id));
-  for await (const doc of journal.find({ _id: { $in: ids } })) {
+  for (const doc of await journal.journaled(ids)) {
     const entry = journalEntryOf(doc);
     recorded.set(entry.operationId, entry);
   }

@@ -8,12 +8,12 @@ import { type Outcome, operationIdOf } from "./operations.ts";
 import { createImages, type Images } from "./store-mongo-cache.ts";
 import {
   advanceImage,
+  changeOf,
   type Draft,
   draftOf,
   firstDocument,
   type Image,
   readImage,
-  writeDraft,
 } from "./store-mongo-image.ts";
 import { createFlusher, type Flusher, readRecorded } from "./store-mongo-journal.ts";
 import {
@@ -21,6 +21,7 @@ import {
   ledgerCollections,
   type WalletDocument,
 } from "./store-mongo-schema.ts";
+import { createShared, type Shared } from "./store-mongo-together.ts";
 import { type WalletRef, walletName } from "./wallet.ts";
 
 /** Applies operations to one wallet, all that are not refused at once. One at a time for a wallet. */
@@ -31,7 +32,7 @@ export type Transition = (
 
 interface Context {
   wallets: Collection<WalletDocument>;
-  journal: Collection<JournalDocument>;
+  shared: Shared;
   images: Images;
   flusher: Flusher;
   rules: Fold;
@@ -48,9 +49,11 @@ export function createTransition(
   db: MongoDatabase,
   { rules, onConflict }: { rules: Fold; onConflict: (wallet: WalletRef) => void },
 ): Transition {
+  const wallets = db.collection<WalletDocument>(ledgerCollections.wallets);
+  const journal = db.collection<JournalDocument>(ledgerCollections.journal);
   const ctx: Context = {
-    wallets: db.collection(ledgerCollections.wallets),
-    journal: db.collection(ledgerCollections.journal),
+    wallets,
+    shared: createShared(wallets, journal),
     images: createImages(),
     flusher: createFlusher(db),
     rules,
@@ -76,13 +79,13 @@ async function tryOnce(
   operations: readonly TimedOperation[],
   own: OwnEntries,
 ): Promise<Outcome[] | "stale" | "overtaken"> {
-  const { wallets, journal, images, flusher } = ctx;
+  const { wallets, shared, images, flusher } = ctx;
   const name = walletName(ref);
   const remembered = images.get(name);
   const image = remembered ?? (await readImage(wallets, ref));
   while (image.tail.length + operations.length > maxTail) await flusher.flush(image);
   const asked = operations.map(({ operation }) => operation);
-  const draft = draftOf(image, await readRecorded(journal, image, asked));
+  const draft = draftOf(image, await readRecorded(shared, image, asked));
   const outcomes = foldAll(ctx.rules, draft, operations, own);
   if (draft.entries.length === 0) {
     // No compare-and-set will tell: a refusal must not rest on what was true some time ago.
@@ -93,10 +96,13 @@ async function tryOnce(
   }
   // Whatever becomes of the write, the next one must not build on the image as it was.
   images.drop(name);
-  const written = await write(wallets, image, draft).catch((error: unknown) => {
-    for (const entry of draft.entries) own.set(entry.operationId, entry.hash);
-    throw error;
-  });
+  let written = false;
+  try {
+    written = await write(ctx, image, draft);
+  } finally {
+    // It may have been carried out all the same, and been overtaken after that.
+    if (!written) for (const entry of draft.entries) own.set(entry.operationId, entry.hash);
+  }
   if (!written) {
     images.distrust(name);
     return "overtaken";
@@ -134,12 +140,8 @@ async function isCurrent(wallets: Collection<WalletDocument>, image: Image): Pro
 }
 
 /** False where the wallet is no longer as its image; nothing was written then. */
-async function write(
-  wallets: Collection<WalletDocument>,
-  image: Image,
-  draft: Draft,
-): Promise<boolean> {
-  if (image.v > 0) return writeDraft(wallets, image, draft);
+async function write({ wallets, shared }: Context, image: Image, draft: Draft): Promise<boolean> {
+  if (image.v > 0) return shared.compareAndSet(changeOf(image, draft));
   try {
     await wallets.insertOne(firstDocument(image, draft));
     return true;

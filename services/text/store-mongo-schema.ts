@@ -20,6 +20,14 @@ export interface UsageDocument
   answer?: Binary;
 }
 
+/** Answers are large, and most readers want none. */
+export const withoutAnswer = { projection: { answer: 0 } } as const;
+
+/** Is its answer past its time? */
+export function isOver({ keptUntil }: UsageDocument, now: number): boolean {
+  return keptUntil !== undefined && keptUntil <= now;
+}
+
 /** Who some opaque state was made for. */
 export interface MakerDocument {
   /** `<hash>:<account>` */

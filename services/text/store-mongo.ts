@@ -1,50 +1,60 @@
 import type { Collection, Filter } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
-import { isDuplicate } from "#kit/mongo/errors.ts";
 import { migrate } from "#kit/mongo/migrate.ts";
-import { maxOpenTries } from "./limits.ts";
-import type { Closer, Closing, Intent, UsageStore } from "./store.ts";
-import { closingFields, documentOf, isClosedAs, keyedOf, recordOf } from "./store-mongo-docs.ts";
+import type { UsageStore } from "./store.ts";
+import { closingFields, isClosedAs, keyedOf, recordOf } from "./store-mongo-docs.ts";
 import { createMongoMakers } from "./store-mongo-makers.ts";
-import { textCollections, textMongoSchema, type UsageDocument } from "./store-mongo-schema.ts";
+import {
+  isOver,
+  textCollections,
+  textMongoSchema,
+  type UsageDocument,
+  withoutAnswer,
+} from "./store-mongo-schema.ts";
+import { createUsageWrites } from "./store-mongo-writes.ts";
 
 /** The store in MongoDB: a request is a document, and each transition a write of it under a condition. */
 export function createMongoUsageStore(db: MongoDatabase): UsageStore {
   const usage = db.collection<UsageDocument>(textCollections.usage);
   const makers = createMongoMakers(db);
-  /** Changes one document that fits; all of these may be made twice. */
-  const change = (filter: Filter<UsageDocument>, set: Partial<UsageDocument>): Promise<boolean> =>
-    db.attempt(async () => {
-      const { matchedCount } = await usage.updateOne(filter, { $set: set });
-      return matchedCount === 1;
-    });
+  const writes = createUsageWrites(db, usage);
+  const changeOpen = (requestId: string, owner: string, set: Partial<UsageDocument>) =>
+    writes.change({ filter: { _id: requestId, owner, status: "open" }, update: { $set: set } });
   return {
     prepare: () => migrate(db, [textMongoSchema]),
-    open: (intent) => db.attempt(() => open(usage, intent)),
+    open: writes.open,
     confirm: (requestId, owner, leaseUntil) =>
-      change({ _id: requestId, owner, status: "open" }, { dispatched: true, dueAt: leaseUntil }),
+      changeOpen(requestId, owner, { dispatched: true, dueAt: leaseUntil }),
     checkpoint: (requestId, owner, { inputTokens, outputTokens, leaseUntil }) =>
-      change(
-        { _id: requestId, owner, status: "open" },
-        { inputTokens, outputTokens, dueAt: leaseUntil },
-      ),
-    close: (requestId, closer, closing, at) =>
-      db.attempt((unsure) => close(usage, { requestId, closer, closing, at, unsure })),
-    finish: (requestId, keptUntil) =>
-      db.attempt(async () => {
-        const ended = { _id: requestId, status: { $in: ["settling", "review"] as const } };
-        const kept = await usage.updateOne(
-          { ...ended, "idem.key": { $exists: true } } as Filter<UsageDocument>,
-          { $set: { status: "closed", keptUntil }, $unset: { dueAt: "" } },
-        );
-        if (kept.matchedCount === 0) await usage.deleteOne(ended as Filter<UsageDocument>);
-      }),
+      changeOpen(requestId, owner, { inputTokens, outputTokens, dueAt: leaseUntil }),
+    close(requestId, closer, closing, at) {
+      const mayClose =
+        "owner" in closer ? { owner: closer.owner } : { dueAt: { $lte: closer.leaseOverAt } };
+      return writes.changeOnce({
+        requestId,
+        filter: { _id: requestId, status: "open" as const, ...mayClose },
+        update: {
+          $set: closingFields(closing, at),
+          // Without an answer its slot is free from now on.
+          ...(closing.answer ? {} : { $unset: { idem: "" as const } }),
+        },
+        async isMade() {
+          const doc = await usage.findOne({ _id: requestId }, withoutAnswer);
+          return doc !== null && isClosedAs(doc, closing, at);
+        },
+        isAlone: closing.answer !== undefined || !("owner" in closer),
+      });
+    },
+    async finish(requestId, keptUntil) {
+      await writes.finish({ requestId, keptUntil });
+    },
     withdraw: (requestId, owner) =>
       db.attempt(async () => {
         await usage.deleteOne({ _id: requestId, owner, status: "open", dispatched: false });
       }),
     defer: async (requestId, dueAt) => {
-      await change({ _id: requestId, status: { $in: ["settling", "review"] } }, { dueAt });
+      const filter = { _id: requestId, status: { $in: ["settling", "review"] as const } };
+      await writes.change({ filter: filter as Filter<UsageDocument>, update: { $set: { dueAt } } });
     },
     find: (requestId) =>
       db.attempt(async () => {
@@ -76,59 +86,6 @@ export function createMongoUsageStore(db: MongoDatabase): UsageStore {
       return answers + (await makers.forget(now, limit));
     },
   };
-}
-
-const withoutAnswer = { projection: { answer: 0 } } as const;
-
-/** Is its answer past its time? */
-function isOver({ keptUntil }: UsageDocument, now: number): boolean {
-  return keptUntil !== undefined && keptUntil <= now;
-}
-
-async function open(usage: Collection<UsageDocument>, intent: Intent): Promise<boolean> {
-  const { requestId, keyId, operation, idempotency, openedAt } = intent;
-  for (let tries = 0; tries < maxOpenTries; tries++) {
-    try {
-      await usage.insertOne(documentOf(intent));
-      return true;
-    } catch (error) {
-      if (!isDuplicate(error)) throw error;
-    }
-    // In the way stands itself, another request in its slot, or an answer whose time is over.
-    if (await usage.findOne({ _id: requestId }, { projection: { _id: 1 } })) return true;
-    const key = idempotency?.key ?? "";
-    const old = await usage.findOne({ keyId, operation, "idem.key": key }, withoutAnswer);
-    if (old && !isOver(old, openedAt)) return false;
-    if (old) await usage.deleteOne({ _id: old._id, keptUntil: { $lte: openedAt } });
-  }
-  return false;
-}
-
-async function close(
-  usage: Collection<UsageDocument>,
-  options: {
-    requestId: string;
-    closer: Closer;
-    closing: Closing;
-    at: { now: number; dueAt: number };
-    /** A close without an answer may have been carried out. */
-    unsure: boolean;
-  },
-): Promise<boolean> {
-  const { requestId, closer, closing, at, unsure } = options;
-  const mayClose =
-    "owner" in closer ? { owner: closer.owner } : { dueAt: { $lte: closer.leaseOverAt } };
-  const { matchedCount } = await usage.updateOne(
-    { _id: requestId, status: "open", ...mayClose },
-    {
-      $set: closingFields(closing, at),
-      // Without an answer its slot is free from now on.
-      ...(closing.answer ? {} : { $unset: { idem: "" } }),
-    },
-  );
-  if (matchedCount === 1 || !unsure) return matchedCount === 1;
-  const doc = await usage.findOne({ _id: requestId }, withoutAnswer);
-  return doc !== null && isClosedAs(doc, closing, at);
 }
 
 async function forgetAnswers(

@@ -69,6 +69,37 @@ await describeMongo("a ledger on a bad wire", (mongo) => {
     });
   });
 
+  describe("many wallets at once", () => {
+    const many = Array.from({ length: 20 }, (_, i) => `acct_${i + 1}`);
+    const all = (operation: Operation) =>
+      Promise.allSettled(
+        many.map(async (accountId) => {
+          const [outcome] = await store.apply({ accountId, unit: "credits" }, [operation], now);
+          return say(outcome);
+        }),
+      );
+    const each = (value: string) => many.map(() => ({ status: "fulfilled", value }));
+
+    test("an answer for all of them that was lost: done once, and told as new", async () => {
+      expect(await all(grant("g", 100n))).toEqual(each("granted"));
+      loseOnce("lost reply", "update", wallets);
+      expect(await all(reserve("hold_aaa", 40n))).toEqual(each("open"));
+      loseOnce("lost reply", "find", journal);
+      expect(await all(reserve("hold_bbb", 40n))).toEqual(each("open"));
+      expect(await all(reserve("hold_bbb", 40n))).toEqual(each("open, again"));
+      await expectSound();
+    });
+
+    test("one that cannot be written stops no other", async () => {
+      await all(grant("g", 100n));
+      const raw = mongo.raw(database).collection<{ _id: string }>(wallets);
+      await raw.updateOne({ _id: "acct_3/credits" }, { $set: { holds: "none" } });
+      const outcomes = await all(reserve("hold_aaa", 40n));
+      expect(outcomes[2]).toMatchObject({ status: "rejected" });
+      expect(outcomes.toSpliced(2, 1)).toEqual(each("open").slice(1));
+    });
+  });
+
   test("without a journal to be reached, 256 entries wait in the wallet; then it is unavailable", async () => {
     const impatient = mongo.connect(database, { url: wire.url, clock: leaping });
     store = createMongoLedger(impatient);

@@ -101,6 +101,24 @@ export function ledgerStoreContract(open: () => Promise<[LedgerStore, LedgerStor
     expect(await snapshots(store, "acct_c")).toEqual([]);
   });
 
+  test("of many wallets at once each counts for itself, those that another client overtook too", async () => {
+    const many = Array.from({ length: 30 }, (_, i) => ({ ...usd, accountId: `acct_many_${i}` }));
+    const all = (client: LedgerStore, operation: Operation, refs = many) =>
+      Promise.all(refs.map(async (ref) => (await client.apply(ref, [operation], now))[0]));
+    await all(store, grant("g", 100n));
+    await all(store, reserve("hold_aaa", 60n));
+    const overtaken = many.filter((_, i) => i % 3 === 0);
+    await all(second, reserve("hold_bbb", 30n), overtaken);
+    const settled = await all(store, { kind: "settle", holdId: "hold_aaa", amount: 20n });
+    const charged = { kind: "closed", state: "settled", charged: 20n, replayed: false };
+    expect(settled).toEqual(many.map(() => charged));
+    for (const ref of many) {
+      const held = overtaken.includes(ref) ? 30n : 0n;
+      expect(await second.wallet(ref)).toMatchObject({ free: 80n - held, held, spent: 20n });
+    }
+    expect(await differences(store)).toEqual([]);
+  });
+
   test("amounts up to the bounds of int64 come back as they were", async () => {
     const amount = 9_000_000_000_000_000n;
     for (let i = 0; i < 3; i++) await apply(grant(`g${i}`, amount + 1n));

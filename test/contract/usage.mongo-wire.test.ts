@@ -92,6 +92,25 @@ await describeMongo("usage on a bad wire", (mongo) => {
     else expect(found).toBeUndefined();
   });
 
+  test("many at once whose one answer was lost: each is done, and knows it", async () => {
+    const intents = Array.from({ length: 20 }, (_, i) => intentOf(i + 1));
+    const each = <T>(step: (id: string) => Promise<T>) =>
+      Promise.all(intents.map(({ requestId }) => step(requestId)));
+    const all = intents.map(() => true);
+    loseOnce("insert");
+    expect(await Promise.all(intents.map((one) => store.open(one)))).toEqual(all);
+    loseOnce("update");
+    expect(await each((one) => store.confirm(one, intent.owner, start + 1))).toEqual(all);
+    const closing = { kind: "settling", end: "completed", charge } as const;
+    loseOnce("update");
+    expect(await each((one) => store.close(one, { owner: intent.owner }, closing, at))).toEqual(
+      all,
+    );
+    loseOnce("delete");
+    await each((one) => store.finish(one, start));
+    expect((await each((one) => other.find(one))).filter(Boolean)).toEqual([]);
+  });
+
   test("makers of opaque state are remembered, all of them", async () => {
     const makers = Array.from({ length: 30 }, (_, i) => ({
       hash: `h${i}`,

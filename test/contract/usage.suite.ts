@@ -173,6 +173,68 @@ export function usageStoreContract(connect: UsageStores): void {
     });
   });
 
+  describe("many at once", () => {
+    const numbers = Array.from({ length: 40 }, (_, i) => i + 1);
+    const idOf = (number: number) => intentOf(number).requestId;
+    /** Every fourth is one that the transition does not fit. */
+    const fits = (number: number) => number % 4 !== 0;
+
+    test("each is opened for itself", async () => {
+      const [a, b] = await connect();
+      await b.open(intentOf(99, { idempotency: { key: "k", fingerprint: "f1" } }));
+      await b.open(intentOf(1));
+      const intents = numbers.map((number) => (fits(number) ? intentOf(number) : keyed(number)));
+      const opened = await Promise.all(intents.map((intent) => a.open(intent)));
+      expect(opened).toEqual(numbers.map(fits));
+      expect(await b.due(lease, 100)).toHaveLength(opened.filter(Boolean).length + 1);
+    });
+    test("each is confirmed, seen and closed for itself", async () => {
+      const [a, b] = await connect();
+      const owner = (number: number) => (fits(number) ? "text_me" : "text_you");
+      const open = numbers.map((number) => a.open(intentOf(number, { owner: owner(number) })));
+      await Promise.all(open);
+      const confirmed = numbers.map((number) => a.confirm(idOf(number), "text_me", lease + number));
+      expect(await Promise.all(confirmed)).toEqual(numbers.map(fits));
+      const seen = { inputTokens: 20, outputTokens: 5, leaseUntil: lease };
+      const checked = numbers.map((number) => a.checkpoint(idOf(number), "text_me", seen));
+      expect(await Promise.all(checked)).toEqual(numbers.map(fits));
+      const closed = numbers.map((number) => a.close(idOf(number), me, settling, at(start)));
+      expect(await Promise.all(closed)).toEqual(numbers.map(fits));
+      for (const number of numbers) {
+        expect(await b.find(idOf(number))).toMatchObject(
+          fits(number)
+            ? { dispatched: true, outputTokens: 5, status: "settling", charge }
+            : { dispatched: false, outputTokens: 0, status: "open" },
+        );
+      }
+    });
+    test("of two that close alike, one is the closer", async () => {
+      const [a] = await connect();
+      await Promise.all(numbers.map((number) => a.open(intentOf(number))));
+      const close = (number: number) => a.close(idOf(number), me, settling, at(start));
+      const closed = await Promise.all([...numbers, ...numbers].map(close));
+      expect(closed.filter(Boolean)).toHaveLength(numbers.length);
+    });
+    test("each is finished for itself: with an answer it stays, what runs is left alone", async () => {
+      const [a, b] = await connect();
+      const stateOf = (number: number) => ["running", "answered", "over"][number % 3];
+      for (const number of numbers) {
+        const slot = { idempotency: { key: `k${number}`, fingerprint: "f" } };
+        await a.open(intentOf(number, stateOf(number) === "answered" ? slot : {}));
+      }
+      const close = (number: number) => {
+        const kept = stateOf(number) === "answered" ? { answer } : {};
+        return a.close(idOf(number), me, { ...settling, ...kept }, at(start));
+      };
+      await Promise.all(numbers.filter((number) => stateOf(number) !== "running").map(close));
+      await Promise.all(numbers.map((number) => a.finish(idOf(number), start + 1_000 + number)));
+      for (const number of numbers) {
+        const status = { running: "open", answered: "closed" }[stateOf(number) ?? ""];
+        expect((await b.find(idOf(number)))?.status).toBe(status);
+      }
+    });
+  });
+
   describe("answers", () => {
     test("without one the slot is free at once, with one it is kept to its time", async () => {
       const [a, b] = await connect();

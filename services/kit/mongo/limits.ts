@@ -22,3 +22,8 @@ export const awayRetryMs = 1_000;
 
 /** Attempts at one migration step's entry in the version document; each loses to a replica that went further. */
 export const maxMigrationRounds = 100;
+
+/** Commands of one kind under way at once where writes travel together: one that hangs leaves the others a way. */
+export const lanesOfWrites = 2;
+/** Documents in one such command: some hundred KB at most, and few milliseconds of the server. */
+export const maxWritesTogether = 64;
