@@ -5,8 +5,8 @@ import { keepAliveCommentMs } from "./limits.ts";
 
 /** An answer of server-sent events. */
 export interface EventStream {
-  /** Writes whole events in one write; resolves when the connection takes more (at once where it is closed). */
-  write(events: Uint8Array | string): Promise<void>;
+  /** Writes whole events in one write. To be waited for where the connection takes no more by now. */
+  write(events: Uint8Array | string): Promise<void> | undefined;
   /** Writes a comment, unless the reader is behind anyway. */
   comment(): void;
   /** Ends the answer. */
@@ -28,9 +28,8 @@ export function openEventStream(reply: FastifyReply): EventStream {
     "x-content-type-options": "nosniff",
   });
   return {
-    async write(events) {
-      if (raw.destroyed || raw.write(events)) return;
-      await drained(raw);
+    write(events) {
+      return raw.destroyed || raw.write(events) ? undefined : drained(raw);
     },
     comment() {
       if (!raw.destroyed && !raw.writableNeedDrain) raw.write(": keep-alive\n\n");

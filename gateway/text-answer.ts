@@ -88,7 +88,8 @@ async function stream(
       }
       first ??= part.value;
       last = part.value;
-      await events.write(part.value);
+      const room = events.write(part.value);
+      if (room) await room;
     }
     if (!events && !whole) throw new Error("the text service sent no answer");
   } catch (error) {

@@ -1,9 +1,10 @@
-import { type Client, createClient, type Transport } from "@connectrpc/connect";
+import type { Client, Transport } from "@connectrpc/connect";
 import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { BillingService } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { CatalogService } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
+import { createRpcClient } from "./rpc/client.ts";
 import { refusingTransport } from "./rpc/refusing-transport.ts";
 
 /** Clients of the other services; in one process they call them directly. */
@@ -18,10 +19,10 @@ export interface Peers {
 /** Clients over one transport a service; their calls reject with RefusalError. */
 export function createPeers(transportOf: (peer: keyof Peers) => Transport): Peers {
   return {
-    auth: createClient(AuthService, refusingTransport(transportOf("auth"))),
-    billing: createClient(BillingService, refusingTransport(transportOf("billing"))),
-    catalog: createClient(CatalogService, refusingTransport(transportOf("catalog"))),
-    text: createClient(TextService, refusingTransport(transportOf("text"))),
-    media: createClient(MediaService, refusingTransport(transportOf("media"))),
+    auth: createRpcClient(AuthService, refusingTransport(transportOf("auth"))),
+    billing: createRpcClient(BillingService, refusingTransport(transportOf("billing"))),
+    catalog: createRpcClient(CatalogService, refusingTransport(transportOf("catalog"))),
+    text: createRpcClient(TextService, refusingTransport(transportOf("text"))),
+    media: createRpcClient(MediaService, refusingTransport(transportOf("media"))),
   };
 }

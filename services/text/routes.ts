@@ -11,6 +11,7 @@ import {
   type StreamGenerateRequest,
   type TextService,
 } from "#proto/genmesh/text/v1/text_service_pb.ts";
+import { AnswerMessages } from "./answer-messages.ts";
 import type { Answering, Call } from "./answering.ts";
 import type { Seat } from "./joins.ts";
 import { maxReviews } from "./limits.ts";
@@ -42,25 +43,11 @@ export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof
         leave();
       }
     },
-    async *streamGenerate(request, call) {
-      const seat = answering.ask(callOf(request, call, ids));
-      const leave = leaveWith(seat, call.signal);
-      try {
-        const answer = await seat.answer;
-        let { replayed } = answer;
-        if (answer.kind === "json") {
-          yield { part: { case: "complete" as const, value: answer.body }, replayed };
-          return;
-        }
-        for (;;) {
-          const value = await answer.next();
-          if (!value) return;
-          yield { part: { case: "events" as const, value }, replayed };
-          replayed = false;
-        }
-      } finally {
-        leave();
-      }
+    streamGenerate(request, call) {
+      return new AnswerMessages(() => {
+        const seat = answering.ask(callOf(request, call, ids));
+        return { answer: seat.answer, leave: leaveWith(seat, call.signal) };
+      });
     },
     async resolveHold({ holdId, accountId }) {
       const verdict = await reaper.verdictOn(holdId, accountId);

@@ -2,6 +2,7 @@ import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { ErrorReason, isRefusal, RefusalError } from "../errors.ts";
 import type { Ids } from "../ids.ts";
 import type { Logger } from "../logger.ts";
+import { staged } from "../staged.ts";
 import { toConnectError } from "./error-wire.ts";
 import { requestIdHeader } from "./principal.ts";
 
@@ -41,24 +42,11 @@ export function mapErrors<T>(
   map: (error: unknown) => unknown,
   signal?: AbortSignal,
 ): AsyncIterable<T> {
-  const pass = (result: IteratorResult<T>) => {
-    if (result.done && signal?.aborted) throw map(signal.reason);
-    return result;
-  };
-  const fail = (error: unknown): never => {
-    throw map(error);
-  };
-  // By hand: every delta passes here, and a generator takes several turns of the microtask queue for each.
-  return {
-    [Symbol.asyncIterator]() {
-      const it = source[Symbol.asyncIterator]();
-      return {
-        next: () => it.next().then(pass, fail),
-        return: async (value) => {
-          await it.return?.(value);
-          return { done: true, value };
-        },
-      };
+  return staged(source, {
+    pass(step) {
+      if (step.done && signal?.aborted) throw map(signal.reason);
+      return step;
     },
-  };
+    fail: map,
+  });
 }

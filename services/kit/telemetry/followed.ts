@@ -1,31 +1,21 @@
-/**
- * `source`, each step of which runs within `enter`; `over` hears once of its end, its error, or its reader's leaving. As
- * thin as can be, for every delta passes through.
- */
+import { type Stage, staged } from "../staged.ts";
+
+/** `source`, each step of which runs within `enter`; `over` hears once of its end, its error, or its reader's leaving. */
 export function followed<T>(
   source: AsyncIterable<T>,
-  enter: <R>(work: () => R) => R,
+  enter: Stage<T>["enter"],
   over: (error: unknown) => void,
 ): AsyncIterable<T> {
-  return {
-    [Symbol.asyncIterator]() {
-      const it = source[Symbol.asyncIterator]();
-      const pass = (result: IteratorResult<T>) => {
-        if (result.done) over(undefined);
-        return result;
-      };
-      const fail = (error: unknown) => {
-        over(error);
-        throw error;
-      };
-      return {
-        next: () => enter(() => it.next()).then(pass, fail),
-        async return(value) {
-          over(undefined);
-          await enter(() => it.return?.(value));
-          return { done: true, value };
-        },
-      };
+  return staged(source, {
+    pass(step) {
+      if (step.done) over(undefined);
+      return step;
     },
-  };
+    fail(error) {
+      over(error);
+      return error;
+    },
+    leave: () => over(undefined),
+    ...(enter ? { enter } : {}),
+  });
 }

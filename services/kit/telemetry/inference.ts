@@ -1,6 +1,6 @@
 import { performance } from "node:perf_hooks";
 import type { Metrics } from "../metrics.ts";
-import { followed } from "./followed.ts";
+import { staged } from "../staged.ts";
 import { noTelemetry, type Telemetry } from "./port.ts";
 
 /** One generation at one upstream. */
@@ -91,24 +91,22 @@ export function followedStream<T>(
   inference: Inference,
   note: (piece: T) => void,
 ): AsyncIterable<T> {
-  const seen: AsyncIterable<T> = followed(pieces, inference.run, (error) =>
-    inference.end(error === undefined ? undefined : "cancelled"),
-  );
-  return {
-    [Symbol.asyncIterator]() {
-      const it = seen[Symbol.asyncIterator]();
-      return {
-        ...it,
-        next: () =>
-          it.next().then((step) => {
-            if (step.done) return step;
-            inference.firstChunk();
-            note(step.value);
-            return step;
-          }),
-      };
+  return staged(pieces, {
+    enter: inference.run,
+    pass(step) {
+      if (step.done) inference.end();
+      else {
+        inference.firstChunk();
+        note(step.value);
+      }
+      return step;
     },
-  };
+    fail(error) {
+      inference.end("cancelled");
+      return error;
+    },
+    leave: () => inference.end(),
+  });
 }
 
 /** A counter takes no less than nothing; what an upstream reports may be anything. */

@@ -30,7 +30,7 @@ function tracing(telemetry: Telemetry): Interceptor {
       // Clients keep it to themselves that a reader has left; the call's signal tells.
       req.signal.addEventListener("abort", () => over(req.signal.reason), { once: true });
       // The other side sees to what happens within it.
-      return { ...res, message: followed(res.message, (work) => work(), over) };
+      return { ...res, message: followed(res.message, undefined, over) };
     } catch (error) {
       over(error);
       throw error;

@@ -42,9 +42,9 @@ export function rpcServerTelemetry(deps: RpcServerTelemetryDeps): Interceptor {
       observe({ system, method, code }, (performance.now() - begunMs) / 1_000);
       if (span) close(span, error === undefined ? undefined : code);
     };
-    const enter = <T>(work: () => T): T => (span ? telemetry.run(span, work) : work());
+    const enter = span && (<T>(work: () => T): T => telemetry.run(span, work));
     try {
-      const res = await enter(() => next(req));
+      const res = await (enter ? enter(() => next(req)) : next(req));
       if (res.stream) return { ...res, message: followed(res.message, enter, over) };
       over(undefined);
       return res;

@@ -1,4 +1,5 @@
 import { RefusalError } from "#kit/errors.ts";
+import { staged } from "#kit/staged.ts";
 import { tracedHttpClient } from "#kit/telemetry/http-client.ts";
 import type { Inferences } from "#kit/telemetry/inference.ts";
 import { noTelemetry } from "#kit/telemetry/port.ts";
@@ -96,18 +97,22 @@ async function sendTo(
 /** Keeps the stream's place until it has ended, its reader has left, or the request is aborted. */
 function holding(answer: StreamAnswer, release: () => void, signal: AbortSignal): StreamAnswer {
   signal.addEventListener("abort", release, { once: true });
-  const { batches } = answer;
-  return {
-    ...answer,
-    batches: (async function* () {
-      try {
-        yield* batches;
-      } finally {
-        signal.removeEventListener("abort", release);
-        release();
-      }
-    })(),
+  const over = () => {
+    signal.removeEventListener("abort", release);
+    release();
   };
+  const batches = staged(answer.batches, {
+    pass(step) {
+      if (step.done) over();
+      return step;
+    },
+    fail(error) {
+      over();
+      return error;
+    },
+    leave: over,
+  });
+  return { ...answer, batches };
 }
 
 function raise(error: unknown): never {

@@ -17,6 +17,7 @@ import {
   type UnaryRequest,
   type UnaryResponse,
 } from "@connectrpc/connect";
+import { staged } from "../../staged.ts";
 import type { Call } from "./call.ts";
 
 type AnyRequest = UnaryRequest | StreamRequest;
@@ -215,27 +216,17 @@ async function outputOf(
   }
 }
 
-/** `source` with its messages made complete; as thin as can be, for every delta passes through. */
+/** `source` with its messages made complete. */
 export function created(
   desc: DescMessage,
   source: AsyncIterable<MessageInitShape<DescMessage>>,
 ): AsyncIterable<Message> {
-  const complete = (result: IteratorResult<unknown>): IteratorResult<Message> =>
-    result.done
-      ? { done: true, value: undefined }
-      : { done: false, value: create(desc, result.value as MessageInitShape<DescMessage>) };
-  return {
-    [Symbol.asyncIterator]() {
-      const it = source[Symbol.asyncIterator]();
-      return {
-        next: () => it.next().then(complete),
-        async return() {
-          await it.return?.();
-          return { done: true, value: undefined };
-        },
-      };
-    },
-  };
+  return staged<MessageInitShape<DescMessage>, Message>(source, {
+    pass: (step) =>
+      step.done
+        ? { done: true, value: undefined }
+        : { done: false, value: create(desc, step.value) },
+  });
 }
 
 async function* only<T>(value: T): AsyncIterable<T> {

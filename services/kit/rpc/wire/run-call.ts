@@ -10,6 +10,7 @@ import {
   type UnaryRequest,
   type UnaryResponse,
 } from "@connectrpc/connect";
+import { staged } from "../../staged.ts";
 import type { Call } from "./call.ts";
 import { intercepted } from "./invoke.ts";
 
@@ -106,30 +107,22 @@ function lastOf<Req extends UnaryRequest | StreamRequest, Res>(
 
 /** `source`, whose end, error or early return ends the call. */
 function reading<T>(source: AsyncIterable<T>, call: Call, over: () => void): AsyncIterable<T> {
-  return {
-    [Symbol.asyncIterator]() {
-      const it = source[Symbol.asyncIterator]();
-      const pass = (result: IteratorResult<T>) => {
-        if (result.done) over();
-        return result;
-      };
-      const fail = (error: unknown) => {
-        const meant = call.errorOf(error);
-        over();
-        throw meant;
-      };
-      return {
-        next: () => it.next().then(pass, fail),
-        async return(value) {
-          // The other end learns of it at once, whatever the source does about it.
-          call.abort(leftError());
-          over();
-          await it.return?.(value);
-          return { done: true, value };
-        },
-      };
+  return staged(source, {
+    pass(step) {
+      if (step.done) over();
+      return step;
     },
-  };
+    fail(error) {
+      const meant = call.errorOf(error);
+      over();
+      return meant;
+    },
+    leave() {
+      // The other end learns of it at once, whatever the source does about it.
+      call.abort(leftError());
+      over();
+    },
+  });
 }
 
 /** Lets the sender of a stream's requests know that nobody takes more. What it throws about that is its own concern. */

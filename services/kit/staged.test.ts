@@ -1,0 +1,89 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { describe, expect, test } from "vitest";
+import { type Stage, staged } from "./staged.ts";
+
+/** Gives numbers from 1, then ends or throws. Tells of being left. */
+async function* numbers(count: number, left: string[] = [], error?: Error) {
+  try {
+    for (let i = 1; i <= count; i++) yield i;
+    if (error) throw error;
+  } finally {
+    left.push("source");
+  }
+}
+
+async function read<T>(source: AsyncIterable<T>): Promise<unknown[]> {
+  const seen: unknown[] = [];
+  try {
+    for await (const one of source) seen.push(one);
+    seen.push("end");
+  } catch (error) {
+    seen.push(error instanceof Error ? error.message : error);
+  }
+  return seen;
+}
+
+function mapped<In, Out>(map: (value: In) => Out): Stage<In, Out> {
+  return {
+    pass: (step) =>
+      step.done ? { done: true, value: undefined } : { done: false, value: map(step.value) },
+  };
+}
+
+const prefixed = (prefix: string): Stage<unknown> => ({
+  fail: (error) => new Error(`${prefix} ${error instanceof Error ? error.message : error}`),
+});
+
+describe("stages", () => {
+  test("stand in the order in which they were put", async () => {
+    const doubled = staged(
+      numbers(2),
+      mapped((n: number) => n * 2),
+    );
+    const text = staged(
+      doubled,
+      mapped((n: number) => `<${n}>`),
+    );
+    expect(await read(text)).toEqual(["<2>", "<4>", "end"]);
+  });
+
+  test("an error of the source passes through all", async () => {
+    const source = numbers(1, [], new Error("broken"));
+    const outer = staged(staged(source, prefixed("inner")), prefixed("outer"));
+    expect(await read(outer)).toEqual([1, "outer inner broken"]);
+  });
+
+  test("an error of a stage is heard by those behind it alone", async () => {
+    const broken = () => {
+      throw new Error("broken");
+    };
+    const inner = staged(staged(numbers(1), prefixed("inner")), { pass: broken, fail: broken });
+    expect(await read(staged(inner, prefixed("outer")))).toEqual(["outer broken"]);
+  });
+
+  test("hear of a reader that leaves, the nearest first, then the source", async () => {
+    const left: string[] = [];
+    const inner = staged(numbers(3, left), { leave: () => left.push("inner") });
+    for await (const _ of staged(inner, { leave: () => left.push("outer") })) break;
+    expect(left).toEqual(["outer", "inner", "source"]);
+  });
+
+  test("one that is entered has all before it within it", async () => {
+    const where = new AsyncLocalStorage<string>();
+    const seen: (string | undefined)[] = [];
+    const here: Stage<number> = {
+      pass(step) {
+        seen.push(where.getStore());
+        return step;
+      },
+    };
+    const enter = <R>(work: () => R): R => where.run("inside", work);
+    const source = (async function* () {
+      seen.push(where.getStore());
+      yield 1;
+    })();
+    const it = staged(staged(staged(source, here), { enter }), here)[Symbol.asyncIterator]();
+    await it.next();
+    expect(seen).toEqual(["inside", "inside", undefined]);
+  });
+});
