@@ -112,8 +112,9 @@ export async function scratchFolder(stack: AsyncDisposableStack): Promise<string
 }
 
 function programOptions({ profileFolder }: GenmeshOptions): ProgramOptions {
-  const profile = profileFolder && ["--cpu-prof", `--cpu-prof-dir=${profileFolder}`];
-  return { core: targetCore, nodeArgs: profile || [] };
+  const profile = profileFolder ? ["--cpu-prof", `--cpu-prof-dir=${profileFolder}`] : [];
+  // As `npm start` and the image have it.
+  return { core: targetCore, nodeArgs: ["--use-largepages=silent", ...profile] };
 }
 
 async function commonEnv(folder: string, { upstreamPort }: GenmeshOptions) {
