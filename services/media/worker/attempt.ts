@@ -202,6 +202,7 @@ async function giveUp(
     case "deadline":
       return lose(job, ErrorReason.UPSTREAM_TIMEOUT, context);
     case "handed-back": {
+      await lease.stop();
       const back = await store.apply(jobId, { kind: "hand-back", fence, now });
       if (!back) return events.leaseLost(job);
       context.failPoints("handed-back");
@@ -218,6 +219,7 @@ async function giveUp(
   if (!(error instanceof GenerationError) && !isRefusal(error)) {
     events.trouble("an attempt failed in a way of ours", jobId, error);
   }
+  await lease.stop();
   await setAside(job, context);
 }
 

@@ -22,6 +22,8 @@ export interface Lease extends Disposable {
   /** The store has said so. */
   lose(): void;
   handBack(): void;
+  /** Renews it no more. Resolves when no heartbeat is under way either: one that came late would take back what is given back. */
+  stop(): Promise<void>;
 }
 
 /** What renewing needs. */
@@ -48,7 +50,7 @@ export function createLease(job: Job, context: LeaseContext): Lease {
     () => end("deadline"),
     () => {},
   );
-  renew(job, context, over.signal).then(
+  const renewing = renew(job, context, over.signal).then(
     () => end("lost"),
     () => {},
   );
@@ -57,6 +59,10 @@ export function createLease(job: Job, context: LeaseContext): Lease {
     ended: () => why,
     lose: () => end("lost"),
     handBack: () => end("handed-back"),
+    stop() {
+      over.abort();
+      return renewing;
+    },
     [Symbol.dispose]: () => over.abort(),
   };
 }
