@@ -63,11 +63,17 @@ export class SilentSpan implements TracedSpan {
   readonly isRecording: boolean = false;
   readonly isSilent: boolean = true;
   readonly context: Context;
-  readonly headers: TraceHeaders;
+  readonly #span: SpanOfSdk;
+  #headers: TraceHeaders | undefined;
 
   constructor(span: SpanOfSdk, context: Context) {
+    this.#span = span;
     this.context = context;
-    this.headers = headersOf(span.spanContext());
+  }
+
+  get headers(): TraceHeaders {
+    this.#headers ??= headersOf(this.#span.spanContext());
+    return this.#headers;
   }
 
   set(): void {}
