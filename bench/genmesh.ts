@@ -26,6 +26,8 @@ export interface GenmeshOptions {
 }
 
 export const genmeshProgram = "../services/host/main.ts";
+/** As `npm start` and the image have it. */
+export const genmeshNodeArgs = ["--use-largepages=silent"] as const;
 const adminToken = "admin-token-of-the-bench";
 const meshToken = "mesh-token-of-the-bench";
 
@@ -113,8 +115,7 @@ export async function scratchFolder(stack: AsyncDisposableStack): Promise<string
 
 function programOptions({ profileFolder }: GenmeshOptions): ProgramOptions {
   const profile = profileFolder ? ["--cpu-prof", `--cpu-prof-dir=${profileFolder}`] : [];
-  // As `npm start` and the image have it.
-  return { core: targetCore, nodeArgs: ["--use-largepages=silent", ...profile] };
+  return { core: targetCore, nodeArgs: [...genmeshNodeArgs, ...profile] };
 }
 
 async function commonEnv(folder: string, { upstreamPort }: GenmeshOptions) {

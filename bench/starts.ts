@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { genmeshProgram, scratchFolder } from "./genmesh.ts";
+import { genmeshNodeArgs, genmeshProgram, scratchFolder } from "./genmesh.ts";
 import { portkeyProgram, portkeyReadyPath } from "./portkey.ts";
 import { host, nextPort, untilReady } from "./ports.ts";
 import { type ProgramOptions, residentBytesOf, startProgram, targetCore } from "./processes.ts";
@@ -41,7 +41,11 @@ export async function startContestants(stack: AsyncDisposableStack): Promise<Con
           GENMESH_DATA_DIR: join(own, "data"),
           NODE_COMPILE_CACHE: join(folder, "compiled"),
         };
-        return measureStart([genmeshProgram, { env, core: targetCore }], port, "/readyz");
+        return measureStart(
+          [genmeshProgram, { env, core: targetCore, nodeArgs: genmeshNodeArgs }],
+          port,
+          "/readyz",
+        );
       },
     },
   ];
