@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import { memo } from "./memo.ts";
 import { openSqlite, type SqliteDatabase } from "./sqlite.ts";
 import type { SqlTransaction } from "./sqlite-transaction.ts";
 
@@ -89,7 +90,7 @@ describe("the SQLite file", () => {
           sum += n;
           tx.beforeCommit(flush(tx));
         });
-      const flush = memoized((tx: SqlTransaction) => () => {
+      const flush = memo((tx: SqlTransaction) => () => {
         flushes++;
         tx.run("INSERT INTO t VALUES (?)", sum);
       });
@@ -172,13 +173,3 @@ describe("the SQLite file", () => {
     expect(() => db.migrate("test", [first])).toThrow(/newer genmesh/);
   });
 });
-
-/** The same result for the same argument. */
-function memoized<A extends object, R>(make: (argument: A) => R): (argument: A) => R {
-  const known = new WeakMap<A, R>();
-  return (argument) => {
-    const result = known.get(argument) ?? make(argument);
-    known.set(argument, result);
-    return result;
-  };
-}

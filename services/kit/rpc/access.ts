@@ -3,6 +3,7 @@ import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { RpcAccess, rpc_access } from "#proto/genmesh/common/v1/rpc_access_pb.ts";
 import { ErrorReason, refuse } from "../errors.ts";
+import { memo } from "../memo.ts";
 import {
   parsePrincipal,
   principalHeader,
@@ -25,7 +26,8 @@ export interface AccessTokens {
 export function accessInterceptor(tokens: AccessTokens): Interceptor {
   const mesh = tokens.mesh.map(digest);
   const admin = tokens.admin ? [digest(tokens.admin)] : [];
-  const access = accessLookUp();
+  // Decoded from the descriptor's bytes at each look.
+  const access = memo((method: DescMethod) => getOption(method, rpc_access));
   const roleOf = remembered((authorization) => {
     const sent = /^Bearer (.+)$/i.exec(authorization)?.[1];
     if (!sent) return undefined;
@@ -63,19 +65,6 @@ function remembered(
     const role = roleOf(authorization);
     if (role) accepted.set(authorization, role);
     return role;
-  };
-}
-
-/** Reads a method's option once: it is decoded from the descriptor's bytes at each look. */
-function accessLookUp(): (method: DescMethod) => RpcAccess {
-  const known = new Map<DescMethod, RpcAccess>();
-  return (method) => {
-    let access = known.get(method);
-    if (access === undefined) {
-      access = getOption(method, rpc_access);
-      known.set(method, access);
-    }
-    return access;
   };
 }
 

@@ -1,7 +1,8 @@
 import { performance } from "node:perf_hooks";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { ConnectError, type Interceptor } from "@connectrpc/connect";
-import type { Metrics } from "../metrics.ts";
+import { memo } from "../memo.ts";
+import { childrenOf, type Metrics } from "../metrics.ts";
 import { codeName } from "./codes.ts";
 import { followed } from "./followed.ts";
 import { noTelemetry, type Span, type Telemetry } from "./port.ts";
@@ -18,8 +19,8 @@ export interface RpcServerTelemetryDeps {
  */
 export function rpcServerTelemetry(deps: RpcServerTelemetryDeps): Interceptor {
   const { telemetry = noTelemetry } = deps;
-  const observe = durations(deps.metrics);
-  const nameOf = methodNames();
+  const durationOf = durations(deps.metrics);
+  const nameOf = memo((method: DescMethod) => `${method.parent.typeName}/${method.name}`);
   return (next) => async (req) => {
     const begunMs = performance.now();
     const method = nameOf(req.method);
@@ -39,7 +40,7 @@ export function rpcServerTelemetry(deps: RpcServerTelemetryDeps): Interceptor {
       if (isOver) return;
       isOver = true;
       const code = error === undefined ? "ok" : codeOf(error);
-      observe({ system, method, code }, (performance.now() - begunMs) / 1_000);
+      durationOf(system, method, code).observe((performance.now() - begunMs) / 1_000);
       if (span) close(span, error === undefined ? undefined : code);
     };
     const enter = span && (<T>(work: () => T): T => telemetry.run(span, work));
@@ -52,19 +53,6 @@ export function rpcServerTelemetry(deps: RpcServerTelemetryDeps): Interceptor {
       over(error);
       throw error;
     }
-  };
-}
-
-/** `package.Service/Method`, put together once. */
-function methodNames(): (method: DescMethod) => string {
-  const names = new Map<DescMethod, string>();
-  return (method) => {
-    let name = names.get(method);
-    if (!name) {
-      name = `${method.parent.typeName}/${method.name}`;
-      names.set(method, name);
-    }
-    return name;
   };
 }
 
@@ -92,27 +80,12 @@ function headersIn(header: Headers): { traceparent?: string; tracestate?: string
   return { ...(traceparent ? { traceparent } : {}), ...(tracestate ? { tracestate } : {}) };
 }
 
-interface CallLabels {
-  system: string;
-  method: string;
-  code: string;
-}
-
-/** Looks labels up once: a look-up at each call would cost as much as all else here. */
-function durations(metrics: Metrics): (labels: CallLabels, seconds: number) => void {
-  const histogram = metrics.histogram(
-    "genmesh_rpc_server_duration_seconds",
-    "Internal calls by method and outcome, streams to their end.",
-    ["system", "method", "code"],
+function durations(metrics: Metrics) {
+  return childrenOf(
+    metrics.histogram(
+      "genmesh_rpc_server_duration_seconds",
+      "Internal calls by method and outcome, streams to their end.",
+      ["system", "method", "code"],
+    ),
   );
-  const known = new Map<string, ReturnType<typeof histogram.labels>>();
-  return (labels, seconds) => {
-    const name = `${labels.system} ${labels.method} ${labels.code}`;
-    let child = known.get(name);
-    if (!child) {
-      child = histogram.labels(labels);
-      known.set(name, child);
-    }
-    child.observe(seconds);
-  };
 }

@@ -1,6 +1,7 @@
 import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import { createMethodSerializationLookup } from "@connectrpc/connect/protocol";
+import { memo } from "../../memo.ts";
 import { plain, prefixOf } from "./envelope.ts";
 
 /** How a method's messages are written and read. */
@@ -14,24 +15,18 @@ export interface Codec {
 
 /** Looks a method's codec up, making it once. */
 export function codecs(maxBytes: number): (method: DescMethod) => Codec {
-  const known = new Map<DescMethod, Codec>();
   const limits = { readMaxBytes: maxBytes, writeMaxBytes: maxBytes };
-  return (method) => {
-    let codec = known.get(method);
-    if (!codec) {
-      const lookup = createMethodSerializationLookup(method, undefined, undefined, limits);
-      codec = {
-        path: `/${method.parent.typeName}/${method.name}`,
-        write: (message) => lookup.getI(true).serialize(message as never),
-        read: (bytes) => lookup.getO(true).parse(plain(bytes)),
-        isRepeatable:
-          method.idempotency === Idempotency.IDEMPOTENT ||
-          method.idempotency === Idempotency.NO_SIDE_EFFECTS,
-      };
-      known.set(method, codec);
-    }
-    return codec;
-  };
+  return memo((method: DescMethod): Codec => {
+    const lookup = createMethodSerializationLookup(method, undefined, undefined, limits);
+    return {
+      path: `/${method.parent.typeName}/${method.name}`,
+      write: (message) => lookup.getI(true).serialize(message as never),
+      read: (bytes) => lookup.getO(true).parse(plain(bytes)),
+      isRepeatable:
+        method.idempotency === Idempotency.IDEMPOTENT ||
+        method.idempotency === Idempotency.NO_SIDE_EFFECTS,
+    };
+  });
 }
 
 /** The only message of a stream of requests, as bytes. */
