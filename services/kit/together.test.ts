@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { together } from "./together.ts";
 
 /** Runs that end when they are told to. */
@@ -77,4 +77,32 @@ test("a run that fails fails its own, and no other", async () => {
   await turn();
   await finish(1);
   expect(await next).toBe("done 3");
+});
+
+test("one that lingers leaves with those that come meanwhile, and at once when a run is full", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  try {
+    const { run, inputs, finish } = heldRuns();
+    const call = together(run, { lanes: 2, most: 3, lingerMs: 100 });
+    const first = call(1);
+    await vi.advanceTimersByTimeAsync(99);
+    const second = call(2);
+    expect(inputs()).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(inputs()).toEqual([[1, 2]]);
+    const full = [call(3), call(4), call(5)];
+    await turn();
+    expect(inputs()).toEqual([
+      [1, 2],
+      [3, 4, 5],
+    ]);
+    await finish(0);
+    await finish(1);
+    expect(await Promise.all([first, second, ...full])).toHaveLength(5);
+    void call(6);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(inputs()).toHaveLength(3);
+  } finally {
+    vi.useRealTimers();
+  }
 });

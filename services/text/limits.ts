@@ -40,6 +40,11 @@ export const settleBudgetMs = 500;
 export const closeRetryMs = 1_000;
 /** When a request that was closed but not settled is taken up by any replica. */
 export const settleRetryMs = 5_000;
+/**
+ * How long a settled request waits for others to be finished with in one command of MongoDB, in ms. Nobody waits for it; a
+ * process that is killed meanwhile leaves so many more to the sweeper, which finds them settled.
+ */
+export const finishLingerMs = 100;
 /** Pause after a failed attempt of the sweeper at the same request. */
 export const sweepRetryMs = 10_000;
 /** How often due requests are looked for, by index. */

@@ -2,7 +2,7 @@ import type { Collection, Filter, MongoBulkWriteError } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { isDuplicate } from "#kit/mongo/errors.ts";
 import { type Change, changeAll, changeOne, writeTogether } from "#kit/mongo/writes.ts";
-import { maxOpenTries } from "./limits.ts";
+import { finishLingerMs, maxOpenTries } from "./limits.ts";
 import type { Intent } from "./store.ts";
 import { documentOf } from "./store-mongo-docs.ts";
 import { isOver, type UsageDocument, withoutAnswer } from "./store-mongo-schema.ts";
@@ -71,14 +71,18 @@ export function createUsageWrites(
     }),
     change,
     changeOnce,
-    finish: writeTogether<Finished, true>(db, {
-      alone: (finished) => finish(usage, finished),
-      async all(list) {
-        const ids = list.map(({ requestId }) => requestId);
-        const { deletedCount } = await usage.deleteMany(unkept({ $in: ids }));
-        return deletedCount === list.length ? list.map(() => true as const) : [];
+    finish: writeTogether<Finished, true>(
+      db,
+      {
+        alone: (finished) => finish(usage, finished),
+        async all(list) {
+          const ids = list.map(({ requestId }) => requestId);
+          const { deletedCount } = await usage.deleteMany(unkept({ $in: ids }));
+          return deletedCount === list.length ? list.map(() => true as const) : [];
+        },
       },
-    }),
+      { lingerMs: finishLingerMs },
+    ),
   };
 }
 

@@ -21,11 +21,13 @@ export interface WriteKind<I, O> {
 /**
  * Lets writes that come at the same time travel as one command: most of what a write costs, here and at the server, is
  * its command. Each is still a write of its own, as durable as alone. Those that the common answer does not tell apart are made
- * once more, each alone and `unsure`; so is each of them after a command that got no answer.
+ * once more, each alone and `unsure`; so is each of them after a command that got no answer. `lingerMs` is how long the
+ * first waits for others: for writes that nobody waits for.
  */
 export function writeTogether<I, O>(
   db: MongoDatabase,
   { alone, all }: WriteKind<I, O>,
+  { lingerMs = 0 }: { lingerMs?: number } = {},
 ): (input: I) => Promise<O> {
   const join = together<I, O | undefined>(
     async (inputs) => {
@@ -39,7 +41,7 @@ export function writeTogether<I, O>(
         return [];
       }
     },
-    { lanes: lanesOfWrites, most: maxWritesTogether },
+    { lanes: lanesOfWrites, most: maxWritesTogether, lingerMs },
   );
   return (input) =>
     db.attempt(async (unsure) => {
