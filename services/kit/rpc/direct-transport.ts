@@ -6,12 +6,11 @@ import {
   type Interceptor,
   type MethodImplSpec,
   type Transport,
-  type UnaryResponse,
 } from "@connectrpc/connect";
 import { refusingTransport } from "./refusing-transport.ts";
 import type { RpcService } from "./service.ts";
 import { Call } from "./wire/call.ts";
-import { created, invokeStream, invokeUnary, servedContext, unaryAnswer } from "./wire/invoke.ts";
+import { created, invokeStream, invokeUnary, servedContext, UnaryAnswer } from "./wire/invoke.ts";
 import { type CallRequest, runStream, runUnary } from "./wire/run-call.ts";
 
 /** What a direct transport is made of. */
@@ -43,7 +42,7 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
         const answer = await call.race(
           invokeUnary(specOf(method), context, req.message, serverInterceptors),
         );
-        return unaryAnswer(method as UnaryResponse["method"], answer, context);
+        return new UnaryAnswer(method, answer, context);
       }) as never;
     },
     async stream(method, signal, timeoutMs, header, input, contextValues) {

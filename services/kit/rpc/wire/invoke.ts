@@ -8,6 +8,7 @@ import {
 import {
   Code,
   ConnectError,
+  type ContextValues,
   createContextValues,
   type HandlerContext,
   type Interceptor,
@@ -22,6 +23,9 @@ import type { Call } from "./call.ts";
 
 type AnyRequest = UnaryRequest | StreamRequest;
 type AnyResponse = UnaryResponse | StreamResponse;
+/** What an interceptor may have made of one: see {@link UnaryCall}. */
+export type Copied<T> = Omit<T, "signal" | "header" | "trailer"> &
+  Partial<Pick<T, Extract<keyof T, "signal" | "header" | "trailer">>>;
 /** What interceptors wrap. */
 export type AnyFn = (request: AnyRequest) => Promise<AnyResponse>;
 
@@ -108,24 +112,65 @@ export function intercepted(last: AnyFn, interceptors: readonly Interceptor[]): 
   return next;
 }
 
-/** What interceptors see of the answer to a unary call. */
-export function unaryAnswer(
-  method: UnaryResponse["method"],
-  message: Message,
-  context: ServedContext,
-): UnaryResponse {
-  return {
-    stream: false,
-    service: method.parent,
-    method,
-    message,
-    get header() {
-      return context.responseHeader;
-    },
-    get trailer() {
-      return context.responseTrailer;
-    },
-  };
+/**
+ * What interceptors see of a unary call. Its signal is made when somebody asks for it and stands on the prototype, because
+ * an object with a getter of its own costs as much as ten without: an interceptor that makes a copy leaves it behind, and
+ * the call's own counts.
+ */
+export class UnaryCall implements UnaryRequest {
+  readonly stream = false;
+  readonly requestMethod = "POST";
+  readonly service: UnaryRequest["service"];
+  readonly method: UnaryRequest["method"];
+  readonly message: Message;
+  readonly url: string;
+  readonly header: Headers;
+  readonly contextValues: ContextValues;
+  readonly #bounds: { readonly signal: AbortSignal };
+
+  /** `bounds` has the signal. */
+  constructor(
+    method: DescMethod,
+    message: Message,
+    { url, header, contextValues }: Pick<UnaryRequest, "url" | "header" | "contextValues">,
+    bounds: { readonly signal: AbortSignal },
+  ) {
+    this.service = method.parent;
+    this.method = method as UnaryRequest["method"];
+    this.message = message;
+    this.url = url;
+    this.header = header;
+    this.contextValues = contextValues;
+    this.#bounds = bounds;
+  }
+
+  get signal(): AbortSignal {
+    return this.#bounds.signal;
+  }
+}
+
+/** What interceptors see of the answer to a unary call. As with {@link UnaryCall}, a copy has the headers of the original. */
+export class UnaryAnswer implements UnaryResponse {
+  readonly stream = false;
+  readonly service: UnaryResponse["service"];
+  readonly method: UnaryResponse["method"];
+  readonly message: Message;
+  readonly #context: ServedContext;
+
+  constructor(method: DescMethod, message: Message, context: ServedContext) {
+    this.service = method.parent;
+    this.method = method as UnaryResponse["method"];
+    this.message = message;
+    this.#context = context;
+  }
+
+  get header(): Headers {
+    return this.#context.responseHeader;
+  }
+
+  get trailer(): Headers {
+    return this.#context.responseTrailer;
+  }
 }
 
 /** Runs a unary handler behind its interceptors. */
@@ -137,32 +182,20 @@ export async function invokeUnary(
 ): Promise<Message> {
   if (spec.kind !== "unary") throw new ConnectError("not a unary method", Code.Internal);
   const { impl, method } = spec;
-  // Interceptors may spread what they get, so its parts are its own.
-  const request: UnaryRequest = {
-    stream: false,
-    service: method.parent,
-    method,
-    message,
-    requestMethod: context.requestMethod,
-    url: context.url,
-    contextValues: context.values,
-    header: context.requestHeader,
-    get signal() {
-      return context.signal;
-    },
-  };
+  const { url, requestHeader: header, values: contextValues } = context;
+  const request = new UnaryCall(method, message, { url, header, contextValues }, context);
   let own: AnyResponse | undefined;
   const handle = async (req: AnyRequest): Promise<AnyResponse> => {
     const output = await impl(req.message as Message, contextOf(req, request, context));
-    own = unaryAnswer(method, create(method.output, output), context);
+    own = new UnaryAnswer(method, create(method.output, output), context);
     return own;
   };
-  const response = (await intercepted(handle, interceptors)(request)) as UnaryResponse;
+  const response: Copied<AnyResponse> = await intercepted(handle, interceptors)(request);
   if (response !== own) {
-    replace(context.responseHeader, response.header);
-    replace(context.responseTrailer, response.trailer);
+    if (response.header) replace(context.responseHeader, response.header);
+    if (response.trailer) replace(context.responseTrailer, response.trailer);
   }
-  return response.message;
+  return response.message as Message;
 }
 
 /** Runs a streaming handler of any kind behind its interceptors. Headers may be set until the first message is asked for. */
@@ -260,7 +293,7 @@ function contextOf(req: AnyRequest, own: AnyRequest, context: ServedContext): Ha
     requestMethod: context.requestMethod,
     url: context.url,
     requestHeader: req.header,
-    signal: req.signal,
+    signal: (req as Copied<AnyRequest>).signal ?? context.signal,
     values: req.contextValues,
     timeoutMs: () => context.timeoutMs(),
     get responseHeader() {

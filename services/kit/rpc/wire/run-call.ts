@@ -12,7 +12,7 @@ import {
 } from "@connectrpc/connect";
 import { staged } from "../../staged.ts";
 import type { Call } from "./call.ts";
-import { intercepted } from "./invoke.ts";
+import { type Copied, intercepted, UnaryCall } from "./invoke.ts";
 
 /** A client's side of a call: what its interceptors see. */
 export interface CallRequest {
@@ -33,20 +33,8 @@ export async function runUnary(
   interceptors: readonly Interceptor[],
   send: (request: UnaryRequest) => Promise<UnaryResponse>,
 ): Promise<UnaryResponse> {
-  const { call, method } = common;
-  const request: UnaryRequest = {
-    stream: false,
-    service: method.parent,
-    method: method as UnaryRequest["method"],
-    message,
-    requestMethod: "POST",
-    url: common.url,
-    header: common.header,
-    contextValues: common.contextValues ?? createContextValues(),
-    get signal() {
-      return call.signal;
-    },
-  };
+  const { call, url, header, contextValues = createContextValues() } = common;
+  const request = new UnaryCall(common.method, message, { url, header, contextValues }, call);
   try {
     return (await intercepted(lastOf(call, request, send), interceptors)(request)) as UnaryResponse;
   } catch (error) {
@@ -99,10 +87,14 @@ function lastOf<Req extends UnaryRequest | StreamRequest, Res>(
   send: (request: Req) => Promise<Res>,
 ) {
   return async (req: UnaryRequest | StreamRequest): Promise<Res> => {
-    if (req !== request) call.follow(req.signal);
+    if (req !== request) followCopy(call, req);
     call.throwIfAborted();
     return send(req as Req);
   };
+}
+
+function followCopy(call: Call, { signal }: Copied<UnaryRequest | StreamRequest>): void {
+  if (signal) call.follow(signal);
 }
 
 /** `source`, whose end, error or early return ends the call. */
