@@ -71,9 +71,11 @@ async function empty(
     let batch: Waiting[] | undefined;
     const take = () => {
       batch = shift(queue);
-      return batch.flatMap(({ operations, now }) =>
-        operations.map((operation) => ({ operation, now })),
-      );
+      const timed: TimedOperation[] = [];
+      for (const { operations, now } of batch) {
+        for (const operation of operations) timed.push({ operation, now });
+      }
+      return timed;
     };
     try {
       const outcomes = await run(wallet, take);

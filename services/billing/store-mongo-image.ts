@@ -71,32 +71,30 @@ export async function readImage(
 
 /** Begins a batch. `recorded`: the entries of its operations that were found, undefined where there is none. */
 export function draftOf(image: Image, recorded: ReadonlyMap<string, Entry | undefined>): Draft {
-  let { wallet } = image;
   const holds = new Map<string, OpenHold | undefined>();
   const keys = new Map<string, KeyCounter>();
   const entries: Entry[] = [];
   const made = new Map<string, Entry>();
+  const view: LedgerView = {
+    wallet: image.wallet,
+    hold: (holdId) => (holds.has(holdId) ? holds.get(holdId) : image.holds.get(holdId)),
+    key: (keyId) => keys.get(keyId) ?? image.keys.get(keyId),
+    recorded(operationId) {
+      const known = made.get(operationId);
+      if (known) return known;
+      if (!recorded.has(operationId)) throw new Error("an entry that was not looked for");
+      return recorded.get(operationId);
+    },
+  };
   return {
     entries,
     holds,
     keys,
-    wallet: () => wallet,
-    view: {
-      get wallet() {
-        return wallet;
-      },
-      hold: (holdId) => (holds.has(holdId) ? holds.get(holdId) : image.holds.get(holdId)),
-      key: (keyId) => keys.get(keyId) ?? image.keys.get(keyId),
-      recorded(operationId) {
-        const known = made.get(operationId);
-        if (known) return known;
-        if (!recorded.has(operationId)) throw new Error("an entry that was not looked for");
-        return recorded.get(operationId);
-      },
-    },
+    view,
+    wallet: () => view.wallet,
     add({ entry, wallet: after, hold, key }) {
-      wallet = after;
-      mustBeLawful(wallet);
+      view.wallet = after;
+      mustBeLawful(after);
       entries.push(entry);
       made.set(entry.operationId, entry);
       if (entry.kind !== "grant") holds.set(entry.holdId, hold);

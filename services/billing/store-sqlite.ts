@@ -47,16 +47,17 @@ function applyBatch(
   operations: readonly TimedOperation[],
 ): Outcome[] {
   const view: LedgerView = {
-    get wallet() {
-      return image.wallet;
-    },
+    wallet: image.wallet,
     hold: (holdId) => image.hold(tx, holdId),
     key: (keyId) => image.key(tx, keyId),
     recorded: (operationId) => readEntry(tx, image.id, operationId),
   };
   return operations.map(({ operation, now }) => {
     const { outcome, change } = rules(view, operation, now);
-    if (change) image.change(tx, change);
+    if (change) {
+      image.change(tx, change);
+      view.wallet = change.wallet;
+    }
     return outcome;
   });
 }

@@ -1,4 +1,5 @@
 import { isIPv6 } from "node:net";
+import type { Dispatcher } from "undici";
 import type { Clock } from "../clock.ts";
 import type { Logger } from "../logger.ts";
 import { type ConnectionsOptions, connectionsTo, portOf } from "./peers-dns-connections.ts";
@@ -62,19 +63,10 @@ export function peerAddress(address: string, context: AddressContext): PeerAddre
     },
     take() {
       outstanding++;
-      let isOver = false;
-      return {
-        get dispatcher() {
-          return connections.dispatcher;
-        },
-        origin,
-        done(outcome) {
-          if (isOver) return;
-          isOver = true;
-          outstanding--;
-          health.heard(outcome);
-        },
-      };
+      return new Taken(origin, connections, (outcome) => {
+        outstanding--;
+        health.heard(outcome);
+      });
     },
     renew: connections.renew,
     retire() {
@@ -86,6 +78,33 @@ export function peerAddress(address: string, context: AddressContext): PeerAddre
       await connections.destroy();
     },
   };
+}
+
+/** An address, taken for one attempt. */
+class Taken implements PickedPeer {
+  readonly origin: string;
+  readonly #connections: { readonly dispatcher: Dispatcher };
+  #over: ((outcome: CallOutcome) => void) | undefined;
+
+  constructor(
+    origin: string,
+    connections: { readonly dispatcher: Dispatcher },
+    over: (outcome: CallOutcome) => void,
+  ) {
+    this.origin = origin;
+    this.#connections = connections;
+    this.#over = over;
+  }
+
+  /** The one of this moment: connections may be renewed before the attempt begins. */
+  get dispatcher(): Dispatcher {
+    return this.#connections.dispatcher;
+  }
+
+  done(outcome: CallOutcome): void {
+    this.#over?.(outcome);
+    this.#over = undefined;
+  }
 }
 
 interface Health {

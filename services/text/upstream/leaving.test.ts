@@ -92,7 +92,8 @@ test("a slow reader holds upstream back and memory stays flat", async () => {
       expect(value).not.toHaveLength(0);
       for (const { frame } of value) bytes += frame.length;
     }
-    expect(heldBytes() - atRest).toBeLessThan(1e6);
+    // On a busy machine buffers that nobody holds are given back some time after their collection.
+    await expect.poll(() => heldBytes() - atRest).toBeLessThan(1e6);
   }
   await batches.return?.();
 });

@@ -1,4 +1,5 @@
-import { Code, ConnectError, type UnaryRequest } from "@connectrpc/connect";
+import type { Message } from "@bufbuild/protobuf";
+import { Code, ConnectError, type UnaryRequest, type UnaryResponse } from "@connectrpc/connect";
 import { errorFromJsonBytes, validateResponse } from "@connectrpc/connect/protocol-connect";
 import type { Codec } from "./codec.ts";
 import type { UnaryReply } from "./exchange-unary.ts";
@@ -14,22 +15,39 @@ export function unaryResponse(req: UnaryRequest, reply: UnaryReply, codec: Codec
   if (status !== 200 || type !== unaryType || headers["content-encoding"] !== undefined) {
     refuseUnary(reply);
   }
-  let header: Headers | undefined;
-  let trailer: Headers | undefined;
-  return {
-    stream: false as const,
-    service: req.service,
-    method: req.method,
-    message: codec.read(body),
-    get header() {
-      header ??= leadingOf(headers);
-      return header;
-    },
-    get trailer() {
-      trailer ??= trailingOf(headers);
-      return trailer;
-    },
-  };
+  return new Answer(req, codec.read(body), headers);
+}
+
+/** Its headers are made when somebody asks for them; what that means for copies says `UnaryCall`. */
+class Answer implements UnaryResponse {
+  readonly stream = false;
+  readonly service: UnaryResponse["service"];
+  readonly method: UnaryResponse["method"];
+  readonly message: Message;
+  readonly #received: UnaryReply["headers"];
+  #header: Headers | undefined;
+  #trailer: Headers | undefined;
+
+  constructor(
+    { service, method }: UnaryRequest,
+    message: Message,
+    received: UnaryReply["headers"],
+  ) {
+    this.service = service;
+    this.method = method;
+    this.message = message;
+    this.#received = received;
+  }
+
+  get header(): Headers {
+    this.#header ??= leadingOf(this.#received);
+    return this.#header;
+  }
+
+  get trailer(): Headers {
+    this.#trailer ??= trailingOf(this.#received);
+    return this.#trailer;
+  }
 }
 
 /** Throws what an answer that is no message means, if it means anything. */
