@@ -48,8 +48,9 @@ export function* slicesOf(text: string): Iterable<string> {
   let from = 0;
   while (text.length - from > sliceLength) {
     const end = from + sliceLength;
-    const space = text.lastIndexOf(" ", end);
-    const to = space > end - lookBack ? space : wholeCharacter(text, end);
+    // Only what is near is looked at: from the whole text a search would go back to its beginning, slice by slice.
+    const near = text.slice(end - lookBack + 1, end + 1).lastIndexOf(" ");
+    const to = near >= 0 ? end - lookBack + 1 + near : wholeCharacter(text, end);
     yield text.slice(from, to);
     from = to;
   }

@@ -104,6 +104,19 @@ describe("counting", () => {
     // Uncut it takes half a minute.
     expect(performance.now() - startedAt).toBeLessThan(5_000);
   });
+  test("a long text without spaces is cut in time that grows with its length alone", () => {
+    const longest = (text: string) => Math.max(...[...slicesOf(text)].map(({ length }) => length));
+    const startedAt = performance.now();
+    expect(longest("漢".repeat(4 * 1024 * 1024))).toBe(512);
+    // A search back to the beginning, slice by slice, takes twenty seconds.
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+  });
+  test("cuts lie before the nearest space, if it is near", () => {
+    const cutAt = (text: string) => [...slicesOf(text)][0]?.length;
+    const spaced = (at: number) => `${"a".repeat(at)} ${"a".repeat(1_000)}`;
+    expect([448, 449, 512, 513].map((at) => cutAt(spaced(at)))).toEqual([512, 449, 512, 512]);
+    expect(cutAt(`${"a".repeat(511)}🌊${"a".repeat(1_000)}`)).toBe(511);
+  });
   test("cuts add next to nothing", async () => {
     const text = texts.words?.repeat(5) ?? "";
     const whole = 10 * 40 * 5;
