@@ -1,4 +1,5 @@
 import { Worker } from "node:worker_threads";
+import { threadOptions } from "#kit/thread.ts";
 import { createCancelFlag, raiseCancelFlag } from "./cancel.ts";
 import { RenderError } from "./errors.ts";
 import { CANCEL_GRACE_MS, THREAD_HEAP_MIB } from "./limits.ts";
@@ -26,18 +27,8 @@ export type Thread = {
 
 /** Starts a thread that keeps the process alive only while it works. */
 export function startThread(): Thread {
-  const worker = new Worker(new URL("./worker.ts", import.meta.url), {
-    name: "render",
-    // The thread needs neither the process's flags nor its environment, where secrets are.
-    execArgv: [],
-    env: {},
-    // What libraries print must not get into the process's own output.
-    stdout: true,
-    stderr: true,
-    resourceLimits: { maxOldGenerationSizeMb: THREAD_HEAP_MIB },
-  });
-  worker.stdout.resume();
-  worker.stderr.resume();
+  const options = threadOptions("render", THREAD_HEAP_MIB);
+  const worker = new Worker(new URL("./worker.ts", import.meta.url), options);
   worker.unref();
   let alive = true;
   let why = "the thread ended";

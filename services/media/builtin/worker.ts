@@ -1,5 +1,6 @@
 import { parentPort } from "node:worker_threads";
 import sharp from "sharp";
+import { muteThread } from "#kit/thread.ts";
 import { checkpointOf } from "./cancel.ts";
 import { renderImage } from "./image.ts";
 import { renderMusic } from "./music/music.ts";
@@ -14,6 +15,8 @@ import { renderVideo } from "./video/video.ts";
 // keep pictures of other accounts in a cache.
 sharp.concurrency(1);
 sharp.cache(false);
+
+muteThread();
 
 let fonts: FontBook | undefined;
 
