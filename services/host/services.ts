@@ -58,6 +58,7 @@ const makers: Readonly<Record<Part, Maker>> = {
   },
   async text(context, { stores, peers, stack }, tools) {
     const { createText } = await import("../text/index.ts");
+    const { createTokenCounter } = await import("../text/tokens/count.ts");
     const { createTextUpstreams } = await import("../text/upstream/index.ts");
     const { allowPrivate } = context.config.references;
     return createText({
@@ -65,6 +66,7 @@ const makers: Readonly<Record<Part, Maker>> = {
       peers,
       database: storeOf(stores, "database"),
       upstreams: stack.use(createTextUpstreams({ ...context, secrets: context.config.secret })),
+      counter: stack.use(createTokenCounter()),
       images: await tools.images(),
       outside: await tools.outside(),
       allowPrivateReferences: allowPrivate,

@@ -6,6 +6,7 @@ import type { Logger } from "#kit/logger.ts";
 import type { Metrics } from "#kit/metrics.ts";
 import type { GuardedFetcher } from "#kit/outside/index.ts";
 import type { Peers } from "#kit/peers.ts";
+import type { TokenCounter } from "./tokens/count.ts";
 import type { TextUpstreams } from "./upstream/port.ts";
 
 /** What the text service needs. Whatever is disposable here belongs to whoever made it. */
@@ -18,6 +19,7 @@ export interface TextDeps {
   /** `media` reads image files of the account. */
   peers: Pick<Peers, "billing" | "catalog" | "media">;
   upstreams: TextUpstreams;
+  counter: TokenCounter;
   images: Pick<ImageVerifier, "verify">;
   /** For image addresses that callers name. */
   outside: Pick<GuardedFetcher, "fetchBytes">;

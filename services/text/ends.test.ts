@@ -39,7 +39,7 @@ afterEach(() => world[Symbol.asyncDispose]());
 
 /** Waits for what happens behind the caller's back. */
 const settled = async () => {
-  await vi.waitFor(async () => expect((await world.wallet()).reserved).toBe(0n));
+  await vi.waitFor(async () => expect((await world.wallet()).reserved).toBe(0n), 10_000);
   return (await world.wallet()).spent;
 };
 const spent = async () => (await world.wallet()).spent;

@@ -92,7 +92,7 @@ describe("equal requests in flight", () => {
     expect(current.isAborted).toBe(false);
     await two[Symbol.asyncDispose]();
     await vi.waitFor(() => expect(current.isAborted).toBe(true), { timeout: 250, interval: 1 });
-    // The first count of a process loads its tokenizer.
+    // The first count of a process starts its thread.
     await vi.waitFor(async () => expect((await world.wallet()).reserved).toBe(0n), 10_000);
     // Its key is free: the same request is a new one.
     upstreams.script = async () => jsonAnswer();

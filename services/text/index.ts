@@ -1,4 +1,4 @@
-import { whenAborted } from "#kit/abort.ts";
+import { untilAborted, whenAborted } from "#kit/abort.ts";
 import { createCatalogView } from "#kit/catalog-client.ts";
 import type { Database } from "#kit/database.ts";
 import { createHoldClient } from "#kit/holds.ts";
@@ -9,7 +9,7 @@ import { createAnswering } from "./answering.ts";
 import type { TextDeps } from "./context.ts";
 import { createTextEvents } from "./events.ts";
 import { createTextHolds } from "./holds.ts";
-import { readFileTimeoutMs } from "./limits.ts";
+import { readFileTimeoutMs, stopCountsMs } from "./limits.ts";
 import { createMeter } from "./meter.ts";
 import { createReaper } from "./reaper.ts";
 import type { ImageSources } from "./request/images.ts";
@@ -17,7 +17,8 @@ import { createTextRoutes } from "./routes.ts";
 import type { UsageStore } from "./store.ts";
 import { createMongoUsageStore } from "./store-mongo.ts";
 import { createSqliteUsageStore } from "./store-sqlite.ts";
-import { createTokenCounter } from "./tokens/count.ts";
+import type { TokenCounter } from "./tokens/count.ts";
+import { CountError } from "./tokens/thread.ts";
 
 export type { TextDeps } from "./context.ts";
 export { textMongoSchema } from "./store-mongo-schema.ts";
@@ -28,7 +29,8 @@ export function createText(deps: TextDeps): Service {
   const store = storeOf(deps.database);
   const events = createTextEvents(deps);
   const holds = createTextHolds(createHoldClient(deps.peers.billing, { clock }));
-  const counter = createTokenCounter();
+  const hurry = new AbortController();
+  const counter = endedBy(hurry.signal, deps.counter);
   const catalog = createCatalogView({ catalog: deps.peers.catalog, clock, log });
   const common = { clock, ids, store, holds, counter, events, owner: ids.make("text", 12) };
   const meter = createMeter(common);
@@ -48,10 +50,10 @@ export function createText(deps: TextDeps): Service {
     notReady: () => catalog.notReady(),
     async drain(signal) {
       sweeps.abort();
-      await Promise.race([answering.whenEmpty(), whenAborted(signal)]);
+      const settled = answering.whenEmpty().then(() => meter.idle());
+      await Promise.race([settled, whenAborted(signal)]);
       // What still arrives is served until the host closes its ports.
       if (signal.aborted) await stop();
-      await meter.idle();
     },
     async [Symbol.asyncDispose]() {
       sweeps.abort();
@@ -66,8 +68,19 @@ export function createText(deps: TextDeps): Service {
   async function stop(): Promise<void> {
     answering.stop("draining");
     await answering.whenEmpty();
+    const rest = new AbortController();
+    clock.sleep(stopCountsMs, rest.signal).then(
+      () => hurry.abort(new CountError("the process stops")),
+      () => {},
+    );
     await meter.idle();
+    rest.abort();
   }
+}
+
+/** A counter whose counts reject once `signal` aborts. */
+function endedBy(signal: AbortSignal, counter: TokenCounter): TokenCounter {
+  return { count: (texts, limit) => untilAborted(counter.count(texts, limit), signal) };
 }
 
 function storeOf(database: Database): UsageStore {

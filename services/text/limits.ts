@@ -79,3 +79,22 @@ export const waitRetryMs = 5_000;
 
 /** Ten times the bound is beyond any tokenizer, template or vision model: the number is wrong (decisions section 4). */
 export const believableFactor = 10;
+
+/** Characters that the counting thread is given at once: some ms of its time, and 0.05 ms of the event loop's to hand over. */
+export const tokenBatchCharacters = 32 * 1024;
+/** Pieces of text in such a batch: short ones cost their number. */
+export const tokenBatchPieces = 1_024;
+/** Counts under way at once, two for a request at most: more than a process has requests. Each has a batch waiting. */
+export const maxCounts = 10_000;
+/** For one batch, loading included, in ms: a hundred times what it takes, so that a busy machine ends no sound thread. */
+export const tokenAnswerTimeoutMs = 10_000;
+/** Threads that a batch is tried on: what ends two of them would end a third. */
+export const tokenBatchTries = 2;
+/** Without work for this long the counting thread ends, and some 35 MiB are free: loading it anew takes 0.3 s of another core. */
+export const tokenThreadIdleMs = 60_000;
+/** JavaScript heap of the counting thread in MiB: the vocabulary takes 35, what it remembers of words up to 100. */
+export const tokenThreadHeapMib = 256;
+/** What a checkpoint waits for its counts, in ms: it must be written well within the lease. */
+export const countPatienceMs = 10_000;
+/** What a stopping process waits for counts that are still under way, in ms: a prompt of 10 MiB. */
+export const stopCountsMs = 2_000;

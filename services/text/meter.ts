@@ -4,7 +4,14 @@ import type { Principal } from "#kit/rpc/principal.ts";
 import { createBudgets } from "./budget.ts";
 import type { ClosingContext } from "./closing.ts";
 import { noHoldReasons } from "./holds.ts";
-import { beatTickMs, confirmWithinMs, holdCheckMs, leaseMs, settleBudgetMs } from "./limits.ts";
+import {
+  beatTickMs,
+  confirmWithinMs,
+  countPatienceMs,
+  holdCheckMs,
+  leaseMs,
+  settleBudgetMs,
+} from "./limits.ts";
 import { createMetered, type Metered } from "./metered.ts";
 import type { PreparedRequest } from "./request/prepare.ts";
 import type { Intent } from "./store.ts";
@@ -51,18 +58,21 @@ export interface Meter {
 export function createMeter(context: MeterContext): Meter {
   const { clock, store } = context;
   const budgets = createBudgets(clock, settleBudgetMs);
+  const patience = createBudgets(clock, countPatienceMs);
   const running = new Set<Metered>();
   const ending = new Set<Promise<unknown>>();
   const background = (work: Promise<unknown>) => {
     ending.add(work);
     void work.finally(() => ending.delete(work));
   };
-  const metering = { ...context, background, budgets };
+  const metering = { ...context, background, budgets, patience };
   return {
     async open(request, payer, idempotency) {
       const intent = intentOf(request, payer, idempotency, context);
       if (!(await store.open(intent))) return undefined;
-      const tally = createTally(request, context.counter);
+      const tally = createTally(request, context.counter, (error) => {
+        context.events.trouble("tokens are guessed", intent.requestId, error);
+      });
       const metered = createMetered(intent, tally, metering, () => {
         running.delete(metered);
       });
@@ -78,6 +88,7 @@ export function createMeter(context: MeterContext): Meter {
       while (!signal.aborted) {
         await clock.sleep(beatTickMs, signal).catch(() => {});
         budgets.tick();
+        patience.tick();
         for (const metered of running) metered.beat();
       }
     },

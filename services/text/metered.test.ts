@@ -140,7 +140,13 @@ describe("an answer that came whole", () => {
       asked.push(what);
       return 1;
     };
-    const tally = { uncounted: 5_000, add() {}, input: count("input"), output: count("output") };
+    const tally = {
+      uncounted: 5_000,
+      add() {},
+      input: count("input"),
+      output: count("output"),
+      guess: () => [1, 1] as [number, number],
+    };
     const store = createSqliteUsageStore(openSqlite(":memory:"));
     await store.prepare();
     const intent = intentOf(1);
@@ -155,6 +161,7 @@ describe("an answer that came whole", () => {
         holds: { open: async () => {}, end: async () => {}, isOpen: async () => false },
         events: createTextEvents({ log: createLogger("silent"), metrics: createMetrics() }),
         budgets: createBudgets(world.clock, 500),
+        patience: createBudgets(world.clock, 10_000),
         background() {},
       },
       () => {},

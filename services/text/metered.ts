@@ -24,6 +24,8 @@ export interface Metered {
 export interface MeteredContext extends ClosingContext {
   /** Of 500 ms each. */
   budgets: Budgets;
+  /** What a checkpoint waits for its counts. */
+  patience: Budgets;
 }
 
 /** Meters the request of a written intent. `onClosed`: it needs no more beats. */
@@ -56,8 +58,10 @@ export function createMetered(
       // An answer that came whole ends in the same turn: its tokens are not worth counting.
       await Promise.resolve();
       if (finished) return;
-      const inputTokens = await tally.input();
-      const outputTokens = await tally.output();
+      const counts = Promise.all([tally.input(), tally.output()]);
+      // The lease does not depend on how long counting takes.
+      const inTime = await context.patience.within(counts, undefined);
+      const [inputTokens, outputTokens] = inTime ?? tally.guess();
       const seen = { inputTokens, outputTokens, leaseUntil: now + leaseMs };
       if (finished) return;
       if (await store.checkpoint(requestId, owner, seen)) leaseUntil = seen.leaseUntil;

@@ -61,7 +61,8 @@ async function streamed(words: number) {
   await vi.waitFor(async () => {
     const due = await store.due(Number.MAX_SAFE_INTEGER, 10);
     expect(due[0]?.outputTokens).toBeGreaterThan(0);
-  });
+    // The first count of a process starts its thread.
+  }, 10_000);
   return { stream, store };
 }
 

@@ -27,6 +27,7 @@ import { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { createBilling } from "../../services/billing/index.ts";
 import { createText } from "../../services/text/index.ts";
+import { createTokenCounter, type TokenCounter } from "../../services/text/tokens/count.ts";
 import type { TextUpstreams } from "../../services/text/upstream/port.ts";
 
 /** Who asks in these tests. */
@@ -36,6 +37,8 @@ export const funds = 1_000_000_000n;
 
 const tokens = { mesh: ["mesh-token"], admin: "admin-token" };
 const silent = pino({ level: "silent" });
+/** One for all worlds of a file, as a process has one. */
+const counter = createTokenCounter();
 
 /** What a test sets itself. */
 export interface TextWorldOptions {
@@ -48,6 +51,8 @@ export interface TextWorldOptions {
   /** Default true: the wallet is filled. */
   isNew?: boolean;
   allowPrivateReferences?: boolean;
+  /** Default: one that counts. */
+  counter?: TokenCounter;
   /** Stands between text and its peers. */
   between?: Interceptor;
 }
@@ -121,6 +126,7 @@ export async function createTextWorld(options: TextWorldOptions): Promise<TextWo
     ...common,
     peers: createPeers(() => transport("mesh-token", options.between ? [options.between] : [])),
     upstreams: options.upstreams,
+    counter: options.counter ?? counter,
     images: verifier,
     outside: createGuardedFetcher({ allowPrivate: options.allowPrivateReferences ?? false }),
     allowPrivateReferences: options.allowPrivateReferences ?? false,

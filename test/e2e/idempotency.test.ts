@@ -1,5 +1,4 @@
 import { afterAll, describe, expect, test } from "vitest";
-import { createTokenCounter } from "../../services/text/tokens/count.ts";
 import { until } from "../support/until.ts";
 import { type Caller, refusalOf } from "./caller.ts";
 import { chat } from "./catalog.ts";
@@ -8,8 +7,6 @@ import { ownWorldOnly, startWorld } from "./world.ts";
 const world = await startWorld();
 afterAll(() => world[Symbol.asyncDispose]());
 ownWorldOnly();
-// The first count of a process loads the tokenizer, which holds up everything for a moment, the upstream here included.
-await createTokenCounter().count(["Hi"]);
 
 const body = { model: "scripted", input: "Hi" };
 const messages = [{ role: "user", content: "Hi" }];

@@ -1,5 +1,4 @@
 import { afterAll, describe, expect, test } from "vitest";
-import { createTokenCounter } from "../../services/text/tokens/count.ts";
 import { untilStill } from "../support/until.ts";
 import type { SseEvent } from "./sse.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
@@ -7,8 +6,6 @@ import { ownWorldOnly, startWorld } from "./world.ts";
 const world = await startWorld();
 afterAll(() => world[Symbol.asyncDispose]());
 const caller = await world.caller();
-// The first count of a process loads the tokenizer, which holds up everything for a moment, the upstream here included.
-await createTokenCounter().count(["Hi"]);
 
 const ask = (model: string, fields: object = {}) =>
   caller.stream("/responses", { model, input: "Tell me of the sea.", ...fields });

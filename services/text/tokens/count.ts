@@ -1,8 +1,13 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { maxCounts, tokenBatchCharacters, tokenBatchPieces } from "../limits.ts";
+import { type CountQueueOptions, createCountQueue } from "./queue.ts";
+import { CountError } from "./thread.ts";
 
 /** Counts tokens where a number has to be right rather than quick: estimates and refusals. */
 export interface TokenCounter {
-  /** Tokens of all texts together. Stops, with a number above `limit`, once that is exceeded. */
+  /**
+   * Tokens of all texts together. Stops, with a number above `limit`, once that is exceeded. Rejects with
+   * {@link CountError} where they cannot be counted.
+   */
   count(texts: readonly string[], limit?: number): Promise<number>;
 }
 
@@ -12,35 +17,50 @@ export interface TokenCounter {
  */
 const sliceLength = 512;
 const lookBack = 64;
-/** Slices after which the event loop gets a turn: about 5 ms of the worst text. */
-const slicesATurn = 32;
 
-// Text that looks like a control token is text.
-const plain = { allowedSpecial: new Set<string>(), disallowedSpecial: new Set<string>() };
-
-/** A counter with the o200k_base vocabulary, which takes 300 ms and 60 MB to load: with the first count. */
-export function createTokenCounter(): TokenCounter {
-  let loading: Promise<(text: string) => number> | undefined;
-  const load = async () => {
-    const { countTokens } = await import("gpt-tokenizer/encoding/o200k_base");
-    return (text: string) => countTokens(text, plain);
-  };
+/**
+ * A counter with the o200k_base vocabulary, in a thread of its own: loading it takes 300 ms, a megabyte of text about as
+ * long. Counts take turns, a batch each, so that a long prompt keeps no short one waiting.
+ */
+export function createTokenCounter(
+  options: CountQueueOptions = {},
+): TokenCounter & AsyncDisposable {
+  const queue = createCountQueue(options);
+  let counts = 0;
   return {
     async count(texts, limit = Number.POSITIVE_INFINITY) {
-      loading ??= load();
-      const countOf = await loading;
-      let sum = 0;
-      let slices = 0;
-      for (const text of texts) {
-        for (const slice of slicesOf(text)) {
-          sum += countOf(slice);
-          if (sum > limit) return sum;
-          if (++slices % slicesATurn === 0) await nextTurn();
+      if (counts >= maxCounts) throw new CountError("too many counts are under way");
+      counts++;
+      try {
+        let sum = 0;
+        for (const pieces of batchesOf(texts)) {
+          sum += await queue.count({ pieces, limit: limit - sum });
+          if (sum > limit) break;
         }
+        return sum;
+      } finally {
+        counts--;
       }
-      return sum;
     },
+    [Symbol.asyncDispose]: () => queue[Symbol.asyncDispose](),
   };
+}
+
+/** Slices of all texts, as many together as the thread is given at once. */
+function* batchesOf(texts: readonly string[]): Iterable<string[]> {
+  let batch: string[] = [];
+  let characters = 0;
+  for (const text of texts) {
+    for (const slice of slicesOf(text)) {
+      batch.push(slice);
+      characters += slice.length;
+      if (characters < tokenBatchCharacters && batch.length < tokenBatchPieces) continue;
+      yield batch;
+      batch = [];
+      characters = 0;
+    }
+  }
+  if (batch.length > 0) yield batch;
 }
 
 /** `text` in parts of at most {@link sliceLength} characters. */

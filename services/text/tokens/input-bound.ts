@@ -5,6 +5,7 @@ import type { CheckedBody } from "../request/checked.ts";
 import type { TakenImages } from "../request/images.ts";
 import type { TokenCounter } from "./count.ts";
 import { boundPatches, estimatedPatches, leastPatches } from "./patches.ts";
+import { CountError } from "./thread.ts";
 
 /**
  * Most input tokens of a request, cheap enough for every one of them: the bytes of its text, without looking at the text
@@ -68,6 +69,11 @@ export function guessInput(weight: number, taken: TakenImages, developerPrompt: 
   return Math.ceil(bytes / bytesPerToken) + sumOf(taken, estimatedPatches);
 }
 
+/** Tokens of a text by a guess, where they cannot be counted. */
+export function guessText(text: string): number {
+  return Math.ceil(Buffer.byteLength(text) / bytesPerToken);
+}
+
 /** Of English text, in the vocabularies of today. */
 const bytesPerToken = 4;
 
@@ -91,7 +97,7 @@ export function contextRoom(maxOutputTokens: number | undefined, spec: ChatSpec)
 
 /**
  * Refuses with CONTEXT_LENGTH_EXCEEDED what does not fit. What fits by its bytes is not counted; the rest is, because
- * bytes are about four times the tokens.
+ * bytes are about four times the tokens. What cannot be counted passes: upstream refuses it where it does not fit.
  */
 export async function checkContext(
   checked: CheckedBody,
@@ -104,12 +110,25 @@ export async function checkContext(
   if (byteBound <= room) return;
   const { texts, opaqueBytes } = textsOf(checked.body);
   const rest = sumOf(taken, leastPatches) + Math.floor(opaqueBytes / opaqueBytesPerToken);
-  const fits = rest < room && rest + (await counter.count(texts, room - rest)) <= room;
+  const fits = rest < room && rest + (await counted(texts, room - rest, counter)) <= room;
   if (fits) return;
   refuse(ErrorReason.CONTEXT_LENGTH_EXCEEDED, {
     param: checked.inputParam,
     metadata: { max_input_tokens: String(spec.maxInputTokens) },
   });
+}
+
+async function counted(
+  texts: readonly string[],
+  limit: number,
+  counter: TokenCounter,
+): Promise<number> {
+  try {
+    return await counter.count(texts, limit);
+  } catch (error) {
+    if (error instanceof CountError) return 0;
+    throw error;
+  }
 }
 
 /** Encrypted state is base64 of what it hides, three bytes in four digits, and its tokens cannot be counted. */
