@@ -16,66 +16,91 @@ export interface Tally {
   guess(): [input: number, output: number];
 }
 
+type Counted = Pick<PreparedRequest, "body" | "images" | "items" | "guessedInput">;
+
 /** A tally at zero. `onFailure` hears of what could not be counted. */
 export function createTally(
-  request: Pick<PreparedRequest, "body" | "images" | "items" | "guessedInput">,
+  request: Counted,
   counter: TokenCounter,
   onFailure: (error: unknown) => void,
 ): Tally {
-  /** Not counted: what is being counted, and what came since that began. */
-  let pending = "";
-  let tail = "";
-  let uncounted = 0;
-  let outputTokens = 0;
-  let inputTokens: number | undefined;
-  let countingInput: Promise<number> | undefined;
-  let countingOutput: Promise<unknown> = Promise.resolve();
-  const guessInput = () => inputTokens ?? request.guessedInput;
-  const guessOutput = () => outputTokens + guessText(pending) + guessText(tail);
+  return new RequestTally(request, counter, onFailure);
+}
 
-  const countInput = async () => {
+/** A class, because every request makes one, and an object of closures costs many times as much. */
+class RequestTally implements Tally {
+  readonly #request: Counted;
+  readonly #counter: TokenCounter;
+  readonly #onFailure: (error: unknown) => void;
+  /** Not counted: what is being counted, and what came since that began. */
+  #pending = "";
+  #tail = "";
+  #outputTokens = 0;
+  #inputTokens: number | undefined;
+  #countingInput: Promise<number> | undefined;
+  #countingOutput: Promise<unknown> | undefined;
+  uncounted = 0;
+
+  constructor(request: Counted, counter: TokenCounter, onFailure: (error: unknown) => void) {
+    this.#request = request;
+    this.#counter = counter;
+    this.#onFailure = onFailure;
+  }
+
+  add(text: string): void {
+    this.#tail += text;
+    this.uncounted += text.length;
+  }
+
+  input(): Promise<number> {
+    this.#countingInput ??= this.#countInput();
+    return this.#countingInput;
+  }
+
+  output(): Promise<number> {
+    const before = this.#countingOutput ?? Promise.resolve();
+    const counted = before.then(() => this.#countOutput());
+    this.#countingOutput = counted;
+    return counted;
+  }
+
+  guess(): [input: number, output: number] {
+    return [this.#guessInput(), this.#guessOutput()];
+  }
+
+  #guessInput(): number {
+    return this.#inputTokens ?? this.#request.guessedInput;
+  }
+
+  #guessOutput(): number {
+    return this.#outputTokens + guessText(this.#pending) + guessText(this.#tail);
+  }
+
+  async #countInput(): Promise<number> {
     try {
-      const { body, images, items } = request;
-      inputTokens = await estimateInput(body, images, items, counter);
+      const { body, images, items } = this.#request;
+      this.#inputTokens = await estimateInput(body, images, items, this.#counter);
     } catch (error) {
-      countingInput = undefined;
-      onFailure(error);
+      this.#countingInput = undefined;
+      this.#onFailure(error);
     }
-    return guessInput();
-  };
-  const countOutput = async () => {
-    if (tail === "") return outputTokens;
-    pending = tail;
-    tail = "";
-    uncounted = 0;
+    return this.#guessInput();
+  }
+
+  async #countOutput(): Promise<number> {
+    if (this.#tail === "") return this.#outputTokens;
+    this.#pending = this.#tail;
+    this.#tail = "";
+    this.uncounted = 0;
     try {
-      outputTokens += await counter.count([pending]);
+      this.#outputTokens += await this.#counter.count([this.#pending]);
     } catch (error) {
-      tail = pending + tail;
-      pending = "";
-      onFailure(error);
-      return guessOutput();
+      this.#tail = this.#pending + this.#tail;
+      this.#pending = "";
+      this.#onFailure(error);
+      return this.#guessOutput();
     }
-    pending = "";
-    return outputTokens;
-  };
-  return {
-    get uncounted() {
-      return uncounted;
-    },
-    add(text) {
-      tail += text;
-      uncounted += text.length;
-    },
-    input() {
-      countingInput ??= countInput();
-      return countingInput;
-    },
-    output() {
-      const counted = countingOutput.then(countOutput);
-      countingOutput = counted;
-      return counted;
-    },
-    guess: () => [guessInput(), guessOutput()],
-  };
+    this.#pending = "";
+    return this.#outputTokens;
+  }
 }
