@@ -68,6 +68,48 @@ describe("stages", () => {
     expect(left).toEqual(["outer", "inner", "source"]);
   });
 
+  test("one that is stopped fails what is waited for, at once and from then on, and leaves what is before it", async () => {
+    const left: string[] = [];
+    const never = new Promise<never>(() => {});
+    const source: AsyncIterable<number> = {
+      [Symbol.asyncIterator]: () => ({
+        next: () => never,
+        async return() {
+          left.push("source");
+          return { done: true, value: undefined };
+        },
+      }),
+    };
+    let stop: (reason: unknown) => void = () => {};
+    const inner = staged(source, { leave: () => left.push("inner"), ...prefixed("inner") });
+    const stopped = staged(inner, {
+      until(end) {
+        stop = end;
+      },
+    });
+    const outer = staged(stopped, { leave: () => left.push("outer"), ...prefixed("outer") });
+    const it = outer[Symbol.asyncIterator]();
+    const waiting = it.next();
+    stop(new Error("late"));
+    await expect(waiting).rejects.toThrow("outer late");
+    await expect(it.next()).rejects.toThrow("outer late");
+    expect(left).toEqual(["inner", "source"]);
+  });
+
+  test("one that may be stopped passes steps and errors like any other", async () => {
+    const until = () => {};
+    expect(await read(staged(numbers(2), { until }))).toEqual([1, 2, "end"]);
+    const source = numbers(1, [], new Error("broken"));
+    const outer = staged(staged(source, { until }), prefixed("outer"));
+    expect(await read(outer)).toEqual([1, "outer broken"]);
+    const picky = {
+      pass() {
+        throw new Error("no");
+      },
+    };
+    expect(await read(staged(staged(numbers(1), { until }), picky))).toEqual(["no"]);
+  });
+
   test("one that is entered has all before it within it", async () => {
     const where = new AsyncLocalStorage<string>();
     const seen: (string | undefined)[] = [];

@@ -73,26 +73,38 @@ export function createEventRun(
   stop.signal.addEventListener("abort", onStop, { once: true });
   if (stop.signal.aborted) onStop();
 
-  return async () => {
+  const broken = (error: unknown) => {
+    const reason = stopReasonOf(stop.signal);
+    if (isOver || reason === "left") return undefined;
+    if (reason) return breakOff(ErrorReason.SERVICE_UNAVAILABLE);
+    events.trouble("a stream broke off", metered.requestId, error);
+    return breakOff(ErrorReason.MODEL_REQUEST_FAILED);
+  };
+  const took = (step: IteratorResult<readonly AnswerEvent[]>) => {
+    if (isOver) return undefined;
+    if (step.done) return breakOff(ErrorReason.MODEL_REQUEST_FAILED);
     try {
-      while (!isOver) {
-        if (seen.terminal) return await last(seen.terminal);
-        const step = await batches.next();
-        if (isOver) break;
-        if (step.done) return await breakOff(ErrorReason.MODEL_REQUEST_FAILED);
-        for (const event of step.value) seen.note(event);
-        const ready = step.value.filter((event) => event.ending === undefined);
-        if (ready.length > 0) return joinFrames(ready.map((event) => event.frame));
-      }
-      return undefined;
+      for (const event of step.value) seen.note(event);
+      return readyFrames(step.value) ?? pull();
     } catch (error) {
-      const reason = stopReasonOf(stop.signal);
-      if (isOver || reason === "left") return undefined;
-      if (reason) return breakOff(ErrorReason.SERVICE_UNAVAILABLE);
-      events.trouble("a stream broke off", metered.requestId, error);
-      return breakOff(ErrorReason.MODEL_REQUEST_FAILED);
+      return broken(error);
     }
   };
+  // One promise for each delta: an async function would take three.
+  const pull = (): Promise<Uint8Array | undefined> => {
+    if (isOver) return Promise.resolve(undefined);
+    return seen.terminal ? last(seen.terminal) : batches.next().then(took, broken);
+  };
+  return pull;
+}
+
+/** The frames of the events before the terminal one; undefined where there are none. */
+function readyFrames(events: readonly AnswerEvent[]): Uint8Array | undefined {
+  const last = events.at(-1);
+  const ready = last?.ending === undefined ? events : events.slice(0, -1);
+  const [first] = ready;
+  if (!first) return undefined;
+  return ready.length === 1 ? first.frame : joinFrames(ready.map((event) => event.frame));
 }
 
 type TerminalEvent = AnswerEvent & { ending: Ending };

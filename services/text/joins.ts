@@ -69,11 +69,11 @@ export function createJoins(): Joins {
         land();
         return answer;
       }
-      const pull = async () => {
-        const piece = await answer.pull();
+      const passed = (piece: Uint8Array | undefined) => {
         if (!piece) land();
         return piece;
       };
+      const pull = () => answer.pull().then(passed);
       if (name !== undefined) flight.shared = shareEvents(pull);
       return { ...answer, pull };
     });

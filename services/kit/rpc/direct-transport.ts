@@ -7,6 +7,7 @@ import {
   type MethodImplSpec,
   type Transport,
 } from "@connectrpc/connect";
+import { staged } from "../staged.ts";
 import { refusingTransport } from "./refusing-transport.ts";
 import type { RpcService } from "./service.ts";
 import { Call } from "./wire/call.ts";
@@ -58,7 +59,8 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
           stream: true,
           service: method.parent,
           method,
-          message: abortable(answers, call),
+          // A reader that gives up is answered at once, though the handler may ignore its signal.
+          message: staged(answers, { until: (stop) => call.onAbort(stop) }),
           header: context.responseHeader,
           trailer: context.responseTrailer,
         };
@@ -101,28 +103,4 @@ function contextOf(method: DescMethod, call: Call, req: { url: string; header: H
     call,
     requestHeader: () => req.header,
   });
-}
-
-/** A reader that gives up is answered at once, though the handler may ignore its signal. */
-function abortable<T>(source: AsyncIterable<T>, call: Call): AsyncIterable<T> {
-  return {
-    [Symbol.asyncIterator]() {
-      const inner = source[Symbol.asyncIterator]();
-      const leave = async (value?: unknown) => inner.return?.(value);
-      let reading: PromiseWithResolvers<IteratorResult<T>> | undefined;
-      call.onAbort((reason) => {
-        reading?.reject(reason);
-        leave().catch(() => {});
-      });
-      return {
-        next() {
-          if (call.isAborted) return Promise.reject(call.errorOf(undefined));
-          reading = Promise.withResolvers();
-          inner.next().then(reading.resolve, reading.reject);
-          return reading.promise;
-        },
-        return: async (value) => (await leave(value)) ?? { done: true, value },
-      };
-    },
-  };
 }

@@ -12,6 +12,12 @@ export class ReplyBody implements HttpBody {
   #isEnded = false;
   #error: { reason: unknown } | undefined;
   #waiter: (() => void) | undefined;
+  /** Runs a moment after the first chunk of a read has come: what came along with it is there by then. */
+  readonly #read = (): Buffer | undefined => {
+    if (this.#unread.length > 0) return this.#take();
+    if (this.#error) throw this.#error.reason;
+    return undefined;
+  };
   /** Set once nothing more is wanted: bytes that may still be thrown away. */
   #trailing: { leftBytes: number; timer: NodeJS.Timeout } | undefined;
 
@@ -47,15 +53,11 @@ export class ReplyBody implements HttpBody {
     this.#wake();
   }
 
-  async next(): Promise<Buffer | undefined> {
-    for (;;) {
-      if (this.#unread.length > 0) return this.#take();
-      if (this.#error) throw this.#error.reason;
-      if (this.#isEnded) return undefined;
-      await new Promise<void>((resolve) => {
-        this.#waiter = resolve;
-      });
-    }
+  next(): Promise<Buffer | undefined> {
+    return new Promise<void>((resolve) => {
+      if (this.#unread.length > 0 || this.#error || this.#isEnded) resolve();
+      else this.#waiter = resolve;
+    }).then(this.#read);
   }
 
   async whole(maxBytes: number): Promise<Buffer> {

@@ -20,78 +20,119 @@ export interface ReadStreamOptions {
 /** Resolves when the first events are there. Throws `UpstreamFailure` where none came. */
 export async function readStream(options: ReadStreamOptions): Promise<StreamAnswer> {
   const { upstream, request } = options;
-  const batches = readBatches(options);
+  const batches = new Batches(options);
   try {
-    const first = await batches.next();
-    return {
-      kind: "stream",
-      batches: first.done ? batches : resumed(first.value, batches),
-      upstream,
-    };
+    await batches.begin();
+    return { kind: "stream", batches, upstream };
   } catch (error) {
     request.signal.throwIfAborted();
     throw failureOf(error) ?? error;
   }
 }
 
-type Batch = readonly AnswerEvent[];
+type Step = IteratorResult<readonly AnswerEvent[]>;
 
-/** What was read already, then the rest; leaving early closes the rest. */
-function resumed(first: Batch, rest: AsyncGenerator<Batch>): AsyncIterable<Batch> {
-  let isFirst = true;
-  return {
-    [Symbol.asyncIterator]: () => ({
-      next() {
-        if (!isFirst) return rest.next();
-        isFirst = false;
-        return Promise.resolve({ done: false, value: first });
-      },
-      return: () => rest.return(undefined),
-    }),
-  };
-}
+const ended: Step = { done: true, value: undefined };
 
-async function* readBatches(options: ReadStreamOptions): AsyncGenerator<Batch> {
-  const { reply, reader, request } = options;
-  const parser = createSseParser({ maxEventBytes: answerLimits.eventBytes });
-  let hasSent = false;
-  try {
-    while (!reader.isEnded) {
-      const out: AnswerEvent[] = [];
-      const end = await readChunk(reply.body, parser, reader, out).catch((error: unknown) => {
-        request.signal.throwIfAborted();
-        // Before the first event the caller can still get an error, or another upstream's answer.
-        if (!hasSent && out.length === 0) throw error;
-        return cutReasonOf(error, options);
-      });
-      if (end) reader.end(end, out);
-      if (out.length === 0) continue;
-      hasSent = true;
-      yield out;
+/** The events of one answer; to be read once. By hand: a generator takes half a dozen promises for each delta. */
+class Batches implements AsyncIterableIterator<readonly AnswerEvent[]> {
+  readonly #options: ReadStreamOptions;
+  readonly #body: HttpBody;
+  readonly #reader: StreamReader;
+  readonly #parser = createSseParser({ maxEventBytes: answerLimits.eventBytes });
+  #first: Step | undefined;
+  #hasSent = false;
+  #isOver = false;
+  readonly #came = (chunk: Buffer | undefined) => this.#took(chunk) ?? this.#more();
+  readonly #failed = (cause: unknown) => this.#took(undefined, { cause }) ?? ended;
+
+  constructor(options: ReadStreamOptions) {
+    this.#options = options;
+    this.#body = options.reply.body;
+    this.#reader = options.reader;
+  }
+
+  /** Reads up to the first events. */
+  async begin(): Promise<void> {
+    this.#first = await this.next();
+  }
+
+  next(): Promise<Step> {
+    const step = this.#first ?? (this.#isOver ? ended : undefined);
+    this.#first = undefined;
+    return step ? Promise.resolve(step) : this.#body.next().then(this.#came, this.#failed);
+  }
+
+  async return(): Promise<Step> {
+    this.#first = undefined;
+    this.#over();
+    return ended;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  /** The next events after a chunk without any. A loop, because many such may follow each other. */
+  async #more(): Promise<Step> {
+    for (;;) {
+      let step: Step | undefined;
+      try {
+        step = this.#took(await this.#body.next());
+      } catch (error) {
+        if (this.#isOver) throw error;
+        step = this.#failed(error);
+      }
+      if (step) return step;
     }
-  } finally {
-    // After its last event a connection is worth keeping; one that is left in the middle would go on generating.
-    if (reader.isEnded) reply.body.release();
-    else reply.body.close();
   }
-}
 
-/** Reads what has come; gives the reason where nothing more will. */
-async function readChunk(
-  body: HttpBody,
-  parser: ReturnType<typeof createSseParser>,
-  reader: StreamReader,
-  out: AnswerEvent[],
-): Promise<CutReason | undefined> {
-  const chunk = await body.next();
-  const last = chunk ? undefined : parser.end();
-  const events = chunk ? parser.push(chunk) : last ? [last] : [];
-  for (const event of events) {
-    reader.read(event, out);
-    if (reader.isEnded) return undefined;
+  /** What a chunk, the body's end (undefined) or its failure comes to; undefined: nothing yet. */
+  #took(chunk: Buffer | undefined, failure?: { cause: unknown }): Step | undefined {
+    const out: AnswerEvent[] = [];
+    try {
+      const reason = failure ? this.#cut(failure.cause, out) : this.#read(chunk, out);
+      if (reason) this.#reader.end(reason, out);
+    } catch (error) {
+      this.#over();
+      throw error;
+    }
+    if (this.#reader.isEnded) this.#over();
+    if (out.length === 0) return this.#isOver ? ended : undefined;
+    this.#hasSent = true;
+    return { done: false, value: out };
   }
-  reader.settle(out);
-  return chunk ? undefined : "end";
+
+  /** Appends what has come to `out`; gives the reason where nothing more will. */
+  #read(chunk: Buffer | undefined, out: AnswerEvent[]): CutReason | undefined {
+    try {
+      const last = chunk ? undefined : this.#parser.end();
+      const events = chunk ? this.#parser.push(chunk) : last ? [last] : [];
+      for (const event of events) {
+        this.#reader.read(event, out);
+        if (this.#reader.isEnded) return undefined;
+      }
+      this.#reader.settle(out);
+    } catch (error) {
+      return this.#cut(error, out);
+    }
+    return chunk ? undefined : "end";
+  }
+
+  /** Why it is cut. Throws before the first event: the caller can still get an error, or another upstream's answer. */
+  #cut(error: unknown, out: readonly AnswerEvent[]): CutReason {
+    this.#options.request.signal.throwIfAborted();
+    if (!this.#hasSent && out.length === 0) throw error;
+    return cutReasonOf(error, this.#options);
+  }
+
+  #over(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    // After its last event a connection is worth keeping; one that is left in the middle would go on generating.
+    if (this.#reader.isEnded) this.#body.release();
+    else this.#body.close();
+  }
 }
 
 /** How a stream that had begun was cut. Whatever it was, the caller is owed a terminal event. */
