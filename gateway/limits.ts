@@ -51,6 +51,9 @@ export const lingerFromBytes = 64 * kib;
 /** Silence after which an event stream gets a comment, and after which its headers go out (the contract's). */
 export const keepAliveCommentMs = 15_000;
 
+/** Events up to this size are copied, so that they go out in one plain write; larger ones are not worth a copy. */
+export const oneWriteBytes = 16 * kib;
+
 /** Sane request ids from outside are kept; others are replaced. */
 export const requestIdPattern = /^[A-Za-z0-9._:-]{1,128}$/;
 /** Path parameters: whatever fits into a request line, so that a long one meets the same rules as any other. */
