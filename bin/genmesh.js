@@ -7,7 +7,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const main = fileURLToPath(new URL("../services/host/cli/main.ts", import.meta.url));
+const source = fileURLToPath(new URL("../services/host/cli/main.ts", import.meta.url));
+// The image has bundles in place of the sources.
+const bundle = fileURLToPath(new URL("../dist/services/host/cli/main.js", import.meta.url));
+const main = existsSync(source) ? source : bundle;
 const own = fileURLToPath(new URL("../node_modules/node/bin/node", import.meta.url));
 // The image brings its own Node and leaves the package out.
 const node = existsSync(own) ? own : process.execPath;

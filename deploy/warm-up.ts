@@ -2,10 +2,12 @@
 // asks the operator command for its help; then loads what neither of them needs but another role, or another setting, does.
 // What all of them compiled stays in NODE_COMPILE_CACHE, and a container that cannot write there starts with it.
 import { spawn } from "node:child_process";
+import { readdir } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 
-const host = fileURLToPath(new URL("../services/host/", import.meta.url));
+const bundles = new URL("../dist/", import.meta.url);
+const host = fileURLToPath(new URL("services/host/", bundles));
 
 /** Runs a file of the host; with `stopAtReady` it is told to stop at its first line. Rejects unless it ends with 0. */
 function run(file: string, args: string[], { stopAtReady }: { stopAtReady: boolean }) {
@@ -22,19 +24,12 @@ function run(file: string, args: string[], { stopAtReady }: { stopAtReady: boole
   });
 }
 
-await run("main.ts", [], { stopAtReady: true });
-await run("cli/main.ts", ["--help"], { stopAtReady: false });
+await run("main.js", [], { stopAtReady: true });
+await run("cli/main.js", ["--help"], { stopAtReady: false });
 
-// The roles of the mesh, their wire and their stores.
-await import("../services/host/role-gateway.ts");
-await import("../services/host/role-service.ts");
-await import("../services/host/migrate.ts");
-await import("../services/kit/blobs/s3.ts");
-await import("../services/kit/queue/jetstream.ts");
-await import("../services/kit/telemetry/otel.ts");
-await import("../services/kit/mongo/connect.ts");
+// The roles of the mesh, their wire and their stores, the tokenizer, the client of upstreams: whatever is loaded when it is
+// needed is one of these, and loading it does nothing more.
+const chunks = new URL("chunks/", bundles);
+for (const file of await readdir(chunks)) await import(new URL(file, chunks).href);
 // By `require`, as its adapter does.
-createRequire(import.meta.url)("mongodb");
-// What the first text request, and the first to an upstream over HTTP, load.
-await import("gpt-tokenizer/encoding/o200k_base");
-await import("undici");
+createRequire(bundles)("mongodb");

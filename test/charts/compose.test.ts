@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
+import { bundleOf, programs } from "../../deploy/build.ts";
 import { envToConfig, envToOperatorConfig } from "../../services/host/config.ts";
 import { root } from "./helm.ts";
 import type { Manifest } from "./rendered.ts";
@@ -40,8 +41,8 @@ test("what runs once comes after what it needs", () => {
   expect(Object.keys(envToOperatorConfig(envOf("ready")).peers)).toHaveLength(5);
   expect(Object.keys(compose.services.ready.depends_on).sort()).toEqual([...roles].sort());
   for (const one of ["migrate", "ready"]) {
-    const file = compose.services[one].entrypoint.find((word: string) => word.endsWith(".ts"));
-    expect(existsSync(join(root, file))).toBe(true);
+    const file = compose.services[one].entrypoint.find((word: string) => word.endsWith(".js"));
+    expect(programs.map(bundleOf)).toContain(file);
   }
 });
 

@@ -1,8 +1,6 @@
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { bundleOf, programs } from "../../deploy/build.ts";
 import { envToConfig, envToOperatorConfig } from "../../services/host/config.ts";
-import { root } from "./helm.ts";
 import { examples, type Manifest, ofKind, podsOf, rendered, selects } from "./rendered.ts";
 
 const secretValues: Record<string, string> = {
@@ -133,8 +131,8 @@ describe.each(examples)("%s", (example) => {
 
   test("every program that a pod is told to run is there", () => {
     for (const { name, spec } of podsOf(manifests)) {
-      const program = spec.containers[0].command?.find((word: string) => word.endsWith(".ts"));
-      if (program) expect(existsSync(join(root, program)), `${name} ${program}`).toBe(true);
+      const program = spec.containers[0].command?.find((word: string) => word.endsWith(".js"));
+      if (program) expect(programs.map(bundleOf), name).toContain(program);
     }
   });
 

@@ -47,20 +47,24 @@ export function startProcess(
   return watched(child);
 }
 
-/** Starts what `npm start` starts, on a data directory of its own unless `env` names one, and free ports. */
+/**
+ * Starts what `npm start` starts, or another `program` in its place, on a data directory of its own unless `env` names one,
+ * and free ports.
+ */
 export async function startHost(
   env: Variables,
   args: readonly string[] = [],
+  program = main,
 ): Promise<TestProcess> {
-  return startProcess(process.execPath, [main, ...args], {
+  return startProcess(process.execPath, [program, ...args], {
     env: { PORT: "0", GRPC_PORT: "0", ...env },
   });
 }
 
 /** Starts it and waits until it serves. */
-export async function startRunning(env: Variables): Promise<RunningMesh> {
+export async function startRunning(env: Variables, program = main): Promise<RunningMesh> {
   const grpcPort = env.GRPC_PORT ?? `${await freePort()}`;
-  const child = await startHost({ ...env, GRPC_PORT: grpcPort });
+  const child = await startHost({ ...env, GRPC_PORT: grpcPort }, [], program);
   const [, baseUrl = "", bannerKey] = await child.says(
     /^genmesh is ready: (\S+)(?: {2}key: (\S+))?\n/,
   );

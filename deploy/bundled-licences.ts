@@ -1,0 +1,28 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+
+const licenceFile = /^(licen[cs]e|copying|notice)([.-].*)?$/i;
+/** The folder of the innermost package that a module belongs to. */
+const packageFolder = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/;
+
+/**
+ * The licences of the packages that these modules (paths) are of: whoever passes a bundle on passes their terms on with it.
+ * One section a package, by name.
+ */
+export async function bundledLicences(modules: readonly string[]): Promise<string> {
+  const folders = new Set(modules.map((id) => packageFolder.exec(id.replaceAll("\\", "/"))?.[0]));
+  folders.delete(undefined);
+  const sections = await Promise.all([...folders].map((folder) => sectionOf(folder ?? "")));
+  return sections.sort().join(`\n${"-".repeat(80)}\n\n`);
+}
+
+async function sectionOf(folder: string): Promise<string> {
+  const { name, version, license } = JSON.parse(
+    await readFile(join(folder, "package.json"), "utf8"),
+  );
+  const files = (await readdir(folder)).filter((file) => licenceFile.test(file)).sort();
+  const texts = await Promise.all(files.map((file) => readFile(join(folder, file), "utf8")));
+  return [`${name} ${version} (${license})`, ...texts.map((text) => text.trim())]
+    .join("\n\n")
+    .concat("\n");
+}
