@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Peers } from "#kit/peers.ts";
+import { bundleOf } from "../deploy/build.ts";
 import { operatorPeers } from "../services/host/cli/client.ts";
 import { envToOperatorConfig } from "../services/host/config.ts";
 import { peerVariables } from "../services/host/config-wire.ts";
@@ -25,7 +26,8 @@ export interface GenmeshOptions {
   profileFolder: string | undefined;
 }
 
-export const genmeshProgram = "../services/host/main.ts";
+/** What the image runs; the bench builds it before anything is started. */
+export const genmeshProgram = `../${bundleOf("services/host/main.ts")}`;
 /** As `npm start` and the image have it. */
 export const genmeshNodeArgs = ["--use-largepages=silent"] as const;
 const adminToken = "admin-token-of-the-bench";
@@ -40,7 +42,7 @@ export function tracingEnv(collectorPort: number): Record<string, string> {
   };
 }
 
-/** Starts one process on a new data directory, as `npm start` would but for ports, catalog and accounts. */
+/** Starts one process on a new data directory, as the image would but for ports, catalog and accounts. */
 export async function startOneProcess(
   options: GenmeshOptions,
   { name, env }: { name: "one" | "traced"; env: Record<string, string> } = { name: "one", env: {} },

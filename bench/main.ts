@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { cpus } from "node:os";
+import { build, dist } from "../deploy/build.ts";
 import type { ServerUrls } from "../test/support/stores.ts";
 import type { Round } from "./goals.ts";
 import { type LineName, lines } from "./lines.ts";
@@ -30,6 +31,8 @@ async function main(): Promise<void> {
   }
   pinSelf(loadCore);
   installPortkey();
+  say("building …");
+  await build(dist);
   await measure(options, wanted(options), stop.signal);
 }
 

@@ -9,6 +9,9 @@ import { ownFiles } from "./own-files.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
+/** Where `npm run build` puts everything, in the clone and in the image. */
+export const dist = join(root, "dist");
+
 /**
  * What is started by its path, by people and charts. What the program itself starts or reads by
  * `new URL("./file", import.meta.url)` is found where that stands (own-files.ts).
@@ -22,7 +25,7 @@ export const programs: readonly string[] = [
   "deploy/jobs/smoke.ts",
 ];
 
-/** Where `npm run build` puts the bundle of a program, in the clone and in the image. */
+/** Where that puts the bundle of a program, from the root of the clone, or from the image's folder. */
 export function bundleOf(program: string): string {
   return `dist/${program.replace(/ts$/, "js")}`;
 }
@@ -75,4 +78,4 @@ async function manifest(): Promise<string> {
   return `${JSON.stringify(fields, null, 2)}\n`;
 }
 
-if (import.meta.main) await build(join(root, "dist"));
+if (import.meta.main) await build(dist);
