@@ -80,7 +80,7 @@ export async function startMesh(config: Config, options: ProcessOptions): Promis
   const edge = stack.use(await openEdge(context, { peers, blobs, notReady, tls: tls.server }));
   await listenForOps(context, edge.notReady, stack);
   const rpc = services.flatMap((service) => [...service.rpc]);
-  const grpcServer = await createGrpcServer({
+  const grpcServer = createGrpcServer({
     services: [...rpc, healthService(rpc, notReady)],
     interceptors: serverInterceptors,
     ...(tls.server ? { tls: tls.server } : {}),

@@ -125,7 +125,7 @@ async function listenForGrpc(
   if (!grpc) return undefined;
   const rpc = services.flatMap((service) => [...service.rpc]);
   const { createGrpcServer } = await import("#kit/rpc/server.ts");
-  const server = await createGrpcServer({
+  const server = createGrpcServer({
     services: [...rpc, healthService(rpc, notReady)],
     interceptors,
     ...(tls ? { tls } : {}),

@@ -48,7 +48,7 @@ async function serve(tls?: ServerTls) {
       if (!context.signal.aborted) await once(context.signal, "abort");
     },
   });
-  const server = await createGrpcServer({
+  const server = createGrpcServer({
     services: [catalog, healthService([catalog], () => undefined)],
     interceptors: [serverErrorInterceptor({ log: createLogger("silent"), ids: randomIds })],
     ...(tls ? { tls } : {}),

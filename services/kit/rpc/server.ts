@@ -1,8 +1,7 @@
+import { once } from "node:events";
 import { createSecureServer, createServer, type Http2Server } from "node:http2";
 import type { Interceptor } from "@connectrpc/connect";
-import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
-import { type FastifyInstance, fastify } from "fastify";
-import { schemaless } from "../schemaless.ts";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { reflectionServices } from "./reflection.ts";
 import type { RpcService } from "./service.ts";
 import { followTls, type ServerTls, serverTlsOptions } from "./tls.ts";
@@ -17,54 +16,6 @@ export interface RpcServerOptions {
   tls?: ServerTls;
 }
 
-/** A server that is not yet listening: gRPC, gRPC-Web and Connect on HTTP/2, with reflection of what it serves. */
-export async function createGrpcServer(options: RpcServerOptions): Promise<GrpcServer> {
-  const services = [...options.services, ...reflectionServices(options.services)];
-  const sessions = new Set<{ close(): void; destroy(): void }>();
-  const app = fastify({
-    serverFactory: (handler) => {
-      const server = createHttp2Server(options.tls, handler as never);
-      server.on("session", (session) => {
-        sessions.add(session);
-        session.once("close", () => sessions.delete(session));
-      });
-      return server as never;
-    },
-    // Limits are those of the messages; Fastify's own would cut gRPC streams.
-    bodyLimit: maxMessageBytes,
-    return503OnClosing: false,
-    schemaController: schemaless,
-  }) as unknown as FastifyInstance<Http2Server>;
-  await app.register(
-    fastifyConnectPlugin as never,
-    {
-      interceptors: options.interceptors,
-      readMaxBytes: maxMessageBytes,
-      writeMaxBytes: maxMessageBytes,
-      routes(router: { service(desc: unknown, impl: unknown): void }) {
-        for (const { desc, impl } of services) router.service(desc, impl);
-      },
-    } as never,
-  );
-  return {
-    async listen(host, port) {
-      await app.listen({ host, port });
-      const address = app.server.address();
-      return typeof address === "object" && address ? address.port : port;
-    },
-    async close() {
-      // An idle h2 session would keep the server open for ever: ask it to go, then end it.
-      for (const session of sessions) session.close();
-      const ended = app.close();
-      const force = setTimeout(() => {
-        for (const session of sessions) session.destroy();
-      }, 250);
-      await ended;
-      clearTimeout(force);
-    },
-  };
-}
-
 /** A server for internal callers. */
 export interface GrpcServer {
   /** Answers the port that was bound (for port 0). Rejects with EADDRINUSE and the like. */
@@ -73,7 +24,49 @@ export interface GrpcServer {
   close(): Promise<void>;
 }
 
-function createHttp2Server(tls: ServerTls | undefined, handler: () => void): Http2Server {
+/** Milliseconds after which a session that was asked to end is ended. */
+const endSessionsMs = 250;
+
+/** A server that is not yet listening: gRPC, gRPC-Web and Connect on HTTP/2, with reflection of what it serves. */
+export function createGrpcServer(options: RpcServerOptions): GrpcServer {
+  const services = [...options.services, ...reflectionServices(options.services)];
+  const handler = connectNodeAdapter({
+    interceptors: options.interceptors,
+    readMaxBytes: maxMessageBytes,
+    writeMaxBytes: maxMessageBytes,
+    routes(router) {
+      for (const { desc, impl } of services) router.service(desc, impl);
+    },
+  });
+  const server = createHttp2Server(options.tls, handler);
+  const sessions = new Set<{ close(): void; destroy(): void }>();
+  server.on("session", (session) => {
+    sessions.add(session);
+    session.once("close", () => sessions.delete(session));
+  });
+  return {
+    async listen(host, port) {
+      server.listen({ host, port });
+      await once(server, "listening");
+      const address = server.address();
+      return typeof address === "object" && address ? address.port : port;
+    },
+    async close() {
+      // An idle h2 session would keep the server open for ever: ask it to go, then end it.
+      for (const session of sessions) session.close();
+      const force = setTimeout(() => {
+        for (const session of sessions) session.destroy();
+      }, endSessionsMs);
+      // One that never listened says so here, and is as closed as any.
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+      clearTimeout(force);
+    },
+  };
+}
+
+type Handler = ReturnType<typeof connectNodeAdapter>;
+
+function createHttp2Server(tls: ServerTls | undefined, handler: Handler): Http2Server {
   if (!tls) return createServer({}, handler);
   const server = createSecureServer(serverTlsOptions(tls), handler);
   followTls(server, tls);
