@@ -4,8 +4,10 @@ import type { Clock } from "#kit/clock.ts";
 export interface Budgets {
   /** What `work` gives, or `otherwise` once the budget is spent (and up to a tick more); the work goes on. */
   within<T>(work: Promise<T>, otherwise: T): Promise<T>;
-  /** Ends the waits whose time is over; called every tick. */
+  /** Ends the waits whose time is over; to be called every tick while something waits. */
   tick(): void;
+  /** True where nothing waits. */
+  isIdle(): boolean;
 }
 
 interface Wait {
@@ -13,14 +15,15 @@ interface Wait {
   end(): void;
 }
 
-/** Budgets of `budgetMs` each. */
-export function createBudgets(clock: Clock, budgetMs: number): Budgets {
+/** Budgets of `budgetMs` each. `begun` is called with each wait that begins. */
+export function createBudgets(clock: Clock, budgetMs: number, begun: () => void): Budgets {
   const waits = new Set<Wait>();
   return {
     within(work, otherwise) {
       return new Promise((resolve, reject) => {
         const wait: Wait = { until: clock.now() + budgetMs, end: () => resolve(otherwise) };
         waits.add(wait);
+        begun();
         work.then(resolve, reject).finally(() => waits.delete(wait));
       });
     },
@@ -33,5 +36,6 @@ export function createBudgets(clock: Clock, budgetMs: number): Budgets {
         wait.end();
       }
     },
+    isIdle: () => waits.size === 0,
   };
 }

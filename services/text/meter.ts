@@ -15,6 +15,7 @@ import {
 import { createMetered, type Metered } from "./metered.ts";
 import type { PreparedRequest } from "./request/prepare.ts";
 import type { Intent } from "./store.ts";
+import { createTicker } from "./ticker.ts";
 import type { TokenCounter } from "./tokens/count.ts";
 import { createTally } from "./tokens/tally.ts";
 
@@ -57,14 +58,24 @@ export interface Meter {
 /** Makes a meter. */
 export function createMeter(context: MeterContext): Meter {
   const { clock, store } = context;
-  const budgets = createBudgets(clock, settleBudgetMs);
-  const patience = createBudgets(clock, countPatienceMs);
   const running = new Set<Metered>();
   const ending = new Set<Promise<unknown>>();
   const background = (work: Promise<unknown>) => {
     ending.add(work);
     void work.finally(() => ending.delete(work));
   };
+  const budgets = createBudgets(clock, settleBudgetMs, () => ticker.wake());
+  const patience = createBudgets(clock, countPatienceMs, () => ticker.wake());
+  const ticker = createTicker({
+    clock,
+    tickMs: beatTickMs,
+    isIdle: () => running.size === 0 && budgets.isIdle() && patience.isIdle(),
+    tick() {
+      budgets.tick();
+      patience.tick();
+      for (const metered of running) metered.beat();
+    },
+  });
   const metering = { ...context, background, budgets, patience };
   return {
     async open(request, payer, idempotency) {
@@ -80,18 +91,12 @@ export function createMeter(context: MeterContext): Meter {
         async pay(signal) {
           await hold(intent, payer, metered, context, signal);
           running.add(metered);
+          ticker.wake();
           return metered;
         },
       };
     },
-    async keepAlive(signal) {
-      while (!signal.aborted) {
-        await clock.sleep(beatTickMs, signal).catch(() => {});
-        budgets.tick();
-        patience.tick();
-        for (const metered of running) metered.beat();
-      }
-    },
+    keepAlive: (signal) => ticker.run(signal),
     async idle() {
       while (ending.size > 0) await Promise.all(ending);
     },
