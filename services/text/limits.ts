@@ -51,6 +51,8 @@ export const sweepRetryMs = 10_000;
 export const sweepIntervalMs = 1_000;
 /** Due requests taken up in one round: a backlog after an outage does not hold up what runs. */
 export const sweepBatch = 100;
+/** How often answers and makers whose time is over are looked for, in ms: whoever reads one sees its time, too. */
+export const forgetIntervalMs = 10_000;
 /** Answers and makers of opaque state deleted in one round: faster than any one process makes them, in some ms. */
 export const forgetBatch = 1_000;
 /** How long billing is told to keep the hold of a request that runs or waits for a replica. */

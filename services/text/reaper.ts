@@ -7,6 +7,7 @@ import type { TextHolds } from "./holds.ts";
 import {
   answerKeptMs,
   forgetBatch,
+  forgetIntervalMs,
   keepHoldMs,
   keepReviewMs,
   settleRetryMs,
@@ -29,7 +30,10 @@ export type Verdict = HoldVerdict["verdict"];
 
 /** Takes up what other processes left behind. Any replica may do any of it: each step is a compare-and-set. */
 export interface Reaper {
-  /** Drives everything that is due one step on, every second, until `signal` aborts. */
+  /**
+   * Drives everything that is due one step on, every second, until `signal` aborts. What is kept for a time is deleted
+   * within 10 s of its end: nobody is given it after that anyway.
+   */
   run(signal: AbortSignal): Promise<void>;
   /** One round; answers how many requests it took up. */
   sweep(): Promise<number>;
@@ -40,11 +44,17 @@ export interface Reaper {
 /** Makes a reaper. */
 export function createReaper(context: ReaperContext): Reaper {
   const { clock, store, events } = context;
+  let forgetAt = 0;
   const sweep = async () => {
     const due = await store.due(clock.now(), sweepBatch);
     await Promise.all(due.map(driveOn));
-    await store.forget(clock.now(), forgetBatch);
+    if (clock.now() >= forgetAt) await forget();
     return due.length;
+  };
+  const forget = async () => {
+    const gone = await store.forget(clock.now(), forgetBatch);
+    // After a full batch there is more.
+    if (gone < forgetBatch) forgetAt = clock.now() + forgetIntervalMs;
   };
   const driveOn = async (record: UsageRecord) => {
     try {
