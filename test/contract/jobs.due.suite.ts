@@ -38,6 +38,17 @@ export function dueJobsContract(clients: () => [JobStore, JobStore]): void {
       expect(ids(await take(["queued", "reserving"], late, 2)).sort()).toHaveLength(3);
     });
 
+    test("are told of without being taken", async () => {
+      await store.insert(jobOf("job_a"));
+      const due = (await store.find("job_a"))?.dueAt ?? 0;
+      expect(await second.isAnyDue(["reserving", "queued"], due - 1)).toBe(false);
+      expect(await second.isAnyDue(["reserving", "queued"], due)).toBe(true);
+      expect(await store.isAnyDue(["queued", "running"], due)).toBe(false);
+      expect(await store.isAnyDue([], due)).toBe(false);
+      expect(ids(await take(["reserving"], due))).toEqual(["job_a"]);
+      expect(await second.isAnyDue(["reserving"], due)).toBe(false);
+    });
+
     test("are taken by one of many", async () => {
       for (let i = 0; i < 40; i++) await store.insert(jobOf(`job_${i}`));
       const at = now + 10_000;

@@ -11,8 +11,8 @@ type Jobs = Collection<JobDocument>;
 
 /** Takes due jobs of each state; looks again where others took some of what it had found. */
 export async function takeDue(db: MongoDatabase, jobs: Jobs, query: DueQuery): Promise<Job[]> {
-  // Most looks find nothing, in any of the states: one command tells.
-  if (!(await db.attempt(() => isAnyDue(jobs, query)))) return [];
+  // What is due is mostly in one of the states, or in none: one command more tells of none.
+  if (!(await isAnyDue(db, jobs, query.states, query.now))) return [];
   const ofEach = await Promise.all(query.states.map((state) => takeOf(db, jobs, state, query)));
   return ofEach.flat();
 }
@@ -59,9 +59,16 @@ function takeSome(
   });
 }
 
-async function isAnyDue(jobs: Jobs, { states, now }: DueQuery): Promise<boolean> {
+/** As JobStore has it. */
+export async function isAnyDue(
+  db: MongoDatabase,
+  jobs: Jobs,
+  states: readonly JobState[],
+  now: number,
+): Promise<boolean> {
+  if (states.length === 0) return false;
   const filter = { state: { $in: [...states] }, dueAt: { $lte: now } };
-  return (await jobs.findOne(filter, { projection: { _id: 1 } })) !== null;
+  return db.attempt(async () => (await jobs.findOne(filter, { projection: { _id: 1 } })) !== null);
 }
 
 async function findDue(jobs: Jobs, state: JobState, now: number, limit: number): Promise<string[]> {

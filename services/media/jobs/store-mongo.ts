@@ -6,7 +6,7 @@ import { migrate } from "#kit/mongo/migrate.ts";
 import { readCensus } from "./census-mongo.ts";
 import { createClaim } from "./claim-mongo.ts";
 import { documentOf, hasChange, jobOf, sparsely } from "./docs-mongo.ts";
-import { takeDue } from "./due-mongo.ts";
+import { isAnyDue, takeDue } from "./due-mongo.ts";
 import { type Job, type JobSlot, mediaKinds } from "./job.ts";
 import { maxInsertRounds } from "./limits-mongo.ts";
 import { type JobDocument, jobCollections, jobsMongoSchema } from "./schema-mongo.ts";
@@ -23,6 +23,7 @@ export function createMongoJobStore(db: MongoDatabase): JobStore {
     apply: (jobId, command) => transition(jobId, command),
     claim: createClaim(db, jobs, transition),
     takeDue: (query) => takeDue(db, jobs, query),
+    isAnyDue: (states, now) => isAnyDue(db, jobs, states, now),
     forget: (jobId, now) => forget(db, jobs, jobId, now),
     find: (jobId) => db.attempt(() => findJob(jobs, { _id: jobId })),
     findBySlot: (slot) => db.attempt(() => findJob(jobs, inSlot(slot))),

@@ -1,7 +1,7 @@
 import type { SqliteDatabase, SqlRunner } from "#kit/sqlite.ts";
 import { readCensus } from "./census-sqlite.ts";
 import { createFairest } from "./claim-sqlite.ts";
-import { isTerminal, type Job, mediaKinds } from "./job.ts";
+import { isTerminal, type Job, type JobState, mediaKinds } from "./job.ts";
 import { type JobCommand, step } from "./lifecycle.ts";
 import { deleteJob, insertJob, readJob, readJobInSlot, updateJob } from "./rows-sqlite.ts";
 import { jobsSchema, jobsSchemaName } from "./schema-sqlite.ts";
@@ -26,8 +26,8 @@ export function createSqliteJobStore(db: SqliteDatabase): JobStore {
         return jobId === undefined ? undefined : apply(tx, jobId, { kind: "claim", owner, now });
       }),
     async takeDue({ states, now, until, limit }) {
-      // Looked for several times a second and hardly ever there: without, no transaction is begun.
-      if (!states.some((state) => db.get(dueSql, state, now, 1))) return [];
+      // Hardly ever there: without, no transaction is begun.
+      if (!isAnyDue(db, states, now)) return [];
       return db.write((tx) =>
         states
           .flatMap((state) => tx.all(dueSql, state, now, limit))
@@ -35,6 +35,7 @@ export function createSqliteJobStore(db: SqliteDatabase): JobStore {
           .filter((job) => job !== undefined),
       );
     },
+    isAnyDue: async (states, now) => isAnyDue(db, states, now),
     forget: (jobId, now) => db.write((tx) => forget(tx, jobId, now)),
     find: async (jobId) => readJob(db, jobId),
     findBySlot: async ({ scope, key }) => readJobInSlot(db, scope, key),
@@ -45,6 +46,10 @@ export function createSqliteJobStore(db: SqliteDatabase): JobStore {
 
 const dueSql =
   "SELECT job_id FROM media_job WHERE state = ? AND due_at <= ? ORDER BY due_at LIMIT ?";
+
+function isAnyDue(db: SqliteDatabase, states: readonly JobState[], now: number): boolean {
+  return states.some((state) => db.get(dueSql, state, now, 1));
+}
 
 function insert(tx: SqlRunner, job: Job): Job | undefined {
   if (insertJob(tx, job)) return undefined;

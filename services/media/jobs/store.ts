@@ -61,6 +61,8 @@ export interface JobStore {
    * now `until`, so that nobody else takes them before.
    */
   takeDue(query: DueQuery): Promise<Job[]>;
+  /** Is there a job in one of these states with `dueAt` passed? One look at an index; without states, none at all. */
+  isAnyDue(states: readonly JobState[], now: number): Promise<boolean>;
   /** Removes a `rejected` job, or a terminal one whose `expiresAt` has passed. False where it is neither. */
   forget(jobId: string, now: number): Promise<boolean>;
   find(jobId: string): Promise<Job | undefined>;

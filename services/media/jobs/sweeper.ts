@@ -27,8 +27,10 @@ export interface Sweeper {
   sweep(): Promise<void>;
 }
 
+type Lane = readonly JobState[];
+
 /** Each lane waits for others of its own alone: wake-ups do not queue up behind a billing that is away. */
-const lanes: readonly (readonly JobState[])[] = [
+const lanes: readonly Lane[] = [
   ["queued", "running"],
   ["reserving", "settling", "failing"],
   ["completed", "failed", "rejected"],
@@ -46,7 +48,7 @@ export function createSweeper(context: SweepContext): Sweeper {
       events.trouble("a due job could not be driven on", job.jobId, error);
     }
   };
-  const sweepLane = async (states: readonly JobState[]) => {
+  const sweepLane = async (states: Lane) => {
     const now = clock.now();
     const until = now + sweepRetryMs;
     const due = (await store.takeDue({ states, now, until, limit: sweepBatch })).values();
@@ -55,17 +57,25 @@ export function createSweeper(context: SweepContext): Sweeper {
     };
     await Promise.all(Array.from({ length: sweepConcurrency }, worker));
   };
-  const runLane = async (states: readonly JobState[], signal: AbortSignal) => {
-    while (!signal.aborted) {
-      await sweepLane(states).catch((error) => {
-        events.trouble("due jobs could not be read", undefined, error);
-      });
-      await clock.sleep(sweepIntervalMs, signal).catch(() => {});
-    }
+  const unread = (error: unknown) => events.trouble("due jobs could not be read", undefined, error);
+  const busy = new Map<Lane, Promise<void>>();
+  const begin = (lane: Lane) => {
+    const swept = sweepLane(lane).catch(unread);
+    busy.set(
+      lane,
+      swept.finally(() => busy.delete(lane)),
+    );
   };
   return {
     async run(signal) {
-      await Promise.all(lanes.map((states) => runLane(states, signal)));
+      while (!signal.aborted) {
+        const free = lanes.filter((lane) => !busy.has(lane));
+        // Most looks find nothing: one tells for all lanes.
+        const isAnyDue = await store.isAnyDue(free.flat(), clock.now()).catch(unread);
+        if (isAnyDue && !signal.aborted) free.forEach(begin);
+        await clock.sleep(sweepIntervalMs, signal).catch(() => {});
+      }
+      await Promise.all(busy.values());
     },
     async sweep() {
       await Promise.all(lanes.map(sweepLane));
