@@ -18,7 +18,9 @@ export function tracing(app: FastifyInstance, edge: Edge): void {
     const headers = isTrusted(request.socket.remoteAddress) ? contextOf(request) : undefined;
     const span = telemetry.start(specOf(request), headers);
     const { raw } = reply;
-    raw.once("close", () => end(span, raw.writableFinished ? raw.statusCode : undefined));
+    if (span.isRecording) {
+      raw.once("close", () => end(span, raw.writableFinished ? raw.statusCode : undefined));
+    }
     telemetry.run(span, done);
   });
 }

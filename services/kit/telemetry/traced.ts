@@ -4,12 +4,20 @@ import { codeName } from "./codes.ts";
 import { noSpan, type Span, type SpanSpec, type Telemetry } from "./port.ts";
 
 /** Runs `work` inside a span of its own, where the running code is part of a trace that is recorded. */
-export async function traced<T>(
+export function traced<T>(
   telemetry: Telemetry,
   spec: SpanSpec,
   work: (span: Span) => Promise<T>,
 ): Promise<T> {
-  if (!telemetry.active()?.isRecording) return work(noSpan);
+  // Most are not: then nothing stands between the work and whoever waits for it, not even a promise.
+  return telemetry.active()?.isRecording ? recorded(telemetry, spec, work) : work(noSpan);
+}
+
+async function recorded<T>(
+  telemetry: Telemetry,
+  spec: SpanSpec,
+  work: (span: Span) => Promise<T>,
+): Promise<T> {
   const span = telemetry.start(spec);
   try {
     return await telemetry.run(span, () => work(span));
