@@ -37,6 +37,12 @@ export function readHolds(db: SqlRunner, { accountId, after, limit }: HoldQuery)
   return pageOf(rows, limit, "opened_at");
 }
 
+/** When the oldest open hold was opened. Without an index, for the same reasons. */
+export function readOldestHold(db: SqlRunner): number | undefined {
+  const openedAt = db.get("SELECT min(opened_at) AS opened_at FROM ledger_hold")?.opened_at;
+  return openedAt === null || openedAt === undefined ? undefined : Number(openedAt);
+}
+
 /** Entries of a wallet, newest first. */
 export function readEntries(
   db: SqlRunner,

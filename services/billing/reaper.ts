@@ -103,8 +103,7 @@ export function createReaper(ctx: ReaperContext): Reaper {
   async function tellAge(): Promise<void> {
     if (ctx.clock.now() - agedAt < holdAgeIntervalMs) return;
     agedAt = ctx.clock.now();
-    const { items } = await ctx.store.holds({ limit: 1 });
-    const openedAt = items[0]?.openedAt;
+    const openedAt = await ctx.store.oldestHold();
     ctx.events.oldestHold(openedAt === undefined ? 0 : Math.max(0, ctx.clock.now() - openedAt));
   }
 

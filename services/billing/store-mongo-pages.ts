@@ -38,6 +38,22 @@ export async function readHolds(wallets: Wallets, query: HoldQuery): Promise<Pag
   return found.page();
 }
 
+/**
+ * When the oldest open hold was opened. The server looks through the wallets that have holds, and answers one number. A field
+ * and an index for it would be written with every hold, to be read a few times a minute.
+ */
+export async function readOldestHold(wallets: Wallets): Promise<number | undefined> {
+  const [oldest] = await wallets
+    .aggregate([
+      { $match: { dueAt: { $gte: 0 } } },
+      { $project: { holds: { $objectToArray: "$holds" } } },
+      { $unwind: "$holds" },
+      { $group: { _id: null, openedAt: { $min: "$holds.v.openedAt" } } },
+    ])
+    .toArray();
+  return oldest && Number(oldest.openedAt);
+}
+
 /** The names of an account's wallets. */
 export function walletsOf(accountId: string): string[] {
   const units: readonly Unit[] = ["credits", "usd_micros"];

@@ -6,7 +6,7 @@ import { maxTransitionOperations } from "./limits.ts";
 import type { Outcome } from "./operations.ts";
 import type { LedgerStore } from "./store.ts";
 import { walletOf } from "./store-mongo-docs.ts";
-import { readDueHolds, readEntries, readHolds } from "./store-mongo-pages.ts";
+import { readDueHolds, readEntries, readHolds, readOldestHold } from "./store-mongo-pages.ts";
 import {
   type JournalDocument,
   ledgerCollections,
@@ -55,6 +55,7 @@ export function createMongoLedger(
       }),
     dueHolds: (query) => db.attempt(() => readDueHolds(wallets, query)),
     holds: (query) => db.attempt(() => readHolds(wallets, query)),
+    oldestHold: () => db.attempt(() => readOldestHold(wallets)),
     entries: (wallet, query) => db.attempt(() => readEntries(wallets, journal, wallet, query)),
     snapshots: (accountId) => readSnapshots(db, accountId),
   };

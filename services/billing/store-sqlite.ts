@@ -5,7 +5,7 @@ import { mapErrors } from "./errors-sqlite.ts";
 import { createWalletImages, type WalletImage } from "./images-sqlite.ts";
 import { type Fold, fold, type LedgerView } from "./ledger.ts";
 import type { Outcome } from "./operations.ts";
-import { readDueHolds, readEntries, readHolds } from "./pages-sqlite.ts";
+import { readDueHolds, readEntries, readHolds, readOldestHold } from "./pages-sqlite.ts";
 import { readEntry, readWallet } from "./rows-sqlite.ts";
 import { ledgerSchema } from "./schema-sqlite.ts";
 import { readSnapshots } from "./snapshots-sqlite.ts";
@@ -35,6 +35,7 @@ export function createSqliteLedger(db: SqliteDatabase, rules: Fold = fold): Ledg
     wallet: (wallet) => read(() => readWallet(db, wallet)?.wallet ?? emptyWallet(wallet)),
     dueHolds: (query) => read(() => readDueHolds(db, query)),
     holds: (query) => read(() => readHolds(db, query)),
+    oldestHold: () => read(() => readOldestHold(db)),
     entries: (wallet, query) => read(() => readEntries(db, wallet, query)),
     snapshots: (accountId) => readSnapshots(db, accountId),
   };

@@ -21,6 +21,8 @@ export interface LedgerStore {
   dueHolds(query: DueQuery): Promise<Page<WalletHold>>;
   /** Open holds, oldest first. */
   holds(query: HoldQuery): Promise<Page<WalletHold>>;
+  /** When the oldest of all open holds was opened, in ms since the epoch; undefined where none is open. */
+  oldestHold(): Promise<number | undefined>;
   /** Entries of a wallet, newest first. */
   entries(wallet: WalletRef, query: EntryQuery): Promise<Entry[]>;
   /** Every wallet (of one account, where given) as it is stored, for an audit. */

@@ -172,6 +172,21 @@ export function ledgerStoreContract(open: () => Promise<[LedgerStore, LedgerStor
       });
     });
 
+    test("the oldest open hold is known, of all wallets, and whether there is one", async () => {
+      expect(await store.oldestHold()).toBe(now);
+      // Asked about later than the others, and old all the same.
+      await apply({ kind: "extend", holdId: "hold_0aaa", step: 1, checkAt: now + 90_000 });
+      expect(await store.oldestHold()).toBe(now);
+      await apply({ kind: "release", holdId: "hold_0aaa" });
+      expect(await store.oldestHold()).toBe(now + 1);
+      for (const n of [2, 4]) await apply({ kind: "settle", holdId: `hold_${n}aaa`, amount: 1n });
+      expect(await store.oldestHold()).toBe(now + 1);
+      for (const n of [1, 3]) {
+        await store.apply(other, [{ kind: "release", holdId: `hold_${n}aaa` }], now);
+      }
+      expect(await store.oldestHold()).toBeUndefined();
+    });
+
     test("entries come newest first, of one hold or all", async () => {
       await apply({ kind: "settle", holdId: "hold_2aaa", amount: 1n });
       const numbers = async (query: { holdId?: string; below?: number; limit: number }) =>
