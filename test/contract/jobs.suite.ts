@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
+import type { MediaKind } from "../../services/media/jobs/job.ts";
 import type { JobCommand } from "../../services/media/jobs/lifecycle.ts";
 import type { ClaimQuery, JobStore } from "../../services/media/jobs/store.ts";
 import { dueJobsContract } from "./jobs.due.suite.ts";
@@ -223,6 +224,18 @@ export function jobStoreContract(open: () => Promise<[JobStore, JobStore]>): voi
       expect(
         await store.apply("job_a", { kind: "heartbeat", fence: 1, now: until }),
       ).toBeUndefined();
+    });
+
+    test("is worth making where a job of a kind waits or is lost", async () => {
+      const isWorthIt = (at: number, ...kinds: MediaKind[]) => second.isAnyClaimable(kinds, at);
+      expect(await isWorthIt(now, "image", "video", "music")).toBe(false);
+      await queued("job_a");
+      expect(await isWorthIt(now, "video", "image")).toBe(true);
+      expect(await isWorthIt(now, "video", "music")).toBe(false);
+      const until = (await store.claim(query()))?.lease?.until ?? 0;
+      expect(await isWorthIt(until - 1, "image")).toBe(false);
+      expect(await isWorthIt(until, "video", "image")).toBe(true);
+      expect(await isWorthIt(until, "video")).toBe(false);
     });
 
     test("of a job without attempts left fails it", async () => {

@@ -71,6 +71,23 @@ export function createClaim(
   return (query) => inTurn(query.kind, () => claim(query));
 }
 
+/** As JobStore has it. */
+export async function isAnyClaimable(
+  jobs: Collection<JobDocument>,
+  kinds: readonly string[],
+  now: number,
+): Promise<boolean> {
+  const ofKinds = { "spec.kind": { $in: [...kinds] } };
+  const waiting = { ...ofKinds, lane: { $gt: "" } };
+  const lost = { ...ofKinds, state: "running", "lease.until": { $lte: now } };
+  const found = await Promise.all(
+    [waiting, lost].map((filter) =>
+      jobs.findOne(filter as Filter<JobDocument>, { projection: { _id: 1 } }),
+    ),
+  );
+  return found.some((job) => job !== null);
+}
+
 /** Running jobs of a kind. */
 interface Running {
   ofAccount: Map<string, number>;

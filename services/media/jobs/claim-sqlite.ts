@@ -33,6 +33,12 @@ export function createFairest(): (tx: SqlRunner, query: ClaimQuery) => string | 
   };
 }
 
+/** Does a job of this kind wait, or is one lost? */
+export function isAnyClaimable(db: SqlRunner, kind: string, now: number): boolean {
+  const isWaiting = db.get(nextGroupSql, kind, ...first) !== undefined;
+  return isWaiting || db.get(lostSql, kind, now, "[]", 1) !== undefined;
+}
+
 const first: Group = ["", "", ""];
 
 /** Running jobs of a kind, by account and by model. */

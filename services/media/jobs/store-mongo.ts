@@ -4,7 +4,7 @@ import { mongodb } from "#kit/mongo/driver.ts";
 import { awayRefusal, isDuplicate } from "#kit/mongo/errors.ts";
 import { migrate } from "#kit/mongo/migrate.ts";
 import { readCensus } from "./census-mongo.ts";
-import { createClaim } from "./claim-mongo.ts";
+import { createClaim, isAnyClaimable } from "./claim-mongo.ts";
 import { documentOf, hasChange, jobOf, sparsely } from "./docs-mongo.ts";
 import { isAnyDue, takeDue } from "./due-mongo.ts";
 import { type Job, type JobSlot, mediaKinds } from "./job.ts";
@@ -22,6 +22,7 @@ export function createMongoJobStore(db: MongoDatabase): JobStore {
     insert: (job) => insert(db, jobs, job),
     apply: (jobId, command) => transition(jobId, command),
     claim: createClaim(db, jobs, transition),
+    isAnyClaimable: (kinds, now) => db.attempt(() => isAnyClaimable(jobs, kinds, now)),
     takeDue: (query) => takeDue(db, jobs, query),
     isAnyDue: (states, now) => isAnyDue(db, jobs, states, now),
     forget: (jobId, now) => forget(db, jobs, jobId, now),

@@ -1,6 +1,6 @@
 import type { SqliteDatabase, SqlRunner } from "#kit/sqlite.ts";
 import { readCensus } from "./census-sqlite.ts";
-import { createFairest } from "./claim-sqlite.ts";
+import { createFairest, isAnyClaimable } from "./claim-sqlite.ts";
 import { isTerminal, type Job, type JobState, mediaKinds } from "./job.ts";
 import { type JobCommand, step } from "./lifecycle.ts";
 import { deleteJob, insertJob, readJob, readJobInSlot, updateJob } from "./rows-sqlite.ts";
@@ -25,6 +25,7 @@ export function createSqliteJobStore(db: SqliteDatabase): JobStore {
         const { owner, now } = query;
         return jobId === undefined ? undefined : apply(tx, jobId, { kind: "claim", owner, now });
       }),
+    isAnyClaimable: async (kinds, now) => kinds.some((kind) => isAnyClaimable(db, kind, now)),
     async takeDue({ states, now, until, limit }) {
       // Hardly ever there: without, no transaction is begun.
       if (!isAnyDue(db, states, now)) return [];

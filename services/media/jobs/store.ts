@@ -57,6 +57,11 @@ export interface JobStore {
    */
   claim(query: ClaimQuery): Promise<Job | undefined>;
   /**
+   * Does a job of one of these kinds wait, or is one lost, so that it is worth a claim? That may find none all the same:
+   * it minds fairness and limits as well. Two looks at indexes.
+   */
+  isAnyClaimable(kinds: readonly MediaKind[], now: number): Promise<boolean>;
+  /**
    * Jobs in these states with `dueAt` passed, by index, at most `limit` of each state, longest due first; their `dueAt` is
    * now `until`, so that nobody else takes them before.
    */

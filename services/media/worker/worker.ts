@@ -50,12 +50,14 @@ export function createWorker(context: WorkerContext): Worker {
     turn = claimed.catch(() => {});
     return claimed;
   };
+  const waiting: Waiting = new Map();
   return {
     async run(signal) {
-      const claim = (kind: MediaKind) => () => claimNext(kind);
-      await Promise.all(
-        mediaKinds.map((kind) => runLane(kind, claim(kind), capacity, context, signal)),
-      );
+      const lanes = mediaKinds.map((kind) => {
+        const claim = () => claimNext(kind);
+        return runLane({ kind, claim, capacity, waiting }, context, signal);
+      });
+      await Promise.all([...lanes, poll(waiting, capacity, context, signal)]);
     },
     async drain(signal) {
       const handBack = (which: (attempt: Attempt) => boolean) => {
@@ -71,24 +73,50 @@ export function createWorker(context: WorkerContext): Worker {
   };
 }
 
-async function runLane(
-  kind: MediaKind,
-  claim: () => Promise<boolean>,
-  capacity: Capacity,
-  context: WorkerContext,
-  signal: AbortSignal,
-): Promise<void> {
+/** Lanes that wait for work, each with what makes it look. */
+type Waiting = Map<MediaKind, () => void>;
+
+/** What works on the jobs of one kind. */
+interface Lane {
+  kind: MediaKind;
+  /** Begins the next job; false where none is left, or there is no place for it. */
+  claim(): Promise<boolean>;
+  capacity: Capacity;
+  waiting: Waiting;
+}
+
+async function runLane(lane: Lane, context: WorkerContext, signal: AbortSignal): Promise<void> {
   const { clock, events } = context;
-  await using wakes = context.queue.subscribe(topicOf(kind));
+  await using wakes = context.queue.subscribe(topicOf(lane.kind));
   while (!signal.aborted) {
     let isWorkLeft = false;
     try {
-      isWorkLeft = await claim();
+      isWorkLeft = await lane.claim();
     } catch (error) {
       events.trouble("jobs could not be claimed", undefined, error);
       await clock.sleep(claimRetryMs, signal).catch(() => {});
     }
-    if (!isWorkLeft && !signal.aborted) await untilWoken(kind, wakes, capacity, context, signal);
+    if (!isWorkLeft && !signal.aborted) await untilWoken(lane, wakes, context, signal);
+  }
+}
+
+/** Looks now and then, whoever was woken or not: most looks find nothing, and one is for all lanes that have a place. */
+async function poll(
+  waiting: Waiting,
+  capacity: Capacity,
+  { clock, store, events }: WorkerContext,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    await clock.sleep(claimPollMs, signal).catch(() => {});
+    const kinds = [...waiting.keys()].filter((kind) => capacity.isFree(kind));
+    if (signal.aborted || kinds.length === 0) continue;
+    try {
+      if (!(await store.isAnyClaimable(kinds, clock.now()))) continue;
+      for (const kind of kinds) waiting.get(kind)?.();
+    } catch (error) {
+      events.trouble("jobs could not be looked for", undefined, error);
+    }
   }
 }
 
@@ -118,11 +146,10 @@ async function claimOne(
   return true;
 }
 
-/** Until a wake-up comes, a place becomes free, or it is time to look anyway. A full lane takes no wake-up from others. */
+/** Until a wake-up comes, a place becomes free, or a look has found something. A full lane takes no wake-up from others. */
 async function untilWoken(
-  kind: MediaKind,
+  { kind, capacity, waiting }: Lane,
   wakes: Subscription,
-  capacity: Capacity,
   { clock, events }: WorkerContext,
   signal: AbortSignal,
 ): Promise<void> {
@@ -140,8 +167,9 @@ async function untilWoken(
     }
   };
   const waking = capacity.isFree(kind) ? [wake()] : [];
-  const poll = clock.sleep(claimPollMs, either).catch(() => {});
-  await Promise.race([...waking, capacity.whenFreed(either), poll]);
+  const found = new Promise<void>((resolve) => waiting.set(kind, resolve));
+  await Promise.race([...waking, capacity.whenFreed(either), found]);
+  waiting.delete(kind);
   over.abort();
   await Promise.all(waking);
 }
