@@ -142,7 +142,7 @@ describe("where a count does not end", () => {
     await store.open(intent);
     const slow = Promise.withResolvers<number>();
     count = () => slow.promise;
-    const patience = createBudgets(clock, countPatienceMs);
+    const patience = createBudgets(clock, countPatienceMs, () => {});
     const tally = createTally(
       {
         body: { input: "x" },
@@ -162,7 +162,7 @@ describe("where a count does not end", () => {
         owner: intent.owner,
         holds: { open: async () => {}, end: async () => {}, isOpen: async () => false },
         events: createTextEvents({ log: createLogger("silent"), metrics: createMetrics() }),
-        budgets: createBudgets(clock, 500),
+        budgets: createBudgets(clock, 500, () => {}),
         patience,
         background() {},
       },
