@@ -31,7 +31,8 @@ export function openEventStream(reply: FastifyReply): EventStream {
   let hasBegun = false;
   return {
     write(events) {
-      if (raw.destroyed) return undefined;
+      // A chunk without bytes would be the end of the body.
+      if (raw.destroyed || events.length === 0) return undefined;
       const { socket } = raw;
       if (!hasBegun || !socket || !raw.chunkedEncoding || events.length > oneWriteBytes) {
         hasBegun = true;

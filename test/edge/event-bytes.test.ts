@@ -7,7 +7,8 @@ const request = JSON.stringify({ model: "chat-1", input: "hi", stream: true });
 const frame = (bytes: number) => `data: ${"x".repeat(bytes - "data: \n\n".length)}\n\n`;
 /** Below, at and above what is copied into one write, in changing order. */
 const sizes = [20, oneWriteBytes, 200, oneWriteBytes + 1, oneWriteBytes - 1, 9 * oneWriteBytes, 21];
-const all = [...sizes.map(frame), 'data: "ä€😀"\n\n'];
+// A message without bytes is none, and not the end.
+const all = [...sizes.map(frame), "", 'data: "ä€😀"\n\n'];
 
 test("events of any size come as they were: as chunks, and to callers that know none", async () => {
   await using world = await startEdge({
