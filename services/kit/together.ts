@@ -19,8 +19,8 @@ export interface TogetherOptions {
 
 /**
  * Lets calls that come while others are under way travel in the next run, together; a call that finds a lane free leaves
- * at once, with all that come in the same moment, or after it has lingered. `run` gets their inputs, at least one, and answers an output for each,
- * or rejects for all of them.
+ * at once, with all that come in the same moment, or after it has lingered. `run` gets their inputs, at least one, and
+ * answers an output for each, or rejects for all of them.
  */
 export function together<I, O>(
   run: (inputs: readonly I[]) => Promise<readonly O[]>,

@@ -149,27 +149,30 @@ export class UnaryCall implements UnaryRequest {
   }
 }
 
+/** Where an answer's headers come from: the handler's context, or what came over the wire. Made when they are asked for. */
+export type AnswerHeaders = Pick<HandlerContext, "responseHeader" | "responseTrailer">;
+
 /** What interceptors see of the answer to a unary call. As with {@link UnaryCall}, a copy has the headers of the original. */
 export class UnaryAnswer implements UnaryResponse {
   readonly stream = false;
   readonly service: UnaryResponse["service"];
   readonly method: UnaryResponse["method"];
   readonly message: Message;
-  readonly #context: ServedContext;
+  readonly #headers: AnswerHeaders;
 
-  constructor(method: DescMethod, message: Message, context: ServedContext) {
+  constructor(method: DescMethod, message: Message, headers: AnswerHeaders) {
     this.service = method.parent;
     this.method = method as UnaryResponse["method"];
     this.message = message;
-    this.#context = context;
+    this.#headers = headers;
   }
 
   get header(): Headers {
-    return this.#context.responseHeader;
+    return this.#headers.responseHeader;
   }
 
   get trailer(): Headers {
-    return this.#context.responseTrailer;
+    return this.#headers.responseTrailer;
   }
 }
 

@@ -1,9 +1,9 @@
-import type { Message } from "@bufbuild/protobuf";
-import { Code, ConnectError, type UnaryRequest, type UnaryResponse } from "@connectrpc/connect";
+import { Code, ConnectError, type UnaryRequest } from "@connectrpc/connect";
 import { errorFromJsonBytes, validateResponse } from "@connectrpc/connect/protocol-connect";
 import type { Codec } from "./codec.ts";
 import type { UnaryReply } from "./exchange-unary.ts";
 import { headersOf, leadingOf, oneOf, trailingOf } from "./headers.ts";
+import { type AnswerHeaders, UnaryAnswer } from "./invoke.ts";
 
 /** Content type of a unary request and its answer. */
 export const unaryType = "application/proto";
@@ -15,36 +15,24 @@ export function unaryResponse(req: UnaryRequest, reply: UnaryReply, codec: Codec
   if (status !== 200 || type !== unaryType || headers["content-encoding"] !== undefined) {
     refuseUnary(reply);
   }
-  return new Answer(req, codec.read(body), headers);
+  return new UnaryAnswer(req.method, codec.read(body), new ReceivedHeaders(headers));
 }
 
-/** Its headers are made when somebody asks for them; what that means for copies says `UnaryCall`. */
-class Answer implements UnaryResponse {
-  readonly stream = false;
-  readonly service: UnaryResponse["service"];
-  readonly method: UnaryResponse["method"];
-  readonly message: Message;
+class ReceivedHeaders implements AnswerHeaders {
   readonly #received: UnaryReply["headers"];
   #header: Headers | undefined;
   #trailer: Headers | undefined;
 
-  constructor(
-    { service, method }: UnaryRequest,
-    message: Message,
-    received: UnaryReply["headers"],
-  ) {
-    this.service = service;
-    this.method = method;
-    this.message = message;
+  constructor(received: UnaryReply["headers"]) {
     this.#received = received;
   }
 
-  get header(): Headers {
+  get responseHeader(): Headers {
     this.#header ??= leadingOf(this.#received);
     return this.#header;
   }
 
-  get trailer(): Headers {
+  get responseTrailer(): Headers {
     this.#trailer ??= trailingOf(this.#received);
     return this.#trailer;
   }
