@@ -36,6 +36,7 @@ export async function buildGateway(deps: GatewayDeps): Promise<FastifyInstance> 
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _payload, done) => done(null));
   app.decorateRequest("caller", null);
+  app.decorateRequest("refusal", null);
   app.decorateRequest("awaitsContinue", false);
 
   tracing(app, edge);

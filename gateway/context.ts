@@ -100,6 +100,8 @@ declare module "fastify" {
   interface FastifyRequest {
     /** The admitted caller; null outside `/v1`. */
     caller: Admitted | null;
+    /** What it was refused with, for the log; null where it was not. */
+    refusal: RefusalError | null;
     /** True where the body may only be sent after a 100 (Continue). */
     awaitsContinue: boolean;
   }

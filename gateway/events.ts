@@ -11,6 +11,10 @@ export interface EndedRequest {
   status: number;
   durationMs: number;
   accountId: string | undefined;
+  /** `error.code` of a request that was refused. */
+  reason?: string;
+  /** What lies behind that, by codes: `unavailable < ECONNREFUSED`; a service's own causes are in its log. */
+  cause?: string;
 }
 
 /** What the edge logs and counts; nothing here throws. */

@@ -217,6 +217,24 @@ describe("auth away", () => {
     expect(lookUps()).toBe(before);
   });
 
+  test("while only the watch is silent, auth is asked for each request, and its answer counts", async () => {
+    const edge = manualClock(world.clock.now());
+    const { secret, keyId } = await newKey();
+    const cache = await newCache({}, edge);
+    await ask(cache, secret);
+    // The new watches that follow a silent one hear nothing either.
+    world.wire.hold("WatchKeys");
+    await edge.advance(5_001);
+    expect(cache.notReady()).toBe("auth was not heard of for 5 s");
+    const before = lookUps();
+    expect((await ask(cache, secret)).keyId).toBe(keyId);
+    expect((await ask(cache, secret)).keyId).toBe(keyId);
+    expect(lookUps()).toBe(before + 2);
+    await world.admin.revokeKey({ keyId });
+    await expect(ask(cache, secret)).rejects.toMatchObject(invalid);
+    world.wire.release();
+  });
+
   test("a key revoked during the silence is refused from the first word on", async () => {
     const edge = manualClock(world.clock.now());
     const { secret, keyId } = await newKey();

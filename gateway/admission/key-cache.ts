@@ -27,9 +27,9 @@ export interface AdmittedKey {
 /** The keys behind the secrets that callers send, known without a call where they were seen before. */
 export interface KeyCache extends AsyncDisposable {
   /**
-   * The key of a secret: at once where it is cached, else by one call, shared with all who ask for the same secret
-   * meanwhile. Refuses with INVALID_API_KEY what is unknown, revoked, expired or past its grace; with
-   * SERVICE_UNAVAILABLE where that cannot be told: auth does not answer, or was not heard of for 5 s.
+   * The key of a secret: at once where it is cached and auth was heard of within 5 s, else by one call, shared with all
+   * who ask for the same secret meanwhile. Refuses with INVALID_API_KEY what is unknown, revoked, expired or past its
+   * grace; with SERVICE_UNAVAILABLE where that cannot be told, because auth does not answer within 2 s.
    */
   admit(secret: string, signal?: AbortSignal): AdmittedKey | Promise<AdmittedKey>;
   /** Resolves when auth was heard for the first time, from when on keys are cached. */
@@ -98,10 +98,8 @@ export function createKeyCache(deps: {
     admit(secret, signal) {
       const digest = hash("sha256", secret, "base64url");
       const entry = cached.get(digest);
-      if (entry) {
-        if (watch.inForce()) return use(entry);
-        refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: retrySoon });
-      }
+      // While auth is not heard of, what is cached says nothing; what auth answers when it is asked does.
+      if (entry && watch.inForce()) return use(entry);
       const untilMs = invalidUntilMs.get(digest);
       if (untilMs !== undefined && clock.now() < untilMs) refuse(ErrorReason.INVALID_API_KEY);
       return untilAborted(shared(digest), signal).then(use);

@@ -24,6 +24,7 @@ function sendError(
   const known = withTimes(refusalOf(error), request.caller?.refusal);
   if (isOurFault(known)) edge.events.faulted(error, request.id, request.routeOptions.url ?? "");
   const refusal = known ?? new RefusalError(ErrorReason.INTERNAL_ERROR);
+  request.refusal = refusal;
   const { status, headers, body } = toHttpError(refusal);
   const bytes = Buffer.from(JSON.stringify(body));
   for (const name of entityHeaders) reply.removeHeader(name);

@@ -1,5 +1,8 @@
 import type { FastifyInstance } from "fastify";
+import { causesOf } from "#kit/causes.ts";
+import { errorRow, type RefusalError } from "#kit/errors.ts";
 import type { Edge } from "../context.ts";
+import type { EndedRequest } from "../events.ts";
 import { requestIdPattern } from "../limits.ts";
 
 /** Status of the log and the metrics for an answer that its caller did not wait for. */
@@ -22,11 +25,17 @@ export function requestLog(app: FastifyInstance, edge: Edge): void {
         status: reply.raw.writableFinished ? reply.raw.statusCode : callerLeft,
         durationMs: Math.round((performance.now() - beganAt) * 100) / 100,
         accountId: request.caller?.principal.accountId,
+        ...(request.refusal ? refusalFields(request.refusal) : {}),
       });
     };
     reply.raw.once("close", end);
     done();
   });
+}
+
+function refusalFields(refusal: RefusalError): Pick<EndedRequest, "reason" | "cause"> {
+  const cause = causesOf(refusal);
+  return { reason: errorRow(refusal.reason).code, ...(cause === undefined ? {} : { cause }) };
 }
 
 /** The caller's request id where it is sane, else a new one. */

@@ -17,8 +17,10 @@ export interface HostEdge extends AsyncDisposable {
   ready(signal: AbortSignal): Promise<void>;
   /** Answers the base URL. */
   listen(): Promise<string>;
-  /** Resolves at the first moment without an open request, or when `signal` aborts. */
+  /** Resolves at the first moment without an open request, or when `signal` aborts; every answer is its connection's last. */
   whenIdle(signal: AbortSignal): Promise<void>;
+  /** Resolves when callers have left, which they have a while for, or when `signal` aborts. */
+  whenLeft(signal: AbortSignal): Promise<void>;
   /** Stops listening; what is still open ends with an error event. */
   close(): Promise<void>;
 }
@@ -90,7 +92,8 @@ export async function openEdge(
       const bound = typeof address === "object" && address ? address.port : port;
       return `${tls ? "https" : "http"}://${hostInUrl(host)}:${bound}/v1`;
     },
-    whenIdle: (signal) => inFlight.whenIdle(signal),
+    whenIdle: inFlight.whenIdle,
+    whenLeft: inFlight.whenLeft,
     close,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

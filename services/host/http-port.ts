@@ -7,7 +7,12 @@ import { type Address, countInFlight, listening, type MakeServer } from "./liste
 export interface HttpPort extends AsyncDisposable {
   /** Answers the port that was bound. */
   listen(): Promise<number>;
-  /** Takes no new connection; resolves when no request is open and idle connections are closed, or `signal` aborts. */
+  /** Serves on, but so that callers leave. */
+  sendAway(): void;
+  /**
+   * Waits for a while until callers have left, then takes no new connection; resolves when no request is open and idle
+   * connections are closed, or `signal` aborts.
+   */
   drain(signal: AbortSignal): Promise<void>;
 }
 
@@ -66,7 +71,9 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
       const bound = server.address();
       return typeof bound === "object" && bound ? bound.port : address.port;
     },
+    sendAway: inFlight.sendAway,
     async drain(signal) {
+      await inFlight.whenLeft(signal);
       void close();
       await inFlight.whenIdle(signal);
       // What stayed open for a further request would bring one.

@@ -58,6 +58,29 @@ describe("requests in flight", () => {
     expect((await after).headers.get("connection")).toBe("close");
   });
 
+  test("callers have left when no connection is open; those that stay are given a while", async () => {
+    const { inFlight, held, ask } = await holding();
+    const never = new AbortController().signal;
+    await inFlight.whenLeft(never);
+    const asked = ask();
+    await expect.poll(() => held.length).toBe(1);
+    let haveLeft = false;
+    const left = inFlight.whenLeft(never).then(() => {
+      haveLeft = true;
+    });
+    expect(haveLeft).toBe(false);
+    held[0]?.end();
+    await asked;
+    await left;
+    const { inFlight: other, held: stuck, ask: askOther } = await holding();
+    const open = askOther();
+    await expect.poll(() => stuck.length).toBe(1);
+    await other.whenLeft(never);
+    expect(other.isIdle()).toBe(false);
+    stuck[0]?.end();
+    await open;
+  });
+
   test("whoever stops waiting is let go", async () => {
     const { inFlight, held, ask } = await holding();
     const open = ask();

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createServer, type RequestListener, type Server, type ServerOptions } from "node:http";
-import { createServer as createNetServer } from "node:net";
+import { createServer as createNetServer, type Socket } from "node:net";
 import { ConfigError } from "./env.ts";
 
 /** Counts the requests of a server that are not answered yet. */
@@ -9,41 +9,80 @@ export interface InFlight {
   createServer(options: ServerOptions, handler: RequestListener, make?: MakeServer): Server;
   /** Is no request open? */
   isIdle(): boolean;
+  /** From now on every answer is the last one of its connection: its caller connects anew, perhaps to another process. */
+  sendAway(): void;
   /**
-   * Resolves at the first moment without a request, or when `signal` aborts. From the call on, every answer is the last
-   * one of its connection: its caller shall connect anew, and perhaps to another process.
+   * Resolves when callers have left: no connection is open, or a while has passed since they were first sent away, or
+   * `signal` aborts. To close a connection before is to risk the request that is on its way on it.
    */
+  whenLeft(signal: AbortSignal): Promise<void>;
+  /** Resolves at the first moment without a request, or when `signal` aborts. Sends away as well. */
   whenIdle(signal: AbortSignal): Promise<void>;
 }
 
 /** Makes a server that is not listening yet. */
 export type MakeServer = (options: ServerOptions, handler: RequestListener) => Server;
 
+/**
+ * Milliseconds that callers have to leave: those who look addresses up every 2 s have left by then, and who asks more than
+ * once in this time was told.
+ */
+const leaveMs = 2_500;
+
 /** Makes an {@link InFlight}. */
 export function countInFlight(): InFlight {
-  let open = 0;
-  let draining = false;
+  const requests = createCount();
+  const connections = createCount();
+  /** Aborts when those who were sent away have had their time. */
+  let sentAway: AbortSignal | undefined;
+  const sendAway = () => {
+    sentAway ??= AbortSignal.timeout(leaveMs);
+    return sentAway;
+  };
+  return {
+    createServer(options, handler, make = createServer) {
+      const server = make(options, (request, response) => {
+        requests.add();
+        if (sentAway) response.setHeader("connection", "close");
+        response.once("close", requests.remove);
+        handler(request, response);
+      });
+      server.on("connection", (socket: Socket) => {
+        connections.add();
+        socket.once("close", connections.remove);
+      });
+      return server;
+    },
+    isIdle: requests.isZero,
+    sendAway,
+    whenLeft: (signal) => connections.whenZero(AbortSignal.any([signal, sendAway()])),
+    whenIdle(signal) {
+      sendAway();
+      return requests.whenZero(signal);
+    },
+  };
+}
+
+/** How many there are, and the moment when there is none. */
+function createCount() {
+  let count = 0;
   let waiting: (() => void)[] = [];
   const wake = () => {
     for (const resolve of waiting) resolve();
     waiting = [];
   };
   return {
-    createServer(options, handler, make = createServer) {
-      return make(options, (request, response) => {
-        open++;
-        if (draining) response.setHeader("connection", "close");
-        response.once("close", () => {
-          open--;
-          if (open === 0) wake();
-        });
-        handler(request, response);
-      });
+    add: () => {
+      count++;
     },
-    isIdle: () => open === 0,
-    whenIdle(signal) {
-      draining = true;
-      if (open === 0 || signal.aborted) return Promise.resolve();
+    remove: () => {
+      count--;
+      if (count === 0) wake();
+    },
+    isZero: () => count === 0,
+    /** Resolves also when `signal` aborts. */
+    whenZero(signal: AbortSignal): Promise<void> {
+      if (count === 0 || signal.aborted) return Promise.resolve();
       signal.addEventListener("abort", wake, { once: true });
       return new Promise((resolve) => waiting.push(resolve));
     },

@@ -37,6 +37,8 @@ export async function startGateway(
     grpcAddress: undefined,
     async drain(late) {
       draining = true;
+      // Who asks meanwhile is answered, and asks another gateway next.
+      await edge.whenLeft(late);
       await edge.whenIdle(late);
       await edge.close();
     },

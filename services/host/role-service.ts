@@ -98,6 +98,7 @@ async function drainService(
   late: AbortSignal,
 ): Promise<void> {
   const drained = () => Promise.all(services.map((service) => service.drain(late)));
+  port.sendAway();
   await drained();
   let isIdle = false;
   const idle = port.drain(late).then(() => {

@@ -8,7 +8,7 @@ function pool(origin: string) {
     addresses: () => (one.up ? [origin] : []),
     async pick() {
       one.picks++;
-      return { dispatcher: {} as never, origin, done() {} };
+      return { dispatcher: {} as never, origin, going() {}, done() {} };
     },
   };
   return Object.assign(one, { asked });

@@ -3,7 +3,7 @@ import type { DnsPeers } from "#kit/rpc/peers-dns.ts";
 import type { CallOutcome, PeerPool, PickedPeer } from "#kit/rpc/wire-pool.ts";
 
 /** The part of a pool that the choice among several needs. */
-export type OneOfSeveral = Pick<DnsPeers, "pick" | "addresses">;
+export type OneOfSeveral = Pick<DnsPeers, "pick" | "addresses" | "lookAgain">;
 
 interface Choice {
   pool: OneOfSeveral;
@@ -38,6 +38,9 @@ export function severalPeers(pools: readonly OneOfSeveral[]): PeerPool {
       const picked = await best.choice.pool.pick(tried, affinity);
       return picked && counted(picked, best.choice);
     },
+    async lookAgain() {
+      await Promise.all(pools.map((pool) => pool.lookAgain?.()));
+    },
   };
 }
 
@@ -52,6 +55,7 @@ function counted(picked: PickedPeer, choice: Choice): PickedPeer {
   return {
     dispatcher: picked.dispatcher,
     origin: picked.origin,
+    going: () => picked.going(),
     done(outcome: CallOutcome) {
       choice.outstanding--;
       picked.done(outcome);

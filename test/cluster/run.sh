@@ -47,9 +47,28 @@ memory() {
         awk -v role="$role" '$1 == "process_resident_memory_bytes" { printf "%s %d\n", role, $2 / 1048576 }' || true
     done | sort | awk '{ all[$1] = all[$1] " " $2 } END { for (role in all) print "  " role ":" all[role] }' | sort
 }
+# Each pod's log into a file: what went wrong under load is looked for there, and most pods are gone by then.
+follow_logs() {
+  local pod _
+  mkdir "$work/logs"
+  k get pods --watch -l app.kubernetes.io/instance=genmesh -o name |
+    while read -r pod; do
+      [ -e "$work/logs/${pod#pod/}" ] && continue
+      : >"$work/logs/${pod#pod/}"
+      # Until it has started.
+      (for _ in {1..90}; do k logs --follow "$pod" >>"$work/logs/${pod#pod/}" 2>/dev/null && break; sleep 1; done) &
+    done
+}
+# Requests that failed for no fault of their callers, and what the services said of themselves.
+show_logs() {
+  echo "from the pods' logs, 5xx and warnings:"
+  grep -hE '"status":5|"service unavailable"|"level":[456]0' "$work"/logs/* /dev/null |
+    sed -E 's/"level":30,//' | sort -t'"' -k1,6 | cut -c1-400 | head -150
+}
 finish() {
   set +e
   if [ -n "${traffic:-}" ]; then kill "$traffic" 2>/dev/null; fi
+  if [ -n "${following:-}" ]; then pkill --parent "$following"; kill "$following" 2>/dev/null; fi
   if [ "$failed" -gt 0 ]; then k get pods; k get events --sort-by=.lastTimestamp | tail -20; fi
   if [ "$keep" = no ]; then
     helm uninstall genmesh --namespace "$namespace" --wait >/dev/null 2>&1
@@ -115,6 +134,8 @@ step "end-to-end suite through the Service" env GENMESH_TEST_BASE_URL="$url" GEN
   npx vitest run --project main test/e2e
 grep -E '^ *(Test Files|Tests) ' <(sed 's/\x1b\[[0-9;]*m//g' "$work/step.log") || true
 
+follow_logs &
+following=$!
 node test/cluster/traffic.ts --url "$url" >"$work/traffic.json" 2>"$work/traffic.err" &
 traffic=$!
 settled() { for role in gateway text media media-worker billing auth catalog; do k rollout status "deploy/genmesh-$role" --timeout 6m; done; }
@@ -135,7 +156,7 @@ step "roll back" helm rollback genmesh 1 --namespace "$namespace" --wait --timeo
 step "settled" settled
 memory "under load"
 kill -TERM "$traffic" || true
-if wait "$traffic"; then say "ok      load"; else say "FAILED  load"; cat "$work/traffic.err"; failed=$((failed + 1)); fi
+if wait "$traffic"; then say "ok      load"; else say "FAILED  load"; cat "$work/traffic.err"; show_logs; failed=$((failed + 1)); fi
 traffic=
 cat "$work/traffic.json"
 step "the tokens are those of the installation" test "$tokens" = "$(k get secret genmesh-tokens -o jsonpath='{.data}' | sha256sum)"

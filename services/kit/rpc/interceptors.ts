@@ -1,4 +1,11 @@
-import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+import {
+  Code,
+  ConnectError,
+  type Interceptor,
+  type StreamRequest,
+  type UnaryRequest,
+} from "@connectrpc/connect";
+import { causesOf } from "../causes.ts";
 import { ErrorReason, isRefusal, RefusalError } from "../errors.ts";
 import type { Ids } from "../ids.ts";
 import type { Logger } from "../logger.ts";
@@ -15,7 +22,11 @@ export function serverErrorInterceptor(deps: { log: Logger; ids: Ids }): Interce
     const map = (error: unknown) => {
       if (error instanceof ConnectError && !(error.cause instanceof RefusalError)) return error;
       const refusal = error instanceof ConnectError ? error.cause : error;
-      if (isRefusal(refusal)) return toConnectError(refusal);
+      if (isRefusal(refusal)) {
+        if (refusal.reason === ErrorReason.SERVICE_UNAVAILABLE)
+          tellUnavailable(deps.log, req, refusal);
+        return toConnectError(refusal);
+      }
       if (req.signal.aborted) return ConnectError.from(req.signal.reason, Code.Canceled);
       const incident = deps.ids.make("incident", 12);
       const requestId = req.header.get(requestIdHeader) ?? undefined;
@@ -31,6 +42,16 @@ export function serverErrorInterceptor(deps: { log: Logger; ids: Ids }): Interce
       throw map(error);
     }
   };
+}
+
+/** Whoever looks for the cause of a 503 finds here which store or peer it was. */
+function tellUnavailable(
+  log: Logger,
+  req: UnaryRequest | StreamRequest,
+  refusal: RefusalError,
+): void {
+  const requestId = req.header.get(requestIdHeader) ?? undefined;
+  log.info({ requestId, rpc: req.method.name, cause: causesOf(refusal) }, "service unavailable");
 }
 
 /**

@@ -2,7 +2,12 @@ import { isIPv6 } from "node:net";
 import type { Dispatcher } from "undici";
 import type { Clock } from "../clock.ts";
 import type { Logger } from "../logger.ts";
-import { type ConnectionsOptions, connectionsTo, portOf } from "./peers-dns-connections.ts";
+import {
+  type Connections,
+  type ConnectionsOptions,
+  connectionsTo,
+  portOf,
+} from "./peers-dns-connections.ts";
 import type { CallOutcome, PickedPeer } from "./wire-pool.ts";
 
 /** Milliseconds before the first and the longest wait before a later probe of an address that is down. */
@@ -83,12 +88,12 @@ export function peerAddress(address: string, context: AddressContext): PeerAddre
 /** An address, taken for one attempt. */
 class Taken implements PickedPeer {
   readonly origin: string;
-  readonly #connections: { readonly dispatcher: Dispatcher };
+  readonly #connections: Pick<Connections, "dispatcher" | "renew">;
   #over: ((outcome: CallOutcome) => void) | undefined;
 
   constructor(
     origin: string,
-    connections: { readonly dispatcher: Dispatcher },
+    connections: Pick<Connections, "dispatcher" | "renew">,
     over: (outcome: CallOutcome) => void,
   ) {
     this.origin = origin;
@@ -99,6 +104,11 @@ class Taken implements PickedPeer {
   /** The one of this moment: connections may be renewed before the attempt begins. */
   get dispatcher(): Dispatcher {
     return this.#connections.dispatcher;
+  }
+
+  /** A call that it no longer takes would be lost on a connection that it closes; on a new one it is refused, and goes elsewhere. */
+  going(): void {
+    this.#connections.renew();
   }
 
   done(outcome: CallOutcome): void {

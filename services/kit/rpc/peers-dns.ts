@@ -25,8 +25,8 @@ export interface DnsPeers extends PeerPool, AsyncDisposable {
   addresses(): string[];
 }
 
-/** Milliseconds that a call waits for a name's first address. */
-const firstAnswerMs = 2_000;
+/** Milliseconds that a call waits for a name's first address, or for others where it reached none. */
+const maxAnswerMs = 2_000;
 /** Addresses of a name that are used: more replicas of one role than any mesh has. */
 const maxAddresses = 1_024;
 
@@ -70,16 +70,18 @@ export function createDnsPeers(options: DnsPeersOptions): DnsPeers {
   });
   const choose = (tried: readonly string[], affinity: string | undefined) =>
     best(inTurn, { start: turn++, tried, affinity })?.take();
+  const orLate = async (answered: Promise<void>) => {
+    const wait = new AbortController();
+    const late = clock.sleep(maxAnswerMs, wait.signal).catch(() => {});
+    await Promise.race([answered, late]);
+    wait.abort();
+  };
   return {
     pick(tried, affinity) {
       if (inTurn.length > 0) return choose(tried, affinity);
-      const wait = new AbortController();
-      const late = clock.sleep(firstAnswerMs, wait.signal).catch(() => {});
-      return Promise.race([name.answered(), late]).then(() => {
-        wait.abort();
-        return choose(tried, affinity);
-      });
+      return orLate(name.answered()).then(() => choose(tried, affinity));
     },
+    lookAgain: () => orLate(name.answered()),
     addresses: () => inTurn.filter((one) => one.isUp).map((one) => one.origin),
     async [Symbol.asyncDispose]() {
       unsubscribe?.();

@@ -18,9 +18,9 @@ afterEach(async () => {
   for (const one of owned.splice(0).reverse()) await one[Symbol.asyncDispose]();
 });
 
-/** A replica that counts its calls; killing it closes its port and every connection. */
+/** A replica that counts its calls; killing it closes its port and every connection. `isGoing`: it says so in its answers. */
 async function replica(address: string, port: number) {
-  const state = { calls: 0, port, async kill() {} };
+  const state = { calls: 0, connections: 0, isGoing: false, port, async kill() {} };
   const catalog = rpcService(CatalogService, {
     getSnapshot() {
       state.calls++;
@@ -33,8 +33,10 @@ async function replica(address: string, port: number) {
   });
   const wire = createWireServer({ services: [catalog], interceptors: [] });
   const server = createServer((req, res) => {
+    if (state.isGoing) res.setHeader("connection", "close");
     if (!wire.handler(req, res)) res.writeHead(404).end();
   });
+  server.on("connection", () => state.connections++);
   server.listen(port, address);
   await once(server, "listening");
   state.port = (server.address() as AddressInfo).port;
@@ -52,14 +54,7 @@ test("calls are spread, streams too; when a replica dies its share goes to the o
   const first = await replica("127.0.0.1", 0);
   const second = await replica("127.0.0.2", first.port);
   const third = await replica("127.0.0.3", first.port);
-  const baseUrl = `http://catalog.test:${first.port}`;
-  const pool = createDnsPeers({
-    url: baseUrl,
-    log: createLogger("silent"),
-    lookup: async () => ["127.0.0.1", "127.0.0.2", "127.0.0.3"],
-  });
-  owned.push(pool);
-  const client = createClient(CatalogService, createWireTransport({ pool, baseUrl }));
+  const { pool, client } = clientOf(first.port, ["127.0.0.1", "127.0.0.2", "127.0.0.3"]);
   for (let i = 0; i < 90; i++) await client.getSnapshot({});
   expect([first.calls, second.calls, third.calls]).toEqual([30, 30, 30]);
 
@@ -82,4 +77,49 @@ test("calls are spread, streams too; when a replica dies its share goes to the o
   await until("it is known to be down", () => pool.addresses().length === 2);
   stop.abort();
   expect((await Promise.all(endings)).filter((said) => /unavailable/.test(said))).toHaveLength(1);
+});
+
+/** A client of the name, and what it leads to. */
+function clientOf(port: number, addresses: string[]) {
+  const name = { addresses };
+  const baseUrl = `http://catalog.test:${port}`;
+  const pool = createDnsPeers({
+    url: baseUrl,
+    log: createLogger("silent"),
+    lookup: async () => name.addresses,
+  });
+  owned.push(pool);
+  return {
+    name,
+    pool,
+    client: createClient(CatalogService, createWireTransport({ pool, baseUrl })),
+  };
+}
+
+test("all replicas are replaced between two look-ups: the call that finds none of them finds the new ones", async () => {
+  const before = [await replica("127.0.0.1", 0)];
+  const { port } = before[0] as { port: number };
+  before.push(await replica("127.0.0.2", port), await replica("127.0.0.3", port));
+  const { name, client } = clientOf(port, ["127.0.0.1", "127.0.0.2", "127.0.0.3"]);
+  for (let i = 0; i < 3; i++) await client.getSnapshot({});
+  for (const one of before) await one.kill();
+  const after = await replica("127.0.0.4", port);
+  name.addresses = ["127.0.0.4"];
+  await client.getSnapshot({});
+  expect(after.calls).toBe(1);
+});
+
+test("a replica that says it is going keeps no idle connection on which a call could be lost", async () => {
+  const only = await replica("127.0.0.1", 0);
+  const { client } = clientOf(only.port, ["127.0.0.1"]);
+  await Promise.all(Array.from({ length: 4 }, () => client.getSnapshot({})));
+  expect(only.connections).toBe(4);
+  await client.getSnapshot({});
+  expect(only.connections).toBe(4);
+  only.isGoing = true;
+  await client.getSnapshot({});
+  only.isGoing = false;
+  // It takes none of the three that are left.
+  await client.getSnapshot({});
+  expect(only.connections).toBe(5);
 });

@@ -15,6 +15,8 @@ export interface PickedPeer {
   readonly dispatcher: Dispatcher;
   /** `http://HOST:PORT` or `https:`, as in its URL: the Host header and what is avoided next. */
   readonly origin: string;
+  /** It answers for the last time on this connection: it is about to stop, and others to it should not be used either. */
+  going(): void;
   /** Called once, when the attempt is over: for a stream that is its last byte. */
   done(outcome: CallOutcome): void;
 }
@@ -30,6 +32,8 @@ export interface PeerPool {
     tried: readonly string[],
     affinity?: string,
   ): PickedPeer | undefined | Promise<PickedPeer | undefined>;
+  /** Looks for addresses anew, where they can change; resolves when the answer, if any came, is in use. */
+  lookAgain?(): Promise<void>;
 }
 
 /** What the connections to one address are made of. */
@@ -70,7 +74,7 @@ export interface SinglePeer extends PeerPool, AsyncDisposable {}
 /** A pool of one address: `http://HOST:PORT` or `https:`. */
 export function singlePeer(origin: string, options: WireDispatcherOptions = {}): SinglePeer {
   const dispatcher = createWireDispatcher(origin, options);
-  const picked: PickedPeer = { dispatcher, origin, done() {} };
+  const picked: PickedPeer = { dispatcher, origin, going() {}, done() {} };
   return {
     pick: () => picked,
     [Symbol.asyncDispose]: () => dispatcher.destroy(),

@@ -54,7 +54,12 @@ function poolOf(...origins: string[]) {
       const dispatcher = origin && dispatchers.get(origin);
       if (!dispatcher) return undefined;
       const index = origins.indexOf(origin);
-      return { dispatcher, origin, done: (outcome) => outcomes.push(`${index} ${outcome}`) };
+      return {
+        dispatcher,
+        origin,
+        going: () => outcomes.push(`${index} going`),
+        done: (outcome) => outcomes.push(`${index} ${outcome}`),
+      };
     },
   };
   return { outcomes, pool };
@@ -141,11 +146,39 @@ describe("trying again", () => {
     expect(outcomes).toEqual(["0 unreachable", "0 unreachable"]);
   });
 
-  test("no more than three addresses", async () => {
-    const dead = await Promise.all([1, 2, 3, 4].map(deadOrigin));
+  test("no more than three addresses of which each may have heard of it", async () => {
+    const broken = () => http((req) => req.socket.resetAndDestroy());
+    const { pool, outcomes } = poolOf(
+      await deadOrigin(),
+      ...(await Promise.all([1, 2, 3, 4].map(broken))),
+    );
+    const error = await failure(health(pool, { idempotent: true }).check({}));
+    expect(error.code).toBe(Code.Unavailable);
+    expect(outcomes).toEqual(["0 unreachable", "1 failed", "2 failed", "3 failed"]);
+  });
+
+  test("no more than eight that take no connection", async () => {
+    const dead = await Promise.all(Array.from({ length: 9 }, deadOrigin));
     const { pool, outcomes } = poolOf(...dead);
     expect((await failure(health(pool).check({}))).code).toBe(Code.Unavailable);
-    expect(outcomes).toEqual(["0 unreachable", "1 unreachable", "2 unreachable"]);
+    expect(outcomes).toEqual([0, 1, 2, 3, 4, 5, 6, 7].map((nth) => `${nth} unreachable`));
+  });
+
+  test("where none takes a connection addresses are looked for anew, once", async () => {
+    const alive = await http((_, res) => answerWell(res));
+    let now = poolOf(await deadOrigin()).pool;
+    let looks = 0;
+    const pool: PeerPool = {
+      pick: (tried, affinity) => now.pick(tried, affinity),
+      async lookAgain() {
+        looks++;
+        now = looks === 1 ? poolOf(alive).pool : now;
+      },
+    };
+    expect((await health(pool).check({})).status).toBe(1);
+    now = poolOf(await deadOrigin()).pool;
+    expect((await failure(health(pool).check({}))).code).toBe(Code.Unavailable);
+    expect(looks).toBe(2);
   });
 
   test("what may have been carried out is sent again only where the method allows it", async () => {

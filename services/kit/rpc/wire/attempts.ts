@@ -1,7 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { PeerPool, PickedPeer } from "../wire-pool.ts";
 import type { Call } from "./call.ts";
-import { maxAttempts } from "./limits.ts";
+import { maxAttempts, maxUnreachable } from "./limits.ts";
 
 /** An attempt under way. */
 interface Attempted<T> {
@@ -21,6 +21,7 @@ export async function attempts<T>(options: {
   const { call, isRepeatable } = options;
   const tried: string[] = [];
   const unreachable = new Set<string>();
+  let hasLookedAgain = false;
   let last: unknown;
   for (;;) {
     const peer = await pick(options, tried).catch((error: unknown) => {
@@ -29,10 +30,13 @@ export async function attempts<T>(options: {
     });
     if (!peer) throw last ?? noAddress();
     if (call.isAborted || unreachable.has(peer.origin)) {
-      // There is no other address, and this one did not even take a connection.
+      // There is no other address, and this one did not even take a connection: all may have been replaced at once.
       peer.done(call.isAborted ? "ok" : "unreachable");
       call.throwIfAborted();
-      throw last;
+      if (hasLookedAgain || !options.pool.lookAgain) throw last;
+      hasLookedAgain = true;
+      await call.race(options.pool.lookAgain());
+      continue;
     }
     const { exchange, reply } = options.attempt(peer);
     try {
@@ -43,7 +47,9 @@ export async function attempts<T>(options: {
       if (!exchange.isSent) unreachable.add(peer.origin);
       const isHarmless = !exchange.isSent || (isRepeatable && !exchange.isAnswered);
       const isAway = error instanceof ConnectError && error.code === Code.Unavailable;
-      if (!isAway || !isHarmless || call.isAborted || tried.length >= maxAttempts) throw error;
+      const isEnough =
+        tried.length - unreachable.size >= maxAttempts || unreachable.size >= maxUnreachable;
+      if (!isAway || !isHarmless || call.isAborted || isEnough) throw error;
     }
   }
 }

@@ -93,6 +93,7 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
       return;
     }
     this.isAnswered = true;
+    if (headers.connection === "close") this.#peer?.going();
     this.head(status, headers);
   }
 

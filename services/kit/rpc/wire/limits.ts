@@ -10,5 +10,8 @@ export const messageOverheadBytes = 128;
 /** Bytes of ready messages that go out as one write; more than this gains nothing. */
 export const batchBytes = 64 * 1024;
 
-/** Attempts of one call, the first included. */
+/** Attempts of one call that got as far as a peer, the first included. */
 export const maxAttempts = 3;
+
+/** Addresses that may refuse a call's connection before it gives up: a role's replicas, all replaced, and those after them. */
+export const maxUnreachable = 8;
