@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../support/until.ts";
 import { type Answer, ask, imageOf, textOf } from "./ask.ts";
@@ -152,6 +153,23 @@ await describeMesh("two of each role and three workers", () => {
     // What drains in the seconds that it takes: one every six.
     expect(admitted).toBeLessThanOrEqual(12);
     expect(countsOf(answers)).toEqual({ 200: admitted, 429: 60 - admitted });
+  });
+
+  test("a gateway that stood still for longer than keys count asks auth, and refuses nobody", {
+    timeout: 60_000,
+  }, async () => {
+    const caller = await world.caller({});
+    const [gateway] = world.of("gateway");
+    const url = gatewayOf(0);
+    expect((await ask(url, { caller, path: "/models" })).status).toBe(200);
+    gateway?.pause();
+    // What callers send meanwhile waits in its sockets, and is read together with what auth has said.
+    await delay(6_000);
+    const asked = Array.from({ length: 10 }, () => ask(url, { caller, path: "/models" }));
+    await delay(100);
+    gateway?.resume();
+    asked.push(...Array.from({ length: 10 }, () => ask(url, { caller, path: "/models" })));
+    expect(countsOf(await Promise.all(asked))).toEqual({ 200: 20 });
   });
 
   test("without auth no cached key is honoured after 5 s, and all are again soon after it is back", {
