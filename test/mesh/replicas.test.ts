@@ -170,6 +170,7 @@ await describeMesh("two of each role and three workers", () => {
     gateway?.resume();
     asked.push(...Array.from({ length: 10 }, () => ask(url, { caller, path: "/models" })));
     expect(countsOf(await Promise.all(asked))).toEqual({ 200: 20 });
+    await until("auth to be heard", async () => (await gateway?.probe("readyz")) === "200 ready");
   });
 
   test("without auth no cached key is honoured after 5 s, and all are again soon after it is back", {
