@@ -5,6 +5,9 @@ import { codeName } from "./telemetry/codes.ts";
 /** Causes of causes that are named: a driver's error has two or three. */
 const maxCauses = 6;
 
+/** What Node and drivers give their errors; anything else may be somebody's words. */
+const codePattern = /^[A-Z][A-Z0-9_]{1,63}$/;
+
 /**
  * What lies behind an error, outermost first, for a log: `unavailable < UND_ERR_SOCKET < ECONNRESET`. Codes and names
  * alone, as the words of an error may hold what a caller sent. Undefined where nothing lies behind it.
@@ -21,5 +24,6 @@ function nameOf(error: Error): string {
   if (isRefusal(error)) return reasonName(error.reason).toLowerCase();
   if (error instanceof ConnectError) return codeName(error.code);
   const { code } = error as { code?: unknown };
-  return typeof code === "string" || typeof code === "number" ? String(code) : error.name;
+  if (typeof code === "number") return String(code);
+  return typeof code === "string" && codePattern.test(code) ? code : error.name;
 }
