@@ -63,12 +63,13 @@ follow_logs() {
 show_logs() {
   echo "from the pods' logs, 5xx and warnings:"
   grep -hE '"status":5|"service unavailable"|"level":[456]0' "$work"/logs/* /dev/null |
-    sed -E 's/"level":30,//' | sort -t'"' -k1,6 | cut -c1-400 | head -150
+    sed -E 's/"level":30,//' | cut -c1-400 >"$work/said" || true
+  sort "$work/said" | sed -n 1,150p
 }
 finish() {
   set +e
   if [ -n "${traffic:-}" ]; then kill "$traffic" 2>/dev/null; fi
-  if [ -n "${following:-}" ]; then pkill --parent "$following"; kill "$following" 2>/dev/null; fi
+  if [ -n "${following:-}" ]; then kill -- "-$following" 2>/dev/null; fi
   if [ "$failed" -gt 0 ]; then k get pods; k get events --sort-by=.lastTimestamp | tail -20; fi
   if [ "$keep" = no ]; then
     helm uninstall genmesh --namespace "$namespace" --wait >/dev/null 2>&1
@@ -134,8 +135,11 @@ step "end-to-end suite through the Service" env GENMESH_TEST_BASE_URL="$url" GEN
   npx vitest run --project main test/e2e
 grep -E '^ *(Test Files|Tests) ' <(sed 's/\x1b\[[0-9;]*m//g' "$work/step.log") || true
 
+# A process group of its own, to be ended as one.
+set -m
 follow_logs &
 following=$!
+set +m
 node test/cluster/traffic.ts --url "$url" >"$work/traffic.json" 2>"$work/traffic.err" &
 traffic=$!
 settled() { for role in gateway text media media-worker billing auth catalog; do k rollout status "deploy/genmesh-$role" --timeout 6m; done; }
