@@ -33,6 +33,8 @@ export interface HttpPortOptions {
  * connection which is being closed.
  */
 const keepAliveTimeoutMs = 65_000;
+/** Milliseconds in which what was accepted at the last moment is read: on a busy core some turns of the event loop. */
+const unreadMs = 250;
 /** Milliseconds in which a request's head must have come. */
 const headersTimeoutMs = 10_000;
 
@@ -78,6 +80,9 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
       await inFlight.whenIdle(signal);
       // What stayed open for a further request would bring one.
       server.closeIdleConnections();
+      // What was accepted, and not read yet, is no request so far.
+      await inFlight.whenGone(AbortSignal.any([signal, AbortSignal.timeout(unreadMs)]));
+      await inFlight.whenIdle(signal);
     },
     async [Symbol.asyncDispose]() {
       const closed = close();

@@ -58,6 +58,15 @@ describe("requests in flight", () => {
     expect((await after).headers.get("connection")).toBe("close");
   });
 
+  test("so is one that was asked for before, where its head is still to come", async () => {
+    const { inFlight, held, ask } = await holding();
+    const asked = ask();
+    await expect.poll(() => held.length).toBe(1);
+    inFlight.sendAway();
+    held[0]?.end();
+    expect((await asked).headers.get("connection")).toBe("close");
+  });
+
   test("callers have left when no connection is open; those that stay are given a while", async () => {
     const { inFlight, held, ask } = await holding();
     const never = new AbortController().signal;

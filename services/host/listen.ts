@@ -1,5 +1,11 @@
 import { once } from "node:events";
-import { createServer, type RequestListener, type Server, type ServerOptions } from "node:http";
+import {
+  createServer,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from "node:http";
 import { createServer as createNetServer, type Socket } from "node:net";
 import { ConfigError } from "./env.ts";
 
@@ -9,13 +15,18 @@ export interface InFlight {
   createServer(options: ServerOptions, handler: RequestListener, make?: MakeServer): Server;
   /** Is no request open? */
   isIdle(): boolean;
-  /** From now on every answer is the last one of its connection: its caller connects anew, perhaps to another process. */
+  /**
+   * From now on every answer is the last one of its connection, unless its head is out already: its caller connects anew,
+   * perhaps to another process.
+   */
   sendAway(): void;
   /**
    * Resolves when callers have left: no connection is open, or a while has passed since they were first sent away, or
    * `signal` aborts. To close a connection before is to risk the request that is on its way on it.
    */
   whenLeft(signal: AbortSignal): Promise<void>;
+  /** Resolves when no connection is open, or when `signal` aborts. */
+  whenGone(signal: AbortSignal): Promise<void>;
   /** Resolves at the first moment without a request, or when `signal` aborts. Sends away as well. */
   whenIdle(signal: AbortSignal): Promise<void>;
 }
@@ -33,18 +44,28 @@ const leaveMs = 2_500;
 export function countInFlight(): InFlight {
   const requests = createCount();
   const connections = createCount();
+  const answers = new Set<ServerResponse>();
   /** Aborts when those who were sent away have had their time. */
   let sentAway: AbortSignal | undefined;
+  const sayClose = (answer: ServerResponse) => {
+    if (!answer.headersSent) answer.setHeader("connection", "close");
+  };
   const sendAway = () => {
-    sentAway ??= AbortSignal.timeout(leaveMs);
+    if (sentAway) return sentAway;
+    sentAway = AbortSignal.timeout(leaveMs);
+    for (const answer of answers) sayClose(answer);
     return sentAway;
   };
   return {
     createServer(options, handler, make = createServer) {
       const server = make(options, (request, response) => {
         requests.add();
-        if (sentAway) response.setHeader("connection", "close");
-        response.once("close", requests.remove);
+        answers.add(response);
+        if (sentAway) sayClose(response);
+        response.once("close", () => {
+          answers.delete(response);
+          requests.remove();
+        });
         handler(request, response);
       });
       server.on("connection", (socket: Socket) => {
@@ -56,6 +77,7 @@ export function countInFlight(): InFlight {
     isIdle: requests.isZero,
     sendAway,
     whenLeft: (signal) => connections.whenZero(AbortSignal.any([signal, sendAway()])),
+    whenGone: connections.whenZero,
     whenIdle(signal) {
       sendAway();
       return requests.whenZero(signal);

@@ -53,7 +53,10 @@ function wantOf({ pool }: Choice, tried: readonly string[], affinity: string): n
 function counted(picked: PickedPeer, choice: Choice): PickedPeer {
   choice.outstanding++;
   return {
-    dispatcher: picked.dispatcher,
+    // The one of the attempt's moment: connections may be renewed before it begins.
+    get dispatcher() {
+      return picked.dispatcher;
+    },
     origin: picked.origin,
     going: () => picked.going(),
     done(outcome: CallOutcome) {

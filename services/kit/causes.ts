@@ -5,8 +5,8 @@ import { codeName } from "./telemetry/codes.ts";
 /** Causes of causes that are named: a driver's error has two or three. */
 const maxCauses = 6;
 
-/** What Node and drivers give their errors; anything else may be somebody's words. */
-const codePattern = /^[A-Z][A-Z0-9_]{1,63}$/;
+/** Codes of Node and drivers, and names of classes; anything else may be somebody's words. */
+const wordPattern = /^[A-Za-z][A-Za-z0-9_]{1,63}$/;
 
 /**
  * What lies behind an error, outermost first, for a log: `unavailable < UND_ERR_SOCKET < ECONNRESET`. Codes and names
@@ -25,5 +25,6 @@ function nameOf(error: Error): string {
   if (error instanceof ConnectError) return codeName(error.code);
   const { code } = error as { code?: unknown };
   if (typeof code === "number") return String(code);
-  return typeof code === "string" && codePattern.test(code) ? code : error.name;
+  const words = [code, error.name].filter((word) => typeof word === "string");
+  return words.find((word) => wordPattern.test(word)) ?? "Error";
 }

@@ -155,7 +155,7 @@ for role in gateway text billing media media-worker auth catalog; do
 done
 # A value that every role is told, so that each pod of each is replaced.
 step "upgrade with a changed value" helm upgrade genmesh charts/genmesh --namespace "$namespace" --reuse-values \
-  --set config.logLevel=warn --wait --timeout 10m
+  --set config.logLevel=debug --wait --timeout 10m
 step "roll back" helm rollback genmesh 1 --namespace "$namespace" --wait --timeout 10m
 step "settled" settled
 memory "under load"

@@ -12,6 +12,11 @@ import type { CallOutcome, PickedPeer } from "./wire-pool.ts";
 
 /** Milliseconds before the first and the longest wait before a later probe of an address that is down. */
 const [firstProbeMs, maxProbeMs] = [100, 2_000];
+/**
+ * Milliseconds for which an address that said it is going is asked only where there is no other: longer than its port stays
+ * open, since what it accepts at the last moment may never be read.
+ */
+const goingMs = 3_000;
 /** Milliseconds between two probes of an address that is up but broke a call: callers that give up are no news. */
 const doubtIntervalMs = 1_000;
 
@@ -30,6 +35,8 @@ export interface PeerAddress {
   readonly outstanding: number;
   /** False from a failed connection on until another one came about. */
   readonly isUp: boolean;
+  /** It has said a moment ago that it is about to stop. */
+  readonly isGoing: boolean;
   /** Takes it for one attempt. */
   take(): PickedPeer;
   /** Calls from now on make new connections; those under way end on theirs. */
@@ -58,8 +65,17 @@ export function peerAddress(address: string, context: AddressContext): PeerAddre
     },
   });
   let outstanding = 0;
+  let goingUntilMs = Number.NEGATIVE_INFINITY;
+  const going = () => {
+    goingUntilMs = context.clock.now() + goingMs;
+    // A call on an idle connection to it would be lost with that.
+    connections.renew();
+  };
   return {
     origin,
+    get isGoing() {
+      return context.clock.now() < goingUntilMs;
+    },
     get outstanding() {
       return outstanding;
     },
@@ -68,10 +84,11 @@ export function peerAddress(address: string, context: AddressContext): PeerAddre
     },
     take() {
       outstanding++;
-      return new Taken(origin, connections, (outcome) => {
+      const over = (outcome: CallOutcome) => {
         outstanding--;
         health.heard(outcome);
-      });
+      };
+      return new Taken(origin, connections, { going, over });
     },
     renew: connections.renew,
     retire() {
@@ -88,27 +105,24 @@ export function peerAddress(address: string, context: AddressContext): PeerAddre
 /** An address, taken for one attempt. */
 class Taken implements PickedPeer {
   readonly origin: string;
-  readonly #connections: Pick<Connections, "dispatcher" | "renew">;
+  readonly #connections: Pick<Connections, "dispatcher">;
+  readonly going: () => void;
   #over: ((outcome: CallOutcome) => void) | undefined;
 
   constructor(
     origin: string,
-    connections: Pick<Connections, "dispatcher" | "renew">,
-    over: (outcome: CallOutcome) => void,
+    connections: Pick<Connections, "dispatcher">,
+    { going, over }: { going: () => void; over: (outcome: CallOutcome) => void },
   ) {
     this.origin = origin;
     this.#connections = connections;
+    this.going = going;
     this.#over = over;
   }
 
   /** The one of this moment: connections may be renewed before the attempt begins. */
   get dispatcher(): Dispatcher {
     return this.#connections.dispatcher;
-  }
-
-  /** A call that it no longer takes would be lost on a connection that it closes; on a new one it is refused, and goes elsewhere. */
-  going(): void {
-    this.#connections.renew();
   }
 
   done(outcome: CallOutcome): void {

@@ -22,6 +22,8 @@ export interface FollowedName {
   soon(): void;
   /** Resolves when the look-up under way, or the next one, has ended, however. */
   answered(): Promise<void>;
+  /** Resolves when a look-up that begins after this has ended, however. */
+  lookedUp(): Promise<void>;
   stop(): void;
 }
 
@@ -63,6 +65,12 @@ export function followName(options: NameOptions): FollowedName {
     answered() {
       if (!isAsking) nap.abort();
       return answered.promise;
+    },
+    async lookedUp() {
+      nap.abort();
+      // What is under way was asked before.
+      if (isAsking) await answered.promise;
+      await answered.promise;
     },
     stop() {
       stop.abort();

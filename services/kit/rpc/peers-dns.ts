@@ -81,8 +81,8 @@ export function createDnsPeers(options: DnsPeersOptions): DnsPeers {
       if (inTurn.length > 0) return choose(tried, affinity);
       return orLate(name.answered()).then(() => choose(tried, affinity));
     },
-    lookAgain: () => orLate(name.answered()),
-    addresses: () => inTurn.filter((one) => one.isUp).map((one) => one.origin),
+    lookAgain: () => orLate(name.lookedUp()),
+    addresses: () => inTurn.filter((one) => one.isUp && !one.isGoing).map((one) => one.origin),
     async [Symbol.asyncDispose]() {
       unsubscribe?.();
       name.stop();
@@ -109,7 +109,8 @@ function best(
   for (let i = 0; i < addresses.length; i++) {
     const one = addresses[(start + i) % addresses.length] as PeerAddress;
     // What was tried and still stands is better than what is known to be down.
-    const rank = (one.isUp ? 2 : 0) + (tried.includes(one.origin) ? 0 : 1);
+    const standing = one.isUp ? (one.isGoing ? 1 : 2) : 0;
+    const rank = 2 * standing + (tried.includes(one.origin) ? 0 : 1);
     const isBetter = found !== undefined && rank === foundRank && costOf(one) < costOf(found);
     if (rank > foundRank || isBetter) [found, foundRank] = [one, rank];
   }

@@ -81,12 +81,12 @@ test("calls are spread, streams too; when a replica dies its share goes to the o
 
 /** A client of the name, and what it leads to. */
 function clientOf(port: number, addresses: string[]) {
-  const name = { addresses };
+  const name = { addresses, lookup: async () => name.addresses };
   const baseUrl = `http://catalog.test:${port}`;
   const pool = createDnsPeers({
     url: baseUrl,
     log: createLogger("silent"),
-    lookup: async () => name.addresses,
+    lookup: () => name.lookup(),
   });
   owned.push(pool);
   return {
@@ -107,6 +107,42 @@ test("all replicas are replaced between two look-ups: the call that finds none o
   name.addresses = ["127.0.0.4"];
   await client.getSnapshot({});
   expect(after.calls).toBe(1);
+});
+
+test("an answer of the resolver that was under way when none could be reached is not taken for the new one", async () => {
+  const before = await replica("127.0.0.1", 0);
+  const { name, client } = clientOf(before.port, ["127.0.0.1"]);
+  await client.getSnapshot({});
+  const slow = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
+  const old = name.addresses;
+  name.lookup = async () => {
+    asked.resolve();
+    await slow.promise;
+    return old;
+  };
+  await asked.promise;
+  await before.kill();
+  const after = await replica("127.0.0.4", before.port);
+  const called = client.getSnapshot({});
+  name.addresses = ["127.0.0.4"];
+  name.lookup = async () => name.addresses;
+  slow.resolve();
+  await called;
+  expect(after.calls).toBe(1);
+});
+
+test("a replica that says it is going is asked only where there is no other", async () => {
+  const first = await replica("127.0.0.1", 0);
+  const second = await replica("127.0.0.2", first.port);
+  const { client } = clientOf(first.port, ["127.0.0.1", "127.0.0.2"]);
+  first.isGoing = true;
+  for (let i = 0; i < 20; i++) await client.getSnapshot({});
+  expect(first.calls).toBe(1);
+  expect(second.calls).toBe(19);
+  await second.kill();
+  await client.getSnapshot({});
+  expect(first.calls).toBe(2);
 });
 
 test("a replica that says it is going keeps no idle connection on which a call could be lost", async () => {

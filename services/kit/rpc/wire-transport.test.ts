@@ -157,11 +157,21 @@ describe("trying again", () => {
     expect(outcomes).toEqual(["0 unreachable", "1 failed", "2 failed", "3 failed"]);
   });
 
-  test("no more than eight that take no connection", async () => {
-    const dead = await Promise.all(Array.from({ length: 9 }, deadOrigin));
+  test("no more than eight that take no connection, and eight after addresses were looked for anew", async () => {
+    const dead = await Promise.all(Array.from({ length: 18 }, deadOrigin));
     const { pool, outcomes } = poolOf(...dead);
     expect((await failure(health(pool).check({}))).code).toBe(Code.Unavailable);
     expect(outcomes).toEqual([0, 1, 2, 3, 4, 5, 6, 7].map((nth) => `${nth} unreachable`));
+    let looks = 0;
+    const looking: PeerPool = {
+      pick: pool.pick,
+      async lookAgain() {
+        looks++;
+      },
+    };
+    outcomes.length = 0;
+    expect((await failure(health(looking).check({}))).code).toBe(Code.Unavailable);
+    expect([outcomes.length, looks]).toEqual([16, 1]);
   });
 
   test("where none takes a connection addresses are looked for anew, once", async () => {

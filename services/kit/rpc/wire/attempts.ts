@@ -23,6 +23,12 @@ export async function attempts<T>(options: {
   const unreachable = new Set<string>();
   let hasLookedAgain = false;
   let last: unknown;
+  /** Once, where no address took a connection: all may have been replaced at once. */
+  const lookAgain = async () => {
+    if (hasLookedAgain || !options.pool.lookAgain) throw last;
+    hasLookedAgain = true;
+    await call.race(options.pool.lookAgain());
+  };
   for (;;) {
     const peer = await pick(options, tried).catch((error: unknown) => {
       call.throwIfAborted();
@@ -30,12 +36,10 @@ export async function attempts<T>(options: {
     });
     if (!peer) throw last ?? noAddress();
     if (call.isAborted || unreachable.has(peer.origin)) {
-      // There is no other address, and this one did not even take a connection: all may have been replaced at once.
+      // There is no other address, and this one did not even take a connection.
       peer.done(call.isAborted ? "ok" : "unreachable");
       call.throwIfAborted();
-      if (hasLookedAgain || !options.pool.lookAgain) throw last;
-      hasLookedAgain = true;
-      await call.race(options.pool.lookAgain());
+      await lookAgain();
       continue;
     }
     const { exchange, reply } = options.attempt(peer);
@@ -47,9 +51,10 @@ export async function attempts<T>(options: {
       if (!exchange.isSent) unreachable.add(peer.origin);
       const isHarmless = !exchange.isSent || (isRepeatable && !exchange.isAnswered);
       const isAway = error instanceof ConnectError && error.code === Code.Unavailable;
-      const isEnough =
-        tried.length - unreachable.size >= maxAttempts || unreachable.size >= maxUnreachable;
+      const isEnough = tried.length - unreachable.size >= maxAttempts;
       if (!isAway || !isHarmless || call.isAborted || isEnough) throw error;
+      const most = hasLookedAgain ? 2 * maxUnreachable : maxUnreachable;
+      if (unreachable.size >= most) await lookAgain();
     }
   }
 }

@@ -13,5 +13,5 @@ export const batchBytes = 64 * 1024;
 /** Attempts of one call that got as far as a peer, the first included. */
 export const maxAttempts = 3;
 
-/** Addresses that may refuse a call's connection before it gives up: a role's replicas, all replaced, and those after them. */
+/** Addresses that may refuse a call's connection before the name is looked up anew, and once more after that. */
 export const maxUnreachable = 8;
