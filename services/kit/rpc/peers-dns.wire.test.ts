@@ -111,7 +111,7 @@ test("all replicas are replaced between two look-ups: the call that finds none o
 
 test("an answer of the resolver that was under way when none could be reached is not taken for the new one", async () => {
   const before = await replica("127.0.0.1", 0);
-  const { name, client } = clientOf(before.port, ["127.0.0.1"]);
+  const { name, pool, client } = clientOf(before.port, ["127.0.0.1"]);
   await client.getSnapshot({});
   const slow = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
@@ -125,6 +125,7 @@ test("an answer of the resolver that was under way when none could be reached is
   await before.kill();
   const after = await replica("127.0.0.4", before.port);
   const called = client.getSnapshot({});
+  await until("it is known to be down", () => pool.addresses().length === 0);
   name.addresses = ["127.0.0.4"];
   name.lookup = async () => name.addresses;
   slow.resolve();
