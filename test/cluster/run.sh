@@ -63,7 +63,7 @@ follow_logs() {
 show_logs() {
   echo "from the pods' logs, 5xx and warnings:"
   grep -hE '"status":5|"service unavailable"|"level":[456]0' "$work"/logs/* /dev/null |
-    sed -E 's/"level":30,//' | cut -c1-400 >"$work/said" || true
+    grep -v '"route":"/readyz"' | sed -E 's/"level":30,//' | cut -c1-400 >"$work/said" || true
   sort "$work/said" | sed -n 1,150p
 }
 finish() {
