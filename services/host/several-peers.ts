@@ -3,7 +3,7 @@ import type { DnsPeers } from "#kit/rpc/peers-dns.ts";
 import type { CallOutcome, PeerPool, PickedPeer } from "#kit/rpc/wire-pool.ts";
 
 /** The part of a pool that the choice among several needs. */
-export type OneOfSeveral = Pick<DnsPeers, "pick" | "addresses" | "lookAgain">;
+export type OneOfSeveral = Pick<DnsPeers, "pick" | "addresses" | "rank" | "lookAgain">;
 
 interface Choice {
   pool: OneOfSeveral;
@@ -19,10 +19,6 @@ interface Choice {
 export function severalPeers(pools: readonly OneOfSeveral[]): PeerPool {
   const choices = pools.map((pool): Choice => ({ pool, outstanding: 0 }));
   let turn = 0;
-  const rankOf = ({ pool }: Choice, tried: readonly string[]) => {
-    const up = pool.addresses();
-    return (up.length > 0 ? 2 : 0) + (up.some((origin) => !tried.includes(origin)) ? 1 : 0);
-  };
   return {
     async pick(tried, affinity) {
       const start = turn++;
@@ -30,7 +26,7 @@ export function severalPeers(pools: readonly OneOfSeveral[]): PeerPool {
       const [best] = inTurn
         .map((choice) => ({
           choice,
-          rank: rankOf(choice, tried),
+          rank: choice.pool.rank(tried),
           cost: affinity === undefined ? choice.outstanding : -wantOf(choice, tried, affinity),
         }))
         .sort((a, b) => b.rank - a.rank || a.cost - b.cost);

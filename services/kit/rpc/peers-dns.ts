@@ -23,6 +23,8 @@ export interface DnsPeersOptions {
 export interface DnsPeers extends PeerPool, AsyncDisposable {
   /** Origins that calls may go to now: `http://ADDRESS:PORT`. */
   addresses(): string[];
+  /** How good the best address is for a call that has tried some, to be compared with other pools'; -1: there is none. */
+  rank(tried: readonly string[]): number;
 }
 
 /** Milliseconds that a call waits for a name's first address, or for others where it reached none. */
@@ -82,7 +84,8 @@ export function createDnsPeers(options: DnsPeersOptions): DnsPeers {
       return orLate(name.answered()).then(() => choose(tried, affinity));
     },
     lookAgain: () => orLate(name.lookedUp()),
-    addresses: () => inTurn.filter((one) => one.isUp && !one.isGoing).map((one) => one.origin),
+    addresses: () => inTurn.filter((one) => one.isUp).map((one) => one.origin),
+    rank: (tried) => Math.max(-1, ...inTurn.map((one) => rankOf(one, tried))),
     async [Symbol.asyncDispose]() {
       unsubscribe?.();
       name.stop();
@@ -108,13 +111,17 @@ function best(
   let foundRank = -1;
   for (let i = 0; i < addresses.length; i++) {
     const one = addresses[(start + i) % addresses.length] as PeerAddress;
-    // What was tried and still stands is better than what is known to be down.
-    const standing = one.isUp ? (one.isGoing ? 1 : 2) : 0;
-    const rank = 2 * standing + (tried.includes(one.origin) ? 0 : 1);
+    const rank = rankOf(one, tried);
     const isBetter = found !== undefined && rank === foundRank && costOf(one) < costOf(found);
     if (rank > foundRank || isBetter) [found, foundRank] = [one, rank];
   }
   return found;
+}
+
+/** Higher is better, from 0: what the call has not tried yet, then what stands. What is said to be down may be back. */
+function rankOf(one: PeerAddress, tried: readonly string[]): number {
+  const standing = one.isUp ? (one.isGoing ? 1 : 2) : 0;
+  return standing + (tried.includes(one.origin) ? 0 : 3);
 }
 
 async function allAddresses(host: string): Promise<string[]> {

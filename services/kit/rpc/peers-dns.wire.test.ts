@@ -5,9 +5,11 @@ import { createClient } from "@connectrpc/connect";
 import { afterEach, expect, test } from "vitest";
 import { CatalogService } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { until } from "../../../test/support/until.ts";
+import { severalPeers } from "../../host/several-peers.ts";
 import { createLogger } from "../logger.ts";
 import { createDnsPeers } from "./peers-dns.ts";
 import { rpcService } from "./service.ts";
+import { refuseNotStarted } from "./wire/not-started.ts";
 import { createWireServer } from "./wire-server.ts";
 import { createWireTransport } from "./wire-transport.ts";
 
@@ -20,7 +22,14 @@ afterEach(async () => {
 
 /** A replica that counts its calls; killing it closes its port and every connection. `isGoing`: it says so in its answers. */
 async function replica(address: string, port: number) {
-  const state = { calls: 0, connections: 0, isGoing: false, port, async kill() {} };
+  const state = {
+    calls: 0,
+    connections: 0,
+    isGoing: false,
+    hasStarted: true,
+    port,
+    async kill() {},
+  };
   const catalog = rpcService(CatalogService, {
     getSnapshot() {
       state.calls++;
@@ -34,6 +43,7 @@ async function replica(address: string, port: number) {
   const wire = createWireServer({ services: [catalog], interceptors: [] });
   const server = createServer((req, res) => {
     if (state.isGoing) res.setHeader("connection", "close");
+    if (!state.hasStarted) return refuseNotStarted(req, res);
     if (!wire.handler(req, res)) res.writeHead(404).end();
   });
   server.on("connection", () => state.connections++);
@@ -144,6 +154,32 @@ test("a replica that says it is going is asked only where there is no other", as
   await second.kill();
   await client.getSnapshot({});
   expect(first.calls).toBe(2);
+});
+
+test("a rolling restart: the one that was back is asked, though it said it was going, where the other is gone", async () => {
+  const first = await replica("127.0.0.1", 0);
+  const second = await replica("127.0.0.2", first.port);
+  const pools = [first, second].map(({ port }, i) => {
+    const url = `http://127.0.0.${i + 1}:${port}`;
+    const pool = createDnsPeers({ url, log: createLogger("silent") });
+    owned.push(pool);
+    return pool;
+  });
+  const baseUrl = `http://127.0.0.1:${first.port}`;
+  const transport = createWireTransport({ pool: severalPeers(pools), baseUrl });
+  const client = createClient(CatalogService, transport);
+  for (let i = 0; i < 4; i++) await client.getSnapshot({});
+  first.isGoing = true;
+  for (let i = 0; i < 4; i++) await client.getSnapshot({});
+  first.isGoing = false;
+  // Known to be down, then listening but not started: neither keeps a call from the first.
+  await second.kill();
+  for (let i = 0; i < 10; i++) await client.getSnapshot({});
+  const again = await replica("127.0.0.2", first.port);
+  again.hasStarted = false;
+  await until("it is known to be up", () => pools[1]?.addresses().length === 1);
+  for (let i = 0; i < 10; i++) await client.getSnapshot({});
+  expect(again.calls).toBe(0);
 });
 
 test("a replica that says it is going keeps no idle connection on which a call could be lost", async () => {
