@@ -1,3 +1,4 @@
+import { until } from "../support/until.ts";
 import { type SseEvent, takeEvents } from "./sse.ts";
 
 /** A whole answer. */
@@ -46,6 +47,8 @@ export interface Caller {
   /** The same, to its end. */
   stream(path: string, body: object, options?: PostOptions): Promise<SseEvent[]>;
   balance(): Promise<Balance>;
+  /** The balance once nothing is held: an answer can end before its tokens are counted, which a process does late at first. */
+  settled(): Promise<Balance>;
 }
 
 export interface PostOptions {
@@ -111,6 +114,12 @@ export function createCaller(
         spendable: json.spendableUsdMicros,
         monthSpend: json.monthSpendUsdMicros,
       };
+    },
+    async settled() {
+      return until("the settlement", async () => {
+        const balance = await caller.balance();
+        return balance.reserved === 0 ? balance : undefined;
+      });
     },
   };
   return caller;

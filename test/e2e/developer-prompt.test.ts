@@ -71,7 +71,7 @@ describe("the developer prompt goes up", () => {
     const costOf = async (model: string) => {
       const before = await payer.balance();
       await payer.post("/responses", { model, input: "Hi" });
-      return before.available - (await payer.balance()).available;
+      return before.available - (await payer.settled()).available;
     };
     world.play({ kind: "ok", usage: null });
     const difference = (await costOf("scripted")) - (await costOf("no-prompt"));

@@ -128,7 +128,7 @@ describe("images on their way up", () => {
     const costOf = async (...parts: object[]) => {
       const before = await payer.balance();
       await payer.post("/responses", bodyOf(...parts));
-      return before.available - (await payer.balance()).available;
+      return before.available - (await payer.settled()).available;
     };
     const without = await costOf();
     const picture = uriOf(await plain(320, 65).png().toBuffer());

@@ -82,7 +82,7 @@ test("reasoning deltas pass, and count as output where upstream does not count",
     world.play({ kind: "events", events: [begin, ...events, end] });
     const before = await payer.balance();
     const shown = await payer.stream("/responses", { model: "scripted", input: "Hi" });
-    return { cost: before.available - (await payer.balance()).available, shown };
+    return { cost: before.available - (await payer.settled()).available, shown };
   };
   const silent = await costOf([]);
   const item = { type: "reasoning", id: "rs_1", summary: [] };
