@@ -42,9 +42,8 @@ const leaveMs = 2_500;
 
 /** Makes an {@link InFlight}. */
 export function countInFlight(): InFlight {
-  const requests = createCount();
-  const connections = createCount();
-  const answers = new Set<ServerResponse>();
+  const answers = openOnes<ServerResponse>();
+  const connections = openOnes<Socket>();
   /** Aborts when those who were sent away have had their time. */
   let sentAway: AbortSignal | undefined;
   const sayClose = (answer: ServerResponse) => {
@@ -53,58 +52,50 @@ export function countInFlight(): InFlight {
   const sendAway = () => {
     if (sentAway) return sentAway;
     sentAway = AbortSignal.timeout(leaveMs);
-    for (const answer of answers) sayClose(answer);
+    for (const answer of answers.all) sayClose(answer);
     return sentAway;
   };
   return {
     createServer(options, handler, make = createServer) {
       const server = make(options, (request, response) => {
-        requests.add();
         answers.add(response);
         if (sentAway) sayClose(response);
-        response.once("close", () => {
-          answers.delete(response);
-          requests.remove();
-        });
         handler(request, response);
       });
-      server.on("connection", (socket: Socket) => {
-        connections.add();
-        socket.once("close", connections.remove);
-      });
+      server.on("connection", connections.add);
       return server;
     },
-    isIdle: requests.isZero,
+    isIdle: () => answers.all.size === 0,
     sendAway,
-    whenLeft: (signal) => connections.whenZero(AbortSignal.any([signal, sendAway()])),
-    whenGone: connections.whenZero,
+    whenLeft: (signal) => connections.whenNone(AbortSignal.any([signal, sendAway()])),
+    whenGone: connections.whenNone,
     whenIdle(signal) {
       sendAway();
-      return requests.whenZero(signal);
+      return answers.whenNone(signal);
     },
   };
 }
 
-/** How many there are, and the moment when there is none. */
-function createCount() {
-  let count = 0;
+/** Those that have not closed yet, and the moment when there is none. */
+function openOnes<T extends ServerResponse | Socket>() {
+  const all = new Set<T>();
   let waiting: (() => void)[] = [];
   const wake = () => {
     for (const resolve of waiting) resolve();
     waiting = [];
   };
   return {
-    add: () => {
-      count++;
+    all: all as ReadonlySet<T>,
+    add(one: T): void {
+      all.add(one);
+      one.once("close", () => {
+        all.delete(one);
+        if (all.size === 0) wake();
+      });
     },
-    remove: () => {
-      count--;
-      if (count === 0) wake();
-    },
-    isZero: () => count === 0,
     /** Resolves also when `signal` aborts. */
-    whenZero(signal: AbortSignal): Promise<void> {
-      if (count === 0 || signal.aborted) return Promise.resolve();
+    whenNone(signal: AbortSignal): Promise<void> {
+      if (all.size === 0 || signal.aborted) return Promise.resolve();
       signal.addEventListener("abort", wake, { once: true });
       return new Promise((resolve) => waiting.push(resolve));
     },
