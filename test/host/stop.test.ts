@@ -69,6 +69,7 @@ describe("SIGTERM", () => {
     await mesh.logs("stopping");
     // What follows at once is the same Ctrl-C, passed on by npm.
     mesh.kill("SIGINT");
+    // Longer than the second in which a signal counts as the same one.
     await new Promise((resolve) => setTimeout(resolve, 1_200));
     expect((await fetch(`${mesh.origin}/readyz`)).status).toBe(503);
     mesh.kill("SIGINT");
