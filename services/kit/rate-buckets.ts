@@ -74,7 +74,7 @@ export function createRateBuckets(deps: { clock: Clock; maxBuckets: number }): R
     return bucket;
   };
   const bothOf = (key: RatedKey) => {
-    const nowMs = clock.now();
+    const nowMs = clock.steady();
     // A key that was given more than its account's default was meant to have it.
     const accountLimit = Math.max(key.accountRequestsPerMinute, key.requestsPerMinute);
     return [

@@ -89,7 +89,7 @@ async function closingOf(end: End, intent: Intent, tally: Tally): Promise<Closin
   }
 }
 
-/** Tries until the lease is over: then the request is the sweeper's. */
+/** Tries until the lease is over, by the monotonic clock: then the request is the sweeper's. */
 async function writeClosing(
   closing: Closing,
   requestId: string,
@@ -99,14 +99,15 @@ async function writeClosing(
   const delayMs = closing.kind === "review" ? keepReviewMs : settleRetryMs;
   for (let attempt = 0; ; attempt++) {
     const now = clock.now();
+    const begunAt = clock.steady();
     try {
       const at = { now, dueAt: now + delayMs };
       const isOurs = await store.close(requestId, { owner }, closing, at);
       // Nobody else closes within the lease: an attempt whose answer was lost did it.
-      return isOurs || (attempt > 0 && now < leaseUntil);
+      return isOurs || (attempt > 0 && begunAt < leaseUntil);
     } catch (error) {
       if (!isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) throw error;
-      if (clock.now() + closeRetryMs > leaseUntil - leaseMarginMs) throw error;
+      if (clock.steady() + closeRetryMs > leaseUntil - leaseMarginMs) throw error;
       await clock.sleep(closeRetryMs);
     }
   }

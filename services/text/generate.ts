@@ -34,7 +34,7 @@ export async function generate(
   isKept: boolean,
   context: GenerateContext,
 ): Promise<Begun> {
-  const startedAt = context.clock.now();
+  const startedAt = context.clock.steady();
   metered.onLost = () => stop.abort(stopped("lost"));
   let answer: JsonAnswer | StreamAnswer;
   let isSent = false;
@@ -79,7 +79,7 @@ export async function generate(
   }
   const { operation, form } = request;
   const onFirstOutput = () => {
-    context.events.firstOutput(operation, context.clock.now() - startedAt);
+    context.events.firstOutput(operation, context.clock.steady() - startedAt);
   };
   if (answer.kind === "json") {
     const body = await finishJson(answer, metered, isKept);

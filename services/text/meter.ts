@@ -79,6 +79,7 @@ export function createMeter(context: MeterContext): Meter {
   const metering = { ...context, background, budgets, patience };
   return {
     async open(request, payer, idempotency) {
+      const openedAt = clock.steady();
       const intent = intentOf(request, payer, idempotency, context);
       if (!(await store.open(intent))) return undefined;
       const tally = createTally(request, context.counter, (error) => {
@@ -89,7 +90,7 @@ export function createMeter(context: MeterContext): Meter {
       });
       return {
         async pay(signal) {
-          await hold(intent, payer, metered, context, signal);
+          await hold(intent, payer, metered, context, { openedAt, signal });
           running.add(metered);
           ticker.wake();
           return metered;
@@ -130,16 +131,16 @@ function intentOf(
   };
 }
 
-/** Reserve, then confirm, both within 5 s of the intent. */
+/** Reserve, then confirm, both within 5 s of the intent: of `openedAt`, by the monotonic clock. */
 async function hold(
   intent: Intent,
   payer: Payer,
   metered: Metered,
   { clock, store, holds, owner, events }: MeterContext,
-  signal: AbortSignal,
+  { openedAt, signal }: { openedAt: number; signal: AbortSignal },
 ): Promise<void> {
   const { requestId } = intent;
-  const isInTime = () => clock.now() <= intent.openedAt + confirmWithinMs;
+  const isInTime = () => clock.steady() <= openedAt + confirmWithinMs;
   try {
     signal.throwIfAborted();
     await holds.open(intent, payer.keyMonthlyLimit);

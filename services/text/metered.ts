@@ -37,8 +37,9 @@ export function createMetered(
 ): Metered {
   const { clock, store, events, owner } = context;
   const { requestId } = intent;
-  let leaseUntil = intent.leaseUntil;
-  let beatAt = intent.openedAt;
+  // By the monotonic clock: a machine's clock that is set takes no lease away and gives none.
+  let leaseUntil = clock.steady() + leaseMs;
+  let beatAt = clock.steady();
   let isChecking = false;
   let isLost = false;
   let finished: Promise<boolean> | undefined;
@@ -52,8 +53,7 @@ export function createMetered(
   const checkpoint = async () => {
     if (isChecking || isLost || finished) return;
     isChecking = true;
-    const now = clock.now();
-    beatAt = now;
+    beatAt = clock.steady();
     try {
       // An answer that came whole ends in the same turn: its tokens are not worth counting.
       await Promise.resolve();
@@ -62,13 +62,14 @@ export function createMetered(
       // The lease does not depend on how long counting takes.
       const inTime = await context.patience.within(counts, undefined);
       const [inputTokens, outputTokens] = inTime ?? tally.guess();
-      const seen = { inputTokens, outputTokens, leaseUntil: now + leaseMs };
+      const sentAt = clock.steady();
+      const seen = { inputTokens, outputTokens, leaseUntil: clock.now() + leaseMs };
       if (finished) return;
-      if (await store.checkpoint(requestId, owner, seen)) leaseUntil = seen.leaseUntil;
+      if (await store.checkpoint(requestId, owner, seen)) leaseUntil = sentAt + leaseMs;
       else lose();
     } catch (error) {
       events.trouble("a checkpoint could not be written", requestId, error);
-      if (clock.now() > leaseUntil - leaseMarginMs) lose();
+      if (clock.steady() > leaseUntil - leaseMarginMs) lose();
     } finally {
       isChecking = false;
     }
@@ -96,7 +97,7 @@ export function createMetered(
       if (tally.uncounted >= checkpointCharacters) void checkpoint();
     },
     beat() {
-      if (clock.now() - beatAt >= beatMs) void checkpoint();
+      if (clock.steady() - beatAt >= beatMs) void checkpoint();
     },
     finish(end) {
       finished ??= closeWithinBudget(end);

@@ -14,14 +14,14 @@ export async function findRecorded(
   { clock, store }: { clock: Clock; store: UsageStore },
   signal: AbortSignal,
 ): Promise<Uint8Array | undefined> {
-  const giveUpAt = clock.now() + waitElsewhereMs;
+  const giveUpAt = clock.steady() + waitElsewhereMs;
   for (;;) {
     signal.throwIfAborted();
     const record = await store.findByKey(slot, clock.now());
     if (!record) return undefined;
     if (record.fingerprint !== fingerprint) refuse(ErrorReason.IDEMPOTENCY_KEY_REUSED);
     if (record.answer) return record.answer;
-    if (clock.now() >= giveUpAt) {
+    if (clock.steady() >= giveUpAt) {
       refuse(ErrorReason.SERVICE_UNAVAILABLE, {
         metadata: { retry_after_ms: String(waitRetryMs) },
       });

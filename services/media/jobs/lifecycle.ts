@@ -30,9 +30,9 @@ export type JobCommand =
    * `queued → running`, or a `running` job whose lease is over to a new worker; a job that may have no further attempt, or
    * whose time is over, becomes `failing` instead.
    */
-  | { kind: "claim"; owner: string; now: number }
-  /** The worker lives. */
-  | { kind: "heartbeat"; fence: number; now: number }
+  | { kind: "claim"; owner: string; now: number; leasesOverAt?: number | undefined }
+  /** The worker lives. `deadline`: when the job's time is over, by the clock as it is set now; default as before. */
+  | { kind: "heartbeat"; fence: number; now: number; deadline?: number }
   /** The upstream has named its task: whoever has the job next takes that up. */
   | { kind: "resumable"; fence: number; resumeId: string }
   | { kind: "progress"; fence: number; percent: number }
@@ -41,7 +41,13 @@ export type JobCommand =
   /** The upstream's answer is unknown: claimable again at `until`, at the next upstream where that is asked for. */
   | { kind: "set-aside"; fence: number; until: number; nextUpstream: boolean; now: number }
   /** `running → settling`: this attempt's outputs are the job's. */
-  | { kind: "win"; fence: number; outputs: readonly JobOutput[]; now: number }
+  | {
+      kind: "win";
+      fence: number;
+      outputs: readonly JobOutput[];
+      now: number;
+      deadline?: number;
+    }
   /** `running → failing`. */
   | { kind: "lose"; fence: number; failure: JobFailure; now: number }
   /** `queued | running → failing`, where its time is over. */
@@ -94,7 +100,7 @@ export function step(job: Job, command: JobCommand): Job | undefined {
     case "published":
       return published(job, command.now);
     case "claim":
-      return claim(job, command.owner, command.now);
+      return claim(job, command);
     case "heartbeat":
     case "resumable":
     case "progress":
@@ -150,10 +156,10 @@ function published(job: Job, now: number): Job | undefined {
   };
 }
 
-function claim(job: Job, owner: string, now: number): Job | undefined {
-  const isLost = job.state === "running" && leaseEnd(job) <= now;
+function claim(job: Job, { owner, now, leasesOverAt = now }: Of<"claim">): Job | undefined {
+  const isLost = job.state === "running" && leaseEnd(job) <= leasesOverAt;
   if (job.state !== "queued" && !isLost) return undefined;
-  if (now >= job.deadline) return expire(job, now);
+  if (leasesOverAt >= job.deadline) return expire(job, now);
   const counted = job.resumeId === undefined;
   if (counted && job.attempts >= maxAttempts) return failing(job, lostAttempts(), now);
   const startedAt = job.startedAt ?? now;
@@ -177,7 +183,11 @@ function stepRunning(
 ): Job | undefined {
   switch (command.kind) {
     case "heartbeat":
-      return leased(job, command.now + leaseMs, job.lease?.counted ?? false);
+      return leased(
+        { ...job, deadline: command.deadline ?? job.deadline },
+        command.now + leaseMs,
+        job.lease?.counted ?? false,
+      );
     case "resumable":
       return { ...job, resumeId: command.resumeId };
     case "progress": {
@@ -199,7 +209,7 @@ function stepRunning(
       return noted(aside, command.now, "the upstream's answer is unknown", "handed_back");
     }
     case "win": {
-      if (command.now >= job.deadline) return undefined;
+      if (command.now >= (command.deadline ?? job.deadline)) return undefined;
       const { outputs, now } = command;
       return noted({ ...job, state: "settling", outputs, ...between(now) }, now);
     }

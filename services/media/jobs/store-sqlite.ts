@@ -22,8 +22,9 @@ export function createSqliteJobStore(db: SqliteDatabase): JobStore {
     claim: (query) =>
       db.write((tx) => {
         const jobId = fairest(tx, query);
-        const { owner, now } = query;
-        return jobId === undefined ? undefined : apply(tx, jobId, { kind: "claim", owner, now });
+        const { owner, now, leasesOverAt } = query;
+        const command = { kind: "claim", owner, now, leasesOverAt } as const;
+        return jobId === undefined ? undefined : apply(tx, jobId, command);
       }),
     isAnyClaimable: async (kinds, now) => kinds.some((kind) => isAnyClaimable(db, kind, now)),
     async takeDue({ states, now, until, limit }) {

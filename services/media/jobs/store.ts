@@ -8,6 +8,8 @@ export interface ClaimQuery {
   /** Who claims. */
   owner: string;
   now: number;
+  /** A lease that ends then or before, or a time to live, is over (see `kit/lease-time.ts`); default `now`. */
+  leasesOverAt?: number;
   /** Upstreams (names) that this worker has no place at. */
   fullUpstreams: readonly string[];
   /** Most `running` jobs of a model, everywhere; models that are not named have no bound. */
@@ -60,7 +62,7 @@ export interface JobStore {
    * Does a job of one of these kinds wait, or is one lost, so that it is worth a claim? That may find none all the same:
    * it minds fairness and limits as well. Two looks at indexes.
    */
-  isAnyClaimable(kinds: readonly MediaKind[], now: number): Promise<boolean>;
+  isAnyClaimable(kinds: readonly MediaKind[], leasesOverAt: number): Promise<boolean>;
   /**
    * Jobs in these states with `dueAt` passed, by index, at most `limit` of each state, longest due first; their `dueAt` is
    * now `until`, so that nobody else takes them before.

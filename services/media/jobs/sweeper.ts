@@ -1,4 +1,5 @@
 import type { Clock } from "#kit/clock.ts";
+import type { LeaseTime } from "#kit/lease-time.ts";
 import type { JobEvents } from "../events.ts";
 import type { FailPoints } from "../fail-points.ts";
 import { sweepBatch, sweepConcurrency, sweepIntervalMs, sweepRetryMs } from "../limits.ts";
@@ -12,6 +13,8 @@ import { publishWake, type WakeContext } from "./wake.ts";
 /** What sweeping needs. */
 export interface SweepContext extends FinishContext, WakeContext {
   clock: Clock;
+  /** By which it judges the leases and the deadlines of running jobs. */
+  leaseTime: LeaseTime;
   driver: Driver;
   importer: ReferenceImporter;
   retention: Retention;
@@ -108,8 +111,9 @@ async function sweepJob(job: Job, context: SweepContext): Promise<void> {
 }
 
 async function wakeOrExpire(job: Job, context: SweepContext): Promise<void> {
-  const { clock, store } = context;
-  const now = clock.now();
+  const { leaseTime, store } = context;
+  // A worker that lives says anew when its job's time is over.
+  const now = leaseTime();
   const expired = await store.apply(job.jobId, { kind: "expire", now });
   if (expired) return finish(expired, context);
   const isHeld = job.state === "running" && job.lease !== undefined && job.lease.until > now;

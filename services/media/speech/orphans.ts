@@ -18,12 +18,12 @@ export interface Orphans {
 
 /** Makes the keeper of orphans; several at once do no harm. */
 export function createOrphans(context: SpeechContext): Orphans {
-  const { clock, store, blobs, events } = context;
+  const { clock, leaseTime, store, blobs, events } = context;
 
   /** A dead process's request came to nothing: had its MP3 been stored and written down, it would not be open. */
   const close = async (record: SpeechRecord): Promise<SpeechRecord | undefined> => {
     const now = clock.now();
-    const closer = { leaseOverAt: now };
+    const closer = { leaseOverAt: leaseTime() };
     const closing = { kind: "releasing" } as const;
     const isOurs = await store.close(record.speechId, closer, closing, now + settleRetryMs);
     if (!isOurs) return store.find(record.speechId);
@@ -47,7 +47,7 @@ export function createOrphans(context: SpeechContext): Orphans {
   const sweep = async () => {
     let goesOn = true;
     while (goesOn) {
-      const due = await store.due(clock.now(), sweepBatch);
+      const due = await store.due(leaseTime(), sweepBatch);
       let failed = 0;
       for (const record of due) {
         try {
@@ -73,7 +73,7 @@ export function createOrphans(context: SpeechContext): Orphans {
     async verdict(holdId, accountId) {
       const found = await store.find(holdId);
       if (found?.accountId !== accountId) return release();
-      const isOver = found.status === "open" && found.leaseUntil <= clock.now();
+      const isOver = found.status === "open" && found.leaseUntil <= leaseTime();
       return verdictOf(isOver ? await close(found) : found, clock.now());
     },
   };
