@@ -68,8 +68,7 @@ export function createRateBuckets(deps: { clock: Clock; maxBuckets: number }): R
       bucket = { usedMs: 0, atMs: nowMs };
       buckets.set(name, bucket);
     }
-    // A clock that was set back drains nothing.
-    bucket.usedMs = Math.max(0, bucket.usedMs - Math.max(0, nowMs - bucket.atMs));
+    bucket.usedMs = Math.max(0, bucket.usedMs - (nowMs - bucket.atMs));
     bucket.atMs = nowMs;
     return bucket;
   };
