@@ -41,7 +41,7 @@ export async function buildGateway(deps: GatewayDeps): Promise<FastifyInstance> 
 
   tracing(app, edge);
   requestLog(app, edge);
-  protocolRules(app);
+  protocolRules(app, edge);
   errorEnvelope(app, edge);
   const unknown = unknownRoutes(app);
   app.setNotFoundHandler((request) => {

@@ -5,6 +5,7 @@ import { ErrorReason, RefusalError } from "#kit/errors.ts";
 import type { Edge } from "../context.ts";
 import { malformed, toHttpError } from "../errors.ts";
 import { isHost } from "../public-url.ts";
+import { createReaderWatch } from "../readers.ts";
 
 /** Requests whose caller waits for a 100 (Continue) before it sends the body. */
 const waiting = new WeakSet<IncomingMessage>();
@@ -12,8 +13,9 @@ const waiting = new WeakSet<IncomingMessage>();
 const unexpected = new WeakSet<IncomingMessage>();
 
 /** What HTTP asks of a server and Node or the framework leaves open. */
-export function protocolRules(app: FastifyInstance): void {
+export function protocolRules(app: FastifyInstance, edge: Edge): void {
   const server = app.server as Server;
+  const watchReader = createReaderWatch(edge.clock);
   // Admission comes first: a body that is refused anyway is never asked for.
   server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
     waiting.add(request);
@@ -24,6 +26,7 @@ export function protocolRules(app: FastifyInstance): void {
     server.emit("request", request, response);
   });
   app.addHook("onRequest", (request, _reply, done) => {
+    watchReader(request.raw.socket);
     request.awaitsContinue = waiting.has(request.raw);
     if (unexpected.has(request.raw)) done(malformed("The Expect header is not supported."));
     else if (!hasOneHost(request.raw)) done(malformed("A request has one valid Host header."));
