@@ -3,6 +3,7 @@ import type { SseEvent } from "#kit/upstream/sse.ts";
 import { opaqueIn } from "../opaque.ts";
 import { withoutEventEchoes } from "../prompt-echoes.ts";
 import { completeItem, completePart, isText } from "./complete-item.ts";
+import { generatedText } from "./output-text.ts";
 import type { OpenItem } from "./output-tracker.ts";
 import { type CallKind, callKinds, type PartKind, partKindOf, partKinds } from "./parts.ts";
 import type { StreamState } from "./stream-state.ts";
@@ -100,7 +101,15 @@ function itemDone(state: StreamState, event: JsonObject, source: SseEvent): void
   open.item = item;
   open.isDone = true;
   const isChanged = isMoved || !hasSameFields(item, found);
-  emitter.pass(event, source, isChanged, { opaque: state.fresh(opaqueIn(item)) });
+  const text = unstreamedReasoning(item, open);
+  emitter.pass(event, source, isChanged, { text, opaque: state.fresh(opaqueIn(item)) });
+}
+
+/** What an item's reasoning says that no delta said: it is output all the same. */
+function unstreamedReasoning(item: JsonObject, { type, parts }: OpenItem): string {
+  if (type !== "reasoning" || parts.some((part) => part.isPartial)) return "";
+  const streamed = parts.reduce((length, part) => length + part.text.length, 0);
+  return generatedText([item]).slice(streamed);
 }
 
 /** Do both have the very same values under the same names? */
