@@ -8,7 +8,7 @@ export class BackPressure {
   #pausedMs = 0;
   #pausedAtMs: number | undefined;
   #waitsSinceMs: number | undefined;
-  /** Milliseconds for which the reader must still wait before a break is the sender's own again. */
+  /** Milliseconds for which the sender was kept waiting, less those for which the reader has waited since. */
   #owedMs = 0;
 
   /** The socket is not read from now on. */
@@ -22,7 +22,9 @@ export class BackPressure {
     const spanMs = performance.now() - this.#pausedAtMs;
     this.#pausedAtMs = undefined;
     this.#pausedMs += spanMs;
-    if (spanMs >= httpLimits.heldBackMs) this.#owedMs = httpLimits.caughtUpMs;
+    const { heldBackMs, caughtUpMs } = httpLimits;
+    const owedMs = spanMs >= heldBackMs ? caughtUpMs : spanMs;
+    this.#owedMs = Math.min(this.#owedMs + owedMs, caughtUpMs + heldBackMs);
   }
 
   /** The reader waits for the sender. */
@@ -33,14 +35,13 @@ export class BackPressure {
   /** The reader waits no more. */
   came(): void {
     if (this.#waitsSinceMs === undefined) return;
-    this.#owedMs -= performance.now() - this.#waitsSinceMs;
+    this.#owedMs = Math.max(0, this.#owedMs - (performance.now() - this.#waitsSinceMs));
     this.#waitsSinceMs = undefined;
   }
 
   /** Would a break be the reader's doing? */
   isHeldBack(): boolean {
-    if (this.#owedMs > 0) return true;
-    return this.#spanMs() >= httpLimits.heldBackMs;
+    return this.#owedMs + this.#spanMs() >= httpLimits.heldBackMs;
   }
 
   /** Milliseconds in all. */
