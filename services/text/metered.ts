@@ -53,7 +53,9 @@ export function createMetered(
   const checkpoint = async () => {
     if (isChecking || isLost || finished) return;
     isChecking = true;
-    beatAt = clock.steady();
+    const now = clock.now();
+    const begunAt = clock.steady();
+    beatAt = begunAt;
     try {
       // An answer that came whole ends in the same turn: its tokens are not worth counting.
       await Promise.resolve();
@@ -62,10 +64,9 @@ export function createMetered(
       // The lease does not depend on how long counting takes.
       const inTime = await context.patience.within(counts, undefined);
       const [inputTokens, outputTokens] = inTime ?? tally.guess();
-      const sentAt = clock.steady();
-      const seen = { inputTokens, outputTokens, leaseUntil: clock.now() + leaseMs };
+      const seen = { inputTokens, outputTokens, leaseUntil: now + leaseMs };
       if (finished) return;
-      if (await store.checkpoint(requestId, owner, seen)) leaseUntil = sentAt + leaseMs;
+      if (await store.checkpoint(requestId, owner, seen)) leaseUntil = begunAt + leaseMs;
       else lose();
     } catch (error) {
       events.trouble("a checkpoint could not be written", requestId, error);
