@@ -4,12 +4,12 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, describe, expect, test } from "vitest";
 import type { Caller } from "../e2e/caller.ts";
 import { chat, pricing } from "../e2e/catalog.ts";
-import { oneProcessOnly, startWorld } from "../e2e/world.ts";
+import { ownWorldOnly, startWorld } from "../e2e/world.ts";
 import { openRaw, type RawConnection } from "../edge/raw.ts";
 import type { Behaviour } from "../support/scripted-behaviours.ts";
 import { until, untilStill } from "../support/until.ts";
 
-oneProcessOnly();
+ownWorldOnly();
 
 /** Milliseconds that a whole answer may take of the upstream that {@link chat} `timed` is on. */
 const timeoutMs = 4_000;
