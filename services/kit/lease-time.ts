@@ -33,3 +33,32 @@ export function createLeaseTime(clock: Clock, leaseMs: number): LeaseTime {
     return steadyMs + believedMs;
   };
 }
+
+/** What was written down by a process whose clock was ahead lies too far in the future. */
+export interface PutOffWork {
+  /** What is at work, and leased or due only after `after`, is so until `at`; found by index. Times in ms since the epoch. */
+  bringForward(after: number, at: number): Promise<void>;
+}
+
+/** Milliseconds: nothing that is at work is put off for longer, queued jobs wait a day at most. */
+const longestMs = 25 * 3_600_000;
+/** How often it is looked for, in ms: a clock is hardly ever set back. */
+const lookEveryMs = 10_000;
+
+/**
+ * Brings forward now and then what a clock that was ahead has put off: else the work of a process that died with such a
+ * clock, and its hold, would rest until then. It counts as leased anew: an owner that lives goes on renewing its lease.
+ */
+export function createBringForward(
+  clock: Clock,
+  leaseMs: number,
+  store: PutOffWork,
+): () => Promise<void> {
+  let lookAt = 0;
+  return async () => {
+    if (clock.steady() < lookAt) return;
+    lookAt = clock.steady() + lookEveryMs;
+    const now = clock.now();
+    await store.bringForward(now + longestMs, now + leaseMs);
+  };
+}

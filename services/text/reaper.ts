@@ -1,6 +1,6 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Clock } from "#kit/clock.ts";
-import type { LeaseTime } from "#kit/lease-time.ts";
+import { createBringForward, type LeaseTime } from "#kit/lease-time.ts";
 import type { HoldVerdict } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
 import { estimatedCharge, noCharge } from "./closing.ts";
 import type { TextEvents } from "./events.ts";
@@ -11,6 +11,7 @@ import {
   forgetIntervalMs,
   keepHoldMs,
   keepReviewMs,
+  leaseMs,
   settleRetryMs,
   sweepBatch,
   sweepIntervalMs,
@@ -48,8 +49,10 @@ export interface Reaper {
 export function createReaper(context: ReaperContext): Reaper {
   const { clock, store, events } = context;
   const { leaseTime } = context;
+  const bringForward = createBringForward(clock, leaseMs, store);
   let forgetAt = 0;
   const sweep = async () => {
+    await bringForward();
     const due = await store.due(leaseTime(), sweepBatch);
     await Promise.all(due.map(driveOn));
     if (clock.steady() >= forgetAt) await forget();

@@ -46,4 +46,8 @@ export const textSchema: readonly string[] = [
     PRIMARY KEY (hash, account_id)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX text_opaque_until ON text_opaque (until);`,
+  // What is at work is looked for in both directions of time, and not among the answers that are kept.
+  `DROP INDEX text_usage_due;
+  CREATE INDEX text_usage_due ON text_usage (due_at) WHERE status <> 'closed';
+  CREATE INDEX text_usage_kept ON text_usage (due_at) WHERE status = 'closed';`,
 ];

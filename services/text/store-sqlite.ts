@@ -54,6 +54,10 @@ export function createSqliteUsageStore(db: SqliteDatabase): UsageStore {
       };
     },
     due: async (now, limit) => db.all(dueSql, now, limit).map(recordOf),
+    bringForward: async (after, at) => {
+      // Hardly ever there: without, no transaction is begun.
+      if (db.get(isPutOffSql, after)) await db.write((tx) => tx.run(bringForwardSql, at, after));
+    },
     reviews: async (accountId, limit) =>
       (accountId === undefined
         ? db.all(reviewsSql, limit)
@@ -90,6 +94,8 @@ const byKeySql = `SELECT u.request_id, u.fingerprint, u.status, u.due_at, a.body
   LEFT JOIN text_answer a ON a.request_id = u.request_id
   WHERE u.key_id = ? AND u.operation = ? AND u.idem_key = ?`;
 const dueSql = `SELECT * FROM text_usage WHERE due_at <= ? AND status <> 'closed' ORDER BY due_at LIMIT ?`;
+const isPutOffSql = "SELECT 1 FROM text_usage WHERE due_at > ? AND status <> 'closed' LIMIT 1";
+const bringForwardSql = "UPDATE text_usage SET due_at = ? WHERE due_at > ? AND status <> 'closed'";
 const reviewsSql = `SELECT * FROM text_usage WHERE status = 'review' ORDER BY closed_at, rowid LIMIT ?`;
 const reviewsOfSql = `SELECT * FROM text_usage WHERE status = 'review' AND account_id = ?
   ORDER BY closed_at, rowid LIMIT ?`;

@@ -1,3 +1,4 @@
+import type { PutOffWork } from "#kit/lease-time.ts";
 import type { Standing } from "./census.ts";
 import type { Job, JobSlot, JobState, MediaKind } from "./job.ts";
 import type { JobCommand } from "./lifecycle.ts";
@@ -41,7 +42,7 @@ export interface JobsQuery {
  * has resolved, made by whichever process. All reject with SERVICE_UNAVAILABLE where the store is away: whether the
  * transition was made is then unknown, and making it again is safe, for every one of them is made at most once.
  */
-export interface JobStore {
+export interface JobStore extends PutOffWork {
   /** Makes what is missing. */
   open(): Promise<void>;
   /** Writes a new job down, or answers the one that has its idempotency slot (or its id). */

@@ -1,8 +1,8 @@
 import type { Clock } from "#kit/clock.ts";
-import type { LeaseTime } from "#kit/lease-time.ts";
+import { createBringForward, type LeaseTime } from "#kit/lease-time.ts";
 import type { JobEvents } from "../events.ts";
 import type { FailPoints } from "../fail-points.ts";
-import { sweepBatch, sweepConcurrency, sweepIntervalMs, sweepRetryMs } from "../limits.ts";
+import { leaseMs, sweepBatch, sweepConcurrency, sweepIntervalMs, sweepRetryMs } from "../limits.ts";
 import type { ReferenceImporter } from "../references/port.ts";
 import type { Driver } from "./drive.ts";
 import { type FinishContext, finish } from "./finish.ts";
@@ -51,6 +51,7 @@ export function createSweeper(context: SweepContext): Sweeper {
       events.trouble("a due job could not be driven on", job.jobId, error);
     }
   };
+  const bringForward = createBringForward(clock, leaseMs, store);
   const sweepLane = async (states: Lane) => {
     const now = clock.now();
     const until = now + sweepRetryMs;
@@ -72,6 +73,7 @@ export function createSweeper(context: SweepContext): Sweeper {
   return {
     async run(signal) {
       while (!signal.aborted) {
+        await bringForward().catch(unread);
         const free = lanes.filter((lane) => !busy.has(lane));
         // Most looks find nothing: one tells for all lanes.
         const isAnyDue = await store.isAnyDue(free.flat(), clock.now()).catch(unread);
@@ -81,6 +83,7 @@ export function createSweeper(context: SweepContext): Sweeper {
       await Promise.all(busy.values());
     },
     async sweep() {
+      await bringForward();
       await Promise.all(lanes.map(sweepLane));
     },
   };

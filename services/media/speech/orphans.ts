@@ -1,9 +1,17 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { createBringForward } from "#kit/lease-time.ts";
 import { type HoldVerdict, HoldVerdictSchema } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
 import { blobKeyOf, type SpeechContext } from "./context.ts";
 import { endSpeech } from "./ending.ts";
-import { keepHoldMs, settleRetryMs, sweepBatch, sweepIntervalMs, sweepRetryMs } from "./limits.ts";
+import {
+  keepHoldMs,
+  leaseMs,
+  settleRetryMs,
+  sweepBatch,
+  sweepIntervalMs,
+  sweepRetryMs,
+} from "./limits.ts";
 import type { SpeechRecord } from "./store.ts";
 
 /** Ends what its own process did not. */
@@ -44,7 +52,9 @@ export function createOrphans(context: SpeechContext): Orphans {
     }
   };
 
+  const bringForward = createBringForward(clock, leaseMs, store);
   const sweep = async () => {
+    await bringForward();
     let goesOn = true;
     while (goesOn) {
       const due = await store.due(leaseTime(), sweepBatch);
