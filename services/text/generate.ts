@@ -45,6 +45,7 @@ export async function generate(
       operation: request.operation,
       body: request.body,
       stream: request.form !== "json",
+      maxOutputTokens: request.maxOutputTokens,
       modelId: request.model.id,
       upstreamModel: request.model.upstreamModel,
       upstreams: request.upstreams,

@@ -50,6 +50,7 @@ export function testRequest(
   changes: Partial<UpstreamRequest> & { fields?: JsonObject } = {},
 ): UpstreamRequest {
   const { fields, ...rest } = changes;
+  const limit = fields?.max_output_tokens;
   const isChat = operation === "chat";
   const prompt: JsonObject = isChat
     ? {
@@ -63,6 +64,7 @@ export function testRequest(
     operation,
     body: { model: "chat-1", ...prompt, ...fields },
     stream: false,
+    maxOutputTokens: typeof limit === "number" ? limit : undefined,
     modelId: "chat-1",
     upstreamModel: "up-model",
     upstreams,

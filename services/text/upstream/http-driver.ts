@@ -25,7 +25,7 @@ export function createHttpDriver(
   events: UpstreamEvents,
 ): Driver {
   return async (request, upstream) => {
-    const plan = planFor(upstream.protocol, request, factsOf(request, context));
+    const plan = planFor(upstream, request, factsOf(request, context));
     if (!plan) throw new UpstreamFailure("incapable");
     const reply = await post(plan, request, upstream, { context, client });
     if (reply.status < 200 || reply.status > 299) throw await failureOfReply(reply, request);

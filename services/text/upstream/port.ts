@@ -22,6 +22,11 @@ export interface UpstreamRequest {
    */
   body: JsonObject;
   stream: boolean;
+  /**
+   * Most tokens of output, which upstream is told in the name that it knows; undefined: it is told nothing, and its own
+   * maximum applies.
+   */
+  maxOutputTokens: number | undefined;
   /** Public id: what every answer shows as `model`. */
   modelId: string;
   upstreamModel: string;
