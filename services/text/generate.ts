@@ -2,6 +2,7 @@ import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { createEventRun } from "./event-run.ts";
 import type { TextEvents } from "./events.ts";
+import { usageWaitMs } from "./limits.ts";
 import type { Metered } from "./metered.ts";
 import { keepable } from "./replay/collect.ts";
 import { eventsOfAnswer } from "./replay/events.ts";
@@ -37,9 +38,23 @@ export async function generate(
   metered.onLost = () => stop.abort(stopped("lost"));
   let answer: JsonAnswer | StreamAnswer;
   let isSent = false;
+  let isAnswering = false;
   const onSent = () => {
     isSent = true;
   };
+  const onAnswering = () => {
+    isAnswering = true;
+  };
+  const { clock } = context;
+  const upstream = new AbortController();
+  const closeUpstream = () => upstream.abort(stop.signal.reason);
+  const onStop = () => {
+    // All of it is generated: its usage is worth waiting for, though its caller has left.
+    if (!isAnswering || stopReasonOf(stop.signal) !== "left") closeUpstream();
+    else void clock.sleep(usageWaitMs).then(closeUpstream);
+  };
+  stop.signal.addEventListener("abort", onStop, { once: true });
+  if (stop.signal.aborted) onStop();
   try {
     answer = await context.upstreams.send({
       operation: request.operation,
@@ -52,13 +67,16 @@ export async function generate(
       callerInstructions: request.callerInstructions,
       requestId: metered.requestId,
       onSent,
-      signal: stop.signal,
+      onAnswering,
+      signal: upstream.signal,
     });
   } catch (error) {
     const reason = stopReasonOf(stop.signal);
     const left = isSent ? "left" : "unsent";
     await metered.finish({ kind: reason === "left" ? left : "failed" });
     throw reason ? stop.signal.reason : error;
+  } finally {
+    stop.signal.removeEventListener("abort", onStop);
   }
   const { operation, form } = request;
   const onFirstOutput = () => {
@@ -71,7 +89,16 @@ export async function generate(
     return wholeStream(eventsOfAnswer(operation, form, body));
   }
   const { events } = context;
-  const run = createEventRun(answer, { operation, metered, stop, isKept, onFirstOutput, events });
+  const run = createEventRun(answer, {
+    operation,
+    metered,
+    stop,
+    closeUpstream,
+    isKept,
+    onFirstOutput,
+    clock,
+    events,
+  });
   return { kind: "events", pull: run };
 }
 

@@ -35,6 +35,7 @@ export function createHttpDriver(
       const reader = plan.reader();
       return readStream({ reply, reader, request, upstream: upstream.name, events });
     }
+    request.onAnswering?.();
     const found = await wholeObject(reply);
     // An upstream that cannot stream answers whole.
     if (isStream) return readWhole(found, plan.reader(), upstream.name);

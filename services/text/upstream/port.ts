@@ -38,6 +38,8 @@ export interface UpstreamRequest {
   requestId: string;
   /** Called when the first byte may have gone out. A request that is given up before costs nothing. */
   onSent?: () => void;
+  /** Called when an answer that comes whole is on its way: all of it is generated. */
+  onAnswering?: () => void;
   /** Aborts when the last caller left, the deadline passed or the process lost the request: upstream is closed at once. */
   signal: AbortSignal;
 }
@@ -87,6 +89,10 @@ export interface StreamAnswer {
    */
   batches: AsyncIterable<readonly AnswerEvent[]>;
   upstream: string;
+  /** Did the reader keep upstream waiting, so that a break may be the reader's doing? Absent: it cannot. */
+  isHeldBack?(): boolean;
+  /** Has all output come that was begun, so that only usage and the terminal event are awaited? Absent: not known. */
+  isOutputDone?(): boolean;
 }
 
 /** Sends requests to upstreams. */

@@ -19,11 +19,17 @@ export interface ReadStreamOptions {
 
 /** Resolves when the first events are there. Throws `UpstreamFailure` where none came. */
 export async function readStream(options: ReadStreamOptions): Promise<StreamAnswer> {
-  const { upstream, request } = options;
+  const { upstream, request, reply, reader } = options;
   const batches = new Batches(options);
   try {
     await batches.begin();
-    return { kind: "stream", batches, upstream };
+    return {
+      kind: "stream",
+      batches,
+      upstream,
+      isHeldBack: () => reply.body.isHeldBack(),
+      isOutputDone: () => reader.isOutputDone,
+    };
   } catch (error) {
     request.signal.throwIfAborted();
     throw failureOf(error) ?? error;

@@ -25,4 +25,6 @@ export interface StreamReader {
   end(reason: CutReason, out: AnswerEvent[]): void;
   /** The terminal event is out; nothing more is to be read. */
   readonly isEnded: boolean;
+  /** All output that was begun has come; what is still to come is usage, or further output. */
+  readonly isOutputDone: boolean;
 }

@@ -49,6 +49,11 @@ export class NativeChat implements StreamReader {
     }
   }
 
+  /** After the reason only usage is awaited. */
+  get isOutputDone(): boolean {
+    return this.#finish !== undefined;
+  }
+
   settle(): void {}
 
   end(reason: CutReason, out: AnswerEvent[]): void {

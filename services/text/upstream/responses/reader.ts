@@ -3,6 +3,7 @@ import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { isPolicyCode, UpstreamFailure } from "../failure.ts";
 import { opaqueIn } from "../opaque.ts";
+import { isOutputDoneAfter } from "../output-done.ts";
 import { parseEvent } from "../parse-event.ts";
 import type { AnswerEvent } from "../port.ts";
 import { withoutEventEchoes } from "../prompt-echoes.ts";
@@ -28,6 +29,7 @@ export class ResponsesReader implements StreamReader, StreamState {
   readonly emitter = new Emitter();
   readonly tracker: OutputTracker;
   isEnded = false;
+  isOutputDone = false;
   readonly #reported = new Set<string>();
   /** The `response` of the last event that had one, completed. */
   #response: JsonObject | undefined;
@@ -50,6 +52,7 @@ export class ResponsesReader implements StreamReader, StreamState {
     else if (event === undefined || !isText(event.type)) this.end("garbage", out);
     else {
       this.#readEvents++;
+      this.isOutputDone = isOutputDoneAfter(event, this.isOutputDone);
       this.#take(event, event.type, source);
     }
   }
