@@ -8,6 +8,7 @@ import { keepable } from "./replay/collect.ts";
 import { eventsOfAnswer } from "./replay/events.ts";
 import type { PreparedRequest } from "./request/prepare.ts";
 import { stopped, stopReasonOf } from "./stopped.ts";
+import { countOrGuess, type TokenCounter } from "./tokens/count.ts";
 import type { JsonAnswer, StreamAnswer, TextUpstreams } from "./upstream/port.ts";
 
 /** What sending needs. */
@@ -15,6 +16,7 @@ export interface GenerateContext {
   clock: Clock;
   upstreams: TextUpstreams;
   events: TextEvents;
+  counter: TokenCounter;
 }
 
 /** An answer that has begun. */
@@ -61,6 +63,10 @@ export async function generate(
       body: request.body,
       stream: request.form !== "json",
       maxOutputTokens: request.maxOutputTokens,
+      outputBound: {
+        tokens: request.bounds.output,
+        count: (texts, limit) => countOrGuess(context.counter, texts, limit),
+      },
       modelId: request.model.id,
       upstreamModel: request.model.upstreamModel,
       upstreams: request.upstreams,
