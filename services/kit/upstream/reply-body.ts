@@ -1,6 +1,6 @@
 import type { Dispatcher } from "undici";
-import type { HttpBody } from "./client.ts";
 import { BackPressure } from "./back-pressure.ts";
+import type { HttpBody } from "./client.ts";
 import { UpstreamError } from "./errors.ts";
 import { httpLimits } from "./limits.ts";
 
