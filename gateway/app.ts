@@ -17,7 +17,7 @@ import {
 import { authentication } from "./plugins/authentication.ts";
 import { docsRoutes } from "./plugins/docs.ts";
 import { errorEnvelope } from "./plugins/errors.ts";
-import { opsRoutes } from "./plugins/ops.ts";
+import { healthRoutes } from "./plugins/health.ts";
 import { protocolRules, refuseConnection, routedUrl } from "./plugins/protocol.ts";
 import { requestIdOf, requestLog } from "./plugins/request-log.ts";
 import { tracing } from "./plugins/tracing.ts";
@@ -47,7 +47,7 @@ export async function buildGateway(deps: GatewayDeps): Promise<FastifyInstance> 
   app.setNotFoundHandler((request) => {
     throw unknown.refusalOf(request);
   });
-  if (edge.settings.answersOps ?? true) opsRoutes(app, edge);
+  healthRoutes(app, edge);
   docsRoutes(app);
   await app.register(
     async (v1) => {

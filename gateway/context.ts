@@ -57,8 +57,6 @@ export interface GatewaySettings {
   trustProxy?: string;
   /** Bytes of request bodies held at once; default 512 MiB. */
   maxBytesInFlight?: number;
-  /** Are health and metrics answered beside `/v1`? False where they have a port of their own. Default true. */
-  answersOps?: boolean;
 }
 
 /** What the gateway needs. */

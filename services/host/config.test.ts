@@ -10,7 +10,7 @@ describe("defaults", () => {
       ports: {
         http: { host: "127.0.0.1", port: 8080 },
         grpc: { host: "127.0.0.1", port: 9090 },
-        ops: undefined,
+        ops: { host: "127.0.0.1", port: 9091 },
       },
       publicUrl: undefined,
       trustProxy: [],
@@ -45,7 +45,18 @@ describe("every variable is taken", () => {
   test.each<[string, string, object]>([
     ["GENMESH_ROLE", "all", { role: "all" }],
     ["PORT", "0", { ports: { http: { port: 0 } } }],
-    ["HOST", "0.0.0.0", { ports: { http: { host: "0.0.0.0" }, grpc: { host: "127.0.0.1" } } }],
+    [
+      "HOST",
+      "0.0.0.0",
+      {
+        ports: {
+          http: { host: "0.0.0.0" },
+          grpc: { host: "127.0.0.1" },
+          ops: { host: "127.0.0.1" },
+        },
+      },
+    ],
+    ["GENMESH_OPS_PORT", "9500", { ports: { ops: { host: "127.0.0.1", port: 9_500 } } }],
     ["HOST", "::1", { ports: { http: { host: "::1" } } }],
     ["GRPC_PORT", "65535", { ports: { grpc: { port: 65_535 } } }],
     ["GENMESH_DATA_DIR", "/data", { dataDir: "/data", blobs: { folder: "/data/blobs" } }],
@@ -93,6 +104,8 @@ describe("a value that makes no sense is refused with its variable and what that
     ["HOST", "http://localhost", /an address or a host name/],
     ["GRPC_PORT", "grpc", /whole number from 0 to 65535/],
     ["GRPC_PORT", "8080", /another port than PORT/],
+    ["GENMESH_OPS_PORT", "8080", /another port than PORT/],
+    ["GENMESH_OPS_PORT", "9090", /another port than GRPC_PORT/],
     ["GENMESH_DATABASE_URL", "postgres://h/d", /sqlite:FILE/],
     ["GENMESH_DATABASE_URL", "sqlite:", /sqlite:FILE/],
     ["GENMESH_BLOBS_URL", "s3://bucket", /file:FOLDER/],

@@ -83,7 +83,7 @@ export function envToConfig(env: Env, args: { role?: string } = {}): Config {
   const tls = tlsConfig(read);
   return {
     role,
-    ports: portsConfig(read, role, tls),
+    ports: portsConfig(read, role),
     publicUrl: publicUrl(read),
     trustProxy: trustProxy(read),
     tls,

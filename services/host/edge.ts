@@ -63,7 +63,6 @@ export async function openEdge(
     settings: {
       ...(config.publicUrl === undefined ? {} : { publicUrl: config.publicUrl }),
       ...(config.trustProxy.length === 0 ? {} : { trustProxy: config.trustProxy.join(",") }),
-      answersOps: config.ports.ops === undefined,
     },
   });
   let closing: Promise<void> | undefined;

@@ -18,6 +18,8 @@ import { portsFrom } from "./ports.ts";
 export interface LocalMesh {
   /** Public base URLs, ending in `/v1`. */
   baseUrls: string[];
+  /** Where the metrics of each process are, by its name. */
+  opsUrls: Readonly<Record<string, string>>;
   /** Variables with which the operator command finds it. */
   operatorEnv: Record<string, string>;
   bootstrap: Bootstrap;
@@ -72,6 +74,7 @@ export async function startLocalMesh(options: LocalMeshOptions): Promise<LocalMe
   const owned = stack.move();
   return {
     baseUrls,
+    opsUrls: Object.fromEntries(plan.map(({ name, opsUrl }) => [name, opsUrl])),
     operatorEnv,
     bootstrap: demo,
     async stop(late) {
