@@ -25,6 +25,8 @@ export interface Config extends StoresConfig {
   publicUrl: string | undefined;
   /** Addresses whose X-Forwarded-* count; empty: nobody's. */
   trustProxy: string[];
+  /** Origins whose pages may call the API, or `*` alone; empty: none. */
+  corsOrigins: string[];
   /** Undefined: plain text on every port. */
   tls: TlsConfig | undefined;
   /** The peers that the role calls over the wire; none in role `all`. */
@@ -86,6 +88,7 @@ export function envToConfig(env: Env, args: { role?: string } = {}): Config {
     ports: portsConfig(read, role),
     publicUrl: publicUrl(read),
     trustProxy: trustProxy(read),
+    corsOrigins: corsOrigins(read),
     tls,
     peers: peersConfig(read, role),
     dataDir,
@@ -152,6 +155,23 @@ function trustProxy(read: EnvReader): string[] {
     }
     return entry;
   });
+}
+
+/** Each as a browser says it in `Origin`, for they are compared as text: lower case, no default port, no path. */
+function corsOrigins(read: EnvReader): string[] {
+  const origins = read.list("GENMESH_CORS_ORIGINS");
+  if (origins.length === 1 && origins[0] === "*") return origins;
+  for (const origin of origins) {
+    const url = /^[a-z][a-z0-9+.-]*:\/\/[^/?#@*\s]+$/.test(origin) && URL.canParse(origin);
+    const isAsSaid = url && (!/^https?:/.test(origin) || new URL(origin).origin === origin);
+    if (isAsSaid) continue;
+    badVariable(
+      "GENMESH_CORS_ORIGINS",
+      "must be * alone, or origins separated by commas, as browsers say them: https://app.example.com",
+      origin,
+    );
+  }
+  return origins;
 }
 
 /** What the demo account begins with; a mesh gets it from its runner or installer. */

@@ -62,6 +62,7 @@ export async function openEdge(
       inFlight.createServer(options, handler, tlsServerMaker(withoutClientAuth(tls))),
     settings: {
       ...(config.publicUrl === undefined ? {} : { publicUrl: config.publicUrl }),
+      corsOrigins: config.corsOrigins,
       ...(config.trustProxy.length === 0 ? {} : { trustProxy: config.trustProxy.join(",") }),
     },
   });

@@ -108,7 +108,8 @@ describe("paths and methods", () => {
     ["GET", "/v1/%zz", 404, "unknown_route"],
     ["GET", "/v1/models/%E0%A4%A", 400, "model_not_found"],
     ["GET", "/v1/responses", 405, "method_not_allowed"],
-    ["HEAD", "/v1/models", 405, "method_not_allowed"],
+    ["HEAD", "/v1/responses", 405, "method_not_allowed"],
+    ["HEAD", "/v1/nothing", 404, "unknown_route"],
     ["OPTIONS", "/v1/models", 405, "method_not_allowed"],
     ["PROPFIND", "/v1/jobs", 405, "method_not_allowed"],
     ["DELETE", "/v1/images/generations/job_1", 405, "method_not_allowed"],
@@ -121,7 +122,7 @@ describe("paths and methods", () => {
 
   test("405 names the methods", async () => {
     const response = await edge.ask("/v1/files/file_1", { method: "PUT" });
-    expect(response.headers.get("allow")).toBe("DELETE, GET");
+    expect(response.headers.get("allow")).toBe("DELETE, GET, HEAD");
   });
 });
 

@@ -84,6 +84,9 @@
 {{- with $values.config.trustProxy }}
 - { name: GENMESH_TRUST_PROXY, value: {{ join "," . | quote }} }
 {{- end }}
+{{- with $values.config.corsOrigins }}
+- { name: GENMESH_CORS_ORIGINS, value: {{ join "," . | quote }} }
+{{- end }}
 {{- end }}
 {{- if and $facts.catalog (include "genmesh.hasCatalog" $root) }}
 - { name: GENMESH_CATALOG, value: {{ printf "/etc/genmesh/catalog/%s" $values.catalog.key }} }
