@@ -44,6 +44,8 @@ export interface Config extends StoresConfig {
   workers: Record<"image" | "video" | "music", number>;
   drainMs: number;
   logLevel: LogLevel;
+  /** May the log have colours, where it is shown on a terminal? */
+  logColours: boolean;
   /** Undefined: nobody listens. */
   telemetry: TelemetryConfig | undefined;
   /** The value of a variable that the catalog names (`apiKeyEnv`). */
@@ -106,6 +108,7 @@ export function envToConfig(env: Env, args: { role?: string } = {}): Config {
     retentionDays: read.integer("GENMESH_RETENTION_DAYS", 30, 0, 36_500),
     drainMs: read.integer("GENMESH_DRAIN_MS", defaultDrainMs, 0, 3_600_000),
     logLevel: read.choice("GENMESH_LOG_LEVEL", logLevels, "info"),
+    logColours: hasColours(read),
     telemetry: telemetryConfig(read, role),
     secret: (name) => env[name],
   };
@@ -125,6 +128,11 @@ export function envToOperatorConfig(env: Env): OperatorConfig {
     baseUrl: read.text("GENMESH_BASE_URL"),
     apiKey: read.text("GENMESH_API_KEY"),
   };
+}
+
+/** By the conventions of terminals (https://no-color.org). */
+export function hasColours(read: EnvReader): boolean {
+  return read.text("NO_COLOR") === undefined && read.text("TERM") !== "dumb";
 }
 
 function publicUrl(read: EnvReader): string | undefined {

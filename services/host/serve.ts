@@ -13,7 +13,7 @@ const aliveTickMs = 60 * 60_000;
 export async function serve(config: Config): Promise<void> {
   let telemetry: ProcessTelemetry | undefined;
   const fields = config.telemetry && (() => (telemetry ? traceFields(telemetry) : {}));
-  const log = createLogger(config.logLevel, undefined, fields);
+  const log = createLogger(config.logLevel, await terminal(config), fields);
   const stop = new AbortController();
   const hurry = new AbortController();
   let stoppedAtMs = 0;
@@ -60,6 +60,13 @@ export async function serve(config: Config): Promise<void> {
     process.off("SIGTERM", onSignal);
     process.off("SIGINT", onSignal);
   }
+}
+
+/** Where people read along they get short lines; undefined: JSON lines, for machines. */
+async function terminal({ logColours }: Config) {
+  if (!process.stderr.isTTY) return undefined;
+  const { openTerminal } = await import("#kit/log-terminal.ts");
+  return openTerminal({ colours: logColours });
 }
 
 /** What serving needs of a process, whatever its role. */

@@ -32,6 +32,8 @@ export interface LocalMeshOptions extends MeshArguments {
   env: Env;
   /** Takes each line of the one log view. */
   log(line: string): void;
+  /** How a line of a process is shown there; default: as it is. */
+  shown?: ((line: string) => string) | undefined;
   /** See `ChildOptions`. */
   nodeArgs?: readonly string[];
   /** Aborts the start. */
@@ -98,12 +100,12 @@ function planOf(own: Config, env: Env, { replicas, internalPort }: LocalMeshOpti
 
 function startAll(
   plan: readonly PlannedProcess[],
-  { log, nodeArgs }: LocalMeshOptions,
+  { log, shown = (line) => line, nodeArgs }: LocalMeshOptions,
 ): MeshChild[] {
   const width = Math.max(...plan.map(({ name }) => name.length));
   return plan.map((planned) =>
     startChild(planned, {
-      log: (name, line) => log(`${name.padEnd(width)} | ${line}`),
+      log: (name, line) => log(`${name.padEnd(width)} | ${shown(line).trimEnd()}`),
       nodeArgs,
       sleep: (ms) => systemClock.sleep(ms),
     }),
