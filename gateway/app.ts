@@ -44,7 +44,7 @@ export async function buildGateway(deps: GatewayDeps): Promise<FastifyInstance> 
   requestLog(app, edge);
   // Before anything that refuses: a page may read refusals too.
   cors(app, edge);
-  protocolRules(app);
+  protocolRules(app, edge);
   errorEnvelope(app, edge);
   const unknown = unknownRoutes(app);
   app.setNotFoundHandler((request) => {
