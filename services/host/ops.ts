@@ -51,7 +51,7 @@ export function opsAddress({ role, ports }: Pick<Config, "role" | "ports">): Add
  * health. `stack` closes it. Answers its URL.
  */
 export async function listenForOps(
-  { config, metrics, log }: HostContext,
+  { config, metrics }: HostContext,
   notReady: Readiness,
   stack: AsyncDisposableStack,
 ): Promise<string> {
@@ -62,7 +62,5 @@ export async function listenForOps(
       handlers: [createHealthHandler(notReady), createMetricsHandler(metrics)],
     }),
   );
-  const url = `http://${hostInUrl(address.host)}:${await port.listen()}`;
-  log.info({ url }, "health and metrics");
-  return url;
+  return `http://${hostInUrl(address.host)}:${await port.listen()}`;
 }

@@ -37,6 +37,7 @@ export async function serve(config: Config): Promise<void> {
     telemetry = listening;
     await using running = await start(config, { log, signal: stop.signal, telemetry });
     isReady = true;
+    log.info({ url: running.opsUrl }, "health and metrics");
     process.stdout.write(`${running.banner}\n`);
     running.shown();
     if (!stop.signal.aborted) {
@@ -73,6 +74,8 @@ async function terminal({ logColours }: Config) {
 interface Running extends AsyncDisposable {
   /** The one line on standard output. */
   banner: string;
+  /** Where metrics and health are. */
+  opsUrl: string;
   /** To be called once the line was shown. */
   shown(): void;
   drain(signal: AbortSignal): Promise<void>;
