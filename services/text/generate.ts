@@ -7,14 +7,17 @@ import type { Metered } from "./metered.ts";
 import { keepable } from "./replay/collect.ts";
 import { eventsOfAnswer } from "./replay/events.ts";
 import type { PreparedRequest } from "./request/prepare.ts";
+import { bodyWithUsage } from "./shown-usage.ts";
 import { stopped, stopReasonOf } from "./stopped.ts";
-import type { JsonAnswer, StreamAnswer, TextUpstreams } from "./upstream/port.ts";
+import { countOrGuess, type TokenCounter } from "./tokens/count.ts";
+import type { JsonAnswer, StreamAnswer, TextOperation, TextUpstreams } from "./upstream/port.ts";
 
 /** What sending needs. */
 export interface GenerateContext {
   clock: Clock;
   upstreams: TextUpstreams;
   events: TextEvents;
+  counter: TokenCounter;
 }
 
 /** An answer that has begun. */
@@ -60,6 +63,11 @@ export async function generate(
       operation: request.operation,
       body: request.body,
       stream: request.form !== "json",
+      maxOutputTokens: request.maxOutputTokens,
+      outputBound: {
+        tokens: request.bounds.output,
+        count: (texts, limit) => countOrGuess(context.counter, texts, limit),
+      },
       modelId: request.model.id,
       upstreamModel: request.model.upstreamModel,
       upstreams: request.upstreams,
@@ -82,7 +90,7 @@ export async function generate(
     context.events.firstOutput(operation, context.clock.steady() - startedAt);
   };
   if (answer.kind === "json") {
-    const body = await finishJson(answer, metered, isKept);
+    const body = await finishJson(operation, answer, metered, isKept);
     onFirstOutput();
     if (form === "json") return { kind: "json", body };
     return wholeStream(eventsOfAnswer(operation, form, body));
@@ -94,6 +102,7 @@ export async function generate(
     stop,
     closeUpstream,
     isKept,
+    withUsage: form === "events+usage",
     onFirstOutput,
     clock,
     events,
@@ -102,17 +111,24 @@ export async function generate(
 }
 
 async function finishJson(
+  operation: TextOperation,
   answer: JsonAnswer,
   metered: Metered,
   isKept: boolean,
 ): Promise<Uint8Array> {
-  const { body, ending, failure, usage, opaque, upstream } = answer;
+  const { ending, failure, usage, opaque, upstream, isCut } = answer;
   metered.saw(answer.outputText);
-  const isOurs = await metered.finish({
+  let { body } = answer;
+  const { isOurs } = await metered.finish({
     kind: ending,
     reported: usage,
+    isCut,
     opaque: { values: opaque, upstream },
-    answer: isKept && ending !== "failed" ? keepable(body) : undefined,
+    answer(counted) {
+      if (ending === "failed") return undefined;
+      body = bodyWithUsage(operation, body, counted);
+      return isKept ? keepable(body) : undefined;
+    },
   });
   // Another process has closed it, and charged for what was seen.
   if (!isOurs) refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });

@@ -2,11 +2,11 @@ import { ErrorReason, type Reason } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { isPolicyCode, UpstreamFailure } from "../failure.ts";
+import { textOfDeltaEvent, textOfItem } from "../generated.ts";
 import { isOutputDoneAfter } from "../output-done.ts";
 import { parseEvent } from "../parse-event.ts";
 import type { AnswerEvent, Ending, ReportedUsage } from "../port.ts";
 import { isText } from "../responses/complete-item.ts";
-import { generatedText } from "../responses/output-text.ts";
 import type { CutReason, StreamReader } from "../stream-reader.ts";
 import { chatUsageOf, usageOfResponse } from "../usage.ts";
 import { ChunkWriter, errorChunk } from "./chunks.ts";
@@ -25,6 +25,12 @@ export interface ChatFacts {
 }
 
 const nothing = Buffer.alloc(0);
+/** Types of items whose text goes out, and is counted as it does. */
+const shownTypes: ReadonlySet<JsonValue | undefined> = new Set([
+  "message",
+  "function_call",
+  "custom_tool_call",
+]);
 
 /** Turns a Responses stream into chat completion chunks. Reads leniently: what was not streamed comes with its `done`. */
 export class ChatFromResponses implements StreamReader {
@@ -81,6 +87,12 @@ export class ChatFromResponses implements StreamReader {
     }
   }
 
+  cut(out: AnswerEvent[]): void {
+    if (this.isEnded) return;
+    this.#out = out;
+    this.#finish({ status: "incomplete" });
+  }
+
   #body(event: JsonObject, response: JsonObject): void {
     switch (event.type) {
       case "keepalive":
@@ -124,18 +136,18 @@ export class ChatFromResponses implements StreamReader {
   /** Reasoning has no place in a chat stream, but it is output all the same. */
   #silent(event: JsonObject): void {
     const { output_index: index, item } = event;
-    const isSpoken = `${event.type}`.endsWith(".delta") && event.type !== "response.audio.delta";
-    if (isSpoken && isText(event.delta)) {
-      this.#thought.set(index, (this.#thought.get(index) ?? 0) + event.delta.length);
-      this.#push(nothing, event.delta);
+    const text = textOfDeltaEvent(event);
+    if (text !== "") {
+      this.#thought.set(index, (this.#thought.get(index) ?? 0) + text.length);
+      this.#push(nothing, text);
     }
     if (event.type === "response.output_item.done") this.#reasoned(index, item);
   }
 
-  /** Counts what an item's reasoning has beyond its deltas. */
+  /** Counts what an item that has no place in a chat stream has beyond its deltas. */
   #reasoned(index: JsonValue | undefined, item: JsonValue | undefined): void {
-    if (!isJsonObject(item) || item.type !== "reasoning") return;
-    const rest = generatedText([item]).slice(this.#thought.get(index) ?? 0);
+    if (!isJsonObject(item) || shownTypes.has(item.type)) return;
+    const rest = textOfItem(item).slice(this.#thought.get(index) ?? 0);
     if (rest === "") return;
     this.#thought.set(index, (this.#thought.get(index) ?? 0) + rest.length);
     this.#push(nothing, rest);

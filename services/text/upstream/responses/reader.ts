@@ -73,6 +73,13 @@ export class ResponsesReader implements StreamReader, StreamState {
     }
   }
 
+  cut(out: AnswerEvent[]): void {
+    if (this.isEnded) return;
+    this.emitter.out = out;
+    const { usage: _, ...found } = this.#response ?? {};
+    this.#finish({ type: "response.incomplete" }, found, "incomplete");
+  }
+
   fresh(opaque: readonly string[]): string[] {
     const fresh = opaque.filter((state) => !this.#reported.has(state));
     for (const state of fresh) this.#reported.add(state);
@@ -133,7 +140,7 @@ export class ResponsesReader implements StreamReader, StreamState {
 
   #finish(event: JsonObject, found: JsonObject, status: "completed" | "incomplete"): void {
     this.#begin();
-    const output = finalOutput(this, found.output, status);
+    const { items: output, text } = finalOutput(this, found.output, status);
     const response: JsonObject = { ...this.complete(found, status), error: null, output };
     if (status === "incomplete") response.incomplete_details ??= { reason: "max_output_tokens" };
     this.isEnded = true;
@@ -141,7 +148,7 @@ export class ResponsesReader implements StreamReader, StreamState {
     const opaque = this.fresh(opaqueIn(output));
     this.emitter.send(
       { ...withoutEventEchoes(event), response },
-      { ending: status, usage, opaque },
+      { text, ending: status, usage, opaque },
     );
   }
 
