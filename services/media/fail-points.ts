@@ -16,6 +16,8 @@ export const failPoints = [
   "rejected",
   /** Worker: claimed, nothing sent. */
   "claimed",
+  /** It is written down that a request goes to the upstream, which has not gone. */
+  "sending",
   /** The upstream has accepted, its id is not stored. */
   "upstream-accepted",
   "resumable",
@@ -33,6 +35,10 @@ export const failPoints = [
   "failed",
   /** A stopping worker's job is claimable again. */
   "handed-back",
+  /** No upstream would take it: the job waits in the queue. */
+  "waiting",
+  /** Its wait is over, no worker was woken. */
+  "offered",
   /** The references of an ended job were let go of. */
   "unpinned",
   /** Retention: the record is gone, its objects are not. */

@@ -48,7 +48,7 @@ export function jobStoreContract(open: () => Promise<[JobStore, JobStore]>): voi
         { kind: "claim", owner: "w", now },
         { kind: "resumable", fence: 1, resumeId: "task/1?x=é" },
         { kind: "progress", fence: 1, percent: 40 },
-        { kind: "set-aside", fence: 1, until: now + 1, nextUpstream: true, now },
+        { kind: "set-aside", fence: 1, until: now + 1, nextUpstream: true, sent: false, now },
         { kind: "claim", owner: "w2", now: now + 5 },
         { kind: "win", fence: 2, outputs: [output], now: now + 6 },
         { kind: "complete", charged: 2n ** 62n, expiresAt: now + 9, now: now + 7 },

@@ -1,7 +1,7 @@
 import type { DriverContext } from "./context.ts";
 import { leftBehind } from "./events.ts";
 import { exchange, exchangeJson, urlOf } from "./exchange.ts";
-import { isWorthRepeating } from "./faults.ts";
+import { errorOfBeginning, isWorthRepeating } from "./faults.ts";
 import { generateLimits, generateTimes, generateTries } from "./limits.ts";
 import { appendReference, formBody, type LoadedReference, loadReferences } from "./multipart.ts";
 import type { GenerationTask } from "./port.ts";
@@ -54,10 +54,20 @@ async function upload(
     ...rest,
     signal,
   } as const;
-  const tries = { most: generateTries.start, mayRepeat: isWorthRepeating, signal };
+  // No job was asked for yet: whatever the peer did, it has not begun one.
+  const notTaken = (error: unknown) => {
+    const refused = errorOfBeginning(error, { takesKey: false });
+    return refused?.fault === "not_taken" ? refused : undefined;
+  };
+  const mayRepeat = (error: unknown) => isWorthRepeating(error) && !notTaken(error);
+  const tries = { most: generateTries.start, mayRepeat, signal };
   const { body } = await withTries(context, tries, () =>
     exchangeJson(context, call, generateLimits.answerBytes),
-  );
+  ).catch((error) => {
+    signal.throwIfAborted();
+    // A peer that has no room for the references has none for the job.
+    throw notTaken(error) ?? error;
+  });
   return checkedTaskId(body.id);
 }
 

@@ -43,7 +43,7 @@ export const generateTimes = {
 
 /** How often one step is tried before it is left to a later attempt. */
 export const generateTries = {
-  /** Whatever starts something: 429 and refused connections are worth two more. */
+  /** Whatever starts something and may be repeated. */
   start: 3,
   /** Looks at a task: an upstream that restarts comes back within half a minute. */
   look: 6,

@@ -1,7 +1,7 @@
 import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import type { Document, ObjectId, UpdateFilter } from "mongodb";
 import { UpstreamSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { type Job, type JobSpec, upstreamOf } from "./job.ts";
+import { isParked, type Job, type JobSpec, upstreamOf } from "./job.ts";
 import { changesKept } from "./limits-mongo.ts";
 import type { JobDocument, SpecDocument } from "./schema-mongo.ts";
 
@@ -20,6 +20,9 @@ export function jobOf(doc: JobDocument): Job {
   return {
     jobId: _id,
     ...rest,
+    // Documents of earlier builds have neither.
+    sent: rest.sent ?? false,
+    wait: rest.wait && { ...rest.wait, until: rest.wait.until },
     spec: specOf(spec),
     failure: failure && { ...failure, param: failure.param },
   };
@@ -66,7 +69,8 @@ export function namesOf(lane: string): [model: string, upstream: string, account
 function fieldsOf(job: Job) {
   const { jobId: _, spec, ...fields } = job;
   const upstream = upstreamOf(job).name;
-  const lane = job.state === "queued" ? laneOf(spec.model, upstream, job.accountId) : undefined;
+  const isOpen = job.state === "queued" && !isParked(job);
+  const lane = isOpen ? laneOf(spec.model, upstream, job.accountId) : undefined;
   return { ...fields, upstream, lane };
 }
 

@@ -89,7 +89,10 @@ const allowed: [JobCommand, Partial<Record<JobState, JobState>>][] = [
   [{ kind: "resumable", fence: 1, resumeId: "r" }, { running: "running" }],
   [{ kind: "progress", fence: 1, percent: 5 }, { running: "running" }],
   [{ kind: "hand-back", fence: 1, now }, { running: "running" }],
-  [{ kind: "set-aside", fence: 1, until: now, nextUpstream: false, now }, { running: "running" }],
+  [
+    { kind: "set-aside", fence: 1, until: now, nextUpstream: false, sent: false, now },
+    { running: "running" },
+  ],
   [win(1), { running: "settling" }],
   [lose(1), { running: "failing" }],
   [{ kind: "expire", now }, {}],
@@ -174,6 +177,7 @@ describe("claims", () => {
       fence,
       until: now + 2_000,
       nextUpstream,
+      sent: false,
       now,
     });
     const job = stepped(fresh(), accept, claim(), aside(1, false));

@@ -1,7 +1,7 @@
 import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import type { SqlRow, SqlRunner, SqlValue } from "#kit/sqlite.ts";
 import { UpstreamSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { type Job, type JobSpec, upstreamOf } from "./job.ts";
+import { isParked, type Job, type JobSpec, upstreamOf } from "./job.ts";
 
 /** A column of `media_job` with what a job has there. */
 type Column = readonly [name: string, value: (job: Job) => SqlValue];
@@ -33,6 +33,9 @@ const changing: readonly Column[] = [
   ["lease_counted", (job) => Number(job.lease?.counted ?? false)],
   ["upstream_index", (job) => job.upstreamIndex],
   ["resume_id", (job) => job.resumeId ?? null],
+  ["sent", (job) => Number(job.sent)],
+  ["wait", (job) => (job.wait ? JSON.stringify(job.wait) : null)],
+  ["parked", (job) => Number(isParked(job))],
   ["progress", (job) => job.progress],
   ["outputs", (job) => JSON.stringify(job.outputs)],
   ["failure", (job) => (job.failure ? JSON.stringify(job.failure) : null)],
@@ -111,6 +114,8 @@ function toJob(row: SqlRow): Job {
           },
     upstreamIndex: Number(row.upstream_index),
     resumeId: text(row.resume_id),
+    sent: row.sent === 1n,
+    wait: waitOf(row.wait),
     progress: Number(row.progress),
     outputs: json(row.outputs) ?? [],
     failure: failureOf(row.failure),
@@ -144,6 +149,11 @@ function json<T>(cell: Cell): T | undefined {
 function failureOf(cell: Cell): Job["failure"] {
   const failure = json<NonNullable<Job["failure"]>>(cell);
   return failure && { ...failure, param: failure.param };
+}
+
+function waitOf(cell: Cell): Job["wait"] {
+  const wait = json<NonNullable<Job["wait"]>>(cell);
+  return wait && { ...wait, until: wait.until };
 }
 
 function specText(spec: JobSpec): string {

@@ -14,7 +14,7 @@ export interface SpecDocument extends Omit<JobSpec, "upstreams"> {
  * A job with its idempotency slot, its wake-up and its lease: each transition is one write of this document, under the
  * condition that it still has the version that was read. What is undefined is not there.
  */
-export interface JobDocument extends Omit<Job, "jobId" | "spec"> {
+export interface JobDocument extends Omit<Job, "jobId" | "spec" | "sent"> {
   /** The job id. */
   _id: string;
   /** Rises with every change. */
@@ -22,9 +22,11 @@ export interface JobDocument extends Omit<Job, "jobId" | "spec"> {
   /** Names of the newest changes: whoever had no answer finds his among them, or knows that it was not made. */
   changes: ObjectId[];
   spec: SpecDocument;
+  /** Absent in documents of earlier builds. */
+  sent?: boolean;
   /** The name of its present upstream. */
   upstream: string;
-  /** Queued: model, upstream and account; the oldest of each lane may be claimed. */
+  /** Queued, and not parked: model, upstream and account; the oldest of each lane may be claimed. */
   lane?: string | undefined;
   /** Running, of a model with a limit: a number below that limit, which no other running job of the model has. */
   place?: number;

@@ -51,4 +51,12 @@ export const jobsSchema: readonly string[] = [
    CREATE INDEX media_job_served ON media_job (kind, account_id, claimed_at);
    CREATE INDEX media_job_of_key ON media_job (key_id, state, kind, created_at, job_id);
    CREATE INDEX media_job_of_account ON media_job (account_id, state, kind, created_at, job_id);`,
+  `ALTER TABLE media_job ADD COLUMN sent INTEGER NOT NULL DEFAULT 0;
+   ALTER TABLE media_job ADD COLUMN wait TEXT;
+   ALTER TABLE media_job ADD COLUMN parked INTEGER NOT NULL DEFAULT 0;
+   DROP INDEX media_job_waiting;
+   CREATE INDEX media_job_waiting ON media_job (kind, model, upstream, account_id, created_at)
+     WHERE state = 'queued' AND parked = 0;
+   CREATE INDEX media_job_parked ON media_job (kind, created_at)
+     WHERE state = 'queued' AND parked = 1;`,
 ];
