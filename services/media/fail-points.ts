@@ -5,14 +5,15 @@
 export const failPoints = [
   /** Submission: written down, nothing else. */
   "inserted",
+  /** The hold stands, nothing else is done. */
+  "reserved",
   /** References are in the account's storage, the job does not know. */
   "imported",
+  /** The job knows; it is not accepted. */
   "attached",
-  /** The hold stands, the job is not accepted. */
-  "reserved",
   "accepted",
   "published",
-  /** The hold was refused; the job is rejected. */
+  /** The job is rejected; where its price was held, it still is. */
   "rejected",
   /** Worker: claimed, nothing sent. */
   "claimed",

@@ -28,6 +28,8 @@ export const maxReservingMs = 3_600_000;
 export const maxQueuedMs = 24 * 3_600_000;
 /** From the first work to the end (the contract's), in ms. */
 export const maxRunningMs = 30 * 60_000;
+/** How long an output that a job refers to is kept at least, in ms: the longest that the job may take from its submission on. */
+export const lentMs = maxReservingMs + maxQueuedMs + maxRunningMs;
 /** A worker that is not heard from for this long has lost its job (the contract's), in ms. */
 export const leaseMs = 30_000;
 /** First pause of a job that no upstream would take, in ms; doubled each time. */

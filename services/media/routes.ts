@@ -47,9 +47,10 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
   };
 
   return {
-    async submitJob({ kind, body, idempotencyKey, admission }, call) {
+    async submitJob({ kind, body, idempotencyKey, admission, publicBaseUrl }, call) {
       const principal = principalOf(call);
-      const submission = { kind: kindOf(kind) ?? broken("kind"), body, idempotencyKey, admission };
+      const asked = { kind: kindOf(kind) ?? broken("kind"), body, idempotencyKey };
+      const submission = { ...asked, admission, publicBaseUrl };
       const { job, replayed } = await submit({ ...submission, principal }, context);
       return { job: jobMessage(job), replayed };
     },

@@ -12,7 +12,7 @@ import {
 } from "../../services/media/generate/port.ts";
 import { maxQueuedMs, maxRunningMs, maxWaitMs } from "../../services/media/limits.ts";
 import { until } from "../support/until.ts";
-import { worldsOf } from "./jobs.opening.ts";
+import { type OpenedJobsWorld, worldsOf } from "./jobs.opening.ts";
 import { fail, gated, hang, scriptedUpstream, succeed } from "./jobs.upstream.ts";
 import { bob, type createJobsWorld, image, type JobsWorld } from "./jobs.world.ts";
 
@@ -57,7 +57,8 @@ export function upstreamWaitsContract(createWorld: typeof createJobsWorld): void
       const { wait, state } = (await world.store.find(jobId)) ?? {};
       return state === "queued" && wait?.times === times ? wait : undefined;
     });
-  const asked = (world: JobsWorld) => world.upstream.tasks.map(({ upstream }) => upstream.name);
+  const asked = (world: OpenedJobsWorld) =>
+    world.upstream.tasks.map(({ upstream }) => upstream.name);
 
   describe("a job that its upstream does not take", () => {
     test("waits in the queue without an attempt, as long as it takes, and is charged once", async () => {

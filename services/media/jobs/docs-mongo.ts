@@ -44,6 +44,7 @@ export function updateOf(
     if (value === undefined) unset[name] = "";
     else set[name] = value;
   }
+  if (next.spec !== job.spec) set.spec = specDocument(next.spec);
   if (next.state !== "running" && doc.place !== undefined) unset.place = "";
   if (next.state === "running" && place !== undefined) set.place = place;
   return { $set: set, ...(Object.keys(unset).length === 0 ? {} : { $unset: unset }) };

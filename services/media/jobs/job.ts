@@ -34,7 +34,7 @@ export type JobState =
 /** A reference as a caller gave it, without bytes: those of a data URI are not written down. */
 export type StoredReference = ReferenceInput | { kind: "inline"; param: string };
 
-/** What a job is to do; never changes. */
+/** What a job is to do. Nothing of it changes but what the caller wrote, which goes when it is of no use any more. */
 export interface JobSpec {
   kind: MediaKind;
   /** Public id of the model. */
@@ -45,6 +45,7 @@ export interface JobSpec {
   /** The snapshot that it was accepted under, and lives by. */
   catalogVersion: string;
   request: GenerationRequest;
+  /** Until they are in the account's storage. */
   references: readonly StoredReference[];
   /** What the model is called upstream. */
   upstreamModel: string;

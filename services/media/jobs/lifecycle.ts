@@ -1,5 +1,5 @@
 import { ErrorReason, errorRow, reasonName } from "#kit/errors.ts";
-import type { Refusal } from "../generate/port.ts";
+import type { GenerationRequest, Refusal } from "../generate/port.ts";
 import {
   leaseMs,
   maxAttempts,
@@ -20,6 +20,7 @@ import {
   type JobEvent,
   type JobFailure,
   type JobOutput,
+  type JobSpec,
   mayBegin,
   type NewJob,
 } from "./job.ts";
@@ -71,6 +72,8 @@ export type JobCommand =
   | { kind: "fail"; charged: bigint; expiresAt: number | undefined; now: number }
   /** Terminal or `rejected`: its references were let go of. */
   | { kind: "unpinned" }
+  /** `completed`: its outputs are needed until then. */
+  | { kind: "keep"; until: number; now: number }
   /** The sweeper looks again then. */
   | { kind: "defer"; until: number };
 
@@ -145,6 +148,8 @@ export function step(job: Job, command: JobCommand): Job | undefined {
       return job.state === "failing" ? end(job, "failed", command) : undefined;
     case "unpinned":
       return unpinned(job);
+    case "keep":
+      return kept(job, command);
     case "defer":
       return { ...job, dueAt: command.until };
   }
@@ -158,7 +163,13 @@ function stepReserving(job: Job, command: Of<"beat" | "attach" | "accept" | "rej
     case "beat":
       return { ...job, dueAt: now + stepDueMs };
     case "attach":
-      return { ...job, pinned: job.pinned ?? command.pinned, dueAt: now + stepDueMs };
+      return {
+        ...job,
+        // URLs may carry a signature, and the files are named in their place.
+        spec: { ...job.spec, references: [] },
+        pinned: job.pinned ?? command.pinned,
+        dueAt: now + stepDueMs,
+      };
     case "accept":
       return noted(
         { ...job, state: "queued", dueAt: now + unpublishedMs, deadline: now + maxQueuedMs },
@@ -166,7 +177,8 @@ function stepReserving(job: Job, command: Of<"beat" | "attach" | "accept" | "rej
       );
     case "reject": {
       const { failure } = command;
-      const rejected = { ...job, state: "rejected", slot: undefined, failure } as const;
+      const spec = withoutWords(job.spec);
+      const rejected = { ...job, spec, state: "rejected", slot: undefined, failure } as const;
       return noted({ ...rejected, dueAt: now + rejectedKeptMs }, now, reasonName(failure.reason));
     }
   }
@@ -334,8 +346,33 @@ function between(now: number) {
 
 function end(job: Job, state: "completed" | "failed", command: Of<"complete" | "fail">): Job {
   const { now, charged, expiresAt } = command;
-  const ended = { ...job, state, charged, expiresAt, completedAt: now } as const;
+  // A failed job's request may be repeated by an operator.
+  const spec = state === "completed" ? withoutWords(job.spec) : job.spec;
+  const ended = { ...job, spec, state, charged, expiresAt, completedAt: now } as const;
   return noted({ ...ended, dueAt: job.pinsHeld ? now : expiresAt }, now);
+}
+
+/** What the caller wrote is kept no longer than it is of use. */
+function withoutWords(spec: JobSpec): JobSpec {
+  return { ...spec, request: wordless(spec.request), references: [] };
+}
+
+function wordless(request: GenerationRequest): GenerationRequest {
+  switch (request.kind) {
+    case "image":
+    case "video":
+      return { ...request, prompt: "" };
+    case "music":
+      return { ...request, title: "", description: undefined, lyrics: undefined };
+  }
+}
+
+function kept(job: Job, { until, now }: Of<"keep">): Job | undefined {
+  const { state, expiresAt, pinsHeld, dueAt } = job;
+  if (state !== "completed") return undefined;
+  if (expiresAt === undefined || expiresAt >= until) return job;
+  if (expiresAt <= now) return undefined;
+  return { ...job, expiresAt: until, dueAt: pinsHeld ? dueAt : until };
 }
 
 function unpinned(job: Job): Job | undefined {

@@ -73,6 +73,11 @@ const indexes: MongoSchema["indexes"] = {
       unique: true,
       partial: { place: { $exists: true } },
     },
+    {
+      name: "output",
+      key: { "outputs.fileId": 1 },
+      partial: { "outputs.fileId": { $exists: true } },
+    },
     { name: "of_key", key: { keyId: 1, state: 1, "spec.kind": 1, createdAt: 1, _id: 1 } },
     { name: "of_account", key: { accountId: 1, state: 1, "spec.kind": 1, createdAt: 1, _id: 1 } },
   ],
