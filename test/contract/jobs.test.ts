@@ -73,6 +73,7 @@ describe("jobs in SQLite", () => {
     await store.claim({ ...claim, now: 1 });
     await store.claim({ ...claim, now: 99_999_999 });
     await store.takeDue({ states: ["queued"], now: 9, until: 10, limit: 9 });
+    await store.findByOutput("file_a");
     await store.findBySlot({ scope: "s", key: "k" });
     const page = { states: ["queued"], kind: undefined, after: undefined, limit: 9 } as const;
     await store.list({ ...page, of: { keyId: "key_a" } });

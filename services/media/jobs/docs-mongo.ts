@@ -16,7 +16,7 @@ export function documentOf(job: Job, change: ObjectId): JobDocument {
 
 /** A job as it stands; what is not there is undefined. */
 export function jobOf(doc: JobDocument): Job {
-  const { _id, v, changes, spec, upstream, lane, place, taken, failure, ...rest } = doc;
+  const { _id, v, changes, spec, upstream, lane, parked, place, taken, failure, ...rest } = doc;
   return {
     jobId: _id,
     ...rest,
@@ -72,7 +72,7 @@ function fieldsOf(job: Job) {
   const upstream = upstreamOf(job).name;
   const isOpen = job.state === "queued" && !isParked(job);
   const lane = isOpen ? laneOf(spec.model, upstream, job.accountId) : undefined;
-  return { ...fields, upstream, lane };
+  return { ...fields, upstream, lane, parked: isParked(job) ? true : undefined };
 }
 
 function specDocument(spec: JobSpec): SpecDocument {

@@ -1,9 +1,8 @@
 import { ErrorReason, errorRow, reasonName } from "#kit/errors.ts";
-import type { GenerationRequest, Refusal } from "../generate/port.ts";
+import type { Refusal } from "../generate/port.ts";
 import {
   leaseMs,
   maxAttempts,
-  maxEvents,
   maxQueuedMs,
   maxRepublishMs,
   maxRunningMs,
@@ -14,16 +13,16 @@ import {
   unpublishedMs,
 } from "../limits.ts";
 import type { PinnedReference } from "../references/port.ts";
+import { noted, refusalWords, withoutLastTry } from "./history.ts";
 import {
   isParked,
   type Job,
-  type JobEvent,
   type JobFailure,
   type JobOutput,
-  type JobSpec,
   mayBegin,
   type NewJob,
 } from "./job.ts";
+import { withoutWords } from "./words.ts";
 
 /** Everything that can happen to a job. `now` is ms since the epoch; `fence` is that of the worker's claim. */
 export type JobCommand =
@@ -296,19 +295,6 @@ function waiting(job: Job, command: Of<"wait">): Job {
   return noted(back, now, `${refusalWords[refusal]}, ${times} in all`, "waiting");
 }
 
-/** For operators. */
-const refusalWords: Readonly<Record<Refusal, string>> = {
-  too_many_requests: "the upstream answered 429",
-  unavailable: "the upstream answered 503",
-  unreachable: "the upstream could not be reached",
-};
-
-/** A day of tries would push all else out of a job's history: the newest stands for them. */
-function withoutLastTry(events: readonly JobEvent[]): readonly JobEvent[] {
-  const before = events.at(-1)?.name === "running" ? events.slice(0, -1) : events;
-  return before.at(-1)?.name === "waiting" ? before.slice(0, -1) : before;
-}
-
 function atUpstream({ upstreamIndex, spec }: Job, { nextUpstream, sent }: GivenBack) {
   const next = upstreamIndex + (nextUpstream ? 1 : 0);
   return { upstreamIndex: next % spec.upstreams.length, sent };
@@ -352,21 +338,6 @@ function end(job: Job, state: "completed" | "failed", command: Of<"complete" | "
   return noted({ ...ended, dueAt: job.pinsHeld ? now : expiresAt }, now);
 }
 
-/** What the caller wrote is kept no longer than it is of use. */
-function withoutWords(spec: JobSpec): JobSpec {
-  return { ...spec, request: wordless(spec.request), references: [] };
-}
-
-function wordless(request: GenerationRequest): GenerationRequest {
-  switch (request.kind) {
-    case "image":
-    case "video":
-      return { ...request, prompt: "" };
-    case "music":
-      return { ...request, title: "", description: undefined, lyrics: undefined };
-  }
-}
-
 function kept(job: Job, { until, now }: Of<"keep">): Job | undefined {
   const { state, expiresAt, pinsHeld, dueAt } = job;
   if (state !== "completed") return undefined;
@@ -399,8 +370,4 @@ function whenLost(job: Job): number {
 function generationFailed(): JobFailure {
   const reason = ErrorReason.GENERATION_FAILED;
   return { reason, message: errorRow(reason).message, param: undefined };
-}
-
-function noted(job: Job, at: number, detail = "", name: string = job.state): Job {
-  return { ...job, events: [...job.events, { at, name, detail }].slice(-maxEvents) };
 }

@@ -28,6 +28,8 @@ export interface JobDocument extends Omit<Job, "jobId" | "spec" | "sent"> {
   upstream: string;
   /** Queued, and not parked: model, upstream and account; the oldest of each lane may be claimed. */
   lane?: string | undefined;
+  /** Queued, and no worker's before its next try. */
+  parked?: true | undefined;
   /** Running, of a model with a limit: a number below that limit, which no other running job of the model has. */
   place?: number;
   /** Which look of a sweeper took it last. */
@@ -54,6 +56,11 @@ const indexes: MongoSchema["indexes"] = {
       name: "waiting",
       key: { "spec.kind": 1, lane: 1, createdAt: 1, _id: 1 },
       partial: { lane: { $exists: true } },
+    },
+    {
+      name: "parked",
+      key: { "spec.kind": 1, parked: 1, createdAt: 1 },
+      partial: { parked: { $exists: true } },
     },
     // With all that a claim wants to know, so that it reads no job that it does not claim.
     {
