@@ -44,6 +44,17 @@ describe("images of an OpenAI upstream", () => {
     expect(progress).toEqual([49, 99]);
   });
 
+  test("may be ten of the largest that a prompt can ask for", async () => {
+    await using upstream = await start();
+    await using world = await createWorld();
+    // What stands behind an image's end is allowed.
+    const noise = Buffer.concat([images[0] as Buffer, Buffer.alloc(12 * 1024 * 1024)]);
+    upstream.wording.outputs = { ...upstream.wording.outputs, images: [noise] };
+    const request = { ...imageRequest, count: 10 };
+    const { task } = world.task({ upstream: upstreamAt(upstream.baseUrl), request });
+    expect(await world.upstreams.generate(task)).toHaveLength(10);
+  });
+
   test("are asked for in the caller's own words where there are some", async () => {
     await using upstream = await start();
     await using world = await createWorld();

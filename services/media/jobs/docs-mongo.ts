@@ -72,7 +72,7 @@ function fieldsOf(job: Job) {
   const upstream = upstreamOf(job).name;
   const isOpen = job.state === "queued" && !isParked(job);
   const lane = isOpen ? laneOf(spec.model, upstream, job.accountId) : undefined;
-  return { ...fields, upstream, lane, parked: isParked(job) ? true : undefined };
+  return { ...fields, upstream, lane, parked: isParked(job) ? (true as const) : undefined };
 }
 
 function specDocument(spec: JobSpec): SpecDocument {
