@@ -152,7 +152,7 @@ function factsOf({
 
 const refusalNames = new Map<number, string>([
   [JobWait_Refusal.TOO_MANY_REQUESTS, "the upstream answered 429"],
-  [JobWait_Refusal.UNAVAILABLE, "the upstream answered 503"],
+  [JobWait_Refusal.UNAVAILABLE, "the upstream was not available (5xx)"],
   [JobWait_Refusal.UNREACHABLE, "the upstream could not be reached"],
 ]);
 

@@ -214,6 +214,24 @@ describe("a job at another deployment", () => {
     }
   });
 
+  test.each(["drop", "hang", 502] as const)(
+    "that loses the answer to an upload (%s) has not begun the job",
+    async (how) => {
+      await using upstream = await start();
+      await using world = await createWorld();
+      const behaviour =
+        how === 502 ? ({ kind: "status", status: how } as const) : ({ kind: how } as const);
+      upstream.always("POST /files", behaviour);
+      const references = [reference(images[0] as Buffer)];
+      const slow = upstreamAt(upstream.baseUrl, "GENMESH", { timeoutMs: 150n });
+      const { task, sendings } = world.task({ upstream: slow, request: videoRequest, references });
+      const work = world.upstreams.generate(task);
+      await expect(work).rejects.toMatchObject({ fault: "not_taken", isCertain: true });
+      expect(upstream.seen("POST /files")).toHaveLength(3);
+      expect(sendings).toEqual([]);
+    },
+  );
+
   test.each([429, 503])("that has no room for references (%i) is offered later", async (status) => {
     await using upstream = await start();
     await using world = await createWorld();

@@ -98,7 +98,7 @@ export type GenerationFault =
   /** The upstream's answer is unknown (connection lost, 5xx): another attempt may resume it, or repeat it where that is safe. */
   | "unknown";
 
-/** What an upstream that would not take a job did instead: 429, 503, or no connection at all. */
+/** What an upstream that would not take a job did instead: 429, 503 (before the job was sent: any 5xx), or no connection. */
 export type Refusal = "too_many_requests" | "unavailable" | "unreachable";
 
 /** What `generate` rejects with, apart from the signal's reason. Never carries upstream's own words in `message`. */

@@ -10,7 +10,7 @@ export function noted(job: Job, at: number, detail = "", name: string = job.stat
 /** For operators. */
 export const refusalWords: Readonly<Record<Refusal, string>> = {
   too_many_requests: "the upstream answered 429",
-  unavailable: "the upstream answered 503",
+  unavailable: "the upstream was not available (5xx)",
   unreachable: "the upstream could not be reached",
 };
 

@@ -1348,7 +1348,7 @@ export const JobWait_Refusal = {
   TOO_MANY_REQUESTS: 1,
 
   /**
-   * It answered 503.
+   * It answered 503, or with another 5xx before the job was sent.
    *
    * @generated from enum value: REFUSAL_UNAVAILABLE = 2;
    */
