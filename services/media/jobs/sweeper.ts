@@ -6,7 +6,7 @@ import { leaseMs, sweepBatch, sweepConcurrency, sweepIntervalMs, sweepRetryMs } 
 import type { ReferenceImporter } from "../references/port.ts";
 import type { Driver } from "./drive.ts";
 import { type FinishContext, finish } from "./finish.ts";
-import { isTerminal, type Job, type JobState } from "./job.ts";
+import { isParked, isTerminal, type Job, type JobState } from "./job.ts";
 import type { Retention } from "./retention.ts";
 import { publishWake, type WakeContext } from "./wake.ts";
 
@@ -119,6 +119,11 @@ async function wakeOrExpire(job: Job, context: SweepContext): Promise<void> {
   const now = leaseTime();
   const expired = await store.apply(job.jobId, { kind: "expire", now });
   if (expired) return finish(expired, context);
+  if (isParked(job)) {
+    const offered = await store.apply(job.jobId, { kind: "offer", now });
+    if (!offered) return;
+    context.failPoints("offered");
+  }
   const isHeld = job.state === "running" && job.lease !== undefined && job.lease.until > now;
   if (!isHeld) await publishWake(job, context);
 }
