@@ -334,30 +334,6 @@ export function jobStoreContract(open: () => Promise<[JobStore, JobStore]>): voi
       ).toBeUndefined();
     });
 
-    test("takes a lost job whose lease a clock that was ahead has made too long", async () => {
-      const ahead = now + 40 * 86_400_000;
-      await queued("job_a");
-      await store.claim(query({ now: ahead, leasesOverAt: now }));
-      expect(await claimed({ now: now + 60_000 })).toBeUndefined();
-      await second.bringForward(now + 3_600_000, now + 30_000);
-      const job = await store.find("job_a");
-      expect(job).toMatchObject({ state: "running", dueAt: now + 30_000, fence: 1 });
-      expect(await claimed({ now: now + 29_999 })).toBeUndefined();
-      const again = await store.claim(query({ owner: "other", now: now + 30_000 }));
-      expect(again).toMatchObject({ fence: 2, lease: { owner: "other", until: now + 60_000 } });
-    });
-
-    test("goes by the time at which leases are judged, and writes the clock's", async () => {
-      await queued("job_a");
-      const first = await store.claim(query());
-      const until = first?.lease?.until ?? 0;
-      const later = { now: until + 40 * 86_400_000, leasesOverAt: until - 1 };
-      expect(await claimed(later)).toBeUndefined();
-      const again = await second.claim(query({ ...later, leasesOverAt: until }));
-      expect(again).toMatchObject({ state: "running", fence: 2 });
-      expect(again?.lease?.until).toBe(later.now + 30_000);
-    });
-
     test("is worth making where a job of a kind waits or is lost", async () => {
       const isWorthIt = (at: number, ...kinds: MediaKind[]) => second.isAnyClaimable(kinds, at);
       expect(await isWorthIt(now, "image", "video", "music")).toBe(false);
