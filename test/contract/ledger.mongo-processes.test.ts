@@ -76,7 +76,7 @@ async function expectRemembered(
 ): Promise<void> {
   const [again] = await store.apply({ accountId, unit: "credits" }, [revive(operation)], 0);
   const first =
-    operation.kind === "reserve" ? /^(open|settled|released), again$/ : `${outcome}, again`;
+    operation.kind === "reserve" ? /^(open|settled|released) \d+, again$/ : `${outcome}, again`;
   expect(say(again)).toMatch(first);
 }
 

@@ -1,5 +1,6 @@
 import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, isRefusal, type Reason, RefusalError } from "#kit/errors.ts";
+import { noHoldReasons } from "#kit/holds.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
 import type { Telemetry } from "#kit/telemetry/port.ts";
 import type { JobEvents } from "../events.ts";
@@ -86,7 +87,8 @@ async function driveOn(
     hold = await holds.reserve(current);
   } catch (error) {
     if (!isRefusal(error)) throw error;
-    if (!isAnswer(error) && !isTooOld(current, clock)) throw error;
+    // After any other refusal the hold may stand.
+    if (!isRefusal(error, ...noHoldReasons) && !isTooOld(current, clock)) throw error;
     return reject(current, error, context);
   }
   failPoints("reserved");
@@ -97,18 +99,6 @@ async function driveOn(
   // The answer does not wait for the queue.
   later(publishWake(accepted, context));
   return { kind: "accepted", job: accepted };
-}
-
-/** Reasons that are billing's last word; after any other the hold may stand. */
-const answers = [
-  ErrorReason.INSUFFICIENT_CREDITS,
-  ErrorReason.INSUFFICIENT_BALANCE,
-  ErrorReason.KEY_LIMIT_EXCEEDED,
-  ErrorReason.RATE_LIMIT_EXCEEDED,
-] as const;
-
-function isAnswer(refusal: RefusalError): boolean {
-  return isRefusal(refusal, ...answers);
 }
 
 function isTooOld({ createdAt }: Job, clock: Clock): boolean {
