@@ -12,7 +12,7 @@ import {
 } from "./limits.ts";
 import { type ChargedTokens, chargeOf } from "./pricing.ts";
 import { opaqueHash } from "./request/opaque.ts";
-import type { Charge, Closing, Intent, UsageStore } from "./store.ts";
+import type { Charge, Closing, Intent, KeptAnswer, UsageStore } from "./store.ts";
 import type { Tally } from "./tokens/tally.ts";
 import type { ReportedUsage } from "./upstream/port.ts";
 import { type EndKind, verdictOf } from "./usage.ts";
@@ -22,7 +22,7 @@ export interface End {
   kind: EndKind;
   reported?: ReportedUsage | undefined;
   /** The complete answer as JSON, to be kept for the idempotency key. */
-  answer?: Uint8Array | undefined;
+  answer?: KeptAnswer | undefined;
   /** Opaque state that the answer gave away, and the upstream that made it. */
   opaque?: { values: readonly string[]; upstream: string };
 }
@@ -70,7 +70,7 @@ export async function closeRequest(
 /** What an end comes to, by the table of decisions section 4. */
 async function closingOf(end: End, intent: Intent, tally: Tally): Promise<Closing> {
   const { kind, reported, answer } = end;
-  const kept = answer ? { answer } : {};
+  const kept = answer === undefined ? {} : { answer };
   const verdict = verdictOf(kind, reported, intent.bounds);
   switch (verdict.kind) {
     case "review":
@@ -91,11 +91,12 @@ async function closingOf(end: End, intent: Intent, tally: Tally): Promise<Closin
 
 /** Tries until the lease is over: then the request is the sweeper's. */
 async function writeClosing(
-  closing: Closing,
+  wanted: Closing,
   requestId: string,
   leaseUntil: number,
-  { clock, store, owner }: ClosingContext,
+  { clock, store, events, owner }: ClosingContext,
 ): Promise<boolean> {
+  let closing = wanted;
   const delayMs = closing.kind === "review" ? keepReviewMs : settleRetryMs;
   for (let attempt = 0; ; attempt++) {
     const now = clock.now();
@@ -105,7 +106,13 @@ async function writeClosing(
       // Nobody else closes within the lease: an attempt whose answer was lost did it.
       return isOurs || (attempt > 0 && now < leaseUntil);
     } catch (error) {
-      if (!isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) throw error;
+      if (!isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) {
+        if (!(closing.answer instanceof Uint8Array)) throw error;
+        // Whatever the store has against the answer: what it cost, and that it was given, must stand.
+        events.trouble("an answer could not be kept", requestId, error);
+        closing = { ...closing, answer: "not_kept" };
+        continue;
+      }
       if (clock.now() + closeRetryMs > leaseUntil - leaseMarginMs) throw error;
       await clock.sleep(closeRetryMs);
     }

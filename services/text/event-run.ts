@@ -38,12 +38,13 @@ export function createEventRun(
   let isOver = false;
 
   const finish = (kind: Ending | "left") => {
+    const { collector } = seen;
     const isWhole = kind === "completed" || kind === "incomplete";
     return metered.finish({
       kind,
       reported: seen.reported,
       opaque: { values: seen.opaque, upstream: answer.upstream },
-      answer: isWhole ? keepable(seen.collector?.answer(seen.reported)) : undefined,
+      answer: isWhole && collector ? keepable(collector.answer(seen.reported)) : undefined,
     });
   };
   const breakOff = async (reason: Reason): Promise<Uint8Array> => {

@@ -1,8 +1,10 @@
 import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { JsonObject } from "#kit/json.ts";
 import { createEventRun } from "./event-run.ts";
 import type { TextEvents } from "./events.ts";
 import type { Metered } from "./metered.ts";
+import type { TokenBounds } from "./pricing.ts";
 import { keepable } from "./replay/collect.ts";
 import { eventsOfAnswer } from "./replay/events.ts";
 import type { PreparedRequest } from "./request/prepare.ts";
@@ -43,7 +45,7 @@ export async function generate(
   try {
     answer = await context.upstreams.send({
       operation: request.operation,
-      body: request.body,
+      body: bodyWithin(request, metered.bounds),
       stream: request.form !== "json",
       modelId: request.model.id,
       upstreamModel: request.model.upstreamModel,
@@ -72,6 +74,13 @@ export async function generate(
   const { events } = context;
   const run = createEventRun(answer, { operation, metered, stop, isKept, onFirstOutput, events });
   return { kind: "events", pull: run };
+}
+
+/** The body as it goes up; a bound that fell below what the request left open is told there. */
+function bodyWithin({ operation, body, bounds }: PreparedRequest, held: TokenBounds): JsonObject {
+  if (held.output === bounds.output) return body;
+  const name = operation === "chat" ? "max_completion_tokens" : "max_output_tokens";
+  return { ...body, [name]: held.output };
 }
 
 async function finishJson(

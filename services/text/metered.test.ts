@@ -158,7 +158,7 @@ describe("an answer that came whole", () => {
         clock: world.clock,
         store,
         owner: intent.owner,
-        holds: { open: async () => {}, end: async () => {}, isOpen: async () => false },
+        holds: { open: async () => 0n, end: async () => {}, isOpen: async () => false },
         events: createTextEvents({ log: createLogger("silent"), metrics: createMetrics() }),
         budgets: createBudgets(world.clock, 500, () => {}),
         patience: createBudgets(world.clock, 10_000, () => {}),

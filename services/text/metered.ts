@@ -1,12 +1,15 @@
 import type { Budgets } from "./budget.ts";
 import { type ClosingContext, closeRequest, type End } from "./closing.ts";
 import { beatMs, checkpointCharacters, leaseMarginMs, leaseMs } from "./limits.ts";
+import type { TokenBounds } from "./pricing.ts";
 import type { Intent } from "./store.ts";
 import type { Tally } from "./tokens/tally.ts";
 
 /** A request with its hold, from dispatch to settlement. */
 export interface Metered {
   readonly requestId: string;
+  /** What is paid for. */
+  readonly bounds: TokenBounds;
   /** Called once, when another process has taken the request over: it must stop. */
   onLost: (() => void) | undefined;
   /** Output that went past. */
@@ -87,6 +90,7 @@ export function createMetered(
   };
   const metered: Metered = {
     requestId,
+    bounds: intent.bounds,
     onLost: undefined,
     saw(text) {
       if (text === "") return;
