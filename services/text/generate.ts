@@ -1,14 +1,15 @@
 import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { JsonObject } from "#kit/json.ts";
 import { createEventRun } from "./event-run.ts";
 import type { TextEvents } from "./events.ts";
+import { usageWaitMs } from "./limits.ts";
 import type { Metered } from "./metered.ts";
 import type { TokenBounds } from "./pricing.ts";
 import { keepable } from "./replay/collect.ts";
 import { eventsOfAnswer } from "./replay/events.ts";
 import type { PreparedRequest } from "./request/prepare.ts";
 import { stopped, stopReasonOf } from "./stopped.ts";
+import { countOrGuess, type TokenCounter } from "./tokens/count.ts";
 import type { JsonAnswer, StreamAnswer, TextUpstreams } from "./upstream/port.ts";
 
 /** What sending needs. */
@@ -16,6 +17,7 @@ export interface GenerateContext {
   clock: Clock;
   upstreams: TextUpstreams;
   events: TextEvents;
+  counter: TokenCounter;
 }
 
 /** An answer that has begun. */
@@ -39,27 +41,49 @@ export async function generate(
   metered.onLost = () => stop.abort(stopped("lost"));
   let answer: JsonAnswer | StreamAnswer;
   let isSent = false;
+  let isAnswering = false;
   const onSent = () => {
     isSent = true;
   };
+  const onAnswering = () => {
+    isAnswering = true;
+  };
+  const { clock } = context;
+  const upstream = new AbortController();
+  const closeUpstream = () => upstream.abort(stop.signal.reason);
+  const onStop = () => {
+    // All of it is generated: its usage is worth waiting for, though its caller has left.
+    if (!isAnswering || stopReasonOf(stop.signal) !== "left") closeUpstream();
+    else void clock.sleep(usageWaitMs).then(closeUpstream);
+  };
+  stop.signal.addEventListener("abort", onStop, { once: true });
+  if (stop.signal.aborted) onStop();
   try {
     answer = await context.upstreams.send({
       operation: request.operation,
-      body: bodyWithin(request, metered.bounds),
+      body: request.body,
       stream: request.form !== "json",
+      maxOutputTokens: toldBound(request, metered.bounds),
+      outputBound: {
+        tokens: metered.bounds.output,
+        count: (texts, limit) => countOrGuess(context.counter, texts, limit),
+      },
       modelId: request.model.id,
       upstreamModel: request.model.upstreamModel,
       upstreams: request.upstreams,
       callerInstructions: request.callerInstructions,
       requestId: metered.requestId,
       onSent,
-      signal: stop.signal,
+      onAnswering,
+      signal: upstream.signal,
     });
   } catch (error) {
     const reason = stopReasonOf(stop.signal);
     const left = isSent ? "left" : "unsent";
     await metered.finish({ kind: reason === "left" ? left : "failed" });
     throw reason ? stop.signal.reason : error;
+  } finally {
+    stop.signal.removeEventListener("abort", onStop);
   }
   const { operation, form } = request;
   const onFirstOutput = () => {
@@ -72,15 +96,25 @@ export async function generate(
     return wholeStream(eventsOfAnswer(operation, form, body));
   }
   const { events } = context;
-  const run = createEventRun(answer, { operation, metered, stop, isKept, onFirstOutput, events });
+  const run = createEventRun(answer, {
+    operation,
+    metered,
+    stop,
+    closeUpstream,
+    isKept,
+    onFirstOutput,
+    clock,
+    events,
+  });
   return { kind: "events", pull: run };
 }
 
-/** The body as it goes up; a bound that fell below what the request left open is told there. */
-function bodyWithin({ operation, body, bounds }: PreparedRequest, held: TokenBounds): JsonObject {
-  if (held.output === bounds.output) return body;
-  const name = operation === "chat" ? "max_completion_tokens" : "max_output_tokens";
-  return { ...body, [name]: held.output };
+/** The caller's bound, or one that fell below the model's maximum because no more could be paid for. */
+function toldBound(
+  { maxOutputTokens, bounds }: PreparedRequest,
+  held: TokenBounds,
+): number | undefined {
+  return held.output < bounds.output ? held.output : maxOutputTokens;
 }
 
 async function finishJson(

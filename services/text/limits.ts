@@ -40,6 +40,12 @@ export const leaseMs = 30_000;
 /** A process that could not write a checkpoint gives up this long before others may take the request over. */
 export const leaseMarginMs = 5_000;
 
+/**
+ * How long upstream is read on for its usage when the caller has left after the last of the output (the contract's), in ms:
+ * models report it some hundred ms later.
+ */
+export const usageWaitMs = 2_000;
+
 /** What closing and settling may add to a request before its last event goes out (MONEY section 3). */
 export const settleBudgetMs = 500;
 /** Pause between two attempts at closing a request whose store is away; the lease bounds how many there are. */

@@ -17,10 +17,10 @@ export interface Metered {
   /** Writes down what was seen so far, where the last time is 2 s ago. Never throws. */
   beat(): void;
   /**
-   * Closes the request and settles its hold: once, the first end counts. Resolves when that is done, or has taken 500 ms
+   * Closes the request, once its end is known, and settles its hold: once, the first end counts. Resolves when that is done, or has taken 500 ms
    * and goes on behind; false where this process had lost the request before. Never rejects.
    */
-  finish(end: End): Promise<boolean>;
+  finish(end: End | Promise<End>): Promise<boolean>;
 }
 
 /** What metering one request needs. */
@@ -76,10 +76,12 @@ export function createMetered(
       isChecking = false;
     }
   };
-  const closeWithinBudget = async (end: End): Promise<boolean> => {
+  const close = async (end: End | Promise<End>) =>
+    closeRequest(await end, intent, tally, leaseUntil, context);
+  const closeWithinBudget = async (end: End | Promise<End>): Promise<boolean> => {
     onClosed();
     if (isLost) return false;
-    const work = closeRequest(end, intent, tally, leaseUntil, context).catch((error) => {
+    const work = close(end).catch((error) => {
       events.trouble("a request is left to the sweeper", requestId, error);
       return true;
     });

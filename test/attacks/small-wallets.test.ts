@@ -26,7 +26,7 @@ const routes = [
   ["/responses", body, "max_output_tokens"],
   ["/responses/compact", body, "max_output_tokens"],
   ["/chat/completions", { model: "roomy", messages }, "max_output_tokens"],
-  ["/chat/completions", { model: "roomy-legacy", messages }, "max_completion_tokens"],
+  ["/chat/completions", { model: "roomy-legacy", messages }, "max_tokens"],
 ] as const;
 const limited = async (monthlyUsdMicrosLimit: bigint) =>
   world.withKey(await world.caller(), { monthlyUsdMicrosLimit });
@@ -72,7 +72,7 @@ test("who can pay for the model's maximum has upstream told of no bound", async 
   for (const [path, asked] of routes) expect((await rich.post(path, asked)).status).toBe(200);
   for (const { body: sent } of seen) {
     expect(sent).not.toHaveProperty("max_output_tokens");
-    expect(sent).not.toHaveProperty("max_completion_tokens");
+    expect(sent).not.toHaveProperty("max_tokens");
   }
 });
 

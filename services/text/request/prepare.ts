@@ -34,6 +34,8 @@ export interface PreparedRequest {
   /** As it goes up; `model` is still the public id. */
   body: JsonObject;
   callerInstructions: string | null;
+  /** The bound of the output that the caller chose; undefined: none. */
+  maxOutputTokens: number | undefined;
   price: TextPrice;
   bounds: TokenBounds;
   /** USD micros. */
@@ -105,6 +107,7 @@ export async function prepareRequest(
     upstreams,
     body: checked.body,
     callerInstructions: checked.callerInstructions,
+    maxOutputTokens: checked.maxOutputTokens,
     price,
     bounds,
     holdAmount: holdAmountOf(price, bounds),
