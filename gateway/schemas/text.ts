@@ -20,7 +20,10 @@ const responseRequest = object(
       anyOf: [{ type: "string" }, { type: "array", items: { type: "object" } }],
     },
     instructions: string("Kept after the configured developer prompt."),
-    max_output_tokens: integer("Most tokens of output.", { minimum: 1 }),
+    max_output_tokens: integer(
+      "Most tokens of output. Omitted: the model's maximum, or what balance and key can pay for, at least 1,024.",
+      { minimum: 1 },
+    ),
     reasoning: object({
       effort: string("One of the model's `reasoningEfforts`, or an alias in any case."),
     }),

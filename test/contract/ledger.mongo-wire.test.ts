@@ -151,7 +151,7 @@ await describeMongo("a ledger on a bad wire", (mongo) => {
     await until("the first read", () => reads === 2);
     await moveTail();
     held.resolve("pass");
-    expect(await outcome).toBe("open, again");
+    expect(await outcome).toBe("open 400, again");
     await expectSound();
   });
 
@@ -173,7 +173,7 @@ await describeMongo("a ledger on a bad wire", (mongo) => {
     await until("the read", () => isHeld);
     await until("the tail to be moved", async () => (await tail()).length === 0);
     held.resolve("pass");
-    expect(await again).toBe("open, again");
+    expect(await again).toBe("open 400, again");
     await expectSound();
   });
 
@@ -181,7 +181,7 @@ await describeMongo("a ledger on a bad wire", (mongo) => {
     await apply(reserve("hold_aaa", 400n));
     await moveTail();
     store = createMongoLedger(mongo.connect(database));
-    expect(await apply(reserve("hold_aaa", 400n))).toBe("open, again");
+    expect(await apply(reserve("hold_aaa", 400n))).toBe("open 400, again");
     expect(await apply(reserve("hold_aaa", 401n))).toBe("refused OPERATION_MISMATCH");
     expect(await apply(grant("start", 1_000n))).toBe("granted, again");
     await expectSound();
