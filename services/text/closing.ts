@@ -41,7 +41,8 @@ export interface ClosingContext {
 
 /**
  * Closes a request of this process: `open → settling`, settle, and, behind the caller's back, `closed`. False where another
- * process had closed it. Rejects where the store or billing is away; the sweeper goes on from there.
+ * process had closed it. Rejects where the store or billing is away; the sweeper goes on from there. `onWritten`: whatever
+ * happens from now on, a repeat under its idempotency key finds how it ended.
  */
 export async function closeRequest(
   end: End,
@@ -49,10 +50,12 @@ export async function closeRequest(
   tally: Tally,
   leaseUntil: number,
   context: ClosingContext,
+  onWritten: () => void,
 ): Promise<boolean> {
   await rememberOpaque(end, intent, context);
   const closing = await closingOf(end, intent, tally);
   if (!(await writeClosing(closing, intent.requestId, leaseUntil, context))) return false;
+  onWritten();
   const { clock, events, holds, store } = context;
   if (closing.kind === "review") {
     if (end.reported) events.review(intent, end.reported);

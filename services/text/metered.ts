@@ -18,7 +18,7 @@ export interface Metered {
   beat(): void;
   /**
    * Closes the request, once its end is known, and settles its hold: once, the first end counts. Resolves when that is done, or has taken 500 ms
-   * and goes on behind; false where this process had lost the request before. Never rejects.
+   * and goes on behind (with an idempotency key: 500 ms after it was written down); false where this process had lost the request before. Never rejects.
    */
   finish(end: End | Promise<End>): Promise<boolean>;
 }
@@ -76,16 +76,20 @@ export function createMetered(
       isChecking = false;
     }
   };
-  const close = async (end: End | Promise<End>) =>
-    closeRequest(await end, intent, tally, leaseUntil, context);
+  const close = async (end: End | Promise<End>, onWritten: () => void) =>
+    closeRequest(await end, intent, tally, leaseUntil, context, onWritten);
   const closeWithinBudget = async (end: End | Promise<End>): Promise<boolean> => {
     onClosed();
     if (isLost) return false;
-    const work = close(end).catch((error) => {
+    const written = Promise.withResolvers<void>();
+    const work = close(end, written.resolve).catch((error) => {
       events.trouble("a request is left to the sweeper", requestId, error);
       return true;
     });
     context.background(work);
+    // Nobody gets the end of an answer that a repeat would not find: should this process die, it would be generated and
+    // charged again. What may go on behind is the settlement.
+    if (intent.idempotency) await Promise.race([written.promise, work]);
     const isOurs = await context.budgets.within(work, true);
     if (!isOurs) events.lost(intent);
     return isOurs;

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { maxKeptAnswerBytes } from "../../services/text/limits.ts";
 import type { Charge, Intent, UsageStore } from "../../services/text/store.ts";
 
 /** Two clients of one new, empty store. */
@@ -273,6 +274,16 @@ export function usageStoreContract(connect: UsageStores): void {
       expect(await b.findByKey(slot, until)).toBeUndefined();
       expect(await b.due(until, 10)).toEqual([]);
       expect(await a.find("text_00000002")).toMatchObject({ status: "closed", charge });
+    });
+    test("the largest that is kept comes back whole", async () => {
+      const [a, b] = await connect();
+      await a.open(keyed(1));
+      const large = Buffer.alloc(maxKeptAnswerBytes, "sea ");
+      expect(await a.close("text_00000001", me, { ...settling, answer: large }, at(start))).toBe(
+        true,
+      );
+      const found = await b.findByKey(slot, start);
+      expect(Buffer.compare(found?.answer as Uint8Array, large)).toBe(0);
     });
     test.each([
       ["settling", { ...settling, answer: "not_kept" }, 7n],
