@@ -7,6 +7,7 @@ import { usageWaitMs } from "./limits.ts";
 import type { Metered } from "./metered.ts";
 import { type Collector, createCollector, keepable } from "./replay/collect.ts";
 import { doneFrame, joinFrames } from "./replay/frames.ts";
+import { lastFramesWithUsage } from "./shown-usage.ts";
 import { stopReasonOf } from "./stopped.ts";
 import type {
   AnswerEvent,
@@ -25,6 +26,8 @@ export interface EventRunOptions {
   closeUpstream(): void;
   /** The answer is kept for an idempotency key. */
   isKept: boolean;
+  /** A chat stream ends with a usage chunk. */
+  withUsage: boolean;
   onFirstOutput(): void;
   clock: Clock;
   events: TextEvents;
@@ -54,7 +57,11 @@ export function createEventRun(
       kind: kind === "failed" && answer.isHeldBack?.() ? "left" : kind,
       reported: seen.reported,
       opaque: { values: seen.opaque, upstream: answer.upstream },
-      answer: isWhole && collector ? keepable(collector.answer(seen.reported)) : undefined,
+      isCut: seen.terminal?.isCut,
+      answer:
+        isWhole && collector
+          ? (estimate) => keepable(collector.answer(seen.reported, estimate))
+          : undefined,
     };
   };
   const finish = (kind: Ending) => metered.finish(endOf(kind));
@@ -88,11 +95,13 @@ export function createEventRun(
   };
   const last = async ({ frame, ending }: TerminalEvent): Promise<Uint8Array> => {
     isOver = true;
-    const isOurs = await finish(ending);
+    const { isOurs, estimate } = await finish(ending);
     void batches.return?.();
     if (!isOurs) return breakOff(ErrorReason.SERVICE_UNAVAILABLE);
     // A broken chat stream must not look complete.
-    return operation === "chat" && ending === "failed" ? frame : joinFrames([frame, doneFrame]);
+    if (operation === "chat" && ending === "failed") return frame;
+    const shown = lastFramesWithUsage(operation, frame, estimate, options.withUsage);
+    return joinFrames([...shown, doneFrame]);
   };
   const onStop = () => {
     if (isOver) return;

@@ -8,9 +8,10 @@ import type { TokenBounds } from "./pricing.ts";
 import { keepable } from "./replay/collect.ts";
 import { eventsOfAnswer } from "./replay/events.ts";
 import type { PreparedRequest } from "./request/prepare.ts";
+import { bodyWithUsage } from "./shown-usage.ts";
 import { stopped, stopReasonOf } from "./stopped.ts";
 import { countOrGuess, type TokenCounter } from "./tokens/count.ts";
-import type { JsonAnswer, StreamAnswer, TextUpstreams } from "./upstream/port.ts";
+import type { JsonAnswer, StreamAnswer, TextOperation, TextUpstreams } from "./upstream/port.ts";
 
 /** What sending needs. */
 export interface GenerateContext {
@@ -90,7 +91,7 @@ export async function generate(
     context.events.firstOutput(operation, context.clock.now() - startedAt);
   };
   if (answer.kind === "json") {
-    const body = await finishJson(answer, metered, isKept);
+    const body = await finishJson(operation, answer, metered, isKept);
     onFirstOutput();
     if (form === "json") return { kind: "json", body };
     return wholeStream(eventsOfAnswer(operation, form, body));
@@ -102,6 +103,7 @@ export async function generate(
     stop,
     closeUpstream,
     isKept,
+    withUsage: form === "events+usage",
     onFirstOutput,
     clock,
     events,
@@ -118,17 +120,24 @@ function toldBound(
 }
 
 async function finishJson(
+  operation: TextOperation,
   answer: JsonAnswer,
   metered: Metered,
   isKept: boolean,
 ): Promise<Uint8Array> {
-  const { body, ending, failure, usage, opaque, upstream } = answer;
+  const { ending, failure, usage, opaque, upstream, isCut } = answer;
   metered.saw(answer.outputText);
-  const isOurs = await metered.finish({
+  let { body } = answer;
+  const { isOurs } = await metered.finish({
     kind: ending,
     reported: usage,
+    isCut,
     opaque: { values: opaque, upstream },
-    answer: isKept && ending !== "failed" ? keepable(body) : undefined,
+    answer(counted) {
+      if (ending === "failed") return undefined;
+      body = bodyWithUsage(operation, body, counted);
+      return isKept ? keepable(body) : undefined;
+    },
   });
   // Another process has closed it, and charged for what was seen.
   if (!isOurs) refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });

@@ -174,15 +174,17 @@ describe("the end of an answer", () => {
       () => {},
     );
     const isDone = vi.fn();
-    const answer = intent.idempotency && Buffer.from("{}");
+    const answer = () => (intent.idempotency ? Buffer.from("{}") : undefined);
     const finished = metered.finish({ kind: "completed", reported, answer });
     void finished.then(isDone);
+    // Its end is decided, and is being written down.
+    await new Promise((resolve) => setImmediate(resolve));
     await clock.advance(600);
     budgets.tick();
     await new Promise((resolve) => setImmediate(resolve));
     const wasEarly = isDone.mock.calls.length > 0;
     go.resolve();
-    expect(await finished).toBe(true);
+    expect(await finished).toMatchObject({ isOurs: true });
     return wasEarly;
   }
 
@@ -228,7 +230,7 @@ describe("an answer that came whole", () => {
     );
     metered.saw("x".repeat(5_000));
     const reported = { inputTokens: 1, cachedInputTokens: 0, outputTokens: 1 };
-    expect(await metered.finish({ kind: "completed", reported })).toBe(true);
+    expect(await metered.finish({ kind: "completed", reported })).toEqual({ isOurs: true });
     expect(asked).toEqual([]);
   });
 });

@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import type { SqlRow } from "#kit/sqlite.ts";
 import type { OpaqueMaker } from "./request/opaque.ts";
-import type { Charge, KeyedRecord, UsageRecord } from "./store.ts";
+import type { Charge, KeyedRecord, Review, UsageRecord } from "./store.ts";
 import type { TextOperation } from "./upstream/port.ts";
 import type { EndKind } from "./usage.ts";
 
@@ -48,6 +48,18 @@ export function keyedOf(row: SqlRow): KeyedRecord {
     answer:
       row.body instanceof Uint8Array ? row.body : row.status === "open" ? undefined : "not_kept",
     cost: charge && (charge.amount ?? 0n),
+  };
+}
+
+/** A row of `text_review`, or of a request that an older release put in review. */
+export function reviewOf(row: SqlRow): Review {
+  return {
+    requestId: String(row.request_id),
+    accountId: String(row.account_id),
+    modelId: String(row.model_id),
+    reported: String(row.reported),
+    charged: row.charged === null ? undefined : BigInt(row.charged as bigint),
+    at: Number(row.at),
   };
 }
 

@@ -21,7 +21,6 @@ const closings: Record<string, Closing> = {
   },
   "settling with an answer": { kind: "settling", end: "completed", charge, answer },
   "settling without its answer": { kind: "settling", end: "completed", charge, answer: "not_kept" },
-  review: { kind: "review", end: "completed", reported: "{}" },
 };
 const held = { bounds: { input: 100, output: 9 }, holdAmount: 5n };
 const at = { now: start, dueAt: start + 5_000 };

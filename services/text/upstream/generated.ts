@@ -38,11 +38,25 @@ const toolAnswers = new Set(["output", "outputs", "results", "result", "sources"
 
 /** Generated text of one choice of a chat completion: of its delta, or its message. */
 export function textOfChoice(choice: JsonObject): string {
+  const spoken = spokenBy(choice);
   let text = "";
-  cutThoughts(spokenBy(choice), Number.POSITIVE_INFINITY, (said) => {
+  let thoughts: Set<string> | undefined;
+  for (const name in spoken) {
+    if (structure.has(name)) continue;
+    const said = textIn(spoken[name] as JsonValue, structure);
+    if (isThought(name) && said !== "") {
+      thoughts ??= new Set();
+      if (thoughts.has(said)) continue;
+      thoughts.add(said);
+    }
     text += said;
-  });
+  }
   return text;
+}
+
+/** Routers say what a model thinks in several fields at once (`reasoning`, `reasoning_details`): it counts once. */
+function isThought(name: string): boolean {
+  return name.startsWith("reason") || name.startsWith("think");
 }
 
 /** Generated text of a `delta` of the Responses protocol: a string, or an object that holds some. */
@@ -75,11 +89,22 @@ function isGenerated(item: JsonValue): boolean {
 }
 
 function textIn(value: JsonValue, without: ReadonlySet<string>): string {
+  if (typeof value === "string") return value;
+  if (typeof value !== "object" || value === null) return "";
   let text = "";
-  cut(value, Number.POSITIVE_INFINITY, without, (said) => {
-    text += said;
-  });
+  if (Array.isArray(value)) {
+    for (const item of value) text += textIn(item, without);
+  } else if (!isSealed(value)) {
+    for (const name in value) {
+      if (!without.has(name)) text += textIn(value[name] as JsonValue, without);
+    }
+  }
   return text;
+}
+
+/** Reasoning that only upstream can read. */
+function isSealed({ type }: JsonObject): boolean {
+  return type === "reasoning.encrypted";
 }
 
 /**
@@ -107,7 +132,7 @@ export function cutAnswer(answer: JsonObject, characters: number): JsonObject {
   if (Array.isArray(answer.choices)) {
     let left = characters;
     const choices = answer.choices.filter(isJsonObject).map((choice) => {
-      const said = cutThoughts(spokenBy(choice), left);
+      const said = cutSpoken(spokenBy(choice), left);
       left = said.left;
       const name = choice.delta === undefined ? "message" : "delta";
       const finish = name === "message" ? { finish_reason: "length" } : {};
@@ -167,18 +192,14 @@ function spokenBy({ delta, message }: JsonObject): JsonObject {
   return isJsonObject(message) ? message : {};
 }
 
-interface Cut<T extends JsonValue = JsonValue> {
-  value: T;
+interface Cut {
+  value: JsonValue;
   /** Characters that may still follow. */
   left: number;
 }
 
-/** As {@link cut}; what is thought counts once, though routers say it in two fields (`reasoning`, `reasoning_details`). */
-function cutThoughts(
-  spoken: JsonObject,
-  characters: number,
-  said?: (text: string) => void,
-): Cut<JsonObject> {
+/** As {@link cut}, for what {@link textOfChoice} reads. */
+function cutSpoken(spoken: JsonObject, characters: number): Cut {
   const value: JsonObject = {};
   const thoughts = new Map<string, number>();
   let left = characters;
@@ -187,30 +208,24 @@ function cutThoughts(
       value[name] = field;
       continue;
     }
-    const text = /^(?:reason|think)/.test(name) ? textIn(field, structure) : "";
+    const text = isThought(name) ? textIn(field, structure) : "";
     const before = text === "" ? undefined : thoughts.get(text);
     if (before !== undefined) {
       value[name] = cut(field, before, structure).value;
       continue;
     }
     if (text !== "") thoughts.set(text, left);
-    const part = cut(field, left, structure, said);
+    const part = cut(field, left, structure);
     value[name] = part.value;
     left = part.left;
   }
   return { value, left };
 }
 
-/** A value with at most so many characters of text in it; `said` is called with each that stays. */
-function cut(
-  value: JsonValue,
-  characters: number,
-  without: ReadonlySet<string>,
-  said?: (text: string) => void,
-): Cut {
+/** A value with at most so many characters of text in it. */
+function cut(value: JsonValue, characters: number, without: ReadonlySet<string>): Cut {
   if (typeof value === "string") {
     const kept = value.length <= characters ? value : wholeCharacters(value, characters);
-    said?.(kept);
     return { value: kept, left: characters - kept.length };
   }
   let left = characters;
@@ -218,7 +233,7 @@ function cut(
     const kept: JsonValue[] = [];
     for (const item of value) {
       if (left <= 0) break;
-      const part = cut(item, left, without, said);
+      const part = cut(item, left, without);
       kept.push(part.value);
       left = part.left;
     }
@@ -226,10 +241,9 @@ function cut(
   }
   if (!isJsonObject(value)) return { value, left };
   const kept: JsonObject = {};
-  const isSealed = value.type === "reasoning.encrypted";
   for (const [name, field] of Object.entries(value)) {
-    const part =
-      isSealed || without.has(name) ? { value: field, left } : cut(field, left, without, said);
+    const isText = !isSealed(value) && !without.has(name);
+    const part = isText ? cut(field, left, without) : { value: field, left };
     kept[name] = part.value;
     left = part.left;
   }
