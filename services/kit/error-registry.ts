@@ -109,7 +109,7 @@ export const registry: Readonly<Record<Reason, ErrorRow>> = {
     422,
     "idempotency_error",
   )(
-    "The request of this Idempotency-Key was answered and charged, but its answer was too large to keep.",
+    "The request of this Idempotency-Key was answered and charged, but its answer could not be kept.",
   ),
   [ErrorReason.RATE_LIMIT_EXCEEDED]: at(
     Code.ResourceExhausted,

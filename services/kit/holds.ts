@@ -28,7 +28,7 @@ export interface HoldRef {
   holdId: string;
 }
 
-/** A hold to be opened. A repeat must bring the same content, {@link keyMonthlyLimit} apart. */
+/** A hold to be opened. A repeat must bring the same content, {@link NewHold.keyMonthlyLimit} apart. */
 export interface NewHold extends HoldRef {
   /** 0 or more, in the unit. */
   amount: bigint;
