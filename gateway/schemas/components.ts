@@ -42,6 +42,14 @@ const moneyFields = {
   spendableCredits: integer("With `insufficient_credits`: what the account has."),
 };
 
+const refusedOption: Schema = {
+  anyOf: [
+    videoOption,
+    object({ resolution: string("Of an image model.") }, ["resolution"]),
+    object({ maxReferences: integer("References that an image model takes.") }, ["maxReferences"]),
+  ],
+};
+
 const errorSchema: Schema = {
   $id: "Error",
   ...object(
@@ -49,7 +57,11 @@ const errorSchema: Schema = {
       error: object(
         {
           ...errorFields,
-          availableOptions: arrayOf(videoOption, "With a refused video option: the rows on offer."),
+          availableOptions: arrayOf(
+            refusedOption,
+            "With a refused resolution, duration, mode or number of references: what is on offer. For a video the rows of " +
+              "the mode; for an image its resolutions, or the number of references.",
+          ),
           availableAspectRatios: arrayOf({ type: "string" }, "With a refused aspect ratio."),
           ...moneyFields,
           requestId: string("With `idempotency_answer_not_kept`: the first request."),
