@@ -352,6 +352,7 @@ describe("a good file", () => {
           inputModalities: ["text"],
           tools: [],
           serviceTier: "",
+          passParameters: [],
         },
       },
     });

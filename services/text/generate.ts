@@ -49,6 +49,7 @@ export async function generate(
       upstreamModel: request.model.upstreamModel,
       upstreams: request.upstreams,
       callerInstructions: request.callerInstructions,
+      developerPrompt: request.developerPrompt,
       requestId: metered.requestId,
       onSent,
       signal: stop.signal,

@@ -48,3 +48,8 @@ export function outputLimit(body: JsonObject, name: string, spec: ChatSpec): num
   body[name] = limit;
   return limit;
 }
+
+/** The configured prompt, then the caller's own instructions. */
+export function instructionsOf(developerPrompt: string, caller: string | null): string {
+  return [developerPrompt, caller ?? ""].filter((text) => text !== "").join("\n\n");
+}

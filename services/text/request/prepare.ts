@@ -14,11 +14,15 @@ import { maxModelIdLength } from "../limits.ts";
 import { holdAmountOf, priceOf, type TextPrice, type TokenBounds } from "../pricing.ts";
 import type { TokenCounter } from "../tokens/count.ts";
 import { checkContext, guessInput, inputBoundOf } from "../tokens/input-bound.ts";
+import { untranslatable } from "../upstream/chat/request.ts";
+import { isNativeChat } from "../upstream/plans.ts";
 import type { TextOperation } from "../upstream/port.ts";
 import { checkChat } from "./chat.ts";
 import type { CheckedBody } from "./checked.ts";
+import { unsupported } from "./fields.ts";
 import { type ImageSources, type TakenImages, takeImages } from "./images.ts";
 import { type OpaqueMakers, pinUpstream } from "./opaque.ts";
+import { headerNames, leaveOut } from "./parameters.ts";
 import type { AnswerForm, ParsedRequest } from "./parse.ts";
 import { checkCompact, checkResponses } from "./responses.ts";
 
@@ -32,6 +36,10 @@ export interface PreparedRequest {
   upstreams: readonly Upstream[];
   /** As it goes up; `model` is still the public id. */
   body: JsonObject;
+  /** Names of properties that the caller sent and that do not go up, as they may stand in a header. */
+  ignored: readonly string[];
+  /** That part of the body's instructions, or of its first message; "" for none. */
+  developerPrompt: string;
   callerInstructions: string | null;
   price: TextPrice;
   bounds: TokenBounds;
@@ -66,9 +74,10 @@ export async function prepareRequest(
   const capable = capableUpstreams(parsed.operation, model, view);
   const developerPrompt = spec.developerPrompt ?? view.snapshot.developerPrompt;
   const checked = check(parsed, spec, developerPrompt);
+  const ignored = headerNames(leaveOut(checked.body, parsed.operation, spec));
   const upstreams = await pinUpstream(checked.opaque, {
     accountId: caller.accountId,
-    upstreams: capable,
+    upstreams: parsed.operation === "chat" ? chatUpstreams(capable, checked.body, spec) : capable,
     isKnown: (name) => Object.hasOwn(view.snapshot.upstreams, name),
     makers: context.makers,
   });
@@ -93,6 +102,8 @@ export async function prepareRequest(
     catalogVersion: view.snapshot.version,
     upstreams,
     body: checked.body,
+    ignored,
+    developerPrompt,
     callerInstructions: checked.callerInstructions,
     price,
     bounds,
@@ -141,6 +152,19 @@ function capableUpstreams(
     param: "model",
     metadata: { model: model.id },
   });
+}
+
+/** Those that can be asked for what the body asks for. Refuses at the field that none can be asked for. */
+function chatUpstreams(
+  upstreams: readonly Upstream[],
+  body: JsonObject,
+  spec: ChatSpec,
+): readonly Upstream[] {
+  if (upstreams.every(({ protocol }) => isNativeChat(protocol))) return upstreams;
+  const fault = untranslatable(body, spec.passParameters);
+  if (!fault) return upstreams;
+  const able = upstreams.filter(({ protocol }) => isNativeChat(protocol));
+  return able.length > 0 ? able : unsupported(fault.param, fault.message);
 }
 
 function check(parsed: ParsedRequest, spec: ChatSpec, developerPrompt: string): CheckedBody {

@@ -29,6 +29,8 @@ export interface UpstreamRequest {
   upstreams: readonly Upstream[];
   /** What `response.instructions` shows: the caller's own, never the developer prompt. */
   callerInstructions: string | null;
+  /** The configured prompt that is in the body; "" or undefined: none. */
+  developerPrompt?: string;
   /** What the driver may fill into a response object that upstream left incomplete. */
   requestId: string;
   /** Called when the first byte may have gone out. A request that is given up before costs nothing. */

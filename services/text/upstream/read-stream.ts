@@ -130,7 +130,7 @@ class Batches implements AsyncIterableIterator<readonly AnswerEvent[]> {
     if (this.#isOver) return;
     this.#isOver = true;
     // After its last event a connection is worth keeping; one that is left in the middle would go on generating.
-    if (this.#reader.isEnded) this.#body.release();
+    if (this.#reader.isEnded && !this.#reader.isCut) this.#body.release();
     else this.#body.close();
   }
 }

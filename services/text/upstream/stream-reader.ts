@@ -25,4 +25,6 @@ export interface StreamReader {
   end(reason: CutReason, out: AnswerEvent[]): void;
   /** The terminal event is out; nothing more is to be read. */
   readonly isEnded: boolean;
+  /** It was ended before upstream's own end: upstream is not to go on. */
+  readonly isCut?: boolean;
 }
