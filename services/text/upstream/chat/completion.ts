@@ -1,8 +1,10 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { only } from "../allowed.ts";
 import type { Ending } from "../port.ts";
 import { isText } from "../responses/complete-item.ts";
 import type { ReadAnswer } from "../responses/json-answer.ts";
 import { chatUsageOf } from "../usage.ts";
+import { completionFields } from "./shown.ts";
 import { StopSearch } from "./stops.ts";
 
 /** Why a choice ended. */
@@ -54,7 +56,7 @@ export function toCompletion(
     service_tier: response.service_tier ?? "default",
     system_fingerprint: null,
   };
-  return { ...answer, object };
+  return { ...answer, object: only(object, completionFields) };
 }
 
 /** The items up to the first stop sequence in their text; the same list where it has none. */

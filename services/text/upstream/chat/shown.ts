@@ -40,8 +40,8 @@ const toolCall: Fields = {
   extra_content: { google: { thought_signature: "plain" } },
 };
 
-/** Of a message, and of a delta. */
-const message: Fields = {
+/** Fields of a message, and of a delta. */
+export const messageFields: Fields = {
   role: "plain",
   content: "plain",
   refusal: "plain",
@@ -58,10 +58,12 @@ const message: Fields = {
 
 const tokenFields: Fields = { token: "plain", bytes: "list", logprob: "plain" };
 const token: Fields = { ...tokenFields, top_logprobs: [tokenFields] };
+/** Fields of the logprobs of a choice. */
+export const logprobFields: Fields = { content: [token], refusal: [token] };
 const choice: Fields = {
   index: "plain",
   finish_reason: "plain",
-  logprobs: { content: [token], refusal: [token] },
+  logprobs: logprobFields,
 };
 const head: Fields = {
   id: "plain",
@@ -74,11 +76,14 @@ const head: Fields = {
 };
 
 /** Fields of a completion. */
-export const completionFields: Fields = { ...head, choices: [{ ...choice, message }] };
+export const completionFields: Fields = {
+  ...head,
+  choices: [{ ...choice, message: messageFields }],
+};
 /** Fields of a chunk. */
 export const chunkFields: Fields = {
   ...head,
-  choices: [{ ...choice, delta: message }],
+  choices: [{ ...choice, delta: messageFields }],
   // Padding against guesses by the length of a delta.
   obfuscation: "plain",
 };
