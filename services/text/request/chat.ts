@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { optionalArray, optionalObject, optionalString, requiredString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
@@ -7,6 +8,7 @@ import {
   fieldOf,
   filledArray,
   instructionsOf,
+  itemsAtOnce,
   objectAt,
   outputLimit,
   unsupported,
@@ -20,11 +22,16 @@ const roles: readonly string[] = ["system", "developer", "user", "assistant", "t
 const noFiles: ReadonlySet<JsonObject> = new Set();
 
 /** Checks a body of `POST /chat/completions` against its model, and makes what goes up out of it. */
-export function checkChat(body: JsonObject, spec: ChatSpec, developerPrompt: string): CheckedBody {
+export async function checkChat(
+  body: JsonObject,
+  spec: ChatSpec,
+  developerPrompt: string,
+): Promise<CheckedBody> {
   settleOperators(body, spec);
   const messages = filledArray(fieldOf(body, "messages"), "messages");
   const tools = checkTools(body, spec, "chat");
   for (const [index, value] of messages.entries()) {
+    if (index > 0 && index % itemsAtOnce === 0) await setImmediate();
     const param = `messages[${index}]`;
     const message = objectAt(value, param);
     checkMessage(message, param);
@@ -45,7 +52,7 @@ export function checkChat(body: JsonObject, spec: ChatSpec, developerPrompt: str
   const maxOutputTokens = chatOutputLimit(body, spec);
   checkStop(body);
   if (body.stream !== true) delete body.stream_options;
-  keepStateOut(body, noFiles);
+  await keepStateOut(body, noFiles);
   const instructions = instructionsOf(
     developerPrompt,
     optionalString(body, "instructions") ?? null,

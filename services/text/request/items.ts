@@ -1,10 +1,11 @@
+import { setImmediate } from "node:timers/promises";
 import { requiredString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { JsonObject, JsonValue } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { opaqueIn } from "../upstream/opaque.ts";
 import type { ImagePart, OpaquePart } from "./checked.ts";
-import { fieldOf, filledArray, objectAt, unsupported } from "./fields.ts";
+import { fieldOf, filledArray, itemsAtOnce, objectAt, unsupported } from "./fields.ts";
 import { resolveReasoning } from "./reasoning.ts";
 import { type CheckedTools, checkToolsIn } from "./tools.ts";
 
@@ -74,9 +75,10 @@ export function nothingFound(): Found {
  * Checks the items of an `input` array. Messages, outputs of calls and tools are checked to their parts; what else items
  * hold passes as it is. Refuses with the path of the field at fault.
  */
-export function checkItems(items: readonly JsonValue[], spec: ChatSpec): Found {
+export async function checkItems(items: readonly JsonValue[], spec: ChatSpec): Promise<Found> {
   const found = nothingFound();
   for (const [index, value] of items.entries()) {
+    if (index > 0 && index % itemsAtOnce === 0) await setImmediate();
     const param = `input[${index}]`;
     checkItem(objectAt(value, param), param, spec, found);
   }

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { optionalBoolean } from "#kit/body.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
@@ -50,57 +51,89 @@ export function settleOperators(body: JsonObject, spec: ChatSpec): void {
 
 const noState = "No state is kept upstream, and none that rests there can be named.";
 
+/** Values of a body that are looked at before others get their turn: a few ms. */
+const valuesAtOnce = 20_000;
+
 /**
  * Refuses whatever in the body refers to state in the operator's upstream account, at its path: one pass over all of it but
  * the caller's own words. `ourFiles`: images, whose `file_id` names a file of the caller's account here.
  */
-export function keepStateOut(body: JsonObject, ourFiles: ReadonlySet<JsonObject>): void {
-  for (const name in body) {
-    if (ownProperties.has(name)) continue;
-    const found = findState(name, body[name] as JsonValue, ourFiles);
-    if (found !== undefined) unsupported(found, noState);
-  }
-}
-
-/** Path of the first reference in a property, itself included; undefined where there is none. Paths are made only of what is found. */
-function findState(
-  name: string,
-  value: JsonValue,
+export async function keepStateOut(
+  body: JsonObject,
   ourFiles: ReadonlySet<JsonObject>,
-): string | undefined {
-  if (value === null) return undefined;
-  if (stateNames.has(name)) return isEmpty(value) ? undefined : name;
-  if (referringNames.has(name) && refers(value)) return name;
-  if (typeof value !== "object") return name === "background" && value === true ? name : undefined;
-  const within = Array.isArray(value) ? inArray(value, ourFiles) : inObject(value, ourFiles);
-  return within === undefined ? undefined : name + within;
+): Promise<void> {
+  const walk = new Walk(body, ourFiles);
+  while (!walk.isOver(valuesAtOnce)) await setImmediate();
 }
 
-function inArray(
-  values: readonly JsonValue[],
-  ourFiles: ReadonlySet<JsonObject>,
-): string | undefined {
-  for (let index = 0; index < values.length; index++) {
-    const value = values[index];
-    if (typeof value !== "object" || value === null) continue;
-    const within = Array.isArray(value) ? inArray(value, ourFiles) : inObject(value, ourFiles);
-    if (within !== undefined) return `[${index}]${within}`;
-  }
-  return undefined;
+/** A list or an object that is being looked through. */
+interface Open {
+  values: readonly JsonValue[] | JsonObject;
+  /** Undefined: a list. */
+  names: readonly string[] | undefined;
+  next: number;
+  own: ReadonlySet<string> | undefined;
 }
 
-function inObject(object: JsonObject, ourFiles: ReadonlySet<JsonObject>): string | undefined {
-  const { type } = object;
-  const isTyped = typeof type === "string";
-  if (type === "item_reference") return ".type";
-  const own = isTyped && Object.hasOwn(ownWords, type) ? ownWords[type] : undefined;
-  for (const name in object) {
-    if (own?.has(name)) continue;
-    if (name === "file_id" && ourFiles.has(object)) continue;
-    const found = findState(name, object[name] as JsonValue, ourFiles);
-    if (found !== undefined) return `.${found}`;
+class Walk {
+  readonly #ourFiles: ReadonlySet<JsonObject>;
+  readonly #open: Open[];
+
+  constructor(body: JsonObject, ourFiles: ReadonlySet<JsonObject>) {
+    this.#ourFiles = ourFiles;
+    this.#open = [{ values: body, names: Object.keys(body), next: 0, own: ownProperties }];
   }
-  return undefined;
+
+  /** Looks at so many values; true after the last. Refuses at the first reference. */
+  isOver(count: number): boolean {
+    for (let left = count; left > 0; left--) {
+      const open = this.#open.at(-1);
+      if (!open) return true;
+      if (open.next === (open.names ?? (open.values as readonly JsonValue[])).length) {
+        this.#open.pop();
+        continue;
+      }
+      const at = open.next++;
+      if (open.names) this.#field(open.values as JsonObject, open.names[at] as string, open.own);
+      else this.#enter((open.values as readonly JsonValue[])[at]);
+    }
+    return this.#open.length === 0;
+  }
+
+  #field(object: JsonObject, name: string, own: ReadonlySet<string> | undefined): void {
+    const value = object[name] as JsonValue;
+    if (value === null || own?.has(name)) return;
+    const isOurs = name === "file_id" && this.#ourFiles.has(object);
+    const isState =
+      (stateNames.has(name) && !isEmpty(value) && !isOurs) ||
+      (referringNames.has(name) && refers(value)) ||
+      (name === "background" && value === true) ||
+      (name === "type" && value === "item_reference");
+    if (isState) unsupported(this.#path(), noState);
+    this.#enter(value);
+  }
+
+  #enter(value: JsonValue | undefined): void {
+    if (typeof value !== "object" || value === null) return;
+    if (Array.isArray(value)) {
+      if (value.length > 0) {
+        this.#open.push({ values: value, names: undefined, next: 0, own: undefined });
+      }
+      return;
+    }
+    const { type } = value;
+    const isTyped = typeof type === "string" && Object.hasOwn(ownWords, type);
+    const own = isTyped ? ownWords[type] : undefined;
+    this.#open.push({ values: value, names: Object.keys(value), next: 0, own });
+  }
+
+  /** Where the value stands that was looked at last. */
+  #path(): string {
+    const steps = this.#open.map(({ names, next }) =>
+      names ? `.${names[next - 1]}` : `[${next - 1}]`,
+    );
+    return steps.join("").slice(1);
+  }
 }
 
 function isEmpty(value: JsonValue): boolean {

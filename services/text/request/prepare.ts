@@ -73,7 +73,7 @@ export async function prepareRequest(
   const { model, spec } = chatModel(parsed.body, view, caller.admission);
   const capable = capableUpstreams(parsed.operation, model, view);
   const developerPrompt = spec.developerPrompt ?? view.snapshot.developerPrompt;
-  const checked = check(parsed, spec, developerPrompt);
+  const checked = await check(parsed, spec, developerPrompt);
   const ignored = headerNames(leaveOut(checked.body, parsed.operation, spec));
   const upstreams = await pinUpstream(checked.opaque, {
     accountId: caller.accountId,
@@ -167,7 +167,11 @@ function chatUpstreams(
   return able.length > 0 ? able : unsupported(fault.param, fault.message);
 }
 
-function check(parsed: ParsedRequest, spec: ChatSpec, developerPrompt: string): CheckedBody {
+function check(
+  parsed: ParsedRequest,
+  spec: ChatSpec,
+  developerPrompt: string,
+): Promise<CheckedBody> {
   const { body } = parsed;
   if (parsed.form === "json") delete body.stream;
   switch (parsed.operation) {

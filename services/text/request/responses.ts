@@ -9,11 +9,11 @@ import { resolveReasoning } from "./reasoning.ts";
 import { checkTools } from "./tools.ts";
 
 /** Checks a body of `POST /responses` against its model, and makes what goes up out of it. Names of what goes up are not looked at here. */
-export function checkResponses(
+export async function checkResponses(
   body: JsonObject,
   spec: ChatSpec,
   developerPrompt: string,
-): CheckedBody {
+): Promise<CheckedBody> {
   settleOperators(body, spec);
   const input = inputOf(body);
   const callerInstructions = optionalString(body, "instructions") ?? null;
@@ -22,9 +22,9 @@ export function checkResponses(
   optionalObject(body, "text");
   const tools = checkTools(body, spec, "responses");
   const { images, opaque, ...found } =
-    typeof input === "string" ? nothingFound() : checkItems(input, spec);
+    typeof input === "string" ? nothingFound() : await checkItems(input, spec);
   const inParts = images.filter(({ field }) => field === "image_url");
-  keepStateOut(body, new Set(inParts.map(({ holder }) => holder)));
+  await keepStateOut(body, new Set(inParts.map(({ holder }) => holder)));
   applyDeveloperPrompt(body, developerPrompt, callerInstructions);
   if (body.stream !== true) delete body.stream_options;
   return {
@@ -47,7 +47,7 @@ export function checkCompact(
   body: JsonObject,
   spec: ChatSpec,
   developerPrompt: string,
-): CheckedBody {
+): Promise<CheckedBody> {
   delete body.stream;
   return checkResponses(body, spec, developerPrompt);
 }
