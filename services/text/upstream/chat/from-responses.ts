@@ -66,7 +66,7 @@ export class ChatFromResponses implements StreamReader {
     this.#out = out;
     this.#readEvents++;
     const response = isJsonObject(event.response) ? event.response : {};
-    if (event.type === "error") this.#error ??= event;
+    if (event.type === "error") this.#error ??= isJsonObject(event.error) ? event.error : event;
     else if (event.type === "response.failed") {
       this.#refuse(isJsonObject(response.error) ? response.error : {}, response);
     } else if (!this.#error) this.#body(event, response);

@@ -87,7 +87,7 @@ export class ResponsesReader implements StreamReader, StreamState {
 
   #take(event: JsonObject, type: string, source: SseEvent): void {
     const response = isJsonObject(event.response) ? event.response : {};
-    if (type === "error") this.#error ??= event;
+    if (type === "error") this.#error ??= isJsonObject(event.error) ? event.error : event;
     else if (type === "response.failed") {
       this.#refuse(isJsonObject(response.error) ? response.error : {}, response);
     } else if (this.#error) return;
