@@ -29,13 +29,14 @@ export async function checkChat(
 ): Promise<CheckedBody> {
   settleOperators(body, spec);
   const messages = filledArray(fieldOf(body, "messages"), "messages");
-  const tools = checkTools(body, spec, "chat");
+  const tools = await checkTools(body, spec, "chat");
   for (const [index, value] of messages.entries()) {
     if (index > 0 && index % itemsAtOnce === 0) await setImmediate();
     const param = `messages[${index}]`;
     const message = objectAt(value, param);
     checkMessage(message, param);
-    checkToolsIn(message, param, spec, "chat", tools);
+    const within = checkToolsIn(message, param, spec, "chat", tools);
+    if (within) await within;
   }
   checkOneChoice(body);
   checkTextOnly(body);
@@ -103,7 +104,14 @@ function textOf(content: JsonValue | undefined, param: string): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) refuse(ErrorReason.INVALID_TYPE, { param });
   if (content.length === 0) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param });
-  return content.map((part, index) => textOfPart(part, `${param}[${index}]`)).join("");
+  const texts = content.map((part, index) =>
+    isPlainText(part) ? part.text : textOfPart(part, `${param}[${index}]`),
+  );
+  return texts.join("");
+}
+
+function isPlainText(part: JsonValue): part is { type: string; text: string } {
+  return isJsonObject(part) && part.type === "text" && typeof part.text === "string";
 }
 
 /** Text parts, and what a model refused in an earlier turn. */

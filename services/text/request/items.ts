@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { requiredString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { JsonObject, JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { opaqueIn } from "../upstream/opaque.ts";
 import type { ImagePart, OpaquePart } from "./checked.ts";
@@ -80,7 +80,12 @@ export async function checkItems(items: readonly JsonValue[], spec: ChatSpec): P
   for (const [index, value] of items.entries()) {
     if (index > 0 && index % itemsAtOnce === 0) await setImmediate();
     const param = `input[${index}]`;
-    checkItem(objectAt(value, param), param, spec, found);
+    const item = objectAt(value, param);
+    // A server's list of its tools is a report; every other one offers tools to the model.
+    const isReport = item.type === "mcp_list_tools";
+    const tools = isReport ? undefined : checkToolsIn(item, param, spec, "responses", found.tools);
+    if (tools) await tools;
+    checkItem(item, param, spec, found);
   }
   return found;
 }
@@ -97,8 +102,6 @@ function checkItem(item: JsonObject, param: string, spec: ChatSpec, found: Found
   }
   noteOpaque(item, param, found);
   if (type === undefined && isBareReference(item)) unsupported(`${param}.id`, noReferences);
-  // A server's list of its tools is a report; every other one offers tools to the model.
-  if (type !== "mcp_list_tools") checkToolsIn(item, param, spec, "responses", found.tools);
   switch (type) {
     case undefined:
     case "message":
@@ -163,9 +166,17 @@ function checkContent(
   if (content === undefined) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param });
   if (!Array.isArray(content)) refuse(ErrorReason.INVALID_TYPE, { param });
   for (const [index, part] of content.entries()) {
+    if (isText(part)) continue;
     const path = `${param}[${index}]`;
     checkPart(objectAt(part, path), path, spec, found);
   }
+}
+
+/** A part that is text and nothing to look at: most are, and there may be a million. */
+function isText(part: JsonValue): boolean {
+  if (!isJsonObject(part) || typeof part.type !== "string") return false;
+  const field = Object.hasOwn(textParts, part.type) ? textParts[part.type] : undefined;
+  return field !== undefined && typeof part[field] === "string";
 }
 
 function checkPart(part: JsonObject, param: string, spec: ChatSpec, found: Found): void {

@@ -113,8 +113,11 @@ const outputBounds: ReadonlySet<string> = new Set([
   "max_tokens",
 ]);
 
+/** Names in one header: a body may hold a million. */
+const maxNamed = 32;
+
 /** Does a property of this name go upstream? */
-export function isPassed(name: string, api: "responses" | "chat", spec: ChatSpec): boolean {
+function isPassed(name: string, api: "responses" | "chat", spec: ChatSpec): boolean {
   return (
     passed[api].has(name) ||
     sampling.has(name) ||
@@ -124,25 +127,31 @@ export function isPassed(name: string, api: "responses" | "chat", spec: ChatSpec
   );
 }
 
-/** Takes out of `body` what does not go upstream, and gives its names in their order. Changes `body`. */
-export function leaveOut(body: JsonObject, operation: TextOperation, spec: ChatSpec): string[] {
+/** What of a body goes upstream, and the names of the first 32 properties that do not, in their order. */
+export function passedOf(
+  body: JsonObject,
+  operation: TextOperation,
+  spec: ChatSpec,
+): { body: JsonObject; left: string[] } {
   const api = operation === "chat" ? "chat" : "responses";
-  const left = Object.keys(body).filter((name) => !isPassed(name, api, spec));
-  for (const name of left) delete body[name];
-  return left;
+  const kept: JsonObject = {};
+  const left: string[] = [];
+  for (const [name, value] of Object.entries(body)) {
+    if (isPassed(name, api, spec)) kept[name] = value;
+    else if (left.length < maxNamed) left.push(name);
+  }
+  return { body: kept, left };
 }
 
-/** Names in one header: a body may hold a million. */
-const maxNamed = 32;
 /** Characters of one name in it. */
 const maxNameCharacters = 64;
 
 /**
- * Names of left-out properties as they may stand in a header: tokens of HTTP, others percent-encoded, the first 32, each
- * at most 64 characters.
+ * Names of left-out properties as they may stand in a header: tokens of HTTP, others percent-encoded, each at most 64
+ * characters.
  */
 export function headerNames(left: readonly string[]): string[] {
-  return left.slice(0, maxNamed).map((name) => {
+  return left.map((name) => {
     const text = name.slice(0, maxNameCharacters).toWellFormed();
     return encodeURIComponent(text).slice(0, maxNameCharacters) || "%";
   });

@@ -22,7 +22,7 @@ import type { CheckedBody } from "./checked.ts";
 import { unsupported } from "./fields.ts";
 import { type ImageSources, type TakenImages, takeImages } from "./images.ts";
 import { type OpaqueMakers, pinUpstream } from "./opaque.ts";
-import { headerNames, leaveOut } from "./parameters.ts";
+import { headerNames, passedOf } from "./parameters.ts";
 import type { AnswerForm, ParsedRequest } from "./parse.ts";
 import { checkCompact, checkResponses } from "./responses.ts";
 
@@ -74,10 +74,10 @@ export async function prepareRequest(
   const capable = capableUpstreams(parsed.operation, model, view);
   const developerPrompt = spec.developerPrompt ?? view.snapshot.developerPrompt;
   const checked = await check(parsed, spec, developerPrompt);
-  const ignored = headerNames(leaveOut(checked.body, parsed.operation, spec));
+  const { body, left } = passedOf(checked.body, parsed.operation, spec);
   const upstreams = await pinUpstream(checked.opaque, {
     accountId: caller.accountId,
-    upstreams: parsed.operation === "chat" ? chatUpstreams(capable, checked.body, spec) : capable,
+    upstreams: parsed.operation === "chat" ? chatUpstreams(capable, body, spec) : capable,
     isKnown: (name) => Object.hasOwn(view.snapshot.upstreams, name),
     makers: context.makers,
   });
@@ -101,8 +101,8 @@ export async function prepareRequest(
     model,
     catalogVersion: view.snapshot.version,
     upstreams,
-    body: checked.body,
-    ignored,
+    body,
+    ignored: headerNames(left),
     developerPrompt,
     callerInstructions: checked.callerInstructions,
     price,

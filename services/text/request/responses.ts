@@ -20,7 +20,7 @@ export async function checkResponses(
   const maxOutputTokens = outputLimit(body, "max_output_tokens", spec);
   resolveReasoning(body, spec);
   optionalObject(body, "text");
-  const tools = checkTools(body, spec, "responses");
+  const tools = await checkTools(body, spec, "responses");
   const { images, opaque, ...found } =
     typeof input === "string" ? nothingFound() : await checkItems(input, spec);
   const inParts = images.filter(({ field }) => field === "image_url");

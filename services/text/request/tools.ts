@@ -1,8 +1,9 @@
+import { setImmediate } from "node:timers/promises";
 import { optionalArray, requiredString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { fieldOf, objectAt, unsupported } from "./fields.ts";
+import { fieldOf, itemsAtOnce, objectAt, unsupported } from "./fields.ts";
 
 /** Tools whose calls the caller itself carries out; every other one may put text of its own into the input. */
 const callerTools = new Set([
@@ -31,13 +32,13 @@ export function takesTool(spec: ChatSpec, type: string): boolean {
  * Checks `tools` and `tool_choice`. Items are forwarded as they are. `api` chat: a function's name stands one level deeper.
  * Refuses with UNSUPPORTED_PARAMETER at `tools[i].type` what the model does not take.
  */
-export function checkTools(
+export async function checkTools(
   body: JsonObject,
   spec: ChatSpec,
   api: "responses" | "chat",
-): CheckedTools {
+): Promise<CheckedTools> {
   const found: CheckedTools = { count: 0, hosted: false };
-  checkToolList(optionalArray(body, "tools") ?? [], "tools", spec, api, found);
+  await checkToolList(optionalArray(body, "tools") ?? [], "tools", spec, api, found);
   const choice = fieldOf(body, "tool_choice");
   if (choice !== undefined && typeof choice !== "string" && !isJsonObject(choice)) {
     refuse(ErrorReason.INVALID_TYPE, { param: "tool_choice" });
@@ -49,14 +50,15 @@ export function checkTools(
  * Checks tools wherever they stand: in the request, in an item or message of its input, in a namespace. Adds what they mean
  * to `found`.
  */
-export function checkToolList(
+async function checkToolList(
   tools: readonly JsonValue[],
   param: string,
   spec: ChatSpec,
   api: "responses" | "chat",
   found: CheckedTools,
-): void {
+): Promise<void> {
   for (const [index, value] of tools.entries()) {
+    if (index > 0 && index % itemsAtOnce === 0) await setImmediate();
     const path = `${param}[${index}]`;
     const tool = objectAt(value, path);
     const type = requiredString(tool, "type", { min: 1 }, `${path}.type`);
@@ -64,21 +66,23 @@ export function checkToolList(
     found.count++;
     found.hosted ||= !callerTools.has(type);
     if (type === "function") checkFunction(tool, path, api);
-    if (type !== "function" && type !== "custom") checkToolsIn(tool, path, spec, api, found);
+    if (type === "function" || type === "custom") continue;
+    const within = checkToolsIn(tool, path, spec, api, found);
+    if (within) await within;
   }
 }
 
-/** Checks the `tools` of an item, a message or a namespace, where it has any. */
+/** Checks the `tools` of an item, a message or a namespace; undefined where it has none. */
 export function checkToolsIn(
   holder: JsonObject,
   param: string,
   spec: ChatSpec,
   api: "responses" | "chat",
   found: CheckedTools,
-): void {
-  if (fieldOf(holder, "tools") === undefined) return;
+): Promise<void> | undefined {
+  if (fieldOf(holder, "tools") === undefined) return undefined;
   const path = `${param}.tools`;
-  checkToolList(optionalArray(holder, "tools", path) ?? [], path, spec, api, found);
+  return checkToolList(optionalArray(holder, "tools", path) ?? [], path, spec, api, found);
 }
 
 function checkFunction(tool: JsonObject, param: string, api: "responses" | "chat"): void {
