@@ -162,5 +162,8 @@ export function deltaText(delta: JsonObject): string {
     const named = isJsonObject(call) ? (call.function ?? call.custom) : undefined;
     return isJsonObject(named) ? [named.name, named.arguments ?? named.input] : [];
   });
-  return [...said, ...called].filter(isText).join("");
+  // A call in the older form.
+  const { function_call: legacy } = delta;
+  const named = isJsonObject(legacy) ? [legacy.name, legacy.arguments] : [];
+  return [...said, ...called, ...named].filter(isText).join("");
 }

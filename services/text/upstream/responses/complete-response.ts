@@ -94,9 +94,10 @@ function defaults(facts: ResponseFacts, status: ResponseStatus): JsonObject {
   };
 }
 
-/** Why it is incomplete; a reason is one word. */
+/** Why it is incomplete: a reason is one word, and no text of upstream's. */
 function detailsOf(found: JsonValue | undefined): JsonValue {
-  return isJsonObject(found) && typeof found.reason === "string" ? { reason: found.reason } : null;
+  const reason = isJsonObject(found) ? found.reason : undefined;
+  return typeof reason === "string" && /^\w{1,64}$/.test(reason) ? { reason } : null;
 }
 
 function echoedTools(tools: JsonValue | undefined): JsonValue {
