@@ -41,6 +41,8 @@ export interface PreparedRequest {
   /** That part of the body's instructions, or of its first message; "" for none. */
   developerPrompt: string;
   callerInstructions: string | null;
+  /** What upstream is told to keep to; undefined: nothing. */
+  maxOutputTokens: number | undefined;
   price: TextPrice;
   bounds: TokenBounds;
   /** USD micros. */
@@ -105,6 +107,7 @@ export async function prepareRequest(
     ignored: headerNames(left),
     developerPrompt,
     callerInstructions: checked.callerInstructions,
+    maxOutputTokens: checked.maxOutputTokens,
     price,
     bounds,
     holdAmount: holdAmountOf(price, bounds),

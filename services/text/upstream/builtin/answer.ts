@@ -19,8 +19,8 @@ export async function answerTo(body: JsonObject, newId: NewId): Promise<JsonObje
   const talk = readConversation(body);
   const plan = planFor(body, talk, chooserOf(talk.text));
   const spoken = plan.kind === "say" ? plan.text : plan.arguments;
-  const most = typeof body.max_output_tokens === "number" ? body.max_output_tokens : undefined;
-  const said = most === undefined ? spoken : tokenizer.cut(spoken, most);
+  const most = outputLimitOf(body);
+  const said = Number.isFinite(most) ? tokenizer.cut(spoken, most) : spoken;
   const isCut = said !== spoken;
   const items = itemsOf(plan, said, isCut ? "incomplete" : "completed", newId);
   return {
@@ -37,6 +37,8 @@ export async function compactionOf(body: JsonObject, newId: NewId): Promise<Json
   const tokenizer = await loadTokenizer();
   const talk = readConversation(body);
   const topics = [...talk.recalled, ...talk.said.slice(-maxTopics).map(topicOf)].slice(-maxTopics);
+  const most = outputLimitOf(body);
+  while (topics.length > 0 && (await tokenizer.count(topics.join("\n"))) > most) topics.shift();
   const turns = talk.recalledTurns + talk.said.length;
   const state = seal({ topics, turns });
   return {
@@ -44,6 +46,10 @@ export async function compactionOf(body: JsonObject, newId: NewId): Promise<Json
     output: [{ type: "compaction", id: newId("cmp"), encrypted_content: state }],
     usage: await usageOf(talk, await tokenizer.count(topics.join("\n")), tokenizer),
   };
+}
+
+function outputLimitOf({ max_output_tokens: most }: JsonObject): number {
+  return typeof most === "number" ? most : Number.POSITIVE_INFINITY;
 }
 
 function itemsOf(plan: Plan, said: string, status: string, newId: NewId): JsonObject[] {

@@ -5,6 +5,7 @@ import { toResponsesRequest } from "../chat/request.ts";
 import type { UpstreamsContext } from "../context.ts";
 import { factsOf, type RequestFacts } from "../facts.ts";
 import { type Driver, jsonAnswer } from "../http-driver.ts";
+import { withOutputLimit } from "../output-limit.ts";
 import type { AnswerEvent, UpstreamRequest } from "../port.ts";
 import { readCompaction, readResponse } from "../responses/json-answer.ts";
 import { wholeAnswerEvents } from "../responses/whole-answer.ts";
@@ -20,12 +21,13 @@ export function createBuiltinDriver(context: Pick<UpstreamsContext, "clock" | "i
     request.onSent?.();
     const facts = factsOf(request, context);
     const { newId } = facts.response;
+    const isChat = request.operation === "chat";
+    const asked = isChat ? toResponsesRequest(request.body) : request.body;
+    const body = withOutputLimit(asked, request.maxOutputTokens, "responses");
     if (request.operation === "compact") {
-      const found = await compactionOf(request.body, newId);
+      const found = await compactionOf(body, newId);
       return jsonAnswer(readCompaction(found, facts.response), upstream.name);
     }
-    const isChat = request.operation === "chat";
-    const body = isChat ? toResponsesRequest(request.body) : request.body;
     const answer = readResponse(await answerTo(body, newId), facts.response);
     request.signal.throwIfAborted();
     if (!request.stream) {

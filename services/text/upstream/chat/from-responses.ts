@@ -2,10 +2,11 @@ import { ErrorReason, type Reason } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { failureOfError, reasonOfError, UpstreamFailure } from "../failure.ts";
+import { textOfDeltaEvent, textOfItem } from "../generated.ts";
+import { isOutputDoneAfter } from "../output-done.ts";
 import { parseEvent } from "../parse-event.ts";
 import type { AnswerEvent, Ending, ReportedUsage } from "../port.ts";
 import { isText } from "../responses/complete-item.ts";
-import { generatedText } from "../responses/output-text.ts";
 import type { CutReason, StreamReader } from "../stream-reader.ts";
 import { chatUsageOf, usageOfResponse } from "../usage.ts";
 import { ChunkWriter, errorChunk } from "./chunks.ts";
@@ -27,16 +28,23 @@ export interface ChatFacts {
 }
 
 const nothing = Buffer.alloc(0);
+/** Types of items whose text goes out, and is counted as it does. */
+const shownTypes: ReadonlySet<JsonValue | undefined> = new Set([
+  "message",
+  "function_call",
+  "custom_tool_call",
+]);
 
 /** Turns a Responses stream into chat completion chunks. Reads leniently: what was not streamed comes with its `done`. */
 export class ChatFromResponses implements StreamReader {
   isEnded = false;
   isCut = false;
+  isOutputDone = false;
   readonly #facts: ChatFacts;
   readonly #calls = new ToolCalls();
   /** Characters of each text part that came. */
   readonly #sent = new Map<string, number>();
-  /** Characters of each item's reasoning that went out. */
+  /** Characters of each item's reasoning that went out, or were counted. */
   readonly #thought = new Map<JsonValue | undefined, number>();
   /** The part that the reasoning shown last belongs to. */
   #thinking: string | undefined;
@@ -65,6 +73,7 @@ export class ChatFromResponses implements StreamReader {
     if (this.isEnded) return;
     this.#out = out;
     this.#readEvents++;
+    this.isOutputDone = isOutputDoneAfter(event, this.isOutputDone);
     const response = isJsonObject(event.response) ? event.response : {};
     if (event.type === "error") this.#error ??= isJsonObject(event.error) ? event.error : event;
     else if (event.type === "response.failed") {
@@ -86,6 +95,12 @@ export class ChatFromResponses implements StreamReader {
       const isLate = reason === "timeout";
       this.#fail(isLate ? ErrorReason.UPSTREAM_TIMEOUT : ErrorReason.MODEL_REQUEST_FAILED);
     }
+  }
+
+  cut(out: AnswerEvent[]): void {
+    if (this.isEnded) return;
+    this.#out = out;
+    this.#finish({ status: "incomplete" });
   }
 
   #body(event: JsonObject, response: JsonObject): void {
@@ -136,8 +151,13 @@ export class ChatFromResponses implements StreamReader {
 
   /** What has no place in a chat stream is output all the same. */
   #silent(event: JsonObject): void {
-    const isSpoken = `${event.type}`.endsWith(".delta") && event.type !== "response.audio.delta";
-    if (isSpoken && isText(event.delta)) this.#push(nothing, event.delta);
+    const text = textOfDeltaEvent(event);
+    if (text !== "") this.#count(event.output_index, text);
+  }
+
+  #count(item: JsonValue | undefined, text: string): void {
+    this.#thought.set(item, (this.#thought.get(item) ?? 0) + text.length);
+    this.#push(nothing, text);
   }
 
   #say(
@@ -199,11 +219,12 @@ export class ChatFromResponses implements StreamReader {
     this.#push(writer.delta({ reasoning_content: (isNext ? "\n\n" : "") + text }), text);
   }
 
-  /** What an item's reasoning has beyond its deltas. */
+  /** What an item beside texts and calls has beyond its deltas: reasoning is shown, other text is output all the same. */
   #reasoned(writer: ChunkWriter, event: JsonObject, item: JsonValue | undefined): void {
-    if (!isJsonObject(item) || item.type !== "reasoning") return;
-    const rest = generatedText([item]).slice(this.#thought.get(event.output_index) ?? 0);
-    this.#think(writer, event, rest);
+    if (!isJsonObject(item) || shownTypes.has(item.type)) return;
+    const rest = textOfItem(item).slice(this.#thought.get(event.output_index) ?? 0);
+    if (item.type === "reasoning") this.#think(writer, event, rest);
+    else if (rest !== "") this.#count(event.output_index, rest);
   }
 
   #finish(response: JsonObject): void {

@@ -1,12 +1,13 @@
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import { only } from "../allowed.ts";
 import { reasonOfError, UpstreamFailure } from "../failure.ts";
+import { textOfAnswer } from "../generated.ts";
 import { isText } from "../responses/complete-item.ts";
 import type { ReadAnswer } from "../responses/json-answer.ts";
 import { usageOfChat } from "../usage.ts";
 import { endingOfFinish } from "./completion.ts";
 import type { ChatFacts } from "./from-responses.ts";
-import { deltaText, errorOfChoice } from "./native.ts";
+import { errorOfChoice } from "./native.ts";
 import { completionFields, plainlySaid } from "./shown.ts";
 
 /** A chat completion of an upstream's own, complete and with our model. Throws `UpstreamFailure` where it is none. */
@@ -29,7 +30,7 @@ export function readCompletion(found: JsonObject, facts: ChatFacts): ReadAnswer 
     ending: failure ? "failed" : endingOfFinish(first.finish_reason),
     ...(failure ? { failure } : {}),
     usage: usageOfChat(found.usage),
-    outputText: deltaText(plainlySaid(first.message)),
+    outputText: textOfAnswer(found),
     opaque: [],
   };
 }

@@ -4,6 +4,7 @@ import type { SseEvent } from "#kit/upstream/sse.ts";
 import { fits, only } from "../allowed.ts";
 import { failureOfError, reasonOfError, UpstreamFailure } from "../failure.ts";
 import { dataFrame } from "../frame.ts";
+import { textOfAnswer } from "../generated.ts";
 import { parseEvent } from "../parse-event.ts";
 import type { AnswerEvent, ReportedUsage } from "../port.ts";
 import { isText } from "../responses/complete-item.ts";
@@ -50,6 +51,11 @@ export class NativeChat implements StreamReader {
     }
   }
 
+  /** After the reason only usage is awaited. */
+  get isOutputDone(): boolean {
+    return this.#finish !== undefined;
+  }
+
   settle(): void {}
 
   end(reason: CutReason, out: AnswerEvent[]): void {
@@ -61,6 +67,14 @@ export class NativeChat implements StreamReader {
     if (reason === "end" && this.#finish) this.#complete(out);
     else if (reason === "timeout") this.#fail(ErrorReason.UPSTREAM_TIMEOUT, out);
     else this.#fail(ErrorReason.MODEL_REQUEST_FAILED, out);
+  }
+
+  cut(out: AnswerEvent[]): void {
+    if (this.isEnded) return;
+    const choice = { index: 0, delta: {}, logprobs: null, finish_reason: "length" };
+    const chunk = { ...this.#head, choices: [choice] };
+    this.#finish = { chunk, reason: "length", text: "" };
+    this.#complete(out);
   }
 
   #take(chunk: JsonObject, choices: JsonValue[], source: SseEvent, out: AnswerEvent[]): void {
@@ -81,7 +95,7 @@ export class NativeChat implements StreamReader {
     const delta = isOdd ? plainlySaid(said) : said;
     if (isOdd) choice.delta = delta;
     this.#role(chunk, delta, out);
-    const text = deltaText(delta);
+    const text = textOfAnswer(chunk);
     if (choice.finish_reason !== null && choice.finish_reason !== undefined) {
       this.#finish = { chunk, reason: choice.finish_reason, text };
     } else {
@@ -152,18 +166,4 @@ export class NativeChat implements StreamReader {
 export function errorOfChoice(choice: JsonObject): JsonObject | undefined {
   if (isJsonObject(choice.error)) return choice.error;
   return choice.finish_reason === "error" ? {} : undefined;
-}
-
-/** Generated text in a delta that is plainly said: what is said, refused, thought and called. */
-export function deltaText(delta: JsonObject): string {
-  const calls = Array.isArray(delta.tool_calls) ? delta.tool_calls : [];
-  const said = [delta.content, delta.refusal, delta.reasoning_content];
-  const called = calls.flatMap((call) => {
-    const named = isJsonObject(call) ? (call.function ?? call.custom) : undefined;
-    return isJsonObject(named) ? [named.name, named.arguments ?? named.input] : [];
-  });
-  // A call in the older form.
-  const { function_call: legacy } = delta;
-  const named = isJsonObject(legacy) ? [legacy.name, legacy.arguments] : [];
-  return [...said, ...called, ...named].filter(isText).join("");
 }

@@ -1,12 +1,12 @@
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import { reasonOfError, UpstreamFailure } from "../failure.ts";
+import { textOfItems } from "../generated.ts";
 import { opaqueIn } from "../opaque.ts";
 import type { Ending, JsonAnswer } from "../port.ts";
 import { completeUsage, usageOfResponse } from "../usage.ts";
 import { isText } from "./complete-item.ts";
 import { completeOutput, completeResponse, type ResponseFacts } from "./complete-response.ts";
 import { failedResponse } from "./failed-response.ts";
-import { generatedText } from "./output-text.ts";
 
 /** A complete answer as an object, before it becomes bytes. */
 export interface ReadAnswer extends Omit<JsonAnswer, "kind" | "body" | "upstream"> {
@@ -27,7 +27,7 @@ export function readResponse(found: JsonObject, facts: ResponseFacts): ReadAnswe
     ending,
     ...(ending === "failed" ? { failure: reason } : {}),
     usage: usageOfResponse(found.usage),
-    outputText: generatedText(output),
+    outputText: textOfItems(output),
     opaque: opaqueIn(output),
   };
 }
@@ -49,7 +49,7 @@ export function readCompaction(found: JsonObject, facts: ResponseFacts): ReadAns
     object,
     ending: "completed",
     usage: usageOfResponse(found.usage),
-    outputText: generatedText(found.output.filter(isJsonObject)),
+    outputText: textOfItems(found.output),
     opaque: opaqueIn(found.output),
   };
 }

@@ -17,7 +17,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file genmesh/text/v1/text_service.proto.
  */
 export const file_genmesh_text_v1_text_service: GenFile = /*@__PURE__*/
-  fileDesc("CiJnZW5tZXNoL3RleHQvdjEvdGV4dF9zZXJ2aWNlLnByb3RvEg9nZW5tZXNoLnRleHQudjEisQEKD0dlbmVyYXRlUmVxdWVzdBItCglvcGVyYXRpb24YASABKA4yGi5nZW5tZXNoLnRleHQudjEuT3BlcmF0aW9uEgwKBGJvZHkYAiABKAwSHAoPaWRlbXBvdGVuY3lfa2V5GAMgASgJSACIAQESLwoJYWRtaXNzaW9uGAQgASgLMhwuZ2VubWVzaC5jb21tb24udjEuQWRtaXNzaW9uQhIKEF9pZGVtcG90ZW5jeV9rZXkiTgoQR2VuZXJhdGVSZXNwb25zZRIMCgRib2R5GAEgASgMEhAKCHJlcGxheWVkGAIgASgIEhoKEmlnbm9yZWRfcGFyYW1ldGVycxgDIAMoCSK3AQoVU3RyZWFtR2VuZXJhdGVSZXF1ZXN0Ei0KCW9wZXJhdGlvbhgBIAEoDjIaLmdlbm1lc2gudGV4dC52MS5PcGVyYXRpb24SDAoEYm9keRgCIAEoDBIcCg9pZGVtcG90ZW5jeV9rZXkYAyABKAlIAIgBARIvCglhZG1pc3Npb24YBCABKAsyHC5nZW5tZXNoLmNvbW1vbi52MS5BZG1pc3Npb25CEgoQX2lkZW1wb3RlbmN5X2tleSJ0ChZTdHJlYW1HZW5lcmF0ZVJlc3BvbnNlEhIKCGNvbXBsZXRlGAEgASgMSAASEAoGZXZlbnRzGAIgASgMSAASEAoIcmVwbGF5ZWQYAyABKAgSGgoSaWdub3JlZF9wYXJhbWV0ZXJzGAQgAygJQgYKBHBhcnQiOQoSUmVzb2x2ZUhvbGRSZXF1ZXN0Eg8KB2hvbGRfaWQYASABKAkSEgoKYWNjb3VudF9pZBgCIAEoCSJGChNSZXNvbHZlSG9sZFJlc3BvbnNlEi8KB3ZlcmRpY3QYASABKAsyHi5nZW5tZXNoLmNvbW1vbi52MS5Ib2xkVmVyZGljdCIoChJMaXN0UmV2aWV3c1JlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCSI/ChNMaXN0UmV2aWV3c1Jlc3BvbnNlEigKB3Jldmlld3MYASADKAsyFy5nZW5tZXNoLnRleHQudjEuUmV2aWV3IpkBCgZSZXZpZXcSEgoKcmVxdWVzdF9pZBgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJEg8KB2hvbGRfaWQYAyABKAkSDQoFbW9kZWwYBCABKAkSFgoOcmVwb3J0ZWRfdXNhZ2UYBSABKAkSLwoLcmV2aWV3X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wKnYKCU9wZXJhdGlvbhIZChVPUEVSQVRJT05fVU5TUEVDSUZJRUQQABIXChNPUEVSQVRJT05fUkVTUE9OU0VTEAESFQoRT1BFUkFUSU9OX0NPTVBBQ1QQAhIeChpPUEVSQVRJT05fQ0hBVF9DT01QTEVUSU9OUxADMowDCgtUZXh0U2VydmljZRJVCghHZW5lcmF0ZRIgLmdlbm1lc2gudGV4dC52MS5HZW5lcmF0ZVJlcXVlc3QaIS5nZW5tZXNoLnRleHQudjEuR2VuZXJhdGVSZXNwb25zZSIE6OAYARJpCg5TdHJlYW1HZW5lcmF0ZRImLmdlbm1lc2gudGV4dC52MS5TdHJlYW1HZW5lcmF0ZVJlcXVlc3QaJy5nZW5tZXNoLnRleHQudjEuU3RyZWFtR2VuZXJhdGVSZXNwb25zZSIE6OAYATABElgKC1Jlc29sdmVIb2xkEiMuZ2VubWVzaC50ZXh0LnYxLlJlc29sdmVIb2xkUmVxdWVzdBokLmdlbm1lc2gudGV4dC52MS5SZXNvbHZlSG9sZFJlc3BvbnNlEmEKC0xpc3RSZXZpZXdzEiMuZ2VubWVzaC50ZXh0LnYxLkxpc3RSZXZpZXdzUmVxdWVzdBokLmdlbm1lc2gudGV4dC52MS5MaXN0UmV2aWV3c1Jlc3BvbnNlIgeQAgHo4BgCYgZwcm90bzM", [file_genmesh_common_v1_access, file_genmesh_common_v1_hold_verdict, file_genmesh_common_v1_rpc_access, file_google_protobuf_timestamp]);
+  fileDesc("CiJnZW5tZXNoL3RleHQvdjEvdGV4dF9zZXJ2aWNlLnByb3RvEg9nZW5tZXNoLnRleHQudjEisQEKD0dlbmVyYXRlUmVxdWVzdBItCglvcGVyYXRpb24YASABKA4yGi5nZW5tZXNoLnRleHQudjEuT3BlcmF0aW9uEgwKBGJvZHkYAiABKAwSHAoPaWRlbXBvdGVuY3lfa2V5GAMgASgJSACIAQESLwoJYWRtaXNzaW9uGAQgASgLMhwuZ2VubWVzaC5jb21tb24udjEuQWRtaXNzaW9uQhIKEF9pZGVtcG90ZW5jeV9rZXkiTgoQR2VuZXJhdGVSZXNwb25zZRIMCgRib2R5GAEgASgMEhAKCHJlcGxheWVkGAIgASgIEhoKEmlnbm9yZWRfcGFyYW1ldGVycxgDIAMoCSK3AQoVU3RyZWFtR2VuZXJhdGVSZXF1ZXN0Ei0KCW9wZXJhdGlvbhgBIAEoDjIaLmdlbm1lc2gudGV4dC52MS5PcGVyYXRpb24SDAoEYm9keRgCIAEoDBIcCg9pZGVtcG90ZW5jeV9rZXkYAyABKAlIAIgBARIvCglhZG1pc3Npb24YBCABKAsyHC5nZW5tZXNoLmNvbW1vbi52MS5BZG1pc3Npb25CEgoQX2lkZW1wb3RlbmN5X2tleSJ0ChZTdHJlYW1HZW5lcmF0ZVJlc3BvbnNlEhIKCGNvbXBsZXRlGAEgASgMSAASEAoGZXZlbnRzGAIgASgMSAASEAoIcmVwbGF5ZWQYAyABKAgSGgoSaWdub3JlZF9wYXJhbWV0ZXJzGAQgAygJQgYKBHBhcnQiOQoSUmVzb2x2ZUhvbGRSZXF1ZXN0Eg8KB2hvbGRfaWQYASABKAkSEgoKYWNjb3VudF9pZBgCIAEoCSJGChNSZXNvbHZlSG9sZFJlc3BvbnNlEi8KB3ZlcmRpY3QYASABKAsyHi5nZW5tZXNoLmNvbW1vbi52MS5Ib2xkVmVyZGljdCIoChJMaXN0UmV2aWV3c1JlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCSI/ChNMaXN0UmV2aWV3c1Jlc3BvbnNlEigKB3Jldmlld3MYASADKAsyFy5nZW5tZXNoLnRleHQudjEuUmV2aWV3ItEBCgZSZXZpZXcSEgoKcmVxdWVzdF9pZBgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJEg8KB2hvbGRfaWQYAyABKAkSDQoFbW9kZWwYBCABKAkSFgoOcmVwb3J0ZWRfdXNhZ2UYBSABKAkSLwoLcmV2aWV3X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEh8KEmNoYXJnZWRfdXNkX21pY3JvcxgHIAEoA0gAiAEBQhUKE19jaGFyZ2VkX3VzZF9taWNyb3MqdgoJT3BlcmF0aW9uEhkKFU9QRVJBVElPTl9VTlNQRUNJRklFRBAAEhcKE09QRVJBVElPTl9SRVNQT05TRVMQARIVChFPUEVSQVRJT05fQ09NUEFDVBACEh4KGk9QRVJBVElPTl9DSEFUX0NPTVBMRVRJT05TEAMyjAMKC1RleHRTZXJ2aWNlElUKCEdlbmVyYXRlEiAuZ2VubWVzaC50ZXh0LnYxLkdlbmVyYXRlUmVxdWVzdBohLmdlbm1lc2gudGV4dC52MS5HZW5lcmF0ZVJlc3BvbnNlIgTo4BgBEmkKDlN0cmVhbUdlbmVyYXRlEiYuZ2VubWVzaC50ZXh0LnYxLlN0cmVhbUdlbmVyYXRlUmVxdWVzdBonLmdlbm1lc2gudGV4dC52MS5TdHJlYW1HZW5lcmF0ZVJlc3BvbnNlIgTo4BgBMAESWAoLUmVzb2x2ZUhvbGQSIy5nZW5tZXNoLnRleHQudjEuUmVzb2x2ZUhvbGRSZXF1ZXN0GiQuZ2VubWVzaC50ZXh0LnYxLlJlc29sdmVIb2xkUmVzcG9uc2USYQoLTGlzdFJldmlld3MSIy5nZW5tZXNoLnRleHQudjEuTGlzdFJldmlld3NSZXF1ZXN0GiQuZ2VubWVzaC50ZXh0LnYxLkxpc3RSZXZpZXdzUmVzcG9uc2UiB5ACAejgGAJiBnByb3RvMw", [file_genmesh_common_v1_access, file_genmesh_common_v1_hold_verdict, file_genmesh_common_v1_rpc_access, file_google_protobuf_timestamp]);
 
 /**
  * A request of the public API.
@@ -261,7 +261,7 @@ export const ListReviewsRequestSchema: GenMessage<ListReviewsRequest> = /*@__PUR
   messageDesc(file_genmesh_text_v1_text_service, 6);
 
 /**
- * What stands in review.
+ * What was reported beyond belief.
  *
  * @generated from message genmesh.text.v1.ListReviewsResponse
  */
@@ -302,7 +302,7 @@ export type Review = Message<"genmesh.text.v1.Review"> & {
   accountId: string;
 
   /**
-   * Its hold.
+   * Its hold, which has ended where charged_usd_micros is set.
    *
    * @generated from field: string hold_id = 3;
    */
@@ -323,11 +323,18 @@ export type Review = Message<"genmesh.text.v1.Review"> & {
   reportedUsage: string;
 
   /**
-   * When it went into review.
+   * When that was noticed.
    *
    * @generated from field: google.protobuf.Timestamp review_time = 6;
    */
   reviewTime?: Timestamp | undefined;
+
+  /**
+   * What was charged by our own count, and its hold ended with it; absent: an older release left the hold to the operator.
+   *
+   * @generated from field: optional int64 charged_usd_micros = 7;
+   */
+  chargedUsdMicros?: bigint | undefined;
 };
 
 /**
@@ -426,7 +433,7 @@ export const TextService: GenService<{
     output: typeof ResolveHoldResponseSchema;
   },
   /**
-   * Requests that stand in review with their hold, oldest first; at most 1,000. Admin token.
+   * Requests whose reported usage was not believable, of the last 31 days, oldest first; at most 1,000. Admin token.
    *
    * @generated from rpc genmesh.text.v1.TextService.ListReviews
    */
