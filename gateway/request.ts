@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import type { CallOptions } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, RefusalError } from "#kit/errors.ts";
@@ -10,6 +11,15 @@ import { CallerLeftError } from "./errors.ts";
 export function callerOf(request: FastifyRequest): Admitted {
   if (!request.caller) throw new Error("a route under /v1 was reached without admission");
   return request.caller;
+}
+
+/** Was a header that has one value sent more than once? Node keeps the first, or joins them, and others on the way may not. */
+export function isRepeated({ rawHeaders }: IncomingMessage, name: string): boolean {
+  let times = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.length === name.length && rawHeaders[i]?.toLowerCase() === name) times++;
+  }
+  return times > 1;
 }
 
 /** The caller's Idempotency-Key as it came (an empty one is the service's to refuse). */

@@ -1,4 +1,5 @@
-import { ErrorReason, knownReason, refuse } from "#kit/errors.ts";
+import { refuseAtEdge } from "#kit/edge-refusal.ts";
+import { ErrorReason, refuse } from "#kit/errors.ts";
 import { checkIdempotencyKey } from "#kit/idempotency.ts";
 import { fingerprintOf, parseJsonBody } from "#kit/json.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
@@ -37,7 +38,7 @@ export async function generateSpeech(
   const key = checkIdempotencyKey(request.idempotencyKey);
   const { admission } = request;
   const prepare = () => {
-    refuseAsTheEdge(admission);
+    refuseAtEdge(admission);
     return prepareSpeech(body, admission, context.catalog.current());
   };
   if (key !== undefined) {
@@ -111,11 +112,4 @@ async function begin(
   }
   const keyMonthlyLimit = admission?.monthlyUsdMicrosLimit;
   return speaker.run(prepared, { principal, keyMonthlyLimit }, idempotency, signal);
-}
-
-function refuseAsTheEdge(admission: Admission | undefined): void {
-  const reason = admission && knownReason(admission.refuseWith);
-  if (!reason) return;
-  const message = admission.refusalMessage;
-  refuse(reason, message === "" ? {} : { message });
 }
