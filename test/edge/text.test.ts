@@ -66,23 +66,6 @@ describe("JSON answers", () => {
     expect(seen[4]).toMatchObject({ operation: Operation.COMPACT, idempotencyKey: "" });
   });
 
-  test("name what was ignored, in JSON, in events and in JSON of the streaming call", async () => {
-    const ignoredParameters = ["echo", "a%20b"];
-    const world = await start({
-      generate: () => ({ body: Buffer.from("{}"), ignoredParameters }),
-      async *streamGenerate({ body }) {
-        const isStream = Buffer.from(body).includes("true");
-        const whole = { part: { case: "complete", value: Buffer.from("{}") } } as const;
-        yield { ...(isStream ? events(created) : whole), ignoredParameters };
-      },
-    });
-    for (const body of ["{}", '{"stream": true}', '{"stream": false}']) {
-      const answer = await world.post("/v1/responses", body);
-      expect(answer.status).toBe(200);
-      expect(answer.headers.get("x-genmesh-ignored-parameters")).toBe("echo, a%20b");
-    }
-  });
-
   test("the streaming call may answer JSON too", async () => {
     const world = await start({
       async *streamGenerate() {
@@ -92,7 +75,6 @@ describe("JSON answers", () => {
     const answer = await world.post("/v1/responses", { ...streamed, stream: false });
     expect(await answer.text()).toBe('{"b":2}');
     expect(answer.headers.get("idempotency-replayed")).toBe("true");
-    expect(answer.headers.get("x-genmesh-ignored-parameters")).toBeNull();
   });
 
   test.each(['{"str\\u0065am":true}', '{"\\u0073tream" : true}', '{ "stream" :true}'])(
