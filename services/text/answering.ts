@@ -168,7 +168,7 @@ async function answerOf(
     if (!opened) continue;
     const metered = await opened.pay(stop.signal);
     const begun = await generate(prepared, metered, stop, keyed !== undefined, context);
-    return { ...begun, replayed: false, ignored: prepared.ignored };
+    return { ...begun, replayed: false };
   }
 }
 

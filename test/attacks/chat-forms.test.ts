@@ -137,8 +137,14 @@ describe("stop sequences on a Responses upstream", () => {
       break: { how: "hang", after: 3 },
     });
     const before = await payer.balance();
-    const events = await payer.stream(path, { model: "scripted", messages, stop: ["three"] });
+    const events = await payer.stream(path, {
+      model: "scripted",
+      messages,
+      stop: ["three"],
+      stream_options: { include_usage: true },
+    });
     expect(contentOf(events)).toBe("One, two, ");
+    expect(events.at(-2)?.json.usage).toMatchObject({ estimated: true });
     await seen[0]?.over;
     expect(seen[0]?.aborted).toBe(true);
     const spent = before.available - (await payer.settled()).available;

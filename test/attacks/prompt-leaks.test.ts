@@ -235,6 +235,12 @@ describe("an upstream's error", () => {
         const expected = `400 invalid_request_error context_length_exceeded ${param}`;
         expect(refusalOf(asked)).toBe(expected);
         expect(asked.text).not.toContain(promptMark);
+        if (model !== "legacy") {
+          const failed = { id: "r", object: "response", status: "failed", output: [], ...body };
+          world.play({ kind: "json", body: failed });
+          if (!stream)
+            expect(refusalOf(await caller.post(path, { model, ...input }))).toBe(expected);
+        }
         // Before any output it is the same, though the stream had begun.
         if (!stream) continue;
         const isChat = model === "legacy";

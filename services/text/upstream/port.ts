@@ -49,6 +49,8 @@ export interface UpstreamRequest {
   requestId: string;
   /** Called when the first byte may have gone out. A request that is given up before costs nothing. */
   onSent?: () => void;
+  /** Called with the names of properties that another deployment, as the upstream, accepted and did not send on. */
+  onIgnored?: (names: readonly string[]) => void;
   /** Called when an answer that comes whole is on its way: all of it is generated. */
   onAnswering?: () => void;
   /** Aborts when the last caller left, the deadline passed or the process lost the request: upstream is closed at once. */
