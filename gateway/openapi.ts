@@ -37,13 +37,15 @@ The last event, \`job.completed\` or \`job.failed\`, carries the whole job: \`cr
     curl -H "Authorization: Bearer $KEY" -H "Range: bytes=0-1023" -o begin.bin "$API/images/generations/job_…/files/file_…"
 
 References are \`input_reference\`, then \`referenceFileIds\`: images of yours (JPEG, PNG, WebP; 20 MiB, 50 megapixels), as
-\`{"file_id": "file_…"}\` after \`POST /files\`, or as \`{"image_url": "…"}\`, a public URL or a data URI. A film begins with its
-reference.
+\`{"file_id": "file_…"}\` after \`POST /files\`, or as \`{"image_url": "…"}\`, a public URL or a data URI. A picture that this key
+has made is one too, by its id or by its \`url\`. A film begins with its reference.
 
 ## Errors
 
 The body is \`{"error": {message, type, param, code}}\`. 429 and 503 carry \`Retry-After\`; 402 and 422 carry
-\`x-should-retry: false\`.
+\`x-should-retry: false\`. 402, and 403 \`key_limit_exceeded\`, name \`requiredUsdMicros\`, \`spendableUsdMicros\` and, for text, the
+largest \`max_output_tokens\` that would be taken as \`maxOutputTokens\`; for jobs \`requiredCredits\` and \`spendableCredits\`. An
+account has at most 1,000 requests and 1,000 jobs under way: 429 \`too_many_open_requests\`.
 
 ${shortErrorTable()}`;
 

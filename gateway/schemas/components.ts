@@ -30,6 +30,18 @@ const videoOption = object(
   ["durationSeconds", "resolution", "modes", "credits"],
 );
 
+const moneyFields = {
+  requiredUsdMicros: integer(
+    "With `insufficient_balance` and `key_limit_exceeded`: the least that the request would have to hold.",
+  ),
+  spendableUsdMicros: integer("With them: what wallet and key have."),
+  maxOutputTokens: integer(
+    "With them, of a text request: the largest `max_output_tokens` that would be taken; 0 where not even the input is covered.",
+  ),
+  requiredCredits: integer("With `insufficient_credits`: the price of the job."),
+  spendableCredits: integer("With `insufficient_credits`: what the account has."),
+};
+
 const refusedOption: Schema = {
   anyOf: [
     videoOption,
@@ -51,6 +63,9 @@ const errorSchema: Schema = {
               "the mode; for an image its resolutions, or the number of references.",
           ),
           availableAspectRatios: arrayOf({ type: "string" }, "With a refused aspect ratio."),
+          ...moneyFields,
+          requestId: string("With `idempotency_answer_not_kept`: the first request."),
+          costUsdMicros: integer("With `idempotency_answer_not_kept`: what that one cost."),
         },
         ["message", "type", "param", "code"],
       ),
@@ -151,9 +166,13 @@ const inputReference: Schema = {
   $id: "InputReference",
   description: "Exactly one of the two. JPEG, PNG or WebP of up to 20 MiB and 50 megapixels.",
   oneOf: [
-    object({ file_id: string("A file of the account.") }, ["file_id"], {
-      additionalProperties: false,
-    }),
+    object(
+      { file_id: string("A file of the account, or an output of the API key.") },
+      ["file_id"],
+      {
+        additionalProperties: false,
+      },
+    ),
     object(
       { image_url: string("A public http(s) URL, or a base64 image data URI.") },
       ["image_url"],

@@ -61,7 +61,9 @@ export const registry: Readonly<Record<Reason, ErrorRow>> = {
   [ErrorReason.UNSUPPORTED_ASPECT_RATIO]: bad("The model does not offer this aspect ratio."),
   [ErrorReason.UNSUPPORTED_MODE]: bad("The model does not offer this generation mode."),
   [ErrorReason.TOO_MANY_REFERENCES]: bad("The model takes at most {max_references} references."),
-  [ErrorReason.REFERENCE_NOT_FOUND]: bad("The account has no image file with this id."),
+  [ErrorReason.REFERENCE_NOT_FOUND]: bad(
+    "Neither a file of the account nor an output of the API key is named so.",
+  ),
   [ErrorReason.UPLOAD_QUOTA_EXCEEDED]: bad(
     "The account's upload quota does not leave room for this file.",
   ),
@@ -104,11 +106,25 @@ export const registry: Readonly<Record<Reason, ErrorRow>> = {
     422,
     "idempotency_error",
   )("The Idempotency-Key was used with a different request."),
+  [ErrorReason.IDEMPOTENCY_ANSWER_NOT_KEPT]: at(
+    Code.FailedPrecondition,
+    422,
+    "idempotency_error",
+  )(
+    "The request of this Idempotency-Key was answered and charged, but its answer could not be kept.",
+  ),
   [ErrorReason.RATE_LIMIT_EXCEEDED]: at(
     Code.ResourceExhausted,
     429,
     "rate_limit_error",
   )("Too many requests."),
+  [ErrorReason.TOO_MANY_OPEN_REQUESTS]: at(
+    Code.ResourceExhausted,
+    429,
+    "rate_limit_error",
+  )(
+    "The account has {limit} requests or jobs under way, as many as it may have: wait until some have ended.",
+  ),
   [ErrorReason.INTERNAL_ERROR]: ours(Code.Internal, 500)("Something went wrong on our side."),
   [ErrorReason.SERVICE_UNAVAILABLE]: ours(
     Code.Unavailable,

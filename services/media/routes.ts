@@ -5,7 +5,7 @@ import type { HoldVerdict } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
 import type { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { JobChanges } from "./jobs/changes.ts";
 import type { Job } from "./jobs/job.ts";
-import { eventMessages, jobMessage, kindOf, statusOf } from "./jobs/messages.ts";
+import { eventMessages, jobMessage, kindOf, statusOf, waitMessage } from "./jobs/messages.ts";
 import { readJobsPage } from "./jobs/pages.ts";
 import { holdVerdict } from "./jobs/resolve.ts";
 import { retryJob } from "./jobs/retry.ts";
@@ -47,9 +47,10 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
   };
 
   return {
-    async submitJob({ kind, body, idempotencyKey, admission }, call) {
+    async submitJob({ kind, body, idempotencyKey, admission, publicBaseUrl }, call) {
       const principal = principalOf(call);
-      const submission = { kind: kindOf(kind) ?? broken("kind"), body, idempotencyKey, admission };
+      const asked = { kind: kindOf(kind) ?? broken("kind"), body, idempotencyKey };
+      const submission = { ...asked, admission, publicBaseUrl };
       const { job, replayed } = await submit({ ...submission, principal }, context);
       return { job: jobMessage(job), replayed };
     },
@@ -103,7 +104,7 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
     async inspectJob({ jobId }) {
       const job = await store.find(jobId);
       if (!job || job.state === "rejected") refuse(ErrorReason.JOB_NOT_FOUND);
-      const { accountId, keyId, attempts } = job;
+      const { accountId, keyId, attempts, wait } = job;
       return {
         job: jobMessage(job),
         accountId,
@@ -111,6 +112,7 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
         holdId: jobId,
         attempts,
         events: eventMessages(job),
+        ...(wait ? { wait: waitMessage(wait) } : {}),
       };
     },
     async retryJob({ jobId, operationId }) {

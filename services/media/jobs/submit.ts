@@ -37,6 +37,8 @@ export interface Submission {
   idempotencyKey: string | undefined;
   principal: Principal;
   admission: Admission | undefined;
+  /** What our own URLs begin with; empty: nobody knows. */
+  publicBaseUrl: string;
 }
 
 /** The job that answers a submission. */
@@ -50,7 +52,7 @@ export interface Submitted {
  * references, hold. Refuses with what was wrong; then the idempotency key is free again.
  */
 export async function submit(submission: Submission, context: SubmitContext): Promise<Submitted> {
-  const { kind, principal, admission } = submission;
+  const { kind, principal, admission, publicBaseUrl } = submission;
   const key = checkIdempotencyKey(submission.idempotencyKey);
   const body = parseJsonBody(submission.body);
   const slot = key === undefined ? undefined : { scope: `${principal.keyId}/${kind}`, key };
@@ -62,10 +64,10 @@ export async function submit(submission: Submission, context: SubmitContext): Pr
       fingerprint: slot ? fingerprintOf(body) : "",
       retryOf: undefined,
       onOther: () => refuse(ErrorReason.IDEMPOTENCY_KEY_REUSED),
-      inputs: () => (kind === "music" ? [] : readReferences(body)),
+      inputs: () => (kind === "music" ? [] : readReferences(body, publicBaseUrl)),
       check: () => {
         refuseAtEdge(admission);
-        return checkRequest(kind, body, context.catalog.current(), admission);
+        return checkRequest(kind, body, context.catalog.current(), { admission, publicBaseUrl });
       },
     },
     context,

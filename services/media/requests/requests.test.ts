@@ -24,7 +24,7 @@ const music = (more: JsonObject = {}) => ({
   title: "A boat",
   ...more,
 });
-const check = (kind: MediaKind, body: JsonObject) => checkRequest(kind, body, view, undefined);
+const check = (kind: MediaKind, body: JsonObject) => checkRequest(kind, body, view, {});
 const refusal = (kind: MediaKind, body: JsonObject) => {
   try {
     check(kind, body);
@@ -89,7 +89,7 @@ models:
   if (!own) throw new Error("the catalog is broken");
   const refused = (model: string, more: JsonObject) => {
     try {
-      checkRequest("image", { model, prompt: "x", ...more }, viewOf(own), undefined);
+      checkRequest("image", { model, prompt: "x", ...more }, viewOf(own), {});
     } catch (error) {
       const { message, metadata } = error as RefusalError;
       const options = metadata.available_options ?? metadata.available_aspect_ratios ?? "null";
@@ -171,6 +171,27 @@ describe("references", () => {
   test.each<[JsonObject, ErrorReason, string]>([
     [{ input_reference: "file_a" }, ErrorReason.INVALID_INPUT_REFERENCE, "input_reference"],
     [{ input_reference: {} }, ErrorReason.INVALID_INPUT_REFERENCE, "input_reference"],
+    // A property is there whatever its value.
+    [
+      { input_reference: { file_id: "file_a", image_url: null } },
+      ErrorReason.INVALID_INPUT_REFERENCE,
+      "input_reference",
+    ],
+    [
+      { input_reference: { file_id: null, image_url: "https://example.com/a.png" } },
+      ErrorReason.INVALID_INPUT_REFERENCE,
+      "input_reference",
+    ],
+    [
+      { input_reference: { file_id: "file_a", detail: null } },
+      ErrorReason.INVALID_INPUT_REFERENCE,
+      "input_reference",
+    ],
+    [
+      { input_reference: { file_id: null } },
+      ErrorReason.INVALID_INPUT_REFERENCE,
+      "input_reference.file_id",
+    ],
     [
       { input_reference: { file_id: "file_a", image_url: "https://example.com/a" } },
       ErrorReason.INVALID_INPUT_REFERENCE,
@@ -207,8 +228,8 @@ test("the closest ratio is the least logarithmic distance", () => {
 
 test("a key that may use some models is refused the others", () => {
   const admission = create(AdmissionSchema, { allowedModels: ["music-1"] });
-  expect(() => checkRequest("image", image(), view, admission)).toThrow(/may not use/);
-  expect(checkRequest("music", music(), view, admission).spec.model).toBe("music-1");
+  expect(() => checkRequest("image", image(), view, { admission })).toThrow(/may not use/);
+  expect(checkRequest("music", music(), view, { admission }).spec.model).toBe("music-1");
 });
 
 test.each<[MediaKind, JsonObject]>([
