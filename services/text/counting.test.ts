@@ -146,7 +146,7 @@ describe("where a count does not end", () => {
     const tally = createTally(
       {
         body: { input: "x" },
-        images: { sizes: [], base64Bytes: 0 },
+        images: { parts: [], sizes: [], base64Bytes: 0 },
         items: 0,
         guessedInput: intent.inputTokens,
       },
@@ -160,7 +160,7 @@ describe("where a count does not end", () => {
         clock,
         store,
         owner: intent.owner,
-        holds: { open: async () => {}, end: async () => {}, isOpen: async () => false },
+        holds: { open: async () => 0n, end: async () => {}, isOpen: async () => false },
         events: createTextEvents({ log: createLogger("silent"), metrics: createMetrics() }),
         budgets: createBudgets(clock, 500, () => {}),
         patience,

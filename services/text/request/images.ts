@@ -28,6 +28,8 @@ export interface ImageSources {
 
 /** What the images of a request weigh, once they are as they go up. */
 export interface TakenImages {
+  /** Where they stand; an address that upstream fetches is text. */
+  parts: readonly ImagePart[];
   sizes: ImageSize[];
   /** Bytes of base64 that the body's weight holds and that are no text. */
   base64Bytes: number;
@@ -64,7 +66,7 @@ export async function takeImages(
   const beyond = parts[maxImages];
   if (beyond) refuse(ErrorReason.IMAGE_LIMIT_EXCEEDED, { param: beyond.param });
   const total = { bytes: 0, base64Bytes: 0 };
-  if (parts.length === 0) return { sizes: [], base64Bytes: 0 };
+  if (parts.length === 0) return { parts: [], sizes: [], base64Bytes: 0 };
   const pending = parts.map((part) => readPart(part, sources.allowPrivate, inlineAddresses, total));
   const sizes: ImageSize[] = new Array(pending.length).fill(undefined);
   const waiting = pending.entries();
@@ -82,7 +84,8 @@ export async function takeImages(
     stop.abort(error);
     throw error;
   });
-  return { sizes, base64Bytes: total.base64Bytes };
+  const inline = pending.filter(({ goesAsAddress }) => !goesAsAddress).map(({ part }) => part);
+  return { parts: inline, sizes, base64Bytes: total.base64Bytes };
 }
 
 /** Everything about one image that its text tells. */
