@@ -19,6 +19,8 @@ const introduction = `Text, images, video, music and speech behind one OpenAI-sh
 * Files are private: they are fetched with the key that made them.
 * Every POST takes an \`Idempotency-Key\`: a repeat gives the first answer, is charged once, and carries
   \`Idempotency-Replayed: true\`; another body under the same key is 422.
+* Text requests take OpenAI's properties and the usual ones of sampling (\`top_k\`, \`min_p\`, …). Others are accepted, have no
+  effect, and are named in \`x-genmesh-ignored-parameters\`; a model may take more.
 
 ## Pictures, films, songs
 

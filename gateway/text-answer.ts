@@ -26,7 +26,7 @@ export async function answerText(
   const options = callOptions(request, reply, deadlinesMs.text, edge.cutOff);
   if (mayAskForStream(body)) return stream(edge, reply, message, options);
   const answer = await edge.peers.text.generate(message, options);
-  return sendJson(reply, answer.body, answer.replayed);
+  return sendJson(reply, answer.body, answer);
 }
 
 /**
@@ -61,29 +61,30 @@ interface TextMessage {
 async function stream(
   edge: Edge,
   reply: FastifyReply,
-  message: TextMessage,
+  asked: TextMessage,
   options: ReturnType<typeof callOptions>,
 ): Promise<unknown> {
   let events: EventStream | undefined;
   let first: Uint8Array | undefined;
   let last: Uint8Array | undefined;
-  let whole: { body: Uint8Array; replayed: boolean } | undefined;
+  let whole: ({ body: Uint8Array } & AnswerNotes) | undefined;
   // Headers go out with the first event, so that a failure until then has its own status; or after 15 s.
   using silence = watchSilence(edge.clock, () => {
-    if (!events && mayStream(message)) events = openEventStream(reply);
+    if (!events && mayStream(asked)) events = openEventStream(reply);
     events?.comment();
   });
   try {
-    for await (const { part, replayed } of edge.peers.text.streamGenerate(message, options)) {
+    for await (const message of edge.peers.text.streamGenerate(asked, options)) {
+      const { part } = message;
       silence.broken();
       if (part.case === "complete" && !events) {
         // Read on to the end: leaving the loop would leave the call open, and its deadline with it.
-        whole = { body: part.value, replayed };
+        whole = { ...message, body: part.value };
         continue;
       }
       if (part.case !== "events") throw new Error("the text service sent no events");
       if (!events) {
-        if (replayed) reply.header("idempotency-replayed", "true");
+        tell(reply, message);
         events = openEventStream(reply);
       }
       first ??= part.value;
@@ -97,7 +98,7 @@ async function stream(
       const refusal = asRefusal(edge, error, reply);
       await events.write(
         failureEvents(
-          { ...message, first, last, newId: () => edge.ids.make("resp") },
+          { ...asked, first, last, newId: () => edge.ids.make("resp") },
           refusal,
           edge.clock.now(),
         ),
@@ -106,7 +107,7 @@ async function stream(
       throw options.signal.aborted ? options.signal.reason : error;
     }
   }
-  if (whole) return sendJson(reply, whole.body, whole.replayed);
+  if (whole) return sendJson(reply, whole.body, whole);
   events?.end();
   return reply;
 }
@@ -120,9 +121,26 @@ function asRefusal(edge: Edge, error: unknown, reply: FastifyReply): RefusalErro
   return new RefusalError(ErrorReason.INTERNAL_ERROR);
 }
 
-/** The answer's bytes as they came. */
-function sendJson(reply: FastifyReply, body: Uint8Array, replayed: boolean): FastifyReply {
+/** What is told of an answer in its headers. */
+interface AnswerNotes {
+  replayed: boolean;
+  /** Empty from a text service of an older release. */
+  ignoredParameters: readonly string[];
+}
+
+function tell(reply: FastifyReply, { replayed, ignoredParameters }: AnswerNotes): void {
   if (replayed) reply.header("idempotency-replayed", "true");
+  if (ignoredParameters.length > 0) {
+    reply.header(ignoredParametersHeader, ignoredParameters.join(", "));
+  }
+}
+
+/** Names properties of the request that were accepted and had no effect. */
+const ignoredParametersHeader = "x-genmesh-ignored-parameters";
+
+/** The answer's bytes as they came. */
+function sendJson(reply: FastifyReply, body: Uint8Array, notes: AnswerNotes): FastifyReply {
+  tell(reply, notes);
   return reply
     .header("content-type", "application/json; charset=utf-8")
     .send(Buffer.from(body.buffer, body.byteOffset, body.byteLength));

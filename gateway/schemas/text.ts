@@ -44,7 +44,11 @@ const chatRequest = object(
           role: string("Who speaks.", {
             enum: ["system", "developer", "user", "assistant", "tool"],
           }),
-          content: string("Text. Images go through `POST /responses`."),
+          content: {
+            description:
+              "Text, or text parts, which are joined. Images go through `POST /responses`.",
+            anyOf: [{ type: "string" }, { type: "array", items: { type: "object" } }],
+          },
         },
         ["role"],
         { additionalProperties: true },
@@ -52,7 +56,12 @@ const chatRequest = object(
       "The conversation.",
       { minItems: 1 },
     ),
+    instructions: string("Kept after the configured developer prompt."),
     reasoning_effort: string("As `reasoning.effort`."),
+    stop: {
+      description: "Sequences at which the text ends; they are not part of it.",
+      anyOf: [{ type: "string" }, { type: "array", items: { type: "string" } }],
+    },
     stream: boolean("True: server-sent events.", { default: false }),
     n: integer("Only 1.", { const: 1, default: 1 }),
   },
@@ -63,8 +72,19 @@ const chatRequest = object(
   },
 );
 
+/** What an answer tells beside its body. */
+const ignoredHeader: Schema = {
+  "x-genmesh-ignored-parameters": {
+    description:
+      "Properties of the request that were accepted and had no effect, separated by commas. Absent: none. Not told again " +
+      "where an answer is repeated for an idempotency key.",
+    schema: { type: "string" },
+  },
+};
+
 const answer = (description: string, name: string): Schema => ({
   description,
+  headers: ignoredHeader,
   content: {
     "application/json": { schema: object({ object: string("", { enum: [name] }) }) },
     "text/event-stream": { schema: string("Events, ended by `data: [DONE]`.") },
@@ -95,6 +115,7 @@ export const compactSchema: RouteSchema = {
   response: {
     200: {
       description: "The compacted items.",
+      headers: ignoredHeader,
       content: {
         "application/json": {
           schema: object({ output: arrayOf({ type: "object" }, "Items.") }, ["output"]),
@@ -109,7 +130,8 @@ export const chatCompletionSchema: RouteSchema = {
   operationId: "createChatCompletion",
   summary: "Create a chat completion",
   description:
-    "Text only. With `stream` true: OpenAI's chunks, ended by `data: [DONE]`. `usage.estimated` as in a response.",
+    "Text only. With `stream` true: OpenAI's chunks, ended by `data: [DONE]`. Reasoning is in `reasoning_content`; " +
+    "`usage.estimated` is as in a response.",
   tags: ["Text"],
   headers: idempotencyHeader,
   body: chatRequest,

@@ -360,6 +360,7 @@ describe("a good file", () => {
           inputModalities: ["text"],
           tools: [],
           serviceTier: "",
+          passParameters: [],
         },
       },
     });

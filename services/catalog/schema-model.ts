@@ -77,6 +77,7 @@ const chat = z.strictObject({
   tools: listOf(label).default([]),
   developerPrompt: z.string().max(maxDeveloperPromptCharacters).optional(),
   serviceTier: label.optional(),
+  passParameters: listOf(label).default([]),
   pricing: z.strictObject({
     inputUsdMicrosPerMillionTokens: price,
     cachedInputUsdMicrosPerMillionTokens: price.optional(),

@@ -90,6 +90,7 @@ function specOf(model: CatalogModel): NonNullable<ModelInit["spec"]> {
         cachedInputUsdMicrosPerMillionTokens: BigInt(cached),
         outputUsdMicrosPerMillionTokens: BigInt(pricing.outputUsdMicrosPerMillionTokens),
         serviceTier: model.serviceTier ?? "",
+        passParameters: model.passParameters,
       };
       return { case: "chat", value };
     }

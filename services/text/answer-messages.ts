@@ -12,6 +12,9 @@ export interface Asked {
   leave(): void;
 }
 
+/** Of every message but the first. */
+const noNotes = { replayed: false, ignoredParameters: [] };
+
 /**
  * An answer as the messages of its call; `ask` is called for the first of them. By hand: a generator takes several turns of
  * the microtask queue for each delta.
@@ -20,7 +23,7 @@ export class AnswerMessages implements AsyncIterableIterator<StreamGenerateRespo
   readonly #ask: () => Asked;
   #asked: Asked | undefined;
   #read: (() => Promise<Uint8Array | undefined>) | undefined;
-  #replayed = false;
+  #notes: Pick<StreamGenerateResponse, "replayed" | "ignoredParameters"> = noNotes;
   #isOver = false;
   readonly #give = (value: Uint8Array | undefined) => (value ? this.#events(value) : this.#end());
   readonly #fail = (error: unknown): never => {
@@ -49,7 +52,7 @@ export class AnswerMessages implements AsyncIterableIterator<StreamGenerateRespo
     try {
       this.#asked = this.#ask();
       const answer = await this.#asked.answer;
-      this.#replayed = answer.replayed;
+      this.#notes = { replayed: answer.replayed, ignoredParameters: [...answer.ignored] };
       if (answer.kind === "json") {
         this.#end();
         return this.#step({ case: "complete", value: answer.body });
@@ -63,14 +66,14 @@ export class AnswerMessages implements AsyncIterableIterator<StreamGenerateRespo
 
   #events(value: Uint8Array): IteratorResult<StreamGenerateResponse> {
     const step = this.#step({ case: "events", value });
-    this.#replayed = false;
+    this.#notes = noNotes;
     return step;
   }
 
   /** A whole message, so that nobody on its way has to make one of it. */
   #step(part: StreamGenerateResponse["part"]): IteratorResult<StreamGenerateResponse> {
     const $typeName = StreamGenerateResponseSchema.typeName;
-    return { done: false, value: { $typeName, part, replayed: this.#replayed } };
+    return { done: false, value: { $typeName, part, ...this.#notes } };
   }
 
   #end(): IteratorResult<StreamGenerateResponse> {

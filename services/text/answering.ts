@@ -5,7 +5,7 @@ import { checkIdempotencyKey } from "#kit/idempotency.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import { type Begun, type GenerateContext, generate, wholeStream } from "./generate.ts";
-import { createJoins, type Joins, type Seat } from "./joins.ts";
+import { type AnswerNotes, createJoins, type Joins, type Seat } from "./joins.ts";
 import type { Meter } from "./meter.ts";
 import { findRecorded } from "./recorded.ts";
 import { eventsOfAnswer } from "./replay/events.ts";
@@ -145,7 +145,7 @@ async function answerOf(
   keyed: Keyed | undefined,
   stop: AbortController,
   context: AnsweringContext,
-): Promise<Begun & { replayed: boolean }> {
+): Promise<Begun & AnswerNotes> {
   const { parsed, principal, admission } = call;
   let prepared: PreparedRequest | undefined;
   for (;;) {
@@ -153,7 +153,7 @@ async function answerOf(
       const answer = await findRecorded(keyed.slot, keyed.fingerprint, context, stop.signal);
       if (answer) {
         context.events.replayed(parsed.operation);
-        return { ...replay(parsed, answer), replayed: true };
+        return { ...replay(parsed, answer), replayed: true, ignored: [] };
       }
     }
     refuseAtEdge(admission);

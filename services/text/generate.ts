@@ -1,7 +1,8 @@
 import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, type Reason, refuse } from "#kit/errors.ts";
 import { createEventRun } from "./event-run.ts";
 import type { TextEvents } from "./events.ts";
+import type { AnswerNotes } from "./joins.ts";
 import { usageWaitMs } from "./limits.ts";
 import type { Metered } from "./metered.ts";
 import type { TokenBounds } from "./pricing.ts";
@@ -37,11 +38,12 @@ export async function generate(
   stop: AbortController,
   isKept: boolean,
   context: GenerateContext,
-): Promise<Begun> {
+): Promise<Begun & Pick<AnswerNotes, "ignored">> {
   const startedAt = context.clock.steady();
   metered.onLost = () => stop.abort(stopped("lost"));
   let answer: JsonAnswer | StreamAnswer;
   let isSent = false;
+  const ignored = [...request.ignored];
   let isAnswering = false;
   const onSent = () => {
     isSent = true;
@@ -73,8 +75,10 @@ export async function generate(
       upstreamModel: request.model.upstreamModel,
       upstreams: request.upstreams,
       callerInstructions: request.callerInstructions,
+      developerPrompt: request.developerPrompt,
       requestId: metered.requestId,
       onSent,
+      onIgnored: (names) => ignored.push(...names),
       onAnswering,
       signal: upstream.signal,
     });
@@ -93,8 +97,8 @@ export async function generate(
   if (answer.kind === "json") {
     const body = await finishJson(operation, answer, metered, isKept);
     onFirstOutput();
-    if (form === "json") return { kind: "json", body };
-    return wholeStream(eventsOfAnswer(operation, form, body));
+    if (form === "json") return { kind: "json", body, ignored };
+    return { ...wholeStream(eventsOfAnswer(operation, form, body)), ignored };
   }
   const { events } = context;
   const run = createEventRun(answer, {
@@ -108,7 +112,7 @@ export async function generate(
     clock,
     events,
   });
-  return { kind: "events", pull: run };
+  return { kind: "events", pull: run, ignored };
 }
 
 /** The caller's bound, or one that fell below the model's maximum because no more could be paid for. */
@@ -141,8 +145,13 @@ async function finishJson(
   });
   // Another process has closed it, and charged for what was seen.
   if (!isOurs) refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
-  if (ending === "failed") refuse(failure ?? ErrorReason.MODEL_REQUEST_FAILED);
+  if (ending === "failed") refuseFailed(operation, failure ?? ErrorReason.MODEL_REQUEST_FAILED);
   return body;
+}
+
+function refuseFailed(operation: TextOperation, reason: Reason): never {
+  const isTooLong = reason === ErrorReason.CONTEXT_LENGTH_EXCEEDED;
+  refuse(reason, isTooLong ? { param: operation === "chat" ? "messages" : "input" } : {});
 }
 
 /** An answer that came whole, for a caller who asked for a stream. */

@@ -2,14 +2,23 @@ import type { Begun } from "./generate.ts";
 import { type EventReader, type SharedEvents, shareEvents } from "./shared-events.ts";
 import { type StopReason, stopped } from "./stopped.ts";
 
+/** What an answer is told with. */
+export interface AnswerNotes {
+  replayed: boolean;
+  /** Properties of the request that were not sent upstream; see `request/parameters.ts`. */
+  ignored: readonly string[];
+}
+
 /** An answer to one caller. */
-export type Answer =
-  | { kind: "json"; body: Uint8Array; replayed: boolean }
-  /** Bytes of whole events; undefined after the last. */
-  | { kind: "events"; next(): Promise<Uint8Array | undefined>; replayed: boolean };
+export type Answer = AnswerNotes &
+  (
+    | { kind: "json"; body: Uint8Array }
+    /** Bytes of whole events; undefined after the last. */
+    | { kind: "events"; next(): Promise<Uint8Array | undefined> }
+  );
 
 /** What a flight resolves to. */
-export type Begin = (stop: AbortController) => Promise<Begun & { replayed: boolean }>;
+export type Begin = (stop: AbortController) => Promise<Begun & AnswerNotes>;
 
 /** A caller's part in a request. */
 export interface Seat {
@@ -38,7 +47,7 @@ export interface Joins {
 
 interface Flight {
   stop: AbortController;
-  begun: Promise<Begun & { replayed: boolean }>;
+  begun: Promise<Begun & AnswerNotes>;
   /** Set once a stream has begun. */
   shared: SharedEvents | undefined;
   seats: number;
@@ -115,11 +124,11 @@ function sit(flight: Flight, joined: boolean, early: EventReader | undefined): S
   let isLeft = false;
   let reader = early;
   const answer = flight.begun.then((begun): Answer => {
-    const replayed = begun.replayed || joined;
-    if (begun.kind === "json") return { kind: "json", body: begun.body, replayed };
+    const notes = { replayed: begun.replayed || joined, ignored: begun.ignored };
+    if (begun.kind === "json") return { kind: "json", body: begun.body, ...notes };
     // Nothing was pulled before everybody who waited for the beginning has a reader.
     if (!isLeft) reader ??= flight.shared?.read();
-    return { kind: "events", next: reader?.next ?? begun.pull, replayed };
+    return { kind: "events", next: reader?.next ?? begun.pull, ...notes };
   });
   // Whoever left does not hear of the refusal.
   answer.catch(() => {});

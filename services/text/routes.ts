@@ -38,7 +38,8 @@ export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof
       try {
         const answer = await seat.answer;
         if (answer.kind !== "json") throw new TypeError("a stream for a caller who asked for none");
-        return { body: answer.body, replayed: answer.replayed };
+        const { body, replayed, ignored } = answer;
+        return { body, replayed, ignoredParameters: [...ignored] };
       } finally {
         leave();
       }

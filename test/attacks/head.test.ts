@@ -51,7 +51,8 @@ beforeAll(async () => {
       .replace("{fileId}", own?.file ?? "");
     real.set(path, replaced);
   }
-});
+  // Three kinds of media are made, music by rendering it: most of a second on a core that is free.
+}, 180_000);
 
 /** What changes from answer to answer. */
 const volatile = [

@@ -243,14 +243,14 @@ describe("on an upstream that has Chat Completions alone", () => {
 
   test("goes up as it is, behind the developer prompt", async () => {
     const seen = world.play();
-    const { json } = await caller.post(path, { model: "legacy", ...rich, novel: 1 });
+    const { json } = await caller.post(path, { model: "legacy", ...rich, top_k: 1 });
     expect(seen[0]?.path).toBe("/v1/chat/completions");
     const { messages: sent, ...options } = rich;
     expect(seen[0]?.body).toMatchObject({
       ...options,
       reasoning_effort: "low",
       model: "up-model",
-      novel: 1,
+      top_k: 1,
       store: false,
     });
     expect(seen[0]?.body.messages).toEqual([{ role: "system", content: developerPrompt }, ...sent]);

@@ -20,6 +20,7 @@ const outer = await startWorld({
       ...usual.models.filter(({ id }) => id !== "peer"),
       chat("peer", { upstream: "peer", upstreamModel: "chat-1" }),
       chat("peers-scripted", { upstream: "peer", upstreamModel: "scripted" }),
+      chat("telling", { upstream: "peer", upstreamModel: "chat-1", passParameters: ["echo"] }),
     ],
   }),
 });
@@ -39,6 +40,17 @@ describe("a deployment behind another", () => {
     expect(completion.json.choices[0].message.content).toBe("hello");
     const chunks = await caller.stream("/chat/completions", { model: "peer", messages });
     expect(chunks.at(-1)?.data).toBe("[DONE]");
+  });
+
+  test("names what either of them ignored", async () => {
+    const messages = [{ role: "user", content: "say hello" }];
+    const ask = { model: "telling", novel: 1, echo: true, top_k: 3 };
+    const header = "x-genmesh-ignored-parameters";
+    const whole = await caller.post("/chat/completions", { ...ask, messages });
+    expect(whole.headers.get(header)).toBe("novel, echo");
+    const stream = await caller.open("/responses", { ...ask, input: "say hello" });
+    expect(stream.headers.get(header)).toBe("novel, echo");
+    await stream.rest();
   });
 
   test("compacts, and goes on", async () => {

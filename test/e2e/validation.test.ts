@@ -136,9 +136,9 @@ describe("POST /chat/completions", () => {
     ],
     [{ messages: [{ role: "user", content: 7 }] }, "invalid_type", "messages[0].content"],
     [
-      { messages: [{ role: "user", content: [{ type: "text", text: "Hi" }] }] },
+      { messages: [{ role: "user", content: [{ type: "image_url", image_url: {} }] }] },
       "unsupported_content_type",
-      "messages[0].content",
+      "messages[0].content[0].type",
     ],
     [
       { messages: [{ role: "tool", content: "x" }] },

@@ -115,11 +115,11 @@ async function work(
   await finish(won, context);
 }
 
-/** What was generated is worth waiting for a store that is away, as long as the lease lasts. */
-async function untilStored<T>(lease: Lease, clock: Clock, write: () => Promise<T>): Promise<T> {
+/** A store of ours that is away costs a job no attempt: it is waited for, as long as the lease lasts. */
+async function untilStored<T>(lease: Lease, clock: Clock, work: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
-      return await write();
+      return await work();
     } catch (error) {
       if (lease.signal.aborted || !isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) throw error;
       await clock.sleep(claimRetryMs, lease.signal);
@@ -156,7 +156,7 @@ async function generate(
       mimeType,
       width,
       height,
-      open: () => blobs.openRead(blobKey),
+      open: () => untilStored(lease, clock, () => blobs.openRead(blobKey)),
     })),
     resumeId: job.resumeId,
     async sending() {

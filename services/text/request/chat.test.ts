@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { chat, prepare, refusalOf, says } from "../../../test/contract/usage.prepare.ts";
+import { snapshotWith } from "../../../test/contract/usage.world.ts";
 
 describe("what /chat/completions refuses", () => {
   const at = "messages[1]";
@@ -19,9 +20,41 @@ describe("what /chat/completions refuses", () => {
     ],
     ["content number", says({ role: "user", content: 1 }), `invalid_type ${at}.content`],
     [
-      "content parts",
+      "no content parts",
       says({ role: "user", content: [] }),
-      `unsupported_content_type ${at}.content`,
+      `missing_required_parameter ${at}.content`,
+    ],
+    [
+      "an image",
+      says({ role: "user", content: [{ type: "text", text: "a" }, { type: "image_url" }] }),
+      `unsupported_content_type ${at}.content[1].type`,
+    ],
+    [
+      "a part without text",
+      says({ role: "user", content: [{ type: "text" }] }),
+      `missing_required_parameter ${at}.content[0].text`,
+    ],
+    ["instructions", chat({ instructions: 1 }), "invalid_type instructions"],
+    ["stop", chat({ stop: 1 }), "invalid_type stop"],
+    ["a stop", chat({ stop: ["a", 1] }), "invalid_type stop[1]"],
+    ["long stop", chat({ stop: "x".repeat(257) }), "unsupported_parameter stop"],
+    ["bias", chat({ logit_bias: { 5: 1 } }), "unsupported_parameter logit_bias"],
+    ["functions", chat({ functions: [{ name: "f" }] }), "unsupported_parameter functions"],
+    ["prediction", chat({ prediction: {} }), "unsupported_parameter prediction"],
+    [
+      "a grammar",
+      chat({ response_format: { type: "grammar" } }),
+      "unsupported_parameter response_format.type",
+    ],
+    [
+      "a file's id in a message",
+      says({ role: "user", content: "x", file_ids: ["f"] }),
+      `unsupported_parameter ${at}.file_ids`,
+    ],
+    [
+      "a tool in a message",
+      says({ role: "system", content: "x", tools: [{ type: "mcp" }] }),
+      `unsupported_parameter ${at}.tools[0].type`,
     ],
     [
       "assistant without anything",
@@ -127,5 +160,31 @@ describe("what /chat/completions refuses", () => {
     expect(sent.messages).toEqual([{ role: "system", content: "Be kind." }, ...turns]);
     expect(bounds.output).toBe(5);
     await prepare({ ...body, model: "legacy-1" }, { operation: "chat" });
+  });
+
+  test("text parts are joined, and instructions follow the developer prompt", async () => {
+    const parts = [
+      { type: "text", text: "Hel" },
+      { type: "text", text: "lo" },
+    ];
+    const { body } = await prepare(
+      chat({ messages: [{ role: "user", content: parts }], instructions: "Mine." }),
+      { operation: "chat" },
+    );
+    expect(body.messages).toEqual([
+      { role: "system", content: "Be kind.\n\nMine." },
+      { role: "user", content: "Hello" },
+    ]);
+    expect(body).not.toHaveProperty("instructions");
+  });
+
+  test("what says no more than its absence, and what is chat's own where chat is spoken", async () => {
+    const defaults = { logit_bias: {}, functions: [], function_call: "auto", prediction: null };
+    await prepare(chat(defaults), { operation: "chat" });
+    const own = { logit_bias: { 5: 1 }, functions: [{ name: "f" }] };
+    const { body } = await prepare({ ...chat(own), model: "legacy-1" }, { operation: "chat" });
+    expect(body).toMatchObject(own);
+    const snapshot = snapshotWith({ passParameters: ["logit_bias"] });
+    await prepare(chat({ logit_bias: { 5: 1 } }), { operation: "chat", snapshot });
   });
 });

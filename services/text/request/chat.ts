@@ -1,22 +1,42 @@
-import { optionalArray, optionalObject, requiredString } from "#kit/body.ts";
+import { setImmediate } from "node:timers/promises";
+import { optionalArray, optionalObject, optionalString, requiredString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { CheckedBody } from "./checked.ts";
-import { fieldOf, filledArray, objectAt, outputLimit, unsupported } from "./fields.ts";
+import {
+  fieldOf,
+  filledArray,
+  instructionsOf,
+  itemsAtOnce,
+  objectAt,
+  outputLimit,
+  unsupported,
+} from "./fields.ts";
+import { keepStateOut, settleOperators } from "./operator-state.ts";
 import { resolveEffort } from "./reasoning.ts";
-import { keepStateOut } from "./refused.ts";
-import { checkTools, takesTool } from "./tools.ts";
+import { checkTools, checkToolsIn, takesTool } from "./tools.ts";
 
 const roles: readonly string[] = ["system", "developer", "user", "assistant", "tool"];
+/** Chat is of text alone. */
+const noFiles: ReadonlySet<JsonObject> = new Set();
 
 /** Checks a body of `POST /chat/completions` against its model, and makes what goes up out of it. */
-export function checkChat(body: JsonObject, spec: ChatSpec, developerPrompt: string): CheckedBody {
-  keepStateOut(body, spec);
+export async function checkChat(
+  body: JsonObject,
+  spec: ChatSpec,
+  developerPrompt: string,
+): Promise<CheckedBody> {
+  settleOperators(body, spec);
   const messages = filledArray(fieldOf(body, "messages"), "messages");
+  const tools = await checkTools(body, spec, "chat");
   for (const [index, value] of messages.entries()) {
+    if (index > 0 && index % itemsAtOnce === 0) await setImmediate();
     const param = `messages[${index}]`;
-    checkMessage(objectAt(value, param), param);
+    const message = objectAt(value, param);
+    checkMessage(message, param);
+    const within = checkToolsIn(message, param, spec, "chat", tools);
+    if (within) await within;
   }
   checkOneChoice(body);
   checkTextOnly(body);
@@ -26,15 +46,21 @@ export function checkChat(body: JsonObject, spec: ChatSpec, developerPrompt: str
     resolveEffort(body.reasoning, "effort", "reasoning.effort", spec);
   }
   optionalObject(body, "response_format");
-  const tools = checkTools(body, spec, "chat");
   const legacy = optionalArray(body, "functions") ?? [];
   if (legacy.length > 0 && !takesTool(spec, "function")) unsupported("functions");
   const searches = optionalObject(body, "web_search_options") !== undefined;
   if (searches && !takesTool(spec, "web_search")) unsupported("web_search_options");
   const maxOutputTokens = chatOutputLimit(body, spec);
+  checkStop(body);
   if (body.stream !== true) delete body.stream_options;
-  if (developerPrompt !== "") {
-    body.messages = [{ role: "system", content: developerPrompt }, ...messages];
+  await keepStateOut(body, noFiles);
+  const instructions = instructionsOf(
+    developerPrompt,
+    optionalString(body, "instructions") ?? null,
+  );
+  delete body.instructions;
+  if (instructions !== "") {
+    body.messages = [{ role: "system", content: instructions }, ...messages];
   }
   return {
     body,
@@ -57,9 +83,12 @@ function checkMessage(message: JsonObject, param: string): void {
   // It refers to sound that would rest upstream.
   if (fieldOf(message, "audio") !== undefined) unsupported(`${param}.audio`);
   const content = fieldOf(message, "content");
-  if (content === undefined && role === "assistant" && (calls > 0 || hasSubstitute(message)))
+  const isEmpty = content === undefined || (Array.isArray(content) && content.length === 0);
+  if (isEmpty && role === "assistant" && (calls > 0 || hasSubstitute(message))) {
+    message.content = null;
     return;
-  checkContent(content, `${param}.content`);
+  }
+  message.content = textOf(content, `${param}.content`);
 }
 
 /** An assistant's turn may consist of a refusal or of a call in the older form. */
@@ -69,15 +98,42 @@ function hasSubstitute(message: JsonObject): boolean {
   );
 }
 
-function checkContent(content: JsonValue | undefined, param: string): void {
+/** Content as text: that of an array is joined. */
+function textOf(content: JsonValue | undefined, param: string): string {
   if (content === undefined) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param });
-  if (Array.isArray(content)) {
-    refuse(ErrorReason.UNSUPPORTED_CONTENT_TYPE, {
-      param,
-      message: "Content is a string here; images go through POST /responses.",
-    });
+  if (typeof content === "string") return content;
+  if (!Array.isArray(content)) refuse(ErrorReason.INVALID_TYPE, { param });
+  if (content.length === 0) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param });
+  const texts = content.map((part, index) =>
+    isPlainText(part) ? part.text : textOfPart(part, `${param}[${index}]`),
+  );
+  return texts.join("");
+}
+
+function isPlainText(part: JsonValue): part is { type: string; text: string } {
+  return isJsonObject(part) && part.type === "text" && typeof part.text === "string";
+}
+
+/** Text parts, and what a model refused in an earlier turn. */
+function textOfPart(value: JsonValue, param: string): string {
+  const part = objectAt(value, param);
+  const type = requiredString(part, "type", { min: 1 }, `${param}.type`);
+  if (type === "text" || type === "refusal")
+    return requiredString(part, type, {}, `${param}.${type}`);
+  refuse(ErrorReason.UNSUPPORTED_CONTENT_TYPE, {
+    param: `${param}.type`,
+    message: "Content is text here; images go through POST /responses.",
+  });
+}
+
+/** A text, or a list of texts. */
+function checkStop(body: JsonObject): void {
+  const stop = fieldOf(body, "stop");
+  if (stop === undefined || typeof stop === "string") return;
+  if (!Array.isArray(stop)) refuse(ErrorReason.INVALID_TYPE, { param: "stop" });
+  for (const [index, one] of stop.entries()) {
+    if (typeof one !== "string") refuse(ErrorReason.INVALID_TYPE, { param: `stop[${index}]` });
   }
-  if (typeof content !== "string") refuse(ErrorReason.INVALID_TYPE, { param });
 }
 
 function checkToolCalls(message: JsonObject, param: string): number {

@@ -2,6 +2,9 @@ import { ErrorReason, refuse } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 
+/** Items or messages of a body that are checked before others get their turn: a few ms. */
+export const itemsAtOnce = 2_000;
+
 /** A field that is there; null counts as absent. */
 export function fieldOf(object: JsonObject, name: string): JsonValue | undefined {
   return Object.hasOwn(object, name) ? (object[name] ?? undefined) : undefined;
@@ -47,4 +50,9 @@ export function outputLimit(body: JsonObject, name: string, spec: ChatSpec): num
   const limit = Math.min(value, Number(spec.maxOutputTokens));
   body[name] = limit;
   return limit;
+}
+
+/** The configured prompt, then the caller's own instructions. */
+export function instructionsOf(developerPrompt: string, caller: string | null): string {
+  return [developerPrompt, caller ?? ""].filter((text) => text !== "").join("\n\n");
 }

@@ -1,10 +1,52 @@
+import { setImmediate } from "node:timers/promises";
 import { requiredString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { JsonObject, JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { opaqueIn } from "../upstream/opaque.ts";
 import type { ImagePart, OpaquePart } from "./checked.ts";
-import { fieldOf, filledArray, objectAt, unsupported } from "./fields.ts";
+import { fieldOf, filledArray, itemsAtOnce, objectAt, unsupported } from "./fields.ts";
+import { resolveReasoning } from "./reasoning.ts";
+import { type CheckedTools, checkToolsIn } from "./tools.ts";
+
+/**
+ * Types of items: `ResponseInputItem` of the openai package, 7.57, and `compaction_summary`, an older name of `compaction`.
+ * Another one passes only on models that take every tool: nobody here knows what it makes upstream do.
+ */
+const knownTypes: ReadonlySet<string> = new Set([
+  "additional_tools",
+  "apply_patch_call",
+  "apply_patch_call_output",
+  "code_interpreter_call",
+  "compaction",
+  "compaction_summary",
+  "compaction_trigger",
+  "computer_call",
+  "computer_call_output",
+  "configuration_update",
+  "custom_tool_call",
+  "custom_tool_call_output",
+  "file_search_call",
+  "function_call",
+  "function_call_output",
+  "image_generation_call",
+  "item_reference",
+  "local_shell_call",
+  "local_shell_call_output",
+  "mcp_approval_request",
+  "mcp_approval_response",
+  "mcp_call",
+  "mcp_list_tools",
+  "message",
+  "program",
+  "program_output",
+  "reasoning",
+  "shell_call",
+  "shell_call_output",
+  "tool_search_call",
+  "tool_search_output",
+  "web_search_call",
+]);
 
 /** Roles of a message of `/responses`. */
 const roles: readonly string[] = ["user", "assistant", "system", "developer"];
@@ -20,17 +62,30 @@ const details: readonly string[] = ["auto", "low", "high"];
 export interface Found {
   images: ImagePart[];
   opaque: OpaquePart[];
+  /** Those within items. */
+  tools: CheckedTools;
+}
+
+/** What is found where there are no items. */
+export function nothingFound(): Found {
+  return { images: [], opaque: [], tools: { count: 0, hosted: false } };
 }
 
 /**
- * Checks the items of an `input` array. Messages and outputs of calls are checked to their parts; items of other types,
- * known or not, pass as they are. Refuses with the path of the field at fault.
+ * Checks the items of an `input` array. Messages, outputs of calls and tools are checked to their parts; what else items
+ * hold passes as it is. Refuses with the path of the field at fault.
  */
-export function checkItems(items: readonly JsonValue[], spec: ChatSpec): Found {
-  const found: Found = { images: [], opaque: [] };
+export async function checkItems(items: readonly JsonValue[], spec: ChatSpec): Promise<Found> {
+  const found = nothingFound();
   for (const [index, value] of items.entries()) {
+    if (index > 0 && index % itemsAtOnce === 0) await setImmediate();
     const param = `input[${index}]`;
-    checkItem(objectAt(value, param), param, spec, found);
+    const item = objectAt(value, param);
+    // A server's list of its tools is a report; every other one offers tools to the model.
+    const isReport = item.type === "mcp_list_tools";
+    const tools = isReport ? undefined : checkToolsIn(item, param, spec, "responses", found.tools);
+    if (tools) await tools;
+    checkItem(item, param, spec, found);
   }
   return found;
 }
@@ -39,6 +94,11 @@ function checkItem(item: JsonObject, param: string, spec: ChatSpec, found: Found
   const type = fieldOf(item, "type");
   if (type !== undefined && typeof type !== "string") {
     refuse(ErrorReason.INVALID_TYPE, { param: `${param}.type` });
+  }
+  if (type !== undefined && !knownTypes.has(type)) {
+    if (!spec.tools.includes("*")) unsupported(`${param}.type`, "The type of item is not known.");
+    // It may be anything to upstream, a tool too.
+    found.tools.hosted = true;
   }
   noteOpaque(item, param, found);
   if (type === undefined && isBareReference(item)) unsupported(`${param}.id`, noReferences);
@@ -50,6 +110,9 @@ function checkItem(item: JsonObject, param: string, spec: ChatSpec, found: Found
       break;
     case "item_reference":
       unsupported(`${param}.type`, noReferences);
+      break;
+    case "configuration_update":
+      resolveReasoning(item, spec, `${param}.reasoning`);
       break;
     case "function_call":
       requiredString(item, "call_id", { min: 1 }, `${param}.call_id`);
@@ -65,11 +128,16 @@ function checkItem(item: JsonObject, param: string, spec: ChatSpec, found: Found
       checkScreenshot(item, param, spec, found);
       break;
     case "image_generation_call":
-      if (typeof item.result === "string") {
-        found.images.push({ holder: item, field: "result", param });
-      }
+      checkGenerated(item, param, found);
       break;
   }
+}
+
+/** An image of an earlier turn comes with its bytes: by its id alone it would be looked up in the operator's account. */
+function checkGenerated(item: JsonObject, param: string, found: Found): void {
+  const result = fieldOf(item, "result");
+  if (typeof result === "string") found.images.push({ holder: item, field: "result", param });
+  else if (item.status !== "failed") unsupported(`${param}.id`, noReferences);
 }
 
 const noReferences = "Items are sent in full: no state is kept upstream.";
@@ -98,9 +166,17 @@ function checkContent(
   if (content === undefined) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param });
   if (!Array.isArray(content)) refuse(ErrorReason.INVALID_TYPE, { param });
   for (const [index, part] of content.entries()) {
+    if (isText(part)) continue;
     const path = `${param}[${index}]`;
     checkPart(objectAt(part, path), path, spec, found);
   }
+}
+
+/** A part that is text and nothing to look at: most are, and there may be a million. */
+function isText(part: JsonValue): boolean {
+  if (!isJsonObject(part) || typeof part.type !== "string") return false;
+  const field = Object.hasOwn(textParts, part.type) ? textParts[part.type] : undefined;
+  return field !== undefined && typeof part[field] === "string";
 }
 
 function checkPart(part: JsonObject, param: string, spec: ChatSpec, found: Found): void {

@@ -38,15 +38,35 @@ describe("what goes up", () => {
     const error = await prepare(ask({ reasoning: { effort: "x" } })).catch((e: Error) => e);
     expect((error as Error).message).toContain("low, medium, high, fast, deep");
   });
-  test("unknown properties, items and outputs of calls pass unchanged", async () => {
+  test("items and outputs of calls pass unchanged, unknown ones on models that take every tool", async () => {
     const input = [
       { type: "function_call", call_id: "c", name: "f", arguments: "{}", odd: [1] },
       { type: "function_call_output", call_id: "c", output: "42", extra: { a: null } },
       { type: "future_thing", anything: { at: ["all"] } },
     ];
-    const { body } = await prepare(ask({ input, future: { x: 1 } }));
+    const snapshot = snapshotWith({ tools: ["*"] });
+    const { body, bounds } = await prepare(ask({ input }), { snapshot });
     expect(body.input).toEqual(input);
-    expect(body.future).toEqual({ x: 1 });
+    // What upstream makes of an unknown item is not known.
+    expect(bounds.input).toBe(10_000);
+    expect(await refusalOf(ask({ input }))).toBe("unsupported_parameter input[2].type");
+  });
+  test("properties that are not on the list stay here and are named", async () => {
+    const more = { future: { x: 1 }, return_token_ids: true, top_k: 4, "a b\u00e9": 1 };
+    const { body, ignored } = await prepare(ask(more));
+    expect(ignored).toEqual(["future", "return_token_ids", "a%20b%C3%A9"]);
+    expect(body).toMatchObject({ top_k: 4 });
+    for (const name of ignored) expect(body).not.toHaveProperty(name);
+    const named = snapshotWith({ passParameters: ["future"] });
+    expect((await prepare(ask(more), { snapshot: named })).body.future).toEqual({ x: 1 });
+    const all = snapshotWith({ passParameters: ["*"] });
+    expect((await prepare(ask(more), { snapshot: all })).ignored).toEqual([]);
+    const many = Object.fromEntries(
+      Array.from({ length: 99 }, (_, at) => ["x".repeat(at + 30), 1]),
+    );
+    const { ignored: some } = await prepare(ask(many));
+    expect(some).toHaveLength(32);
+    expect(some.join(", ").length).toBeLessThan(4_096);
   });
   test("max_output_tokens: lowered to the model's, omitted stays omitted", async () => {
     const most = await prepare(ask({ max_output_tokens: 999_999 }));

@@ -15,11 +15,15 @@ import { holdAmountOf, priceOf, type TextPrice, type TokenBounds } from "../pric
 import type { TokenCounter } from "../tokens/count.ts";
 import { checkContext, guessInput, inputBoundOf } from "../tokens/input-bound.ts";
 import { weightOf } from "../tokens/weight.ts";
+import { untranslatable } from "../upstream/chat/request.ts";
+import { isNativeChat } from "../upstream/plans.ts";
 import type { TextOperation } from "../upstream/port.ts";
 import { checkChat } from "./chat.ts";
 import type { CheckedBody } from "./checked.ts";
+import { unsupported } from "./fields.ts";
 import { type ImageSources, type TakenImages, takeImages } from "./images.ts";
 import { type OpaqueMakers, pinUpstream } from "./opaque.ts";
+import { headerNames, passedOf } from "./parameters.ts";
 import type { AnswerForm, ParsedRequest } from "./parse.ts";
 import { checkCompact, checkResponses } from "./responses.ts";
 
@@ -33,6 +37,10 @@ export interface PreparedRequest {
   upstreams: readonly Upstream[];
   /** As it goes up; `model` is still the public id. */
   body: JsonObject;
+  /** Names of properties that the caller sent and that do not go up, as they may stand in a header. */
+  ignored: readonly string[];
+  /** That part of the body's instructions, or of its first message; "" for none. */
+  developerPrompt: string;
   callerInstructions: string | null;
   /** The bound of the output that the caller chose; undefined: none. */
   maxOutputTokens: number | undefined;
@@ -75,10 +83,11 @@ export async function prepareRequest(
   const { model, spec } = chatModel(parsed.body, view, caller.admission);
   const capable = capableUpstreams(parsed.operation, model, view);
   const developerPrompt = spec.developerPrompt ?? view.snapshot.developerPrompt;
-  const checked = check(parsed, spec, developerPrompt);
+  const checked = await check(parsed, spec, developerPrompt);
+  const { body, left } = passedOf(checked.body, parsed.operation, spec);
   const upstreams = await pinUpstream(checked.opaque, {
     accountId: caller.accountId,
-    upstreams: capable,
+    upstreams: parsed.operation === "chat" ? chatUpstreams(capable, body, spec) : capable,
     isKnown: (name) => Object.hasOwn(view.snapshot.upstreams, name),
     makers: context.makers,
   });
@@ -105,7 +114,9 @@ export async function prepareRequest(
     model,
     catalogVersion: view.snapshot.version,
     upstreams,
-    body: checked.body,
+    body,
+    ignored: headerNames(left),
+    developerPrompt,
     callerInstructions: checked.callerInstructions,
     maxOutputTokens: checked.maxOutputTokens,
     price,
@@ -162,7 +173,24 @@ function capableUpstreams(
   });
 }
 
-function check(parsed: ParsedRequest, spec: ChatSpec, developerPrompt: string): CheckedBody {
+/** Those that can be asked for what the body asks for. Refuses at the field that none can be asked for. */
+function chatUpstreams(
+  upstreams: readonly Upstream[],
+  body: JsonObject,
+  spec: ChatSpec,
+): readonly Upstream[] {
+  if (upstreams.every(({ protocol }) => isNativeChat(protocol))) return upstreams;
+  const fault = untranslatable(body, spec.passParameters);
+  if (!fault) return upstreams;
+  const able = upstreams.filter(({ protocol }) => isNativeChat(protocol));
+  return able.length > 0 ? able : unsupported(fault.param, fault.message);
+}
+
+function check(
+  parsed: ParsedRequest,
+  spec: ChatSpec,
+  developerPrompt: string,
+): Promise<CheckedBody> {
   const { body } = parsed;
   if (parsed.form === "json") delete body.stream;
   switch (parsed.operation) {

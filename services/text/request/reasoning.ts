@@ -5,13 +5,13 @@ import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { fieldOf } from "./fields.ts";
 
 /** Resolves `reasoning.effort` in place; what is omitted stays omitted, and upstream's default applies. */
-export function resolveReasoning(body: JsonObject, spec: ChatSpec): void {
-  const reasoning = optionalObject(body, "reasoning");
+export function resolveReasoning(holder: JsonObject, spec: ChatSpec, param = "reasoning"): void {
+  const reasoning = optionalObject(holder, "reasoning", param);
   if (!reasoning) {
-    delete body.reasoning;
+    delete holder.reasoning;
     return;
   }
-  resolveEffort(reasoning, "effort", "reasoning.effort", spec);
+  resolveEffort(reasoning, "effort", `${param}.effort`, spec);
 }
 
 /** Resolves the effort in `holder[name]` in place: an effort of the model or an alias of one, without regard to case. */

@@ -2,36 +2,39 @@ import { optionalObject, optionalString } from "#kit/body.ts";
 import type { JsonObject } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { CheckedBody } from "./checked.ts";
-import { outputLimit } from "./fields.ts";
-import { checkItems, type Found, inputOf } from "./items.ts";
+import { instructionsOf, outputLimit } from "./fields.ts";
+import { checkItems, inputOf, nothingFound } from "./items.ts";
+import { keepStateOut, settleOperators } from "./operator-state.ts";
 import { resolveReasoning } from "./reasoning.ts";
-import { keepStateOut } from "./refused.ts";
 import { checkTools } from "./tools.ts";
 
-/** Checks a body of `POST /responses` against its model, and makes what goes up out of it. Properties unknown here pass. */
-export function checkResponses(
+/** Checks a body of `POST /responses` against its model, and makes what goes up out of it. Names of what goes up are not looked at here. */
+export async function checkResponses(
   body: JsonObject,
   spec: ChatSpec,
   developerPrompt: string,
-): CheckedBody {
-  keepStateOut(body, spec);
+): Promise<CheckedBody> {
+  settleOperators(body, spec);
   const input = inputOf(body);
   const callerInstructions = optionalString(body, "instructions") ?? null;
   const maxOutputTokens = outputLimit(body, "max_output_tokens", spec);
   resolveReasoning(body, spec);
   optionalObject(body, "text");
-  const tools = checkTools(body, spec, "responses");
-  const found: Found =
-    typeof input === "string" ? { images: [], opaque: [] } : checkItems(input, spec);
+  const tools = await checkTools(body, spec, "responses");
+  const { images, opaque, ...found } =
+    typeof input === "string" ? nothingFound() : await checkItems(input, spec);
+  const inParts = images.filter(({ field }) => field === "image_url");
+  await keepStateOut(body, new Set(inParts.map(({ holder }) => holder)));
   applyDeveloperPrompt(body, developerPrompt, callerInstructions);
   if (body.stream !== true) delete body.stream_options;
   return {
     body,
     callerInstructions,
-    hosted: tools.hosted,
+    hosted: tools.hosted || found.tools.hosted,
     maxOutputTokens,
-    ...found,
-    items: tools.count + (typeof input === "string" ? 1 : input.length),
+    images,
+    opaque,
+    items: tools.count + found.tools.count + (typeof input === "string" ? 1 : input.length),
     inputParam: "input",
   };
 }
@@ -44,18 +47,17 @@ export function checkCompact(
   body: JsonObject,
   spec: ChatSpec,
   developerPrompt: string,
-): CheckedBody {
+): Promise<CheckedBody> {
   delete body.stream;
   return checkResponses(body, spec, developerPrompt);
 }
 
-/** The configured prompt, then the caller's own instructions. */
 function applyDeveloperPrompt(
   body: JsonObject,
   developerPrompt: string,
   caller: string | null,
 ): void {
-  const instructions = [developerPrompt, caller ?? ""].filter((text) => text !== "").join("\n\n");
+  const instructions = instructionsOf(developerPrompt, caller);
   if (instructions === "") delete body.instructions;
   else body.instructions = instructions;
 }

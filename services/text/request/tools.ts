@@ -1,9 +1,9 @@
+import { setImmediate } from "node:timers/promises";
 import { optionalArray, requiredString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
-import { isJsonObject, type JsonObject } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { fieldOf, objectAt, unsupported } from "./fields.ts";
-import { keepToolStateOut } from "./refused.ts";
+import { fieldOf, itemsAtOnce, objectAt, unsupported } from "./fields.ts";
 
 /** Tools whose calls the caller itself carries out; every other one may put text of its own into the input. */
 const callerTools = new Set([
@@ -15,8 +15,6 @@ const callerTools = new Set([
   "computer",
   "computer_use_preview",
 ]);
-/** Tools whose properties are the caller's own words (schemas), where no name means anything here. */
-const describedTools = new Set(["function", "custom", "namespace"]);
 
 /** What the tools of a request mean for its price. */
 export interface CheckedTools {
@@ -31,30 +29,60 @@ export function takesTool(spec: ChatSpec, type: string): boolean {
 }
 
 /**
- * Checks `tools` and `tool_choice`. Items are forwarded as they are. `chat`: a function's name stands one level deeper.
+ * Checks `tools` and `tool_choice`. Items are forwarded as they are. `api` chat: a function's name stands one level deeper.
  * Refuses with UNSUPPORTED_PARAMETER at `tools[i].type` what the model does not take.
  */
-export function checkTools(
+export async function checkTools(
   body: JsonObject,
   spec: ChatSpec,
   api: "responses" | "chat",
-): CheckedTools {
-  const tools = optionalArray(body, "tools") ?? [];
-  let hosted = false;
-  for (const [index, value] of tools.entries()) {
-    const param = `tools[${index}]`;
-    const tool = objectAt(value, param);
-    const type = requiredString(tool, "type", { min: 1 }, `${param}.type`);
-    if (!takesTool(spec, type)) refuseTool(`${param}.type`, spec);
-    if (type === "function") checkFunction(tool, param, api);
-    if (!describedTools.has(type)) keepToolStateOut(tool, param);
-    hosted ||= !callerTools.has(type);
-  }
+): Promise<CheckedTools> {
+  const found: CheckedTools = { count: 0, hosted: false };
+  await checkToolList(optionalArray(body, "tools") ?? [], "tools", spec, api, found);
   const choice = fieldOf(body, "tool_choice");
   if (choice !== undefined && typeof choice !== "string" && !isJsonObject(choice)) {
     refuse(ErrorReason.INVALID_TYPE, { param: "tool_choice" });
   }
-  return { count: tools.length, hosted };
+  return found;
+}
+
+/**
+ * Checks tools wherever they stand: in the request, in an item or message of its input, in a namespace. Adds what they mean
+ * to `found`.
+ */
+async function checkToolList(
+  tools: readonly JsonValue[],
+  param: string,
+  spec: ChatSpec,
+  api: "responses" | "chat",
+  found: CheckedTools,
+): Promise<void> {
+  for (const [index, value] of tools.entries()) {
+    if (index > 0 && index % itemsAtOnce === 0) await setImmediate();
+    const path = `${param}[${index}]`;
+    const tool = objectAt(value, path);
+    const type = requiredString(tool, "type", { min: 1 }, `${path}.type`);
+    if (!takesTool(spec, type)) refuseTool(`${path}.type`, spec);
+    found.count++;
+    found.hosted ||= !callerTools.has(type);
+    if (type === "function") checkFunction(tool, path, api);
+    if (type === "function" || type === "custom") continue;
+    const within = checkToolsIn(tool, path, spec, api, found);
+    if (within) await within;
+  }
+}
+
+/** Checks the `tools` of an item, a message or a namespace; undefined where it has none. */
+export function checkToolsIn(
+  holder: JsonObject,
+  param: string,
+  spec: ChatSpec,
+  api: "responses" | "chat",
+  found: CheckedTools,
+): Promise<void> | undefined {
+  if (fieldOf(holder, "tools") === undefined) return undefined;
+  const path = `${param}.tools`;
+  return checkToolList(optionalArray(holder, "tools", path) ?? [], path, spec, api, found);
 }
 
 function checkFunction(tool: JsonObject, param: string, api: "responses" | "chat"): void {

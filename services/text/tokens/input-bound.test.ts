@@ -51,7 +51,7 @@ describe("the bound of the input", () => {
       tools: [{ type: "function", name: "f", description: text, parameters: schema }],
     };
     const parsed = parseRequest("responses", Buffer.from(JSON.stringify(asked)));
-    const checked = checkResponses(parsed.body, spec, "Be kind.");
+    const checked = await checkResponses(parsed.body, spec, "Be kind.");
     const least = bound(checked, parsed.weight);
     // The body as JSON is about the longest that a template could make of it.
     const rendered = await counter.count([JSON.stringify(checked.body, null, 1)]);
@@ -63,13 +63,13 @@ describe("the bound of the input", () => {
     const messages = Object.values(texts).map((content) => ({ role: "user", content }));
     const body = Buffer.from(JSON.stringify({ model: "chat-1", messages }));
     const parsed = parseRequest("chat", body);
-    const checked = checkChat(parsed.body, spec, "Be kind.");
+    const checked = await checkChat(parsed.body, spec, "Be kind.");
     const rendered = await counter.count([JSON.stringify(checked.body, null, 1)]);
     expect(bound(checked, parsed.weight)).toBeGreaterThanOrEqual(rendered);
   });
-  test("is never above what the model takes", () => {
+  test("is never above what the model takes", async () => {
     const body = { model: "chat-1", input: "x".repeat(5_000) };
-    const checked = checkResponses(body, specOf(1_000n), "");
+    const checked = await checkResponses(body, specOf(1_000n), "");
     expect(inputBoundOf(checked, noImages, weightOf(body), "", specOf(1_000n))).toBe(1_000);
   });
   test("images that were verified and encrypted state are no text to be counted", () => {

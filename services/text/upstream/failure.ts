@@ -1,4 +1,4 @@
-import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { ErrorReason, type Reason, RefusalError } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 
@@ -16,6 +16,8 @@ export type FailureKind =
   | "invalid_request"
   /** Refused for its content. */
   | "policy"
+  /** The input is longer than the model's context. */
+  | "context_length"
   /** 401, 402, 403, 404 and whatever else is not ours to explain. */
   | "denied"
   /** An answer that is none, or an error in place of the first event. */
@@ -63,7 +65,11 @@ export function failureOf(error: unknown): UpstreamFailure | undefined {
 }
 
 /** What the caller is told, in our words. */
-export function refusalOf(failure: UpstreamFailure, modelId: string): RefusalError {
+export function refusalOf(
+  failure: UpstreamFailure,
+  modelId: string,
+  inputParam: "input" | "messages" = "input",
+): RefusalError {
   const cause = failure;
   switch (failure.kind) {
     case "invalid_request":
@@ -76,6 +82,11 @@ export function refusalOf(failure: UpstreamFailure, modelId: string): RefusalErr
       });
     case "policy":
       return new RefusalError(ErrorReason.CONTENT_POLICY_VIOLATION, { cause });
+    case "context_length":
+      return new RefusalError(ErrorReason.CONTEXT_LENGTH_EXCEEDED, {
+        param: inputParam,
+        cause,
+      });
     case "incapable":
       return new RefusalError(ErrorReason.MODEL_NOT_RESPONSES_CAPABLE, {
         metadata: { model: modelId },
@@ -106,6 +117,35 @@ export function isPolicyCode(code: unknown): boolean {
   return typeof code === "string" && policyCodes.has(code);
 }
 
+/** Codes and types by which servers say that the input is too long: OpenAI, llama.cpp, OpenRouter. */
+const contextCodes = new Set([
+  "context_length_exceeded",
+  "context_window_exceeded",
+  "exceed_context_size_error",
+]);
+/** How vLLM, SGLang and Ollama say it, without a code of its own. */
+const contextWords = /\bcontext (?:length|size|window)\b/i;
+
+/** Does an upstream's error object say that the input is too long for the model? */
+export function isContextError({ code, type, message }: JsonObject): boolean {
+  if ([code, type].some((one) => typeof one === "string" && contextCodes.has(one))) return true;
+  return typeof message === "string" && contextWords.test(message);
+}
+
+/** What the caller is told where upstream's error comes within an answer. */
+export function reasonOfError(error: JsonObject): Reason {
+  if (isPolicyCode(error.code)) return ErrorReason.CONTENT_POLICY_VIOLATION;
+  return isContextError(error)
+    ? ErrorReason.CONTEXT_LENGTH_EXCEEDED
+    : ErrorReason.MODEL_REQUEST_FAILED;
+}
+
+/** The failure that an error in place of an answer means. */
+export function failureOfError(error: JsonObject): UpstreamFailure {
+  if (isPolicyCode(error.code)) return new UpstreamFailure("policy");
+  return new UpstreamFailure(isContextError(error) ? "context_length" : "garbage");
+}
+
 /**
  * What an HTTP error means. `error` is the body's `error` object where it has one; `body` is what the caller sent, so
  * that a field is named only where it is the caller's own.
@@ -120,6 +160,9 @@ export function failureOfStatus(
   const isRefusal = [error.code, error.type].some(isPolicyCode);
   if ((status === 400 || status === 403 || status === 422) && isRefusal) {
     return new UpstreamFailure("policy", { status });
+  }
+  if ((status === 400 || status === 413 || status === 422) && isContextError(error)) {
+    return new UpstreamFailure("context_length", { status });
   }
   if (status === 400 || status === 422) {
     const param = callersField(error.param, body);

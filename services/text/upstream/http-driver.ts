@@ -34,6 +34,7 @@ export function createHttpDriver(
     if (!plan) throw new UpstreamFailure("incapable");
     const reply = await post(plan, request, upstream, { context, client });
     if (reply.status < 200 || reply.status > 299) throw await failureOfReply(reply, request);
+    if (upstream.protocol === UpstreamProtocol.GENMESH) request.onIgnored?.(ignoredBy(reply));
     const type = `${reply.headers["content-type"] ?? ""}`;
     const isStream = request.stream && request.operation !== "compact";
     const onCut = () => {
@@ -60,6 +61,12 @@ export function createHttpDriver(
 /** An answer as the port has it. */
 export function jsonAnswer({ object, ...rest }: ReadAnswer, upstream: string): JsonAnswer {
   return { kind: "json", ...rest, body: Buffer.from(JSON.stringify(object)), upstream };
+}
+
+/** What another deployment says that it did not send upstream. */
+function ignoredBy({ headers }: HttpReply): string[] {
+  const names = `${headers["x-genmesh-ignored-parameters"] ?? ""}`.split(/, */);
+  return names.filter((name) => /^[\w.~%-]{1,64}$/.test(name));
 }
 
 async function post(

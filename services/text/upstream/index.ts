@@ -61,7 +61,8 @@ async function send(request: UpstreamRequest, sender: Sender): Promise<JsonAnswe
       if (isLast) break;
     }
   }
-  throw refusalOf(failure ?? new UpstreamFailure("incapable"), request.modelId);
+  const inputParam = request.operation === "chat" ? "messages" : "input";
+  throw refusalOf(failure ?? new UpstreamFailure("incapable"), request.modelId, inputParam);
 }
 
 function serves({ protocol }: Upstream, { operation }: UpstreamRequest): boolean {

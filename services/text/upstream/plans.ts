@@ -23,6 +23,11 @@ export interface Plan {
   reader: () => StreamReader;
 }
 
+/** Does an upstream of this protocol speak Chat Completions itself? Others are asked in the Responses format. */
+export function isNativeChat(protocol: UpstreamProtocol): boolean {
+  return protocol === UpstreamProtocol.CHAT_COMPLETIONS || protocol === UpstreamProtocol.GENMESH;
+}
+
 /** The plan for a request at an upstream; undefined where its protocol lacks the operation. */
 export function planFor(
   upstream: Pick<Upstream, "protocol" | "outputLimit">,
@@ -43,10 +48,8 @@ function protocolPlan(
   request: UpstreamRequest,
   facts: RequestFacts,
 ): Plan | undefined {
-  const isNativeChat =
-    protocol === UpstreamProtocol.CHAT_COMPLETIONS || protocol === UpstreamProtocol.GENMESH;
   if (request.operation === "chat") {
-    return isNativeChat ? nativeChat(request, facts) : translatedChat(request, facts);
+    return isNativeChat(protocol) ? nativeChat(request, facts) : translatedChat(request, facts);
   }
   if (protocol === UpstreamProtocol.CHAT_COMPLETIONS) return undefined;
   return request.operation === "compact" ? compact(request, facts) : responses(request, facts);
@@ -90,7 +93,8 @@ function translatedChat(request: UpstreamRequest, facts: RequestFacts): Plan {
   return {
     path: "/responses",
     body: { ...toResponsesRequest(request.body), model, stream },
-    readJson: (found) => toCompletion(readResponse(found, facts.response), facts.chat.id),
+    readJson: (found) =>
+      toCompletion(readResponse(found, facts.response), facts.chat.id, facts.chat.stops),
     reader: () => new ChatFromResponses(facts.chat),
   };
 }

@@ -43,10 +43,14 @@ export interface UpstreamRequest {
   upstreams: readonly Upstream[];
   /** What `response.instructions` shows: the caller's own, never the developer prompt. */
   callerInstructions: string | null;
+  /** The configured prompt that is in the body; "" or undefined: none. */
+  developerPrompt?: string;
   /** What the driver may fill into a response object that upstream left incomplete. */
   requestId: string;
   /** Called when the first byte may have gone out. A request that is given up before costs nothing. */
   onSent?: () => void;
+  /** Called with the names of properties that another deployment, as the upstream, accepted and did not send on. */
+  onIgnored?: (names: readonly string[]) => void;
   /** Called when an answer that comes whole is on its way: all of it is generated. */
   onAnswering?: () => void;
   /** Aborts when the last caller left, the deadline passed or the process lost the request: upstream is closed at once. */

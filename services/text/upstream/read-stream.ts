@@ -209,7 +209,8 @@ class Batches implements AsyncIterableIterator<readonly AnswerEvent[]> {
     if (this.#isOver) return;
     this.#isOver = true;
     // After its last event a connection is worth keeping; one that is left in the middle would go on generating.
-    if (this.#reader.isEnded && !this.#isCut) this.#body.release();
+    const isWhole = this.#reader.isEnded && !this.#isCut && !this.#reader.isCut;
+    if (isWhole) this.#body.release();
     else this.#body.close();
   }
 }

@@ -27,6 +27,8 @@ export interface StreamReader {
   cut(out: AnswerEvent[]): void;
   /** The terminal event is out; nothing more is to be read. */
   readonly isEnded: boolean;
+  /** It was ended before upstream's own end: upstream is not to go on. */
+  readonly isCut?: boolean;
   /** All output that was begun has come; what is still to come is usage, or further output. */
   readonly isOutputDone: boolean;
 }

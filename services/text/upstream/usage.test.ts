@@ -29,12 +29,11 @@ test("nothing, or half, is not reported", () => {
   });
 });
 
-test("usage objects are completed and translated, and keep what we do not know", () => {
+test("usage objects are completed and translated, and show tokens alone", () => {
   expect(completeUsage({ input_tokens: 3, output_tokens: 2, cost: 1 })).toEqual({
     input_tokens: 3,
     output_tokens: 2,
     total_tokens: 5,
-    cost: 1,
     input_tokens_details: { cached_tokens: 0 },
     output_tokens_details: { reasoning_tokens: 0 },
   });

@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { type Fields, only } from "./allowed.ts";
 import type { ReportedUsage } from "./port.ts";
 
 /**
@@ -40,18 +41,41 @@ function numberOf(value: JsonValue | undefined): number {
   return typeof value === "number" ? value : Number.NaN;
 }
 
+/** Numbers of tokens; what servers add (their own costs and times) is the operator's. */
+const usageFields: Fields = {
+  input_tokens: "plain",
+  input_tokens_details: {
+    audio_tokens: "plain",
+    cache_write_tokens: "plain",
+    cached_tokens: "plain",
+    image_tokens: "plain",
+    text_tokens: "plain",
+  },
+  output_tokens: "plain",
+  output_tokens_details: {
+    audio_tokens: "plain",
+    image_tokens: "plain",
+    reasoning_tokens: "plain",
+    text_tokens: "plain",
+  },
+  total_tokens: "plain",
+  // Ours, and so another genmesh's: the tokens were counted, not reported.
+  estimated: "plain",
+};
+
 /** A Responses usage object with the fields that clients rely on; null stays null. */
 export function completeUsage(usage: JsonValue | undefined): JsonValue {
   if (!isJsonObject(usage)) return null;
   const input = typeof usage.input_tokens === "number" ? usage.input_tokens : 0;
   const output = typeof usage.output_tokens === "number" ? usage.output_tokens : 0;
+  const shown = only(usage, usageFields);
   return {
     input_tokens: input,
     output_tokens: output,
     total_tokens: input + output,
-    ...usage,
-    input_tokens_details: withDefaults(usage.input_tokens_details, { cached_tokens: 0 }),
-    output_tokens_details: withDefaults(usage.output_tokens_details, { reasoning_tokens: 0 }),
+    ...shown,
+    input_tokens_details: withDefaults(shown.input_tokens_details, { cached_tokens: 0 }),
+    output_tokens_details: withDefaults(shown.output_tokens_details, { reasoning_tokens: 0 }),
   };
 }
 
@@ -65,6 +89,7 @@ export function chatUsageOf(usage: JsonValue | undefined): JsonObject | undefine
     total_tokens: whole.total_tokens ?? 0,
     prompt_tokens_details: whole.input_tokens_details ?? {},
     completion_tokens_details: whole.output_tokens_details ?? {},
+    ...(whole.estimated === undefined ? {} : { estimated: whole.estimated }),
   };
 }
 

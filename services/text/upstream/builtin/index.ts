@@ -31,7 +31,7 @@ export function createBuiltinDriver(context: Pick<UpstreamsContext, "clock" | "i
     const answer = readResponse(await answerTo(body, newId), facts.response);
     request.signal.throwIfAborted();
     if (!request.stream) {
-      const whole = isChat ? toCompletion(answer, facts.chat.id) : answer;
+      const whole = isChat ? toCompletion(answer, facts.chat.id, facts.chat.stops) : answer;
       return jsonAnswer(whole, upstream.name);
     }
     const { clock } = context;

@@ -1,7 +1,9 @@
 import type { Reason } from "#kit/errors.ts";
-import type { JsonObject, JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { only } from "../allowed.ts";
 import { errorBody } from "../frame.ts";
 import type { FinishReason } from "./completion.ts";
+import { logprobFields, messageFields } from "./shown.ts";
 
 /** What every chunk of a stream shows. */
 export interface ChunkHead {
@@ -33,7 +35,8 @@ export class ChunkWriter {
 
   /** A chunk with a delta of the only choice. */
   delta(delta: JsonObject, logprobs: JsonValue = null): Buffer {
-    return this.#chunk(delta, logprobs, null);
+    const shown = isJsonObject(logprobs) ? only(logprobs, logprobFields) : null;
+    return this.#chunk(only(delta, messageFields), shown, null);
   }
 
   /** The chunk that says why it ended. */

@@ -1,8 +1,11 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { only } from "../allowed.ts";
 import type { Ending } from "../port.ts";
 import { isText } from "../responses/complete-item.ts";
 import type { ReadAnswer } from "../responses/json-answer.ts";
 import { chatUsageOf } from "../usage.ts";
+import { completionFields } from "./shown.ts";
+import { StopSearch } from "./stops.ts";
 
 /** Why a choice ended. */
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
@@ -22,12 +25,18 @@ export function finishReasonOf(response: JsonObject, hasCalls: boolean): FinishR
   return hasCalls ? "tool_calls" : "stop";
 }
 
-/** A chat completion of what `readResponse` gave. A failed response has no such form: it stays what it is. */
-export function toCompletion(answer: ReadAnswer, id: string): ReadAnswer {
+/** A chat completion of what `readResponse` gave, its text cut at the first of `stops`. A failed response has no such form: it stays what it is. */
+export function toCompletion(
+  answer: ReadAnswer,
+  id: string,
+  stops: readonly string[] = [],
+): ReadAnswer {
   // Its usage is charged all the same, and the caller is told of the failure alone.
   if (answer.ending === "failed") return answer;
   const response = answer.object;
-  const output = (response.output as JsonObject[]) ?? [];
+  const whole = (response.output as JsonObject[]) ?? [];
+  const output = outputUpTo(stops, whole);
+  const isStopped = output !== whole;
   const calls = output.flatMap(toolCallOf);
   const usage = chatUsageOf(response.usage);
   const object: JsonObject = {
@@ -40,14 +49,68 @@ export function toCompletion(answer: ReadAnswer, id: string): ReadAnswer {
         index: 0,
         message: messageOf(output, calls),
         logprobs: logprobsOf(output),
-        finish_reason: finishReasonOf(response, calls.length > 0),
+        finish_reason: isStopped ? "stop" : finishReasonOf(response, calls.length > 0),
       },
     ],
     ...(usage ? { usage } : {}),
     service_tier: response.service_tier ?? "default",
     system_fingerprint: null,
   };
-  return { ...answer, object };
+  return { ...answer, object: only(object, completionFields) };
+}
+
+/** The items up to the first stop sequence in their text; the same list where it has none. */
+function outputUpTo(stops: readonly string[], output: JsonObject[]): JsonObject[] {
+  if (stops.length === 0) return output;
+  const search = new StopSearch(stops);
+  const texts = output
+    .filter(({ type }) => type === "message")
+    .flatMap(partsOf)
+    .map(textOfPart);
+  const shown = texts.reduce((length, text) => length + search.take(text).length, 0);
+  if (!search.isFound) return output;
+  const kept: JsonObject[] = [];
+  let left = shown;
+  for (const item of output) {
+    const isMessage = item.type === "message";
+    kept.push(isMessage ? { ...item, content: partsUpTo(left, partsOf(item)) } : item);
+    if (!isMessage) continue;
+    left -= partsOf(item).reduce((length, part) => length + textOfPart(part).length, 0);
+    // The one that holds the sequence is the last.
+    if (left < 0) break;
+  }
+  return kept;
+}
+
+/** Parts with no more than so many characters of text, and the logprobs of as many. */
+function partsUpTo(characters: number, parts: readonly JsonObject[]): JsonObject[] {
+  let left = characters;
+  return parts.map((part) => {
+    if (part.type !== "output_text") return part;
+    const text = textOfPart(part).slice(0, Math.max(0, left));
+    left -= textOfPart(part).length;
+    let room = text.length;
+    const isWithin = (token: JsonValue) => {
+      room -= isJsonObject(token) && typeof token.token === "string" ? token.token.length : 0;
+      return room >= 0;
+    };
+    const logprobs = Array.isArray(part.logprobs) ? part.logprobs.filter(isWithin) : [];
+    return { ...part, text, annotations: [], logprobs };
+  });
+}
+
+function textOfPart(part: JsonObject): string {
+  return part.type === "output_text" && typeof part.text === "string" ? part.text : "";
+}
+
+/** Texts of a reasoning item: what was thought, or the summaries of it where that is all there is. */
+export function thoughtsOf(item: JsonObject): string[] {
+  const textsOf = (parts: JsonValue | undefined) =>
+    (Array.isArray(parts) ? parts : []).flatMap((part) =>
+      isJsonObject(part) && isText(part.text) ? [part.text] : [],
+    );
+  const thought = textsOf(item.content);
+  return thought.length > 0 ? thought : textsOf(item.summary);
 }
 
 /** A call as `tool_calls` has it; nothing for other items. */
@@ -77,8 +140,10 @@ function messageOf(output: readonly JsonObject[], calls: JsonObject[]): JsonObje
   const annotations = parts.flatMap(({ annotations: found }) =>
     Array.isArray(found) ? found.flatMap(annotationOf) : [],
   );
+  const thoughts = output.filter(({ type }) => type === "reasoning").flatMap(thoughtsOf);
   return {
     role: "assistant",
+    ...(thoughts.length > 0 ? { reasoning_content: thoughts.join("\n\n") } : {}),
     // Null where the model said nothing but called, or refused.
     content: texts.length > 0 || calls.length + refusals.length === 0 ? texts.join("") : null,
     refusal: refusals.length > 0 ? refusals.join("") : null,

@@ -1,7 +1,7 @@
 import { ErrorReason, type Reason } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
-import { isPolicyCode, UpstreamFailure } from "../failure.ts";
+import { failureOfError, reasonOfError, UpstreamFailure } from "../failure.ts";
 import { textOfDeltaEvent, textOfItem } from "../generated.ts";
 import { isOutputDoneAfter } from "../output-done.ts";
 import { parseEvent } from "../parse-event.ts";
@@ -11,6 +11,7 @@ import type { CutReason, StreamReader } from "../stream-reader.ts";
 import { chatUsageOf, usageOfResponse } from "../usage.ts";
 import { ChunkWriter, errorChunk } from "./chunks.ts";
 import { annotationOf, finishReasonOf } from "./completion.ts";
+import { StopSearch } from "./stops.ts";
 import { ToolCalls } from "./tool-calls.ts";
 
 /** What a chat stream shows of itself. */
@@ -22,6 +23,8 @@ export interface ChatFacts {
   nowS: () => number;
   /** Did the caller ask for the usage chunk? */
   withUsage: boolean;
+  /** Sequences at which the text ends, where upstream does not know of them. */
+  stops?: readonly string[];
 }
 
 const nothing = Buffer.alloc(0);
@@ -35,13 +38,19 @@ const shownTypes: ReadonlySet<JsonValue | undefined> = new Set([
 /** Turns a Responses stream into chat completion chunks. Reads leniently: what was not streamed comes with its `done`. */
 export class ChatFromResponses implements StreamReader {
   isEnded = false;
+  isCut = false;
   isOutputDone = false;
   readonly #facts: ChatFacts;
   readonly #calls = new ToolCalls();
-  /** Characters of each text part that went out. */
+  /** Characters of each text part that came. */
   readonly #sent = new Map<string, number>();
-  /** Characters of each item's reasoning that were counted. */
+  /** Characters of each item's reasoning that went out, or were counted. */
   readonly #thought = new Map<JsonValue | undefined, number>();
+  /** The part that the reasoning shown last belongs to. */
+  #thinking: string | undefined;
+  readonly #stops: StopSearch;
+  /** Of tokens whose text is held back. */
+  #logprobs: JsonValue[] = [];
   #writer: ChunkWriter | undefined;
   #out: AnswerEvent[] = [];
   #error: JsonObject | undefined;
@@ -49,6 +58,7 @@ export class ChatFromResponses implements StreamReader {
 
   constructor(facts: ChatFacts) {
     this.#facts = facts;
+    this.#stops = new StopSearch(facts.stops ?? []);
   }
 
   read(source: SseEvent, out: AnswerEvent[]): void {
@@ -65,7 +75,7 @@ export class ChatFromResponses implements StreamReader {
     this.#readEvents++;
     this.isOutputDone = isOutputDoneAfter(event, this.isOutputDone);
     const response = isJsonObject(event.response) ? event.response : {};
-    if (event.type === "error") this.#error ??= event;
+    if (event.type === "error") this.#error ??= isJsonObject(event.error) ? event.error : event;
     else if (event.type === "response.failed") {
       this.#refuse(isJsonObject(response.error) ? response.error : {}, response);
     } else if (!this.#error) this.#body(event, response);
@@ -105,16 +115,20 @@ export class ChatFromResponses implements StreamReader {
     const writer = this.#begin(response.created_at);
     switch (event.type) {
       case "response.output_text.delta":
-        this.#text(writer, "content", event, event.delta, event.logprobs);
+        this.#say(writer, event, event.delta, event.logprobs);
         break;
       case "response.refusal.delta":
-        this.#text(writer, "refusal", event, event.delta);
+        this.#refusal(writer, event, event.delta);
         break;
       case "response.output_text.done":
-        this.#text(writer, "content", event, this.#rest(event, event.text));
+        this.#say(writer, event, restOf(event.text, this.#sent.get(partKey(event))));
         break;
       case "response.refusal.done":
-        this.#text(writer, "refusal", event, this.#rest(event, event.refusal));
+        this.#refusal(writer, event, restOf(event.refusal, this.#sent.get(partKey(event))));
+        break;
+      case "response.reasoning_text.delta":
+      case "response.reasoning_summary_text.delta":
+        this.#think(writer, event, event.delta);
         break;
       case "response.output_text.annotation.added":
         for (const annotation of annotationOf(event.annotation)) {
@@ -123,61 +137,105 @@ export class ChatFromResponses implements StreamReader {
         break;
       default:
         if (!this.#call(writer, event)) this.#silent(event);
+        if (event.type === "response.output_item.done") this.#reasoned(writer, event, event.item);
     }
   }
 
   #call(writer: ChunkWriter, event: JsonObject): boolean {
     const delta = this.#calls.take(event);
     if (!delta) return false;
+    this.#release(writer);
     if (delta.chunk) this.#push(writer.delta({ tool_calls: [delta.chunk] }), delta.text);
     return true;
   }
 
-  /** Reasoning has no place in a chat stream, but it is output all the same. */
+  /** What has no place in a chat stream is output all the same. */
   #silent(event: JsonObject): void {
-    const { output_index: index, item } = event;
     const text = textOfDeltaEvent(event);
-    if (text !== "") {
-      this.#thought.set(index, (this.#thought.get(index) ?? 0) + text.length);
-      this.#push(nothing, text);
-    }
-    if (event.type === "response.output_item.done") this.#reasoned(index, item);
+    if (text !== "") this.#count(event.output_index, text);
   }
 
-  /** Counts what an item that has no place in a chat stream has beyond its deltas. */
-  #reasoned(index: JsonValue | undefined, item: JsonValue | undefined): void {
-    if (!isJsonObject(item) || shownTypes.has(item.type)) return;
-    const rest = textOfItem(item).slice(this.#thought.get(index) ?? 0);
-    if (rest === "") return;
-    this.#thought.set(index, (this.#thought.get(index) ?? 0) + rest.length);
-    this.#push(nothing, rest);
+  #count(item: JsonValue | undefined, text: string): void {
+    this.#thought.set(item, (this.#thought.get(item) ?? 0) + text.length);
+    this.#push(nothing, text);
   }
 
-  #text(
+  #say(
     writer: ChunkWriter,
-    field: "content" | "refusal",
     event: JsonObject,
     text: JsonValue | undefined,
     logprobs?: JsonValue,
   ): void {
     if (!isText(text)) return;
-    const key = partKey(event);
-    this.#sent.set(key, (this.#sent.get(key) ?? 0) + text.length);
-    const hasLogprobs = Array.isArray(logprobs) && logprobs.length > 0;
-    const shown = hasLogprobs ? { content: logprobs, refusal: null } : null;
-    this.#push(writer.delta({ [field]: text }, shown), text);
+    note(this.#sent, partKey(event), text);
+    if (Array.isArray(logprobs)) this.#logprobs.push(...logprobs);
+    this.#show(writer, this.#stops.take(text));
+    if (!this.#stops.isFound) return;
+    // Upstream knows of no stop sequences and would go on.
+    this.isCut = true;
+    this.#terminal(writer.finish("stop"), "completed", undefined);
   }
 
-  /** What a part's deltas left out of its whole text. */
-  #rest(event: JsonObject, whole: JsonValue | undefined): string {
-    return typeof whole === "string" ? whole.slice(this.#sent.get(partKey(event)) ?? 0) : "";
+  /** What was held back, now that it is clear that it begins no stop sequence. */
+  #release(writer: ChunkWriter): void {
+    this.#show(writer, this.#stops.rest());
+  }
+
+  #show(writer: ChunkWriter, content: string): void {
+    if (content === "") return;
+    const logprobs = this.#logprobsOf(content.length);
+    const shown = logprobs.length > 0 ? { content: logprobs, refusal: null } : null;
+    this.#push(writer.delta({ content }, shown), content);
+  }
+
+  /** Those of the tokens within so many characters. */
+  #logprobsOf(characters: number): JsonValue[] {
+    const all = this.#logprobs;
+    let left = characters;
+    const isBeyond = (token: JsonValue) => {
+      const text = isJsonObject(token) && typeof token.token === "string" ? token.token : "";
+      left -= text.length;
+      return left < 0;
+    };
+    const end = this.#facts.stops?.length ? all.findIndex(isBeyond) : -1;
+    this.#logprobs = end === -1 ? [] : all.slice(end);
+    return end === -1 ? all : all.slice(0, end);
+  }
+
+  #refusal(writer: ChunkWriter, event: JsonObject, refusal: JsonValue | undefined): void {
+    if (!isText(refusal)) return;
+    note(this.#sent, partKey(event), refusal);
+    this.#push(writer.delta({ refusal }), refusal);
+  }
+
+  /** Reasoning, and summaries of it: the parts are paragraphs. */
+  #think(writer: ChunkWriter, event: JsonObject, text: JsonValue | undefined): void {
+    if (!isText(text)) return;
+    const { output_index: item } = event;
+    this.#thought.set(item, (this.#thought.get(item) ?? 0) + text.length);
+    const part = `${item}/${event.content_index}/${event.summary_index}`;
+    const isNext = this.#thinking !== undefined && this.#thinking !== part;
+    this.#thinking = part;
+    this.#push(writer.delta({ reasoning_content: (isNext ? "\n\n" : "") + text }), text);
+  }
+
+  /** What an item beside texts and calls has beyond its deltas: reasoning is shown, other text is output all the same. */
+  #reasoned(writer: ChunkWriter, event: JsonObject, item: JsonValue | undefined): void {
+    if (!isJsonObject(item) || shownTypes.has(item.type)) return;
+    const rest = textOfItem(item).slice(this.#thought.get(event.output_index) ?? 0);
+    if (item.type === "reasoning") this.#think(writer, event, rest);
+    else if (rest !== "") this.#count(event.output_index, rest);
   }
 
   #finish(response: JsonObject): void {
     const writer = this.#begin(response.created_at);
-    if (this.#sent.size === 0 && this.#calls.count === 0) this.#showOutput(writer, response.output);
     const output = Array.isArray(response.output) ? response.output : [];
-    for (const [index, item] of output.entries()) this.#reasoned(index, item);
+    for (const [index, item] of output.entries()) {
+      this.#reasoned(writer, { output_index: index }, item);
+    }
+    if (this.#sent.size === 0 && this.#calls.count === 0) this.#showOutput(writer, output);
+    if (this.isEnded) return;
+    this.#release(writer);
     const usage = usageOfResponse(response.usage);
     const finish = writer.finish(finishReasonOf(response, this.#calls.count > 0));
     const ending = response.status === "incomplete" ? "incomplete" : "completed";
@@ -187,30 +245,27 @@ export class ChatFromResponses implements StreamReader {
   }
 
   /** An upstream that streams nothing but its last event still gives an answer. */
-  #showOutput(writer: ChunkWriter, output: JsonValue | undefined): void {
-    for (const [index, item] of (Array.isArray(output) ? output : []).entries()) {
-      if (!isJsonObject(item)) continue;
+  #showOutput(writer: ChunkWriter, output: readonly JsonValue[]): void {
+    for (const [index, item] of output.entries()) {
+      if (!isJsonObject(item) || this.isEnded) continue;
       this.#call(writer, { type: "response.output_item.done", output_index: index, item });
       const parts = item.type === "message" && Array.isArray(item.content) ? item.content : [];
       for (const part of parts.filter(isJsonObject)) {
-        this.#text(writer, "content", { output_index: index }, part.text);
-        this.#text(writer, "refusal", { output_index: index }, part.refusal);
+        if (this.isEnded) return;
+        this.#say(writer, { output_index: index }, part.text);
+        this.#refusal(writer, { output_index: index }, part.refusal);
       }
     }
   }
 
   #refuse(error: JsonObject, response: JsonObject): void {
-    const isPolicy = isPolicyCode(error.code);
     const usage = usageOfResponse(response.usage);
-    if (!this.#writer && !usage) throw new UpstreamFailure(isPolicy ? "policy" : "garbage");
-    const reason = isPolicy
-      ? ErrorReason.CONTENT_POLICY_VIOLATION
-      : ErrorReason.MODEL_REQUEST_FAILED;
-    this.#fail(reason, usage);
+    if (!this.#writer && !usage) throw failureOfError(error);
+    this.#fail(reasonOfError(error), usage);
   }
 
   #fail(reason: Reason, usage?: ReportedUsage): void {
-    this.#begin(undefined);
+    this.#release(this.#begin(undefined));
     this.#terminal(errorChunk(reason), "failed", usage);
   }
 
@@ -236,4 +291,13 @@ export class ChatFromResponses implements StreamReader {
 
 function partKey(event: JsonObject): string {
   return `${event.output_index}/${event.content_index}`;
+}
+
+function note(sent: Map<string, number>, key: string, text: string): void {
+  sent.set(key, (sent.get(key) ?? 0) + text.length);
+}
+
+/** What a part's deltas left out of its whole text. */
+function restOf(whole: JsonValue | undefined, sent = 0): string {
+  return typeof whole === "string" ? whole.slice(sent) : "";
 }

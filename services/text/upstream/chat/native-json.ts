@@ -1,14 +1,14 @@
-import { ErrorReason, type Reason } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
-import { isPolicyCode, UpstreamFailure } from "../failure.ts";
+import { only } from "../allowed.ts";
+import { reasonOfError, UpstreamFailure } from "../failure.ts";
 import { textOfAnswer } from "../generated.ts";
-import { withoutPromptEchoes } from "../prompt-echoes.ts";
 import { isText } from "../responses/complete-item.ts";
 import type { ReadAnswer } from "../responses/json-answer.ts";
 import { usageOfChat } from "../usage.ts";
 import { endingOfFinish } from "./completion.ts";
 import type { ChatFacts } from "./from-responses.ts";
 import { errorOfChoice } from "./native.ts";
+import { completionFields, plainlySaid } from "./shown.ts";
 
 /** A chat completion of an upstream's own, complete and with our model. Throws `UpstreamFailure` where it is none. */
 export function readCompletion(found: JsonObject, facts: ChatFacts): ReadAnswer {
@@ -16,15 +16,16 @@ export function readCompletion(found: JsonObject, facts: ChatFacts): ReadAnswer 
   const first = choices[0];
   if (!first || !isJsonObject(first.message)) throw new UpstreamFailure("garbage");
   const broken = errorOfChoice(first);
-  const failure = broken && failureReasonOf(broken);
+  const failure = broken && reasonOfError(broken);
+  const completed: JsonObject = { ...found, choices: choices.map(completeChoice) };
+  const shown = only(completed, completionFields);
   return {
     object: {
-      ...withoutPromptEchoes(found),
+      ...shown,
       id: isText(found.id) ? found.id : facts.id,
       object: "chat.completion",
-      created: found.created ?? facts.nowS(),
+      created: shown.created ?? facts.nowS(),
       model: facts.modelId,
-      choices: choices.map(completeChoice),
     },
     ending: failure ? "failed" : endingOfFinish(first.finish_reason),
     ...(failure ? { failure } : {}),
@@ -34,13 +35,8 @@ export function readCompletion(found: JsonObject, facts: ChatFacts): ReadAnswer 
   };
 }
 
-function failureReasonOf({ code }: JsonObject): Reason {
-  if (isPolicyCode(code)) return ErrorReason.CONTENT_POLICY_VIOLATION;
-  return ErrorReason.MODEL_REQUEST_FAILED;
-}
-
 function completeChoice(choice: JsonObject, index: number): JsonObject {
-  const message = isJsonObject(choice.message) ? choice.message : {};
+  const message = plainlySaid(isJsonObject(choice.message) ? choice.message : {});
   const hasCalls = Array.isArray(message.tool_calls) && message.tool_calls.length > 0;
   return {
     index,

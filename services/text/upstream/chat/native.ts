@@ -1,12 +1,12 @@
 import { ErrorReason, type Reason } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
-import { isPolicyCode, UpstreamFailure } from "../failure.ts";
+import { fits, only } from "../allowed.ts";
+import { failureOfError, reasonOfError, UpstreamFailure } from "../failure.ts";
 import { dataFrame } from "../frame.ts";
 import { textOfAnswer } from "../generated.ts";
 import { parseEvent } from "../parse-event.ts";
 import type { AnswerEvent, ReportedUsage } from "../port.ts";
-import { hasPromptEcho, withoutPromptEchoes } from "../prompt-echoes.ts";
 import { isText } from "../responses/complete-item.ts";
 import type { CutReason, StreamReader } from "../stream-reader.ts";
 import { usageOfChat } from "../usage.ts";
@@ -14,6 +14,7 @@ import { errorChunk } from "./chunks.ts";
 import { endingOfFinish } from "./completion.ts";
 import type { ChatFacts } from "./from-responses.ts";
 import { ModelSplice } from "./model-splice.ts";
+import { chunkFields, isOddlySaid, plainlySaid, shownUsage } from "./shown.ts";
 
 /**
  * Passes on a chat completion stream of an upstream's own: the model is shown by its public id, the role comes first,
@@ -79,26 +80,27 @@ export class NativeChat implements StreamReader {
   #take(chunk: JsonObject, choices: JsonValue[], source: SseEvent, out: AnswerEvent[]): void {
     if (isJsonObject(chunk.usage)) {
       this.#usage = usageOfChat(chunk.usage) ?? this.#usage;
-      this.#shownUsage = chunk.usage;
+      this.#shownUsage = shownUsage(chunk.usage);
     }
     const choice = choices[0];
-    if (!isJsonObject(choice)) {
-      // A chunk without a choice is usage, or a note of upstream's (content filters) that goes on as it is.
-      if (!isJsonObject(chunk.usage)) out.push({ frame: this.#frame(chunk, source), text: "" });
-      return;
-    }
+    // A chunk without a choice is usage, or a note of upstream's own (content filters, progress).
+    if (!isJsonObject(choice)) return;
     const broken = errorOfChoice(choice);
     if (broken) {
       this.#refuse(broken, out);
       return;
     }
-    const delta = isJsonObject(choice.delta) ? choice.delta : {};
+    const said = isJsonObject(choice.delta) ? choice.delta : {};
+    const isOdd = isOddlySaid(said);
+    const delta = isOdd ? plainlySaid(said) : said;
+    if (isOdd) choice.delta = delta;
     this.#role(chunk, delta, out);
     const text = textOfAnswer(chunk);
     if (choice.finish_reason !== null && choice.finish_reason !== undefined) {
       this.#finish = { chunk, reason: choice.finish_reason, text };
     } else {
-      out.push({ frame: this.#frame(chunk, source), text });
+      const frame = isOdd ? undefined : this.#asItCame(chunk, source);
+      out.push({ frame: frame ?? dataFrame(this.#own(chunk)), text });
     }
   }
 
@@ -113,23 +115,22 @@ export class NativeChat implements StreamReader {
     out.push({ frame: dataFrame({ ...this.#head, choices: [choice] }), text: "" });
   }
 
-  /** The chunk's bytes with our model in them: as they came where that is possible. */
-  #frame(chunk: JsonObject, source: SseEvent): Uint8Array {
+  /** The chunk's bytes with our model in them; undefined where it holds more or less than callers see. */
+  #asItCame(chunk: JsonObject, source: SseEvent): Uint8Array | undefined {
     const isWhole = isText(chunk.id) && chunk.object === "chat.completion.chunk";
-    const isSilent = !isJsonObject(chunk.usage) && !hasPromptEcho(chunk);
-    const frame = isWhole && isSilent ? this.#splice.frame(chunk, source) : undefined;
-    return frame ?? dataFrame(this.#own(chunk));
+    const isShown = isWhole && !isJsonObject(chunk.usage) && fits(chunk, chunkFields);
+    return isShown ? this.#splice.frame(chunk, source) : undefined;
   }
 
-  /** The chunk as an object of ours, without usage. */
+  /** What callers see of the chunk as an object of ours, without usage. */
   #own(chunk: JsonObject): JsonObject {
-    const { usage: _, ...rest } = withoutPromptEchoes(chunk);
+    const { usage: _, ...rest } = only(chunk, chunkFields);
     const { id, modelId: model, nowS, withUsage } = this.#facts;
     return {
       ...rest,
       id: isText(chunk.id) ? chunk.id : (this.#head.id ?? id),
       object: "chat.completion.chunk",
-      created: chunk.created ?? this.#head.created ?? nowS(),
+      created: rest.created ?? this.#head.created ?? nowS(),
       model,
       ...(withUsage ? { usage: null } : {}),
     };
@@ -150,12 +151,8 @@ export class NativeChat implements StreamReader {
   }
 
   #refuse(error: JsonObject, out: AnswerEvent[]): void {
-    const isPolicy = isPolicyCode(error.code);
-    if (!this.#hasRead) throw new UpstreamFailure(isPolicy ? "policy" : "garbage");
-    this.#fail(
-      isPolicy ? ErrorReason.CONTENT_POLICY_VIOLATION : ErrorReason.MODEL_REQUEST_FAILED,
-      out,
-    );
+    if (!this.#hasRead) throw failureOfError(error);
+    this.#fail(reasonOfError(error), out);
   }
 
   #fail(reason: Reason, out: AnswerEvent[]): void {

@@ -170,9 +170,41 @@ const cases: [string, JsonObject, JsonObject][] = [
       metadata: { a: "b" },
       parallel_tool_calls: false,
       store: false,
-      stop: ["x"],
       presence_penalty: 1,
       novel: { deep: [1] },
+    },
+  ],
+  [
+    "what a named tool, format or choice holds beyond its fields is not the tool's",
+    {
+      tools: [
+        { type: "function", function: { name: "f", type: "file_search", vector_store_ids: ["v"] } },
+      ],
+      tool_choice: { type: "function", function: { name: "f", type: "file_search" } },
+      response_format: { type: "json_schema", json_schema: { name: "s", type: "other" } },
+    },
+    {
+      tools: [{ type: "function", name: "f", parameters: null, strict: false }],
+      tool_choice: { type: "function", name: "f" },
+      text: { format: { type: "json_schema", name: "s" } },
+    },
+  ],
+  [
+    "web search",
+    {
+      web_search_options: {
+        search_context_size: "low",
+        user_location: { type: "approximate", approximate: { city: "Paris", file_id: "f" } },
+      },
+    },
+    {
+      tools: [
+        {
+          type: "web_search",
+          search_context_size: "low",
+          user_location: { type: "approximate", city: "Paris" },
+        },
+      ],
     },
   ],
 ];
@@ -186,11 +218,4 @@ test("the request that came is not changed", () => {
   const before = structuredClone(chat);
   toResponsesRequest(chat);
   expect(chat).toEqual(before);
-});
-
-test("instructions, which chat does not have, would go before the operator's: they are refused", () => {
-  expect(() => optionsOf({ instructions: "Mine first." })).toThrow(
-    expect.objectContaining({ kind: "invalid_request", param: "instructions" }),
-  );
-  expect(optionsOf({ instructions: null })).toEqual({});
 });

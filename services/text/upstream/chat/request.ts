@@ -1,24 +1,20 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
-import { UpstreamFailure } from "../failure.ts";
 import { inputOf } from "./request-input.ts";
-import { formatOf, toolChoiceOf, toolsOf } from "./request-options.ts";
+import { formatOf, searchTool, toolChoiceOf, toolsOf } from "./request-options.ts";
+import { isTooMuch, maxStopCharacters, maxStops, stopsOf } from "./stops.ts";
 
 /**
- * A Chat Completions request in the Responses format, for upstreams that speak only that. Fields that mean the same
- * under the same name, and all that we do not know, go on untouched: upstream says whether it takes them. Throws
- * `UpstreamFailure` at `instructions`: chat has none, and Responses would put them before the operator's prompt.
+ * A Chat Completions request in the Responses format, for upstreams that speak only that. Fields that mean the same under
+ * the same name go on untouched. {@link untranslatable} says what has no such form.
  */
 export function toResponsesRequest(chat: JsonObject): JsonObject {
-  if ((chat.instructions ?? null) !== null) {
-    throw new UpstreamFailure("invalid_request", { param: "instructions" });
-  }
   const responses: JsonObject = {};
   for (const [name, value] of Object.entries(chat)) {
     // In this API null is the default.
     if (value !== null && !translated.has(name) && !isDefault(name, value)) responses[name] = value;
   }
   responses.input = inputOf(chat.messages);
-  setWhere(responses, "tools", toolsOf(chat.tools));
+  setWhere(responses, "tools", toolsOf(chat.tools, searchTool(chat.web_search_options)));
   setWhere(responses, "tool_choice", toolChoiceOf(chat.tool_choice));
   setWhere(responses, "text", formatOf(chat));
   if (typeof chat.reasoning_effort === "string") {
@@ -41,8 +37,38 @@ const translated = new Set([
   "reasoning_effort",
   "logprobs",
   "stream_options",
+  "stop",
   "seed",
+  "web_search_options",
 ]);
+
+/** Chat's own fields for which Responses have nothing, unless the model's upstream is said to take them. */
+const chatOnly = ["function_call", "functions", "logit_bias", "prediction"];
+/** Types of `response_format` that Responses have too. */
+const formats: readonly JsonValue[] = ["text", "json_object", "json_schema"];
+
+/** What a translated request would lack; undefined where it lacks nothing. `passed`: the model's `passParameters`. */
+export function untranslatable(
+  chat: JsonObject,
+  passed: readonly string[],
+): { param: string; message: string } | undefined {
+  const message = "The model does not take this parameter in Chat Completions.";
+  const param = chatOnly.find((name) => {
+    const value = chat[name] ?? null;
+    const isPassed = passed.includes(name) || passed.includes("*");
+    return value !== null && !isDefault(name, value) && !isPassed;
+  });
+  if (param) return { param, message };
+  const format = chat.response_format;
+  if (isJsonObject(format) && !formats.includes(format.type ?? null)) {
+    return { param: "response_format.type", message: "The model does not know this format." };
+  }
+  if (isTooMuch(stopsOf(chat.stop))) {
+    const bounds = `at most ${maxStops} sequences of at most ${maxStopCharacters} characters`;
+    return { param: "stop", message: `The parameter 'stop' has ${bounds}.` };
+  }
+  return undefined;
+}
 
 /** Is it a value that says no more than leaving the field out? Responses do not know these fields. */
 function isDefault(name: string, value: JsonValue): boolean {
@@ -54,10 +80,14 @@ function isDefault(name: string, value: JsonValue): boolean {
       return value === 0;
     case "logit_bias":
       return isJsonObject(value) && Object.keys(value).length === 0;
-    case "stop":
+    case "functions":
       return Array.isArray(value) && value.length === 0;
+    case "function_call":
+      return value === "auto" || value === "none";
     case "modalities":
-      return Array.isArray(value) && value.length === 1 && value[0] === "text";
+      return Array.isArray(value) && value.every((one) => one === "text");
+    case "top_logprobs":
+      return value === 0;
     default:
       return false;
   }

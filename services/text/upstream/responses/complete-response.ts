@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
-import { withoutPromptEchoes } from "../prompt-echoes.ts";
 import { completeUsage } from "../usage.ts";
 import { completeItem, type ItemFacts } from "./complete-item.ts";
+import { responseFields } from "./shown.ts";
 
 /** What we know of an answer beside what upstream says. */
 export interface ResponseFacts extends ItemFacts {
@@ -9,6 +9,8 @@ export interface ResponseFacts extends ItemFacts {
   modelId: string;
   /** What `instructions` shows: never the developer prompt. */
   callerInstructions: string | null;
+  /** The configured prompt that went up; "" or undefined: none. */
+  developerPrompt?: string;
   /** The request in the Responses format: options that upstream does not echo are echoed from it. */
   body: JsonObject;
   /** Seconds since the epoch now. */
@@ -19,9 +21,9 @@ export interface ResponseFacts extends ItemFacts {
 export type ResponseStatus = "queued" | "in_progress" | "completed" | "incomplete" | "failed";
 
 /**
- * The response object with every field of OpenAI's and Open Responses'. What upstream says stays, unknown fields too;
- * what it left out is filled in from the request or with the default; what is ours (`model`, `instructions`, `store`)
- * is ours. What would repeat the prompt is left out. `output` must be set by the caller.
+ * The response object with every field of OpenAI's and Open Responses', and no other. What upstream says of them stays; what
+ * it left out is filled in from the request or with the default; what is ours (`model`, `instructions`, `store`) is ours.
+ * `output` must be set by the caller.
  */
 export function completeResponse(
   found: JsonObject,
@@ -29,7 +31,8 @@ export function completeResponse(
   status: ResponseStatus,
 ): JsonObject {
   const merged: JsonObject = { ...defaults(facts, status) };
-  for (const [name, value] of Object.entries(withoutPromptEchoes(found))) {
+  for (const [name, value] of Object.entries(found)) {
+    if (!responseFields.has(name)) continue;
     // A null where we have a value says no more than an absent field.
     if (value !== null || merged[name] === undefined) merged[name] = value;
   }
@@ -41,6 +44,7 @@ export function completeResponse(
     model: facts.modelId,
     store: false,
     usage: completeUsage(found.usage),
+    incomplete_details: detailsOf(found.incomplete_details),
     tools: echoedTools(merged.tools),
   };
 }
@@ -88,6 +92,12 @@ function defaults(facts: ResponseFacts, status: ResponseStatus): JsonObject {
     user: asked("user", null),
     metadata: asked("metadata", {}),
   };
+}
+
+/** Why it is incomplete: a reason is one word, and no text of upstream's. */
+function detailsOf(found: JsonValue | undefined): JsonValue {
+  const reason = isJsonObject(found) ? found.reason : undefined;
+  return typeof reason === "string" && /^\w{1,64}$/.test(reason) ? { reason } : null;
 }
 
 function echoedTools(tools: JsonValue | undefined): JsonValue {

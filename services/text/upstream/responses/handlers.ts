@@ -2,7 +2,6 @@ import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { textOfDeltaEvent } from "../generated.ts";
 import { opaqueIn } from "../opaque.ts";
-import { withoutEventEchoes } from "../prompt-echoes.ts";
 import { completeItem, completePart, isText } from "./complete-item.ts";
 import type { OpenItem } from "./output-tracker.ts";
 import { type CallKind, callKinds, type PartKind, partKindOf, partKinds } from "./parts.ts";
@@ -139,11 +138,10 @@ function partAddedOrDone(state: StreamState, event: JsonObject, source: SseEvent
   emitter.pass(event, source, isChanged);
 }
 
-/** Whatever we have no rule for: it passes, with the item's name made right, without the prompt or upstream's `response`. */
-function other(state: StreamState, found: JsonObject, source: SseEvent): void {
-  const event = withoutEventEchoes(found);
+/** Whatever we have no rule for: it passes, with the item's name made right, and what callers see of its `response`. */
+function other(state: StreamState, event: JsonObject, source: SseEvent): void {
   const item = state.tracker.at(event.output_index);
-  let isChanged = event !== found;
+  let isChanged = false;
   if (item && typeof event.item_id === "string") isChanged = put(event, "item_id", item.id);
   if (isJsonObject(event.response)) {
     event.response = state.complete(event.response, "in_progress");

@@ -1,10 +1,8 @@
-import { ErrorReason } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
-import { isPolicyCode, UpstreamFailure } from "../failure.ts";
+import { reasonOfError, UpstreamFailure } from "../failure.ts";
 import { textOfItems } from "../generated.ts";
 import { opaqueIn } from "../opaque.ts";
 import type { Ending, JsonAnswer } from "../port.ts";
-import { withoutPromptEchoes } from "../prompt-echoes.ts";
 import { completeUsage, usageOfResponse } from "../usage.ts";
 import { isText } from "./complete-item.ts";
 import { completeOutput, completeResponse, type ResponseFacts } from "./complete-response.ts";
@@ -23,9 +21,7 @@ export function readResponse(found: JsonObject, facts: ResponseFacts): ReadAnswe
   if (!isText(whole.id)) whole.id = facts.newId("resp");
   if (ending === "incomplete") whole.incomplete_details ??= { reason: "max_output_tokens" };
   const error = isJsonObject(found.error) ? found.error : {};
-  const reason = isPolicyCode(error.code)
-    ? ErrorReason.CONTENT_POLICY_VIOLATION
-    : ErrorReason.MODEL_REQUEST_FAILED;
+  const reason = reasonOfError(error);
   return {
     object: ending === "failed" ? failedResponse(whole, reason) : { ...whole, error: null },
     ending,
@@ -40,10 +36,9 @@ export function readResponse(found: JsonObject, facts: ResponseFacts): ReadAnswe
 export function readCompaction(found: JsonObject, facts: ResponseFacts): ReadAnswer {
   if (!Array.isArray(found.output)) throw new UpstreamFailure("garbage");
   const object: JsonObject = {
-    ...withoutPromptEchoes(found),
     id: isText(found.id) ? found.id : facts.newId("resp"),
     object: "response.compaction",
-    created_at: found.created_at ?? facts.nowS(),
+    created_at: typeof found.created_at === "number" ? found.created_at : facts.nowS(),
     output: found.output,
     usage: completeUsage(found.usage),
   };

@@ -1,12 +1,11 @@
 import { ErrorReason, type Reason } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
-import { isPolicyCode, UpstreamFailure } from "../failure.ts";
+import { failureOfError, reasonOfError, UpstreamFailure } from "../failure.ts";
 import { opaqueIn } from "../opaque.ts";
 import { isOutputDoneAfter } from "../output-done.ts";
 import { parseEvent } from "../parse-event.ts";
 import type { AnswerEvent } from "../port.ts";
-import { withoutEventEchoes } from "../prompt-echoes.ts";
 import type { CutReason, StreamReader } from "../stream-reader.ts";
 import { usageOfResponse } from "../usage.ts";
 import { isText } from "./complete-item.ts";
@@ -16,6 +15,7 @@ import { failedResponse } from "./failed-response.ts";
 import { finalOutput } from "./final-output.ts";
 import { handlerOf } from "./handlers.ts";
 import { OutputTracker } from "./output-tracker.ts";
+import { takeOut } from "./shown.ts";
 import type { StreamState } from "./stream-state.ts";
 
 const lifecycleTypes = new Set(["response.created", "response.queued", "response.in_progress"]);
@@ -77,7 +77,7 @@ export class ResponsesReader implements StreamReader, StreamState {
     if (this.isEnded) return;
     this.emitter.out = out;
     const { usage: _, ...found } = this.#response ?? {};
-    this.#finish({ type: "response.incomplete" }, found, "incomplete");
+    this.#finish(found, "incomplete");
   }
 
   fresh(opaque: readonly string[]): string[] {
@@ -97,28 +97,33 @@ export class ResponsesReader implements StreamReader, StreamState {
 
   #take(event: JsonObject, type: string, source: SseEvent): void {
     const response = isJsonObject(event.response) ? event.response : {};
-    if (type === "error") this.#error ??= event;
+    if (type === "error") this.#error ??= isJsonObject(event.error) ? event.error : event;
     else if (type === "response.failed") {
       this.#refuse(isJsonObject(response.error) ? response.error : {}, response);
     } else if (this.#error) return;
-    else if (type === "response.completed") this.#finish(event, response, "completed");
-    else if (type === "response.incomplete") this.#finish(event, response, "incomplete");
-    else if (lifecycleTypes.has(type)) this.#lifecycle(event, response, type);
+    else if (type === "response.completed") this.#finish(response, "completed");
+    else if (type === "response.incomplete") this.#finish(response, "incomplete");
+    else if (lifecycleTypes.has(type)) this.#lifecycle(response, type);
     else {
       // A keep-alive says nothing about the answer and may come before it.
       if (type !== "keepalive") this.#begin();
+      if (takeOut(event, this.facts.developerPrompt ?? "")) {
+        // The bytes hold it still.
+        source.frame = undefined;
+        source.data = Buffer.from(JSON.stringify(event));
+      }
       handlerOf(type)(this, event, source);
     }
   }
 
-  #lifecycle(event: JsonObject, found: JsonObject, type: string): void {
+  #lifecycle(found: JsonObject, type: string): void {
     if (type !== "response.created") this.#create();
     const status = type === "response.queued" ? "queued" : "in_progress";
     // A first event whose output is not empty is a stream taken up in its middle; items come with their own events.
     const shown = { ...this.complete(found, status), output: [] };
     this.#isCreated = true;
     if (type === "response.in_progress") this.#isInProgress = true;
-    this.emitter.send({ ...withoutEventEchoes(event), response: shown });
+    this.emitter.send({ type, response: shown });
   }
 
   /** Sends `created` where upstream did not. */
@@ -138,7 +143,7 @@ export class ResponsesReader implements StreamReader, StreamState {
     this.emitter.send({ type: "response.in_progress", response });
   }
 
-  #finish(event: JsonObject, found: JsonObject, status: "completed" | "incomplete"): void {
+  #finish(found: JsonObject, status: "completed" | "incomplete"): void {
     this.#begin();
     const { items: output, text } = finalOutput(this, found.output, status);
     const response: JsonObject = { ...this.complete(found, status), error: null, output };
@@ -147,21 +152,17 @@ export class ResponsesReader implements StreamReader, StreamState {
     const usage = usageOfResponse(found.usage);
     const opaque = this.fresh(opaqueIn(output));
     this.emitter.send(
-      { ...withoutEventEchoes(event), response },
+      { type: `response.${status}`, response },
       { text, ending: status, usage, opaque },
     );
   }
 
   #refuse(error: JsonObject, found: JsonObject): void {
-    const isPolicy = isPolicyCode(error.code);
     // Nothing is out and nothing was used: the caller gets an error instead of a stream.
     if (!this.#isCreated && usageOfResponse(found.usage) === undefined) {
-      throw new UpstreamFailure(isPolicy ? "policy" : "garbage");
+      throw failureOfError(error);
     }
-    const reason = isPolicy
-      ? ErrorReason.CONTENT_POLICY_VIOLATION
-      : ErrorReason.MODEL_REQUEST_FAILED;
-    this.#fail(reason, found);
+    this.#fail(reasonOfError(error), found);
   }
 
   #fail(reason: Reason, found: JsonObject): void {

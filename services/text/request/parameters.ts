@@ -1,0 +1,158 @@
+import type { JsonObject } from "#kit/json.ts";
+import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type { TextOperation } from "../upstream/port.ts";
+
+/**
+ * Properties of a request that go upstream, by the protocol that the caller speaks. An allow list: model servers know many
+ * more, and some of those give the operator's prompt away (`echo`, `return_token_ids`), replace it (`chat_template`), or
+ * spend the operator's money or place in a queue (`priority`, `best_of`).
+ */
+const passed: Readonly<Record<"responses" | "chat", ReadonlySet<string>>> = {
+  responses: new Set([
+    // `ResponseCreateParams` of the openai package, 7.57. Without what names state upstream (operator-state.ts), and without
+    // `access_programs` and `moderation`, which speak of the operator's account there.
+    "context_management",
+    "image",
+    "include",
+    "input",
+    "instructions",
+    "max_tool_calls",
+    "metadata",
+    "model",
+    "parallel_tool_calls",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "reasoning",
+    "safety_identifier",
+    "service_tier",
+    "store",
+    "stream",
+    "stream_options",
+    "temperature",
+    "text",
+    "tool_choice",
+    "tools",
+    "top_logprobs",
+    "top_p",
+    "truncation",
+    "user",
+  ]),
+  chat: new Set([
+    // `ChatCompletionCreateParams` of the same package, without `audio`, which is refused, and `moderation`.
+    "function_call",
+    "functions",
+    "logit_bias",
+    "logprobs",
+    "messages",
+    "metadata",
+    "modalities",
+    "model",
+    "n",
+    "parallel_tool_calls",
+    "prediction",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "reasoning_effort",
+    "response_format",
+    "safety_identifier",
+    "service_tier",
+    "stop",
+    "store",
+    "stream",
+    "stream_options",
+    "temperature",
+    "tool_choice",
+    "tools",
+    "top_logprobs",
+    "top_p",
+    "user",
+    "verbosity",
+    "web_search_options",
+    // Reasoning as Ollama and OpenRouter have it in chat.
+    "reasoning",
+  ]),
+};
+
+/** How the next token is drawn, in the names that vLLM, SGLang, llama.cpp and OpenRouter have for it. */
+const sampling: ReadonlySet<string> = new Set([
+  // Open Responses, and Chat Completions.
+  "frequency_penalty",
+  "presence_penalty",
+  "seed",
+  // vLLM and SGLang: sampling parameters of their OpenAI-compatible servers.
+  "min_p",
+  "min_tokens",
+  "repetition_penalty",
+  "top_k",
+  // llama.cpp: options of a completion.
+  "dry_allowed_length",
+  "dry_base",
+  "dry_multiplier",
+  "dry_penalty_last_n",
+  "dynatemp_exponent",
+  "dynatemp_range",
+  "mirostat",
+  "mirostat_eta",
+  "mirostat_tau",
+  "repeat_last_n",
+  "repeat_penalty",
+  "top_n_sigma",
+  "typical_p",
+  "xtc_probability",
+  "xtc_threshold",
+  // OpenRouter.
+  "top_a",
+]);
+
+/** The bound of the output: what it is called upstream is decided there, by what the upstream knows. */
+const outputBounds: ReadonlySet<string> = new Set([
+  "max_completion_tokens",
+  "max_output_tokens",
+  "max_tokens",
+]);
+
+/** Names in one header: a body may hold a million. */
+const maxNamed = 32;
+
+/** Does a property of this name go upstream? */
+function isPassed(name: string, api: "responses" | "chat", spec: ChatSpec): boolean {
+  return (
+    passed[api].has(name) ||
+    sampling.has(name) ||
+    outputBounds.has(name) ||
+    spec.passParameters.includes(name) ||
+    spec.passParameters.includes("*")
+  );
+}
+
+/** What of a body goes upstream, and the names of the first 32 properties that do not, in their order. */
+export function passedOf(
+  body: JsonObject,
+  operation: TextOperation,
+  spec: ChatSpec,
+): { body: JsonObject; left: string[] } {
+  const api = operation === "chat" ? "chat" : "responses";
+  const kept: JsonObject = {};
+  const left: string[] = [];
+  for (const [name, value] of Object.entries(body)) {
+    if (isPassed(name, api, spec)) kept[name] = value;
+    else if (left.length < maxNamed) left.push(name);
+  }
+  return { body: kept, left };
+}
+
+/** Characters of one name in it. */
+const maxNameCharacters = 64;
+
+/**
+ * Names of left-out properties as they may stand in a header: tokens of HTTP, others percent-encoded, each at most 64
+ * characters.
+ */
+export function headerNames(left: readonly string[]): string[] {
+  return left.map((name) => {
+    const text = name.slice(0, maxNameCharacters).toWellFormed();
+    return encodeURIComponent(text).slice(0, maxNameCharacters) || "%";
+  });
+}

@@ -1,0 +1,89 @@
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+
+/**
+ * Fields of a response object that callers see as upstream says them: `Response` of the openai package, 7.57, and Open
+ * Responses. Without those that are always ours (instructions, model, store), those of state upstream (conversation,
+ * prompt, previous_response_id), upstream's words (error) and what speaks of the operator's account (access_programs,
+ * moderation). Everything else stays here: servers add fields in which they repeat what they were sent, the developer prompt
+ * with it.
+ */
+export const responseFields: ReadonlySet<string> = new Set([
+  "id",
+  "created_at",
+  "background",
+  "completed_at",
+  "frequency_penalty",
+  "image",
+  "incomplete_details",
+  "max_output_tokens",
+  "max_tool_calls",
+  "metadata",
+  "output",
+  "parallel_tool_calls",
+  "presence_penalty",
+  "prompt_cache_key",
+  "prompt_cache_options",
+  "prompt_cache_retention",
+  "reasoning",
+  "safety_identifier",
+  "service_tier",
+  "temperature",
+  "text",
+  "tool_choice",
+  "tool_usage",
+  "tools",
+  "top_logprobs",
+  "top_p",
+  "truncation",
+  "user",
+]);
+
+/** Fields of the events that the openai package, 7.57, knows. */
+const eventFields: ReadonlySet<string> = new Set([
+  "annotation",
+  "annotation_index",
+  "arguments",
+  "code",
+  "command",
+  "command_index",
+  "content_index",
+  "delta",
+  "input",
+  "item",
+  "item_id",
+  "logprobs",
+  "obfuscation",
+  "output_index",
+  "part",
+  "partial_image_b64",
+  "partial_image_index",
+  "refusal",
+  "response",
+  "sequence_number",
+  "status",
+  "summary_index",
+  "text",
+  "type",
+]);
+
+/**
+ * Takes out of an event what callers do not see: fields, unknown to the API, that hold the developer prompt, and every
+ * unknown field beside a `response`. What the known ones say is the model's. Changes `event`; true where that changed it.
+ */
+export function takeOut(event: JsonObject, prompt: string): boolean {
+  let isChanged = false;
+  for (const name of Object.keys(event)) {
+    if (eventFields.has(name)) continue;
+    if (!isJsonObject(event.response) && !holds(event[name] as JsonValue, prompt)) continue;
+    delete event[name];
+    isChanged = true;
+  }
+  return isChanged;
+}
+
+function holds(value: JsonValue, prompt: string): boolean {
+  if (prompt === "") return false;
+  if (typeof value === "string") return value.includes(prompt);
+  if (typeof value !== "object" || value === null) return false;
+  return Object.values(value).some((inner) => holds(inner, prompt));
+}
