@@ -18,16 +18,16 @@ export async function* followJob(
 ): AsyncGenerator<Job | undefined, void> {
   const { clock } = edge;
   const { signal } = options;
-  const endsAtMs = clock.now() + deadlinesMs.watch;
+  const endsAtMs = clock.steady() + deadlinesMs.watch;
   let last: Job | undefined;
-  let heardAtMs = clock.now();
+  let heardAtMs = clock.steady();
   for (let pauseMs: number = followLimits.minPauseMs; ; ) {
-    const begunAtMs = clock.now();
+    const begunAtMs = clock.steady();
     const timeoutMs = Math.max(1, endsAtMs - begunAtMs);
     let fault: RefusalError | undefined;
     try {
       for await (const { job } of edge.peers.media.watchJob({ jobId }, { ...options, timeoutMs })) {
-        heardAtMs = clock.now();
+        heardAtMs = clock.steady();
         const isNews = job && !(last && equals(JobSchema, last, job));
         if (isNews) last = job;
         yield isNews ? job : undefined;
@@ -38,7 +38,7 @@ export async function* followJob(
     }
     if (last && isTerminal(last)) return;
     const patienceMs = last ? followLimits.patienceMs : followLimits.firstPatienceMs;
-    const nowMs = clock.now();
+    const nowMs = clock.steady();
     if (nowMs - heardAtMs >= patienceMs || nowMs >= endsAtMs) throw fault ?? away();
     // A replica that stops tells everybody the job's state and ends the watch, for as long as it is asked.
     if (nowMs - begunAtMs >= followLimits.longWatchMs) pauseMs = followLimits.minPauseMs;

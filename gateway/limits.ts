@@ -38,6 +38,10 @@ export const bodyTotalMs = 10 * 60_000;
 export const requestTimeoutMs = bodyTotalMs + 60_000;
 /** How often stalled bodies are looked for. */
 export const bodySweepMs = 1_000;
+/** A caller that takes nothing of its answer for this long has left (the contract's). */
+export const stalledReaderMs = 60_000;
+/** How often such callers are looked for: one is noticed this much late. */
+export const readerSweepMs = 2_000;
 /** How often Node looks for requests that take too long. */
 export const connectionsCheckMs = 5_000;
 /** Idle keep-alive connections; above the 60 s after which common load balancers drop theirs. */

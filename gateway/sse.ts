@@ -78,12 +78,12 @@ export interface Silence extends Disposable {
 /** Calls `onSilence` after every 15 s without a {@link Silence.broken}, until disposed. */
 export function watchSilence(clock: Clock, onSilence: () => void): Silence {
   const over = new AbortController();
-  let lastMs = clock.now();
+  let lastMs = clock.steady();
   const watch = async () => {
     while (!over.signal.aborted) {
-      await clock.sleep(lastMs + keepAliveCommentMs - clock.now(), over.signal);
-      if (clock.now() - lastMs < keepAliveCommentMs) continue;
-      lastMs = clock.now();
+      await clock.sleep(lastMs + keepAliveCommentMs - clock.steady(), over.signal);
+      if (clock.steady() - lastMs < keepAliveCommentMs) continue;
+      lastMs = clock.steady();
       onSilence();
     }
   };
@@ -92,7 +92,7 @@ export function watchSilence(clock: Clock, onSilence: () => void): Silence {
   });
   return {
     broken() {
-      lastMs = clock.now();
+      lastMs = clock.steady();
     },
     // With a reason, because the default one is an error with a stack.
     [Symbol.dispose]: () => over.abort("over"),

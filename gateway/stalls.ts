@@ -27,7 +27,7 @@ export function createStallWatch(
     while (coming.size > 0) {
       await clock.sleep(bodySweepMs);
       for (const body of coming) {
-        if (!isStalled(body, clock.now())) continue;
+        if (!isStalled(body, clock.steady())) continue;
         coming.delete(body);
         body.stalled(malformed("The body did not arrive in time."));
       }
@@ -35,12 +35,12 @@ export function createStallWatch(
     sweeping = false;
   };
   return (source, stalled) => {
-    const now = clock.now();
+    const now = clock.steady();
     const body: Coming = { source, beganAtMs: now, lastByteAtMs: now, stalled };
     source.once("end", () => coming.delete(body));
     source.once("close", () => coming.delete(body));
     source.on("data", () => {
-      body.lastByteAtMs = clock.now();
+      body.lastByteAtMs = clock.steady();
     });
     coming.add(body);
     if (!sweeping) void sweep();

@@ -73,7 +73,7 @@ export function createKeyCache(deps: {
     } catch (error) {
       const isInvalid = isRefusal(error, ErrorReason.INVALID_API_KEY);
       events.lookedUp(isInvalid ? "invalid" : "failed");
-      if (isInvalid) invalidUntilMs.set(digest, clock.now() + limits.invalidForMs);
+      if (isInvalid) invalidUntilMs.set(digest, clock.steady() + limits.invalidForMs);
       if (isRefusal(error)) throw error;
       // Our own stop: the caller is told to come back, not that it left.
       return refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: retrySoon, cause: error });
@@ -101,7 +101,7 @@ export function createKeyCache(deps: {
       // While auth is not heard of, what is cached says nothing; what auth answers when it is asked does.
       if (entry && watch.inForce()) return use(entry);
       const untilMs = invalidUntilMs.get(digest);
-      if (untilMs !== undefined && clock.now() < untilMs) refuse(ErrorReason.INVALID_API_KEY);
+      if (untilMs !== undefined && clock.steady() < untilMs) refuse(ErrorReason.INVALID_API_KEY);
       return untilAborted(shared(digest), signal).then(use);
     },
     ready: watch.heard,

@@ -51,7 +51,7 @@ export function watchKeys(deps: {
       listener.changed(message.changedKeyIds);
     }
     revision = message.revision;
-    heardAtMs = clock.now();
+    heardAtMs = clock.steady();
     heard.resolve();
   };
   const forget = () => {
@@ -61,7 +61,7 @@ export function watchKeys(deps: {
     listener.forget();
   };
   const follow = async (): Promise<void> => {
-    const begunAtMs = clock.now();
+    const begunAtMs = clock.steady();
     const lastHeardAtMs = () => Math.max(begunAtMs, heardAtMs);
     const { how, cause } = await listen(deps, revision, life.signal, hear, lastHeardAtMs);
     if (how === "reset") forget();
@@ -81,7 +81,7 @@ export function watchKeys(deps: {
     heard: heard.promise,
     epoch: () => epoch,
     revision: () => revision,
-    inForce: () => clock.now() - heardAtMs <= limits.maxSilenceMs,
+    inForce: () => clock.steady() - heardAtMs <= limits.maxSilenceMs,
     async [Symbol.asyncDispose]() {
       life.abort();
       await running;
@@ -125,7 +125,7 @@ async function abortWhenSilent(
   lastHeardAtMs: () => number,
 ): Promise<void> {
   while (!stop.signal.aborted) {
-    const leftMs = lastHeardAtMs() + silenceMs - clock.now();
+    const leftMs = lastHeardAtMs() + silenceMs - clock.steady();
     if (leftMs <= 0) stop.abort();
     else await clock.sleep(leftMs, stop.signal).catch(() => {});
   }

@@ -63,7 +63,7 @@ export function createSharedRates(deps: RateLimiterDeps): RateLimiter {
       await renew(deps, key, held);
       return "told";
     } catch (error) {
-      awayUntilMs = clock.now() + limits.unsharedForMs;
+      awayUntilMs = clock.steady() + limits.unsharedForMs;
       deps.events.rateUnshared(error);
       return "away";
     } finally {
@@ -77,8 +77,8 @@ export function createSharedRates(deps: RateLimiterDeps): RateLimiter {
       for (;;) {
         held.asking ??= lease(key, held);
         if ((await held.asking) === "away") return ofOwn;
-        if (held.left > 0) return spend(held, ofOwn, clock.now());
-        if (!held.told.ok) return refused(held, own, key, clock.now());
+        if (held.left > 0) return spend(held, ofOwn, clock.steady());
+        if (!held.told.ok) return refused(held, own, key, clock.steady());
       }
     } finally {
       held.waiting -= 1;
@@ -89,7 +89,7 @@ export function createSharedRates(deps: RateLimiterDeps): RateLimiter {
       const ofOwn = own.take(key);
       // What is too much for one is too much for all.
       if (!ofOwn.ok) return ofOwn;
-      const nowMs = clock.now();
+      const nowMs = clock.steady();
       const held = leases.get(key.keyId) ?? newLease();
       leases.set(key.keyId, held);
       // What was counted a minute ago has drained since.
@@ -115,7 +115,7 @@ async function renew(
   const { keyId, accountId, requestsPerMinute, accountRequestsPerMinute } = key;
   const most = Math.max(1, Math.floor((requestsPerMinute * limits.leaseMs) / bucketMs));
   // At the pace at which the last ones went, these last for the time of a lease.
-  const atPace = Math.ceil((held.asked * limits.leaseMs) / (clock.now() - held.toldAtMs));
+  const atPace = Math.ceil((held.asked * limits.leaseMs) / (clock.steady() - held.toldAtMs));
   // Those who wait use theirs at once.
   held.asked = Math.max(held.waiting, Math.min(most, 2 * held.asked, atPace));
   const answer = await auth.leaseRequests(
@@ -125,7 +125,7 @@ async function renew(
   const { granted, limit, remaining, resetMs, retryAfterMs } = answer;
   held.left = granted;
   held.told = { ok: granted > 0, limit, remaining, resetMs, retryAfterMs };
-  held.toldAtMs = clock.now();
+  held.toldAtMs = clock.steady();
 }
 
 /** One of those that auth has counted. */

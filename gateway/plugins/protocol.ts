@@ -5,6 +5,7 @@ import { ErrorReason, RefusalError } from "#kit/errors.ts";
 import type { Edge } from "../context.ts";
 import { malformed, toHttpError } from "../errors.ts";
 import { isHost } from "../public-url.ts";
+import { createReaderWatch } from "../readers.ts";
 import { isRepeated } from "../request.ts";
 
 /** Requests whose caller waits for a 100 (Continue) before it sends the body. */
@@ -15,6 +16,7 @@ const unexpected = new WeakSet<IncomingMessage>();
 /** What HTTP asks of a server and Node or the framework leaves open. */
 export function protocolRules(app: FastifyInstance, edge: Edge): void {
   const server = app.server as Server;
+  const watchReader = createReaderWatch(edge.clock);
   // Node would close the connection without a word.
   server.on("connect", (_request: IncomingMessage, socket: Socket) => {
     endWith(edge, socket, new RefusalError(ErrorReason.METHOD_NOT_ALLOWED));
@@ -29,6 +31,7 @@ export function protocolRules(app: FastifyInstance, edge: Edge): void {
     server.emit("request", request, response);
   });
   app.addHook("onRequest", (request, reply, done) => {
+    watchReader(request.raw.socket);
     request.awaitsContinue = waiting.has(request.raw);
     if (!isFramed(request.raw)) {
       // Where this request ends is not sure, and so is where the next one begins.

@@ -42,7 +42,7 @@ export function createKeyChangeFeed(deps: {
   const life = new AbortController();
   const watchers = new Set<Watcher>();
   let revision = 0n;
-  let seenAtMs = clock.now();
+  let seenAtMs = clock.steady();
   let polling: Promise<void> | undefined;
 
   const look = async () => {
@@ -52,31 +52,31 @@ export function createKeyChangeFeed(deps: {
     // Undefined too where the revision fell: a restored backup.
     revision = changes?.revision ?? (await store.revision());
     for (const watcher of watchers) {
-      if (changes) watcher.push(changes, clock.now());
+      if (changes) watcher.push(changes, clock.steady());
       else watcher.reset();
     }
   };
   const beatWhereDue = () => {
     for (const watcher of watchers) {
       // The next chance is a poll away: beating now keeps the promise.
-      const dueMs = clock.now() - watcher.toldAtMs() + pollMs > heartbeatMs;
-      if (dueMs) watcher.push({ revision, keyIds: [] }, clock.now());
+      const dueMs = clock.steady() - watcher.toldAtMs() + pollMs > heartbeatMs;
+      if (dueMs) watcher.push({ revision, keyIds: [] }, clock.steady());
     }
   };
   return {
     async start() {
       revision = await store.revision();
-      seenAtMs = clock.now();
+      seenAtMs = clock.steady();
       polling = poll(deps, life.signal, async () => {
         await look();
-        seenAtMs = clock.now();
+        seenAtMs = clock.steady();
       });
     },
     async *watch(since, signal) {
       if (watchers.size >= maxWatchers) {
         refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
       }
-      const watcher = createWatcher(maxChangesPerMessage, clock.now());
+      const watcher = createWatcher(maxChangesPerMessage, clock.steady());
       // Registered before the store is read: what changes meanwhile is told by the poller.
       watchers.add(watcher);
       events.watchersChanged(watchers.size);
@@ -84,7 +84,7 @@ export function createKeyChangeFeed(deps: {
       signal.addEventListener("abort", end, { once: true });
       if (signal.aborted || life.signal.aborted) end();
       try {
-        watcher.push(await firstOf(store, since), clock.now());
+        watcher.push(await firstOf(store, since), clock.steady());
         yield* watcher.messages();
       } finally {
         signal.removeEventListener("abort", end);
@@ -95,7 +95,7 @@ export function createKeyChangeFeed(deps: {
     endWatches() {
       for (const watcher of watchers) watcher.end();
     },
-    silentMs: () => clock.now() - seenAtMs,
+    silentMs: () => clock.steady() - seenAtMs,
     async [Symbol.asyncDispose]() {
       life.abort();
       for (const watcher of watchers) watcher.end();

@@ -106,7 +106,7 @@ describe("an audit", () => {
     ["held", "UPDATE ledger_key SET held = 0"],
     ["month", "UPDATE ledger_key SET month = '2025-12'"],
     ["row, gone", "DELETE FROM ledger_key"],
-    ["row, invented", "INSERT INTO ledger_key VALUES (1, 'key_z', '2026-01', 1, 0)"],
+    ["row, invented", "INSERT INTO ledger_key VALUES (1, 'key_z', '2026-01', 1, 0, '', 0)"],
   ])("finds a key's changed %s", async (_, sql) => {
     tamper(sql);
     expect(fields(await audit())).toEqual(["key"]);

@@ -212,13 +212,39 @@ describe("months", () => {
     expect(apply(limited)).toEqual(refused(ErrorReason.KEY_LIMIT_EXCEEDED));
   });
 
-  test("a clock that goes back does not take entries back into an earlier month", () => {
+  test("a clock that is a little behind does not take entries back into an earlier month", () => {
     const { apply, view, entries } = walletOf("usd_micros", 100n);
-    apply(reserve("hold_aaa", 30n), february);
-    apply(settle("hold_aaa", 10n), january);
-    expect(entries().at(-1)?.at).toBe(february);
+    const february1 = Date.UTC(2026, 1, 1);
+    apply(reserve("hold_aaa", 30n), february1);
+    apply(settle("hold_aaa", 10n), february1 - 60_000);
+    expect(entries().at(-1)?.at).toBe(february1);
     expect(view.wallet).toMatchObject({ month: "2026-02", monthSpent: 10n });
-    expect(spentThisMonth(view.wallet, january)).toBe(10n);
+    expect(spentThisMonth(view.wallet, february1 - 60_000)).toBe(10n);
+  });
+
+  test("a clock that was a month ahead and comes back: the right month counts on, of wallet and key", () => {
+    const { apply, view, keys, entries } = walletOf("usd_micros", 1_000n);
+    const november = Date.UTC(2026, 10, 22);
+    const january = november + 40 * 86_400_000;
+    const charge = (holdId: string, amount: bigint, at: number) => {
+      const limited = { keyMonthlyLimit: 100n };
+      const held = apply(reserve(holdId, amount, limited), at);
+      return held.kind === "reserved" ? apply(settle(holdId, amount), at) : held;
+    };
+    charge("hold_aaa", 50n, november);
+    charge("hold_bbb", 20n, january);
+    expect(spentThisMonth(view.wallet, november)).toBe(50n);
+    charge("hold_ccc", 30n, november + 1_000);
+    expect(entries().at(-1)?.at).toBe(november + 1_000);
+    expect(spentThisMonth(view.wallet, november)).toBe(80n);
+    expect(keys.get("key_a")).toMatchObject({ month: "2026-11", spent: 80n });
+    // The limit of November holds, and January is as it was left when it comes.
+    expect(charge("hold_ddd", 21n, november + 2_000)).toEqual(
+      refused(ErrorReason.KEY_LIMIT_EXCEEDED),
+    );
+    expect(spentThisMonth(view.wallet, january)).toBe(20n);
+    charge("hold_eee", 1n, january);
+    expect(spentThisMonth(view.wallet, january)).toBe(21n);
   });
 });
 

@@ -18,6 +18,12 @@ export const maxGranted = 9n * 10n ** 18n;
 /** Largest int64, which is what the wire and the stores carry. */
 export const maxAmount = 2n ** 63n - 1n;
 
+/**
+ * How far a clock may be behind a wallet's last entry and still book at that entry's time, in ms. Replicas go by one clock to
+ * a second, and NTP sets a clock back by less; a clock that was set back further had been wrong.
+ */
+export const maxClockLagMs = 5 * 60_000;
+
 /** Hold ids become field names in a document store. */
 export const holdIdPattern = /^[a-z0-9_]{8,40}$/;
 /** Operation ids of grants, chosen by the operator's tools. */

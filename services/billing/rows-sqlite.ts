@@ -6,6 +6,7 @@ import {
   type HoldKind,
   holdIdOf,
   type KeyCounter,
+  type MonthTotal,
   type OpenHold,
   type Unit,
   type Wallet,
@@ -39,13 +40,15 @@ export function insertWallet(db: SqlRunner, ref: WalletRef): WalletId {
 export function updateWallet(db: SqlRunner, id: WalletId, w: Wallet): void {
   db.run(
     `UPDATE ledger_wallet SET granted = ?, free = ?, held = ?, spent = ?, month = ?, month_spent = ?,
-       open_holds = ?, n = ?, at = ?, hash = ? WHERE id = ?`,
+       last_month = ?, last_month_spent = ?, open_holds = ?, n = ?, at = ?, hash = ? WHERE id = ?`,
     w.granted,
     w.free,
     w.held,
     w.spent,
     w.month,
     w.monthSpent,
+    w.lastMonth.month,
+    w.lastMonth.spent,
     w.openHolds,
     w.n,
     w.at,
@@ -63,14 +66,18 @@ export function readKey(db: SqlRunner, id: WalletId, keyId: string): KeyCounter 
 /** Writes a key's counters, new or not. */
 export function writeKey(db: SqlRunner, id: WalletId, k: KeyCounter): void {
   db.run(
-    `INSERT INTO ledger_key VALUES (?, ?, ?, ?, ?)
+    `INSERT INTO ledger_key (wallet, key_id, month, spent, held, last_month, last_month_spent)
+     VALUES (?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (wallet, key_id) DO UPDATE SET month = excluded.month, spent = excluded.spent,
-       held = excluded.held`,
+       held = excluded.held, last_month = excluded.last_month,
+       last_month_spent = excluded.last_month_spent`,
     id,
     k.keyId,
     k.month,
     k.spent,
     k.held,
+    k.lastMonth.month,
+    k.lastMonth.spent,
   );
 }
 
@@ -153,6 +160,7 @@ export function walletOf(row: SqlRow): Wallet {
     spent: row.spent as bigint,
     month: String(row.month),
     monthSpent: row.month_spent as bigint,
+    lastMonth: lastMonthOf(row),
     openHolds: Number(row.open_holds),
     n: Number(row.n),
     at: Number(row.at),
@@ -165,8 +173,13 @@ export function keyOf(row: SqlRow): KeyCounter {
     keyId: String(row.key_id),
     month: String(row.month),
     spent: row.spent as bigint,
+    lastMonth: lastMonthOf(row),
     held: row.held as bigint,
   };
+}
+
+function lastMonthOf(row: SqlRow): MonthTotal {
+  return { month: String(row.last_month), spent: row.last_month_spent as bigint };
 }
 
 export function holdOf(row: SqlRow): OpenHold {

@@ -70,4 +70,11 @@ export const ledgerSchema: readonly string[] = [
   CREATE TRIGGER ledger_entry_no_delete BEFORE DELETE ON ledger_entry
     BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
   `,
+  // The month that counted before, for when a clock comes back that was ahead.
+  `
+  ALTER TABLE ledger_wallet ADD COLUMN last_month TEXT NOT NULL DEFAULT '';
+  ALTER TABLE ledger_wallet ADD COLUMN last_month_spent INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE ledger_key ADD COLUMN last_month TEXT NOT NULL DEFAULT '';
+  ALTER TABLE ledger_key ADD COLUMN last_month_spent INTEGER NOT NULL DEFAULT 0;
+  `,
 ];

@@ -3,6 +3,7 @@ import type {
   HoldDocument,
   JournalDocument,
   KeyDocument,
+  MonthDocument,
   TailDocument,
   WalletDocument,
 } from "./store-mongo-schema.ts";
@@ -10,6 +11,7 @@ import {
   type Entry,
   holdIdOf,
   type KeyCounter,
+  type MonthTotal,
   type OpenHold,
   type Unit,
   type Wallet,
@@ -39,6 +41,7 @@ export function walletOf(doc: WalletFigures): Wallet {
     spent: amountOf(doc.spent),
     month: String(doc.month?.ym),
     monthSpent: amountOf(doc.month?.spent),
+    lastMonth: lastMonthOf(doc.month),
     openHolds: Number(doc.openHolds),
     n: Number(doc.n),
     at: Number(doc.at),
@@ -53,7 +56,7 @@ export function walletFields(wallet: Wallet): Omit<WalletFigures, "_id"> {
     free: wallet.free,
     held: wallet.held,
     spent: wallet.spent,
-    month: { ym: wallet.month, spent: wallet.monthSpent },
+    month: { ym: wallet.month, spent: wallet.monthSpent, ...lastMonthFields(wallet.lastMonth) },
     openHolds: wallet.openHolds,
     n: wallet.n,
     at: wallet.at,
@@ -84,12 +87,22 @@ export function keysOf(docs: Record<string, KeyDocument> | undefined): KeyCounte
     keyId,
     month: String(doc.ym),
     spent: amountOf(doc.spent),
+    lastMonth: lastMonthOf(doc),
     held: amountOf(doc.held),
   }));
 }
 
-export function keyDocument({ month, spent, held }: KeyCounter): KeyDocument {
-  return { ym: month, spent, held };
+export function keyDocument({ month, spent, lastMonth, held }: KeyCounter): KeyDocument {
+  return { ym: month, spent, held, ...lastMonthFields(lastMonth) };
+}
+
+function lastMonthOf(doc: MonthDocument | undefined): MonthTotal {
+  const last = doc?.last;
+  return last ? { month: String(last.ym), spent: amountOf(last.spent) } : { month: "", spent: 0n };
+}
+
+function lastMonthFields({ month, spent }: MonthTotal): Pick<MonthDocument, "last"> {
+  return month === "" ? {} : { last: { ym: month, spent } };
 }
 
 export function tailEntryOf(doc: TailDocument): Entry {

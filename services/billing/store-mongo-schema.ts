@@ -28,9 +28,11 @@ export interface WalletDocument {
   tail: TailDocument[];
 }
 
-interface MonthDocument {
+export interface MonthDocument {
   ym: string;
   spent: bigint;
+  /** The month that counted before; absent where there was none, or an older version wrote this. */
+  last?: { ym: string; spent: bigint };
 }
 
 export interface KeyDocument extends MonthDocument {

@@ -1,4 +1,5 @@
 import { monthOf } from "#kit/money.ts";
+import { maxClockLagMs } from "./limits.ts";
 
 /** Months of UTC begin with a day. */
 const dayMs = 86_400_000;
@@ -34,6 +35,8 @@ export interface Wallet extends WalletRef {
   month: string;
   /** Charged in {@link month}. */
   monthSpent: bigint;
+  /** The month that counted before this one: it counts on when a clock comes back that was ahead. */
+  lastMonth: MonthTotal;
   /** How many holds are open. */
   openHolds: number;
   /** Number of the last entry; 0 before the first. */
@@ -42,6 +45,13 @@ export interface Wallet extends WalletRef {
   at: number;
   /** Hash of the last entry; "" before the first. */
   hash: string;
+}
+
+/** What was charged in a month (UTC). */
+export interface MonthTotal {
+  /** "2026-11"; "" for none. */
+  month: string;
+  spent: bigint;
 }
 
 /** An open hold. */
@@ -68,6 +78,8 @@ export interface KeyCounter {
   month: string;
   /** Charged in {@link month}. */
   spent: bigint;
+  /** As in {@link Wallet}. */
+  lastMonth: MonthTotal;
   /** The sum of the key's open holds, whenever they were opened: their charges would fall in the running month. */
   held: bigint;
 }
@@ -92,7 +104,7 @@ export interface Entry {
   spentDelta: bigint;
   /** The job or request; "" for grants. */
   ref: string;
-  /** In ms since the epoch; never before the entry above it. */
+  /** In ms since the epoch; before the entry above it only where that one's clock was wrong: see {@link entryTime}. */
   at: number;
   /** The check time that it set, in ms since the epoch; 0 where it sets none. */
   checkAt: number;
@@ -132,6 +144,7 @@ export function emptyWallet({ accountId, unit }: WalletRef): Wallet {
     spent: 0n,
     month: "",
     monthSpent: 0n,
+    lastMonth: noMonth,
     openHolds: 0,
     n: 0,
     at: 0,
@@ -139,9 +152,14 @@ export function emptyWallet({ accountId, unit }: WalletRef): Wallet {
   };
 }
 
-/** The time that an entry made now gets: the clock's, but never before the last entry of the wallet. */
+const noMonth: MonthTotal = { month: "", spent: 0n };
+
+/**
+ * The time that an entry made now gets: the clock's, or that of the wallet's last entry, where the clock is a little behind.
+ * One that is far behind was set right: the last entry's was ahead, and its month must not count until it has really come.
+ */
 export function entryTime(wallet: Wallet, now: number): number {
-  return Math.max(now, wallet.at);
+  return now < wallet.at && wallet.at - now <= maxClockLagMs ? wallet.at : now;
 }
 
 /** The month (UTC) of a time in ms since the epoch. Remembers the last one: it is asked for at every entry. */
@@ -158,14 +176,30 @@ const monthAt = (() => {
   };
 })();
 
-/** What was charged in the month of `now`: 0 where the last entry is of an earlier one. */
+/** What was charged in the month of `now`: 0 where none of the last entries is of it. */
 export function spentThisMonth(wallet: Wallet, now: number): bigint {
-  return wallet.month === monthAt(entryTime(wallet, now)) ? wallet.monthSpent : 0n;
+  const { month, monthSpent: spent, lastMonth } = wallet;
+  return spentIn(monthAt(entryTime(wallet, now)), { month, spent, lastMonth });
+}
+
+type Months = MonthTotal & { lastMonth: MonthTotal };
+
+function spentIn(month: string, months: Months): bigint {
+  if (month === months.month) return months.spent;
+  return month === months.lastMonth.month ? months.lastMonth.spent : 0n;
+}
+
+/** The totals after a charge in a month: another than that which counted is begun, or counts on. */
+function chargedIn(month: string, charge: bigint, months: Months): Months {
+  const spent = spentIn(month, months) + charge;
+  if (month === months.month) return { month, spent, lastMonth: months.lastMonth };
+  return { month, spent, lastMonth: { month: months.month, spent: months.spent } };
 }
 
 /** The wallet after an entry that {@link advanceHold} and the law allow. */
 export function advanceWallet(wallet: Wallet, entry: Entry): Wallet {
-  const month = monthAt(entry.at);
+  const { month, monthSpent: spent, lastMonth } = wallet;
+  const months = chargedIn(monthAt(entry.at), entry.spentDelta, { month, spent, lastMonth });
   const opened = entry.kind === "hold" ? 1 : 0;
   const closed = entry.kind === "settle" || entry.kind === "release" ? 1 : 0;
   return {
@@ -175,8 +209,9 @@ export function advanceWallet(wallet: Wallet, entry: Entry): Wallet {
     free: wallet.free + entry.freeDelta,
     held: wallet.held + entry.heldDelta,
     spent: wallet.spent + entry.spentDelta,
-    month,
-    monthSpent: (month === wallet.month ? wallet.monthSpent : 0n) + entry.spentDelta,
+    month: months.month,
+    monthSpent: months.spent,
+    lastMonth: months.lastMonth,
     openHolds: wallet.openHolds + opened - closed,
     n: entry.n,
     at: entry.at,
@@ -209,17 +244,17 @@ export function countsForKey(unit: Unit, entry: Entry): boolean {
   return unit === "usd_micros" && entry.keyId !== "" && entry.kind !== "extend";
 }
 
-/** What a key was charged in the month of `at`: 0 where its last entry is of an earlier one. */
+/** What a key was charged in the month of `at`: 0 where none of its last entries is of it. */
 export function keySpentThisMonth(counter: KeyCounter, at: number): bigint {
-  return counter.month === monthAt(at) ? counter.spent : 0n;
+  return spentIn(monthAt(at), counter);
 }
 
 /** A key's counters after an entry that {@link countsForKey}: a new month begins with what is still held. */
 export function advanceKey(counter: KeyCounter | undefined, entry: Entry): KeyCounter {
+  const before = counter ?? { ...noMonth, lastMonth: noMonth };
   return {
     keyId: entry.keyId,
-    month: monthAt(entry.at),
-    spent: (counter ? keySpentThisMonth(counter, entry.at) : 0n) + entry.spentDelta,
+    ...chargedIn(monthAt(entry.at), entry.spentDelta, before),
     held: (counter?.held ?? 0n) + entry.heldDelta,
   };
 }

@@ -73,10 +73,10 @@ export async function untilReady(
   notReady: Readiness,
   signal: AbortSignal,
 ): Promise<void> {
-  let saidAtMs = clock.now();
+  let saidAtMs = clock.steady();
   for (let reason = notReady(); reason !== undefined; reason = notReady()) {
-    if (clock.now() - saidAtMs >= saysWhyMs) {
-      saidAtMs = clock.now();
+    if (clock.steady() - saidAtMs >= saysWhyMs) {
+      saidAtMs = clock.steady();
       log.warn({ reason }, "not ready yet");
     }
     await clock.sleep(readyPollMs, signal);

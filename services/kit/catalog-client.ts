@@ -60,7 +60,7 @@ export function createCatalogView({ catalog, clock, log }: CatalogViewDeps): Liv
   const watch = async (): Promise<boolean> => {
     const call = new AbortController();
     const signal = AbortSignal.any([stop.signal, call.signal]);
-    let heardAtMs = clock.now();
+    let heardAtMs = clock.steady();
     let heard = false;
     whenSilent(clock, () => heardAtMs, signal).then(
       () => call.abort(),
@@ -69,7 +69,7 @@ export function createCatalogView({ catalog, clock, log }: CatalogViewDeps): Liv
     try {
       const knownVersion = view?.snapshot.version ?? "";
       for await (const { snapshot } of catalog.watchSnapshots({ knownVersion }, { signal })) {
-        heardAtMs = clock.now();
+        heardAtMs = clock.steady();
         heard = true;
         if (!snapshot || snapshot.version === view?.snapshot.version) continue;
         view = viewOf(snapshot);
@@ -140,7 +140,7 @@ async function whenSilent(
   signal: AbortSignal,
 ): Promise<void> {
   for (;;) {
-    const leftMs = heardAtMs() + silenceMs - clock.now();
+    const leftMs = heardAtMs() + silenceMs - clock.steady();
     if (leftMs <= 0) return;
     await clock.sleep(leftMs, signal);
   }

@@ -1,7 +1,12 @@
 /** Where code gets time from, so that tests can hold it still. */
 export interface Clock {
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since the epoch. May jump, to and fro, whenever the machine's clock is set. */
   now(): number;
+  /**
+   * Milliseconds from a beginning of this process's own. They pass as time does, whatever the machine's clock is set to:
+   * what has lasted for how long is measured by these.
+   */
+  steady(): number;
   /** Resolves after `ms`; rejects with the signal's reason when that aborts first. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
@@ -9,6 +14,7 @@ export interface Clock {
 /** The machine's own clock. */
 export const systemClock: Clock = {
   now: () => Date.now(),
+  steady: () => Math.floor(performance.now()),
   // By hand: the timers of Node make an error with a stack for each sleep that is broken off, one for every stream.
   sleep: (ms, signal) =>
     new Promise((resolve, reject) => {
@@ -34,16 +40,24 @@ export const systemClock: Clock = {
 export interface ManualClock extends Clock {
   /** Moves forward by `ms` and lets everything that became due run. */
   advance(ms: number): Promise<void>;
-  /** Moves forward by `ms` at once, as a clock that is set: whoever sleeps less than that wakes late, and once. */
+  /** Moves forward by `ms` at once, as after a long pause of the process: who sleeps less than that wakes late, and once. */
   leap(ms: number): Promise<void>;
+  /** Sets the clock ahead (or back) by `ms`: no time passes. */
+  set(ms: number): void;
 }
 
 /** Makes a {@link ManualClock} that begins at `startMs` (default 2026-01-15T12:00:00Z). */
 export function manualClock(startMs = Date.UTC(2026, 0, 15, 12)): ManualClock {
-  let now = startMs;
+  /** Time that has passed. */
+  let now = 0;
+  let aheadMs = startMs;
   let sleepers: { at: number; wake: () => void }[] = [];
   const clock: ManualClock = {
-    now: () => now,
+    now: () => now + aheadMs,
+    steady: () => now,
+    set(ms) {
+      aheadMs += ms;
+    },
     leap(ms) {
       now += ms;
       return clock.advance(0);

@@ -27,6 +27,7 @@ export function correctedClock(
   let behindMs = 0;
   return {
     now: () => base.now() + behindMs,
+    steady: () => base.steady(),
     sleep: (ms, signal) => base.sleep(ms, signal),
     async correct(ask) {
       const askedAtMs = performance.now();

@@ -127,7 +127,7 @@ export function createHoldClient(
     waiting++;
     try {
       return await new Promise((resolve, reject) => {
-        const deadline = clock.now() + Math.max(timeoutMs, minAttemptMs);
+        const deadline = clock.steady() + Math.max(timeoutMs, minAttemptMs);
         const message = create(OperationSchema, { operation });
         enqueue({ operation: message, deadline, attempts: 0, resolve, reject });
       });
@@ -153,7 +153,7 @@ export function createHoldClient(
   }
 
   async function send(batch: readonly Waiting[]): Promise<void> {
-    const left = Math.min(...batch.map(({ deadline }) => deadline)) - clock.now();
+    const left = Math.min(...batch.map(({ deadline }) => deadline)) - clock.steady();
     const timeoutMs = Math.max(Math.min(left, attemptTimeoutMs), minAttemptMs);
     let outcomes: readonly Outcome[];
     try {
@@ -174,7 +174,7 @@ export function createHoldClient(
   function failed(one: Waiting, error: unknown): void {
     one.attempts++;
     const pauseMs = firstPauseMs * 3 ** (one.attempts - 1);
-    const inTime = clock.now() + pauseMs + minAttemptMs <= one.deadline;
+    const inTime = clock.steady() + pauseMs + minAttemptMs <= one.deadline;
     const worthIt = isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE) && inTime;
     if (worthIt && one.attempts < maxAttempts) clock.sleep(pauseMs).then(() => enqueue(one));
     else one.reject(error);

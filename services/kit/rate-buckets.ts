@@ -68,13 +68,12 @@ export function createRateBuckets(deps: { clock: Clock; maxBuckets: number }): R
       bucket = { usedMs: 0, atMs: nowMs };
       buckets.set(name, bucket);
     }
-    // A clock that was set back drains nothing.
-    bucket.usedMs = Math.max(0, bucket.usedMs - Math.max(0, nowMs - bucket.atMs));
+    bucket.usedMs = Math.max(0, bucket.usedMs - (nowMs - bucket.atMs));
     bucket.atMs = nowMs;
     return bucket;
   };
   const bothOf = (key: RatedKey) => {
-    const nowMs = clock.now();
+    const nowMs = clock.steady();
     // A key that was given more than its account's default was meant to have it.
     const accountLimit = Math.max(key.accountRequestsPerMinute, key.requestsPerMinute);
     return [

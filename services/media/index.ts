@@ -1,6 +1,7 @@
 import { createCatalogView } from "#kit/catalog-client.ts";
 import { ErrorReason, RefusalError } from "#kit/errors.ts";
 import { createHoldClient } from "#kit/holds.ts";
+import { createLeaseTime } from "#kit/lease-time.ts";
 import { rpcService, type Service } from "#kit/rpc/service.ts";
 import { FileArea, MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { createJobStore, createMediaShared, type MediaDeps, retentionMsOf } from "./context.ts";
@@ -12,6 +13,7 @@ import { createJobHolds } from "./jobs/holds.ts";
 import { lendOutput, locateOutput, needsReferences, outputsOwner } from "./jobs/outputs.ts";
 import { createRetention } from "./jobs/retention.ts";
 import { createSweeper } from "./jobs/sweeper.ts";
+import { leaseMs } from "./limits.ts";
 import { createJobRoutes } from "./routes.ts";
 import { createSpeech } from "./speech/index.ts";
 
@@ -65,7 +67,8 @@ export function createMedia(deps: MediaDeps): Service {
     { prefix: "speech/", isReferenced: speech.isReferenced },
   ];
   const retention = createRetention({ ...saga, blobs, owners });
-  const sweeper = createSweeper({ ...saga, driver, importer, retention });
+  const leaseTime = createLeaseTime(clock, leaseMs);
+  const sweeper = createSweeper({ ...saga, leaseTime, driver, importer, retention });
   const jobs = createJobRoutes({
     ...saga,
     driver,

@@ -21,14 +21,14 @@ export function createBudgets(clock: Clock, budgetMs: number, begun: () => void)
   return {
     within(work, otherwise) {
       return new Promise((resolve, reject) => {
-        const wait: Wait = { until: clock.now() + budgetMs, end: () => resolve(otherwise) };
+        const wait: Wait = { until: clock.steady() + budgetMs, end: () => resolve(otherwise) };
         waits.add(wait);
         begun();
         work.then(resolve, reject).finally(() => waits.delete(wait));
       });
     },
     tick() {
-      const now = clock.now();
+      const now = clock.steady();
       for (const wait of waits) {
         // They stand in the order of their times.
         if (wait.until > now) return;

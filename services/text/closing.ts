@@ -127,7 +127,7 @@ async function noteReview(
   });
 }
 
-/** Tries until the lease is over: then the request is the sweeper's. */
+/** Tries until the lease is over, by the monotonic clock: then the request is the sweeper's. */
 async function writeClosing(
   wanted: Closing,
   requestId: string,
@@ -137,11 +137,12 @@ async function writeClosing(
   let closing = wanted;
   for (let attempt = 0; ; attempt++) {
     const now = clock.now();
+    const begunAt = clock.steady();
     try {
       const at = { now, dueAt: now + settleRetryMs };
       const isOurs = await store.close(requestId, { owner }, closing, at);
       // Nobody else closes within the lease: an attempt whose answer was lost did it.
-      return isOurs || (attempt > 0 && now < leaseUntil);
+      return isOurs || (attempt > 0 && begunAt < leaseUntil);
     } catch (error) {
       if (!isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) {
         if (!(closing.answer instanceof Uint8Array)) throw error;
@@ -150,7 +151,7 @@ async function writeClosing(
         closing = { ...closing, answer: "not_kept" };
         continue;
       }
-      if (clock.now() + closeRetryMs > leaseUntil - leaseMarginMs) throw error;
+      if (clock.steady() + closeRetryMs > leaseUntil - leaseMarginMs) throw error;
       await clock.sleep(closeRetryMs);
     }
   }

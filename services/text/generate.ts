@@ -39,7 +39,7 @@ export async function generate(
   isKept: boolean,
   context: GenerateContext,
 ): Promise<Begun & Pick<AnswerNotes, "ignored">> {
-  const startedAt = context.clock.now();
+  const startedAt = context.clock.steady();
   metered.onLost = () => stop.abort(stopped("lost"));
   let answer: JsonAnswer | StreamAnswer;
   let isSent = false;
@@ -92,7 +92,7 @@ export async function generate(
   }
   const { operation, form } = request;
   const onFirstOutput = () => {
-    context.events.firstOutput(operation, context.clock.now() - startedAt);
+    context.events.firstOutput(operation, context.clock.steady() - startedAt);
   };
   if (answer.kind === "json") {
     const body = await finishJson(operation, answer, metered, isKept);

@@ -80,6 +80,7 @@ export function createMeter(context: MeterContext): Meter {
   const metering = { ...context, background, budgets, patience };
   return {
     async open(request, payer, idempotency) {
+      const openedAt = clock.steady();
       const intent = intentOf(request, payer, idempotency, context);
       if (!(await store.open(intent))) return undefined;
       const tally = createTally(request, context.counter, (error) => {
@@ -87,10 +88,12 @@ export function createMeter(context: MeterContext): Meter {
       });
       return {
         async pay(signal) {
-          const paid = await hold(intent, request, payer, context, signal).catch(async (error) => {
-            await giveUp(intent, tally, error, metering);
-            throw withAffordable(error, request);
-          });
+          const paid = await hold(intent, request, payer, context, { openedAt, signal }).catch(
+            async (error) => {
+              await giveUp(intent, tally, error, metering);
+              throw withAffordable(error, request);
+            },
+          );
           const metered = createMetered(paid, tally, metering, () => {
             running.delete(metered);
           });
@@ -135,16 +138,19 @@ function intentOf(
   };
 }
 
-/** Reserve, then confirm, both within 5 s of the intent; the intent with what is held now. */
+/**
+ * Reserve, then confirm, both within 5 s of the intent (of `openedAt`, by the monotonic clock); the intent with what is held
+ * now.
+ */
 async function hold(
   intent: Intent,
   { leastHold }: PreparedRequest,
   { keyMonthlyLimit }: Payer,
   { clock, store, holds, owner }: MeterContext,
-  signal: AbortSignal,
+  { openedAt, signal }: { openedAt: number; signal: AbortSignal },
 ): Promise<Intent> {
   const { requestId, price } = intent;
-  const isInTime = () => clock.now() <= intent.openedAt + confirmWithinMs;
+  const isInTime = () => clock.steady() <= openedAt + confirmWithinMs;
   signal.throwIfAborted();
   const holdAmount = await holds.open(intent, { keyMonthlyLimit, least: leastHold });
   signal.throwIfAborted();

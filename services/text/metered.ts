@@ -40,17 +40,19 @@ export interface MeteredContext extends ClosingContext {
   patience: Budgets;
 }
 
-/** Meters the request of a written intent. `onClosed`: it needs no more beats. */
+/** Meters the request of an intent that was written after `openedAt`, by the monotonic clock. `onClosed`: it needs no more beats. */
 export function createMetered(
   intent: Intent,
   tally: Tally,
   context: MeteredContext,
   onClosed: () => void,
+  openedAt = context.clock.steady(),
 ): Metered {
   const { clock, store, events, owner } = context;
   const { requestId } = intent;
-  let leaseUntil = intent.leaseUntil;
-  let beatAt = intent.openedAt;
+  // By the monotonic clock: a machine's clock that is set takes no lease away and gives none.
+  let leaseUntil = openedAt + leaseMs;
+  let beatAt = openedAt;
   let isChecking = false;
   let isLost = false;
   let finished: Promise<Finished> | undefined;
@@ -69,7 +71,8 @@ export function createMetered(
     if (isChecking || isLost || finished) return;
     isChecking = true;
     const now = clock.now();
-    beatAt = now;
+    const begunAt = clock.steady();
+    beatAt = begunAt;
     try {
       // An answer that came whole ends in the same turn: its tokens are not worth counting.
       await Promise.resolve();
@@ -78,11 +81,11 @@ export function createMetered(
       const [inputTokens, outputTokens] = await counts();
       const seen = { inputTokens, outputTokens, leaseUntil: now + leaseMs };
       if (finished) return;
-      if (await store.checkpoint(requestId, owner, seen)) leaseUntil = seen.leaseUntil;
+      if (await store.checkpoint(requestId, owner, seen)) leaseUntil = begunAt + leaseMs;
       else lose();
     } catch (error) {
       events.trouble("a checkpoint could not be written", requestId, error);
-      if (clock.now() > leaseUntil - leaseMarginMs) lose();
+      if (clock.steady() > leaseUntil - leaseMarginMs) lose();
     } finally {
       isChecking = false;
     }
@@ -123,7 +126,7 @@ export function createMetered(
       if (tally.uncounted >= checkpointCharacters) void checkpoint();
     },
     beat() {
-      if (clock.now() - beatAt >= beatMs) void checkpoint();
+      if (clock.steady() - beatAt >= beatMs) void checkpoint();
     },
     finish(end) {
       finished ??= closeOnce(end);

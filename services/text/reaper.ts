@@ -1,5 +1,6 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Clock } from "#kit/clock.ts";
+import { createBringForward, type LeaseTime } from "#kit/lease-time.ts";
 import type { HoldVerdict } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
 import { estimatedCharge, noCharge } from "./closing.ts";
 import type { TextEvents } from "./events.ts";
@@ -10,6 +11,7 @@ import {
   forgetIntervalMs,
   keepHoldMs,
   keepReviewMs,
+  leaseMs,
   settleRetryMs,
   sweepBatch,
   sweepIntervalMs,
@@ -20,6 +22,8 @@ import type { Charge, UsageRecord, UsageStore } from "./store.ts";
 /** What the reaper needs. */
 export interface ReaperContext {
   clock: Clock;
+  /** By which it judges the leases of other processes. */
+  leaseTime: LeaseTime;
   store: UsageStore;
   holds: TextHolds;
   events: TextEvents;
@@ -44,17 +48,20 @@ export interface Reaper {
 /** Makes a reaper. */
 export function createReaper(context: ReaperContext): Reaper {
   const { clock, store, events } = context;
+  const { leaseTime } = context;
+  const bringForward = createBringForward(clock, leaseMs, store);
   let forgetAt = 0;
   const sweep = async () => {
-    const due = await store.due(clock.now(), sweepBatch);
+    await bringForward();
+    const due = await store.due(leaseTime(), sweepBatch);
     await Promise.all(due.map(driveOn));
-    if (clock.now() >= forgetAt) await forget();
+    if (clock.steady() >= forgetAt) await forget();
     return due.length;
   };
   const forget = async () => {
     const gone = await store.forget(clock.now(), forgetBatch);
     // After a full batch there is more.
-    if (gone < forgetBatch) forgetAt = clock.now() + forgetIntervalMs;
+    if (gone < forgetBatch) forgetAt = clock.steady() + forgetIntervalMs;
   };
   const driveOn = async (record: UsageRecord) => {
     try {
@@ -108,7 +115,7 @@ async function drive(record: UsageRecord, context: ReaperContext): Promise<void>
 /** `open → settling {checkpoint}` where the lease is over; undefined where somebody else was first. */
 async function closeOrphan(
   record: UsageRecord,
-  { clock, store, events }: ReaperContext,
+  { clock, leaseTime, store, events }: ReaperContext,
 ): Promise<Charge | undefined> {
   const now = clock.now();
   const { inputTokens, outputTokens } = record;
@@ -117,7 +124,8 @@ async function closeOrphan(
   const end = record.dispatched ? "lost" : "unsent";
   const closing = { kind: "settling", end, charge } as const;
   const at = { now, dueAt: now + settleRetryMs };
-  if (!(await store.close(record.requestId, { leaseOverAt: now }, closing, at))) return undefined;
+  if (!(await store.close(record.requestId, { leaseOverAt: leaseTime() }, closing, at)))
+    return undefined;
   events.orphan(record);
   events.closed(record, end, charge);
   return charge;
@@ -129,12 +137,12 @@ async function settle(record: UsageRecord, charge: Charge, context: ReaperContex
 }
 
 async function verdictOf(record: UsageRecord, context: ReaperContext): Promise<Verdict> {
-  const { clock, store } = context;
+  const { clock, leaseTime, store } = context;
   const now = clock.now();
   const keepUntil = (ms: number): Verdict => ({ case: "keepUntil", value: timestampFromMs(ms) });
   switch (record.status) {
     case "open": {
-      if (record.leaseUntil > now) return keepUntil(now + keepHoldMs);
+      if (record.leaseUntil > leaseTime()) return keepUntil(now + keepHoldMs);
       const charge = await closeOrphan(record, context);
       if (charge) return verdictOfCharge(charge);
       const changed = await store.find(record.requestId);

@@ -14,7 +14,7 @@ export async function findRecorded(
   { clock, store }: { clock: Clock; store: UsageStore },
   signal: AbortSignal,
 ): Promise<Uint8Array | undefined> {
-  const giveUpAt = clock.now() + waitElsewhereMs;
+  const giveUpAt = clock.steady() + waitElsewhereMs;
   for (;;) {
     signal.throwIfAborted();
     const record = await store.findByKey(slot, clock.now());
@@ -22,7 +22,7 @@ export async function findRecorded(
     if (record.fingerprint !== fingerprint) refuse(ErrorReason.IDEMPOTENCY_KEY_REUSED);
     if (record.answer === "not_kept") refuseUnkept(record);
     if (record.answer) return record.answer;
-    if (clock.now() >= giveUpAt) {
+    if (clock.steady() >= giveUpAt) {
       refuse(ErrorReason.SERVICE_UNAVAILABLE, {
         metadata: { retry_after_ms: String(waitRetryMs) },
       });

@@ -57,4 +57,8 @@ export const textSchema: readonly string[] = [
   ) STRICT;
   CREATE INDEX text_review_at ON text_review (at);
   CREATE INDEX text_review_until ON text_review (until);`,
+  // What is at work is looked for in both directions of time, and not among the answers that are kept.
+  `DROP INDEX text_usage_due;
+  CREATE INDEX text_usage_due ON text_usage (due_at) WHERE status <> 'closed';
+  CREATE INDEX text_usage_kept ON text_usage (due_at) WHERE status = 'closed';`,
 ];

@@ -73,6 +73,10 @@ export function createMongoUsageStore(db: MongoDatabase): UsageStore {
         const cursor = usage.find({ dueAt: { $lte: now } }, withoutAnswer).sort({ dueAt: 1 });
         return (await cursor.limit(limit).toArray()).map(recordOf);
       }),
+    bringForward: (after, at) =>
+      db.attempt(async () => {
+        await usage.updateMany({ dueAt: { $gt: after } }, { $set: { dueAt: at } });
+      }),
     noteReview: reviews.noteReview,
     reviews: reviews.reviews,
     rememberMakers: makers.rememberMakers,

@@ -1,3 +1,4 @@
+import type { PutOffWork } from "#kit/lease-time.ts";
 import type { TextPrice, TokenBounds } from "./pricing.ts";
 import type { OpaqueMaker } from "./request/opaque.ts";
 import type { TextOperation } from "./upstream/port.ts";
@@ -110,7 +111,7 @@ export interface KeyedRecord {
  * reads see what was acknowledged before they began. All refuse with SERVICE_UNAVAILABLE where the store is away; whether
  * the change was made is then not known.
  */
-export interface UsageStore {
+export interface UsageStore extends PutOffWork {
   /** Makes tables, collections and indexes. To be called once, before all else. */
   prepare(): Promise<void>;
   /**

@@ -11,6 +11,32 @@ export function dueJobsContract(clients: () => [JobStore, JobStore]): void {
     [store, second] = clients();
   });
 
+  describe("a claim, by a clock that was set,", () => {
+    test("takes a lost job whose lease a clock that was ahead has made too long", async () => {
+      const ahead = now + 40 * 86_400_000;
+      await queuedIn(store, "job_a");
+      await store.claim(query({ now: ahead, leasesOverAt: now }));
+      expect(await store.claim(query({ now: now + 60_000 }))).toBeUndefined();
+      await second.bringForward(now + 3_600_000, now + 30_000);
+      const job = await store.find("job_a");
+      expect(job).toMatchObject({ state: "running", dueAt: now + 30_000, fence: 1 });
+      expect(await store.claim(query({ now: now + 29_999 }))).toBeUndefined();
+      const again = await store.claim(query({ owner: "other", now: now + 30_000 }));
+      expect(again).toMatchObject({ fence: 2, lease: { owner: "other", until: now + 60_000 } });
+    });
+
+    test("goes by the time at which leases are judged, and writes the clock's", async () => {
+      await queuedIn(store, "job_a");
+      const first = await store.claim(query());
+      const until = first?.lease?.until ?? 0;
+      const later = { now: until + 40 * 86_400_000, leasesOverAt: until - 1 };
+      expect(await store.claim(query(later))).toBeUndefined();
+      const again = await second.claim(query({ ...later, leasesOverAt: until }));
+      expect(again).toMatchObject({ state: "running", fence: 2 });
+      expect(again?.lease?.until).toBe(later.now + 30_000);
+    });
+  });
+
   describe("due jobs", () => {
     const take = (states: JobState[], at: number, limit = 10) =>
       store.takeDue({ states, now: at, until: at + 4_000, limit });

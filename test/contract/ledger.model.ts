@@ -30,7 +30,8 @@ interface ModelHold {
   amount: number;
   keyId: string;
   checkTimes: number[];
-  end?: { how: "settled" | "released"; charged: number; month: string };
+  /** The months are "" once the wallet, or the key, remembers them no more. */
+  end?: { how: "settled" | "released"; charged: number; month: string; keyMonth: string };
 }
 
 /** An outcome of the real ledger in the model's words. */
@@ -61,12 +62,28 @@ export function createModel({ unit }: WalletRef): Model {
   const all = () => [...holds.values()];
   const sum = (numbers: number[]) => numbers.reduce((a, b) => a + b, 0);
   const held = (some: ModelHold[]) => sum(some.filter((h) => !h.end).map((h) => h.amount));
-  const charged = (some: ModelHold[], month?: string) =>
-    sum(some.map(({ end }) => (end && (!month || end.month === month) ? end.charged : 0)));
+  const charged = (some: ModelHold[], month?: string, of: "month" | "keyMonth" = "month") =>
+    sum(some.map(({ end }) => (end && (!month || end[of] === month) ? end.charged : 0)));
   const free = () => sum([...grants.values()]) - held(all()) - charged(all());
-  const write = (now: number) => {
+  /** A clock that is up to five minutes behind books at the last time. */
+  const timeAt = (now: number) => (clock - now > 300_000 ? now : Math.max(clock, now));
+  /** The months that are remembered, of the wallet ("") and of each key: the last two that were written in. */
+  const remembered = new Map<string, [string, string]>();
+  const remember = (name: string, some: ModelHold[], of: "month" | "keyMonth") => {
+    const month = monthOf(clock);
+    const [last = "", before = ""] = remembered.get(name) ?? [];
+    if (last === month) return;
+    remembered.set(name, [month, last]);
+    if (before === month) return;
+    for (const { end } of some) if (end?.[of] === before) end[of] = "";
+  };
+  const write = (now: number, keyId?: string) => {
     entries++;
-    clock = Math.max(clock, now);
+    clock = timeAt(now);
+    remember("", all(), "month");
+    if (keyId === undefined) return;
+    const ofKey = all().filter((hold) => hold.keyId === keyId);
+    remember(keyId, ofKey, "keyMonth");
   };
 
   function reserve(op: Extract<Operation, { kind: "reserve" }>, now: number): string {
@@ -80,7 +97,7 @@ export function createModel({ unit }: WalletRef): Model {
       return `${known.end?.how ?? "open"} ${known.amount}, again`;
     }
     const ofKey = all().filter((hold) => hold.keyId === keyId);
-    const used = charged(ofKey, monthOf(Math.max(now, clock))) + held(ofKey);
+    const used = charged(ofKey, monthOf(timeAt(now)), "keyMonth") + held(ofKey);
     const isLimited = unit === "usd_micros" && keyMonthlyLimit !== undefined;
     const ofLimit = isLimited ? Number(keyMonthlyLimit) - used : Number.POSITIVE_INFINITY;
     if (least > Math.max(0, ofLimit)) return refused(ErrorReason.KEY_LIMIT_EXCEEDED);
@@ -93,7 +110,7 @@ export function createModel({ unit }: WalletRef): Model {
       return refused(ErrorReason.TOO_MANY_OPEN_REQUESTS);
     }
     const amount = Math.min(most, free(), Math.max(0, ofLimit));
-    write(now);
+    write(now, keyId);
     holds.set(holdId, { content, amount, keyId, checkTimes: [checkAt] });
     return `open ${amount}`;
   }
@@ -102,8 +119,9 @@ export function createModel({ unit }: WalletRef): Model {
     const hold = holds.get(holdId);
     if (!hold) return refused(ErrorReason.HOLD_NOT_FOUND);
     if (hold.end) return `${hold.end.how} ${hold.end.charged}, again`;
-    write(now);
-    hold.end = { how, charged: Math.min(asked, hold.amount), month: monthOf(clock) };
+    write(now, hold.keyId);
+    const month = monthOf(clock);
+    hold.end = { how, charged: Math.min(asked, hold.amount), month, keyMonth: month };
     return `${how} ${hold.end.charged}`;
   }
 
@@ -150,7 +168,7 @@ export function createModel({ unit }: WalletRef): Model {
       free: free(),
       held: held(all()),
       spent: charged(all()),
-      monthSpent: charged(all(), monthOf(Math.max(now, clock))),
+      monthSpent: charged(all(), monthOf(timeAt(now))),
       openHolds: all().filter((hold) => !hold.end).length,
       entries,
     }),

@@ -3,7 +3,7 @@ import type { SqlTransaction } from "#kit/sqlite-transaction.ts";
 import { auditWallet } from "../../services/billing/audit.ts";
 import type { Operation } from "../../services/billing/operations.ts";
 import type { LedgerStore } from "../../services/billing/store.ts";
-import type { Unit, WalletRef } from "../../services/billing/wallet.ts";
+import { spentThisMonth, type Unit, type WalletRef } from "../../services/billing/wallet.ts";
 import { createModel, type Model, say } from "./ledger.model.ts";
 
 /** A source of choices that gives the same ones for the same seed. */
@@ -151,10 +151,12 @@ class Sequence {
     return this.#audit();
   }
 
-  /** Time goes on, sometimes into another month, sometimes back. */
+  /** Time goes on, sometimes into another month, sometimes back: a little, as clocks do, or far, as one that was wrong. */
   #tick(): void {
     if (this.#chance.likely(6)) this.#now += 13 * dayMs;
     else if (this.#chance.likely(4)) this.#now -= 15 * dayMs;
+    else if (this.#chance.likely(8)) this.#now = nextMonth(this.#now);
+    else if (this.#chance.likely(15)) this.#now -= 120_000;
     else this.#now += this.#chance.int(3_600_000);
   }
 
@@ -244,15 +246,12 @@ class Sequence {
   async #compare(): Promise<string | undefined> {
     const wallet = await this.#store.wallet(this.#wallet);
     const figures = this.#model.figures(this.#now);
-    const month = Math.max(wallet.at, this.#now);
     const seen = {
       granted: Number(wallet.granted),
       free: Number(wallet.free),
       held: Number(wallet.held),
       spent: Number(wallet.spent),
-      monthSpent: Number(
-        wallet.month === new Date(month).toJSON().slice(0, 7) && wallet.monthSpent,
-      ),
+      monthSpent: Number(spentThisMonth(wallet, this.#now)),
       openHolds: wallet.openHolds,
       entries: wallet.n,
     };
@@ -276,6 +275,11 @@ class Sequence {
     const { entries } = this.#model.figures(this.#now);
     return count.entries === entries ? undefined : `${count.entries} entries, not ${entries}`;
   }
+}
+
+function nextMonth(ms: number): number {
+  const date = new Date(ms);
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1) + 60_000;
 }
 
 function reserveOf(holdId: string, amount: bigint): Extract<Operation, { kind: "reserve" }> {

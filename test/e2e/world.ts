@@ -63,6 +63,8 @@ export interface World extends AsyncDisposable {
   mesh: Mesh;
   /** Makes it so much later, and waits until the parts of the process have heard of each other again. */
   later(ms: number): Promise<void>;
+  /** Sets the clock of the one process ahead (or back): no time passes. See {@link oneProcessOnly}. */
+  setClock(ms: number): void;
   /** Milliseconds since the epoch, as this world has it. */
   now(): number;
   /** Where most models are served. */
@@ -136,6 +138,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     opsUrl: running.opsUrl,
     mesh: running.mesh as Mesh,
     now: running.now,
+    setClock: (ms) => running.setClock?.(ms),
     async later(ms) {
       await running.jump(ms);
       const readyUrl = new URL("/readyz", baseUrl);
@@ -200,6 +203,8 @@ interface Running {
   admin: Admin;
   mesh: Mesh | undefined;
   now(): number;
+  /** Only of a world in one process. */
+  setClock?(ms: number): void;
   jump(ms: number): Promise<void>;
 }
 
@@ -234,6 +239,7 @@ async function startHere({ dataDir, env, log, stack }: RunningOptions): Promise<
     mesh,
     admin: adminOf(mesh),
     now: clock.now,
+    setClock: clock.set,
     jump: async (ms) => clock.jump(ms),
   };
 }

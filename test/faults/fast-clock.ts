@@ -12,6 +12,7 @@ export interface FastTime {
 export function fastClock({ realMs, fastMs, speed }: FastTime): Clock {
   return {
     now: () => Math.floor(fastMs + (systemClock.now() - realMs) * speed),
+    steady: () => systemClock.steady() * speed,
     sleep: (ms, signal) => systemClock.sleep(ms / speed, signal),
   };
 }

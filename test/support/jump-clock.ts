@@ -4,18 +4,25 @@ import { type Clock, systemClock } from "#kit/clock.ts";
 export interface JumpClock extends Clock {
   /** Time is `ms` later from now on; every sleeper whose time has come wakes up. */
   jump(ms: number): void;
+  /** Sets the clock ahead (or back) by `ms`: no time passes, and nobody wakes up. */
+  set(ms: number): void;
 }
 
 /** Makes a {@link JumpClock} that shows the machine's time, or that of `base`. */
 export function jumpClock(base: Clock = systemClock): JumpClock {
   let aheadMs = 0;
+  let setMs = 0;
   let jumped = Promise.withResolvers<void>();
-  const now = () => base.now() + aheadMs;
+  const steady = () => base.steady() + aheadMs;
   return {
-    now,
+    now: () => base.now() + aheadMs + setMs,
+    steady,
+    set(ms) {
+      setMs += ms;
+    },
     async sleep(ms, signal) {
-      const until = now() + ms;
-      for (let left = ms; left > 0; left = until - now()) {
+      const until = steady() + ms;
+      for (let left = ms; left > 0; left = until - steady()) {
         const wake = new AbortController();
         const either = signal ? AbortSignal.any([signal, wake.signal]) : wake.signal;
         await Promise.race([base.sleep(left, either), jumped.promise]).catch(() => {});

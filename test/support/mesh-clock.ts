@@ -8,7 +8,7 @@ const lookMs = 20;
 
 const file = process.env.TEST_CLOCK_FILE ?? "";
 const jumping = jumpClock({ ...systemClock });
-Object.assign(systemClock, { now: jumping.now, sleep: jumping.sleep });
+Object.assign(systemClock, { now: jumping.now, steady: jumping.steady, sleep: jumping.sleep });
 let aheadMs = 0;
 const look = () => {
   const wanted = Number(readFileSync(file, "utf8"));

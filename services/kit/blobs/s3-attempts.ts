@@ -24,15 +24,15 @@ export async function attempt<T>(
   { signal, also = [], long = false }: AttemptOptions = {},
 ): Promise<T> {
   let unsure = false;
-  let giveUpAt = long ? undefined : clock.now() + attemptBudgetMs;
+  let giveUpAt = long ? undefined : clock.steady() + attemptBudgetMs;
   for (let pauseMs = attemptPauseMs; ; pauseMs = Math.min(2 * pauseMs, maxAttemptPauseMs)) {
     try {
       return await work(unsure);
     } catch (error) {
       if (isS3Fault(error, "denied", "unsupported", "no-bucket")) throw awayRefusal(error);
       if (!isS3Fault(error, "away", ...also)) throw error;
-      giveUpAt ??= clock.now() + attemptBudgetMs;
-      if (clock.now() + pauseMs >= giveUpAt) throw awayRefusal(error);
+      giveUpAt ??= clock.steady() + attemptBudgetMs;
+      if (clock.steady() + pauseMs >= giveUpAt) throw awayRefusal(error);
       unsure = true;
     }
     // Between half and all of the pause: replicas that failed together do not come back together.

@@ -18,13 +18,13 @@ export type Attempt = <T>(work: Work<T>) => Promise<T>;
 export function createAttempt(clock: Clock): Attempt {
   return async (work) => {
     let unsure = false;
-    const giveUpAt = clock.now() + attemptBudgetMs;
+    const giveUpAt = clock.steady() + attemptBudgetMs;
     for (let pauseMs = attemptPauseMs; ; pauseMs = Math.min(2 * pauseMs, maxAttemptPauseMs)) {
       try {
         return await work(unsure);
       } catch (error) {
         if (mongoFault(error) !== "away") throw error;
-        if (clock.now() + pauseMs >= giveUpAt) throw awayRefusal(error);
+        if (clock.steady() + pauseMs >= giveUpAt) throw awayRefusal(error);
         unsure = true;
       }
       // Between half and all of the pause: replicas that failed together do not come back together.

@@ -30,12 +30,12 @@ export function pull(
   const { promise, resolve, reject } = Promise.withResolvers<PullEnd>();
   const over = new AbortController();
   const stop = AbortSignal.any([signal, broken]);
-  let heardAt = clock.now();
+  let heardAt = clock.steady();
 
   const inbox = createInbox();
   const subscription = nc.subscribe(inbox, {
     callback(error, message) {
-      heardAt = clock.now();
+      heardAt = clock.steady();
       const end = error ? "silent" : endOf(message);
       if (end === undefined) return;
       if (over.signal.aborted) {
@@ -60,7 +60,7 @@ export function pull(
     takeBack();
   };
   const watch = async () => {
-    for (let left = pullSilenceMs; left > 0; left = pullSilenceMs - (clock.now() - heardAt)) {
+    for (let left = pullSilenceMs; left > 0; left = pullSilenceMs - (clock.steady() - heardAt)) {
       await clock.sleep(left, over.signal);
     }
     settle(() => resolve("silent"));

@@ -67,14 +67,14 @@ export function peerAddress(address: string, context: AddressContext): PeerAddre
   let outstanding = 0;
   let goingUntilMs = Number.NEGATIVE_INFINITY;
   const going = () => {
-    goingUntilMs = context.clock.now() + goingMs;
+    goingUntilMs = context.clock.steady() + goingMs;
     // A call on an idle connection to it would be lost with that.
     connections.renew();
   };
   return {
     origin,
     get isGoing() {
-      return context.clock.now() < goingUntilMs;
+      return context.clock.steady() < goingUntilMs;
     },
     get outstanding() {
       return outstanding;
@@ -179,8 +179,8 @@ function healthOf(
     }
   }
   async function doubt(): Promise<void> {
-    if (!state.isUp || clock.now() - state.doubtAtMs < doubtIntervalMs) return;
-    state.doubtAtMs = clock.now();
+    if (!state.isUp || clock.steady() - state.doubtAtMs < doubtIntervalMs) return;
+    state.doubtAtMs = clock.steady();
     const error = await probe();
     if (error) wentDown(error);
   }

@@ -5,11 +5,17 @@ import { httpLimits } from "./limits.ts";
  * the way to a free answer: what breaks off while the reader holds it back is the reader's doing.
  */
 export class BackPressure {
-  #pausedMs = 0;
+  #lainMs = 0;
+  #liesSinceMs: number | undefined;
   #pausedAtMs: number | undefined;
   #waitsSinceMs: number | undefined;
-  /** Milliseconds for which the reader must still wait before a break is the sender's own again. */
+  /** Milliseconds for which the sender was kept waiting, less those for which the reader has waited since. */
   #owedMs = 0;
+
+  /** Something came for which the reader did not wait. */
+  lies(): void {
+    this.#liesSinceMs ??= performance.now();
+  }
 
   /** The socket is not read from now on. */
   began(): void {
@@ -18,11 +24,14 @@ export class BackPressure {
 
   /** The reader has taken what lay there. */
   ended(): void {
+    if (this.#liesSinceMs !== undefined) this.#lainMs += performance.now() - this.#liesSinceMs;
+    this.#liesSinceMs = undefined;
     if (this.#pausedAtMs === undefined) return;
     const spanMs = performance.now() - this.#pausedAtMs;
     this.#pausedAtMs = undefined;
-    this.#pausedMs += spanMs;
-    if (spanMs >= httpLimits.heldBackMs) this.#owedMs = httpLimits.caughtUpMs;
+    const { heldBackMs, caughtUpMs } = httpLimits;
+    const owedMs = spanMs >= heldBackMs ? caughtUpMs : spanMs;
+    this.#owedMs = Math.min(this.#owedMs + owedMs, caughtUpMs + heldBackMs);
   }
 
   /** The reader waits for the sender. */
@@ -33,22 +42,21 @@ export class BackPressure {
   /** The reader waits no more. */
   came(): void {
     if (this.#waitsSinceMs === undefined) return;
-    this.#owedMs -= performance.now() - this.#waitsSinceMs;
+    this.#owedMs = Math.max(0, this.#owedMs - (performance.now() - this.#waitsSinceMs));
     this.#waitsSinceMs = undefined;
   }
 
   /** Would a break be the reader's doing? */
   isHeldBack(): boolean {
-    if (this.#owedMs > 0) return true;
-    return this.#spanMs() >= httpLimits.heldBackMs;
+    return this.#owedMs + since(this.#pausedAtMs) >= httpLimits.heldBackMs;
   }
 
-  /** Milliseconds in all. */
-  pausedMs(): number {
-    return this.#pausedMs + this.#spanMs();
+  /** Milliseconds in all in which the reader had something to read and did not. */
+  lainMs(): number {
+    return this.#lainMs + since(this.#liesSinceMs);
   }
+}
 
-  #spanMs(): number {
-    return this.#pausedAtMs === undefined ? 0 : performance.now() - this.#pausedAtMs;
-  }
+function since(ms: number | undefined): number {
+  return ms === undefined ? 0 : performance.now() - ms;
 }

@@ -16,7 +16,7 @@ export interface HttpRequest {
   headTimeoutMs: number;
   /** Milliseconds between two reads of the body; time in which nobody reads does not count. */
   idleTimeoutMs: number;
-  /** Milliseconds from the start to the last byte; time in which the reader holds the sender back does not count. */
+  /** Milliseconds from the start to the last byte; time in which something lay unread does not count. */
   timeoutMs: number;
   /** Called when a connection is there and the request is being written to it. */
   onSent?: (() => void) | undefined;

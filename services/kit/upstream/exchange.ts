@@ -42,7 +42,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
   readonly #onAbort = () => this.#stop(this.#options.request.signal.reason);
   /** Time that the reader took is not upstream's. */
   readonly #onTime = () => {
-    const tookMs = performance.now() - this.#beganAtMs - (this.#body?.pausedMs() ?? 0);
+    const tookMs = performance.now() - this.#beganAtMs - (this.#body?.lainMs() ?? 0);
     const leftMs = this.#options.request.timeoutMs - tookMs;
     if (leftMs < 1) this.#stop(new UpstreamError("timeout"));
     else this.#timer = setTimeout(this.#onTime, leftMs);

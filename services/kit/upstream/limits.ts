@@ -8,13 +8,13 @@ export const httpLimits = {
   /** Unread bytes of one answer after which its socket is no longer read: a slow reader holds upstream back. */
   unreadBytes: 64 * 1024,
   /**
-   * A reader that leaves its socket unread for this long holds upstream back, in ms: bursts, collections of garbage and slow
-   * disks take tens of ms, and servers that give up on a blocked reader wait some seconds at least.
+   * A reader that leaves its socket unread for this long, at once or little by little, holds upstream back, in ms: bursts,
+   * collections of garbage and slow disks take tens of ms, and a server that gives up on a blocked reader waits longer.
    */
   heldBackMs: 1000,
   /**
-   * After that it must have waited for upstream this long in all, in ms, before a break counts as upstream's own again: the
-   * megabytes that lie in the kernels of both ends, and a break that lies behind them, come with hardly a wait.
+   * One that did so at once must have waited for upstream nearly this long in all, in ms, before a break counts as upstream's
+   * own again: the megabytes in the kernels of both ends, and a break that lies behind them, come with hardly a wait.
    */
   caughtUpMs: 5000,
   /** An idle connection is dropped after this long: common model servers close theirs after 5 s without saying so. */

@@ -36,6 +36,7 @@ export class ReplyBody implements HttpBody {
       if (this.#trailing.leftBytes < 0) this.#stop();
       return;
     }
+    if (!this.#waiter) this.#pressure.lies();
     this.#unread.push(chunk);
     this.#unreadBytes += chunk.length;
     if (this.#unreadBytes >= httpLimits.unreadBytes) {
@@ -87,9 +88,9 @@ export class ReplyBody implements HttpBody {
     return this.#pressure.isHeldBack();
   }
 
-  /** Milliseconds in which the socket was not read, because the reader had not taken what lay here. */
-  pausedMs(): number {
-    return this.#pressure.pausedMs();
+  /** Milliseconds in which the reader had something to read and did not: they are not the sender's. */
+  lainMs(): number {
+    return this.#pressure.lainMs();
   }
 
   close(): void {

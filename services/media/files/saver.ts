@@ -69,10 +69,10 @@ export function createSaver(context: StorageContext): Saver {
   return {
     save,
     async settled(file, signal) {
-      const until = clock.now() + waitElsewhereMs;
+      const until = clock.steady() + waitElsewhereMs;
       let now: AccountFile | undefined = file;
       while (now?.storageId === file.storageId && now.state === "storing") {
-        if (clock.now() > until) refuse(ErrorReason.SERVICE_UNAVAILABLE, retryHint);
+        if (clock.steady() > until) refuse(ErrorReason.SERVICE_UNAVAILABLE, retryHint);
         await (running.get(file.storageId) ?? clock.sleep(waitPollMs, signal));
         signal.throwIfAborted();
         now = await store.find(file.accountId, file.fileId);

@@ -144,6 +144,7 @@ function quickClock(): { clock: Clock; pauses: number[] } {
   let now = Date.UTC(2026, 0, 15, 12);
   const clock: Clock = {
     now: () => now,
+    steady: () => now,
     async sleep(ms, signal) {
       signal?.throwIfAborted();
       pauses.push(ms);

@@ -55,13 +55,12 @@ export function createClaim(
     return fairest(served, query.kind, candidates);
   };
   const claim = async (query: ClaimQuery): Promise<Job | undefined> => {
-    const { kind, owner, now } = query;
+    const { kind, owner, now, leasesOverAt } = query;
+    const command = { kind: "claim", owner, now, leasesOverAt } as const;
     for (let round = 0; round < maxClaimRounds; round++) {
       const found = await db.attempt(() => search(query));
       if (!found) return undefined;
-      const job = await transition(found.jobId, { kind: "claim", owner, now }, found.place).catch(
-        unlessPlaceIsTaken,
-      );
+      const job = await transition(found.jobId, command, found.place).catch(unlessPlaceIsTaken);
       if (!job) continue;
       await remember(served, servedId(kind, job.accountId), now);
       return job;
@@ -75,11 +74,11 @@ export function createClaim(
 export async function isAnyClaimable(
   jobs: Collection<JobDocument>,
   kinds: readonly string[],
-  now: number,
+  leasesOverAt: number,
 ): Promise<boolean> {
   const ofKinds = { "spec.kind": { $in: [...kinds] } };
   const waiting = { ...ofKinds, lane: { $gt: "" } };
-  const lost = { ...ofKinds, state: "running", "lease.until": { $lte: now } };
+  const lost = { ...ofKinds, state: "running", "lease.until": { $lte: leasesOverAt } };
   const found = await Promise.all(
     [waiting, lost].map((filter) =>
       jobs.findOne(filter as Filter<JobDocument>, { projection: { _id: 1 } }),
@@ -130,12 +129,12 @@ function freePlace(
 
 async function readLost(
   jobs: Collection<JobDocument>,
-  { kind, now, fullUpstreams }: ClaimQuery,
+  { kind, now, leasesOverAt = now, fullUpstreams }: ClaimQuery,
 ): Promise<Omit<Candidate, "running">[]> {
   const filter = {
     state: "running",
     "spec.kind": kind,
-    "lease.until": { $lte: now },
+    "lease.until": { $lte: leasesOverAt },
     upstream: { $nin: [...fullUpstreams] },
   } as Filter<JobDocument>;
   const found = await jobs

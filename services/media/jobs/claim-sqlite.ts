@@ -34,9 +34,9 @@ export function createFairest(): (tx: SqlRunner, query: ClaimQuery) => string | 
 }
 
 /** Does a job of this kind wait, or is one lost? */
-export function isAnyClaimable(db: SqlRunner, kind: string, now: number): boolean {
+export function isAnyClaimable(db: SqlRunner, kind: string, leasesOverAt: number): boolean {
   const isWaiting = db.get(nextGroupSql, kind, ...first) !== undefined;
-  return isWaiting || db.get(lostSql, kind, now, "[]", 1) !== undefined;
+  return isWaiting || db.get(lostSql, kind, leasesOverAt, "[]", 1) !== undefined;
 }
 
 const first: Group = ["", "", ""];
@@ -61,11 +61,11 @@ function countRunning(tx: SqlRunner, kind: string): Running {
 
 function findLost(
   tx: SqlRunner,
-  { kind, now, fullUpstreams }: ClaimQuery,
+  { kind, now, leasesOverAt = now, fullUpstreams }: ClaimQuery,
   running: Running["ofAccount"],
 ): Candidate[] {
   const full = JSON.stringify(fullUpstreams);
-  return tx.all(lostSql, kind, now, full, maxLostJobs).map((row) => {
+  return tx.all(lostSql, kind, leasesOverAt, full, maxLostJobs).map((row) => {
     const accountId = String(row.account_id);
     return {
       jobId: String(row.job_id),

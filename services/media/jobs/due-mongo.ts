@@ -1,8 +1,8 @@
-import type { Collection } from "mongodb";
+import type { Collection, Filter } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { mongodb } from "#kit/mongo/driver.ts";
 import { jobOf } from "./docs-mongo.ts";
-import type { Job, JobState } from "./job.ts";
+import { atWork, type Job, type JobState, mediaKinds } from "./job.ts";
 import { maxTakeRounds } from "./limits-mongo.ts";
 import type { JobDocument } from "./schema-mongo.ts";
 import type { DueQuery } from "./store.ts";
@@ -56,6 +56,23 @@ function takeSome(
     // What has another time by now was driven on by somebody else.
     const won = ids.flatMap((id) => byId.get(id) ?? []).filter(({ dueAt }) => dueAt === until);
     return { found: ids.length, won };
+  });
+}
+
+/** As JobStore has it. */
+export async function bringForward(
+  db: MongoDatabase,
+  jobs: Jobs,
+  after: number,
+  at: number,
+): Promise<void> {
+  const putOff = { state: { $in: [...atWork] }, dueAt: { $gt: after } };
+  const ofKinds = { $in: [...mediaKinds] };
+  const leased = { "spec.kind": ofKinds, state: "running", "lease.until": { $gt: after } };
+  const set = (fields: object) => ({ $set: fields, $inc: { v: 1 } });
+  await db.attempt(async () => {
+    await jobs.updateMany(putOff, set({ dueAt: at }));
+    await jobs.updateMany(leased as Filter<JobDocument>, set({ "lease.until": at }));
   });
 }
 

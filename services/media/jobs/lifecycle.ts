@@ -40,9 +40,9 @@ export type JobCommand =
    * `queued → running`, or a `running` job whose lease is over to a new worker; a job that may have no further attempt, or
    * whose time is over, becomes `failing` instead.
    */
-  | { kind: "claim"; owner: string; now: number }
-  /** The worker lives. */
-  | { kind: "heartbeat"; fence: number; now: number }
+  | { kind: "claim"; owner: string; now: number; leasesOverAt?: number | undefined }
+  /** The worker lives. `deadline`: when the job's time is over, by the clock as it is set now; default as before. */
+  | { kind: "heartbeat"; fence: number; now: number; deadline?: number }
   /** A request that begins the generation is about to be sent to the upstream. */
   | { kind: "sending"; fence: number }
   /** The upstream has named its task: whoever has the job next takes that up. */
@@ -60,7 +60,13 @@ export type JobCommand =
   /** The upstream's answer is unknown, or nothing came of it: claimable again at `until`. */
   | ({ kind: "set-aside" } & GivenBack)
   /** `running → settling`: this attempt's outputs are the job's. */
-  | { kind: "win"; fence: number; outputs: readonly JobOutput[]; now: number }
+  | {
+      kind: "win";
+      fence: number;
+      outputs: readonly JobOutput[];
+      now: number;
+      deadline?: number;
+    }
   /** `running → failing`. */
   | { kind: "lose"; fence: number; failure: JobFailure; now: number }
   /** `queued | running → failing`, where its time is over. */
@@ -126,7 +132,7 @@ export function step(job: Job, command: JobCommand): Job | undefined {
     case "published":
       return published(job, command.now);
     case "claim":
-      return claim(job, command.owner, command.now);
+      return claim(job, command);
     case "offer":
       return offer(job, command.now);
     case "heartbeat":
@@ -200,15 +206,18 @@ function published(job: Job, now: number): Job | undefined {
 /** A queued job that waits may be claimed again, once its time has come. */
 function offer(job: Job, now: number): Job | undefined {
   const { wait } = job;
-  if (!isParked(job) || !wait || now < (wait.until ?? 0)) return undefined;
+  if (!isParked(job) || !wait) return undefined;
+  const leftMs = (wait.until ?? 0) - now;
+  // What is longer than any wait was written by a clock that was ahead.
+  if (leftMs > 0 && leftMs <= maxWaitMs) return undefined;
   return { ...job, wait: { ...wait, until: undefined }, dueAt: now + unpublishedMs };
 }
 
-function claim(job: Job, owner: string, now: number): Job | undefined {
-  const isLost = job.state === "running" && leaseEnd(job) <= now;
+function claim(job: Job, { owner, now, leasesOverAt = now }: Of<"claim">): Job | undefined {
+  const isLost = job.state === "running" && leaseEnd(job) <= leasesOverAt;
   if (job.state !== "queued" && !isLost) return undefined;
   if (isParked(job)) return undefined;
-  if (now >= job.deadline) return expire(job, now);
+  if (leasesOverAt >= job.deadline) return expire(job, now);
   const counted = job.resumeId === undefined;
   const isSpent = counted && job.attempts >= maxAttempts;
   if (isSpent) return failing(job, generationFailed(), now);
@@ -244,7 +253,11 @@ function stepRunning(
 ): Job | undefined {
   switch (command.kind) {
     case "heartbeat":
-      return leased(job, command.now + leaseMs, job.lease?.counted ?? false);
+      return leased(
+        { ...job, deadline: command.deadline ?? job.deadline },
+        command.now + leaseMs,
+        job.lease?.counted ?? false,
+      );
     case "sending":
       return { ...job, sent: true };
     case "resumable":
@@ -264,7 +277,7 @@ function stepRunning(
       return noted(aside, command.now, "the upstream's answer is unknown", "handed_back");
     }
     case "win": {
-      if (command.now >= job.deadline) return undefined;
+      if (command.now >= (command.deadline ?? job.deadline)) return undefined;
       const { outputs, now } = command;
       return noted({ ...job, state: "settling", outputs, ...between(now) }, now);
     }

@@ -6,7 +6,7 @@ import { migrate } from "#kit/mongo/migrate.ts";
 import { readCensus } from "./census-mongo.ts";
 import { createClaim, isAnyClaimable } from "./claim-mongo.ts";
 import { documentOf, hasChange, jobOf, sparsely } from "./docs-mongo.ts";
-import { isAnyDue, takeDue } from "./due-mongo.ts";
+import { bringForward, isAnyDue, takeDue } from "./due-mongo.ts";
 import { type Job, type JobSlot, mediaKinds } from "./job.ts";
 import { maxInsertRounds } from "./limits-mongo.ts";
 import { type JobDocument, jobCollections, jobsMongoSchema } from "./schema-mongo.ts";
@@ -24,6 +24,7 @@ export function createMongoJobStore(db: MongoDatabase): JobStore {
     claim: createClaim(db, jobs, transition),
     isAnyClaimable: (kinds, now) => db.attempt(() => isAnyClaimable(jobs, kinds, now)),
     takeDue: (query) => takeDue(db, jobs, query),
+    bringForward: (after, at) => bringForward(db, jobs, after, at),
     isAnyDue: (states, now) => isAnyDue(db, jobs, states, now),
     forget: (jobId, now) => forget(db, jobs, jobId, now),
     find: (jobId) => db.attempt(() => findJob(jobs, { _id: jobId })),

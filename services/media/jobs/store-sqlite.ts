@@ -1,7 +1,7 @@
 import type { SqliteDatabase, SqlRunner } from "#kit/sqlite.ts";
 import { readCensus } from "./census-sqlite.ts";
 import { createFairest, isAnyClaimable } from "./claim-sqlite.ts";
-import { isTerminal, type Job, type JobState, mediaKinds } from "./job.ts";
+import { atWork, isTerminal, type Job, type JobState, mediaKinds } from "./job.ts";
 import { type JobCommand, step } from "./lifecycle.ts";
 import {
   deleteJob,
@@ -29,8 +29,9 @@ export function createSqliteJobStore(db: SqliteDatabase): JobStore {
     claim: (query) =>
       db.write((tx) => {
         const jobId = fairest(tx, query);
-        const { owner, now } = query;
-        return jobId === undefined ? undefined : apply(tx, jobId, { kind: "claim", owner, now });
+        const { owner, now, leasesOverAt } = query;
+        const command = { kind: "claim", owner, now, leasesOverAt } as const;
+        return jobId === undefined ? undefined : apply(tx, jobId, command);
       }),
     isAnyClaimable: async (kinds, now) => kinds.some((kind) => isAnyClaimable(db, kind, now)),
     async takeDue({ states, now, until, limit }) {
@@ -42,6 +43,16 @@ export function createSqliteJobStore(db: SqliteDatabase): JobStore {
           .map((row) => apply(tx, String(row.job_id), { kind: "defer", until }))
           .filter((job) => job !== undefined),
       );
+    },
+    async bringForward(after, at) {
+      for (const state of atWork) {
+        if (!db.get(putOffSql, state, after)) continue;
+        await db.write((tx) => tx.run(bringForwardSql, at, state, after));
+      }
+      for (const kind of mediaKinds) {
+        if (!db.get(longLeaseSql, kind, after)) continue;
+        await db.write((tx) => tx.run(shortenSql, at, kind, after));
+      }
     },
     isAnyDue: async (states, now) => isAnyDue(db, states, now),
     forget: (jobId, now) => db.write((tx) => forget(tx, jobId, now)),
@@ -55,6 +66,13 @@ export function createSqliteJobStore(db: SqliteDatabase): JobStore {
 
 const dueSql =
   "SELECT job_id FROM media_job WHERE state = ? AND due_at <= ? ORDER BY due_at LIMIT ?";
+
+const putOffSql = "SELECT 1 FROM media_job WHERE state = ? AND due_at > ? LIMIT 1";
+const bringForwardSql = "UPDATE media_job SET due_at = ? WHERE state = ? AND due_at > ?";
+const longLeaseSql =
+  "SELECT 1 FROM media_job WHERE state = 'running' AND kind = ? AND lease_until > ? LIMIT 1";
+const shortenSql =
+  "UPDATE media_job SET lease_until = ? WHERE state = 'running' AND kind = ? AND lease_until > ?";
 
 function isAnyDue(db: SqliteDatabase, states: readonly JobState[], now: number): boolean {
   return states.some((state) => db.get(dueSql, state, now, 1));

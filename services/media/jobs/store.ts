@@ -1,3 +1,4 @@
+import type { PutOffWork } from "#kit/lease-time.ts";
 import type { Standing } from "./census.ts";
 import type { Job, JobSlot, JobState, MediaKind } from "./job.ts";
 import type { JobCommand } from "./lifecycle.ts";
@@ -8,6 +9,8 @@ export interface ClaimQuery {
   /** Who claims. */
   owner: string;
   now: number;
+  /** A lease that ends then or before, or a time to live, is over (see `kit/lease-time.ts`); default `now`. */
+  leasesOverAt?: number;
   /** Upstreams (names) that this worker has no place at. */
   fullUpstreams: readonly string[];
   /** Most `running` jobs of a model, everywhere; models that are not named have no bound. */
@@ -39,7 +42,7 @@ export interface JobsQuery {
  * has resolved, made by whichever process. All reject with SERVICE_UNAVAILABLE where the store is away: whether the
  * transition was made is then unknown, and making it again is safe, for every one of them is made at most once.
  */
-export interface JobStore {
+export interface JobStore extends PutOffWork {
   /** Makes what is missing. */
   open(): Promise<void>;
   /** Writes a new job down, or answers the one that has its idempotency slot (or its id). */
@@ -60,7 +63,7 @@ export interface JobStore {
    * Does a job of one of these kinds wait, or is one lost, so that it is worth a claim? That may find none all the same:
    * it minds fairness and limits as well. Two looks at indexes.
    */
-  isAnyClaimable(kinds: readonly MediaKind[], now: number): Promise<boolean>;
+  isAnyClaimable(kinds: readonly MediaKind[], leasesOverAt: number): Promise<boolean>;
   /**
    * Jobs in these states with `dueAt` passed, by index, at most `limit` of each state, longest due first; their `dueAt` is
    * now `until`, so that nobody else takes them before.

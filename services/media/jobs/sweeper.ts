@@ -1,7 +1,8 @@
 import type { Clock } from "#kit/clock.ts";
+import { createBringForward, type LeaseTime } from "#kit/lease-time.ts";
 import type { JobEvents } from "../events.ts";
 import type { FailPoints } from "../fail-points.ts";
-import { sweepBatch, sweepConcurrency, sweepIntervalMs, sweepRetryMs } from "../limits.ts";
+import { leaseMs, sweepBatch, sweepConcurrency, sweepIntervalMs, sweepRetryMs } from "../limits.ts";
 import type { ReferenceImporter } from "../references/port.ts";
 import type { Driver } from "./drive.ts";
 import { type FinishContext, finish } from "./finish.ts";
@@ -12,6 +13,8 @@ import { publishWake, type WakeContext } from "./wake.ts";
 /** What sweeping needs. */
 export interface SweepContext extends FinishContext, WakeContext {
   clock: Clock;
+  /** By which it judges the leases and the deadlines of running jobs. */
+  leaseTime: LeaseTime;
   driver: Driver;
   importer: ReferenceImporter;
   retention: Retention;
@@ -48,6 +51,7 @@ export function createSweeper(context: SweepContext): Sweeper {
       events.trouble("a due job could not be driven on", job.jobId, error);
     }
   };
+  const bringForward = createBringForward(clock, leaseMs, store);
   const sweepLane = async (states: Lane) => {
     const now = clock.now();
     const until = now + sweepRetryMs;
@@ -69,6 +73,7 @@ export function createSweeper(context: SweepContext): Sweeper {
   return {
     async run(signal) {
       while (!signal.aborted) {
+        await bringForward().catch(unread);
         const free = lanes.filter((lane) => !busy.has(lane));
         // Most looks find nothing: one tells for all lanes.
         const isAnyDue = await store.isAnyDue(free.flat(), clock.now()).catch(unread);
@@ -78,6 +83,7 @@ export function createSweeper(context: SweepContext): Sweeper {
       await Promise.all(busy.values());
     },
     async sweep() {
+      await bringForward();
       await Promise.all(lanes.map(sweepLane));
     },
   };
@@ -108,8 +114,9 @@ async function sweepJob(job: Job, context: SweepContext): Promise<void> {
 }
 
 async function wakeOrExpire(job: Job, context: SweepContext): Promise<void> {
-  const { clock, store } = context;
-  const now = clock.now();
+  const { leaseTime, store } = context;
+  // A worker that lives says anew when its job's time is over.
+  const now = leaseTime();
   const expired = await store.apply(job.jobId, { kind: "expire", now });
   if (expired) return finish(expired, context);
   if (isParked(job)) {

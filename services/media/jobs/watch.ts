@@ -33,18 +33,18 @@ export async function* watchJob(
   const off = changes.on(jobId, () => changed.resolve());
   try {
     let last: JobMessage | undefined;
-    let spokeAt = clock.now();
+    let spokeAt = clock.steady();
     while (!signal.aborted) {
       const job = await find();
       if (!job || job.state === "rejected") refuse(ErrorReason.JOB_NOT_FOUND);
       const message = jobMessage(job);
       if (!last || !equals(JobSchema, last, message)) {
         last = message;
-        spokeAt = clock.now();
+        spokeAt = clock.steady();
         yield message;
         if (isOver(message)) return;
-      } else if (clock.now() - spokeAt >= watchHeartbeatMs) {
-        spokeAt = clock.now();
+      } else if (clock.steady() - spokeAt >= watchHeartbeatMs) {
+        spokeAt = clock.steady();
         yield undefined;
       }
       await changeOrPause(changed.promise, clock, signal);

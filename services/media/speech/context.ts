@@ -4,6 +4,7 @@ import type { Clock } from "#kit/clock.ts";
 import type { Database } from "#kit/database.ts";
 import type { HoldClient } from "#kit/holds.ts";
 import type { Ids } from "#kit/ids.ts";
+import type { LeaseTime } from "#kit/lease-time.ts";
 import type { Logger } from "#kit/logger.ts";
 import type { Metrics } from "#kit/metrics.ts";
 import { migrate } from "#kit/mongo/migrate.ts";
@@ -33,6 +34,8 @@ export interface SpeechDeps {
 export interface SpeechContext extends Omit<SpeechDeps, "database" | "log" | "metrics"> {
   store: SpeechStore;
   events: SpeechEvents;
+  /** By which it judges the leases of other processes. */
+  leaseTime: LeaseTime;
   /** This process, in its requests' records. */
   owner: string;
 }

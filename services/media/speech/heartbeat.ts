@@ -13,7 +13,8 @@ export async function keepBeating(
   stop: AbortController,
 ): Promise<void> {
   const { speechId, owner } = intent;
-  let leaseUntil = clock.now() + leaseMs;
+  // By the monotonic clock: a machine's clock that is set takes no lease away and gives none.
+  let leaseUntil = clock.steady() + leaseMs;
   const lose = () => {
     events.lost(intent);
     stop.abort(
@@ -25,15 +26,15 @@ export async function keepBeating(
   for (;;) {
     await clock.sleep(beatMs, stop.signal).catch(() => {});
     if (stop.signal.aborted) return;
-    const until = clock.now() + leaseMs;
+    const until = clock.steady() + leaseMs;
     try {
-      const isOurs = await store.beat(speechId, owner, until);
+      const isOurs = await store.beat(speechId, owner, clock.now() + leaseMs);
       if (stop.signal.aborted) return;
       if (!isOurs) return lose();
       leaseUntil = until;
     } catch (error) {
       events.trouble("a speech could not beat", speechId, error);
-      if (clock.now() > leaseUntil - leaseMarginMs) return lose();
+      if (clock.steady() > leaseUntil - leaseMarginMs) return lose();
     }
   }
 }

@@ -1,6 +1,7 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { createLeaseTime } from "#kit/lease-time.ts";
 import { type Principal, principalOf } from "#kit/rpc/principal.ts";
 import type { HoldVerdict } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
 import type { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
@@ -13,6 +14,7 @@ import {
 } from "./context.ts";
 import { createSpeechEvents } from "./events.ts";
 import { createFlights } from "./flights.ts";
+import { leaseMs } from "./limits.ts";
 import { createOrphans } from "./orphans.ts";
 import { generateSpeech, type SpeechServiceContext } from "./service.ts";
 import { createSpeaker } from "./speaker.ts";
@@ -67,6 +69,7 @@ export function createSpeech(deps: SpeechDeps): Speech {
     retentionMs,
     store,
     events: createSpeechEvents(deps),
+    leaseTime: createLeaseTime(clock, leaseMs),
     owner: ids.make("owner", 12),
   };
   const speaker = createSpeaker(context);

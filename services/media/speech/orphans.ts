@@ -1,9 +1,17 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { createBringForward } from "#kit/lease-time.ts";
 import { type HoldVerdict, HoldVerdictSchema } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
 import { blobKeyOf, type SpeechContext } from "./context.ts";
 import { endSpeech } from "./ending.ts";
-import { keepHoldMs, settleRetryMs, sweepBatch, sweepIntervalMs, sweepRetryMs } from "./limits.ts";
+import {
+  keepHoldMs,
+  leaseMs,
+  settleRetryMs,
+  sweepBatch,
+  sweepIntervalMs,
+  sweepRetryMs,
+} from "./limits.ts";
 import type { SpeechRecord } from "./store.ts";
 
 /** Ends what its own process did not. */
@@ -18,12 +26,12 @@ export interface Orphans {
 
 /** Makes the keeper of orphans; several at once do no harm. */
 export function createOrphans(context: SpeechContext): Orphans {
-  const { clock, store, blobs, events } = context;
+  const { clock, leaseTime, store, blobs, events } = context;
 
   /** A dead process's request came to nothing: had its MP3 been stored and written down, it would not be open. */
   const close = async (record: SpeechRecord): Promise<SpeechRecord | undefined> => {
     const now = clock.now();
-    const closer = { leaseOverAt: now };
+    const closer = { leaseOverAt: leaseTime() };
     const closing = { kind: "releasing" } as const;
     const isOurs = await store.close(record.speechId, closer, closing, now + settleRetryMs);
     if (!isOurs) return store.find(record.speechId);
@@ -44,10 +52,12 @@ export function createOrphans(context: SpeechContext): Orphans {
     }
   };
 
+  const bringForward = createBringForward(clock, leaseMs, store);
   const sweep = async () => {
+    await bringForward();
     let goesOn = true;
     while (goesOn) {
-      const due = await store.due(clock.now(), sweepBatch);
+      const due = await store.due(leaseTime(), sweepBatch);
       let failed = 0;
       for (const record of due) {
         try {
@@ -73,7 +83,7 @@ export function createOrphans(context: SpeechContext): Orphans {
     async verdict(holdId, accountId) {
       const found = await store.find(holdId);
       if (found?.accountId !== accountId) return release();
-      const isOver = found.status === "open" && found.leaseUntil <= clock.now();
+      const isOver = found.status === "open" && found.leaseUntil <= leaseTime();
       return verdictOf(isOver ? await close(found) : found, clock.now());
     },
   };

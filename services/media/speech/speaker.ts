@@ -79,10 +79,11 @@ export function createSpeaker(context: SpeechContext): Speaker {
 
   return {
     async run(request, payer, idempotency, signal) {
+      const openedAt = clock.steady();
       const intent = intentOf(request, payer, idempotency, context);
       if (!(await store.open(intent))) return undefined;
       try {
-        await hold(intent, payer, context, signal);
+        await hold(intent, payer, context, { openedAt, signal });
         const audio = await speakAndStore(intent, request, context, signal);
         const dueAt = clock.now() + settleRetryMs;
         const closer = { owner: intent.owner };
@@ -131,12 +132,12 @@ function intentOf(
   };
 }
 
-/** Reserve, then confirm, both within 5 s of the intent. */
+/** Reserve, then confirm, both within 5 s of the intent: of `openedAt`, by the monotonic clock. */
 async function hold(
   intent: SpeechIntent,
   payer: Payer,
   { clock, store, holds }: SpeechContext,
-  signal: AbortSignal,
+  { openedAt, signal }: { openedAt: number; signal: AbortSignal },
 ): Promise<void> {
   signal.throwIfAborted();
   await holds.reserve({
@@ -151,7 +152,7 @@ async function hold(
     keyMonthlyLimit: payer.keyMonthlyLimit,
   });
   signal.throwIfAborted();
-  const isInTime = () => clock.now() <= intent.openedAt + confirmWithinMs;
+  const isInTime = () => clock.steady() <= openedAt + confirmWithinMs;
   const beat = () => store.beat(intent.speechId, intent.owner, clock.now() + leaseMs);
   if (!(isInTime() && (await beat()) && isInTime())) {
     refuse(ErrorReason.SERVICE_UNAVAILABLE, unavailable);

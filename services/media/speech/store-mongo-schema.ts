@@ -28,6 +28,7 @@ const indexes: MongoSchema["indexes"] = {
       partial: { "idem.key": { $exists: true } },
     },
     { name: "due", key: { dueAt: 1 }, partial: { dueAt: { $exists: true } } },
+    { name: "at_work", key: { status: 1, dueAt: 1 } },
   ],
 };
 

@@ -49,6 +49,12 @@ export function createMongoSpeechStore(db: MongoDatabase): SpeechStore {
       db.attempt(async () => {
         await speech.updateOne({ _id: speechId, status: { $ne: "open" } }, { $set: { dueAt } });
       }),
+    bringForward: (after, at) =>
+      db.attempt(async () => {
+        const status = { $in: ["open", "settling", "releasing"] as const };
+        const putOff = { status, dueAt: { $gt: after } } as Filter<SpeechDocument>;
+        await speech.updateMany(putOff, { $set: { dueAt: at } });
+      }),
     find: (speechId) =>
       db.attempt(async () => {
         const doc = await speech.findOne({ _id: speechId });

@@ -26,6 +26,7 @@ const schema: readonly string[] = [
   ) STRICT;
   CREATE UNIQUE INDEX media_speech_slot ON media_speech (key_id, idem_key) WHERE idem_key IS NOT NULL;
   CREATE INDEX media_speech_due ON media_speech (due_at) WHERE due_at IS NOT NULL;`,
+  "CREATE INDEX media_speech_at_work ON media_speech (due_at) WHERE status <> 'closed';",
 ];
 
 /** Speech requests in SQLite: a transition is one statement. While a request is open, `due_at` is its lease. */
@@ -71,6 +72,10 @@ export function createSqliteSpeechStore(db: SqliteDatabase): SpeechStore {
     defer: async (speechId, dueAt) => {
       await change(deferSql, dueAt, speechId);
     },
+    bringForward: async (after, at) => {
+      // Hardly ever there: without, no transaction is begun.
+      if (db.get(isPutOffSql, after)) await db.write((tx) => tx.run(bringForwardSql, at, after));
+    },
     find: async (speechId) => {
       const row = db.get("SELECT * FROM media_speech WHERE speech_id = ?", speechId);
       return row && recordOf(row);
@@ -94,6 +99,9 @@ const releasedSql = `DELETE FROM media_speech WHERE speech_id = ? AND status = '
 const withdrawSql = `DELETE FROM media_speech WHERE speech_id = ? AND owner = ? AND status = 'open'`;
 const forgetSql = `DELETE FROM media_speech WHERE speech_id = ? AND status = 'closed'`;
 const deferSql = `UPDATE media_speech SET due_at = ? WHERE speech_id = ? AND status <> 'open'`;
+const isPutOffSql = "SELECT 1 FROM media_speech WHERE due_at > ? AND status <> 'closed' LIMIT 1";
+const bringForwardSql =
+  "UPDATE media_speech SET due_at = ? WHERE due_at > ? AND status <> 'closed'";
 const slotSql = "SELECT * FROM media_speech WHERE key_id = ? AND idem_key = ?";
 const dueSql = "SELECT * FROM media_speech WHERE due_at <= ? ORDER BY due_at LIMIT ?";
 

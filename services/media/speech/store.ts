@@ -1,3 +1,5 @@
+import type { PutOffWork } from "#kit/lease-time.ts";
+
 /** Under what a request is found again by its caller. */
 export interface SpeechSlot {
   keyId: string;
@@ -63,7 +65,7 @@ export interface SpeechRecord extends SpeechIntent {
  * acknowledged before they began. All refuse with SERVICE_UNAVAILABLE where the store is away; whether the change was made
  * is then not known.
  */
-export interface SpeechStore {
+export interface SpeechStore extends PutOffWork {
   /** Writes an intent, `open`. False where its idempotency slot is taken. A repeat of the same intent answers true. */
   open(intent: SpeechIntent): Promise<boolean>;
   /** Moves the lease of an `open` request that is still the owner's, else false. */

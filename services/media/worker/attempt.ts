@@ -52,9 +52,9 @@ export interface Attempt {
   readonly done: Promise<void>;
 }
 
-/** Begins to work on a claimed job. */
-export function beginAttempt(job: Job, context: AttemptContext): Attempt {
-  const lease = createLease(job, context);
+/** Begins to work on a job that was claimed at `claimedAt`, by the monotonic clock. */
+export function beginAttempt(job: Job, claimedAt: number, context: AttemptContext): Attempt {
+  const lease = createLease(job, claimedAt, context);
   let isResumable = job.resumeId !== undefined;
   const onResumable = () => {
     isResumable = true;
@@ -102,7 +102,13 @@ async function work(
   }
   const { jobId, fence } = job;
   const won = await untilStored(lease, clock, () =>
-    store.apply(jobId, { kind: "win", fence, outputs, now: clock.now() }),
+    store.apply(jobId, {
+      kind: "win",
+      fence,
+      outputs,
+      now: clock.now(),
+      deadline: lease.deadline(),
+    }),
   );
   if (!won) return events.leaseLost(job);
   lease[Symbol.dispose]();

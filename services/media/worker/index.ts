@@ -1,5 +1,6 @@
 import { createCatalogView } from "#kit/catalog-client.ts";
 import { createHoldClient } from "#kit/holds.ts";
+import { createLeaseTime } from "#kit/lease-time.ts";
 import type { Service } from "#kit/rpc/service.ts";
 import {
   createJobStore,
@@ -10,7 +11,7 @@ import {
 import { noFailPoints } from "../fail-points.ts";
 import { createJobHolds } from "../jobs/holds.ts";
 import type { MediaKind } from "../jobs/job.ts";
-import { defaultWorkers, maxWorkers } from "../limits.ts";
+import { defaultWorkers, leaseMs, maxWorkers } from "../limits.ts";
 import { createWorker } from "./worker.ts";
 
 /** A media worker: claims jobs and works on them. It answers nobody; what it does shows in the jobs. */
@@ -32,6 +33,7 @@ export function createMediaWorker(deps: MediaWorkerDeps): Service {
     failPoints: deps.failPoints ?? noFailPoints,
     telemetry,
     retentionMs: retentionMsOf(deps),
+    leaseTime: createLeaseTime(clock, leaseMs),
     owner: ids.make("worker", 12),
     workers: workersOf(deps.workers),
   });

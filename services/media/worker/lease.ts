@@ -2,7 +2,7 @@ import type { Clock } from "#kit/clock.ts";
 import type { JobEvents } from "../events.ts";
 import type { Job } from "../jobs/job.ts";
 import type { JobStore } from "../jobs/store.ts";
-import { heartbeatMs, leaseMarginMs } from "../limits.ts";
+import { heartbeatMs, leaseMarginMs, leaseMs } from "../limits.ts";
 
 /** Why an attempt may not go on. */
 export type LeaseEnd =
@@ -19,6 +19,8 @@ export interface Lease extends Disposable {
   readonly signal: AbortSignal;
   /** Why it ended; undefined while it lasts. */
   ended(): LeaseEnd | undefined;
+  /** When the job's time is over, by the clock as it is set now: time passes at the pace of the monotonic one. */
+  deadline(): number;
   /** The store has said so. */
   lose(): void;
   handBack(): void;
@@ -33,8 +35,8 @@ export interface LeaseContext {
   events: JobEvents;
 }
 
-/** Keeps the lease of a job that was just claimed. */
-export function createLease(job: Job, context: LeaseContext): Lease {
+/** Keeps the lease of a job that was claimed at `claimedAt`, by the monotonic clock. */
+export function createLease(job: Job, claimedAt: number, context: LeaseContext): Lease {
   const { clock } = context;
   const work = new AbortController();
   const over = new AbortController();
@@ -45,17 +47,20 @@ export function createLease(job: Job, context: LeaseContext): Lease {
     work.abort(new Error(`the attempt is over: ${reason}`));
     over.abort();
   };
-  const untilDeadline = clock.sleep(job.deadline - clock.now(), over.signal);
+  const overAt = claimedAt + job.deadline - (job.claimedAt ?? clock.now());
+  const deadline = () => clock.now() + overAt - clock.steady();
+  const untilDeadline = clock.sleep(overAt - clock.steady(), over.signal);
   untilDeadline.then(
     () => end("deadline"),
     () => {},
   );
-  const renewing = renew(job, context, over.signal).then(
+  const renewing = renew(job, { claimedAt, deadline }, context, over.signal).then(
     () => end("lost"),
     () => {},
   );
   return {
     signal: work.signal,
+    deadline,
     ended: () => why,
     lose: () => end("lost"),
     handBack: () => end("handed-back"),
@@ -67,19 +72,25 @@ export function createLease(job: Job, context: LeaseContext): Lease {
   };
 }
 
-/** Resolves when the lease is lost; rejects when `signal` aborts. */
-async function renew(job: Job, context: LeaseContext, signal: AbortSignal): Promise<void> {
+/** Resolves when the lease is lost, by the monotonic clock; rejects when `signal` aborts. */
+async function renew(
+  job: Job,
+  { claimedAt, deadline }: { claimedAt: number; deadline: () => number },
+  context: LeaseContext,
+  signal: AbortSignal,
+): Promise<void> {
   const { clock, store, events } = context;
   const { jobId, fence } = job;
-  let until = job.lease?.until ?? clock.now();
+  let until = claimedAt + leaseMs;
   for (;;) {
-    const leftMs = until - leaseMarginMs - clock.now();
+    const leftMs = until - leaseMarginMs - clock.steady();
     if (leftMs <= 0) return;
     await clock.sleep(Math.min(heartbeatMs, leftMs), signal);
+    const sentAt = clock.steady();
     try {
-      const held = await store.apply(jobId, { kind: "heartbeat", fence, now: clock.now() });
-      if (!held) return;
-      until = held.lease?.until ?? until;
+      const beat = { kind: "heartbeat", fence, now: clock.now(), deadline: deadline() } as const;
+      if (!(await store.apply(jobId, beat))) return;
+      until = sentAt + leaseMs;
     } catch (error) {
       events.trouble("a lease could not be renewed", jobId, error);
     }

@@ -1,4 +1,5 @@
 import type { LiveCatalog } from "#kit/catalog-client.ts";
+import type { LeaseTime } from "#kit/lease-time.ts";
 import type { Subscription, WakeQueue } from "#kit/queue/port.ts";
 import { finish } from "../jobs/finish.ts";
 import { type Job, type MediaKind, mediaKinds, upstreamOf } from "../jobs/job.ts";
@@ -11,6 +12,8 @@ import { boundsOf, type Capacity, createCapacity } from "./capacity.ts";
 export interface WorkerContext extends AttemptContext {
   queue: WakeQueue;
   catalog: Pick<LiveCatalog, "current">;
+  /** By which it judges the leases of other workers. */
+  leaseTime: LeaseTime;
   /** This worker, in the leases of its jobs. */
   owner: string;
   /** Most jobs of each kind at once. */
@@ -30,10 +33,10 @@ export function createWorker(context: WorkerContext): Worker {
   const capacity = createCapacity(context.workers);
   const attempts = new Set<Attempt>();
 
-  const begin = (job: Job) => {
+  const begin = (job: Job, claimedAt: number) => {
     const { kind } = job.spec;
     context.events.claimed(job);
-    const attempt = beginAttempt(job, context);
+    const attempt = beginAttempt(job, claimedAt, context);
     const free = capacity.take(kind, upstreamOf(job).name);
     attempts.add(attempt);
     context.events.running(kind, capacity.running(kind));
@@ -104,7 +107,7 @@ async function runLane(lane: Lane, context: WorkerContext, signal: AbortSignal):
 async function poll(
   waiting: Waiting,
   capacity: Capacity,
-  { clock, store, events }: WorkerContext,
+  { clock, leaseTime, store, events }: WorkerContext,
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
@@ -112,7 +115,7 @@ async function poll(
     const kinds = [...waiting.keys()].filter((kind) => capacity.isFree(kind));
     if (signal.aborted || kinds.length === 0) continue;
     try {
-      if (!(await store.isAnyClaimable(kinds, clock.now()))) continue;
+      if (!(await store.isAnyClaimable(kinds, leaseTime()))) continue;
       for (const kind of kinds) waiting.get(kind)?.();
     } catch (error) {
       events.trouble("jobs could not be looked for", undefined, error);
@@ -123,25 +126,27 @@ async function poll(
 /** False where nothing is due, or there is no place for it. */
 async function claimOne(
   kind: MediaKind,
-  begin: (job: Job) => void,
+  begin: (job: Job, claimedAt: number) => void,
   capacity: Capacity,
   context: WorkerContext,
 ): Promise<boolean> {
-  const { clock, store, owner } = context;
+  const { clock, leaseTime, store, owner } = context;
   if (!capacity.isFree(kind)) return false;
   const { snapshot } = context.catalog.current();
   const { modelLimits, upstreamLimits } = boundsOf(snapshot);
   const fullUpstreams = capacity.fullUpstreams(upstreamLimits);
+  const claimedAt = clock.steady();
   const job = await store.claim({
     kind,
     owner,
     now: clock.now(),
+    leasesOverAt: leaseTime(),
     fullUpstreams,
     modelLimits,
   });
   if (!job) return false;
   // A job whose time, or whose attempts, were over has failed instead.
-  if (job.state === "running") begin(job);
+  if (job.state === "running") begin(job, claimedAt);
   else await finish(job, context);
   return true;
 }

@@ -1,0 +1,57 @@
+import type { Socket } from "node:net";
+import type { Clock } from "#kit/clock.ts";
+import { readerSweepMs, stalledReaderMs } from "./limits.ts";
+
+/** Where a connection's answer stood when it was last seen to move. */
+interface Standing {
+  /** What is still to be taken, and was written, by then. */
+  mark: string;
+  movedAtMs: number;
+}
+
+/**
+ * Closes connections whose caller takes nothing of its answer for too long: upstream, memory and a place are kept for it.
+ * Whoever serves it hears of that as of any caller that leaves.
+ */
+export function createReaderWatch(clock: Clock): (socket: Socket) => void {
+  const open = new Map<Socket, Standing>();
+  let sweeping = false;
+  // One timer for all connections: nearly all answers are taken long before it fires.
+  const sweep = async () => {
+    sweeping = true;
+    while (open.size > 0) {
+      await clock.sleep(readerSweepMs);
+      const nowMs = clock.steady();
+      for (const [socket, standing] of open) {
+        if (!isStalled(socket, standing, nowMs)) continue;
+        open.delete(socket);
+        socket.destroy();
+      }
+    }
+    sweeping = false;
+  };
+  return (socket) => {
+    if (open.has(socket) || socket.destroyed) return;
+    open.set(socket, { mark: "", movedAtMs: clock.steady() });
+    socket.once("close", () => open.delete(socket));
+    if (!sweeping) void sweep();
+  };
+}
+
+function isStalled(socket: Socket, standing: Standing, nowMs: number): boolean {
+  const mark = markOf(socket);
+  if (mark === undefined || mark !== standing.mark) {
+    standing.mark = mark ?? "";
+    standing.movedAtMs = nowMs;
+    return false;
+  }
+  return nowMs - standing.movedAtMs >= stalledReaderMs;
+}
+
+/** Changes when the caller takes something; undefined where it has nothing to take. */
+function markOf(socket: Socket): string | undefined {
+  if (!(socket.writableLength > 0)) return undefined;
+  // Of one large write only the handle tells how much has gone; where Node hides it, whole writes count.
+  const handle = (socket as { _handle?: { writeQueueSize?: number } | null })._handle;
+  return `${socket.bytesWritten} ${socket.writableLength} ${handle?.writeQueueSize ?? ""}`;
+}

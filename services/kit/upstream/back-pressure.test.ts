@@ -1,0 +1,61 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { BackPressure } from "./back-pressure.ts";
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }));
+afterEach(() => void vi.useRealTimers());
+
+const pass = (ms: number) => vi.advanceTimersByTime(ms);
+
+function pause(pressure: BackPressure, ms: number): void {
+  pressure.began();
+  pass(ms);
+  pressure.ended();
+}
+
+function wait(pressure: BackPressure, ms: number): void {
+  pressure.waits();
+  pass(ms);
+  pressure.came();
+}
+
+test("a reader that leaves the socket unread for a second holds its sender back, even while it does", () => {
+  const pressure = new BackPressure();
+  pressure.began();
+  pass(999);
+  expect(pressure.isHeldBack()).toBe(false);
+  pass(1);
+  expect(pressure.isHeldBack()).toBe(true);
+});
+
+test("until it has waited some seconds for more, whatever it reads meanwhile", () => {
+  const pressure = new BackPressure();
+  pause(pressure, 60_000);
+  for (let i = 0; i < 39; i++) wait(pressure, 100);
+  expect(pressure.isHeldBack()).toBe(true);
+  wait(pressure, 200);
+  expect(pressure.isHeldBack()).toBe(false);
+});
+
+test("short pauses add up where the reader never waits, and are forgotten where it does", () => {
+  const pressure = new BackPressure();
+  for (let i = 0; i < 20; i++) {
+    pause(pressure, 90);
+    wait(pressure, 90);
+  }
+  expect(pressure.isHeldBack()).toBe(false);
+  for (let i = 0; i < 12; i++) pause(pressure, 90);
+  expect(pressure.isHeldBack()).toBe(true);
+});
+
+test("time counts as the reader's while something lies there unread, and no longer", () => {
+  const pressure = new BackPressure();
+  wait(pressure, 500);
+  pressure.lies();
+  pass(200);
+  pressure.lies();
+  pass(100);
+  expect(pressure.lainMs()).toBe(300);
+  pressure.ended();
+  pass(1_000);
+  expect(pressure.lainMs()).toBe(300);
+});
