@@ -19,6 +19,7 @@ import {
 import type { Clock } from "./clock.ts";
 import { createCompany } from "./company.ts";
 import { ErrorReason, isRefusal, knownReason, RefusalError, refuse } from "./errors.ts";
+import type { Payers } from "./payers.ts";
 
 /** Which hold. */
 export interface HoldRef {
@@ -88,10 +89,10 @@ interface Waiting {
   reject: (error: unknown) => void;
 }
 
-/** Makes the client. Operations of one turn of the event loop travel as one Apply; a lone caller's leave at once. */
+/** Makes the client; `payers` hear of each account whose money is held. Operations of one turn of the event loop travel as one Apply; a lone caller's leave at once. */
 export function createHoldClient(
   billing: Pick<Client<typeof BillingService>, "apply">,
-  { clock }: { clock: Clock },
+  { clock, payers }: { clock: Clock; payers?: Pick<Payers, "paid"> | undefined },
 ): HoldClient {
   const company = createCompany();
   let queue: Waiting[] = [];
@@ -175,7 +176,9 @@ export function createHoldClient(
         ...(keyMonthlyLimit === undefined ? {} : { keyMonthlyLimit }),
       });
       const outcome = await add({ case: "reserve", value }, options);
-      return outcome.case === "reserve" ? outcome.value : unexpected(outcome);
+      if (outcome.case !== "reserve") unexpected(outcome);
+      if (amount > 0n) payers?.paid(accountId);
+      return outcome.value;
     },
     async settle({ accountId, unit, holdId, amount }, options) {
       const value = create(SettleRequestSchema, { accountId, unit, holdId, amount });

@@ -30,7 +30,7 @@ export function createMedia(deps: MediaDeps): Service {
   const failPoints = deps.failPoints ?? noFailPoints;
   const retentionMs = retentionMsOf(deps);
   const catalog = createCatalogView({ catalog: deps.peers.catalog, clock, log });
-  const holdClient = createHoldClient(deps.peers.billing, { clock });
+  const holdClient = createHoldClient(deps.peers.billing, deps);
   const store = changes.observed(createJobStore(deps.database));
   const [life, work, closing] = [
     new AbortController(),

@@ -28,7 +28,7 @@ export function createText(deps: TextDeps): Service {
   const { clock, ids, log } = deps;
   const store = storeOf(deps.database);
   const events = createTextEvents(deps);
-  const holds = createTextHolds(createHoldClient(deps.peers.billing, { clock }));
+  const holds = createTextHolds(createHoldClient(deps.peers.billing, deps));
   const hurry = new AbortController();
   const counter = endedBy(hurry.signal, deps.counter);
   const catalog = createCatalogView({ catalog: deps.peers.catalog, clock, log });
