@@ -42,6 +42,7 @@ export async function generate(
   };
   try {
     answer = await context.upstreams.send({
+      accountId: metered.accountId,
       operation: request.operation,
       body: request.body,
       stream: request.form !== "json",

@@ -7,6 +7,7 @@ import type { Tally } from "./tokens/tally.ts";
 /** A request with its hold, from dispatch to settlement. */
 export interface Metered {
   readonly requestId: string;
+  readonly accountId: string;
   /** Called once, when another process has taken the request over: it must stop. */
   onLost: (() => void) | undefined;
   /** Output that went past. */
@@ -36,7 +37,7 @@ export function createMetered(
   onClosed: () => void,
 ): Metered {
   const { clock, store, events, owner } = context;
-  const { requestId } = intent;
+  const { requestId, accountId } = intent;
   let leaseUntil = intent.leaseUntil;
   let beatAt = intent.openedAt;
   let isChecking = false;
@@ -87,6 +88,7 @@ export function createMetered(
   };
   const metered: Metered = {
     requestId,
+    accountId,
     onLost: undefined,
     saw(text) {
       if (text === "") return;

@@ -27,11 +27,14 @@ export function createTextUpstreams(context: UpstreamsContext): TextUpstreams & 
     slots: createSlots(),
     events,
     inferences,
-    driverOf: ({ protocol }) => (protocol === UpstreamProtocol.BUILTIN ? builtin : http),
+    driverOf: ({ protocol }) => (protocol === UpstreamProtocol.BUILTIN ? builtin.drive : http),
   };
   return {
     send: (request) => send(request, sender),
-    [Symbol.asyncDispose]: () => client[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await builtin[Symbol.asyncDispose]();
+      await client[Symbol.asyncDispose]();
+    },
   };
 }
 

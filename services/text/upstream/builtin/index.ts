@@ -9,25 +9,29 @@ import type { AnswerEvent, UpstreamRequest } from "../port.ts";
 import { readCompaction, readResponse } from "../responses/json-answer.ts";
 import { wholeAnswerEvents } from "../responses/whole-answer.ts";
 import { wholeEvents } from "../responses/whole-events.ts";
-import { answerTo, compactionOf } from "./answer.ts";
+import { answerOf, compactionOf } from "./answer.ts";
 import { paced } from "./pace.ts";
 import { splitWords } from "./split.ts";
+import { createThinker } from "./thinker.ts";
 
 /** The driver of `builtin`: text made in process, the same for the same input, at the upstream's pace. */
-export function createBuiltinDriver(context: Pick<UpstreamsContext, "clock" | "ids">): Driver {
-  return async (request, upstream) => {
+export function createBuiltinDriver(
+  context: Pick<UpstreamsContext, "clock" | "ids">,
+): { drive: Driver } & AsyncDisposable {
+  const thinker = createThinker(context);
+  const drive: Driver = async (request, upstream) => {
     // It is its own upstream: from here on it is at work.
     request.onSent?.();
     const facts = factsOf(request, context);
     const { newId } = facts.response;
     if (request.operation === "compact") {
-      const found = await compactionOf(request.body, newId);
+      const found = compactionOf(await thinker.remember(request.body, request), newId);
       return jsonAnswer(readCompaction(found, facts.response), upstream.name);
     }
     const isChat = request.operation === "chat";
     const body = isChat ? toResponsesRequest(request.body) : request.body;
-    const answer = readResponse(await answerTo(body, newId), facts.response);
-    request.signal.throwIfAborted();
+    const thought = await thinker.think(body, request);
+    const answer = readResponse(answerOf(body, thought, newId), facts.response);
     if (!request.stream) {
       const whole = isChat ? toCompletion(answer, facts.chat.id) : answer;
       return jsonAnswer(whole, upstream.name);
@@ -42,6 +46,7 @@ export function createBuiltinDriver(context: Pick<UpstreamsContext, "clock" | "i
       upstream: upstream.name,
     };
   };
+  return { drive, [Symbol.asyncDispose]: () => thinker[Symbol.asyncDispose]() };
 }
 
 /** The answer's events in the format of the operation. */
