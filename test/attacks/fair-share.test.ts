@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Caller } from "../e2e/caller.ts";
-import { type MediaWorld, startMediaWorld } from "../e2e/media-world.ts";
+import { type MediaWorld, startMediaWorld, submit } from "../e2e/media-world.ts";
 import { oneProcessOnly } from "../e2e/world.ts";
 import { openRaw, type RawConnection } from "../edge/raw.ts";
 import { until } from "../support/until.ts";
@@ -47,6 +47,18 @@ function upload(caller: Caller): Promise<{ status: number }> {
   form.append("file", new Blob([new Uint8Array(media.png)]), "a.png");
   const headers = { authorization: `Bearer ${caller.key}` };
   return fetch(`${media.world.baseUrl}/files`, { method: "POST", body: form, headers });
+}
+
+/** Watches a job until its first event. */
+async function firstEvent(caller: Caller, { id }: { id: string }): Promise<{ status: number }> {
+  const leaving = new AbortController();
+  const answer = await fetch(`${media.world.baseUrl}/jobs/${id}/events`, {
+    headers: { authorization: `Bearer ${caller.key}` },
+    signal: leaving.signal,
+  });
+  await answer.body?.getReader().read();
+  leaving.abort();
+  return { status: answer.status };
 }
 
 async function connections(count: number, stack: AsyncDisposableStack): Promise<RawConnection[]> {
@@ -106,6 +118,29 @@ describe("another account is served while one", () => {
         media.media.always("POST /audio/speech", undefined);
       },
     );
+  });
+
+  test("watches its jobs 2,500 times", async () => {
+    media.media.always("POST /images/generations", { kind: "hang" });
+    const image = { model: "scripted-image", prompt: "x", size: "64x64" };
+    const mine = await submit(hostile, "images", image);
+    const job = await submit(other, "images", image);
+    await expectNoHarm(
+      () => firstEvent(other, job),
+      async (stack) => {
+        const all = await connections(2_500, stack);
+        const path = `/v1/jobs/${mine.id}/events`;
+        const asked = `GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${hostile.key}\r\n\r\n`;
+        for (const one of all) one.send(asked);
+        await until("answers to all", async () => all.every((one) => one.received() !== ""), {
+          withinMs: 30_000,
+        });
+        const watching = all.filter((one) => one.received().startsWith("HTTP/1.1 200"));
+        expect(watching.length).toBe(256);
+        expect(all.every((one) => /^HTTP\/1\.1 (200|429)/.test(one.received()))).toBe(true);
+      },
+    );
+    media.media.always("POST /images/generations", undefined);
   });
 
   test("keeps an upstream's places with streams that it does not read", async () => {
