@@ -2,6 +2,7 @@ import { createServer, type ServerOptions } from "node:http";
 import type { Socket } from "node:net";
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from "fastify";
 import { createFairShare } from "#kit/fair-share.ts";
+import { createJsonReader } from "#kit/json-reader/index.ts";
 import { schemaless } from "#kit/schemaless.ts";
 import { createBodyReader } from "./body.ts";
 import type { Edge, GatewayDeps } from "./context.ts";
@@ -59,6 +60,7 @@ export async function buildGateway(deps: GatewayDeps): Promise<FastifyInstance> 
     },
     { prefix: "/v1" },
   );
+  app.addHook("onClose", () => edge.reader[Symbol.asyncDispose]());
   await app.ready();
   return app;
 }
@@ -74,7 +76,14 @@ function createEdge(deps: GatewayDeps): Edge {
   });
   const { isPaying } = deps.payers;
   const downloads = createFairShare(downloadShare, { clock, isPaying });
-  return { ...deps, events, bodies, downloads, urls: createPublicUrls(settings.publicUrl) };
+  return {
+    ...deps,
+    events,
+    bodies,
+    downloads,
+    reader: createJsonReader(),
+    urls: createPublicUrls(settings.publicUrl),
+  };
 }
 
 const nodeOptions: ServerOptions = {

@@ -47,7 +47,8 @@ export function createJsonReader(): JsonReader {
     });
   const pool = createWorkerPool<ReadJob, ReadReply>({
     name: "reading",
-    start: () => new Worker(new URL("./worker.ts", import.meta.url), threadOptions("json", heapMib)),
+    start: () =>
+      new Worker(new URL("./worker.ts", import.meta.url), threadOptions("json", heapMib)),
     threads,
     answerTimeoutMs: readTimeoutMs,
     tries: 1,

@@ -1,5 +1,11 @@
 import { ErrorReason, refuse } from "../errors.ts";
-import { fingerprintOf, isJsonObject, type JsonObject, type JsonValue, parseJsonBody } from "../json.ts";
+import {
+  fingerprintOf,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  parseJsonBody,
+} from "../json.ts";
 import { weightOf } from "../json-weight.ts";
 
 /** What is wanted of a body beside its values. */
@@ -51,7 +57,9 @@ function fingerprintWithout(
   value: JsonObject,
   { tag, without = [] }: NonNullable<Wanted["fingerprint"]>,
 ): string {
-  const rest = Object.fromEntries(Object.entries(value).filter(([name]) => !without.includes(name)));
+  const rest = Object.fromEntries(
+    Object.entries(value).filter(([name]) => !without.includes(name)),
+  );
   return fingerprintOf(tag === undefined ? rest : [tag, rest]);
 }
 

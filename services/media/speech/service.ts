@@ -1,7 +1,7 @@
 import { ErrorReason, knownReason, refuse } from "#kit/errors.ts";
 import type { FairShare } from "#kit/fair-share.ts";
 import { checkIdempotencyKey } from "#kit/idempotency.ts";
-import { fingerprintOf, parseJsonBody } from "#kit/json.ts";
+import type { JsonReader } from "#kit/json-reader/index.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { GenerateSpeechRequest } from "#proto/genmesh/media/v1/media_service_pb.ts";
@@ -17,6 +17,8 @@ export interface SpeechServiceContext extends SpeechContext {
   speaker: Speaker;
   flights: Flights<SpeechRecord | undefined>;
   share: FairShare;
+  /** Reads bodies. */
+  reader: JsonReader;
 }
 
 /** A request that is answered. */
@@ -35,7 +37,12 @@ export async function generateSpeech(
   signal: AbortSignal,
   context: SpeechServiceContext,
 ): Promise<Spoken> {
-  const body = parseJsonBody(request.body);
+  const isKeyed = request.idempotencyKey !== undefined;
+  const { value: body, fingerprint } = await context.reader.read(
+    request.body,
+    isKeyed ? { fingerprint: {} } : {},
+    { accountId: principal.accountId, signal },
+  );
   const key = checkIdempotencyKey(request.idempotencyKey);
   const { admission } = request;
   const prepare = () => {
@@ -43,7 +50,7 @@ export async function generateSpeech(
     return prepareSpeech(body, admission, context.catalog.current());
   };
   if (key !== undefined) {
-    const idempotency = { key, fingerprint: fingerprintOf(body) };
+    const idempotency = { key, fingerprint };
     return generateOnce({ principal, admission, idempotency, prepare }, signal, context);
   }
   const prepared = prepare();
