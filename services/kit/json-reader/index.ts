@@ -31,8 +31,8 @@ const threads = 2;
 /** Bodies of one account that wait, and how long, in ms: the largest takes half a second. */
 const waitingEach = 64;
 const waitMs = 30_000;
-/** For one body, the thread's start included, in ms: twenty times what the largest takes. */
-const readTimeoutMs = 10_000;
+/** For one body, the thread's start included, in ms: sixty times what the largest takes, so that a busy machine ends no sound thread. */
+const readTimeoutMs = 30_000;
 /** JavaScript heap of a thread in MiB: a body of 64 MiB as text, as values, and once more in canonical form. */
 const heapMib = 512;
 /** Without work for this long a thread ends, in ms: starting it anew takes 50. */
