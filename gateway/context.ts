@@ -58,10 +58,10 @@ export interface GatewaySettings {
   publicUrl?: string;
   /** Addresses (comma-separated, CIDR allowed) whose `X-Forwarded-*` count; default: none. */
   trustProxy?: string;
+  /** Origins whose pages may call the API, or `*` for all; default: none. */
+  corsOrigins?: readonly string[];
   /** Bytes of request bodies held at once; default 512 MiB. */
   maxBytesInFlight?: number;
-  /** Are health and metrics answered beside `/v1`? False where they have a port of their own. Default true. */
-  answersOps?: boolean;
 }
 
 /** What the gateway needs. */

@@ -1,5 +1,6 @@
 import type { LiveCatalog } from "#kit/catalog-client.ts";
-import { ErrorReason, isRefusal, knownReason, RefusalError, refuse } from "#kit/errors.ts";
+import { refuseAtEdge } from "#kit/edge-refusal.ts";
+import { ErrorReason, isRefusal, RefusalError } from "#kit/errors.ts";
 import { checkIdempotencyKey } from "#kit/idempotency.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
@@ -188,13 +189,4 @@ function prepare(
 function replay({ operation, form }: ParsedRequest, answer: Uint8Array): Begun {
   if (form === "json") return { kind: "json", body: answer };
   return wholeStream(eventsOfAnswer(operation, form, answer));
-}
-
-/** What the edge would have refused, had the request brought no idempotency key. */
-function refuseAtEdge(admission: Admission | undefined): void {
-  if (!admission?.refuseWith) return;
-  // A reason of a newer edge than this build knows.
-  const reason = knownReason(admission.refuseWith) ?? ErrorReason.PERMISSION_DENIED;
-  const message = admission.refusalMessage;
-  refuse(reason, message ? { message } : {});
 }

@@ -65,15 +65,16 @@ export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof
       return { verdict: create(HoldVerdictSchema, { verdict }) };
     },
     async listReviews({ accountId }) {
-      const records = await store.reviews(accountId || undefined, maxReviews);
+      const reviews = await store.reviews(accountId || undefined, maxReviews);
       return {
-        reviews: records.map((record) => ({
-          requestId: record.requestId,
-          accountId: record.accountId,
-          holdId: record.requestId,
-          model: record.modelId,
-          reportedUsage: record.reported ?? "",
-          reviewTime: timestampFromMs(record.closedAt ?? record.openedAt),
+        reviews: reviews.map(({ requestId, modelId, reported, charged, at, ...review }) => ({
+          requestId,
+          accountId: review.accountId,
+          holdId: requestId,
+          model: modelId,
+          reportedUsage: reported,
+          reviewTime: timestampFromMs(at),
+          ...(charged === undefined ? {} : { chargedUsdMicros: charged }),
         })),
       };
     },

@@ -301,7 +301,7 @@ describe("bodies", () => {
 });
 
 async function heldBytes(): Promise<number> {
-  const text = await (await fetch(`http://127.0.0.1:${edge.port}/metrics`)).text();
+  const text = await edge.metrics.text();
   return Number(/^genmesh_http_body_bytes (\d+)$/m.exec(text)?.[1] ?? -1);
 }
 

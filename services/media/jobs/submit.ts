@@ -1,6 +1,7 @@
 import type { LiveCatalog } from "#kit/catalog-client.ts";
 import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, knownReason, refuse } from "#kit/errors.ts";
+import { refuseAtEdge } from "#kit/edge-refusal.ts";
+import { ErrorReason, refuse } from "#kit/errors.ts";
 import { checkIdempotencyKey } from "#kit/idempotency.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { JsonReader } from "#kit/json-reader/index.ts";
@@ -71,7 +72,7 @@ export async function submit(submission: Submission, context: SubmitContext): Pr
       onOther: () => refuse(ErrorReason.IDEMPOTENCY_KEY_REUSED),
       inputs: () => (kind === "music" ? [] : readReferences(body)),
       check: () => {
-        refuseAsTheEdge(admission);
+        refuseAtEdge(admission);
         return checkRequest(kind, body, context.catalog.current(), admission);
       },
     },
@@ -136,12 +137,4 @@ async function join(known: Job, order: Order, driver: Driver): Promise<Job | und
 function acceptedOf(driven: Driven): Job | undefined {
   if (driven.kind === "refused") throw driven.refusal;
   return driven.kind === "accepted" ? driven.job : undefined;
-}
-
-/** The edge's own refusal (scope, rate), which a recorded answer would have come before. */
-function refuseAsTheEdge(admission: Admission | undefined): void {
-  if (!admission?.refuseWith) return;
-  // A reason of a newer edge than this build knows.
-  const reason = knownReason(admission.refuseWith) ?? ErrorReason.PERMISSION_DENIED;
-  refuse(reason, admission.refusalMessage ? { message: admission.refusalMessage } : {});
 }

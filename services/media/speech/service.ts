@@ -1,4 +1,5 @@
-import { ErrorReason, knownReason, refuse } from "#kit/errors.ts";
+import { refuseAtEdge } from "#kit/edge-refusal.ts";
+import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { FairShare } from "#kit/fair-share.ts";
 import { checkIdempotencyKey } from "#kit/idempotency.ts";
 import type { JsonReader } from "#kit/json-reader/index.ts";
@@ -46,7 +47,7 @@ export async function generateSpeech(
   const key = checkIdempotencyKey(request.idempotencyKey);
   const { admission } = request;
   const prepare = () => {
-    refuseAsTheEdge(admission);
+    refuseAtEdge(admission);
     return prepareSpeech(body, admission, context.catalog.current());
   };
   if (key !== undefined) {
@@ -118,11 +119,4 @@ async function begin(
   using _turn = await share.take(principal.accountId, signal);
   const keyMonthlyLimit = admission?.monthlyUsdMicrosLimit;
   return await speaker.run(prepared, { principal, keyMonthlyLimit }, idempotency, signal);
-}
-
-function refuseAsTheEdge(admission: Admission | undefined): void {
-  const reason = admission && knownReason(admission.refuseWith);
-  if (!reason) return;
-  const message = admission.refusalMessage;
-  refuse(reason, message === "" ? {} : { message });
 }

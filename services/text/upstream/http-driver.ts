@@ -7,6 +7,7 @@ import type { UpstreamsContext } from "./context.ts";
 import type { UpstreamEvents } from "./events.ts";
 import { factsOf } from "./facts.ts";
 import { failureOf, failureOfStatus, UpstreamFailure } from "./failure.ts";
+import { cutAt, OutputGate } from "./output-gate.ts";
 import { type Plan, planFor } from "./plans.ts";
 import type { JsonAnswer, StreamAnswer, UpstreamRequest } from "./port.ts";
 import { readStream } from "./read-stream.ts";
@@ -26,20 +27,25 @@ export function createHttpDriver(
   events: UpstreamEvents,
 ): Driver {
   return async (request, upstream) => {
-    const plan = planFor(upstream.protocol, request, factsOf(request, context));
+    const plan = planFor(upstream, request, factsOf(request, context));
     if (!plan) throw new UpstreamFailure("incapable");
     const reply = await post(plan, request, upstream, { context, client });
     if (reply.status < 200 || reply.status > 299) throw await failureOfReply(reply, request);
     const type = `${reply.headers["content-type"] ?? ""}`;
     const isStream = request.stream && request.operation !== "compact";
+    const gate = new OutputGate(request.outputBound, cutAt(request, upstream));
     if (isStream && !type.includes("json")) {
       const reader = plan.reader();
-      return readStream({ reply, reader, request, upstream: upstream.name, events });
+      return readStream({ reply, reader, gate, request, upstream: upstream.name, events });
     }
-    const found = await wholeObject(reply);
+    request.onAnswering?.();
+    const came = await wholeObject(reply);
+    const cut = await gate.cutWhole(came);
+    const found = cut ?? came;
+    const told = { upstream: upstream.name, isCut: cut !== undefined };
     // An upstream that cannot stream answers whole.
-    if (isStream) return readWhole(found, plan.reader(), upstream.name);
-    return jsonAnswer(plan.readJson(found), upstream.name);
+    if (isStream) return readWhole(found, plan.reader(), told);
+    return { ...jsonAnswer(plan.readJson(found), upstream.name), isCut: told.isCut };
   };
 }
 
