@@ -29,8 +29,8 @@ export interface ReadBody {
 
 const mib = 1024 * 1024;
 /**
- * Bytes of a body that are no inline images: twice the text of a million tokens. A body may be larger for the images' sake
- * alone; text of that size is read by no model, and every step of a request would go through it.
+ * Bytes of a body's text, which inline images and sealed state are not: twice the text of a million tokens. A body may be
+ * larger for the sake of those alone; text of that size is read by no model, and every step of a request would go through it.
  */
 const maxTextBytes = 8 * mib;
 
@@ -63,14 +63,19 @@ function fingerprintWithout(
   return fingerprintOf(tag === undefined ? rest : [tag, rest]);
 }
 
-/** Fields that hold images inline: as a data URI, or in base64 what a model made. */
-const imageFields: ReadonlySet<string> = new Set(["image_url", "url", "result"]);
+/** Fields that hold no text: images as a data URI, or in base64 what a model made, and an upstream's sealed state. */
+const sealedFields: ReadonlySet<string> = new Set([
+  "image_url",
+  "url",
+  "result",
+  "encrypted_content",
+]);
 
 function checkText(body: JsonObject): void {
   let bytes = 0;
   const visit = (value: JsonValue, name: string): void => {
     if (typeof value === "string") {
-      if (!imageFields.has(name)) bytes += value.length;
+      if (!sealedFields.has(name)) bytes += value.length;
     } else if (Array.isArray(value)) {
       for (const item of value) visit(item, name);
     } else if (isJsonObject(value)) {
