@@ -33,6 +33,10 @@ const mib = 1024 * 1024;
  * larger for the sake of those alone; text of that size is read by no model, and every step of a request would go through it.
  */
 const maxTextBytes = 8 * mib;
+/** Names in one object: the widest schemas have hundreds, and an object of very many is slow wherever it goes. */
+const maxNames = 10_000;
+/** A shorter body cannot have too much of either. */
+const checkedFromBytes = 32 * 1024;
 
 /**
  * Parses a body and works out what is wanted. Refuses with INVALID_JSON, or with PAYLOAD_TOO_LARGE what is large without
@@ -40,7 +44,7 @@ const maxTextBytes = 8 * mib;
  */
 export function readBody(bytes: Uint8Array, wanted: Wanted): ReadBody {
   const value = parseJsonBody(bytes);
-  if (bytes.length > maxTextBytes) checkText(value);
+  if (bytes.length > checkedFromBytes) checkSizes(value);
   const { weighLevels, fingerprint, only } = wanted;
   return {
     value: only ? picked(value, only) : value,
@@ -71,7 +75,7 @@ const sealedFields: ReadonlySet<string> = new Set([
   "encrypted_content",
 ]);
 
-function checkText(body: JsonObject): void {
+function checkSizes(body: JsonObject): void {
   let bytes = 0;
   const visit = (value: JsonValue, name: string): void => {
     if (typeof value === "string") {
@@ -79,6 +83,9 @@ function checkText(body: JsonObject): void {
     } else if (Array.isArray(value)) {
       for (const item of value) visit(item, name);
     } else if (isJsonObject(value)) {
+      if (Object.keys(value).length > maxNames) {
+        refuse(ErrorReason.PAYLOAD_TOO_LARGE, { message: "An object holds too many names." });
+      }
       for (const inner in value) {
         bytes += inner.length;
         visit(value[inner] as JsonValue, inner);
