@@ -15,6 +15,11 @@ beforeAll(async () => {
         bodies.push(body.length);
         return { body: Buffer.from(`{"bytes":${body.length}}`) };
       },
+      // A large body is not looked through for what it asks for.
+      async *streamGenerate({ body }) {
+        bodies.push(body.length);
+        yield { part: { case: "complete", value: Buffer.from(`{"bytes":${body.length}}`) } };
+      },
     },
   });
 });

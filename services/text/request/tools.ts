@@ -2,6 +2,7 @@ import { optionalArray, requiredString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { maxTools } from "../limits.ts";
 import { fieldOf, objectAt, unsupported } from "./fields.ts";
 import { keepToolStateOut } from "./refused.ts";
 
@@ -40,6 +41,12 @@ export function checkTools(
   api: "responses" | "chat",
 ): CheckedTools {
   const tools = optionalArray(body, "tools") ?? [];
+  if (tools.length > maxTools) {
+    refuse(ErrorReason.INVALID_VALUE, {
+      param: "tools",
+      message: `A request has at most ${maxTools} tools.`,
+    });
+  }
   let hosted = false;
   for (const [index, value] of tools.entries()) {
     const param = `tools[${index}]`;
