@@ -15,6 +15,13 @@ export interface ErrorBody {
   code: string;
   availableOptions?: unknown;
   availableAspectRatios?: unknown;
+  requiredUsdMicros?: number;
+  spendableUsdMicros?: number;
+  maxOutputTokens?: number;
+  requiredCredits?: number;
+  spendableCredits?: number;
+  requestId?: string;
+  costUsdMicros?: number;
 }
 
 /** An error as it leaves: status, headers, body. */
@@ -35,13 +42,34 @@ const reasonHeaders: { readonly [R in Reason]?: Record<string, string> } = {
   [ErrorReason.INSUFFICIENT_BALANCE]: { "x-should-retry": "false" },
   [ErrorReason.INSUFFICIENT_CREDITS]: { "x-should-retry": "false" },
   [ErrorReason.IDEMPOTENCY_KEY_REUSED]: { "x-should-retry": "false" },
+  [ErrorReason.IDEMPOTENCY_ANSWER_NOT_KEPT]: { "x-should-retry": "false" },
 };
 
 /** Reasons that always say when to come back; without a time of their own: after a second. */
 const retryable: ReadonlySet<Reason> = new Set([
   ErrorReason.RATE_LIMIT_EXCEEDED,
+  ErrorReason.TOO_MANY_OPEN_REQUESTS,
   ErrorReason.SERVICE_UNAVAILABLE,
 ]);
+
+const usdNumbers = {
+  required: "requiredUsdMicros",
+  spendable: "spendableUsdMicros",
+  max_output_tokens: "maxOutputTokens",
+} as const;
+
+/** Numbers of a refusal that its body names, by reason: the metadata's name and the body's. */
+const reasonNumbers: {
+  readonly [R in Reason]?: Readonly<Record<string, keyof ErrorBody>>;
+} = {
+  [ErrorReason.INSUFFICIENT_BALANCE]: usdNumbers,
+  [ErrorReason.KEY_LIMIT_EXCEEDED]: usdNumbers,
+  [ErrorReason.INSUFFICIENT_CREDITS]: {
+    required: "requiredCredits",
+    spendable: "spendableCredits",
+  },
+  [ErrorReason.IDEMPOTENCY_ANSWER_NOT_KEPT]: { cost: "costUsdMicros" },
+};
 
 /**
  * What a refusal is over HTTP, by the registry. Reasons of internal calls are faults of ours here and become
@@ -73,7 +101,20 @@ export function toErrorBody(refusal: RefusalError): ErrorBody {
     code: row.code,
     ...(options === undefined ? {} : { availableOptions: options }),
     ...(ratios === undefined ? {} : { availableAspectRatios: ratios }),
+    ...numbersOf(refusal),
+    ...(refusal.reason === ErrorReason.IDEMPOTENCY_ANSWER_NOT_KEPT
+      ? { requestId: refusal.metadata.request_id ?? "" }
+      : {}),
   };
+}
+
+/** Exact up to 2^53, as the amounts of a balance. */
+function numbersOf({ reason, metadata }: RefusalError): Partial<ErrorBody> {
+  const named = Object.entries(reasonNumbers[reason] ?? {}).flatMap(([name, field]) => {
+    const value = metadata[name];
+    return value === undefined ? [] : [[field, Number(value)]];
+  });
+  return Object.fromEntries(named);
 }
 
 /** The refusal that an error of the HTTP framework means, or undefined where it is an error of ours. */

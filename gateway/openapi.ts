@@ -41,7 +41,9 @@ has made is one too, by its id or by its \`url\`. A film begins with its referen
 ## Errors
 
 The body is \`{"error": {message, type, param, code}}\`. 429 and 503 carry \`Retry-After\`; 402 and 422 carry
-\`x-should-retry: false\`.
+\`x-should-retry: false\`. 402, and 403 \`key_limit_exceeded\`, name \`requiredUsdMicros\`, \`spendableUsdMicros\` and, for text, the
+largest \`max_output_tokens\` that would be taken as \`maxOutputTokens\`; for jobs \`requiredCredits\` and \`spendableCredits\`. An
+account has at most 1,000 requests and 1,000 jobs under way: 429 \`too_many_open_requests\`.
 
 ${shortErrorTable()}`;
 

@@ -85,7 +85,8 @@ function errorAnswer(status: number): Schema {
 export const idempotencyHeader: Schema = object({
   "Idempotency-Key": string(
     "Names one logical request, 1 to 255 characters. The same key with the same body gives the original answer, with " +
-      "`Idempotency-Replayed: true`; with another body it is 422 `idempotency_key_reused`.",
+      "`Idempotency-Replayed: true`; with another body it is 422 `idempotency_key_reused`. An answer over 8 MiB is not " +
+      "kept: then the same body is 422 `idempotency_answer_not_kept`, and nothing is generated or charged again.",
     { minLength: 1, maxLength: 255 },
   ),
 });

@@ -30,6 +30,18 @@ const videoOption = object(
   ["durationSeconds", "resolution", "modes", "credits"],
 );
 
+const moneyFields = {
+  requiredUsdMicros: integer(
+    "With `insufficient_balance` and `key_limit_exceeded`: the least that the request would have to hold.",
+  ),
+  spendableUsdMicros: integer("With them: what wallet and key have."),
+  maxOutputTokens: integer(
+    "With them, of a text request: the largest `max_output_tokens` that would be taken; 0 where not even the input is covered.",
+  ),
+  requiredCredits: integer("With `insufficient_credits`: the price of the job."),
+  spendableCredits: integer("With `insufficient_credits`: what the account has."),
+};
+
 const refusedOption: Schema = {
   anyOf: [
     videoOption,
@@ -51,6 +63,9 @@ const errorSchema: Schema = {
               "the mode; for an image its resolutions, or the number of references.",
           ),
           availableAspectRatios: arrayOf({ type: "string" }, "With a refused aspect ratio."),
+          ...moneyFields,
+          requestId: string("With `idempotency_answer_not_kept`: the first request."),
+          costUsdMicros: integer("With `idempotency_answer_not_kept`: what that one cost."),
         },
         ["message", "type", "param", "code"],
       ),

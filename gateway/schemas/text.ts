@@ -21,7 +21,8 @@ const responseRequest = object(
     },
     instructions: string("Kept after the configured developer prompt."),
     max_output_tokens: integer(
-      "Most tokens of output, reasoning and calls included. What goes past it is cut, and the answer is `incomplete`.",
+      "Most tokens of output, reasoning and calls included. What goes past it is cut, and the answer is `incomplete`. " +
+        "Omitted: the model's maximum, or what balance and key can pay for, at least 1,024.",
       { minimum: 1 },
     ),
     reasoning: object({

@@ -68,7 +68,7 @@ export function createBillingEvents(deps: {
         const { amount, grantId } = operation;
         log.info({ ...wallet, amount: `${amount}`, operationId: grantId }, "funds granted");
       }
-      if (operation.kind === "reserve") count.money(unit, "held", operation.amount);
+      if (outcome.kind === "reserved") count.money(unit, "held", outcome.held);
       if (outcome.kind === "closed") {
         count.money(unit, "charged", outcome.charged);
         if (operation.kind === "settle" && operation.amount > outcome.charged) {

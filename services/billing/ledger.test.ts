@@ -93,7 +93,7 @@ describe("holds", () => {
   test("a hold id is used once for ever: with the same content it replays, with other it is refused", () => {
     const { apply } = walletOf("usd_micros", 100n);
     apply(reserve("hold_aaa", 60n));
-    const replay = (state: string) => ({ kind: "reserved", state, replayed: true });
+    const replay = (state: string) => ({ kind: "reserved", state, held: 60n, replayed: true });
     expect(apply(reserve("hold_aaa", 60n, { keyMonthlyLimit: 1n }))).toEqual(replay("open"));
     apply(settle("hold_aaa", 0n));
     expect(apply(reserve("hold_aaa", 60n))).toEqual(replay("settled"));
@@ -145,7 +145,7 @@ describe("refusals", () => {
     const { wallet } = view;
     expect(asked(101n, 5n)).toEqual(refused(ErrorReason.KEY_LIMIT_EXCEEDED));
     expect(asked(101n)).toEqual(refused(ErrorReason.INSUFFICIENT_BALANCE));
-    expect(asked(100n)).toEqual(refused(ErrorReason.RATE_LIMIT_EXCEEDED));
+    expect(asked(100n)).toEqual(refused(ErrorReason.TOO_MANY_OPEN_REQUESTS));
     expect(view.wallet).toBe(wallet);
     expect(entries()).toHaveLength(1_001);
     apply(release("hold_7xxx"));

@@ -85,21 +85,25 @@ function grant(view: LedgerView, operation: Grant, now: number): Folded {
 }
 
 function reserve(view: LedgerView, operation: Reserve, now: number): Folded {
-  const { holdId, amount, holdKind, keyId, ref, checkAt } = operation;
+  const { holdId, amount: most, least = most, holdKind, keyId, ref, checkAt } = operation;
   const operationId = operationIds.open(holdId);
   const known = view.recorded(operationId);
   if (known) {
+    // What was held then is what counts, though wallet and key may have more or less by now.
     const same =
-      known.amount === amount &&
+      known.amount >= least &&
+      known.amount <= most &&
       known.holdKind === holdKind &&
       known.keyId === keyId &&
       known.ref === ref &&
       known.checkAt === checkAt;
     if (!same) return mismatch(operationId);
     const state = stateOf(view.recorded(operationIds.close(holdId)));
-    return { outcome: { kind: "reserved", state, replayed: true } };
+    return { outcome: { kind: "reserved", state, held: known.amount, replayed: true } };
   }
-  const refusal = refusalOf(view, operation, now);
+  const room = roomFor(view, operation, now);
+  const amount = smaller(room.spendable, most);
+  const refusal = refusalOf(view, operation, room);
   if (refusal) return { outcome: refusal };
   // From here on it must succeed.
   const change = record(view, now, {
@@ -115,31 +119,48 @@ function reserve(view: LedgerView, operation: Reserve, now: number): Folded {
     ref,
     checkAt,
   });
-  return { outcome: { kind: "reserved", state: "open", replayed: false }, change };
+  return { outcome: { kind: "reserved", state: "open", held: amount, replayed: false }, change };
+}
+
+/** What a new hold may take. */
+interface Room {
+  /** 0 or more, and at most what is free in the wallet. */
+  spendable: bigint;
+  /** What the key's limit leaves, 0 or more; undefined: it has none. */
+  ofKey: bigint | undefined;
+}
+
+function roomFor(view: LedgerView, { keyId, keyMonthlyLimit }: Reserve, now: number): Room {
+  const { wallet } = view;
+  if (wallet.unit !== "usd_micros" || keyMonthlyLimit === undefined) {
+    return { spendable: wallet.free, ofKey: undefined };
+  }
+  const counter = view.key(keyId);
+  const used = counter ? keySpentThisMonth(counter, entryTime(wallet, now)) + counter.held : 0n;
+  const ofKey = keyMonthlyLimit > used ? keyMonthlyLimit - used : 0n;
+  return { spendable: smaller(ofKey, wallet.free), ofKey };
 }
 
 /**
  * Why a new hold cannot be opened: first what waiting does not mend (the key's limit, then the balance), last what it
  * does. None of these is recorded, so the same operation may succeed later.
  */
-function refusalOf(view: LedgerView, operation: Reserve, now: number): Refused | undefined {
-  const { wallet } = view;
-  const { amount, keyId, keyMonthlyLimit } = operation;
-  if (wallet.unit === "usd_micros" && keyMonthlyLimit !== undefined) {
-    const counter = view.key(keyId);
-    const used = counter ? keySpentThisMonth(counter, entryTime(wallet, now)) + counter.held : 0n;
-    if (used + amount > keyMonthlyLimit) {
-      return refused(ErrorReason.KEY_LIMIT_EXCEEDED, { limit: `${keyMonthlyLimit}` }).outcome;
-    }
+function refusalOf({ wallet }: LedgerView, operation: Reserve, room: Room): Refused | undefined {
+  const { amount, least = amount, keyMonthlyLimit } = operation;
+  const money = { required: `${least}`, spendable: `${room.spendable}` };
+  if (room.ofKey !== undefined && room.ofKey < least) {
+    const metadata = { limit: `${keyMonthlyLimit}`, ...money };
+    return refused(ErrorReason.KEY_LIMIT_EXCEEDED, metadata).outcome;
   }
-  if (wallet.free < amount) {
+  if (wallet.free < least) {
     const { INSUFFICIENT_BALANCE, INSUFFICIENT_CREDITS } = ErrorReason;
     const reason = wallet.unit === "usd_micros" ? INSUFFICIENT_BALANCE : INSUFFICIENT_CREDITS;
-    return refused(reason, { required: `${amount}`, spendable: `${wallet.free}` }).outcome;
+    return refused(reason, money).outcome;
   }
   if (wallet.openHolds >= maxOpenHolds) {
-    const metadata = { retry_after_ms: `${openHoldsRetryMs}` };
-    return refused(ErrorReason.RATE_LIMIT_EXCEEDED, metadata).outcome;
+    const retryMs = openHoldsRetryMs[wallet.unit];
+    const metadata = { limit: `${maxOpenHolds}`, retry_after_ms: `${retryMs}` };
+    return refused(ErrorReason.TOO_MANY_OPEN_REQUESTS, metadata).outcome;
   }
   return undefined;
 }
@@ -163,7 +184,7 @@ function close(
     return refused(ErrorReason.INVALID_ARGUMENT, { field: "settle_amount" });
   }
   // From here on it must succeed.
-  const charged = asked < hold.amount ? asked : hold.amount;
+  const charged = smaller(asked, hold.amount);
   const change = record(view, now, {
     ...ofHold(hold),
     operationId,
@@ -229,6 +250,10 @@ function ofHold({ holdId, holdKind, keyId, ref }: OpenHold) {
 function stateOf(closed: Entry | undefined): "open" | "settled" | "released" {
   if (!closed) return "open";
   return closed.kind === "settle" ? "settled" : "released";
+}
+
+function smaller(a: bigint, b: bigint): bigint {
+  return a < b ? a : b;
 }
 
 function mismatch(operationId: string): { outcome: Refused } {

@@ -1,7 +1,15 @@
+import type { Unit } from "./wallet.ts";
+
 /** Open holds of a wallet: bounds its image (MONEY section 1); a caller beyond it is told to come back. */
 export const maxOpenHolds = 1_000;
-/** Hint of that refusal, in ms: holds of short requests end within a second. */
-export const openHoldsRetryMs = 1_000;
+/**
+ * Hint of that refusal, in ms: after this some of a thousand have ended. Text and speech take seconds, jobs minutes. Clients
+ * honour a hint of up to a minute; a longer one they replace by their own, which is shorter.
+ */
+export const openHoldsRetryMs: Readonly<Record<Unit, number>> = {
+  usd_micros: 5_000,
+  credits: 60_000,
+};
 
 /** A single grant, in the wallet's unit: nine billion dollars in micros, so that int64 is out of reach by a typing error. */
 export const maxGrantAmount = 9n * 10n ** 15n;

@@ -102,6 +102,11 @@ export function entryMessage(wallet: WalletRef, entry: Entry): EntryMessage {
   });
 }
 
+/** How a hold was opened, as the wire shows it. */
+export function reserved({ state, held, replayed }: Extract<Outcome, { kind: "reserved" }>) {
+  return { state: holdStates[state], heldAmount: held, replayed };
+}
+
 /** A refusal's error, with the registry's text. */
 export function refusalError({ reason, metadata }: Refused): RefusalError {
   return new RefusalError(reason, { metadata });
@@ -118,10 +123,7 @@ export function outcomeMessage(operation: string | undefined, outcome: Outcome):
     }
     case "reserved":
       return create(OutcomeSchema, {
-        outcome: {
-          case: "reserve",
-          value: { state: holdStates[outcome.state], replayed: outcome.replayed },
-        },
+        outcome: { case: "reserve", value: reserved(outcome) },
       });
     case "closed": {
       const value = {

@@ -25,6 +25,8 @@ export interface Reserve {
   checkAt: number;
   /** USD micros, spent and held of the month together; undefined: none. No part of the content: a repeat may differ. */
   keyMonthlyLimit?: bigint | undefined;
+  /** 0 up to the amount: where wallet or key have less, the hold takes what they have, from this on. Undefined: all of it. */
+  least?: bigint | undefined;
 }
 
 /** Ends a hold by charging min(amount, hold). Operation id `<hold>:close`. */
@@ -63,7 +65,8 @@ export interface Refused {
 /** What became of an operation. `replayed`: it was known, and nothing changed. */
 export type Outcome =
   | { kind: "granted"; wallet: Wallet; replayed: boolean }
-  | { kind: "reserved"; state: "open" | "settled" | "released"; replayed: boolean }
+  /** `held`: what was set aside when the hold was opened. */
+  | { kind: "reserved"; state: "open" | "settled" | "released"; held: bigint; replayed: boolean }
   | { kind: "closed"; state: "settled" | "released"; charged: bigint; replayed: boolean }
   | { kind: "extended"; replayed: boolean }
   | Refused;

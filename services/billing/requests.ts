@@ -48,6 +48,8 @@ export function readReserve(message: ReserveRequest): Addressed<Reserve> {
   if (checkAt < 0 || checkAt > maxTimeMs) broken("check_time");
   const limit = message.keyMonthlyLimit;
   if (limit !== undefined) readAmount("key_monthly_limit", limit, 0n, maxAmount);
+  const least = message.leastAmount;
+  if (least !== undefined) readAmount("least_amount", least, 0n, amount);
   const { keyId, ref } = message;
   return {
     wallet,
@@ -61,6 +63,7 @@ export function readReserve(message: ReserveRequest): Addressed<Reserve> {
       // A timestamp may say microseconds; the ledger counts whole ms.
       checkAt: Math.floor(checkAt),
       keyMonthlyLimit: limit,
+      least,
     },
   };
 }

@@ -14,6 +14,7 @@ import {
   holdMessage,
   holdStateMessage,
   outcomeMessage,
+  reserved,
   unitMessage,
   walletMessage,
 } from "./messages.ts";
@@ -25,8 +26,7 @@ export function createBillingRoutes(ctx: LedgerContext): RpcService {
   const { store, clock, events } = ctx;
   return rpcService(BillingService, {
     async reserve(request) {
-      const { state, replayed } = await one(requests.readReserve(request), "reserved");
-      return { state: holdStateMessage(state), replayed };
+      return reserved(await one(requests.readReserve(request), "reserved"));
     },
     async settle(request) {
       return closing(await one(requests.readSettle(request), "closed"));

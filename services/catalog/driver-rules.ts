@@ -1,5 +1,6 @@
 import type { FaultPath, FoundFault } from "./faults.ts";
 import type { CatalogModel, CatalogModelOf } from "./schema-model.ts";
+import { eachSound, whereSound } from "./sound-part.ts";
 
 /** What the built-in renderer can make. More would be a job that can only fail. */
 const builtin = {
@@ -29,10 +30,11 @@ export function driverFaults(
   if (model.kind === "image") return isBuiltin ? builtinImageFaults(model, at) : [];
   if (model.kind !== "video") return [];
   const most = protocols.includes("openai") ? openAiVideoReferences : undefined;
-  const tooMany =
+  const tooMany = whereSound(() =>
     most !== undefined && model.maxReferences > most
       ? [{ path: at("maxReferences"), message: "an openai upstream takes one reference" }]
-      : [];
+      : [],
+  );
   return [...tooMany, ...(isBuiltin ? builtinVideoFaults(model, at) : [])];
 }
 
@@ -43,35 +45,33 @@ function referenceFaults({ maxReferences }: { maxReferences: number }, at: At): 
 }
 
 function builtinVideoFaults(model: CatalogModelOf<"video">, at: At): FoundFault[] {
-  const faults = referenceFaults(model, at);
-  for (const [index, { durationSeconds, resolution }] of model.videoOptions.entries()) {
-    if (durationSeconds > builtin.videoSeconds) {
-      const path = at("videoOptions", index, "durationSeconds");
-      faults.push({ path, message: `the builtin upstream makes at most ${builtin.videoSeconds}` });
-    }
-    if (Number.parseInt(resolution, 10) > builtin.videoSide) {
-      const path = at("videoOptions", index, "resolution");
-      faults.push({ path, message: `the builtin upstream makes at most ${builtin.videoSide}p` });
-    }
-  }
-  return faults;
+  const tooLong = eachSound(model.videoOptions, ({ durationSeconds }, index) => {
+    if (durationSeconds <= builtin.videoSeconds) return [];
+    const path = at("videoOptions", index, "durationSeconds");
+    return [{ path, message: `the builtin upstream makes at most ${builtin.videoSeconds}` }];
+  });
+  const tooLarge = eachSound(model.videoOptions, ({ resolution }, index) => {
+    if (Number.parseInt(resolution, 10) <= builtin.videoSide) return [];
+    const path = at("videoOptions", index, "resolution");
+    return [{ path, message: `the builtin upstream makes at most ${builtin.videoSide}p` }];
+  });
+  return [...whereSound(() => referenceFaults(model, at)), ...tooLong, ...tooLarge];
 }
 
 function builtinImageFaults(model: CatalogModelOf<"image">, at: At): FoundFault[] {
-  const faults = referenceFaults(model, at);
-  for (const [index, size] of model.sizes.entries()) {
+  const sizes = eachSound(model.sizes, (size, index) => {
     const [width = 0, height = 0] = size.split("x").map(Number);
     const sides = [width, height].every(
       (side) => side >= builtin.leastSide && side <= builtin.longestSide,
     );
-    if (sides && width * height <= builtin.area) continue;
-    faults.push({ path: at("sizes", index), message: "the builtin upstream makes no such size" });
-  }
+    if (sides && width * height <= builtin.area) return [];
+    return [{ path: at("sizes", index), message: "the builtin upstream makes no such size" }];
+  });
   const known: readonly string[] = builtin.resolutions;
-  for (const [index, resolution] of model.resolutions.entries()) {
-    if (known.includes(resolution.toLowerCase())) continue;
+  const resolutions = eachSound(model.resolutions, (resolution, index) => {
+    if (known.includes(resolution.toLowerCase())) return [];
     const message = `the builtin upstream makes ${known.join(", ")}`;
-    faults.push({ path: at("resolutions", index), message });
-  }
-  return faults;
+    return [{ path: at("resolutions", index), message }];
+  });
+  return [...whereSound(() => referenceFaults(model, at)), ...sizes, ...resolutions];
 }

@@ -5,6 +5,7 @@ import { maxFaults, maxFileBytes, maxSnapshotBytes } from "./limits.ts";
 import { crossFaults } from "./rules.ts";
 import { catalogSchema } from "./schema.ts";
 import { snapshotBytes, snapshotOf } from "./snapshot.ts";
+import { soundPartOf, whereSound } from "./sound-part.ts";
 import { readYaml } from "./yaml.ts";
 
 /** A file's snapshot, or everything that is wrong with it (at least one fault). */
@@ -18,11 +19,21 @@ export function parseCatalog(text: string): CatalogVerdict {
   const { value, faults, lineOf } = readYaml(text);
   if (faults.length > 0) return refused(faults);
   const parsed = catalogSchema.safeParse(value, { error: explainIssue });
-  if (!parsed.success) return refused(withLines(faultsOf(parsed.error), lineOf));
+  if (!parsed.success) {
+    const own = faultsOf(parsed.error);
+    const crossed = whereSound(() => crossFaults(soundPartOf(catalogSchema, value)));
+    return refused(withLines([...own, ...crossed.filter(isElsewhere(own))], lineOf));
+  }
   const crossed = crossFaults(parsed.data);
   if (crossed.length > 0) return refused(withLines(crossed, lineOf));
   const snapshot = snapshotOf(parsed.data);
   return snapshotBytes(snapshot) > maxSnapshotBytes ? refused([], unfolded) : { snapshot };
+}
+
+/** One fault a place is enough. */
+function isElsewhere(own: readonly FoundFault[]): (fault: FoundFault) => boolean {
+  const places = new Set(own.map(({ path }) => pathText(path)));
+  return ({ path }) => !places.has(pathText(path));
 }
 
 const tooLarge = `the file has more than ${maxFileBytes} bytes`;

@@ -2,6 +2,7 @@ import { driverFaults } from "./driver-rules.ts";
 import type { FaultPath, FoundFault } from "./faults.ts";
 import type { CatalogFile } from "./schema.ts";
 import type { CatalogModel, CatalogModelOf } from "./schema-model.ts";
+import { eachSound, whereSound } from "./sound-part.ts";
 
 type Protocol = CatalogFile["upstreams"][string]["protocol"];
 
@@ -17,27 +18,47 @@ const kindsServed: Record<Protocol, readonly CatalogModel["kind"][]> = {
 export function crossFaults(file: CatalogFile): FoundFault[] {
   const ids = new Set<string>();
   const defaults = new Set<CatalogModel["kind"]>();
-  return file.models.flatMap((model, index) => {
+  return eachSound(file.models, (model, index) => {
     const at = (...rest: FaultPath): FaultPath => ["models", index, ...rest];
-    const faults: FoundFault[] = [];
-    if (ids.has(model.id)) faults.push({ path: at("id"), message: "is the id of another model" });
-    ids.add(model.id);
-    if (model.default) {
-      if (defaults.has(model.kind)) {
-        faults.push({ path: at("default"), message: `another ${model.kind} model is the default` });
-      }
-      defaults.add(model.kind);
-    }
-    const unserved = upstreamFaults(file, model, at);
-    const protocols = unserved.length > 0 ? [] : protocolsOf(file, model);
-    return [
-      ...faults,
-      ...unserved,
-      ...kindFaults(model, at),
-      ...driverFaults(model, protocols, at),
-    ];
+    return modelFaults(file, model, at, { ids, defaults });
   });
 }
+
+/** What the models before one have. */
+interface Taken {
+  ids: Set<string>;
+  defaults: Set<CatalogModel["kind"]>;
+}
+
+/** Each rule is asked alone: where one would need a part that is at fault itself, the others still speak. */
+function modelFaults(
+  file: CatalogFile,
+  model: CatalogModel,
+  at: At,
+  { ids, defaults }: Taken,
+): FoundFault[] {
+  const rules: Rule[] = [
+    () => {
+      const isTaken = ids.has(model.id);
+      ids.add(model.id);
+      return isTaken ? [{ path: at("id"), message: "is the id of another model" }] : [];
+    },
+    () => {
+      if (!model.default) return [];
+      const isTaken = defaults.has(model.kind);
+      defaults.add(model.kind);
+      const message = `another ${model.kind} model is the default`;
+      return isTaken ? [{ path: at("default"), message }] : [];
+    },
+    ...upstreamRules(file, model, at),
+    ...kindRules(model, at),
+    () => driverFaults(model, protocolsOf(file, model), at),
+  ];
+  return rules.flatMap(whereSound);
+}
+
+/** A fault or more, or none. */
+type Rule = () => readonly FoundFault[];
 
 function protocolsOf(file: CatalogFile, model: CatalogModel): Protocol[] {
   const names = [model.upstream, ...model.fallbackUpstreams];
@@ -46,46 +67,61 @@ function protocolsOf(file: CatalogFile, model: CatalogModel): Protocol[] {
 
 type At = (...rest: FaultPath) => FaultPath;
 
-function upstreamFaults(file: CatalogFile, model: CatalogModel, at: At): FoundFault[] {
-  const places: [string, FaultPath][] = [
-    [model.upstream, at("upstream")],
-    ...model.fallbackUpstreams.map((name, i): [string, FaultPath] => [
-      name,
-      at("fallbackUpstreams", i),
-    ]),
-  ];
-  return places.flatMap(([name, path], place) => {
+function upstreamRules(file: CatalogFile, model: CatalogModel, at: At): Rule[] {
+  const fault = (name: string, path: FaultPath, isFirst: boolean): FoundFault[] => {
     const upstream = Object.hasOwn(file.upstreams, name) ? file.upstreams[name] : undefined;
     if (!upstream) return [{ path, message: "names no entry of upstreams" }];
-    if (place > 0 && name === model.upstream) {
+    if (!isFirst && name === model.upstream) {
       return [{ path, message: "is the model's first upstream already" }];
     }
     if (!kindsServed[upstream.protocol].includes(model.kind)) {
       return [{ path, message: `a ${upstream.protocol} upstream serves no ${model.kind} models` }];
     }
     return [];
-  });
+  };
+  return [
+    () => fault(model.upstream, at("upstream"), true),
+    () =>
+      eachSound(model.fallbackUpstreams, (name, index) =>
+        fault(name, at("fallbackUpstreams", index), false),
+      ),
+  ];
 }
 
-function kindFaults(model: CatalogModel, at: At): FoundFault[] {
-  if (model.kind === "chat") return chatFaults(model, at);
-  return model.kind === "video" ? videoFaults(model, at) : [];
+function kindRules(model: CatalogModel, at: At): Rule[] {
+  if (model.kind === "chat") return chatRules(model, at);
+  return model.kind === "video" ? videoRules(model, at) : [];
 }
 
-function chatFaults(model: CatalogModelOf<"chat">, at: At): FoundFault[] {
+function chatRules(model: CatalogModelOf<"chat">, at: At): Rule[] {
+  const unless = (isRight: boolean, name: string, message: string): FoundFault[] =>
+    isRight ? [] : [{ path: at(name), message }];
+  return [
+    () =>
+      unless(
+        model.maxOutputTokens <= model.maxInputTokens,
+        "maxOutputTokens",
+        "must be at most maxInputTokens",
+      ),
+    () =>
+      unless(
+        model.safetyMarginTokens < model.maxInputTokens,
+        "safetyMarginTokens",
+        "must be below maxInputTokens",
+      ),
+    () => unless(model.inputModalities.includes("text"), "inputModalities", "must hold text"),
+    () =>
+      unless(
+        !model.tools.includes("*") || model.tools.length === 1,
+        "tools",
+        'must hold nothing else beside "*"',
+      ),
+    () => aliasFaults(model, at),
+  ];
+}
+
+function aliasFaults(model: CatalogModelOf<"chat">, at: At): FoundFault[] {
   const faults: FoundFault[] = [];
-  if (model.maxOutputTokens > model.maxInputTokens) {
-    faults.push({ path: at("maxOutputTokens"), message: "must be at most maxInputTokens" });
-  }
-  if (model.safetyMarginTokens >= model.maxInputTokens) {
-    faults.push({ path: at("safetyMarginTokens"), message: "must be below maxInputTokens" });
-  }
-  if (!model.inputModalities.includes("text")) {
-    faults.push({ path: at("inputModalities"), message: "must hold text" });
-  }
-  if (model.tools.includes("*") && model.tools.length > 1) {
-    faults.push({ path: at("tools"), message: 'must hold nothing else beside "*"' });
-  }
   const efforts = new Map(model.reasoningEfforts.map((effort) => [effort.toLowerCase(), effort]));
   const seen = new Set<string>();
   for (const [alias, effort] of Object.entries(model.reasoningAliases)) {
@@ -104,28 +140,39 @@ function chatFaults(model: CatalogModelOf<"chat">, at: At): FoundFault[] {
   return faults;
 }
 
-function videoFaults(model: CatalogModelOf<"video">, at: At): FoundFault[] {
-  const faults: FoundFault[] = [];
-  const offered = new Set<string>();
-  for (const [index, row] of model.videoOptions.entries()) {
-    if (!row.active) continue;
-    for (const [place, mode] of row.modes.entries()) {
-      const path = at("videoOptions", index, "modes", place);
-      const key = `${row.durationSeconds} ${row.resolution} ${mode}`;
-      if (offered.has(key)) {
-        faults.push({ path, message: "another row has this duration, resolution and mode" });
-      }
-      offered.add(key);
-      if (mode === "i2v" && model.maxReferences === 0) {
-        faults.push({ path, message: "i2v needs maxReferences of at least 1" });
-      }
-    }
-  }
-  if (offered.size === 0) {
-    faults.push({ path: at("videoOptions"), message: "must hold an active row" });
-  }
-  if (model.firstLastFrame && model.maxReferences < 2) {
-    faults.push({ path: at("firstLastFrame"), message: "needs maxReferences of at least 2" });
-  }
-  return faults;
+function videoRules(model: CatalogModelOf<"video">, at: At): Rule[] {
+  const { videoOptions } = model;
+  const taken = new Set<string>();
+  return [
+    () =>
+      eachSound(videoOptions, (row, index) => {
+        if (!row.active) return [];
+        return row.modes.flatMap((mode, place) => {
+          const key = `${row.durationSeconds} ${row.resolution} ${mode}`;
+          const path = at("videoOptions", index, "modes", place);
+          if (taken.has(key)) {
+            return [{ path, message: "another row has this duration, resolution and mode" }];
+          }
+          taken.add(key);
+          return [];
+        });
+      }),
+    () => {
+      if (model.maxReferences > 0) return [];
+      return eachSound(videoOptions, (row, index) => {
+        const place = row.active ? row.modes.indexOf("i2v") : -1;
+        if (place < 0) return [];
+        const path = at("videoOptions", index, "modes", place);
+        return [{ path, message: "i2v needs maxReferences of at least 1" }];
+      });
+    },
+    () =>
+      videoOptions.some((row) => row.active)
+        ? []
+        : [{ path: at("videoOptions"), message: "must hold an active row" }],
+    () =>
+      model.firstLastFrame && model.maxReferences < 2
+        ? [{ path: at("firstLastFrame"), message: "needs maxReferences of at least 2" }]
+        : [],
+  ];
 }

@@ -106,11 +106,25 @@ export const registry: Readonly<Record<Reason, ErrorRow>> = {
     422,
     "idempotency_error",
   )("The Idempotency-Key was used with a different request."),
+  [ErrorReason.IDEMPOTENCY_ANSWER_NOT_KEPT]: at(
+    Code.FailedPrecondition,
+    422,
+    "idempotency_error",
+  )(
+    "The request of this Idempotency-Key was answered and charged, but its answer could not be kept.",
+  ),
   [ErrorReason.RATE_LIMIT_EXCEEDED]: at(
     Code.ResourceExhausted,
     429,
     "rate_limit_error",
   )("Too many requests."),
+  [ErrorReason.TOO_MANY_OPEN_REQUESTS]: at(
+    Code.ResourceExhausted,
+    429,
+    "rate_limit_error",
+  )(
+    "The account has {limit} requests or jobs under way, as many as it may have: wait until some have ended.",
+  ),
   [ErrorReason.INTERNAL_ERROR]: ours(Code.Internal, 500)("Something went wrong on our side."),
   [ErrorReason.SERVICE_UNAVAILABLE]: ours(
     Code.Unavailable,

@@ -62,7 +62,7 @@ test("against the real ledger: reserve, settle, release, and refusals as errors"
     holds.reserve(hold("hold_bbb", 41n)),
     holds.reserve({ ...hold("hold_ccc", 40n), keyMonthlyLimit: 99n }),
   ]);
-  expect(first).toMatchObject({ value: { state: HoldState.OPEN, replayed: false } });
+  expect(first).toMatchObject({ value: { state: HoldState.OPEN, held: 60n } });
   expect(second).toMatchObject({
     reason: {
       name: "RefusalError",

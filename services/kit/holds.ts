@@ -4,6 +4,7 @@ import type { Client } from "@connectrpc/connect";
 import {
   type BillingService,
   type HoldKind,
+  type HoldState,
   type Operation,
   OperationSchema,
   type Outcome,
@@ -11,7 +12,6 @@ import {
   ReleaseRequestSchema,
   type ReleaseResponse,
   ReserveRequestSchema,
-  type ReserveResponse,
   SettleRequestSchema,
   type SettleResponse,
   type Unit,
@@ -29,7 +29,7 @@ export interface HoldRef {
   holdId: string;
 }
 
-/** A hold to be opened. A repeat must bring the same content, {@link keyMonthlyLimit} apart. */
+/** A hold to be opened. A repeat must bring the same content, {@link NewHold.keyMonthlyLimit} apart. */
 export interface NewHold extends HoldRef {
   /** 0 or more, in the unit. */
   amount: bigint;
@@ -42,7 +42,27 @@ export interface NewHold extends HoldRef {
   checkTimeMs: number;
   /** USD micros a month; absent: none. */
   keyMonthlyLimit?: bigint | undefined;
+  /** 0 up to the amount: where wallet or key have less, the hold takes what they have, from this on. Absent: all of it. */
+  least?: bigint | undefined;
 }
+
+/** An opened hold. */
+export interface Reserved {
+  /** How it stands now. */
+  state: HoldState;
+  /** What was set aside when it was opened, in the unit. */
+  held: bigint;
+}
+
+/** The reasons with which billing refuses a hold for good: there is none then. */
+export const noHoldReasons = [
+  ErrorReason.INSUFFICIENT_CREDITS,
+  ErrorReason.INSUFFICIENT_BALANCE,
+  ErrorReason.KEY_LIMIT_EXCEEDED,
+  ErrorReason.TOO_MANY_OPEN_REQUESTS,
+  // What a billing of before TOO_MANY_OPEN_REQUESTS says of it.
+  ErrorReason.RATE_LIMIT_EXCEEDED,
+] as const;
 
 /** How long one operation may take. */
 export interface HoldCallOptions {
@@ -57,7 +77,7 @@ export interface HoldCallOptions {
  */
 export interface HoldClient {
   /** Opens a hold. Refuses as BillingService.Reserve does. */
-  reserve(hold: NewHold, options?: HoldCallOptions): Promise<ReserveResponse>;
+  reserve(hold: NewHold, options?: HoldCallOptions): Promise<Reserved>;
   /** Ends a hold by charging min(amount, hold), or tells how it ended before. Refuses with HOLD_NOT_FOUND. */
   settle(hold: HoldRef & { amount: bigint }, options?: HoldCallOptions): Promise<SettleResponse>;
   /** Ends a hold without a charge, or tells how it ended before. Refuses with HOLD_NOT_FOUND. */
@@ -163,7 +183,7 @@ export function createHoldClient(
 
   return {
     async reserve(hold, options) {
-      const { accountId, unit, holdId, amount, kind, keyId, ref, keyMonthlyLimit } = hold;
+      const { accountId, unit, holdId, amount, kind, keyId, ref, keyMonthlyLimit, least } = hold;
       const value = create(ReserveRequestSchema, {
         accountId,
         unit,
@@ -174,11 +194,14 @@ export function createHoldClient(
         ref,
         checkTime: timestampFromMs(hold.checkTimeMs),
         ...(keyMonthlyLimit === undefined ? {} : { keyMonthlyLimit }),
+        ...(least === undefined ? {} : { leastAmount: least }),
       });
       const outcome = await add({ case: "reserve", value }, options);
-      if (outcome.case !== "reserve") unexpected(outcome);
-      if (amount > 0n) payers?.paid(accountId);
-      return outcome.value;
+      if (outcome.case !== "reserve") return unexpected(outcome);
+      // A billing of before least amounts knows the whole amount alone.
+      const held = outcome.value.heldAmount ?? amount;
+      if (held > 0n) payers?.paid(accountId);
+      return { state: outcome.value.state, held };
     },
     async settle({ accountId, unit, holdId, amount }, options) {
       const value = create(SettleRequestSchema, { accountId, unit, holdId, amount });

@@ -12,7 +12,7 @@ import {
 } from "./limits.ts";
 import { type ChargedTokens, chargeOf } from "./pricing.ts";
 import { opaqueHash } from "./request/opaque.ts";
-import type { Charge, Closing, Intent, UsageStore } from "./store.ts";
+import type { Charge, Closing, Intent, KeptAnswer, UsageStore } from "./store.ts";
 import type { ReportedUsage } from "./upstream/port.ts";
 import { type EndKind, verdictOf } from "./usage.ts";
 
@@ -22,8 +22,8 @@ export interface End {
   reported?: ReportedUsage | undefined;
   /** It went past the bound of its output and was cut there: without usage it costs the bound. */
   isCut?: boolean | undefined;
-  /** The complete answer as JSON, to be kept for the idempotency key; it shows what we counted, where we did. */
-  answer?: ((estimate: ChargedTokens | undefined) => Uint8Array | undefined) | undefined;
+  /** What is kept of the complete answer for the idempotency key: JSON, which shows what we counted, where we did. */
+  answer?: ((estimate: ChargedTokens | undefined) => KeptAnswer | undefined) | undefined;
   /** Opaque state that the answer gave away, and the upstream that made it. */
   opaque?: { values: readonly string[]; upstream: string };
 }
@@ -52,17 +52,20 @@ export interface ClosingContext {
 
 /**
  * Closes a request of this process: `open → settling`, settle, and, behind the caller's back, `closed`. False where another
- * process had closed it. Rejects where the store or billing is away; the sweeper goes on from there.
+ * process had closed it. Rejects where the store or billing is away; the sweeper goes on from there. `onWritten`: whatever
+ * happens from now on, a repeat under its idempotency key finds how it ended.
  */
 export async function closeRequest(
   { end, closing, disbelieved }: Decision,
   intent: Intent,
   leaseUntil: number,
   context: ClosingContext,
+  onWritten: () => void,
 ): Promise<boolean> {
   await rememberOpaque(end, intent, context);
   if (disbelieved) await noteReview(disbelieved, closing, intent, context);
   if (!(await writeClosing(closing, intent.requestId, leaseUntil, context))) return false;
+  onWritten();
   const { clock, events, holds, store } = context;
   events.closed(intent, end.kind, closing.charge);
   await holds.end(intent, closing.charge);
@@ -126,11 +129,12 @@ async function noteReview(
 
 /** Tries until the lease is over: then the request is the sweeper's. */
 async function writeClosing(
-  closing: Closing,
+  wanted: Closing,
   requestId: string,
   leaseUntil: number,
-  { clock, store, owner }: ClosingContext,
+  { clock, store, events, owner }: ClosingContext,
 ): Promise<boolean> {
+  let closing = wanted;
   for (let attempt = 0; ; attempt++) {
     const now = clock.now();
     try {
@@ -139,7 +143,13 @@ async function writeClosing(
       // Nobody else closes within the lease: an attempt whose answer was lost did it.
       return isOurs || (attempt > 0 && now < leaseUntil);
     } catch (error) {
-      if (!isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) throw error;
+      if (!isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) {
+        if (!(closing.answer instanceof Uint8Array)) throw error;
+        // Whatever the store has against the answer: what it cost, and that it was given, must stand.
+        events.trouble("an answer could not be kept", requestId, error);
+        closing = { ...closing, answer: "not_kept" };
+        continue;
+      }
       if (clock.now() + closeRetryMs > leaseUntil - leaseMarginMs) throw error;
       await clock.sleep(closeRetryMs);
     }

@@ -160,7 +160,7 @@ describe("where a count does not end", () => {
         clock,
         store,
         owner: intent.owner,
-        holds: { open: async () => {}, end: async () => {}, isOpen: async () => false },
+        holds: { open: async () => 0n, end: async () => {}, isOpen: async () => false },
         events: createTextEvents({ log: createLogger("silent"), metrics: createMetrics() }),
         budgets: createBudgets(clock, 500, () => {}),
         patience,

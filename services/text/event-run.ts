@@ -50,6 +50,7 @@ export function createEventRun(
   let coming: Promise<IteratorResult<readonly AnswerEvent[]>> | undefined;
 
   const endOf = (kind: Ending | "left"): End => {
+    const { collector } = seen;
     const isWhole = kind === "completed" || kind === "incomplete";
     return {
       // What breaks off while the caller keeps upstream waiting costs what leaving costs.
@@ -57,9 +58,10 @@ export function createEventRun(
       reported: seen.reported,
       opaque: { values: seen.opaque, upstream: answer.upstream },
       isCut: seen.terminal?.isCut,
-      answer: isWhole
-        ? (estimate) => keepable(seen.collector?.answer(seen.reported, estimate))
-        : undefined,
+      answer:
+        isWhole && collector
+          ? (estimate) => keepable(collector.answer(seen.reported, estimate))
+          : undefined,
     };
   };
   const finish = (kind: Ending) => metered.finish(endOf(kind));

@@ -4,6 +4,7 @@ import { createEventRun } from "./event-run.ts";
 import type { TextEvents } from "./events.ts";
 import { usageWaitMs } from "./limits.ts";
 import type { Metered } from "./metered.ts";
+import type { TokenBounds } from "./pricing.ts";
 import { keepable } from "./replay/collect.ts";
 import { eventsOfAnswer } from "./replay/events.ts";
 import type { PreparedRequest } from "./request/prepare.ts";
@@ -64,9 +65,9 @@ export async function generate(
       operation: request.operation,
       body: request.body,
       stream: request.form !== "json",
-      maxOutputTokens: request.maxOutputTokens,
+      maxOutputTokens: toldBound(request, metered.bounds),
       outputBound: {
-        tokens: request.bounds.output,
+        tokens: metered.bounds.output,
         count: (texts, limit) => countOrGuess(context.counter, texts, limit),
       },
       modelId: request.model.id,
@@ -109,6 +110,14 @@ export async function generate(
     events,
   });
   return { kind: "events", pull: run };
+}
+
+/** The caller's bound, or one that fell below the model's maximum because no more could be paid for. */
+function toldBound(
+  { maxOutputTokens, bounds }: PreparedRequest,
+  held: TokenBounds,
+): number | undefined {
+  return held.output < bounds.output ? held.output : maxOutputTokens;
 }
 
 async function finishJson(

@@ -5,25 +5,29 @@ import type { Charge, Intent } from "./store.ts";
 
 /** The holds of text requests: one each, in the USD wallet, under the request's own id. All calls may be repeated. */
 export interface TextHolds {
-  /** Opens the hold. Refuses with INSUFFICIENT_BALANCE, KEY_LIMIT_EXCEEDED or RATE_LIMIT_EXCEEDED: then there is none. */
-  open(intent: Intent, keyMonthlyLimit: bigint | undefined): Promise<void>;
+  /**
+   * Opens the hold, for the intent's amount or, where `least` is named, for what wallet and key have from that on; answers
+   * what it took, in USD micros. Refuses with {@link noHoldReasons}: then there is none.
+   */
+  open(intent: Intent, terms: HoldTerms): Promise<bigint>;
   /** Ends the hold by the charge. One that was never opened counts as ended. */
   end(request: Pick<Intent, "requestId" | "accountId">, charge: Charge): Promise<void>;
   /** Is the hold still open? Asked by a repeat of its opening, which changes nothing. */
   isOpen(intent: Intent): Promise<boolean>;
 }
 
-/** The reasons with which billing refuses a hold for good. */
-export const noHoldReasons = [
-  ErrorReason.INSUFFICIENT_BALANCE,
-  ErrorReason.KEY_LIMIT_EXCEEDED,
-  ErrorReason.RATE_LIMIT_EXCEEDED,
-] as const;
+/** What a hold depends on beside its intent. Amounts in USD micros. */
+export interface HoldTerms {
+  /** Of a calendar month; undefined: none. */
+  keyMonthlyLimit: bigint | undefined;
+  /** Undefined: the intent's amount and nothing less. */
+  least: bigint | undefined;
+}
 
 /** Text's view of the holds of billing. */
 export function createTextHolds(client: HoldClient): TextHolds {
   const unit = Unit.USD_MICROS;
-  const reserve = (intent: Intent, keyMonthlyLimit: bigint | undefined) =>
+  const reserve = (intent: Intent, { keyMonthlyLimit, least }: HoldTerms) =>
     client.reserve({
       accountId: intent.accountId,
       unit,
@@ -33,12 +37,11 @@ export function createTextHolds(client: HoldClient): TextHolds {
       keyId: intent.keyId,
       ref: intent.requestId,
       checkTimeMs: intent.holdCheckAt,
-      ...(keyMonthlyLimit === undefined ? {} : { keyMonthlyLimit }),
+      keyMonthlyLimit,
+      least,
     });
   return {
-    async open(intent, keyMonthlyLimit) {
-      await reserve(intent, keyMonthlyLimit);
-    },
+    open: async (intent, terms) => (await reserve(intent, terms)).held,
     async end({ accountId, requestId: holdId }, charge) {
       try {
         if (charge.amount === undefined) await client.release({ accountId, unit, holdId });
@@ -49,7 +52,7 @@ export function createTextHolds(client: HoldClient): TextHolds {
       }
     },
     async isOpen(intent) {
-      const { state } = await reserve(intent, undefined);
+      const { state } = await reserve(intent, { keyMonthlyLimit: undefined, least: undefined });
       return state === HoldState.OPEN;
     },
   };

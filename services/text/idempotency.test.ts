@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { manualClock } from "#kit/clock.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import { openSqlite } from "#kit/sqlite.ts";
 import {
   chunk,
   events,
@@ -234,6 +235,67 @@ describe("a complete answer", () => {
     const { replayed } = await later.ask("RESPONSES", { ...ask, input: "New." }, key);
     expect(replayed).toBe(false);
     await rm(folder, { recursive: true });
+  });
+});
+
+describe("a complete answer that cannot be kept", () => {
+  const notKept = {
+    reason: ErrorReason.IDEMPOTENCY_ANSWER_NOT_KEPT,
+    metadata: { request_id: expect.stringMatching(/^text_/), cost: `${someCost}` },
+  };
+  test("is not generated again for one who joined when its beginning was gone", async () => {
+    const first = world.stream("RESPONSES", asStream, key);
+    await first.next();
+    // More than what is kept of a stream for those who join it late.
+    const piece = "x".repeat(1024 * 1024);
+    for (let i = 0; i < 25; i++) {
+      current.push(events.delta(piece, i + 1));
+      await first.next();
+    }
+    const late = world.stream("RESPONSES", asStream, key).next();
+    late.catch(() => {});
+    await new Promise((resolve) => setImmediate(resolve));
+    current.push(events.end({ text: "x".repeat(9 * 1024 * 1024) }, 26));
+    expect(await first.rest()).toContain("[DONE]");
+    await world.clock.advance(1_000);
+    await expect(late).rejects.toMatchObject(notKept);
+    expect(upstreams.sent).toHaveLength(1);
+    expect((await world.wallet()).spent).toBe(someCost);
+  });
+  test("because the store does not take it: what it cost stands, and a repeat costs nothing", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "genmesh-text-"));
+    const file = join(folder, "genmesh.db");
+    {
+      await using own = await createTextWorld({ upstreams, file });
+      const db = openSqlite(file);
+      await db.write((tx) => {
+        tx.run(`CREATE TRIGGER no_answers BEFORE INSERT ON text_answer
+          BEGIN SELECT RAISE(ABORT, 'too big'); END`);
+      });
+      db[Symbol.dispose]();
+      upstreams.script = async () => jsonAnswer();
+      expect((await own.ask("RESPONSES", ask, key)).replayed).toBe(false);
+      await expect(own.ask("RESPONSES", ask, key)).rejects.toMatchObject(notKept);
+      await expect(own.ask("RESPONSES", { ...ask, input: "Other." }, key)).rejects.toMatchObject({
+        reason: ErrorReason.IDEMPOTENCY_KEY_REUSED,
+      });
+      expect(upstreams.sent).toHaveLength(1);
+      expect(await own.wallet()).toMatchObject({ reserved: 0n, spent: someCost });
+    }
+    await rm(folder, { recursive: true });
+  });
+  test("because its stream does not add up to one", async () => {
+    const body = { model: "chat-1", messages: [{ role: "user", content: "x" }] };
+    upstreams.script = async ({ signal }) => {
+      const one = feed(signal);
+      const delta = { index: 0, delta: { content: "Hi" }, finish_reason: null };
+      one.push(chunk({ choices: [delta] }, "Hi"));
+      one.push({ ...chunk({ choices: [] }), ending: "completed", usage: someUsage });
+      return one.answer;
+    };
+    await world.stream("CHAT_COMPLETIONS", { ...body, stream: true }, key).rest();
+    await expect(world.ask("CHAT_COMPLETIONS", body, key)).rejects.toMatchObject(notKept);
+    expect(upstreams.sent).toHaveLength(1);
   });
 });
 

@@ -22,6 +22,12 @@ export const maxOpaqueStates = 10_000;
 /** Days for which the maker of opaque state is remembered (the contract's), in ms. */
 export const opaqueStateKeptMs = 30 * 24 * 3_600_000;
 
+/**
+ * Output tokens to which the bound of a request without `max_output_tokens` may fall where wallet or key cannot pay for
+ * the model's maximum (the contract's): with fewer, an answer breaks off before it is of use.
+ */
+export const leastOutputTokens = 1_024;
+
 /** An intent that was not confirmed within this is never dispatched (MONEY section 3). */
 export const confirmWithinMs = 5_000;
 /** When billing asks about a hold that is still open, counted from its opening (MONEY section 3). */

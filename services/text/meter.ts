@@ -1,9 +1,9 @@
-import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
+import { ErrorReason, isRefusal, RefusalError, refuse } from "#kit/errors.ts";
+import { noHoldReasons } from "#kit/holds.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import { createBudgets } from "./budget.ts";
 import type { ClosingContext } from "./closing.ts";
-import { noHoldReasons } from "./holds.ts";
 import {
   beatTickMs,
   confirmWithinMs,
@@ -12,12 +12,13 @@ import {
   leaseMs,
   settleBudgetMs,
 } from "./limits.ts";
-import { createMetered, type Metered } from "./metered.ts";
+import { createMetered, type Metered, type MeteredContext } from "./metered.ts";
+import { outputWithin } from "./pricing.ts";
 import type { PreparedRequest } from "./request/prepare.ts";
 import type { Intent } from "./store.ts";
 import { createTicker } from "./ticker.ts";
 import type { TokenCounter } from "./tokens/count.ts";
-import { createTally } from "./tokens/tally.ts";
+import { createTally, type Tally } from "./tokens/tally.ts";
 
 /** What metering needs. */
 export interface MeterContext extends Omit<ClosingContext, "background"> {
@@ -84,12 +85,15 @@ export function createMeter(context: MeterContext): Meter {
       const tally = createTally(request, context.counter, (error) => {
         context.events.trouble("tokens are guessed", intent.requestId, error);
       });
-      const metered = createMetered(intent, tally, metering, () => {
-        running.delete(metered);
-      });
       return {
         async pay(signal) {
-          await hold(intent, payer, metered, context, signal);
+          const paid = await hold(intent, request, payer, context, signal).catch(async (error) => {
+            await giveUp(intent, tally, error, metering);
+            throw withAffordable(error, request);
+          });
+          const metered = createMetered(paid, tally, metering, () => {
+            running.delete(metered);
+          });
           running.add(metered);
           ticker.wake();
           return metered;
@@ -131,35 +135,62 @@ function intentOf(
   };
 }
 
-/** Reserve, then confirm, both within 5 s of the intent. */
+/** Reserve, then confirm, both within 5 s of the intent; the intent with what is held now. */
 async function hold(
   intent: Intent,
-  payer: Payer,
-  metered: Metered,
-  { clock, store, holds, owner, events }: MeterContext,
+  { leastHold }: PreparedRequest,
+  { keyMonthlyLimit }: Payer,
+  { clock, store, holds, owner }: MeterContext,
   signal: AbortSignal,
+): Promise<Intent> {
+  const { requestId, price } = intent;
+  const isInTime = () => clock.now() <= intent.openedAt + confirmWithinMs;
+  signal.throwIfAborted();
+  const holdAmount = await holds.open(intent, { keyMonthlyLimit, least: leastHold });
+  signal.throwIfAborted();
+  // The whole amount pays for the whole bound; less for a smaller one.
+  const output = outputWithin(price, intent.bounds, holdAmount);
+  const paid = { ...intent, holdAmount, bounds: { ...intent.bounds, output } };
+  const isConfirmed =
+    isInTime() && (await store.confirm(requestId, owner, clock.now() + leaseMs, paid));
+  // Past the time others may act as if it were never sent.
+  if (!isConfirmed || !isInTime()) {
+    refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
+  }
+  signal.throwIfAborted();
+  return paid;
+}
+
+/** Ends a request that was not paid for: there is no hold, or it is on its way out. Never rejects. */
+async function giveUp(
+  intent: Intent,
+  tally: Tally,
+  error: unknown,
+  context: MeteredContext,
 ): Promise<void> {
   const { requestId } = intent;
-  const isInTime = () => clock.now() <= intent.openedAt + confirmWithinMs;
-  try {
-    signal.throwIfAborted();
-    await holds.open(intent, payer.keyMonthlyLimit);
-    signal.throwIfAborted();
-    const isConfirmed =
-      isInTime() && (await store.confirm(requestId, owner, clock.now() + leaseMs));
-    // Past the time others may act as if it were never sent.
-    if (!isConfirmed || !isInTime()) {
-      refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
-    }
-    signal.throwIfAborted();
-  } catch (error) {
-    if (!isRefusal(error, ...noHoldReasons)) {
-      await metered.finish({ kind: "unsent" });
-      throw error;
-    }
-    await store.withdraw(requestId, owner).catch((trouble) => {
-      events.trouble("an intent could not be withdrawn", requestId, trouble);
-    });
-    throw error;
+  if (!isRefusal(error, ...noHoldReasons)) {
+    await createMetered(intent, tally, context, () => {}).finish({ kind: "unsent" });
+    return;
   }
+  await context.store.withdraw(requestId, context.owner).catch((trouble) => {
+    context.events.trouble("an intent could not be withdrawn", requestId, trouble);
+  });
+}
+
+/** A refusal for want of money also says which bound of the output there would be money for. */
+function withAffordable(error: unknown, request: PreparedRequest): unknown {
+  const { INSUFFICIENT_BALANCE, KEY_LIMIT_EXCEEDED } = ErrorReason;
+  if (!isRefusal(error, INSUFFICIENT_BALANCE, KEY_LIMIT_EXCEEDED)) return error;
+  const { reason, message, metadata } = error;
+  // A billing of before named no amounts.
+  if (metadata.spendable === undefined) return error;
+  const { price, bounds, chosenInput } = request;
+  const chosen = { input: chosenInput, output: bounds.output };
+  const output = outputWithin(price, chosen, BigInt(metadata.spendable));
+  const hint = `It would be taken with a max_output_tokens of up to ${output}.`;
+  return new RefusalError(reason, {
+    message: output > 0 ? `${message} ${hint}` : message,
+    metadata: { ...metadata, max_output_tokens: `${output}` },
+  });
 }

@@ -18,6 +18,7 @@ import { createTextWorld, type TextWorld } from "../../test/contract/usage.world
 import { createBudgets } from "./budget.ts";
 import { createTextEvents } from "./events.ts";
 import { createMetered } from "./metered.ts";
+import type { Intent, UsageStore } from "./store.ts";
 import { createSqliteUsageStore } from "./store-sqlite.ts";
 
 const ask = { model: "chat-1", input: "Tell me of the sea." };
@@ -133,6 +134,67 @@ describe("settling", () => {
   });
 });
 
+describe("the end of an answer", () => {
+  const reported = { inputTokens: 1, cachedInputTokens: 0, outputTokens: 1 };
+
+  async function ending(intent: Intent) {
+    const { clock } = world;
+    const store = createSqliteUsageStore(openSqlite(":memory:"));
+    await store.prepare();
+    await store.open(intent);
+    const go = Promise.withResolvers<void>();
+    const slow: UsageStore = {
+      ...store,
+      async close(...close) {
+        await go.promise;
+        return store.close(...close);
+      },
+    };
+    const budgets = createBudgets(clock, 500, () => {});
+    const tally = {
+      uncounted: 0,
+      add() {},
+      input: async () => 1,
+      output: async () => 1,
+      guess: () => [1, 1] as [number, number],
+    };
+    const metered = createMetered(
+      intent,
+      tally,
+      {
+        clock,
+        store: slow,
+        owner: intent.owner,
+        holds: { open: async () => 0n, end: async () => {}, isOpen: async () => false },
+        events: createTextEvents({ log: createLogger("silent"), metrics: createMetrics() }),
+        budgets,
+        patience: createBudgets(clock, 10_000, () => {}),
+        background() {},
+      },
+      () => {},
+    );
+    const isDone = vi.fn();
+    const answer = () => (intent.idempotency ? Buffer.from("{}") : undefined);
+    const finished = metered.finish({ kind: "completed", reported, answer });
+    void finished.then(isDone);
+    // Its end is decided, and is being written down.
+    await new Promise((resolve) => setImmediate(resolve));
+    await clock.advance(600);
+    budgets.tick();
+    await new Promise((resolve) => setImmediate(resolve));
+    const wasEarly = isDone.mock.calls.length > 0;
+    go.resolve();
+    expect(await finished).toMatchObject({ isOurs: true });
+    return wasEarly;
+  }
+
+  test("waits for the record where a repeat would look for it, and else 500 ms", async () => {
+    const idempotency = { key: "k", fingerprint: "f" };
+    expect(await ending(intentOf(1, { idempotency }))).toBe(false);
+    expect(await ending(intentOf(2))).toBe(true);
+  });
+});
+
 describe("an answer that came whole", () => {
   test("is not counted where upstream has: its text and the prompt are left alone", async () => {
     const asked: string[] = [];
@@ -158,7 +220,7 @@ describe("an answer that came whole", () => {
         clock: world.clock,
         store,
         owner: intent.owner,
-        holds: { open: async () => {}, end: async () => {}, isOpen: async () => false },
+        holds: { open: async () => 0n, end: async () => {}, isOpen: async () => false },
         events: createTextEvents({ log: createLogger("silent"), metrics: createMetrics() }),
         budgets: createBudgets(world.clock, 500, () => {}),
         patience: createBudgets(world.clock, 10_000, () => {}),

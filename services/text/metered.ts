@@ -1,7 +1,7 @@
 import type { Budgets } from "./budget.ts";
 import { type ClosingContext, closeRequest, decide, type End } from "./closing.ts";
 import { beatMs, checkpointCharacters, leaseMarginMs, leaseMs } from "./limits.ts";
-import type { ChargedTokens } from "./pricing.ts";
+import type { ChargedTokens, TokenBounds } from "./pricing.ts";
 import type { Intent } from "./store.ts";
 import type { Tally } from "./tokens/tally.ts";
 
@@ -17,6 +17,8 @@ export interface Finished {
 export interface Metered {
   readonly requestId: string;
   readonly accountId: string;
+  /** What is paid for. */
+  readonly bounds: TokenBounds;
   /** Called once, when another process has taken the request over: it must stop. */
   onLost: (() => void) | undefined;
   /** Output that went past. */
@@ -25,7 +27,8 @@ export interface Metered {
   beat(): void;
   /**
    * Closes the request, once its end is known, and settles its hold: once, the first end counts. Where upstream reported no
-   * usage, that waits for our count. Resolves when it is done, or has then taken 500 ms and goes on behind. Never rejects.
+   * usage, that waits for our count, and with an idempotency key for the record. Resolves when it is done, or has then taken
+   * 500 ms and goes on behind. Never rejects.
    */
   finish(end: End | Promise<End>): Promise<Finished>;
 }
@@ -89,11 +92,16 @@ export function createMetered(
     onClosed();
     if (isLost) return { isOurs: false };
     const decision = await decide(await end, intent, counts);
-    const work = closeRequest(decision, intent, leaseUntil, context).catch((error) => {
+    const written = Promise.withResolvers<void>();
+    const closing = closeRequest(decision, intent, leaseUntil, context, written.resolve);
+    const work = closing.catch((error) => {
       events.trouble("a request is left to the sweeper", requestId, error);
       return true;
     });
     context.background(work);
+    // Nobody gets the end of an answer that a repeat would not find: should this process die, it would be generated and
+    // charged again. What may go on behind is the settlement.
+    if (intent.idempotency) await Promise.race([written.promise, work]);
     const isOurs = await context.budgets.within(work, true);
     if (!isOurs) events.lost(intent);
     return { isOurs, estimate: decision.estimate };
@@ -109,6 +117,7 @@ export function createMetered(
   const metered: Metered = {
     requestId,
     accountId,
+    bounds: intent.bounds,
     onLost: undefined,
     saw(text) {
       if (text === "") return;

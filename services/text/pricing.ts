@@ -32,13 +32,27 @@ export function priceOf(spec: ChatSpec): TextPrice {
 
 /** USD micros to hold, so that no usage within the bounds costs more. */
 export function holdAmountOf(price: TextPrice, bounds: TokenBounds): bigint {
-  // A catalog may price cached tokens above fresh ones; whichever is dearer bounds both.
-  let dearer = price.input;
-  if (price.cachedInput > dearer) dearer = price.cachedInput;
   return costOf([
-    { units: BigInt(bounds.input), perMillion: dearer },
+    { units: BigInt(bounds.input), perMillion: dearestInput(price) },
     { units: BigInt(bounds.output), perMillion: price.output },
   ]);
+}
+
+/** The most output tokens, up to those of the bounds, that an amount pays for beside the input; 0 where it pays for none. */
+export function outputWithin(price: TextPrice, bounds: TokenBounds, amount: bigint): number {
+  const left = amount * tokensPerPrice - BigInt(bounds.input) * dearestInput(price);
+  if (left < 0n) return 0;
+  if (price.output === 0n) return bounds.output;
+  const tokens = left / price.output;
+  return tokens < BigInt(bounds.output) ? Number(tokens) : bounds.output;
+}
+
+/** Prices are for so many tokens. */
+const tokensPerPrice = 1_000_000n;
+
+/** A catalog may price cached tokens above fresh ones; whichever is dearer bounds both. */
+function dearestInput({ input, cachedInput }: TextPrice): bigint {
+  return cachedInput > input ? cachedInput : input;
 }
 
 /** USD micros to charge: at most the hold. */

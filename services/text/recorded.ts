@@ -1,12 +1,12 @@
 import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { waitElsewhereMs, waitPollMs, waitRetryMs } from "./limits.ts";
-import type { IdempotencySlot, UsageStore } from "./store.ts";
+import type { IdempotencySlot, KeyedRecord, UsageStore } from "./store.ts";
 
 /**
  * The kept answer of an idempotency slot; undefined where the slot is free. One that is still being made, here or in
- * another process, is waited for. Refuses with IDEMPOTENCY_KEY_REUSED for another body, and with SERVICE_UNAVAILABLE after
- * 40 s.
+ * another process, is waited for. Refuses with IDEMPOTENCY_KEY_REUSED for another body, with IDEMPOTENCY_ANSWER_NOT_KEPT
+ * where the answer was too large, and with SERVICE_UNAVAILABLE after 40 s.
  */
 export async function findRecorded(
   slot: IdempotencySlot,
@@ -20,6 +20,7 @@ export async function findRecorded(
     const record = await store.findByKey(slot, clock.now());
     if (!record) return undefined;
     if (record.fingerprint !== fingerprint) refuse(ErrorReason.IDEMPOTENCY_KEY_REUSED);
+    if (record.answer === "not_kept") refuseUnkept(record);
     if (record.answer) return record.answer;
     if (clock.now() >= giveUpAt) {
       refuse(ErrorReason.SERVICE_UNAVAILABLE, {
@@ -28,4 +29,11 @@ export async function findRecorded(
     }
     await clock.sleep(waitPollMs, signal);
   }
+}
+
+/** The caller had its answer, and paid for it: generating another would cost as much again. */
+function refuseUnkept({ requestId, cost }: KeyedRecord): never {
+  refuse(ErrorReason.IDEMPOTENCY_ANSWER_NOT_KEPT, {
+    metadata: { request_id: requestId, ...(cost === undefined ? {} : { cost: `${cost}` }) },
+  });
 }

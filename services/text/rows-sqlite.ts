@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import type { SqlRow } from "#kit/sqlite.ts";
 import type { OpaqueMaker } from "./request/opaque.ts";
-import type { Charge, Review, UsageRecord } from "./store.ts";
+import type { Charge, KeyedRecord, Review, UsageRecord } from "./store.ts";
 import type { TextOperation } from "./upstream/port.ts";
 import type { EndKind } from "./usage.ts";
 
@@ -36,6 +36,18 @@ export function recordOf(row: SqlRow): UsageRecord {
     ...(row.reported === null ? {} : { reported: String(row.reported) }),
     ...(row.end_kind === null ? {} : { end: String(row.end_kind) as EndKind }),
     ...(row.closed_at === null ? {} : { closedAt: Number(row.closed_at) }),
+  };
+}
+
+/** A row of `text_usage` with the `body` of its answer. One that is over has a key only where an answer was given. */
+export function keyedOf(row: SqlRow): KeyedRecord {
+  const charge = row.charge === null ? undefined : chargeOfText(String(row.charge));
+  return {
+    requestId: String(row.request_id),
+    fingerprint: String(row.fingerprint),
+    answer:
+      row.body instanceof Uint8Array ? row.body : row.status === "open" ? undefined : "not_kept",
+    cost: charge && (charge.amount ?? 0n),
   };
 }
 

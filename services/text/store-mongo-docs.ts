@@ -29,12 +29,13 @@ export function recordOf(doc: UsageDocument): UsageRecord {
   };
 }
 
-/** What stands in a slot. */
-export function keyedOf(doc: UsageDocument): KeyedRecord {
+/** What stands in a slot. A request that is over has a key only where an answer was given. */
+export function keyedOf({ _id, idem, status, answer, charge }: UsageDocument): KeyedRecord {
   return {
-    requestId: doc._id,
-    fingerprint: doc.idem?.fingerprint ?? "",
-    answer: doc.answer && bytesOf(doc.answer),
+    requestId: _id,
+    fingerprint: idem?.fingerprint ?? "",
+    answer: answer ? bytesOf(answer) : status === "open" ? undefined : "not_kept",
+    cost: charge && (charge.amount ?? 0n),
   };
 }
 
@@ -50,7 +51,7 @@ export function closingFields(
     closedAt: at.now,
     dueAt: at.dueAt,
     charge: chargeDocument(closing.charge),
-    ...(answer ? { answer: new (mongodb().Binary)(answer) } : {}),
+    ...(answer instanceof Uint8Array ? { answer: new (mongodb().Binary)(answer) } : {}),
   };
 }
 

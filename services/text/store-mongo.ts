@@ -25,8 +25,8 @@ export function createMongoUsageStore(db: MongoDatabase): UsageStore {
   return {
     prepare: () => migrate(db, [textMongoSchema]),
     open: writes.open,
-    confirm: (requestId, owner, leaseUntil) =>
-      changeOpen(requestId, owner, { dispatched: true, dueAt: leaseUntil }),
+    confirm: (requestId, owner, leaseUntil, { bounds, holdAmount }) =>
+      changeOpen(requestId, owner, { dispatched: true, dueAt: leaseUntil, bounds, holdAmount }),
     checkpoint: (requestId, owner, { inputTokens, outputTokens, leaseUntil }) =>
       changeOpen(requestId, owner, { inputTokens, outputTokens, dueAt: leaseUntil }),
     close(requestId, closer, closing, at) {
@@ -38,13 +38,13 @@ export function createMongoUsageStore(db: MongoDatabase): UsageStore {
         update: {
           $set: closingFields(closing, at),
           // Without an answer its slot is free from now on.
-          ...(closing.answer ? {} : { $unset: { idem: "" as const } }),
+          ...(closing.answer === undefined ? { $unset: { idem: "" as const } } : {}),
         },
         async isMade() {
           const doc = await usage.findOne({ _id: requestId }, withoutAnswer);
           return doc !== null && isClosedAs(doc, closing, at);
         },
-        isAlone: closing.answer !== undefined || !("owner" in closer),
+        isAlone: closing.answer instanceof Uint8Array || !("owner" in closer),
       });
     },
     async finish(requestId, keptUntil) {

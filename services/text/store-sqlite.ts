@@ -1,5 +1,5 @@
 import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/sqlite.ts";
-import { chargeText, makerOf, recordOf, reviewOf } from "./rows-sqlite.ts";
+import { chargeText, keyedOf, makerOf, recordOf, reviewOf } from "./rows-sqlite.ts";
 import { schemaName, textSchema } from "./schema-sqlite.ts";
 import type { Closer, Closing, Intent, UsageStore } from "./store.ts";
 
@@ -11,8 +11,10 @@ export function createSqliteUsageStore(db: SqliteDatabase): UsageStore {
   return {
     prepare: async () => db.migrate(schemaName, textSchema),
     open: (intent) => db.write((tx) => insert(tx, intent)),
-    confirm: (requestId, owner, leaseUntil) =>
-      db.write((tx) => tx.run(confirmSql, leaseUntil, requestId, owner) === 1),
+    confirm: (requestId, owner, leaseUntil, { bounds, holdAmount }) =>
+      db.write(
+        (tx) => tx.run(confirmSql, leaseUntil, bounds.output, holdAmount, requestId, owner) === 1,
+      ),
     checkpoint: (requestId, owner, seen) =>
       db.write(
         (tx) =>
@@ -47,11 +49,7 @@ export function createSqliteUsageStore(db: SqliteDatabase): UsageStore {
     findByKey: async (slot, now) => {
       const row = db.get(byKeySql, slot.keyId, slot.operation, slot.key);
       if (!row || (row.status === "closed" && Number(row.due_at) <= now)) return undefined;
-      return {
-        requestId: String(row.request_id),
-        fingerprint: String(row.fingerprint),
-        answer: row.body instanceof Uint8Array ? row.body : undefined,
-      };
+      return keyedOf(row);
     },
     due: async (now, limit) => db.all(dueSql, now, limit).map(recordOf),
     noteReview: async (review, until) => {
@@ -82,7 +80,7 @@ const insertSql = `INSERT INTO text_usage (request_id, account_id, key_id, opera
   price_input, price_cached, price_output, bound_input, bound_output, hold_amount, hold_check_at, owner, opened_at,
   status, dispatched, input_tokens, output_tokens, due_at, idem_key, fingerprint)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', 0, ?, 0, ?, ?, ?) ON CONFLICT DO NOTHING`;
-const confirmSql = `UPDATE text_usage SET dispatched = 1, due_at = ?
+const confirmSql = `UPDATE text_usage SET dispatched = 1, due_at = ?, bound_output = ?, hold_amount = ?
   WHERE request_id = ? AND owner = ? AND status = 'open'`;
 const checkpointSql = `UPDATE text_usage SET input_tokens = ?, output_tokens = ?, due_at = ?
   WHERE request_id = ? AND owner = ? AND status = 'open'`;
@@ -92,7 +90,7 @@ const finishSql = `DELETE FROM text_usage
   WHERE request_id = ? AND status IN ('settling', 'review') AND idem_key IS NULL`;
 const withdrawSql = `DELETE FROM text_usage WHERE request_id = ? AND owner = ? AND status = 'open' AND dispatched = 0`;
 const deferSql = `UPDATE text_usage SET due_at = ? WHERE request_id = ? AND status IN ('settling', 'review')`;
-const byKeySql = `SELECT u.request_id, u.fingerprint, u.status, u.due_at, a.body FROM text_usage u
+const byKeySql = `SELECT u.request_id, u.fingerprint, u.status, u.due_at, u.charge, a.body FROM text_usage u
   LEFT JOIN text_answer a ON a.request_id = u.request_id
   WHERE u.key_id = ? AND u.operation = ? AND u.idem_key = ?`;
 const dueSql = `SELECT * FROM text_usage WHERE due_at <= ? AND status <> 'closed' ORDER BY due_at LIMIT ?`;
@@ -169,14 +167,14 @@ function close(
     chargeText(closing.charge),
     at.now,
     at.dueAt,
-    answer ? 1 : 0,
+    answer === undefined ? 0 : 1,
     requestId,
   ];
   const closed =
     "owner" in closer
       ? tx.run(closeOwnSql, ...values, closer.owner)
       : tx.run(closeOrphanSql, ...values, closer.leaseOverAt);
-  if (closed === 1 && answer) {
+  if (closed === 1 && answer instanceof Uint8Array) {
     tx.run(
       `INSERT INTO text_answer (request_id, body)
        SELECT request_id, ? FROM text_usage WHERE request_id = ? AND idem_key IS NOT NULL`,

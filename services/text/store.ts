@@ -21,8 +21,9 @@ export interface Intent {
   modelId: string;
   catalogVersion: string;
   price: TextPrice;
+  /** Its output may fall when the money is held. */
   bounds: TokenBounds;
-  /** USD micros. */
+  /** USD micros: the most that is held, and once that is confirmed what is held. */
   holdAmount: bigint;
   /** As sent to billing, for a repeat of the same reserve; ms since the epoch. */
   holdCheckAt: number;
@@ -37,6 +38,9 @@ export interface Intent {
   idempotency?: { key: string; fingerprint: string };
 }
 
+/** What the hold of a request came to. */
+export type HeldBounds = Pick<Intent, "bounds" | "holdAmount">;
+
 /** What a request costs, once that is decided. */
 export interface Charge {
   /** USD micros; undefined: nothing, the hold is released. */
@@ -48,12 +52,15 @@ export interface Charge {
   estimated: boolean;
 }
 
+/** The complete answer of a request with an idempotency key; `not_kept`: it was given, but is too large to be stored. */
+export type KeptAnswer = Uint8Array | "not_kept";
+
 /** How a request is closed: once, by whoever comes first. */
 export interface Closing {
   kind: "settling";
   end: EndKind;
   charge: Charge;
-  answer?: Uint8Array;
+  answer?: KeptAnswer;
 }
 
 /** Usage that an upstream reported and that cannot be: for the operator to look into. */
@@ -91,8 +98,10 @@ export interface UsageRecord extends Intent {
 export interface KeyedRecord {
   requestId: string;
   fingerprint: string;
-  /** The complete answer; undefined while it runs. */
-  answer: Uint8Array | undefined;
+  /** Undefined while it runs. */
+  answer: KeptAnswer | undefined;
+  /** USD micros that it cost; undefined while it runs, and where that is not decided. */
+  cost: bigint | undefined;
 }
 
 /**
@@ -109,8 +118,8 @@ export interface UsageStore {
    * then. An answer whose time is over at `openedAt` takes no slot. A repeat of the same intent answers true.
    */
   open(intent: Intent): Promise<boolean>;
-  /** From now on it may be upstream: `open` and still the owner's, else false. Moves the lease. */
-  confirm(requestId: string, owner: string, leaseUntil: number): Promise<boolean>;
+  /** Its money is held, and from now on it may be upstream: `open` and still the owner's, else false. Moves the lease. */
+  confirm(requestId: string, owner: string, leaseUntil: number, held: HeldBounds): Promise<boolean>;
   /** Writes down what was seen: `open` and still the owner's, else false. Moves the lease. */
   checkpoint(
     requestId: string,
@@ -118,8 +127,8 @@ export interface UsageStore {
     seen: { inputTokens: number; outputTokens: number; leaseUntil: number },
   ): Promise<boolean>;
   /**
-   * The one closer: from `open` to `settling`, else false. Without an answer its idempotency slot is free
-   * from then on; with one, the answer is found there. `dueAt`: when others take it up.
+   * The one closer: from `open` to `settling`, else false. Without an answer its idempotency slot is free from then on;
+   * with one, kept or not, the slot stays taken, and the answer is found there. `dueAt`: when others take it up.
    */
   close(
     requestId: string,

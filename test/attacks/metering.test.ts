@@ -191,6 +191,19 @@ describe.for(boundless)("an upstream that knows no bound: %s", ([, path, body]) 
   });
 });
 
+test("a stream of single letters is not cut below its bound", async () => {
+  const payer = await world.caller();
+  const text = "An unremarkable international conversation about photosynthesis continues. ".repeat(
+    40,
+  );
+  world.play({ kind: "ok", deltas: [...text], usage: null });
+  const body = { model: "boundless", input: "Hi", max_output_tokens: 100 };
+  const end = endOfStream(await payer.stream("/responses", body));
+  expect(end).toMatchObject({ reason: "max_output_tokens", output: 100, estimated: true });
+  expect(await tokensOf(end.text)).toBeGreaterThanOrEqual(100);
+  expect(await tokensOf(end.text)).toBeLessThanOrEqual(103);
+});
+
 describe("output counts, whatever its field is called", () => {
   const native = { model: "legacy", messages, max_output_tokens: 10 };
   const said = many.join("").slice(0, 5_000);

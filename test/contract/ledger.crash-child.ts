@@ -40,12 +40,15 @@ async function openLedger(place: string): Promise<LedgerStore> {
 async function work(store: LedgerStore, round: string): Promise<void> {
   const lane = async (number: number) => {
     for (let i = 0; ; i++) {
-      const accountId = `acct_${number % 3}`;
+      // Wallets of several lanes, and some of one alone, in which each hold takes what there is.
+      const isOwn = number % 4 === 3;
+      const accountId = isOwn ? `acct_own_${round}_${number}` : `acct_${number % 3}`;
+      const range = isOwn ? { amount: 1_000_000n, least: 6n } : { amount: 9n };
       const holdId = `hold_${round}_${number}_${i}`;
       const content = { holdKind: "job", keyId: "key_a", ref: "", checkAt: now } as const;
       const operations: Operation[] = [
         { kind: "grant", grantId: holdId, amount: 10n },
-        { kind: "reserve", holdId, amount: 9n, ...content },
+        { kind: "reserve", holdId, ...range, ...content },
         i % 3 === 0 ? { kind: "release", holdId } : { kind: "settle", holdId, amount: 5n },
       ];
       // Step by step, so that death finds holds in every state.

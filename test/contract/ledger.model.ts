@@ -39,7 +39,7 @@ export function say(outcome: Outcome | undefined): string {
     case "granted":
       return `granted${again(outcome.replayed)}`;
     case "reserved":
-      return `${outcome.state}${again(outcome.replayed)}`;
+      return `${outcome.state} ${outcome.held}${again(outcome.replayed)}`;
     case "closed":
       return `${outcome.state} ${outcome.charged}${again(outcome.replayed)}`;
     case "extended":
@@ -71,27 +71,31 @@ export function createModel({ unit }: WalletRef): Model {
 
   function reserve(op: Extract<Operation, { kind: "reserve" }>, now: number): string {
     const { holdId, holdKind, keyId, ref, checkAt, keyMonthlyLimit } = op;
-    const content = JSON.stringify([Number(op.amount), holdKind, keyId, ref, checkAt]);
+    const content = JSON.stringify([holdKind, keyId, ref, checkAt]);
+    const [least, most] = [Number(op.least ?? op.amount), Number(op.amount)];
     const known = holds.get(holdId);
-    if (known && known.content !== content) return refused(ErrorReason.OPERATION_MISMATCH);
-    if (known) return `${known.end?.how ?? "open"}, again`;
-    const amount = Number(op.amount);
+    if (known) {
+      const fits = known.content === content && least <= known.amount && known.amount <= most;
+      if (!fits) return refused(ErrorReason.OPERATION_MISMATCH);
+      return `${known.end?.how ?? "open"} ${known.amount}, again`;
+    }
     const ofKey = all().filter((hold) => hold.keyId === keyId);
     const used = charged(ofKey, monthOf(Math.max(now, clock))) + held(ofKey);
-    if (unit === "usd_micros" && keyMonthlyLimit !== undefined) {
-      if (used + amount > Number(keyMonthlyLimit)) return refused(ErrorReason.KEY_LIMIT_EXCEEDED);
-    }
-    if (free() < amount) {
+    const isLimited = unit === "usd_micros" && keyMonthlyLimit !== undefined;
+    const ofLimit = isLimited ? Number(keyMonthlyLimit) - used : Number.POSITIVE_INFINITY;
+    if (least > Math.max(0, ofLimit)) return refused(ErrorReason.KEY_LIMIT_EXCEEDED);
+    if (free() < least) {
       return refused(
         unit === "credits" ? ErrorReason.INSUFFICIENT_CREDITS : ErrorReason.INSUFFICIENT_BALANCE,
       );
     }
     if (all().filter((hold) => !hold.end).length >= 1000) {
-      return refused(ErrorReason.RATE_LIMIT_EXCEEDED);
+      return refused(ErrorReason.TOO_MANY_OPEN_REQUESTS);
     }
+    const amount = Math.min(most, free(), Math.max(0, ofLimit));
     write(now);
     holds.set(holdId, { content, amount, keyId, checkTimes: [checkAt] });
-    return "open";
+    return `open ${amount}`;
   }
 
   function end(holdId: string, how: "settled" | "released", asked: number, now: number): string {

@@ -49,14 +49,14 @@ await describeMongo("a ledger on a bad wire", (mongo) => {
 
     test("a request that never arrived is made", async () => {
       loseOnce("lost request", "update", wallets);
-      expect(await apply(reserve("hold_aaa", 400n))).toBe("open");
+      expect(await apply(reserve("hold_aaa", 400n))).toBe("open 400");
       expect(await apply(reserve("hold_bbb", 700n))).toBe("refused INSUFFICIENT_CREDITS");
       await expectSound();
     });
 
     test("of a read: read again", async () => {
       loseOnce("lost reply", "find", journal);
-      expect(await apply(reserve("hold_aaa", 400n))).toBe("open");
+      expect(await apply(reserve("hold_aaa", 400n))).toBe("open 400");
       await expectSound();
     });
 
@@ -83,10 +83,10 @@ await describeMongo("a ledger on a bad wire", (mongo) => {
     test("an answer for all of them that was lost: done once, and told as new", async () => {
       expect(await all(grant("g", 100n))).toEqual(each("granted"));
       loseOnce("lost reply", "update", wallets);
-      expect(await all(reserve("hold_aaa", 40n))).toEqual(each("open"));
+      expect(await all(reserve("hold_aaa", 40n))).toEqual(each("open 40"));
       loseOnce("lost reply", "find", journal);
-      expect(await all(reserve("hold_bbb", 40n))).toEqual(each("open"));
-      expect(await all(reserve("hold_bbb", 40n))).toEqual(each("open, again"));
+      expect(await all(reserve("hold_bbb", 40n))).toEqual(each("open 40"));
+      expect(await all(reserve("hold_bbb", 40n))).toEqual(each("open 40, again"));
       await expectSound();
     });
 
@@ -96,7 +96,7 @@ await describeMongo("a ledger on a bad wire", (mongo) => {
       await raw.updateOne({ _id: "acct_3/credits" }, { $set: { holds: "none" } });
       const outcomes = await all(reserve("hold_aaa", 40n));
       expect(outcomes[2]).toMatchObject({ status: "rejected" });
-      expect(outcomes.toSpliced(2, 1)).toEqual(each("open").slice(1));
+      expect(outcomes.toSpliced(2, 1)).toEqual(each("open 40").slice(1));
     });
   });
 
@@ -151,7 +151,7 @@ await describeMongo("a ledger on a bad wire", (mongo) => {
     await until("the first read", () => reads === 2);
     await moveTail();
     held.resolve("pass");
-    expect(await outcome).toBe("open, again");
+    expect(await outcome).toBe("open 400, again");
     await expectSound();
   });
 
@@ -173,7 +173,7 @@ await describeMongo("a ledger on a bad wire", (mongo) => {
     await until("the read", () => isHeld);
     await until("the tail to be moved", async () => (await tail()).length === 0);
     held.resolve("pass");
-    expect(await again).toBe("open, again");
+    expect(await again).toBe("open 400, again");
     await expectSound();
   });
 
@@ -181,7 +181,7 @@ await describeMongo("a ledger on a bad wire", (mongo) => {
     await apply(reserve("hold_aaa", 400n));
     await moveTail();
     store = createMongoLedger(mongo.connect(database));
-    expect(await apply(reserve("hold_aaa", 400n))).toBe("open, again");
+    expect(await apply(reserve("hold_aaa", 400n))).toBe("open 400, again");
     expect(await apply(reserve("hold_aaa", 401n))).toBe("refused OPERATION_MISMATCH");
     expect(await apply(grant("start", 1_000n))).toBe("granted, again");
     await expectSound();

@@ -57,6 +57,24 @@ export const brokenFolds: Record<string, Fold> = {
     const rich = { ...view, wallet: { ...view.wallet, free: view.wallet.free + lent } };
     return editWallet(fold(rich, op, now), (w) => ({ ...w, free: w.free - lent }));
   },
+  "a hold takes less than its least": (view, op, now) =>
+    fold(view, op.kind === "reserve" && op.least ? { ...op, least: 1n } : op, now),
+  "a hold takes its least though there is more": (view, op, now) => {
+    const least = op.kind === "reserve" && !isKnown(view, op.holdId) ? op.least : undefined;
+    return fold(view, op.kind === "reserve" && least ? { ...op, amount: least } : op, now);
+  },
+  "a hold that takes what there is overlooks the key's limit": (view, op, now) => {
+    const isRange = op.kind === "reserve" && op.least !== undefined;
+    return fold(view, isRange ? { ...op, keyMonthlyLimit: undefined } : op, now);
+  },
+  "a repeat of a hold tells the amount that it brought": (view, op, now) => {
+    const folded = fold(view, op, now);
+    const { outcome } = folded;
+    if (op.kind !== "reserve" || outcome.kind !== "reserved") return folded;
+    return { ...folded, outcome: { ...outcome, held: op.amount } };
+  },
+  "a repeat that asks for more than was held passes": (view, op, now) =>
+    fold(view, op.kind === "reserve" && isKnown(view, op.holdId) ? { ...op, least: 0n } : op, now),
   "one hold too many may be open": (view, op, now) => {
     const fewer = { ...view, wallet: { ...view.wallet, openHolds: view.wallet.openHolds - 1 } };
     return editWallet(fold(fewer, op, now), (w) => ({ ...w, openHolds: w.openHolds + 1 }));
@@ -162,6 +180,10 @@ function withoutHeld(view: LedgerView, keyId: string): KeyCounter | undefined {
 
 function heldOf(view: LedgerView, keyId: string): bigint {
   return view.key(keyId)?.held ?? 0n;
+}
+
+function isKnown(view: LedgerView, holdId: string): boolean {
+  return view.recorded(operationIds.open(holdId)) !== undefined;
 }
 
 /** The hold, also where it has ended. */

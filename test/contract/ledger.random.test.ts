@@ -59,7 +59,7 @@ const outcomes = [
   "refused KEY_LIMIT_EXCEEDED",
   "refused OPERATION_CONFLICT",
   "refused OPERATION_MISMATCH",
-  "refused RATE_LIMIT_EXCEEDED",
+  "refused TOO_MANY_OPEN_REQUESTS",
   "released",
   "released, again",
   "settled",

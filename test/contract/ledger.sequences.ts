@@ -177,7 +177,8 @@ class Sequence {
       const limit = chance.likely(50) ? BigInt(40 + chance.int(160)) : undefined;
       const keyId = `key_${chance.int(2)}`;
       const checkAt = this.#now + chance.int(100_000);
-      return { ...reserveOf(holdId, amount), keyId, checkAt, keyMonthlyLimit: limit };
+      const least = chance.likely(40) ? BigInt(chance.int(Number(amount) + 1)) : undefined;
+      return { ...reserveOf(holdId, amount), keyId, checkAt, keyMonthlyLimit: limit, least };
     }
     if (roll < 72) return { kind: "settle", holdId, amount };
     if (roll < 86) return { kind: "release", holdId };
@@ -192,6 +193,7 @@ class Sequence {
     if (old.kind !== "reserve") return { ...old, amount: old.amount + 1n };
     const wrong: Partial<typeof old>[] = [
       { amount: old.amount + 1n },
+      { least: old.amount },
       { keyId: "key_other" },
       { ref: "other" },
       { holdKind: "job" },

@@ -57,7 +57,7 @@ export function ledgerStoreContract(open: () => Promise<[LedgerStore, LedgerStor
     await second.apply(usd, [{ kind: "settle", holdId: "hold_aaa", amount: 20n }], now);
     const late = { kind: "closed", state: "settled", charged: 20n, replayed: true };
     expect(await apply({ kind: "release", holdId: "hold_aaa" })).toEqual(late);
-    const replayed = { kind: "reserved", state: "settled", replayed: true };
+    const replayed = { kind: "reserved", state: "settled", held: 60n, replayed: true };
     expect(await apply(reserve("hold_aaa", 60n))).toEqual(replayed);
     expect(await apply({ ...reserve("hold_aaa", 60n), keyId: "key_b" })).toEqual(
       refused(ErrorReason.OPERATION_MISMATCH),
@@ -200,16 +200,66 @@ export function ledgerStoreContract(open: () => Promise<[LedgerStore, LedgerStor
     });
   });
 
+  test("a hold with a least amount takes what there is, and a repeat reads what it took", async () => {
+    await apply(grant("g", 100n));
+    const wide = { ...reserve("hold_wide", 500n), least: 60n };
+    const opened = { kind: "reserved", state: "open", held: 100n };
+    expect(await apply({ ...wide, least: 101n })).toEqual({
+      ...refused(ErrorReason.INSUFFICIENT_BALANCE),
+      metadata: { required: "101", spendable: "100" },
+    });
+    expect(await apply(wide)).toEqual({ ...opened, replayed: false });
+    await apply(grant("h", 50n));
+    expect(await apply(wide)).toEqual({ ...opened, replayed: true });
+    // As it is asked whether it stands: by what it came to.
+    expect(await apply(reserve("hold_wide", 100n))).toEqual({ ...opened, replayed: true });
+    expect(await apply(reserve("hold_wide", 500n))).toEqual(
+      refused(ErrorReason.OPERATION_MISMATCH),
+    );
+    expect(await store.wallet(usd)).toMatchObject({ free: 50n, held: 100n });
+    expect(await apply({ kind: "settle", holdId: "hold_wide", amount: 500n })).toMatchObject({
+      charged: 100n,
+    });
+    expect(await differences(store)).toEqual([]);
+  });
+
+  test("of a key with a limit it takes what the limit leaves", async () => {
+    await apply(grant("g", 1_000n));
+    await apply(reserve("hold_first", 70n));
+    const limited = { ...reserve("hold_more", 500n), keyMonthlyLimit: 100n };
+    expect(await apply(limited)).toEqual({
+      ...refused(ErrorReason.KEY_LIMIT_EXCEEDED),
+      metadata: { limit: "100", required: "500", spendable: "30" },
+    });
+    expect(await apply({ ...limited, least: 30n })).toMatchObject({ state: "open", held: 30n });
+    expect(await apply({ ...limited, holdId: "hold_less", least: 0n })).toMatchObject({ held: 0n });
+    expect(await apply({ ...limited, holdId: "hold_none", least: 1n })).toMatchObject({
+      metadata: { required: "1", spendable: "0" },
+    });
+    expect(await differences(store)).toEqual([]);
+  });
+
+  test("many at once with a least amount share no money", async () => {
+    await apply(grant("g", 100n));
+    const wide = (i: number) => ({ ...reserve(`hold_${i}wide`, 70n), least: 20n });
+    const outcomes = await Promise.all(
+      Array.from({ length: 20 }, (_, i) => (i % 2 ? store : second).apply(usd, [wide(i)], now)),
+    );
+    const held = outcomes.flat().flatMap((one) => (one.kind === "reserved" ? [one.held] : []));
+    expect(held.sort()).toEqual([30n, 70n]);
+    expect(await store.wallet(usd)).toMatchObject({ free: 0n, held: 100n });
+  });
+
   test("at most 1,000 holds of a wallet are open", async () => {
     await apply(grant("g", 1n));
     for (let i = 0; i < 1_000; i += 200) {
       const holds = Array.from({ length: 200 }, (_, k) => reserve(`hold_${i + k}xxx`, 0n));
       await store.apply(usd, holds, now);
     }
-    const full = refused(ErrorReason.RATE_LIMIT_EXCEEDED);
+    const full = refused(ErrorReason.TOO_MANY_OPEN_REQUESTS);
     expect(await apply(reserve("hold_more", 0n))).toMatchObject({
       ...full,
-      metadata: { retry_after_ms: "1000" },
+      metadata: { limit: "1000", retry_after_ms: "5000" },
     });
     await apply({ kind: "release", holdId: "hold_7xxx" });
     expect(await apply(reserve("hold_more", 0n))).toMatchObject({ state: "open" });

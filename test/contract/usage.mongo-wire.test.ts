@@ -20,7 +20,9 @@ const closings: Record<string, Closing> = {
     charge: { ...charge, amount: undefined },
   },
   "settling with an answer": { kind: "settling", end: "completed", charge, answer },
+  "settling without its answer": { kind: "settling", end: "completed", charge, answer: "not_kept" },
 };
+const held = { bounds: { input: 100, output: 9 }, holdAmount: 5n };
 const at = { now: start, dueAt: start + 5_000 };
 
 await describeMongo("usage on a bad wire", (mongo) => {
@@ -49,11 +51,11 @@ await describeMongo("usage on a bad wire", (mongo) => {
   test("confirming and checkpoints", async () => {
     await other.open(intent);
     loseOnce("update");
-    expect(await store.confirm(id, intent.owner, start + 1)).toBe(true);
+    expect(await store.confirm(id, intent.owner, start + 1, held)).toBe(true);
     loseOnce("update");
     const seen = { inputTokens: 20, outputTokens: 5, leaseUntil: start + 2 };
     expect(await store.checkpoint(id, intent.owner, seen)).toBe(true);
-    expect(await other.find(id)).toMatchObject({ dispatched: true, ...seen });
+    expect(await other.find(id)).toMatchObject({ dispatched: true, ...seen, ...held });
   });
 
   test.each(Object.entries(closings))("who closed (%s) knows that he did", async (_, closing) => {
@@ -99,7 +101,7 @@ await describeMongo("usage on a bad wire", (mongo) => {
     loseOnce("insert");
     expect(await Promise.all(intents.map((one) => store.open(one)))).toEqual(all);
     loseOnce("update");
-    expect(await each((one) => store.confirm(one, intent.owner, start + 1))).toEqual(all);
+    expect(await each((one) => store.confirm(one, intent.owner, start + 1, held))).toEqual(all);
     const closing = { kind: "settling", end: "completed", charge } as const;
     loseOnce("update");
     expect(await each((one) => store.close(one, { owner: intent.owner }, closing, at))).toEqual(

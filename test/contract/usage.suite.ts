@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { maxKeptAnswerBytes } from "../../services/text/limits.ts";
 import type { Charge, Intent, Review, UsageStore } from "../../services/text/store.ts";
 
 /** Two clients of one new, empty store. */
@@ -7,6 +8,7 @@ export type UsageStores = () => Promise<[UsageStore, UsageStore]>;
 const start = Date.UTC(2026, 0, 15);
 const lease = start + 30_000;
 const charge: Charge = { amount: 7n, input: 3, cachedInput: 1, output: 2, estimated: true };
+const free: Charge = { ...charge, amount: undefined };
 const answer = Buffer.from('{"answer":true}');
 
 /** An intent under a fresh id. */
@@ -35,6 +37,7 @@ const keyed = (number: number, more: Partial<Intent> = {}) =>
   intentOf(number, { idempotency: { key: "k", fingerprint: "f1" }, ...more });
 const slot = { keyId: "key_1", operation: "responses", key: "k" } as const;
 const settling = { kind: "settling", end: "completed", charge } as const;
+const held = { bounds: { input: 100, output: 50 }, holdAmount: 9_007_199_254_740_995n };
 const me = { owner: "text_me" };
 const at = (now: number, dueAt = now + 5_000) => ({ now, dueAt });
 
@@ -86,7 +89,7 @@ export function usageStoreContract(connect: UsageStores): void {
       await a.withdraw("text_00000001", "text_me");
       expect(await a.find("text_00000001")).toBeUndefined();
       expect(await a.open(keyed(2))).toBe(true);
-      await a.confirm("text_00000002", "text_me", lease);
+      await a.confirm("text_00000002", "text_me", lease, held);
       await a.withdraw("text_00000002", "text_me");
       expect(await a.find("text_00000002")).toBeDefined();
     });
@@ -98,13 +101,22 @@ export function usageStoreContract(connect: UsageStores): void {
       await a.open(intentOf(1));
       const id = "text_00000001";
       const seen = { inputTokens: 20, outputTokens: 5, leaseUntil: lease + 9 };
-      expect(await a.confirm(id, "text_other", lease)).toBe(false);
+      expect(await a.confirm(id, "text_other", lease, held)).toBe(false);
       expect(await a.checkpoint(id, "text_other", seen)).toBe(false);
-      expect(await a.confirm(id, "text_me", lease + 1)).toBe(true);
+      expect(await a.confirm(id, "text_me", lease + 1, held)).toBe(true);
       expect(await a.find(id)).toMatchObject({ dispatched: true, leaseUntil: lease + 1 });
       expect(await a.checkpoint(id, "text_me", seen)).toBe(true);
       expect(await a.find(id)).toMatchObject(seen);
-      expect(await a.confirm("text_00000009", "text_me", lease)).toBe(false);
+      expect(await a.confirm("text_00000009", "text_me", lease, held)).toBe(false);
+    });
+    test("what was held is written down with the confirmation, for any client", async () => {
+      const [a, b] = await connect();
+      await a.open(intentOf(1));
+      const less = { bounds: { input: 100, output: 7 }, holdAmount: 9_007_199_254_740_993n };
+      expect(await a.confirm("text_00000001", "text_other", lease, less)).toBe(false);
+      expect(await b.find("text_00000001")).toMatchObject(held);
+      expect(await a.confirm("text_00000001", "text_me", lease, less)).toBe(true);
+      expect(await b.find("text_00000001")).toMatchObject(less);
     });
     test("of a closed request nothing can be confirmed or seen", async () => {
       const [a] = await connect();
@@ -112,7 +124,7 @@ export function usageStoreContract(connect: UsageStores): void {
       const id = "text_00000001";
       await a.close(id, me, settling, at(start));
       const seen = { inputTokens: 20, outputTokens: 5, leaseUntil: lease };
-      expect(await a.confirm(id, "text_me", lease)).toBe(false);
+      expect(await a.confirm(id, "text_me", lease, held)).toBe(false);
       expect(await a.checkpoint(id, "text_me", seen)).toBe(false);
     });
   });
@@ -193,7 +205,9 @@ export function usageStoreContract(connect: UsageStores): void {
       const owner = (number: number) => (fits(number) ? "text_me" : "text_you");
       const open = numbers.map((number) => a.open(intentOf(number, { owner: owner(number) })));
       await Promise.all(open);
-      const confirmed = numbers.map((number) => a.confirm(idOf(number), "text_me", lease + number));
+      const confirmed = numbers.map((number) =>
+        a.confirm(idOf(number), "text_me", lease + number, held),
+      );
       expect(await Promise.all(confirmed)).toEqual(numbers.map(fits));
       const seen = { inputTokens: 20, outputTokens: 5, leaseUntil: lease };
       const checked = numbers.map((number) => a.checkpoint(idOf(number), "text_me", seen));
@@ -244,10 +258,15 @@ export function usageStoreContract(connect: UsageStores): void {
       await a.finish("text_00000001", start);
       expect(await b.open(keyed(2))).toBe(true);
       await b.close("text_00000002", me, { ...settling, answer }, at(start));
-      const kept = { requestId: "text_00000002", fingerprint: "f1", answer: expect.anything() };
+      const kept = {
+        requestId: "text_00000002",
+        fingerprint: "f1",
+        answer: expect.any(Uint8Array),
+        cost: 7n,
+      };
       const found = await a.findByKey(slot, start);
       expect(found).toEqual(kept);
-      expect(Buffer.from(found?.answer ?? []).toString()).toBe(answer.toString());
+      expect(Buffer.from((found?.answer as Uint8Array) ?? []).toString()).toBe(answer.toString());
       expect(await a.open(keyed(3))).toBe(false);
       const until = start + 86_400_000;
       await a.finish("text_00000002", until);
@@ -255,6 +274,34 @@ export function usageStoreContract(connect: UsageStores): void {
       expect(await b.findByKey(slot, until)).toBeUndefined();
       expect(await b.due(until, 10)).toEqual([]);
       expect(await a.find("text_00000002")).toMatchObject({ status: "closed", charge });
+    });
+    test("the largest that is kept comes back whole", async () => {
+      const [a, b] = await connect();
+      await a.open(keyed(1));
+      const large = Buffer.alloc(maxKeptAnswerBytes, "sea ");
+      expect(await a.close("text_00000001", me, { ...settling, answer: large }, at(start))).toBe(
+        true,
+      );
+      const found = await b.findByKey(slot, start);
+      expect(Buffer.compare(found?.answer as Uint8Array, large)).toBe(0);
+    });
+    test.each([
+      ["settling", { ...settling, answer: "not_kept" }, 7n],
+      ["settling for nothing", { ...settling, charge: free, answer: "not_kept" }, 0n],
+    ] as const)("one that is not kept holds its slot as long: %s", async (_, closing, cost) => {
+      const [a, b] = await connect();
+      await a.open(keyed(1));
+      expect(await b.findByKey(slot, start)).toMatchObject({ answer: undefined, cost: undefined });
+      expect(await a.close("text_00000001", me, closing, at(start))).toBe(true);
+      const record = { requestId: "text_00000001", fingerprint: "f1", answer: "not_kept", cost };
+      expect(await b.findByKey(slot, start)).toEqual(record);
+      expect(await b.open(keyed(2))).toBe(false);
+      const until = start + 86_400_000;
+      await a.finish("text_00000001", until);
+      expect(await b.findByKey(slot, until - 1)).toEqual(record);
+      expect(await b.open(keyed(2, { openedAt: until - 1 }))).toBe(false);
+      expect(await b.findByKey(slot, until)).toBeUndefined();
+      expect(await b.open(keyed(3, { openedAt: until }))).toBe(true);
     });
     test("one whose time is over takes no slot, forgotten or not", async () => {
       const [a] = await connect();

@@ -105,6 +105,9 @@ describe("what is refused, without a credit", () => {
   test.each<[why: string, input_reference: unknown, code: string, param: string]>([
     ["both", { file_id: "file_1", image_url: cut }, "invalid_input_reference", whole],
     ["neither", {}, "invalid_input_reference", whole],
+    ["one and a null", { file_id: "file_1", image_url: null }, "invalid_input_reference", whole],
+    ["a property more, null", { image_url: cut, detail: null }, "invalid_input_reference", whole],
+    ["a null", { file_id: null }, "invalid_input_reference", file],
     ["a list", [], "invalid_input_reference", whole],
     ["a property more", { file_id: "file_1", detail: "low" }, "invalid_input_reference", whole],
     ["a number", { file_id: 5 }, "invalid_input_reference", file],

@@ -1,5 +1,6 @@
 import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, isRefusal, type Reason, RefusalError } from "#kit/errors.ts";
+import { noHoldReasons } from "#kit/holds.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
 import type { Telemetry } from "#kit/telemetry/port.ts";
 import type { JobEvents } from "../events.ts";
@@ -102,22 +103,11 @@ async function hold(job: Job, context: DriveContext): Promise<Driven | undefined
     if ((await context.holds.reserve(job)) === "open") return undefined;
   } catch (error) {
     if (!isRefusal(error)) throw error;
-    if (!isAnswer(error) && !isTooOld(job, context.clock)) throw error;
+    // After any other refusal the hold may stand.
+    if (!isRefusal(error, ...noHoldReasons) && !isTooOld(job, context.clock)) throw error;
     return reject(job, error, context);
   }
   return rejectForAll(job, ErrorReason.SERVICE_UNAVAILABLE, context);
-}
-
-/** Reasons that are billing's last word; after any other the hold may stand. */
-const answers = [
-  ErrorReason.INSUFFICIENT_CREDITS,
-  ErrorReason.INSUFFICIENT_BALANCE,
-  ErrorReason.KEY_LIMIT_EXCEEDED,
-  ErrorReason.RATE_LIMIT_EXCEEDED,
-] as const;
-
-function isAnswer(refusal: RefusalError): boolean {
-  return isRefusal(refusal, ...answers);
 }
 
 function isTooOld({ createdAt }: Job, clock: Clock): boolean {

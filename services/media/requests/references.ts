@@ -53,8 +53,7 @@ export function toStoredReference(reference: ReferenceInput): StoredReference {
 function readInputReference(value: JsonValue, publicBaseUrl: string): ReferenceInput {
   const param = "input_reference";
   if (!isJsonObject(value)) refuse(ErrorReason.INVALID_INPUT_REFERENCE, { param });
-  // An absent one may be sent as null.
-  const sent = Object.entries(value).filter(([, field]) => field !== null);
+  const sent = Object.entries(value);
   const [name, field] = sent[0] ?? [];
   if (sent.length !== 1 || (name !== "file_id" && name !== "image_url")) {
     refuse(ErrorReason.INVALID_INPUT_REFERENCE, { param });

@@ -171,6 +171,27 @@ describe("references", () => {
   test.each<[JsonObject, ErrorReason, string]>([
     [{ input_reference: "file_a" }, ErrorReason.INVALID_INPUT_REFERENCE, "input_reference"],
     [{ input_reference: {} }, ErrorReason.INVALID_INPUT_REFERENCE, "input_reference"],
+    // A property is there whatever its value.
+    [
+      { input_reference: { file_id: "file_a", image_url: null } },
+      ErrorReason.INVALID_INPUT_REFERENCE,
+      "input_reference",
+    ],
+    [
+      { input_reference: { file_id: null, image_url: "https://example.com/a.png" } },
+      ErrorReason.INVALID_INPUT_REFERENCE,
+      "input_reference",
+    ],
+    [
+      { input_reference: { file_id: "file_a", detail: null } },
+      ErrorReason.INVALID_INPUT_REFERENCE,
+      "input_reference",
+    ],
+    [
+      { input_reference: { file_id: null } },
+      ErrorReason.INVALID_INPUT_REFERENCE,
+      "input_reference.file_id",
+    ],
     [
       { input_reference: { file_id: "file_a", image_url: "https://example.com/a" } },
       ErrorReason.INVALID_INPUT_REFERENCE,

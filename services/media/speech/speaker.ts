@@ -1,5 +1,6 @@
 import { untilAborted } from "#kit/abort.ts";
 import { ErrorReason, isRefusal, RefusalError, refuse } from "#kit/errors.ts";
+import { noHoldReasons } from "#kit/holds.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { StatusError } from "../generate/faults.ts";
@@ -46,12 +47,6 @@ export interface Speaker {
 }
 
 const unavailable = { metadata: { retry_after_ms: String(busyRetryMs) } };
-/** The reasons with which billing refuses a hold for good. */
-const noHoldReasons = [
-  ErrorReason.INSUFFICIENT_BALANCE,
-  ErrorReason.KEY_LIMIT_EXCEEDED,
-  ErrorReason.RATE_LIMIT_EXCEEDED,
-] as const;
 
 /** Makes a speaker. */
 export function createSpeaker(context: SpeechContext): Speaker {

@@ -2,12 +2,13 @@ import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import { maxKeptAnswerBytes } from "../limits.ts";
 import type { ChargedTokens } from "../pricing.ts";
 import { estimatedUsage } from "../shown-usage.ts";
+import type { KeptAnswer } from "../store.ts";
 import type { AnswerEvent, ReportedUsage, TextOperation } from "../upstream/port.ts";
 import { dataOf } from "./frames.ts";
 
-/** An answer that is small enough to be kept. */
-export function keepable(answer: Uint8Array | undefined): Uint8Array | undefined {
-  return answer && answer.length <= maxKeptAnswerBytes ? answer : undefined;
+/** What is kept of a complete answer; undefined: the stream did not add up to one. */
+export function keepable(answer: Uint8Array | undefined): KeptAnswer {
+  return answer && answer.length <= maxKeptAnswerBytes ? answer : "not_kept";
 }
 
 /** Makes the JSON answer out of a stream, for the idempotency key. */

@@ -10,10 +10,11 @@ import {
   UpstreamProtocol,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
-import { maxModelIdLength } from "../limits.ts";
+import { leastOutputTokens, maxModelIdLength } from "../limits.ts";
 import { holdAmountOf, priceOf, type TextPrice, type TokenBounds } from "../pricing.ts";
 import type { TokenCounter } from "../tokens/count.ts";
 import { checkContext, guessInput, inputBoundOf } from "../tokens/input-bound.ts";
+import { weightOf } from "../tokens/weight.ts";
 import type { TextOperation } from "../upstream/port.ts";
 import { checkChat } from "./chat.ts";
 import type { CheckedBody } from "./checked.ts";
@@ -33,12 +34,19 @@ export interface PreparedRequest {
   /** As it goes up; `model` is still the public id. */
   body: JsonObject;
   callerInstructions: string | null;
-  /** What upstream is told to keep to; undefined: nothing. */
+  /** The bound of the output that the caller chose; undefined: none. */
   maxOutputTokens: number | undefined;
   price: TextPrice;
   bounds: TokenBounds;
   /** USD micros. */
   holdAmount: bigint;
+  /**
+   * USD micros, from which on a smaller hold will do: the bound of the output then falls to what it pays for, and upstream
+   * is told. Undefined where the caller chose the bound.
+   */
+  leastHold: bigint | undefined;
+  /** Bound of the input, had the caller chosen that of the output: the parameter that says so is input, too. */
+  chosenInput: number;
   /** For estimates. */
   images: TakenImages;
   items: number;
@@ -87,7 +95,10 @@ export async function prepareRequest(
   );
   await checkContext(checked, images, own, spec, context.counter);
   const price = priceOf(spec);
-  const bounds = { input, output: checked.maxOutputTokens ?? Number(spec.maxOutputTokens) };
+  const most = Number(spec.maxOutputTokens);
+  const bounds = { input, output: checked.maxOutputTokens ?? most };
+  const least = { input, output: Math.min(most, leastOutputTokens) };
+  const isChosen = checked.maxOutputTokens !== undefined;
   return {
     operation: parsed.operation,
     form: parsed.form,
@@ -100,11 +111,16 @@ export async function prepareRequest(
     price,
     bounds,
     holdAmount: holdAmountOf(price, bounds),
+    leastHold: isChosen ? undefined : holdAmountOf(price, least),
+    chosenInput: isChosen ? input : Math.min(input + choiceWeight, Number(spec.maxInputTokens)),
     images,
     items: checked.items,
     guessedInput: Math.min(guessInput(parsed.weight, images, developerPrompt), input),
   };
 }
+
+/** What the parameter weighs in a body. */
+const choiceWeight = weightOf({ max_output_tokens: 1 }) - weightOf({});
 
 function chatModel(
   body: JsonObject,

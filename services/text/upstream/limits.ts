@@ -5,6 +5,10 @@
  * the bound costs its upstream's operator up to as much again, at most.
  */
 export const cutMargin = { factor: 2, tokens: 16 } as const;
+/** Bytes of output that are held until they are counted, however far away the bound is. */
+export const maxUncountedBytes = 64 * 1024;
+/** Characters that are counted again with what follows them: some thousand tokens, a millisecond of the counting thread. */
+export const maxRecentCharacters = 4 * 1024;
 /** An event of more bytes is looked at before it is read where it could pass the cut: a delta has some hundred. */
 export const largeEventBytes = 1_024;
 

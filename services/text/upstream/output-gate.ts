@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { OutputLimit, type Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { cutAnswer, textOfAnswer } from "./generated.ts";
-import { cutMargin, largeEventBytes } from "./limits.ts";
+import { cutMargin, largeEventBytes, maxRecentCharacters, maxUncountedBytes } from "./limits.ts";
 import type { OutputBound, UpstreamRequest } from "./port.ts";
 
 /**
@@ -26,8 +26,13 @@ export function cutAt(
 export class OutputGate {
   readonly #bound: OutputBound;
   readonly #limit: number;
+  /** Tokens at the last count. */
   #counted = 0;
-  #uncounted = "";
+  /** Tokens of what stands before {@link #recent}. */
+  #before = 0;
+  /** What passed last, some of it counted. */
+  #recent = "";
+  /** Of what passed since the last count. */
   #uncountedBytes = 0;
   /** Characters so far. */
   #passed = 0;
@@ -40,7 +45,7 @@ export class OutputGate {
   /** Output that was read. */
   saw(text: string): void {
     if (text === "") return;
-    this.#uncounted += text;
+    this.#recent += text;
     this.#uncountedBytes += Buffer.byteLength(text);
     this.#passed += text.length;
   }
@@ -50,12 +55,26 @@ export class OutputGate {
     return this.#counted + this.#uncountedBytes + bytes <= this.#limit;
   }
 
-  /** Counts what passed; true where it is past the limit. */
+  /** Is what passed to be counted before more is read? */
+  mustCount(): boolean {
+    return !this.admits() || this.#uncountedBytes > maxUncountedBytes;
+  }
+
+  /**
+   * Counts what passed; true where it is past the limit. The end of what was counted before is counted again together
+   * with what came since: the pieces of a word would be more tokens than the word.
+   */
   async isPast(): Promise<boolean> {
-    const text = this.#uncounted;
-    this.#counted += await this.#bound.count([text]);
-    this.#uncounted = this.#uncounted.slice(text.length);
-    this.#uncountedBytes = Buffer.byteLength(this.#uncounted);
+    const text = this.#recent;
+    this.#counted = this.#before + (await this.#bound.count([text]));
+    this.#uncountedBytes = 0;
+    if (text.length > maxRecentCharacters) {
+      const end = text.length - maxRecentCharacters / 2;
+      const space = text.lastIndexOf(" ", end);
+      const at = space > 0 ? space : end;
+      this.#before += await this.#bound.count([text.slice(0, at)]);
+      this.#recent = text.slice(at);
+    }
     return this.#counted > this.#limit;
   }
 

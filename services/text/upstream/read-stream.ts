@@ -162,7 +162,7 @@ class Batches implements AsyncIterableIterator<readonly AnswerEvent[]> {
     for (;;) {
       if (this.#reader.isEnded) return undefined;
       const next = this.#pending[this.#at];
-      this.#isUncertain = next ? this.#gate.isDoubtful(next) || !this.#gate.admits() : false;
+      this.#isUncertain = next ? this.#gate.isDoubtful(next) || this.#gate.mustCount() : false;
       if (this.#isUncertain) return undefined;
       if (!next) break;
       this.#readOne(out);
@@ -173,9 +173,9 @@ class Batches implements AsyncIterableIterator<readonly AnswerEvent[]> {
 
   #readOne(out: AnswerEvent[]): void {
     const next = this.#pending[this.#at++];
-    const from = out.length;
+    let at = out.length;
     if (next) this.#reader.read(next, out);
-    for (const { text } of out.slice(from)) this.#gate.saw(text);
+    for (; at < out.length; at++) this.#gate.saw(out[at]?.text ?? "");
   }
 
   /** Ends the answer here: it has reached its bound. */

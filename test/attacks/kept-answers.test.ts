@@ -1,0 +1,87 @@
+import { afterAll, describe, expect, test } from "vitest";
+import { type Caller, refusalOf } from "../e2e/caller.ts";
+import { chat } from "../e2e/catalog.ts";
+import { ownWorldOnly, startWorld } from "../e2e/world.ts";
+
+const wordy = { maxInputTokens: 10_000_000, maxOutputTokens: 9_000_000 };
+const world = await startWorld({
+  catalog: (usual) => ({
+    ...usual,
+    models: [
+      ...usual.models,
+      chat("wordy", { ...wordy, upstreamModel: "up-model" }),
+      chat("wordy-legacy", { ...wordy, upstream: "legacy" }),
+    ],
+  }),
+});
+afterAll(() => world[Symbol.asyncDispose]());
+ownWorldOnly();
+
+const opening = 100_000_000;
+/** Above the 8 MiB that are kept, in deltas of a quarter MiB. */
+const deltas = Array.from({ length: 34 }, () => "sea ".repeat(65_536));
+const cost = 30;
+const body = { model: "wordy", input: "Hi" };
+const messages = [{ role: "user", content: "Hi" }];
+const spent = async (payer: Caller) => opening - (await payer.settled()).available;
+
+describe("an answer that is too large to keep", () => {
+  test.for([
+    ["/responses", body],
+    ["/responses", { ...body, stream: true }],
+    ["/responses/compact", body],
+    ["/chat/completions", { model: "wordy", messages }],
+    ["/chat/completions", { model: "wordy", messages, stream: true }],
+    ["/chat/completions", { model: "wordy-legacy", messages }],
+    ["/chat/completions", { model: "wordy-legacy", messages, stream: true }],
+  ] as const)("of %s %j is generated and charged once", async ([path, asked]) => {
+    const payer = await world.caller({ usdMicros: BigInt(opening) });
+    const isCompact = path.endsWith("compact");
+    const seen = world.play({
+      kind: "ok",
+      ...(isCompact ? { encrypted: deltas.join("") } : { deltas }),
+    });
+    const ask = (more: object = {}) =>
+      payer.post(path, { ...asked, ...more }, { idempotencyKey: "one" });
+    const first = await ask();
+    expect(first.status).toBe(200);
+    expect(first.text.length).toBeGreaterThan(8 * 1024 * 1024);
+    expect(await spent(payer)).toBe(cost);
+    // Whichever form it is asked for in again.
+    const forms = isCompact ? [{}] : [{}, { stream: true }, { stream: false }];
+    for (const form of forms) {
+      const again = await ask(form);
+      expect(refusalOf(again)).toBe("422 idempotency_error idempotency_answer_not_kept null");
+      expect(again.json.error).toMatchObject({
+        requestId: expect.stringMatching(/^text_/),
+        costUsdMicros: cost,
+      });
+      expect(again.headers.get("x-should-retry")).toBe("false");
+    }
+    const other = await ask({ metadata: { other: "body" } });
+    expect(refusalOf(other)).toBe("422 idempotency_error idempotency_key_reused null");
+    expect(seen).toHaveLength(1);
+    expect(await spent(payer)).toBe(cost);
+  });
+
+  test("goes to all who asked for it at once", async () => {
+    const payer = await world.caller({ usdMicros: BigInt(opening) });
+    world.play({ kind: "ok", deltas, firstByteDelayMs: 100 });
+    const ask = () => payer.post("/responses", body, { idempotencyKey: "one" });
+    const answers = await Promise.all([ask(), ask(), ask()]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(world.upstream.requests).toHaveLength(1);
+    expect((await ask()).status).toBe(422);
+    expect(await spent(payer)).toBe(cost);
+  });
+});
+
+test("a smaller answer is kept, whatever it was asked for as", async () => {
+  const payer = await world.caller({ usdMicros: BigInt(opening) });
+  world.play({ kind: "ok", deltas: deltas.slice(0, 30) });
+  const ask = (stream: boolean) =>
+    payer.post("/responses", { ...body, stream }, { idempotencyKey: "one" });
+  for (const stream of [true, false, true]) expect((await ask(stream)).status).toBe(200);
+  expect(world.upstream.requests).toHaveLength(1);
+  expect(await spent(payer)).toBe(cost);
+});
