@@ -2,6 +2,7 @@ import { requiredString } from "#kit/body.ts";
 import type { CatalogView } from "#kit/catalog-client.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
+import { weightOf } from "#kit/json-weight.ts";
 import {
   type ChatSpec,
   type Model,
@@ -14,7 +15,6 @@ import { leastOutputTokens, maxModelIdLength } from "../limits.ts";
 import { holdAmountOf, priceOf, type TextPrice, type TokenBounds } from "../pricing.ts";
 import type { TokenCounter } from "../tokens/count.ts";
 import { checkContext, guessInput, inputBoundOf } from "../tokens/input-bound.ts";
-import { weightOf } from "../tokens/weight.ts";
 import type { TextOperation } from "../upstream/port.ts";
 import { checkChat } from "./chat.ts";
 import type { CheckedBody } from "./checked.ts";
@@ -120,7 +120,7 @@ export async function prepareRequest(
 }
 
 /** What the parameter weighs in a body. */
-const choiceWeight = weightOf({ max_output_tokens: 1 }) - weightOf({});
+const choiceWeight = weightOf({ max_output_tokens: 1 }, maxJsonDepth) - weightOf({});
 
 function chatModel(
   body: JsonObject,
