@@ -11,7 +11,7 @@ import {
   UpstreamProtocol,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
-import { leastOutputTokens, maxModelIdLength } from "../limits.ts";
+import { leastOutputTokens, maxJsonDepth, maxModelIdLength } from "../limits.ts";
 import { holdAmountOf, priceOf, type TextPrice, type TokenBounds } from "../pricing.ts";
 import type { TokenCounter } from "../tokens/count.ts";
 import { checkContext, guessInput, inputBoundOf } from "../tokens/input-bound.ts";
@@ -120,7 +120,7 @@ export async function prepareRequest(
 }
 
 /** What the parameter weighs in a body. */
-const choiceWeight = weightOf({ max_output_tokens: 1 }, maxJsonDepth) - weightOf({});
+const choiceWeight = weightOf({ max_output_tokens: 1 }, maxJsonDepth) - weightOf({}, maxJsonDepth);
 
 function chatModel(
   body: JsonObject,
