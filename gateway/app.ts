@@ -1,6 +1,8 @@
 import { createServer, type ServerOptions } from "node:http";
 import type { Socket } from "node:net";
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from "fastify";
+import { createFairShare } from "#kit/fair-share.ts";
+import { createJsonReader } from "#kit/json-reader/index.ts";
 import { schemaless } from "#kit/schemaless.ts";
 import { createBodyReader } from "./body.ts";
 import type { Edge, GatewayDeps } from "./context.ts";
@@ -8,6 +10,7 @@ import { createEdgeEvents } from "./events.ts";
 import {
   connectionsCheckMs,
   defaultMaxBytesInFlight,
+  downloadShare,
   headersTimeoutMs,
   keepAliveTimeoutMs,
   maxHeaderBytes,
@@ -60,6 +63,7 @@ export async function buildGateway(deps: GatewayDeps): Promise<FastifyInstance> 
     },
     { prefix: "/v1" },
   );
+  app.addHook("onClose", () => edge.reader[Symbol.asyncDispose]());
   await app.ready();
   return app;
 }
@@ -70,9 +74,19 @@ function createEdge(deps: GatewayDeps): Edge {
   const bodies = createBodyReader({
     clock,
     maxBytesInFlight: settings.maxBytesInFlight ?? defaultMaxBytesInFlight,
+    payers: deps.payers,
     onHeld: events.bytesInFlight,
   });
-  return { ...deps, events, bodies, urls: createPublicUrls(settings.publicUrl) };
+  const { isPaying } = deps.payers;
+  const downloads = createFairShare(downloadShare, { clock, isPaying });
+  return {
+    ...deps,
+    events,
+    bodies,
+    downloads,
+    reader: createJsonReader(),
+    urls: createPublicUrls(settings.publicUrl),
+  };
 }
 
 const nodeOptions: ServerOptions = {

@@ -1,10 +1,9 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, isRefusal, RefusalError } from "#kit/errors.ts";
-import { isJsonObject } from "#kit/json.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import type { Edge } from "./context.ts";
 import { bodyLimitsBytes, deadlinesMs } from "./limits.ts";
-import { callerOf, callOptions, idempotencyKeyOf, stopping } from "./request.ts";
+import { callerOf, callOptions, idempotencyKeyOf, notePaid, stopping } from "./request.ts";
 import { type EventStream, openEventStream, watchSilence } from "./sse.ts";
 import { failureEvents } from "./text-failure.ts";
 
@@ -24,8 +23,9 @@ export async function answerText(
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
   };
   const options = callOptions(request, reply, deadlinesMs.text, edge.cutOff);
-  if (mayAskForStream(body)) return stream(edge, reply, message, options);
+  if (mayAskForStream(body)) return stream(edge, request, reply, message, options);
   const answer = await edge.peers.text.generate(message, options);
+  notePaid(edge, request);
   return sendJson(reply, answer.body, answer);
 }
 
@@ -35,22 +35,33 @@ export async function answerText(
  * a letter's only escape is `\u`.
  */
 export function mayAskForStream(body: Buffer): boolean {
+  // In a large one the look would cost more than the call.
+  if (body.length > lookedAtBytes) return true;
   return body.includes('"stream"') || body.includes("\\u");
 }
 
-/** Does the body ask for a stream? Parses it: only for the rare request that was silent for 15 s. */
-export function asksForStream(body: Buffer): boolean {
+/** A body's letters are looked through up to this size: some tenths of a millisecond. */
+const lookedAtBytes = 256 * 1024;
+
+/**
+ * Is the answer to come as events? Reads the body: only for the rare request that was silent for 15 s. A compaction never
+ * does, whatever its body says.
+ */
+async function mayStream(
+  edge: Edge,
+  request: FastifyRequest,
+  { operation, body }: TextMessage,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (operation === Operation.COMPACT) return false;
+  const { accountId } = callerOf(request).principal;
   try {
-    const value: unknown = JSON.parse(body.toString("utf8"));
-    return isJsonObject(value) && value.stream === true;
+    const { value } = await edge.reader.read(body, { only: ["stream"] }, { accountId, signal });
+    return value.stream === true;
   } catch {
+    // What is wrong with it, the service says.
     return false;
   }
-}
-
-/** Is the answer to come as events? A compaction never does, whatever its body says. */
-function mayStream({ operation, body }: TextMessage): boolean {
-  return operation !== Operation.COMPACT && asksForStream(body);
 }
 
 interface TextMessage {
@@ -60,6 +71,7 @@ interface TextMessage {
 
 async function stream(
   edge: Edge,
+  request: FastifyRequest,
   reply: FastifyReply,
   asked: TextMessage,
   options: ReturnType<typeof callOptions>,
@@ -69,14 +81,20 @@ async function stream(
   let last: Uint8Array | undefined;
   let whole: ({ body: Uint8Array } & AnswerNotes) | undefined;
   // Headers go out with the first event, so that a failure until then has its own status; or after 15 s.
-  using silence = watchSilence(edge.clock, () => {
-    if (!events && mayStream(asked)) events = openEventStream(reply);
-    events?.comment();
-  });
+  let isOver = false;
+  const speak = async () => {
+    const isStream = events || (await mayStream(edge, request, asked, options.signal));
+    // Meanwhile the answer may have come, or the caller have left.
+    if (isOver || whole || !isStream || reply.raw.destroyed) return;
+    events ??= openEventStream(reply);
+    events.comment();
+  };
+  using silence = watchSilence(edge.clock, () => void speak());
   try {
     for await (const message of edge.peers.text.streamGenerate(asked, options)) {
       const { part } = message;
       silence.broken();
+      if (!first && !whole) notePaid(edge, request);
       if (part.case === "complete" && !events) {
         // Read on to the end: leaving the loop would leave the call open, and its deadline with it.
         whole = { ...message, body: part.value };
@@ -94,6 +112,7 @@ async function stream(
     }
     if (!events && !whole) throw new Error("the text service sent no answer");
   } catch (error) {
+    isOver = true;
     if (events) {
       const refusal = asRefusal(edge, error, reply);
       await events.write(
@@ -107,6 +126,7 @@ async function stream(
       throw options.signal.aborted ? options.signal.reason : error;
     }
   }
+  isOver = true;
   if (whole) return sendJson(reply, whole.body, whole);
   events?.end();
   return reply;

@@ -61,7 +61,10 @@ export function openUploadForm(
 
   parser.on("field", (name, value, _, cut) => takeField(reading, name, value, cut));
   parser.on("file", (name, stream, fileName) =>
-    takeFile(reading, name, stream, fileName, (bytes) => bodies.hold(reply, bytes)),
+    takeFile(reading, name, stream, fileName, {
+      hold: () => bodies.hold(request, reply, uploadBufferBytes),
+      came: (bytes) => bodies.came(reply, bytes),
+    }),
   );
   for (const limit of ["partsLimit", "filesLimit", "fieldsLimit"] as const) {
     parser.on(limit, () => reading.fail(malformed("The form has too many parts.")));
@@ -85,6 +88,13 @@ export function openUploadForm(
   };
 }
 
+/** How bytes are kept that wait for `purpose`. */
+interface Holding {
+  /** Resolves when there is room for them. */
+  hold(): Promise<void>;
+  came(bytes: number): void;
+}
+
 function takeField(reading: Reading, name: string, value: string, cut: boolean): void {
   if (name === "file") invalid(reading, "file");
   if (name !== "purpose") return;
@@ -102,7 +112,7 @@ function takeFile(
   name: string | undefined,
   stream: BusboyFileStream,
   fileName: string | undefined,
-  hold: (bytes: number) => void,
+  { hold, came }: Holding,
 ): void {
   stream.on("error", () => reading.fail(notMultipart()));
   if (name !== "file" || reading.file) {
@@ -112,7 +122,8 @@ function takeFile(
   }
   const held = reading.purpose === undefined ? [] : undefined;
   reading.file = { name: (fileName || "upload").slice(0, maxFileNameLength), stream, held };
-  if (held) collect(stream, held, hold, reading.fail);
+  // Nothing is read of it before it may be held.
+  if (held) hold().then(() => collect(stream, held, came, reading.fail), reading.fail);
   tellHeader(reading);
 }
 
@@ -166,7 +177,7 @@ function createParser(request: FastifyRequest): BusboyInstance {
 function collect(
   stream: BusboyFileStream,
   held: Buffer[],
-  hold: (bytes: number) => void,
+  came: Holding["came"],
   fail: (error: Error) => void,
 ): void {
   let size = 0;
@@ -174,7 +185,7 @@ function collect(
     size += chunk.length;
     try {
       if (size > uploadBufferBytes) refuse(ErrorReason.IMAGE_TOO_LARGE, { param: "file" });
-      hold(chunk.length);
+      came(chunk.length);
       held.push(chunk);
     } catch (error) {
       held.length = 0;

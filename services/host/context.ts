@@ -3,6 +3,7 @@ import { type CorrectedClock, correctedClock } from "#kit/corrected-clock.ts";
 import { type Ids, randomIds } from "#kit/ids.ts";
 import type { Logger } from "#kit/logger.ts";
 import { createMetrics, type Metrics } from "#kit/metrics.ts";
+import { createPayers, type Payers } from "#kit/payers.ts";
 import type { Service } from "#kit/rpc/service.ts";
 import { createInferences, type Inferences } from "#kit/telemetry/inference.ts";
 import { noTelemetry, type Telemetry } from "#kit/telemetry/port.ts";
@@ -31,6 +32,8 @@ export interface HostContext {
   metrics: Metrics;
   telemetry: Telemetry;
   inferences: Inferences;
+  /** Filled by every hold of this process, read where something is shared between accounts. */
+  payers: Payers;
 }
 
 /** Makes it, with a registry of its own. */
@@ -48,6 +51,7 @@ export function createHostContext(config: Config, options: ProcessOptions): Host
     metrics,
     telemetry,
     inferences: createInferences({ metrics, telemetry }),
+    payers: createPayers({ clock }),
   };
 }
 

@@ -19,6 +19,7 @@ import {
 import type { Clock } from "./clock.ts";
 import { createCompany } from "./company.ts";
 import { ErrorReason, isRefusal, knownReason, RefusalError, refuse } from "./errors.ts";
+import type { Payers } from "./payers.ts";
 
 /** Which hold. */
 export interface HoldRef {
@@ -108,10 +109,10 @@ interface Waiting {
   reject: (error: unknown) => void;
 }
 
-/** Makes the client. Operations of one turn of the event loop travel as one Apply; a lone caller's leave at once. */
+/** Makes the client; `payers` hear of each account whose money is held. Operations of one turn of the event loop travel as one Apply; a lone caller's leave at once. */
 export function createHoldClient(
   billing: Pick<Client<typeof BillingService>, "apply">,
-  { clock }: { clock: Clock },
+  { clock, payers }: { clock: Clock; payers?: Pick<Payers, "paid"> | undefined },
 ): HoldClient {
   const company = createCompany();
   let queue: Waiting[] = [];
@@ -198,7 +199,9 @@ export function createHoldClient(
       const outcome = await add({ case: "reserve", value }, options);
       if (outcome.case !== "reserve") return unexpected(outcome);
       // A billing of before least amounts knows the whole amount alone.
-      return { state: outcome.value.state, held: outcome.value.heldAmount ?? amount };
+      const held = outcome.value.heldAmount ?? amount;
+      if (held > 0n) payers?.paid(accountId);
+      return { state: outcome.value.state, held };
     },
     async settle({ accountId, unit, holdId, amount }, options) {
       const value = create(SettleRequestSchema, { accountId, unit, holdId, amount });

@@ -6,6 +6,7 @@ import type { ImageVerifier } from "#kit/images/index.ts";
 import type { Logger } from "#kit/logger.ts";
 import type { Metrics } from "#kit/metrics.ts";
 import type { GuardedFetcher } from "#kit/outside/index.ts";
+import type { Payers } from "#kit/payers.ts";
 import type { Peers } from "#kit/peers.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
 import type { Telemetry } from "#kit/telemetry/port.ts";
@@ -31,6 +32,8 @@ export interface MediaCommonDeps {
   blobs: BlobStore;
   peers: Pick<Peers, "billing" | "catalog">;
   upstreams: MediaUpstreams;
+  /** Hear of each account whose money is held; an account that they do not know has smaller shares. */
+  payers?: Payers;
   /** Days for which terminal jobs, their outputs and speeches are kept; 0: for ever. */
   retentionDays: number;
   /** What the API and the workers of one process have in common; default: made anew, for a process with one of them. */

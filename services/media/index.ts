@@ -1,6 +1,8 @@
 import { createCatalogView } from "#kit/catalog-client.ts";
 import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { createFairShare } from "#kit/fair-share.ts";
 import { createHoldClient } from "#kit/holds.ts";
+import { createJsonReader } from "#kit/json-reader/index.ts";
 import { createLeaseTime } from "#kit/lease-time.ts";
 import { rpcService, type Service } from "#kit/rpc/service.ts";
 import { FileArea, MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
@@ -13,7 +15,7 @@ import { createJobHolds } from "./jobs/holds.ts";
 import { lendOutput, locateOutput, needsReferences, outputsOwner } from "./jobs/outputs.ts";
 import { createRetention } from "./jobs/retention.ts";
 import { createSweeper } from "./jobs/sweeper.ts";
-import { leaseMs } from "./limits.ts";
+import { leaseMs, watchShare } from "./limits.ts";
 import { createJobRoutes } from "./routes.ts";
 import { createSpeech } from "./speech/index.ts";
 
@@ -32,7 +34,8 @@ export function createMedia(deps: MediaDeps): Service {
   const failPoints = deps.failPoints ?? noFailPoints;
   const retentionMs = retentionMsOf(deps);
   const catalog = createCatalogView({ catalog: deps.peers.catalog, clock, log });
-  const holdClient = createHoldClient(deps.peers.billing, { clock });
+  const reader = createJsonReader();
+  const holdClient = createHoldClient(deps.peers.billing, deps);
   const store = changes.observed(createJobStore(deps.database));
   const [life, work, closing] = [
     new AbortController(),
@@ -44,6 +47,7 @@ export function createMedia(deps: MediaDeps): Service {
     ...deps,
     catalog,
     holds: holdClient,
+    reader,
     retentionMs: retentionMs > 0 ? retentionMs : undefined,
   });
   const generated: GeneratedFiles = {
@@ -74,6 +78,8 @@ export function createMedia(deps: MediaDeps): Service {
     driver,
     catalog,
     changes,
+    reader,
+    watches: createFairShare(watchShare, { isPaying: deps.payers?.isPaying, clock }),
     closing: closing.signal,
     resolveOtherHold: speech.resolveHold,
   });
@@ -103,6 +109,7 @@ export function createMedia(deps: MediaDeps): Service {
       await driver.idle();
       await speech[Symbol.asyncDispose]();
       await files[Symbol.asyncDispose]();
+      await reader[Symbol.asyncDispose]();
       await catalog[Symbol.asyncDispose]();
     },
   };

@@ -10,12 +10,7 @@ import type { Meter } from "./meter.ts";
 import { findRecorded } from "./recorded.ts";
 import { eventsOfAnswer } from "./replay/events.ts";
 import type { ImageSources } from "./request/images.ts";
-import {
-  type AnswerForm,
-  answerForms,
-  type ParsedRequest,
-  requestFingerprint,
-} from "./request/parse.ts";
+import { type AnswerForm, answerForms, type ParsedRequest } from "./request/parse.ts";
 import { type PreparedRequest, prepareRequest } from "./request/prepare.ts";
 import { type StopReason, stopped, stopReasonOf } from "./stopped.ts";
 import type { IdempotencySlot, UsageStore } from "./store.ts";
@@ -74,7 +69,7 @@ export function createAnswering(context: AnsweringContext): Answering {
         return joins.take(undefined, (stop) => answer(call, undefined, stop));
       }
       const slot = { keyId: principal.keyId, operation, key };
-      const keyed: Keyed = { slot, fingerprint: requestFingerprint(parsed) };
+      const keyed: Keyed = { slot, fingerprint: parsed.fingerprint };
       const begin = (stop: AbortController) => answer(call, keyed, stop);
       const name = flightName(keyed, form);
       // What the edge refuses can find an answer, not begin one, and others must not join in its refusal.

@@ -5,6 +5,7 @@ import type { ImageVerifier } from "#kit/images/index.ts";
 import type { Logger } from "#kit/logger.ts";
 import type { Metrics } from "#kit/metrics.ts";
 import type { GuardedFetcher } from "#kit/outside/index.ts";
+import type { Payers } from "#kit/payers.ts";
 import type { Peers } from "#kit/peers.ts";
 import type { TokenCounter } from "./tokens/count.ts";
 import type { TextUpstreams } from "./upstream/port.ts";
@@ -20,6 +21,8 @@ export interface TextDeps {
   peers: Pick<Peers, "billing" | "catalog" | "media">;
   upstreams: TextUpstreams;
   counter: TokenCounter;
+  /** Hear of each account whose money is held. */
+  payers?: Payers;
   images: Pick<ImageVerifier, "verify">;
   /** For image addresses that callers name. */
   outside: Pick<GuardedFetcher, "fetchBytes">;

@@ -63,6 +63,7 @@ export async function generate(
   if (stop.signal.aborted) onStop();
   try {
     answer = await context.upstreams.send({
+      accountId: metered.accountId,
       operation: request.operation,
       body: request.body,
       stream: request.form !== "json",

@@ -2,6 +2,7 @@ import { untilAborted, whenAborted } from "#kit/abort.ts";
 import { createCatalogView } from "#kit/catalog-client.ts";
 import type { Database } from "#kit/database.ts";
 import { createHoldClient } from "#kit/holds.ts";
+import { createJsonReader } from "#kit/json-reader/index.ts";
 import { createLeaseTime } from "#kit/lease-time.ts";
 import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
 import { rpcService, type Service } from "#kit/rpc/service.ts";
@@ -29,11 +30,12 @@ export function createText(deps: TextDeps): Service {
   const { clock, ids, log } = deps;
   const store = storeOf(deps.database);
   const events = createTextEvents(deps);
-  const holds = createTextHolds(createHoldClient(deps.peers.billing, { clock }));
+  const holds = createTextHolds(createHoldClient(deps.peers.billing, deps));
   const hurry = new AbortController();
   const counter = endedBy(hurry.signal, deps.counter);
   const catalog = createCatalogView({ catalog: deps.peers.catalog, clock, log });
   const common = { clock, ids, store, holds, counter, events, owner: ids.make("text", 12) };
+  const reader = createJsonReader();
   const meter = createMeter(common);
   const reaper = createReaper({ ...common, leaseTime: createLeaseTime(clock, leaseMs) });
   const images = (principal: Principal, requestId: string) => imagesOf(deps, principal, requestId);
@@ -43,7 +45,7 @@ export function createText(deps: TextDeps): Service {
   let loops: Promise<void>[] = [];
   return {
     name: "text",
-    rpc: [rpcService(TextService, createTextRoutes({ answering, reaper, store, ids }))],
+    rpc: [rpcService(TextService, createTextRoutes({ answering, reaper, store, ids, reader }))],
     async start() {
       await store.prepare();
       loops = [meter.keepAlive(work.signal), reaper.run(sweeps.signal)];
@@ -62,6 +64,7 @@ export function createText(deps: TextDeps): Service {
       work.abort();
       await Promise.all(loops);
       await catalog[Symbol.asyncDispose]();
+      await reader[Symbol.asyncDispose]();
     },
   };
 

@@ -3,6 +3,9 @@ export const maxJsonDepth = 128;
 /** Characters of a model id: above it no catalog has one, and a refusal does not echo it. */
 export const maxModelIdLength = 200;
 
+/** Tools in one request: eight times what upstreams take; each is checked, rewritten and repeated in the answer. */
+export const maxTools = 1_024;
+
 /** Images in one request (the contract's). */
 export const maxImages = 20;
 /** Bytes of one image and of all inline images of a request together (the contract's): 20 MiB. */

@@ -16,6 +16,7 @@ export interface Finished {
 /** A request with its hold, from dispatch to settlement. */
 export interface Metered {
   readonly requestId: string;
+  readonly accountId: string;
   /** What is paid for. */
   readonly bounds: TokenBounds;
   /** Called once, when another process has taken the request over: it must stop. */
@@ -49,7 +50,7 @@ export function createMetered(
   openedAt = context.clock.steady(),
 ): Metered {
   const { clock, store, events, owner } = context;
-  const { requestId } = intent;
+  const { requestId, accountId } = intent;
   // By the monotonic clock: a machine's clock that is set takes no lease away and gives none.
   let leaseUntil = openedAt + leaseMs;
   let beatAt = openedAt;
@@ -118,6 +119,7 @@ export function createMetered(
   };
   const metered: Metered = {
     requestId,
+    accountId,
     bounds: intent.bounds,
     onLost: undefined,
     saw(text) {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { until } from "../support/until.ts";
 import { exchange, openRaw, parseAnswer } from "./raw.ts";
 import { type EdgeWorld, startEdge } from "./world.ts";
 
@@ -13,6 +14,11 @@ beforeAll(async () => {
       generate: ({ body }) => {
         bodies.push(body.length);
         return { body: Buffer.from(`{"bytes":${body.length}}`) };
+      },
+      // A large body is not looked through for what it asks for.
+      async *streamGenerate({ body }) {
+        bodies.push(body.length);
+        yield { part: { case: "complete", value: Buffer.from(`{"bytes":${body.length}}`) } };
       },
     },
   });
@@ -245,7 +251,12 @@ describe("bodies", () => {
     using first = await openRaw(edge.port);
     first.send(post([json, `Content-Length: ${50 * mib}`], "x".repeat(49 * mib)));
     await expect.poll(heldBytes, { timeout: 5_000 }).toBe(49 * mib);
-    const second = await edge.post("/v1/responses", "x".repeat(40 * mib));
+    const late = edge.post("/v1/responses", "x".repeat(40 * mib));
+    // It waits unread; whether it has begun to is not seen from outside.
+    const second = await until("its end", async () => {
+      await edge.clock.advance(1_000);
+      return Promise.race([late, undefined]);
+    });
     expect(second.status).toBe(503);
     expect(second.headers.get("retry-after")).toBe("1");
     expect(codeOf(await second.text())).toBe("service_unavailable");

@@ -65,6 +65,7 @@ export function testRequest(
       }
     : { input: "Hi", instructions: "SECRET PROMPT\n\nBe kind.", store: false };
   return {
+    accountId: "acc_1",
     operation,
     body: { model: "chat-1", ...prompt, ...fields },
     stream: false,

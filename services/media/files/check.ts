@@ -5,15 +5,8 @@ import {
   type ImageVerifier,
   type VerifiedImage,
 } from "#kit/images/index.ts";
-import { createGate } from "./gate.ts";
-import {
-  busyRetryMs,
-  maxImageBytes,
-  maxImagePixels,
-  maxWaitingImages,
-  verifyAtOnce,
-  verifyAtOnceEach,
-} from "./limits.ts";
+import type { StorageContext } from "./context.ts";
+import { busyRetryMs, maxImageBytes, maxImagePixels, verifyShare } from "./limits.ts";
 
 /** Which refusals an image at fault gives. */
 export interface Blame {
@@ -45,16 +38,16 @@ const rules: ImageRules = {
 };
 
 /** Makes the check: images of one account take turns with those of others. */
-export function createImageCheck(verifier: Pick<ImageVerifier, "verify">): ImageCheck {
-  const gate = createGate({
-    most: verifyAtOnce,
-    mostEach: verifyAtOnceEach,
-    maxWaiting: maxWaitingImages,
-  });
+export function createImageCheck(
+  verifier: Pick<ImageVerifier, "verify">,
+  context: Pick<StorageContext, "share">,
+): ImageCheck {
+  const share = context.share(verifyShare);
   return {
     async verify(accountId, source, blame, signal) {
       try {
-        return await gate.run(accountId, signal, () => verifier.verify(source, rules));
+        using _turn = await share.take(accountId, signal);
+        return await verifier.verify(source, rules);
       } catch (error) {
         throw refusalOf(error, blame);
       }

@@ -1,4 +1,5 @@
 import { whenAborted } from "#kit/abort.ts";
+import { createFairShare } from "#kit/fair-share.ts";
 import { createReferenceImporter } from "../references/importer.ts";
 import type { ReferenceImporter } from "../references/port.ts";
 import { createImageCheck } from "./check.ts";
@@ -42,8 +43,9 @@ export function createFiles(deps: FilesDeps): Files {
     blobs,
     quotaBytes: deps.quotaBytes ?? defaultQuotaBytes,
     events: createFilesEvents(deps),
+    share: (bounds) => createFairShare(bounds, { isPaying: deps.payers?.isPaying, clock }),
   };
-  const check = createImageCheck(deps.verifier);
+  const check = createImageCheck(deps.verifier, context);
   const saver = createSaver(context);
   const spooler = createSpooler({ folder: deps.tempFolder, clock, ids });
   const uploads = createUploads({ ...context, saver, spooler, check });

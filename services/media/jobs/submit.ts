@@ -4,7 +4,7 @@ import { refuseAtEdge } from "#kit/edge-refusal.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { checkIdempotencyKey } from "#kit/idempotency.ts";
 import type { Ids } from "#kit/ids.ts";
-import { fingerprintOf, parseJsonBody } from "#kit/json.ts";
+import type { JsonReader } from "#kit/json-reader/index.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { Telemetry } from "#kit/telemetry/port.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
@@ -26,6 +26,8 @@ export interface SubmitContext {
   driver: Driver;
   catalog: Pick<LiveCatalog, "current">;
   events: JobEvents;
+  /** Reads bodies. */
+  reader: JsonReader;
   failPoints: FailPoints;
   telemetry?: Telemetry | undefined;
 }
@@ -37,6 +39,8 @@ export interface Submission {
   idempotencyKey: string | undefined;
   principal: Principal;
   admission: Admission | undefined;
+  /** Aborts when the caller leaves before its body is read. */
+  signal: AbortSignal;
   /** What our own URLs begin with; empty: nobody knows. */
   publicBaseUrl: string;
 }
@@ -54,14 +58,18 @@ export interface Submitted {
 export async function submit(submission: Submission, context: SubmitContext): Promise<Submitted> {
   const { kind, principal, admission, publicBaseUrl } = submission;
   const key = checkIdempotencyKey(submission.idempotencyKey);
-  const body = parseJsonBody(submission.body);
+  const { value: body, fingerprint } = await context.reader.read(
+    submission.body,
+    // Without a key nobody compares it.
+    key === undefined ? {} : { fingerprint: {} },
+    { accountId: principal.accountId, signal: submission.signal },
+  );
   const slot = key === undefined ? undefined : { scope: `${principal.keyId}/${kind}`, key };
   return place(
     {
       ...principal,
       slot,
-      // Without a slot nobody compares it, and a body may have 32 MiB.
-      fingerprint: slot ? fingerprintOf(body) : "",
+      fingerprint,
       retryOf: undefined,
       onOther: () => refuse(ErrorReason.IDEMPOTENCY_KEY_REUSED),
       inputs: () => (kind === "music" ? [] : readReferences(body, publicBaseUrl)),

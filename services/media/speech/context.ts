@@ -4,10 +4,12 @@ import type { Clock } from "#kit/clock.ts";
 import type { Database } from "#kit/database.ts";
 import type { HoldClient } from "#kit/holds.ts";
 import type { Ids } from "#kit/ids.ts";
+import type { JsonReader } from "#kit/json-reader/index.ts";
 import type { LeaseTime } from "#kit/lease-time.ts";
 import type { Logger } from "#kit/logger.ts";
 import type { Metrics } from "#kit/metrics.ts";
 import { migrate } from "#kit/mongo/migrate.ts";
+import type { Payers } from "#kit/payers.ts";
 import type { MediaUpstreams } from "../generate/port.ts";
 import type { SpeechEvents } from "./events.ts";
 import type { SpeechStore } from "./store.ts";
@@ -26,12 +28,17 @@ export interface SpeechDeps {
   catalog: Pick<LiveCatalog, "current">;
   holds: HoldClient;
   upstreams: Pick<MediaUpstreams, "speak">;
+  /** Reads bodies. */
+  reader: JsonReader;
+  /** An account that they do not know has a smaller share. */
+  payers?: Pick<Payers, "isPaying">;
   /** How long speeches and their records are kept, in ms; undefined: for ever. */
   retentionMs: number | undefined;
 }
 
 /** What running and ending requests needs. */
-export interface SpeechContext extends Omit<SpeechDeps, "database" | "log" | "metrics"> {
+export interface SpeechContext
+  extends Omit<SpeechDeps, "database" | "log" | "metrics" | "payers" | "reader"> {
   store: SpeechStore;
   events: SpeechEvents;
   /** By which it judges the leases of other processes. */

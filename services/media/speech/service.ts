@@ -1,13 +1,14 @@
 import { refuseAtEdge } from "#kit/edge-refusal.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { FairShare } from "#kit/fair-share.ts";
 import { checkIdempotencyKey } from "#kit/idempotency.ts";
-import { fingerprintOf, parseJsonBody } from "#kit/json.ts";
+import type { JsonReader } from "#kit/json-reader/index.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { GenerateSpeechRequest } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { SpeechContext } from "./context.ts";
 import type { Flights } from "./flights.ts";
-import { busyRetryMs, speechAtOnce, waitPollMs } from "./limits.ts";
+import { waitPollMs } from "./limits.ts";
 import { type PreparedSpeech, prepareSpeech } from "./request.ts";
 import type { Speaker } from "./speaker.ts";
 import type { SpeechIntent, SpeechRecord } from "./store.ts";
@@ -16,6 +17,9 @@ import type { SpeechIntent, SpeechRecord } from "./store.ts";
 export interface SpeechServiceContext extends SpeechContext {
   speaker: Speaker;
   flights: Flights<SpeechRecord | undefined>;
+  share: FairShare;
+  /** Reads bodies. */
+  reader: JsonReader;
 }
 
 /** A request that is answered. */
@@ -34,7 +38,12 @@ export async function generateSpeech(
   signal: AbortSignal,
   context: SpeechServiceContext,
 ): Promise<Spoken> {
-  const body = parseJsonBody(request.body);
+  const isKeyed = request.idempotencyKey !== undefined;
+  const { value: body, fingerprint } = await context.reader.read(
+    request.body,
+    isKeyed ? { fingerprint: {} } : {},
+    { accountId: principal.accountId, signal },
+  );
   const key = checkIdempotencyKey(request.idempotencyKey);
   const { admission } = request;
   const prepare = () => {
@@ -42,7 +51,7 @@ export async function generateSpeech(
     return prepareSpeech(body, admission, context.catalog.current());
   };
   if (key !== undefined) {
-    const idempotency = { key, fingerprint: fingerprintOf(body) };
+    const idempotency = { key, fingerprint };
     return generateOnce({ principal, admission, idempotency, prepare }, signal, context);
   }
   const prepared = prepare();
@@ -105,11 +114,9 @@ async function begin(
   prepared: PreparedSpeech,
   { principal, admission, idempotency }: Caller,
   signal: AbortSignal,
-  { speaker, flights }: SpeechServiceContext,
+  { speaker, share }: SpeechServiceContext,
 ): Promise<SpeechRecord | undefined> {
-  if (flights.size() >= speechAtOnce) {
-    refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: String(busyRetryMs) } });
-  }
+  using _turn = await share.take(principal.accountId, signal);
   const keyMonthlyLimit = admission?.monthlyUsdMicrosLimit;
-  return speaker.run(prepared, { principal, keyMonthlyLimit }, idempotency, signal);
+  return await speaker.run(prepared, { principal, keyMonthlyLimit }, idempotency, signal);
 }

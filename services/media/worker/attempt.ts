@@ -147,6 +147,7 @@ async function generate(
   };
   await using progress = createProgress(job, lease.signal, context);
   const task: GenerationTask = {
+    accountId: job.accountId,
     jobId,
     idempotencyKey: jobId,
     request: requestOf(job),

@@ -28,7 +28,7 @@ export function createMediaWorker(deps: MediaWorkerDeps): Service {
     blobs,
     upstreams,
     catalog,
-    holds: createJobHolds(createHoldClient(deps.peers.billing, { clock })),
+    holds: createJobHolds(createHoldClient(deps.peers.billing, deps)),
     events,
     failPoints: deps.failPoints ?? noFailPoints,
     telemetry,

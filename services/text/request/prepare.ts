@@ -2,6 +2,7 @@ import { requiredString } from "#kit/body.ts";
 import type { CatalogView } from "#kit/catalog-client.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
+import { weightOf } from "#kit/json-weight.ts";
 import {
   type ChatSpec,
   type Model,
@@ -10,11 +11,10 @@ import {
   UpstreamProtocol,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
-import { leastOutputTokens, maxModelIdLength } from "../limits.ts";
+import { leastOutputTokens, maxJsonDepth, maxModelIdLength } from "../limits.ts";
 import { holdAmountOf, priceOf, type TextPrice, type TokenBounds } from "../pricing.ts";
 import type { TokenCounter } from "../tokens/count.ts";
 import { checkContext, guessInput, inputBoundOf } from "../tokens/input-bound.ts";
-import { weightOf } from "../tokens/weight.ts";
 import { untranslatable } from "../upstream/chat/request.ts";
 import { isNativeChat } from "../upstream/plans.ts";
 import type { TextOperation } from "../upstream/port.ts";
@@ -131,7 +131,7 @@ export async function prepareRequest(
 }
 
 /** What the parameter weighs in a body. */
-const choiceWeight = weightOf({ max_output_tokens: 1 }) - weightOf({});
+const choiceWeight = weightOf({ max_output_tokens: 1 }, maxJsonDepth) - weightOf({}, maxJsonDepth);
 
 function chatModel(
   body: JsonObject,

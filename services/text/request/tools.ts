@@ -3,6 +3,7 @@ import { optionalArray, requiredString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { maxTools } from "../limits.ts";
 import { fieldOf, itemsAtOnce, objectAt, unsupported } from "./fields.ts";
 
 /** Tools whose calls the caller itself carries out; every other one may put text of its own into the input. */
@@ -57,6 +58,12 @@ async function checkToolList(
   api: "responses" | "chat",
   found: CheckedTools,
 ): Promise<void> {
+  if (found.count + tools.length > maxTools) {
+    refuse(ErrorReason.INVALID_VALUE, {
+      param,
+      message: `A request has at most ${maxTools} tools.`,
+    });
+  }
   for (const [index, value] of tools.entries()) {
     if (index > 0 && index % itemsAtOnce === 0) await setImmediate();
     const path = `${param}[${index}]`;

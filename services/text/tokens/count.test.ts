@@ -9,8 +9,7 @@ import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { afterEach, describe, expect, test } from "vitest";
 import { maxCounts } from "../limits.ts";
 import { createTokenCounter, slicesOf } from "./count.ts";
-import type { CountQueueOptions } from "./queue.ts";
-import { startWorker } from "./thread.ts";
+import { type CountThreadOptions, startWorker } from "./thread.ts";
 
 const mib = 1024 * 1024;
 const prompt = "The quick brown fox jumps over the lazy dog. ".repeat(24_000).slice(0, mib);
@@ -21,7 +20,7 @@ afterEach(async () => {
   for (const one of stack.splice(0)) await one[Symbol.asyncDispose]();
 });
 
-function counterWith(options: CountQueueOptions = {}) {
+function counterWith(options: CountThreadOptions = {}) {
   const counter = createTokenCounter(options);
   stack.push(counter);
   return counter;

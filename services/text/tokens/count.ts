@@ -1,6 +1,5 @@
 import { maxCounts, tokenBatchCharacters, tokenBatchPieces } from "../limits.ts";
-import { type CountQueueOptions, createCountQueue } from "./queue.ts";
-import { CountError } from "./thread.ts";
+import { CountError, type CountThreadOptions, createCountThread } from "./thread.ts";
 
 /** Counts tokens where a number has to be right rather than quick: estimates and refusals. */
 export interface TokenCounter {
@@ -23,9 +22,9 @@ const lookBack = 64;
  * long. Counts take turns, a batch each, so that a long prompt keeps no short one waiting.
  */
 export function createTokenCounter(
-  options: CountQueueOptions = {},
+  options: CountThreadOptions = {},
 ): TokenCounter & AsyncDisposable {
-  const queue = createCountQueue(options);
+  const thread = createCountThread(options);
   let counts = 0;
   return {
     async count(texts, limit = Number.POSITIVE_INFINITY) {
@@ -34,7 +33,7 @@ export function createTokenCounter(
       try {
         let sum = 0;
         for (const pieces of batchesOf(texts)) {
-          sum += await queue.count({ pieces, limit: limit - sum });
+          sum += await thread.run({ pieces, limit: limit - sum });
           if (sum > limit) break;
         }
         return sum;
@@ -42,7 +41,7 @@ export function createTokenCounter(
         counts--;
       }
     },
-    [Symbol.asyncDispose]: () => queue[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: () => thread[Symbol.asyncDispose](),
   };
 }
 

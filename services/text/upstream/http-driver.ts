@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
+import { jsonInTurns } from "#kit/json-in-turns.ts";
 import type { HttpClient, HttpReply } from "#kit/upstream/client.ts";
 import { answerLimits } from "#kit/upstream/limits.ts";
 import {
@@ -88,12 +89,14 @@ async function post(
     headers["idempotency-key"] = request.requestId;
   const timeoutMs = Number(upstream.timeoutMs);
   const idleTimeoutMs = Number(upstream.idleTimeoutMs);
+  const body = await jsonInTurns(plan.body);
+  request.signal.throwIfAborted();
   try {
     return await client.request({
       method: "POST",
       url: `${upstream.baseUrl}${plan.path}`,
       headers,
-      body: JSON.stringify(plan.body),
+      body,
       connectTimeoutMs: Number(upstream.connectTimeoutMs),
       // A whole answer has its head when it is done; a stream has it when it begins.
       headTimeoutMs: isStream ? idleTimeoutMs : timeoutMs,

@@ -22,6 +22,8 @@ export interface OutputBound {
 
 /** A request that was validated, paid for by a hold, and may be sent. */
 export interface UpstreamRequest {
+  /** The caller's, for its share of what accounts have in common. */
+  accountId: string;
   operation: TextOperation;
   /**
    * The whole body in the operation's own format as it is to go up: developer prompt in place, `store: false`, effort

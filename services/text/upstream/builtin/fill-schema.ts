@@ -12,8 +12,12 @@ export interface Material {
 const maxDepth = 8;
 /** Values of one whole: a schema can ask for a tree of any size. */
 const maxValues = 400;
-/** References and choices that are followed for one whole: they can fan out without a single value. */
+/** References, choices and names that are looked at for one whole: they can fan out without a single value. */
 const maxSteps = 4000;
+/** Characters of a reference: a path to a definition has a few names. */
+const maxRefChars = 1000;
+/** Options that are looked for in the input, for one whole: each costs a search. */
+const maxOptions = 2000;
 
 /** A value that satisfies a JSON schema (the subset that tools and structured output use), made from the input. */
 export function fillSchema(schema: JsonValue | undefined, material: Material): JsonValue {
@@ -26,6 +30,7 @@ class Filler {
   readonly #choose: Chooser;
   #values = 0;
   #steps = 0;
+  #options = 0;
 
   constructor(root: JsonObject, { said, choose }: Material) {
     this.#root = root;
@@ -123,7 +128,9 @@ class Filler {
   /** The option that the input mentions, else one of them. */
   #option(options: readonly JsonValue[]): JsonValue {
     const said = this.#said.toLowerCase();
-    const named = options.find((option) => isNamed(option, said));
+    const looked = options.slice(0, Math.max(0, maxOptions - this.#options));
+    this.#options += looked.length;
+    const named = looked.find((option) => isNamed(option, said));
     return named ?? this.#choose.pick(options);
   }
 
@@ -134,16 +141,20 @@ class Filler {
     const options = [schema.anyOf, schema.oneOf].find(Array.isArray);
     if (options) {
       const real = options.find((option) => isJsonObject(option) && option.type !== "null");
+      this.#steps += real ? options.indexOf(real) : options.length;
       return this.#resolved(real ?? options[0], hops + 1);
     }
     if (Array.isArray(schema.allOf)) {
       const parts = schema.allOf.map((part) => this.#resolved(part, hops + 1));
-      return merged([schema, ...parts]);
+      const all = [schema, ...parts];
+      this.#steps += all.reduce((sum, part) => sum + sizeOf(part), 0);
+      return merged(all);
     }
     return schema;
   }
 
   #target(ref: string): JsonValue | undefined {
+    if (ref.length > maxRefChars) return undefined;
     let at: JsonValue | undefined = this.#root;
     for (const step of ref.replace(/^#\/?/, "").split("/").filter(Boolean)) {
       at = isJsonObject(at) ? at[step.replaceAll("~1", "/").replaceAll("~0", "~")] : undefined;
@@ -158,6 +169,12 @@ function typeOf(schema: JsonObject): string {
   if (Array.isArray(type)) return `${type.find((option) => option !== "null") ?? "null"}`;
   if (isJsonObject(schema.properties)) return "object";
   return schema.items === undefined ? "string" : "array";
+}
+
+/** What merging a schema costs: its properties and required names. */
+function sizeOf({ properties, required }: JsonObject): number {
+  const names = isJsonObject(properties) ? Object.keys(properties).length : 0;
+  return names + (Array.isArray(required) ? required.length : 0);
 }
 
 function emptyOf(type: string): JsonValue {
@@ -188,7 +205,8 @@ function merged(schemas: readonly JsonObject[]): JsonObject {
 }
 
 function isNamed(option: JsonValue, said: string): boolean {
-  return typeof option === "string" && option !== "" && said.includes(option.toLowerCase());
+  if (typeof option !== "string" || option === "" || option.length > said.length) return false;
+  return said.includes(option.toLowerCase());
 }
 
 function formatted(format: JsonValue | undefined): string | undefined {

@@ -10,13 +10,17 @@ import type { AnswerEvent, UpstreamRequest } from "../port.ts";
 import { readCompaction, readResponse } from "../responses/json-answer.ts";
 import { wholeAnswerEvents } from "../responses/whole-answer.ts";
 import { wholeEvents } from "../responses/whole-events.ts";
-import { answerTo, compactionOf } from "./answer.ts";
+import { answerOf, compactionOf } from "./answer.ts";
 import { paced } from "./pace.ts";
 import { splitWords } from "./split.ts";
+import { createThinker } from "./thinker.ts";
 
 /** The driver of `builtin`: text made in process, the same for the same input, at the upstream's pace. */
-export function createBuiltinDriver(context: Pick<UpstreamsContext, "clock" | "ids">): Driver {
-  return async (request, upstream) => {
+export function createBuiltinDriver(
+  context: Pick<UpstreamsContext, "clock" | "ids">,
+): { drive: Driver } & AsyncDisposable {
+  const thinker = createThinker(context);
+  const drive: Driver = async (request, upstream) => {
     // It is its own upstream: from here on it is at work.
     request.onSent?.();
     const facts = factsOf(request, context);
@@ -25,11 +29,11 @@ export function createBuiltinDriver(context: Pick<UpstreamsContext, "clock" | "i
     const asked = isChat ? toResponsesRequest(request.body) : request.body;
     const body = withOutputLimit(asked, request.maxOutputTokens, "responses");
     if (request.operation === "compact") {
-      const found = await compactionOf(body, newId);
+      const found = compactionOf(await thinker.remember(body, request), newId);
       return jsonAnswer(readCompaction(found, facts.response), upstream.name);
     }
-    const answer = readResponse(await answerTo(body, newId), facts.response);
-    request.signal.throwIfAborted();
+    const thought = await thinker.think(body, request);
+    const answer = readResponse(answerOf(body, thought, newId), facts.response);
     if (!request.stream) {
       const whole = isChat ? toCompletion(answer, facts.chat.id, facts.chat.stops) : answer;
       return jsonAnswer(whole, upstream.name);
@@ -44,6 +48,7 @@ export function createBuiltinDriver(context: Pick<UpstreamsContext, "clock" | "i
       upstream: upstream.name,
     };
   };
+  return { drive, [Symbol.asyncDispose]: () => thinker[Symbol.asyncDispose]() };
 }
 
 /** The answer's events in the format of the operation. */

@@ -44,8 +44,8 @@ function toolToCall(body: JsonObject, talk: Conversation): JsonObject | undefine
 
 function allowedOf(choice: JsonObject, functions: JsonObject[]): JsonObject[] {
   if (!Array.isArray(choice.tools)) return [];
-  const names = choice.tools.filter(isJsonObject).map(({ name }) => name);
-  return functions.filter(({ name }) => names.includes(name));
+  const names = new Set(choice.tools.filter(isJsonObject).map(({ name }) => name));
+  return functions.filter(({ name }) => names.has(name));
 }
 
 /** The function that the user speaks of by its name. */

@@ -1,12 +1,4 @@
-import { setImmediate as turn } from "node:timers/promises";
-
-/** Counts and cuts by the tokens of o200k_base. */
-export interface Tokenizer {
-  /** Tokens of a text: exact up to {@link exactChars}, beyond that by the density so far. */
-  count(text: string): Promise<number>;
-  /** The longest beginning of at most `tokens` tokens that is whole characters. */
-  cut(text: string, tokens: number): string;
-}
+import { countTokens, decode, encode } from "gpt-tokenizer/encoding/o200k_base";
 
 /** The tokens of the next characters are taken to be as long as those before: a bound for the time of one count. */
 const exactChars = 512 * 1024;
@@ -14,37 +6,44 @@ const exactChars = 512 * 1024;
 const pieceChars = 1024;
 /** The same for a piece in which no gap was found, the worst case. */
 const solidChars = 256;
-/** Pieces after which others get their turn: under 10 ms even of the worst text. */
-const piecesPerTurn = 8;
 
-/** Loads the tokenizer on first use: 75 MB and 0.2 s that a process without builtin text need not spend. */
-export async function loadTokenizer(): Promise<Tokenizer> {
-  const { countTokens, encode, decode } = await import("gpt-tokenizer/encoding/o200k_base");
-  // Names of special tokens in a text are text.
-  const asText = { disallowedSpecial: new Set<string>() };
-  return {
-    async count(text) {
-      const counted = Math.min(text.length, exactChars);
-      let tokens = 0;
-      let pieces = 0;
-      for (let at = 0; at < counted; ) {
-        const end = pieceEnd(text, at, counted);
-        tokens += countTokens(text.slice(at, end), asText);
-        at = end;
-        if (++pieces % piecesPerTurn === 0) await turn();
-      }
-      return counted === text.length ? tokens : Math.ceil((tokens * text.length) / counted);
-    },
-    cut(text, tokens) {
-      const all = encode(text, asText);
-      if (all.length <= tokens) return text;
-      // A cut within a character decodes to a replacement character.
-      return decode(all.slice(0, tokens)).replace(/\uFFFD+$/, "");
-    },
-  };
+// Names of special tokens in a text are text.
+const asText = { disallowedSpecial: new Set<string>() };
+
+/** Tokens of o200k_base in a text: exact up to {@link exactChars}, beyond that by the density so far. */
+export function count(text: string): number {
+  const counted = Math.min(text.length, exactChars);
+  let tokens = 0;
+  for (const piece of piecesOf(text, counted)) tokens += countTokens(piece, asText);
+  return counted === text.length ? tokens : Math.ceil((tokens * text.length) / counted);
 }
 
-/** Where a piece ends: before a single space, where tokens never join; else anywhere. */
+/** The longest beginning of at most `tokens` tokens that is whole characters. */
+export function cut(text: string, tokens: number): string {
+  let left = tokens;
+  let end = 0;
+  for (const piece of piecesOf(text, text.length)) {
+    const found = encode(piece, asText);
+    if (found.length > left) {
+      // A cut within a character decodes to a replacement character.
+      const rest = left > 0 ? decode(found.slice(0, left)).replace(/\uFFFD+$/, "") : "";
+      return text.slice(0, end) + rest;
+    }
+    left -= found.length;
+    end += piece.length;
+  }
+  return text;
+}
+
+/** The text up to `end`, in pieces that end before a single space, where tokens never join; else anywhere. */
+function* piecesOf(text: string, end: number): Iterable<string> {
+  for (let at = 0; at < end; ) {
+    const next = pieceEnd(text, at, end);
+    yield text.slice(at, next);
+    at = next;
+  }
+}
+
 function pieceEnd(text: string, start: number, end: number): number {
   const most = start + pieceChars;
   if (most >= end) return end;
@@ -52,5 +51,8 @@ function pieceEnd(text: string, start: number, end: number): number {
     const isGap = text[at] === " " && text[at - 1] !== " " && text[at + 1] !== " ";
     if (isGap && text[at - 1] !== "\n") return at;
   }
-  return start + solidChars;
+  const solid = start + solidChars;
+  const code = text.charCodeAt(solid);
+  // Not between the halves of a surrogate pair.
+  return code >= 0xdc00 && code <= 0xdfff ? solid - 1 : solid;
 }

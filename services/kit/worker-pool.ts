@@ -1,0 +1,154 @@
+import type { Transferable, Worker } from "node:worker_threads";
+
+/** Threads that answer each message with one message; what comes while all are at work waits in order. */
+export interface WorkerPool<Job, Answer> extends AsyncDisposable {
+  /**
+   * The answer to a job; what `transfer` lists goes to the thread and is empty here. A thread that ends, or does not answer in
+   * time, is replaced and the job tried again; rejects where that fails too, and from disposal on.
+   */
+  run(job: Job, transfer?: readonly Transferable[]): Promise<Answer>;
+}
+
+/** How a {@link WorkerPool} works. */
+export interface WorkerPoolOptions {
+  /** Names the threads in errors: "counting". */
+  name: string;
+  start: () => Worker;
+  /** Threads at most; each starts when it is first needed. */
+  threads: number;
+  /** For one job, the thread's start included, in ms. */
+  answerTimeoutMs: number;
+  /** Times that a job is tried. A job with a transfer list has one try, for its bytes are gone. */
+  tries: number;
+  /** Without work for this long a thread ends, in ms. */
+  idleMs: number;
+  /** Makes the error of a job that was not answered; `why` says nothing of its content. */
+  toError: (why: string) => Error;
+}
+
+interface Waiting<Job, Answer> extends PromiseWithResolvers<Answer> {
+  readonly job: Job;
+  readonly transfer: readonly Transferable[];
+}
+
+interface Place<Answer> {
+  thread: Thread<Answer> | undefined;
+  isBusy: boolean;
+  idle: NodeJS.Timeout | undefined;
+}
+
+/** Makes a pool without a thread yet. */
+export function createWorkerPool<Job, Answer>(options: WorkerPoolOptions): WorkerPool<Job, Answer> {
+  const { name, threads, tries, idleMs, toError } = options;
+  const waiting: Waiting<Job, Answer>[] = [];
+  const places = Array.from(
+    { length: threads },
+    (): Place<Answer> => ({ thread: undefined, isBusy: false, idle: undefined }),
+  );
+  let isClosed = false;
+  const closed = () => toError(`the ${name} thread is closed`);
+
+  const attempt = async (place: Place<Answer>, one: Waiting<Job, Answer>): Promise<Answer> => {
+    const most = one.transfer.length > 0 ? 1 : tries;
+    for (let tried = 1; ; tried++) {
+      try {
+        if (isClosed) throw closed();
+        if (!place.thread?.isUsable()) place.thread = startThread<Answer>(options);
+        return await place.thread.answer(one.job, one.transfer);
+      } catch (error) {
+        void place.thread?.end();
+        if (isClosed || tried >= most) throw error;
+      }
+    }
+  };
+  const work = async (place: Place<Answer>) => {
+    place.isBusy = true;
+    clearTimeout(place.idle);
+    for (let next = waiting.shift(); next; next = waiting.shift()) {
+      await attempt(place, next).then(next.resolve, next.reject);
+    }
+    place.isBusy = false;
+    place.idle = setTimeout(() => void place.thread?.end(), idleMs).unref();
+  };
+  return {
+    async run(job, transfer = []) {
+      if (isClosed) throw closed();
+      const entry = { ...Promise.withResolvers<Answer>(), job, transfer };
+      waiting.push(entry);
+      const free = places.filter(({ isBusy }) => !isBusy);
+      // A living thread first, so that jobs that come one by one need only one.
+      const place = free.find(({ thread }) => thread?.isUsable()) ?? free[0];
+      if (place) void work(place);
+      return await entry.promise;
+    },
+    async [Symbol.asyncDispose]() {
+      isClosed = true;
+      for (const entry of waiting.splice(0)) entry.reject(closed());
+      for (const { idle } of places) clearTimeout(idle);
+      await Promise.all(places.map(({ thread }) => thread?.end()));
+    },
+  };
+}
+
+/** A thread that does one job at a time, and keeps the process alive only while it does. */
+interface Thread<Answer> {
+  /** False once it has ended or was given up. */
+  isUsable(): boolean;
+  /** Rejects where the thread ends, or does not answer in time: it is of no more use then. */
+  answer(job: unknown, transfer: readonly Transferable[]): Promise<Answer>;
+  /** Ends it, in the middle of a job too, and resolves when it is gone. */
+  end(): Promise<void>;
+}
+
+function startThread<Answer>(options: WorkerPoolOptions): Thread<Answer> {
+  const { name, answerTimeoutMs, toError } = options;
+  const worker = startOr(options);
+  let current: PromiseWithResolvers<Answer> | undefined;
+  let isUsable = true;
+  let code = "";
+  worker.unref();
+  const fail = (why: string) => {
+    isUsable = false;
+    current?.reject(toError(why));
+  };
+  worker.on("error", (error) => {
+    code = codeOf(error);
+  });
+  worker.once("exit", () => fail(`the ${name} thread ended${code}`));
+  worker.on("message", (answer: Answer) => current?.resolve(answer));
+  return {
+    isUsable: () => isUsable,
+    async answer(job, transfer) {
+      // A timer of the machine: it bounds the work of a core.
+      const limit = setTimeout(fail, answerTimeoutMs, `the ${name} thread does not answer`);
+      current = Promise.withResolvers();
+      worker.ref();
+      try {
+        worker.postMessage(job, transfer);
+        return await current.promise;
+      } finally {
+        clearTimeout(limit);
+        worker.unref();
+        current = undefined;
+      }
+    },
+    async end() {
+      isUsable = false;
+      await worker.terminate();
+    },
+  };
+}
+
+function startOr({ name, start, toError }: WorkerPoolOptions): Worker {
+  try {
+    return start();
+  } catch (error) {
+    throw toError(`no ${name} thread could be started${codeOf(error)}`);
+  }
+}
+
+/** The code of an error, for a message: its own text could have some of what the job holds. */
+function codeOf(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return typeof code === "string" ? ` (${code})` : "";
+}
