@@ -23,13 +23,6 @@ export const uploadsAtOnce = 256;
 export const busyRetryMs = 1_000;
 /** Spooled uploads of a process that died are older than this; one upload never takes that long, in ms. */
 export const staleSpoolMs = 60 * 60_000;
-/** Images being verified at once: the verifier's own queue has 64 places and other users. */
-export const verifyAtOnce = 16;
-/** Of one account, so that its many large images do not hold up another's single one. */
-export const verifyAtOnceEach = 4;
-/** Images that wait for their turn: every upload taken at once and every import fits. */
-export const maxWaitingImages = 1_024;
-
 /** A verified image is in the blob store within this, in ms: 20 MiB at 3 Mbit/s. */
 export const storeTimeoutMs = 60_000;
 /** An image that is not stored after this is given up by whoever looks, in ms: its owner has stopped by then. */
