@@ -4,6 +4,7 @@ import { timedBlobs } from "#kit/blobs/timed.ts";
 import type { BlobStore } from "#kit/blobs.ts";
 import type { Database } from "#kit/database.ts";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
+import { privateFolderMode } from "#kit/private-files.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
 import { tracedBlobs } from "#kit/telemetry/blobs.ts";
 import { tracedQueue } from "#kit/telemetry/queue.ts";
@@ -75,7 +76,7 @@ async function openDatabase(
   const { openSqlite } = await import("#kit/sqlite.ts");
   const { file } = config;
   const sqlite = await writable("GENMESH_DATABASE_URL", "a database file", file, () => {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    mkdirSync(dirname(file), { recursive: true, mode: privateFolderMode });
     return openSqlite(file, context);
   });
   return { kind: "sqlite", sqlite: stack.use(sqlite) };

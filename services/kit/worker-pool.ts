@@ -38,9 +38,7 @@ interface Place<Answer> {
 }
 
 /** Makes a pool without a thread yet. */
-export function createWorkerPool<Job, Answer>(
-  options: WorkerPoolOptions,
-): WorkerPool<Job, Answer> {
+export function createWorkerPool<Job, Answer>(options: WorkerPoolOptions): WorkerPool<Job, Answer> {
   const { name, threads, tries, idleMs, toError } = options;
   const waiting: Waiting<Job, Answer>[] = [];
   const places = Array.from(
