@@ -1,6 +1,7 @@
 import { createServer, type ServerOptions } from "node:http";
 import type { Socket } from "node:net";
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from "fastify";
+import { createFairShare } from "#kit/fair-share.ts";
 import { schemaless } from "#kit/schemaless.ts";
 import { createBodyReader } from "./body.ts";
 import type { Edge, GatewayDeps } from "./context.ts";
@@ -8,6 +9,7 @@ import { createEdgeEvents } from "./events.ts";
 import {
   connectionsCheckMs,
   defaultMaxBytesInFlight,
+  downloadShare,
   headersTimeoutMs,
   keepAliveTimeoutMs,
   maxHeaderBytes,
@@ -67,9 +69,12 @@ function createEdge(deps: GatewayDeps): Edge {
   const bodies = createBodyReader({
     clock,
     maxBytesInFlight: settings.maxBytesInFlight ?? defaultMaxBytesInFlight,
+    payers: deps.payers,
     onHeld: events.bytesInFlight,
   });
-  return { ...deps, events, bodies, urls: createPublicUrls(settings.publicUrl) };
+  const { isPaying } = deps.payers;
+  const downloads = createFairShare(downloadShare, { clock, isPaying });
+  return { ...deps, events, bodies, downloads, urls: createPublicUrls(settings.publicUrl) };
 }
 
 const nodeOptions: ServerOptions = {

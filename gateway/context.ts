@@ -4,9 +4,11 @@ import type { BlobStore } from "#kit/blobs.ts";
 import type { CatalogView } from "#kit/catalog-client.ts";
 import type { Clock } from "#kit/clock.ts";
 import type { RefusalError } from "#kit/errors.ts";
+import type { FairShare } from "#kit/fair-share.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { Logger } from "#kit/logger.ts";
 import type { Metrics } from "#kit/metrics.ts";
+import type { Payers } from "#kit/payers.ts";
 import type { Peers } from "#kit/peers.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { Telemetry } from "#kit/telemetry/port.ts";
@@ -72,6 +74,8 @@ export interface GatewayDeps {
   ids: Ids;
   log: Logger;
   metrics: Metrics;
+  /** Hear of each account that was given what costs money; one that they do not know has smaller shares. */
+  payers: Payers;
   /** Default: nobody listens. */
   telemetry?: Telemetry;
   /** Undefined when requests will be served; else one line that says why not (starting, a peer away, draining). */
@@ -86,6 +90,8 @@ export interface GatewayDeps {
 /** What routes work with. */
 export interface Edge extends GatewayDeps {
   bodies: BodyReader;
+  /** Shares the files on their way. */
+  downloads: FairShare;
   urls: PublicUrls;
   events: EdgeEvents;
 }

@@ -1,3 +1,5 @@
+import type { FairShareBounds } from "#kit/fair-share.ts";
+
 /** Bounds of the public edge, each with its reason. */
 
 const kib = 1024;
@@ -12,6 +14,28 @@ export const bodyLimitsBytes = {
 
 /** All request bodies held at once, unless settings say otherwise: eight of the largest, so that bodies alone never fill a small container. */
 export const defaultMaxBytesInFlight = 512 * mib;
+
+/**
+ * How that is shared. Three eighths for one account: six inline images of the largest size; an eighth, which is one
+ * body of the largest size, for one that is not known to pay. What finds no room waits, unread.
+ */
+export function bodyBounds(maxBytesInFlight: number): FairShareBounds {
+  const eighth = Math.max(bodyLimitsBytes.text, Math.floor(maxBytesInFlight / 8));
+  return {
+    places: maxBytesInFlight,
+    each: { places: Math.min(3 * eighth, maxBytesInFlight), waiting: 256 },
+    eachUnpaid: { places: Math.min(eighth, maxBytesInFlight), waiting: 64 },
+    waitMs: 10_000,
+  };
+}
+
+/** Files on their way to callers: each keeps a file or a connection to the store open, as slowly as its caller reads. */
+export const downloadShare: FairShareBounds = {
+  places: 1_024,
+  each: { places: 256, waiting: 256 },
+  eachUnpaid: { places: 64, waiting: 64 },
+  waitMs: 10_000,
+};
 
 /** Largest image that the file storage takes; what a multipart body may hold back until its `purpose` is known. */
 export const uploadBufferBytes = 20 * mib;

@@ -3,13 +3,18 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, RefusalError } from "#kit/errors.ts";
 import { affinityHeader, affinityOf } from "#kit/rpc/affinity.ts";
 import { callHeaders } from "#kit/rpc/principal.ts";
-import type { Admitted } from "./context.ts";
+import type { Admitted, Edge } from "./context.ts";
 import { CallerLeftError } from "./errors.ts";
 
 /** The admitted caller of a request under `/v1`. */
 export function callerOf(request: FastifyRequest): Admitted {
   if (!request.caller) throw new Error("a route under /v1 was reached without admission");
   return request.caller;
+}
+
+/** Notes that the caller was given something that costs money: its account has the share of one that pays. */
+export function notePaid({ payers }: Pick<Edge, "payers">, request: FastifyRequest): void {
+  payers.paid(callerOf(request).principal.accountId);
 }
 
 /** The caller's Idempotency-Key as it came (an empty one is the service's to refuse). */
@@ -45,7 +50,7 @@ export function callOptions(
  * Aborts when the answer's connection closes before the answer is complete. The request's own `close` says nothing:
  * it comes when the body has been read. An answer that waits behind another one of its connection hears of it too.
  */
-function leavingSignal(reply: FastifyReply, cutOff: AbortSignal | undefined): AbortSignal {
+export function leavingSignal(reply: FastifyReply, cutOff?: AbortSignal): AbortSignal {
   const leaving = new AbortController();
   const { raw } = reply;
   const left = () => {

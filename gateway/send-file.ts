@@ -6,7 +6,7 @@ import type { Edge } from "./context.ts";
 import { deadlinesMs } from "./limits.ts";
 import { queryString } from "./query.ts";
 import { matchesNone, rangeApplies, wantedRange } from "./ranges.ts";
-import { callOptions } from "./request.ts";
+import { callerOf, callOptions, leavingSignal } from "./request.ts";
 
 /** A private file that a path names. */
 export interface FileName {
@@ -53,12 +53,22 @@ export async function sendFile(
     refuse(ErrorReason.RANGE_NOT_SATISFIABLE, { metadata: { size_bytes: String(sizeBytes) } });
   }
   const part = range.kind === "part" ? { start: range.start, end: range.end } : undefined;
+  await takeTurn(edge, request, reply);
   const bytes = await openBlob(edge, file.blobKey, part);
   if (part) {
     reply.code(206).header("content-range", `bytes ${part.start}-${part.end}/${sizeBytes}`);
   }
   reply.header("content-length", part ? part.end - part.start + 1 : sizeBytes);
   return reply.send(bytes);
+}
+
+/** Waits for the account's turn at sending a file; it ends with the answer. */
+async function takeTurn(edge: Edge, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const { accountId } = callerOf(request).principal;
+  const turn = await edge.downloads.take(accountId, leavingSignal(reply));
+  const end = () => turn[Symbol.dispose]();
+  if (reply.raw.destroyed) end();
+  else reply.raw.once("close", end);
 }
 
 async function openBlob(edge: Edge, key: string, range: ByteRange | undefined) {

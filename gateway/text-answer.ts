@@ -4,7 +4,7 @@ import { isJsonObject } from "#kit/json.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import type { Edge } from "./context.ts";
 import { bodyLimitsBytes, deadlinesMs } from "./limits.ts";
-import { callerOf, callOptions, idempotencyKeyOf, stopping } from "./request.ts";
+import { callerOf, callOptions, idempotencyKeyOf, notePaid, stopping } from "./request.ts";
 import { type EventStream, openEventStream, watchSilence } from "./sse.ts";
 import { failureEvents } from "./text-failure.ts";
 
@@ -24,8 +24,9 @@ export async function answerText(
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
   };
   const options = callOptions(request, reply, deadlinesMs.text, edge.cutOff);
-  if (mayAskForStream(body)) return stream(edge, reply, message, options);
+  if (mayAskForStream(body)) return stream(edge, request, reply, message, options);
   const answer = await edge.peers.text.generate(message, options);
+  notePaid(edge, request);
   return sendJson(reply, answer.body, answer.replayed);
 }
 
@@ -60,6 +61,7 @@ interface TextMessage {
 
 async function stream(
   edge: Edge,
+  request: FastifyRequest,
   reply: FastifyReply,
   message: TextMessage,
   options: ReturnType<typeof callOptions>,
@@ -76,6 +78,7 @@ async function stream(
   try {
     for await (const { part, replayed } of edge.peers.text.streamGenerate(message, options)) {
       silence.broken();
+      if (!first && !whole) notePaid(edge, request);
       if (part.case === "complete" && !events) {
         // Read on to the end: leaving the loop would leave the call open, and its deadline with it.
         whole = { body: part.value, replayed };

@@ -61,7 +61,7 @@ export function openUploadForm(
 
   parser.on("field", (name, value, _, cut) => takeField(reading, name, value, cut));
   parser.on("file", (name, stream, fileName) =>
-    takeFile(reading, name, stream, fileName, (bytes) => bodies.hold(reply, bytes)),
+    takeFile(reading, name, stream, fileName, () => bodies.hold(request, reply, uploadBufferBytes)),
   );
   for (const limit of ["partsLimit", "filesLimit", "fieldsLimit"] as const) {
     parser.on(limit, () => reading.fail(malformed("The form has too many parts.")));
@@ -102,7 +102,7 @@ function takeFile(
   name: string | undefined,
   stream: BusboyFileStream,
   fileName: string | undefined,
-  hold: (bytes: number) => void,
+  hold: () => Promise<void>,
 ): void {
   stream.on("error", () => reading.fail(notMultipart()));
   if (name !== "file" || reading.file) {
@@ -112,7 +112,8 @@ function takeFile(
   }
   const held = reading.purpose === undefined ? [] : undefined;
   reading.file = { name: (fileName || "upload").slice(0, maxFileNameLength), stream, held };
-  if (held) collect(stream, held, hold, reading.fail);
+  // Nothing is read of it before it may be held.
+  if (held) hold().then(() => collect(stream, held, reading.fail), reading.fail);
   tellHeader(reading);
 }
 
@@ -163,18 +164,12 @@ function createParser(request: FastifyRequest): BusboyInstance {
   }
 }
 
-function collect(
-  stream: BusboyFileStream,
-  held: Buffer[],
-  hold: (bytes: number) => void,
-  fail: (error: Error) => void,
-): void {
+function collect(stream: BusboyFileStream, held: Buffer[], fail: (error: Error) => void): void {
   let size = 0;
   stream.on("data", (chunk: Buffer) => {
     size += chunk.length;
     try {
       if (size > uploadBufferBytes) refuse(ErrorReason.IMAGE_TOO_LARGE, { param: "file" });
-      hold(chunk.length);
       held.push(chunk);
     } catch (error) {
       held.length = 0;

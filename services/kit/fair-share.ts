@@ -38,7 +38,7 @@ export interface FairShare {
 /** What a {@link FairShare} works with. */
 export interface FairShareOptions {
   /** Is the account known to pay? Default: every one is. */
-  isPaying?: (accountId: string) => boolean;
+  isPaying?: ((accountId: string) => boolean) | undefined;
   /** Error of a request for which its account's queue has no room; default: {@link tooManyAtOnce}. */
   full?: () => Error;
   /** Error of a request that waited too long; default: {@link noPlaceInTime}. */

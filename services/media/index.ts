@@ -1,5 +1,6 @@
 import { createCatalogView } from "#kit/catalog-client.ts";
 import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { createFairShare } from "#kit/fair-share.ts";
 import { createHoldClient } from "#kit/holds.ts";
 import { rpcService, type Service } from "#kit/rpc/service.ts";
 import { FileArea, MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
@@ -12,6 +13,7 @@ import { createJobHolds } from "./jobs/holds.ts";
 import { locateOutput, needsReferences, outputsOwner } from "./jobs/outputs.ts";
 import { createRetention } from "./jobs/retention.ts";
 import { createSweeper } from "./jobs/sweeper.ts";
+import { watchShare } from "./limits.ts";
 import { createJobRoutes } from "./routes.ts";
 import { createSpeech } from "./speech/index.ts";
 
@@ -70,6 +72,7 @@ export function createMedia(deps: MediaDeps): Service {
     driver,
     catalog,
     changes,
+    watches: createFairShare(watchShare, { isPaying: deps.payers?.isPaying, clock }),
     closing: closing.signal,
     resolveOtherHold: speech.resolveHold,
   });

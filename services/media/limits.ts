@@ -1,3 +1,5 @@
+import type { FairShareBounds } from "#kit/fair-share.ts";
+
 /** Characters of a prompt, a music description and lyrics, Unicode code points (the contract's). */
 export const maxPromptCharacters = 32_000;
 /** Characters of a piece of music's title: longer is no title. */
@@ -91,7 +93,19 @@ export const pageSizes = {
 } as const;
 /** Silence of a watch after which it sends a heartbeat (the contract's), in ms. */
 export const watchHeartbeatMs = 15_000;
-/** How often a watch reads its job, in ms: changes made by another process are seen this late. */
-export const watchPollMs = 1_000;
+/** How often a watch reads its job, in ms: changes made by another process are seen this late, and {@link sharedLookMs}. */
+export const watchPollMs = 750;
+/** What one watch of a job has read is news enough for the others of it, in ms. */
+export const sharedLookMs = 250;
+/**
+ * Watches of one process: each reads its job every {@link watchPollMs}. An account that has its share is refused the next
+ * one at once; it can watch jobs one after the other, or look at them.
+ */
+export const watchShare: FairShareBounds = {
+  places: 2_048,
+  each: { places: 256, waiting: 0 },
+  eachUnpaid: { places: 64, waiting: 0 },
+  waitMs: 0,
+};
 /** Characters of an operation id (the contract's). */
 export const maxOperationIdLength = 128;

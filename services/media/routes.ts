@@ -1,5 +1,6 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { FairShare } from "#kit/fair-share.ts";
 import { principalOf } from "#kit/rpc/principal.ts";
 import type { HoldVerdict } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
 import type { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
@@ -16,6 +17,8 @@ import { pageSizes } from "./limits.ts";
 /** What the routes need. */
 export interface JobRoutesContext extends SubmitContext {
   changes: JobChanges;
+  /** Shares the watches of this process. */
+  watches: FairShare;
   /** Aborts when this process stops answering. */
   closing: AbortSignal;
   /** Holds of the service that are no jobs'; undefined: not theirs either. */
@@ -37,12 +40,16 @@ export type JobMethods = Pick<
 
 /** Makes the RPCs; their promises stand in the service's proto file. */
 export function createJobRoutes(context: JobRoutesContext): JobMethods {
-  const { store, clock, changes, closing } = context;
+  const { store, clock, changes, closing, watches } = context;
 
   /** A job that the caller's key made. */
-  const findOwn = async (jobId: string, call: HandlerContext): Promise<Job | undefined> => {
+  const findOwn = async (
+    jobId: string,
+    call: HandlerContext,
+    find = () => store.find(jobId),
+  ): Promise<Job | undefined> => {
     const { keyId } = principalOf(call);
-    const job = await store.find(jobId);
+    const job = await find();
     return job && job.keyId === keyId && job.state !== "rejected" ? job : undefined;
   };
 
@@ -73,7 +80,9 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
     },
     async *watchJob({ jobId }, call) {
       const signal = AbortSignal.any([call.signal, closing]);
-      const find = () => findOwn(jobId, call);
+      using _turn = await watches.take(principalOf(call).accountId, signal);
+      const look = () => changes.look(jobId, clock.now(), () => store.find(jobId));
+      const find = () => findOwn(jobId, call, look);
       let isOver = false;
       for await (const job of watchJob(jobId, { clock, changes, find, signal })) {
         yield job ? { job } : {};

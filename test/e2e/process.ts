@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { BillingService } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { freePort } from "../support/free-port.ts";
 import { type Caller, createCaller } from "./caller.ts";
 import { upstreamKeys } from "./catalog.ts";
 
@@ -100,13 +100,4 @@ function transportTo(port: number) {
       },
     ],
   });
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  return typeof address === "object" && address ? address.port : 0;
 }

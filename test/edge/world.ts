@@ -13,6 +13,7 @@ import { createCatalogView } from "#kit/catalog-client.ts";
 import type { ManualClock } from "#kit/clock.ts";
 import { randomIds } from "#kit/ids.ts";
 import { createMetrics } from "#kit/metrics.ts";
+import { createPayers } from "#kit/payers.ts";
 import { createPeers } from "#kit/peers.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
@@ -105,6 +106,7 @@ export async function startEdge(parts: EdgeParts = {}): Promise<EdgeWorld> {
     ids: randomIds,
     log: logger,
     metrics,
+    payers: createPayers({ clock }),
     notReady: parts.notReady ?? (() => undefined),
     settings: parts.settings ?? {},
     ...(parts.cutOff ? { cutOff: parts.cutOff } : {}),

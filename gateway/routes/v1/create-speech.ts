@@ -3,7 +3,7 @@ import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
 import { bodyLimitsBytes, deadlinesMs } from "../../limits.ts";
 import { toSpeechDocument } from "../../mappers/speech.ts";
-import { callerOf, callOptions, idempotencyKeyOf } from "../../request.ts";
+import { callerOf, callOptions, idempotencyKeyOf, notePaid } from "../../request.ts";
 import { createSpeechSchema } from "../../schemas/speech.ts";
 
 /** `POST /speech/generations`: a text spoken, stored when answered. */
@@ -25,6 +25,7 @@ export function createSpeech(app: FastifyInstance, edge: Edge): void {
         },
         callOptions(request, reply, deadlinesMs.speech),
       );
+      notePaid(edge, request);
       if (speech.replayed) reply.header("idempotency-replayed", "true");
       return reply.send(toSpeechDocument(speech, baseUrl));
     },

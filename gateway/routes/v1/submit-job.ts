@@ -3,7 +3,7 @@ import type { Edge } from "../../context.ts";
 import { jobFamilies } from "../../job-kinds.ts";
 import { deadlinesMs } from "../../limits.ts";
 import { toJobDocument } from "../../mappers/job.ts";
-import { callerOf, callOptions, idempotencyKeyOf } from "../../request.ts";
+import { callerOf, callOptions, idempotencyKeyOf, notePaid } from "../../request.ts";
 import { submitJobSchemas } from "../../schemas/jobs.ts";
 
 /** `POST /images|videos|music/generations`: 202 with the accepted job as it stands at that moment. */
@@ -28,6 +28,7 @@ export function submitJob(app: FastifyInstance, edge: Edge): void {
           callOptions(request, reply, deadlinesMs.submit),
         );
         if (!job) throw new Error("media accepted no job");
+        notePaid(edge, request);
         if (replayed) reply.header("idempotency-replayed", "true");
         return reply.code(202).send(toJobDocument(job, baseUrl));
       },

@@ -1,9 +1,9 @@
-/** Images of one account that wait for a decoder; the next is refused as `busy`. Six requests with the most images. */
-export const waitingImages = 128;
+/** Images of one account that wait for a decoder; the next is refused as `busy`. As many as uploads and imports of it go on. */
+export const waitingImages = 512;
 /** The same of an account that is not known to pay. */
-export const waitingImagesUnpaid = 16;
+export const waitingImagesUnpaid = 64;
 /** An image waits no longer than this for a decoder, in ms: callers have left by then. */
-export const imageWaitMs = 30_000;
+export const imageWaitMs = 60_000;
 /** A decoder without work ends after this, in ms: it holds 60 MiB or more, and starts in a quarter of a second. */
 export const decoderIdleMs = 15_000;
 

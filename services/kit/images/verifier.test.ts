@@ -383,11 +383,11 @@ describe("processes", () => {
   it("refuse clearly when the account's queue is full, and go on with what waits", async () => {
     await using single = createImageVerifier({ processes: 1, memoryMb: 256, timeoutMs: 15_000 });
     const bytes = await plain(9, 9).png().toBuffer();
-    const all = Array.from({ length: 131 }, () => single.verify(bytes, rules, owner));
+    const all = Array.from({ length: 515 }, () => single.verify(bytes, rules, owner));
     const settled = await Promise.allSettled(all);
-    // One in work and 128 waiting.
-    expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(129);
-    for (const late of settled.slice(129)) {
+    // One in work and 512 waiting.
+    expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(513);
+    for (const late of settled.slice(513)) {
       expect(late).toMatchObject({ status: "rejected", reason: { kind: "busy" } });
     }
     expect(await single.verify(bytes, rules, owner)).toMatchObject({ format: "png" });

@@ -2,49 +2,69 @@ import { expect, test } from "vitest";
 import { createSlots } from "./slots.ts";
 
 const never = new AbortController().signal;
+const quick = { waitMs: 5000, signal: never };
 
 test("places are given in the order of asking, and once", async () => {
   const slots = createSlots();
-  const ask = () => slots.acquire({ name: "a", max: 1, waitMs: 5000, signal: never });
+  const ask = () => slots.acquire({ name: "a", max: 1, accountId: "x", ...quick });
   const first = await ask();
   const order: string[] = [];
-  const second = ask().then((release) => {
+  const second = ask().then((turn) => {
     order.push("second");
-    return release;
+    return turn;
   });
-  const third = ask().then((release) => {
+  const third = ask().then((turn) => {
     order.push("third");
-    return release;
+    return turn;
   });
-  first();
-  first();
-  const release = await second;
+  first[Symbol.dispose]();
+  first[Symbol.dispose]();
+  const turn = await second;
   expect(order).toEqual(["second"]);
-  release();
-  (await third)();
+  turn[Symbol.dispose]();
+  (await third)[Symbol.dispose]();
   expect(order).toEqual(["second", "third"]);
-  (await ask())();
+  (await ask())[Symbol.dispose]();
 });
 
 test("0 is no bound; names do not share", async () => {
   const slots = createSlots();
-  const free = () => slots.acquire({ name: "a", max: 0, waitMs: 1, signal: never });
+  const free = () => slots.acquire({ name: "a", max: 0, accountId: "x", waitMs: 1, signal: never });
   await Promise.all(Array.from({ length: 50 }, free));
-  await slots.acquire({ name: "b", max: 1, waitMs: 1, signal: never });
-  await slots.acquire({ name: "c", max: 1, waitMs: 1, signal: never });
+  await slots.acquire({ name: "b", max: 1, accountId: "x", waitMs: 1, signal: never });
+  await slots.acquire({ name: "c", max: 1, accountId: "x", waitMs: 1, signal: never });
+});
+
+test("an account that keeps its places leaves one to the others", async () => {
+  const slots = createSlots();
+  const ask = (accountId: string) => slots.acquire({ name: "a", max: 2, accountId, ...quick });
+  void ask("x");
+  void ask("x");
+  void ask("x");
+  (await ask("y"))[Symbol.dispose]();
+});
+
+test("more places of a new catalog are given at once", async () => {
+  const slots = createSlots();
+  const ask = (accountId: string, max: number) =>
+    slots.acquire({ name: "a", max, accountId, ...quick });
+  void ask("x", 1);
+  const waiting = ask("x", 1);
+  void ask("y", 3);
+  (await waiting)[Symbol.dispose]();
 });
 
 test("waiting too long, and leaving, give the turn to the next", async () => {
   const slots = createSlots();
   const ask = (waitMs: number, signal = never) =>
-    slots.acquire({ name: "a", max: 1, waitMs, signal });
-  const release = await ask(1);
-  await expect(ask(5)).rejects.toMatchObject({ kind: "unreachable", timedOut: true });
+    slots.acquire({ name: "a", max: 1, accountId: "x", waitMs, signal });
+  const turn = await ask(50);
+  await expect(ask(50)).rejects.toMatchObject({ kind: "unreachable", timedOut: true });
   const caller = new AbortController();
   const left = ask(5000, caller.signal);
   const patient = ask(5000);
   caller.abort(new Error("left"));
   await expect(left).rejects.toThrow("left");
-  release();
-  (await patient)();
+  turn[Symbol.dispose]();
+  (await patient)[Symbol.dispose]();
 });

@@ -1,3 +1,4 @@
+import { createFairShare, type FairShare, type Turn } from "../fair-share.ts";
 import { UpstreamError } from "./errors.ts";
 
 /** How a place is waited for. */
@@ -6,70 +7,53 @@ export interface SlotRequest {
   name: string;
   /** Places; 0: no bound. */
   max: number;
+  /** For whom. */
+  accountId: string;
   /** Waiting longer than this is `unreachable` with `timedOut`. */
   waitMs: number;
   signal: AbortSignal;
 }
 
-/** Bounds what is in flight by name, first come, first served. */
+/** Bounds what is in flight by name, shared fairly between accounts. */
 export interface Slots {
-  /** Resolves with a function that gives the place back (once; calling again does nothing). */
-  acquire(request: SlotRequest): Promise<() => void>;
+  /** Refuses with RATE_LIMIT_EXCEEDED where the account has too many waiting. */
+  acquire(request: SlotRequest): Promise<Turn>;
 }
 
-interface Queue {
-  taken: number;
-  waiting: (() => void)[];
-}
+/** Requests of one account that wait for one upstream: each has its money held meanwhile. */
+const waitingEach = 256;
+/**
+ * Part of the places that one account leaves to the others, at least one place where there are two: readers that take
+ * nothing keep their places until they are cut off, and they may be all of one account.
+ */
+const leftToOthers = 0.25;
+
+const unbounded: Turn = { [Symbol.dispose]() {} };
 
 /** Makes {@link Slots}, all free. */
 export function createSlots(): Slots {
-  const queues = new Map<string, Queue>();
+  const shares = new Map<string, { share: FairShare; max: number; waitMs: number }>();
   return {
-    async acquire({ name, max, waitMs, signal }) {
-      if (max <= 0) return () => {};
-      const queue = queues.get(name) ?? { taken: 0, waiting: [] };
-      queues.set(name, queue);
-      if (queue.taken < max) queue.taken++;
-      else await turn(queue, waitMs, signal);
-      return giveBack(queue);
+    acquire({ name, max, accountId, waitMs, signal }) {
+      if (max <= 0) return Promise.resolve(unbounded);
+      let found = shares.get(name);
+      if (found?.max !== max || found.waitMs !== waitMs) {
+        const each = {
+          places: Math.max(1, max - Math.ceil(max * leftToOthers)),
+          waiting: waitingEach,
+        };
+        const bounds = { places: max, each, waitMs };
+        const share = found?.share ?? createFairShare(bounds, { late });
+        // The catalog's bound changed.
+        share.rebound(bounds);
+        found = { share, max, waitMs };
+        shares.set(name, found);
+      }
+      return found.share.take(accountId, signal);
     },
   };
 }
 
-/** Waits to be handed a place by its holder, so that no later caller slips in between. */
-function turn(queue: Queue, waitMs: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const leave = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", onAbort);
-      queue.waiting = queue.waiting.filter((waiter) => waiter !== enter);
-    };
-    const enter = () => {
-      leave();
-      resolve();
-    };
-    const onAbort = () => {
-      leave();
-      reject(signal.reason);
-    };
-    const timer = setTimeout(() => {
-      leave();
-      reject(new UpstreamError("unreachable", { timedOut: true }));
-    }, waitMs);
-    signal.addEventListener("abort", onAbort, { once: true });
-    queue.waiting.push(enter);
-    if (signal.aborted) onAbort();
-  });
-}
-
-function giveBack(queue: Queue): () => void {
-  let isGiven = false;
-  return () => {
-    if (isGiven) return;
-    isGiven = true;
-    const next = queue.waiting[0];
-    if (next) next();
-    else queue.taken--;
-  };
+function late(): UpstreamError {
+  return new UpstreamError("unreachable", { timedOut: true });
 }

@@ -1,12 +1,14 @@
 import type { BlobStore } from "#kit/blobs.ts";
 import type { Clock } from "#kit/clock.ts";
 import type { Database } from "#kit/database.ts";
+import type { FairShare, FairShareBounds } from "#kit/fair-share.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { ImageVerifier } from "#kit/images/index.ts";
 import type { Logger } from "#kit/logger.ts";
 import type { Metrics } from "#kit/metrics.ts";
 import { migrate } from "#kit/mongo/migrate.ts";
 import type { GuardedFetcher } from "#kit/outside/index.ts";
+import type { Payers } from "#kit/payers.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { FileArea } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { FilesEvents } from "./events.ts";
@@ -67,6 +69,8 @@ export interface FilesDeps {
   /** A folder of our own for uploads on their way; made where it does not exist. */
   tempFolder: string;
   generated: GeneratedFiles;
+  /** An account that they do not know has smaller shares. */
+  payers?: Pick<Payers, "isPaying">;
   /** Bytes an account may store; default 1 GiB. */
   quotaBytes?: number;
 }
@@ -80,6 +84,8 @@ export interface StorageContext {
   quotaBytes: number;
   blobs: BlobStore;
   events: FilesEvents;
+  /** Makes a share of something of this process. */
+  share(bounds: FairShareBounds): FairShare;
 }
 
 /** The stores of the files. */

@@ -1,4 +1,5 @@
 import { whenAborted } from "#kit/abort.ts";
+import { createFairShare } from "#kit/fair-share.ts";
 import { createReferenceImporter } from "../references/importer.ts";
 import type { ReferenceImporter } from "../references/port.ts";
 import { createImageCheck } from "./check.ts";
@@ -42,6 +43,7 @@ export function createFiles(deps: FilesDeps): Files {
     blobs,
     quotaBytes: deps.quotaBytes ?? defaultQuotaBytes,
     events: createFilesEvents(deps),
+    share: (bounds) => createFairShare(bounds, { isPaying: deps.payers?.isPaying, clock }),
   };
   const check = createImageCheck(deps.verifier);
   const saver = createSaver(context);

@@ -1,3 +1,5 @@
+import type { FairShareBounds } from "#kit/fair-share.ts";
+
 const kib = 1024;
 const mib = 1024 * kib;
 
@@ -17,9 +19,17 @@ export const maxPurposeLength = 64;
 /** Characters of a name in Content-Disposition: some file systems take no more than 255 bytes with a suffix of their own. */
 export const maxDownloadNameLength = 100;
 
-/** Uploads that one process takes at once: each has up to 20 MiB on disk until it is stored, 5 GiB in all. */
-export const uploadsAtOnce = 256;
-/** Hint of the refusal beyond that, in ms. */
+/**
+ * Uploads that one process takes at once: each has up to 20 MiB on disk until it is stored, 5 GiB in all. A quarter of
+ * them for one account: half-sent ones are its own to wait for. One that is not known to pay sends some at once, no more.
+ */
+export const uploadShare: FairShareBounds = {
+  places: 256,
+  each: { places: 64, waiting: 64 },
+  eachUnpaid: { places: 16, waiting: 16 },
+  waitMs: 10_000,
+};
+/** Hint of a refusal that is ours, in ms. */
 export const busyRetryMs = 1_000;
 /** Spooled uploads of a process that died are older than this; one upload never takes that long, in ms. */
 export const staleSpoolMs = 60 * 60_000;

@@ -7,7 +7,7 @@ import type { UploadFileRequest, UploadHeader } from "#proto/genmesh/media/v1/me
 import type { Blame, ImageCheck } from "./check.ts";
 import type { StorageContext } from "./context.ts";
 import type { AccountFile } from "./file.ts";
-import { busyRetryMs, maxImageBytes, maxPurposeLength, uploadsAtOnce } from "./limits.ts";
+import { maxImageBytes, maxPurposeLength, uploadShare } from "./limits.ts";
 import { readUpload } from "./messages.ts";
 import { keptName } from "./names.ts";
 import { quotaBytesOf } from "./quota.ts";
@@ -33,7 +33,7 @@ export interface Uploads {
   /**
    * Reads a header and then chunks, verifies and stores them. Refuses with INVALID_ARGUMENT where the messages break the
    * protocol, INVALID_IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_REUSED, the edge's own refusal, IMAGE_TOO_LARGE, INVALID_IMAGE,
-   * UPLOAD_QUOTA_EXCEEDED or SERVICE_UNAVAILABLE. Where the messages break off, nothing is left.
+   * UPLOAD_QUOTA_EXCEEDED, RATE_LIMIT_EXCEEDED (too many of the account's at once) or SERVICE_UNAVAILABLE. Where the messages break off, nothing is left.
    */
   upload(
     principal: Principal,
@@ -62,6 +62,7 @@ interface Received {
 /** Makes the uploads. */
 export function createUploads(context: UploadContext): Uploads {
   const { store, spooler } = context;
+  const share = context.share(uploadShare);
   const running = new Set<Promise<unknown>>();
 
   const take = async (
@@ -91,11 +92,7 @@ export function createUploads(context: UploadContext): Uploads {
 
   return {
     async upload(principal, messages, signal) {
-      if (running.size >= uploadsAtOnce) {
-        refuse(ErrorReason.SERVICE_UNAVAILABLE, {
-          metadata: { retry_after_ms: String(busyRetryMs) },
-        });
-      }
+      using _turn = await share.take(principal.accountId, signal);
       const work = take(principal, messages, signal);
       running.add(work);
       try {

@@ -28,9 +28,10 @@ export function generateBuiltin(
   }
 }
 
-/** Speaks in this process. */
+/** Speaks in this process; accounts take turns at the one thread for that. */
 export async function speakBuiltin(context: DriverContext, task: SpeechTask): Promise<Uint8Array> {
-  const { text, voice, language, speed, signal } = task;
+  const { accountId, text, voice, language, speed, signal } = task;
+  using _turn = await context.speaking.take(accountId, signal);
   const request = { text, voice, speed, ...(language === undefined ? {} : { language }) };
   const { bytes } = await context.renderer.speech(request, { signal });
   return bytes;

@@ -1,4 +1,5 @@
 import type { Clock } from "#kit/clock.ts";
+import type { FairShare } from "#kit/fair-share.ts";
 import type { ImageVerifier } from "#kit/images/index.ts";
 import type { Logger } from "#kit/logger.ts";
 import type { GuardedFetcher } from "#kit/outside/index.ts";
@@ -36,4 +37,6 @@ export interface DriverContext extends MediaUpstreamsContext {
    * closed when the request has perhaps been read.
    */
   freshHttp: HttpClient;
+  /** Turns at the renderer's thread for speech. */
+  speaking: FairShare;
 }

@@ -1,3 +1,4 @@
+import { createFairShare } from "#kit/fair-share.ts";
 import { tracedHttpClient } from "#kit/telemetry/http-client.ts";
 import { noTelemetry } from "#kit/telemetry/port.ts";
 import { createHttpClient } from "#kit/upstream/client.ts";
@@ -8,6 +9,7 @@ import type { DriverContext, MediaUpstreamsContext } from "./context.ts";
 import { attemptFailed } from "./events.ts";
 import { failed, toGenerationError } from "./faults.ts";
 import { generateAtGenmesh } from "./genmesh-jobs.ts";
+import { generateLimits } from "./limits.ts";
 import { generateOpenAiImages } from "./openai-images.ts";
 import { generateOpenAiVideo } from "./openai-videos.ts";
 import type { GeneratedOutput, GenerationTask, MediaUpstreams } from "./port.ts";
@@ -26,6 +28,7 @@ export function createMediaUpstreams(options: MediaUpstreamsContext): MediaUpstr
     ...options,
     http: tracedHttpClient(createHttpClient(), telemetry),
     freshHttp: tracedHttpClient(createHttpClient(), telemetry),
+    speaking: createFairShare(generateLimits.builtinSpeech, { clock: options.clock }),
   };
   const slots = createSlots();
   return {

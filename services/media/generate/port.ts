@@ -58,6 +58,7 @@ export interface GeneratedOutput {
 
 /** One attempt at a job's generation. */
 export interface GenerationTask {
+  accountId: string;
   jobId: string;
   /** Sent where the upstream takes an idempotency key: the job's id, the same for every attempt. */
   idempotencyKey: string;
@@ -101,6 +102,7 @@ export class GenerationError extends Error {
 
 /** A speech request, validated. */
 export interface SpeechTask {
+  accountId: string;
   requestId: string;
   text: string;
   voice: string;
@@ -116,6 +118,6 @@ export interface SpeechTask {
 export interface MediaUpstreams extends AsyncDisposable {
   /** Resolves when every output is verified and in our store; as many as were asked for, else rejects `failed`. */
   generate(task: GenerationTask): Promise<GeneratedOutput[]>;
-  /** Resolves with a whole, verified MP3. Rejects as `generate` does. */
+  /** Resolves with a whole, verified MP3. Rejects as `generate` does, and refuses where the account has too many waiting. */
   speak(task: SpeechTask): Promise<{ bytes: Uint8Array; durationSeconds: number }>;
 }

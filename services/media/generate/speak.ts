@@ -1,3 +1,4 @@
+import { isRefusal } from "#kit/errors.ts";
 import type { Slots } from "#kit/upstream/slots.ts";
 import { type Upstream, UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { speakBuiltin } from "./builtin.ts";
@@ -19,7 +20,8 @@ export interface Spoken {
 
 /**
  * Speaks at the first upstream that can: the next is tried where one cannot be reached, is too busy or breaks off; a
- * refusal is final. Rejects with the last upstream's GenerationError, or the signal's reason.
+ * refusal is final. Rejects with the last upstream's GenerationError, the signal's reason, or a refusal where the account has
+ * too many requests waiting.
  */
 export async function speakAtFirst(
   context: DriverContext,
@@ -33,6 +35,8 @@ export async function speakAtFirst(
       return await speakInTurn(context, slots, task, upstream);
     } catch (cause) {
       task.signal.throwIfAborted();
+      // The account's own doing.
+      if (isRefusal(cause)) throw cause;
       last = toGenerationError(cause);
       const work = { upstream, kind: "speech", id: task.requestId };
       attemptFailed(context.log, work, last.fault, last);
@@ -51,14 +55,11 @@ async function speakInTurn(
 ): Promise<Spoken> {
   const { name, maxConcurrent: max } = upstream;
   const waitMs = generateTimes.slotWaitMs;
-  const release = await slots.acquire({ name, max, waitMs, signal: task.signal });
-  try {
-    const call = { provider: name, model: task.upstreamModel, output: "speech" } as const;
-    const bytes = await seen(context, call, task.signal, () => speakAt(context, task, upstream));
-    return { bytes, durationSeconds: mp3Seconds(bytes) };
-  } finally {
-    release();
-  }
+  const { accountId, signal } = task;
+  using _turn = await slots.acquire({ name, max, accountId, waitMs, signal });
+  const call = { provider: name, model: task.upstreamModel, output: "speech" } as const;
+  const bytes = await seen(context, call, signal, () => speakAt(context, task, upstream));
+  return { bytes, durationSeconds: mp3Seconds(bytes) };
 }
 
 function speakAt(

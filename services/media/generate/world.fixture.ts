@@ -63,6 +63,7 @@ export async function createWorld(overrides: Partial<MediaUpstreamsContext> = {}
     const resumeIds: string[] = [];
     const progress: number[] = [];
     const task: GenerationTask = {
+      accountId: "acc_1",
       jobId: "job_1",
       idempotencyKey: "job_1",
       upstreamModel: "model-up",
@@ -126,7 +127,14 @@ export function upstreamAt(
 /** Something to say. */
 export function speechTask(upstreams: Upstream[], asked: Partial<SpeechTask> = {}): SpeechTask {
   return {
-    ...{ requestId: "speech_1", text: "Hello there.", voice: "alloy", language: "en", speed: 1.25 },
+    ...{
+      accountId: "acc_1",
+      requestId: "speech_1",
+      text: "Hello there.",
+      voice: "alloy",
+      language: "en",
+      speed: 1.25,
+    },
     ...{ upstreamModel: "tts-up", upstreams, signal: AbortSignal.timeout(20_000) },
     ...asked,
   };

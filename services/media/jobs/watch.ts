@@ -33,12 +33,15 @@ export async function* watchJob(
   const off = changes.on(jobId, () => changed.resolve());
   try {
     let last: JobMessage | undefined;
+    let seen: Job | undefined;
     let spokeAt = clock.now();
     while (!signal.aborted) {
       const job = await find();
       if (!job || job.state === "rejected") refuse(ErrorReason.JOB_NOT_FOUND);
-      const message = jobMessage(job);
-      if (!last || !equals(JobSchema, last, message)) {
+      // The same look as the last time needs no comparison.
+      const message = last && job === seen ? last : jobMessage(job);
+      seen = job;
+      if (!last || (message !== last && !equals(JobSchema, last, message))) {
         last = message;
         spokeAt = clock.now();
         yield message;

@@ -1,20 +1,14 @@
 import { createHash } from "node:crypto";
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { FairShare } from "#kit/fair-share.ts";
 import type { GuardedFetcher } from "#kit/outside/index.ts";
 import type { Blame, ImageCheck } from "../files/check.ts";
 import type { StorageContext } from "../files/context.ts";
 import { type AccountFile, blobKeyOf } from "../files/file.ts";
-import { createGate, type Gate } from "../files/gate.ts";
 import { suffixOf } from "../files/names.ts";
 import type { Draft, Saver } from "../files/saver.ts";
 import type { JobPin } from "../files/store.ts";
-import {
-  importPurpose,
-  importsAtOnce,
-  importsAtOnceEach,
-  maxTurns,
-  maxWaitingImports,
-} from "./limits.ts";
+import { importPurpose, importShare, maxTurns } from "./limits.ts";
 import type { PinnedReference, ReferenceImporter, ReferenceInput } from "./port.ts";
 import { checkReferenceUrl, takeBytes } from "./take-bytes.ts";
 
@@ -36,11 +30,7 @@ type UrlReference = Extract<ReferenceInput, { kind: "url" }>;
 /** Makes an importer into the account files. */
 export function createReferenceImporter(context: ImporterContext): ReferenceImporter {
   const { clock, store } = context;
-  const gate = createGate({
-    most: importsAtOnce,
-    mostEach: importsAtOnceEach,
-    maxWaiting: maxWaitingImports,
-  });
+  const share = context.share(importShare);
   // A job that is driven from two sides at once (its caller's retry and the sweeper) is imported once, so that the failure
   // of one does not let go of what the other has.
   const running = new Map<string, Promise<PinnedReference[]>>();
@@ -59,7 +49,7 @@ export function createReferenceImporter(context: ImporterContext): ReferenceImpo
       const either = AbortSignal.any([signal, stop.signal]);
       const work = references.map(async (reference, index) => {
         try {
-          return known.get(index) ?? (await take(job, index, reference, either, gate, context));
+          return known.get(index) ?? (await take(job, index, reference, either, share, context));
         } catch (error) {
           stop.abort(error);
           throw error;
@@ -107,7 +97,7 @@ async function take(
   index: number,
   reference: ReferenceInput,
   signal: AbortSignal,
-  gate: Gate,
+  share: FairShare,
   context: ImporterContext,
 ): Promise<AccountFile> {
   const pin: JobPin = { jobId: job.jobId, index };
@@ -119,9 +109,8 @@ async function take(
   const fileId = importIdOf(pin);
   const imported = await context.store.pin(job.accountId, fileId, pin);
   if (imported) return imported;
-  return gate.run(job.accountId, signal, () =>
-    importOne(job, fileId, pin, reference, signal, context),
-  );
+  using _turn = await share.take(job.accountId, signal);
+  return await importOne(job, fileId, pin, reference, signal, context);
 }
 
 async function importOne(

@@ -7,6 +7,7 @@ import type { Ids } from "#kit/ids.ts";
 import type { Logger } from "#kit/logger.ts";
 import type { Metrics } from "#kit/metrics.ts";
 import { migrate } from "#kit/mongo/migrate.ts";
+import type { Payers } from "#kit/payers.ts";
 import type { MediaUpstreams } from "../generate/port.ts";
 import type { SpeechEvents } from "./events.ts";
 import type { SpeechStore } from "./store.ts";
@@ -25,12 +26,14 @@ export interface SpeechDeps {
   catalog: Pick<LiveCatalog, "current">;
   holds: HoldClient;
   upstreams: Pick<MediaUpstreams, "speak">;
+  /** An account that they do not know has a smaller share. */
+  payers?: Pick<Payers, "isPaying">;
   /** How long speeches and their records are kept, in ms; undefined: for ever. */
   retentionMs: number | undefined;
 }
 
 /** What running and ending requests needs. */
-export interface SpeechContext extends Omit<SpeechDeps, "database" | "log" | "metrics"> {
+export interface SpeechContext extends Omit<SpeechDeps, "database" | "log" | "metrics" | "payers"> {
   store: SpeechStore;
   events: SpeechEvents;
   /** This process, in its requests' records. */

@@ -15,8 +15,6 @@ export interface Flights<T> {
     signal: AbortSignal,
     work: (signal: AbortSignal) => Promise<T>,
   ): Promise<T>;
-  /** What is in flight, or is still winding down. */
-  size(): number;
   /** Aborts all of it. */
   abortAll(reason: unknown): void;
   /** Resolves when nothing is in flight. */
@@ -80,7 +78,6 @@ export function createFlights<T>(): Flights<T> {
       flight.ended.then(land, land);
       return waitFor(flight, signal);
     },
-    size: () => running.size,
     abortAll(reason) {
       for (const flight of running) flight.stop.abort(reason);
     },

@@ -1,6 +1,7 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { createFairShare } from "#kit/fair-share.ts";
 import { type Principal, principalOf } from "#kit/rpc/principal.ts";
 import type { HoldVerdict } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
 import type { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
@@ -13,6 +14,7 @@ import {
 } from "./context.ts";
 import { createSpeechEvents } from "./events.ts";
 import { createFlights } from "./flights.ts";
+import { speechShare } from "./limits.ts";
 import { createOrphans } from "./orphans.ts";
 import { generateSpeech, type SpeechServiceContext } from "./service.ts";
 import { createSpeaker } from "./speaker.ts";
@@ -70,6 +72,7 @@ export function createSpeech(deps: SpeechDeps): Speech {
     owner: ids.make("owner", 12),
   };
   const speaker = createSpeaker(context);
+  const share = createFairShare(speechShare, { isPaying: deps.payers?.isPaying, clock });
   const flights: SpeechServiceContext["flights"] = createFlights();
   const orphans = createOrphans(context);
   const life = new AbortController();
@@ -91,7 +94,7 @@ export function createSpeech(deps: SpeechDeps): Speech {
   return {
     methods: {
       async generateSpeech(request, call) {
-        const serving = { ...context, speaker, flights };
+        const serving = { ...context, speaker, flights, share };
         const spoken = await generateSpeech(request, principalOf(call), call.signal, serving);
         return { ...toAnswer(spoken.record), replayed: spoken.replayed };
       },

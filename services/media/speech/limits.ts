@@ -1,3 +1,5 @@
+import type { FairShareBounds } from "#kit/fair-share.ts";
+
 /** Code points of the input (the contract's). */
 export const maxInputLength = 4_096;
 /** Pace (the contract's). */
@@ -5,9 +7,17 @@ export const speedBounds = { min: 0.25, max: 4 } as const;
 /** Characters of a model id: above it no catalog has one, and a refusal does not echo it. */
 export const maxModelIdLength = 200;
 
-/** Requests that one process has at an upstream at once: an MP3 of 4,096 characters has up to 5 MB. */
-export const speechAtOnce = 128;
-/** Hint of the refusal beyond that, in ms. */
+/**
+ * Requests that one process has under way: an MP3 of 4,096 characters has up to 5 MB. Half of them for one account, so that
+ * what one sends at once leaves room to the others; an eighth for one that is not known to pay.
+ */
+export const speechShare: FairShareBounds = {
+  places: 128,
+  each: { places: 64, waiting: 64 },
+  eachUnpaid: { places: 16, waiting: 16 },
+  waitMs: 10_000,
+};
+/** Hint of a refusal that is ours, in ms. */
 export const busyRetryMs = 1_000;
 
 /** An intent that was not confirmed within this is never dispatched, in ms (MONEY section 3). */

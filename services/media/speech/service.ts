@@ -1,4 +1,5 @@
 import { ErrorReason, knownReason, refuse } from "#kit/errors.ts";
+import type { FairShare } from "#kit/fair-share.ts";
 import { checkIdempotencyKey } from "#kit/idempotency.ts";
 import { fingerprintOf, parseJsonBody } from "#kit/json.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
@@ -6,7 +7,7 @@ import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { GenerateSpeechRequest } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { SpeechContext } from "./context.ts";
 import type { Flights } from "./flights.ts";
-import { busyRetryMs, speechAtOnce, waitPollMs } from "./limits.ts";
+import { waitPollMs } from "./limits.ts";
 import { type PreparedSpeech, prepareSpeech } from "./request.ts";
 import type { Speaker } from "./speaker.ts";
 import type { SpeechIntent, SpeechRecord } from "./store.ts";
@@ -15,6 +16,7 @@ import type { SpeechIntent, SpeechRecord } from "./store.ts";
 export interface SpeechServiceContext extends SpeechContext {
   speaker: Speaker;
   flights: Flights<SpeechRecord | undefined>;
+  share: FairShare;
 }
 
 /** A request that is answered. */
@@ -104,13 +106,11 @@ async function begin(
   prepared: PreparedSpeech,
   { principal, admission, idempotency }: Caller,
   signal: AbortSignal,
-  { speaker, flights }: SpeechServiceContext,
+  { speaker, share }: SpeechServiceContext,
 ): Promise<SpeechRecord | undefined> {
-  if (flights.size() >= speechAtOnce) {
-    refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: String(busyRetryMs) } });
-  }
+  using _turn = await share.take(principal.accountId, signal);
   const keyMonthlyLimit = admission?.monthlyUsdMicrosLimit;
-  return speaker.run(prepared, { principal, keyMonthlyLimit }, idempotency, signal);
+  return await speaker.run(prepared, { principal, keyMonthlyLimit }, idempotency, signal);
 }
 
 function refuseAsTheEdge(admission: Admission | undefined): void {

@@ -184,6 +184,7 @@ async function speakAndStore(
   try {
     const { upstreamModel } = request.model;
     const speaking = upstreams.speak({
+      accountId: intent.accountId,
       requestId: speechId,
       text,
       voice,

@@ -125,6 +125,7 @@ async function generate(
   let objects = 0;
   await using progress = createProgress(job, lease.signal, context);
   const task: GenerationTask = {
+    accountId: job.accountId,
     jobId,
     idempotencyKey: jobId,
     request: requestOf(job),

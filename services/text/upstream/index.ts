@@ -1,4 +1,5 @@
 import { RefusalError } from "#kit/errors.ts";
+import type { Turn } from "#kit/fair-share.ts";
 import { staged } from "#kit/staged.ts";
 import { tracedHttpClient } from "#kit/telemetry/http-client.ts";
 import type { Inferences } from "#kit/telemetry/inference.ts";
@@ -77,9 +78,10 @@ async function sendTo(
   { slots, inferences, driverOf }: Sender,
 ): Promise<JsonAnswer | StreamAnswer> {
   request.signal.throwIfAborted();
-  const release = await slots.acquire({
+  const turn = await slots.acquire({
     name: upstream.name,
     max: upstream.maxConcurrent,
+    accountId: request.accountId,
     // An upstream that has no room is as far away as one that does not pick up.
     waitMs: Number(upstream.connectTimeoutMs),
     signal: request.signal,
@@ -87,18 +89,19 @@ async function sendTo(
   try {
     const answer = await seenBy(inferences, driverOf(upstream), request, upstream);
     if (answer.kind === "stream" && upstream.maxConcurrent > 0) {
-      return holding(answer, release, request.signal);
+      return holding(answer, turn, request.signal);
     }
-    release();
+    turn[Symbol.dispose]();
     return answer;
   } catch (error) {
-    release();
+    turn[Symbol.dispose]();
     throw error;
   }
 }
 
 /** Keeps the stream's place until it has ended, its reader has left, or the request is aborted. */
-function holding(answer: StreamAnswer, release: () => void, signal: AbortSignal): StreamAnswer {
+function holding(answer: StreamAnswer, turn: Turn, signal: AbortSignal): StreamAnswer {
+  const release = () => turn[Symbol.dispose]();
   signal.addEventListener("abort", release, { once: true });
   const over = () => {
     signal.removeEventListener("abort", release);

@@ -1,0 +1,162 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Caller } from "../e2e/caller.ts";
+import { type MediaWorld, startMediaWorld, submit } from "../e2e/media-world.ts";
+import { oneProcessOnly } from "../e2e/world.ts";
+import { openRaw, type RawConnection } from "../edge/raw.ts";
+import { until } from "../support/until.ts";
+
+/** What one account does at its worst may cost another's request this much, in ms. */
+const graceMs = 1_000;
+
+let media: MediaWorld;
+let port: number;
+let hostile: Caller;
+let other: Caller;
+
+oneProcessOnly();
+beforeAll(async () => {
+  media = await startMediaWorld();
+  port = Number(new URL(media.world.baseUrl).port);
+  hostile = await media.world.caller({ usdMicros: 10_000_000n, credits: 1_000n });
+  other = await media.world.caller({ usdMicros: 10_000_000n, credits: 1_000n });
+});
+afterAll(() => media?.[Symbol.asyncDispose]());
+
+/** Asks as another account: alone, and while `attack` goes on. Its status must be the same, and its time within the grace. */
+async function expectNoHarm(
+  ask: () => Promise<{ status: number }>,
+  attack: (stack: AsyncDisposableStack) => Promise<void>,
+): Promise<void> {
+  const timed = async () => {
+    const from = performance.now();
+    const { status } = await ask();
+    return { status, ms: performance.now() - from };
+  };
+  await timed();
+  const quiet = await timed();
+  await using stack = new AsyncDisposableStack();
+  await attack(stack);
+  const harmed = await timed();
+  expect(harmed.status).toBe(quiet.status);
+  expect(harmed.ms).toBeLessThan(quiet.ms + graceMs);
+}
+
+function upload(caller: Caller): Promise<{ status: number }> {
+  const form = new FormData();
+  form.append("purpose", "vision");
+  form.append("file", new Blob([new Uint8Array(media.png)]), "a.png");
+  const headers = { authorization: `Bearer ${caller.key}` };
+  return fetch(`${media.world.baseUrl}/files`, { method: "POST", body: form, headers });
+}
+
+/** Watches a job until its first event. */
+async function firstEvent(caller: Caller, { id }: { id: string }): Promise<{ status: number }> {
+  const leaving = new AbortController();
+  const answer = await fetch(`${media.world.baseUrl}/jobs/${id}/events`, {
+    headers: { authorization: `Bearer ${caller.key}` },
+    signal: leaving.signal,
+  });
+  await answer.body?.getReader().read();
+  leaving.abort();
+  return { status: answer.status };
+}
+
+async function connections(count: number, stack: AsyncDisposableStack): Promise<RawConnection[]> {
+  const all = await Promise.all(Array.from({ length: count }, () => openRaw(port)));
+  stack.defer(() => {
+    for (const one of all) one[Symbol.dispose]();
+  });
+  return all;
+}
+
+describe("another account is served while one", () => {
+  test("keeps 300 uploads half sent", async () => {
+    await expectNoHarm(
+      () => upload(other),
+      async (stack) => {
+        const all = await connections(300, stack);
+        const head = [
+          "POST /v1/files HTTP/1.1",
+          "host: x",
+          `authorization: Bearer ${hostile.key}`,
+          "content-type: multipart/form-data; boundary=b",
+          "content-length: 100000",
+          "",
+          '--b\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nvision',
+          '--b\r\ncontent-disposition: form-data; name="file"; filename="a.png"\r\n\r\nhalf',
+        ].join("\r\n");
+        for (const one of all) one.send(head);
+        await until("some to be refused", async () =>
+          all.some((one) => one.received().startsWith("HTTP/1.1 429")),
+        );
+      },
+    );
+  });
+
+  test("has 200 speeches under way", async () => {
+    const speech = { model: "scripted-speech", input: "Hello", voice: "alloy" };
+    await expectNoHarm(
+      () => other.post("/speech/generations", speech),
+      async (stack) => {
+        media.media.always("POST /audio/speech", { kind: "hang" });
+        const before = media.media.seen("POST /audio/speech").length;
+        const leaving = new AbortController();
+        const { signal } = leaving;
+        const asked = Array.from({ length: 200 }, () =>
+          hostile.post("/speech/generations", speech, { signal }).catch(() => ({ status: 0 })),
+        );
+        stack.defer(async () => {
+          leaving.abort();
+          await Promise.all(asked);
+        });
+        // The first refusal: then all that it may have are under way.
+        expect(await Promise.race(asked)).toMatchObject({ status: 429 });
+        await until(
+          "its share to be used",
+          async () => media.media.seen("POST /audio/speech").length >= before + 64,
+        );
+        media.media.always("POST /audio/speech", undefined);
+      },
+    );
+  });
+
+  test("watches its jobs 2,500 times", async () => {
+    media.media.always("POST /images/generations", { kind: "hang" });
+    const image = { model: "scripted-image", prompt: "x", size: "64x64" };
+    const mine = await submit(hostile, "images", image);
+    const job = await submit(other, "images", image);
+    await expectNoHarm(
+      () => firstEvent(other, job),
+      async (stack) => {
+        const all = await connections(2_500, stack);
+        const path = `/v1/jobs/${mine.id}/events`;
+        const asked = `GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${hostile.key}\r\n\r\n`;
+        for (const one of all) one.send(asked);
+        await until("answers to all", async () => all.every((one) => one.received() !== ""), {
+          withinMs: 30_000,
+        });
+        const watching = all.filter((one) => one.received().startsWith("HTTP/1.1 200"));
+        expect(watching.length).toBe(256);
+        expect(all.every((one) => /^HTTP\/1\.1 (200|429)/.test(one.received()))).toBe(true);
+      },
+    );
+    media.media.always("POST /images/generations", undefined);
+  });
+
+  test("keeps an upstream's places with streams that it does not read", async () => {
+    const body = { model: "pair", input: "Hi" };
+    await expectNoHarm(
+      () => other.post("/responses", body),
+      async (stack) => {
+        const seen = media.world.play({ kind: "ok", break: { how: "hang", after: 1 } });
+        const leaving = new AbortController();
+        stack.defer(() => leaving.abort());
+        for (let at = 0; at < 3; at++) {
+          void hostile.open("/responses", body, { signal: leaving.signal }).catch(() => {});
+        }
+        await until("its first stream", async () => seen.length > 0);
+        media.world.play();
+      },
+    );
+  });
+});
