@@ -98,17 +98,13 @@ export function plainPng(
   ]);
 }
 
-/** A PNG of nearly 20 MiB: a picture of a few pixels, and text that unpacks to 8 MB again and again. */
-export async function textBombPng(): Promise<Buffer> {
+/** A PNG of a few pixels with `bytes` of text that unpacks to 8 MB again and again. */
+export async function textBombPng(bytes: number): Promise<Buffer> {
   const text = deflateSync(Buffer.alloc(7_900_000), { level: 9 });
   const chunk = pngChunk("zTXt", Buffer.concat([Buffer.from("Comment\0\0"), text]));
-  const chunks = Array.from({ length: Math.floor((20 * 1024 * 1024 - 1_000) / chunk.length) });
   const png = await plain(3, 3).png().toBuffer();
-  return Buffer.concat([
-    png.subarray(0, 33),
-    ...(chunks.fill(chunk) as Buffer[]),
-    png.subarray(33),
-  ]);
+  const chunks = new Array<Buffer>(Math.floor(bytes / chunk.length)).fill(chunk);
+  return Buffer.concat([png.subarray(0, 33), ...chunks, png.subarray(33)]);
 }
 
 /** A black progressive JPEG; each of its scans says for some 60 bytes that nothing changes in any pixel. */
