@@ -59,6 +59,7 @@ export async function startOneProcess(
         HOST: host,
         PORT: "0",
         GRPC_PORT: `${grpcPort}`,
+        GENMESH_OPS_PORT: "0",
         GENMESH_DATA_DIR: join(folder, "data"),
       },
     }),

@@ -37,6 +37,7 @@ export async function startContestants(stack: AsyncDisposableStack): Promise<Con
           HOST: host,
           PORT: `${port}`,
           GRPC_PORT: `${grpcPort}`,
+          GENMESH_OPS_PORT: "0",
           TMPDIR: own,
           GENMESH_DATA_DIR: join(own, "data"),
           NODE_COMPILE_CACHE: join(folder, "compiled"),

@@ -2,6 +2,7 @@ import { createServer, type ServerOptions } from "node:http";
 import type { Socket } from "node:net";
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from "fastify";
 import { createFairShare } from "#kit/fair-share.ts";
+import { createJsonReader } from "#kit/json-reader/index.ts";
 import { schemaless } from "#kit/schemaless.ts";
 import { createBodyReader } from "./body.ts";
 import type { Edge, GatewayDeps } from "./context.ts";
@@ -17,9 +18,10 @@ import {
   requestTimeoutMs,
 } from "./limits.ts";
 import { authentication } from "./plugins/authentication.ts";
+import { cors } from "./plugins/cors.ts";
 import { docsRoutes } from "./plugins/docs.ts";
 import { errorEnvelope } from "./plugins/errors.ts";
-import { opsRoutes } from "./plugins/ops.ts";
+import { healthRoutes } from "./plugins/health.ts";
 import { protocolRules, refuseConnection, routedUrl } from "./plugins/protocol.ts";
 import { requestIdOf, requestLog } from "./plugins/request-log.ts";
 import { tracing } from "./plugins/tracing.ts";
@@ -43,13 +45,15 @@ export async function buildGateway(deps: GatewayDeps): Promise<FastifyInstance> 
 
   tracing(app, edge);
   requestLog(app, edge);
-  protocolRules(app);
+  // Before anything that refuses: a page may read refusals too.
+  cors(app, edge);
+  protocolRules(app, edge);
   errorEnvelope(app, edge);
   const unknown = unknownRoutes(app);
   app.setNotFoundHandler((request) => {
     throw unknown.refusalOf(request);
   });
-  if (edge.settings.answersOps ?? true) opsRoutes(app, edge);
+  healthRoutes(app, edge);
   docsRoutes(app);
   await app.register(
     async (v1) => {
@@ -59,6 +63,7 @@ export async function buildGateway(deps: GatewayDeps): Promise<FastifyInstance> 
     },
     { prefix: "/v1" },
   );
+  app.addHook("onClose", () => edge.reader[Symbol.asyncDispose]());
   await app.ready();
   return app;
 }
@@ -74,7 +79,14 @@ function createEdge(deps: GatewayDeps): Edge {
   });
   const { isPaying } = deps.payers;
   const downloads = createFairShare(downloadShare, { clock, isPaying });
-  return { ...deps, events, bodies, downloads, urls: createPublicUrls(settings.publicUrl) };
+  return {
+    ...deps,
+    events,
+    bodies,
+    downloads,
+    reader: createJsonReader(),
+    urls: createPublicUrls(settings.publicUrl),
+  };
 }
 
 const nodeOptions: ServerOptions = {
@@ -94,8 +106,8 @@ function serverOptions(edge: Edge): FastifyServerOptions {
     serverFactory: (handler) => (edge.createServer ?? createServer)(nodeOptions, handler),
     // The bodies' own limits are per route, in body.ts.
     bodyLimit: Number.MAX_SAFE_INTEGER,
-    // HEAD only where the contract has it: the automatic ones would open the store's stream.
-    exposeHeadRoutes: false,
+    // HEAD on every GET. Where that would open a stream (files, events) the route answers HEAD itself.
+    exposeHeadRoutes: true,
     schemaController: schemaless,
     // While it closes it still serves what arrives.
     return503OnClosing: false,

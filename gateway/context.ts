@@ -6,6 +6,7 @@ import type { Clock } from "#kit/clock.ts";
 import type { RefusalError } from "#kit/errors.ts";
 import type { FairShare } from "#kit/fair-share.ts";
 import type { Ids } from "#kit/ids.ts";
+import type { JsonReader } from "#kit/json-reader/index.ts";
 import type { Logger } from "#kit/logger.ts";
 import type { Metrics } from "#kit/metrics.ts";
 import type { Payers } from "#kit/payers.ts";
@@ -57,10 +58,10 @@ export interface GatewaySettings {
   publicUrl?: string;
   /** Addresses (comma-separated, CIDR allowed) whose `X-Forwarded-*` count; default: none. */
   trustProxy?: string;
+  /** Origins whose pages may call the API, or `*` for all; default: none. */
+  corsOrigins?: readonly string[];
   /** Bytes of request bodies held at once; default 512 MiB. */
   maxBytesInFlight?: number;
-  /** Are health and metrics answered beside `/v1`? False where they have a port of their own. Default true. */
-  answersOps?: boolean;
 }
 
 /** What the gateway needs. */
@@ -90,6 +91,8 @@ export interface GatewayDeps {
 /** What routes work with. */
 export interface Edge extends GatewayDeps {
   bodies: BodyReader;
+  /** Reads what is in them. */
+  reader: JsonReader;
   /** Shares the files on their way. */
   downloads: FairShare;
   urls: PublicUrls;

@@ -30,7 +30,7 @@ export interface EdgeEvents {
 }
 
 /** Asked by machinery every few seconds: at the level of requests they would be most of an idle gateway's log. */
-const probes: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
+const probes: ReadonlySet<string> = new Set(["/healthz", "/readyz"]);
 
 /** Makes the edge's events. */
 export function createEdgeEvents({ log, metrics }: { log: Logger; metrics: Metrics }): EdgeEvents {

@@ -14,6 +14,8 @@ const introduction = `Text, images, video, music and speech behind one OpenAI-sh
 * Every path takes \`Authorization: Bearer <API key>\`; a missing or invalid key is 401 \`invalid_api_key\`.
 * Every answer carries \`x-request-id\`: yours where you sent a sane one.
 * Images, videos and music are jobs: 202, then poll \`statusUrl\`, or listen to \`/jobs/{jobId}/events\`.
+* \`HEAD\` is answered wherever \`GET\` is, with the same headers.
+* Pages of other origins may call where the operator allows theirs (\`GENMESH_CORS_ORIGINS\`).
 * Files are private: they are fetched with the key that made them.
 * Every POST takes an \`Idempotency-Key\`: a repeat gives the first answer, is charged once, and carries
   \`Idempotency-Replayed: true\`; another body under the same key is 422.

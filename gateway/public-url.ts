@@ -15,9 +15,9 @@ export function createPublicUrls(publicUrl: string | undefined): PublicUrls {
   return { base: (request) => fixed ?? `${originOf(request)}/v1` };
 }
 
-/** Is it a host and an optional port, and nothing else? */
+/** Is it a host and an optional port, and nothing else, so that it makes a URL? */
 export function isHost(value: string): boolean {
-  return hostPattern.test(value);
+  return hostPattern.test(value) && URL.canParse(`http://${value}`);
 }
 
 function withVersion(publicUrl: string): string {

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import type { CallOptions } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, RefusalError } from "#kit/errors.ts";
@@ -15,6 +16,15 @@ export function callerOf(request: FastifyRequest): Admitted {
 /** Notes that the caller was given something that costs money: its account has the share of one that pays. */
 export function notePaid({ payers }: Pick<Edge, "payers">, request: FastifyRequest): void {
   payers.paid(callerOf(request).principal.accountId);
+}
+
+/** Was a header that has one value sent more than once? Node keeps the first, or joins them, and others on the way may not. */
+export function isRepeated({ rawHeaders }: IncomingMessage, name: string): boolean {
+  let times = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.length === name.length && rawHeaders[i]?.toLowerCase() === name) times++;
+  }
+  return times > 1;
 }
 
 /** The caller's Idempotency-Key as it came (an empty one is the service's to refuse). */

@@ -1,6 +1,5 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, isRefusal, RefusalError } from "#kit/errors.ts";
-import { isJsonObject } from "#kit/json.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import type { Edge } from "./context.ts";
 import { bodyLimitsBytes, deadlinesMs } from "./limits.ts";
@@ -36,22 +35,33 @@ export async function answerText(
  * a letter's only escape is `\u`.
  */
 export function mayAskForStream(body: Buffer): boolean {
+  // In a large one the look would cost more than the call.
+  if (body.length > lookedAtBytes) return true;
   return body.includes('"stream"') || body.includes("\\u");
 }
 
-/** Does the body ask for a stream? Parses it: only for the rare request that was silent for 15 s. */
-export function asksForStream(body: Buffer): boolean {
+/** A body's letters are looked through up to this size: some tenths of a millisecond. */
+const lookedAtBytes = 256 * 1024;
+
+/**
+ * Is the answer to come as events? Reads the body: only for the rare request that was silent for 15 s. A compaction never
+ * does, whatever its body says.
+ */
+async function mayStream(
+  edge: Edge,
+  request: FastifyRequest,
+  { operation, body }: TextMessage,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (operation === Operation.COMPACT) return false;
+  const { accountId } = callerOf(request).principal;
   try {
-    const value: unknown = JSON.parse(body.toString("utf8"));
-    return isJsonObject(value) && value.stream === true;
+    const { value } = await edge.reader.read(body, { only: ["stream"] }, { accountId, signal });
+    return value.stream === true;
   } catch {
+    // What is wrong with it, the service says.
     return false;
   }
-}
-
-/** Is the answer to come as events? A compaction never does, whatever its body says. */
-function mayStream({ operation, body }: TextMessage): boolean {
-  return operation !== Operation.COMPACT && asksForStream(body);
 }
 
 interface TextMessage {
@@ -71,10 +81,15 @@ async function stream(
   let last: Uint8Array | undefined;
   let whole: { body: Uint8Array; replayed: boolean } | undefined;
   // Headers go out with the first event, so that a failure until then has its own status; or after 15 s.
-  using silence = watchSilence(edge.clock, () => {
-    if (!events && mayStream(message)) events = openEventStream(reply);
-    events?.comment();
-  });
+  let isOver = false;
+  const speak = async () => {
+    const isStream = events || (await mayStream(edge, request, message, options.signal));
+    // Meanwhile the answer may have come, or the caller have left.
+    if (isOver || whole || !isStream || reply.raw.destroyed) return;
+    events ??= openEventStream(reply);
+    events.comment();
+  };
+  using silence = watchSilence(edge.clock, () => void speak());
   try {
     for await (const { part, replayed } of edge.peers.text.streamGenerate(message, options)) {
       silence.broken();
@@ -96,6 +111,7 @@ async function stream(
     }
     if (!events && !whole) throw new Error("the text service sent no answer");
   } catch (error) {
+    isOver = true;
     if (events) {
       const refusal = asRefusal(edge, error, reply);
       await events.write(
@@ -109,6 +125,7 @@ async function stream(
       throw options.signal.aborted ? options.signal.reason : error;
     }
   }
+  isOver = true;
   if (whole) return sendJson(reply, whole.body, whole.replayed);
   events?.end();
   return reply;

@@ -110,7 +110,11 @@ const echoedDefaults = {
   metadata: {},
 };
 
+/** Bodies up to this size are read for what a response repeats of them: a few ms. */
+const repeatedBytes = 256 * 1024;
+
 function jsonObject(body: Buffer): JsonObject {
+  if (body.length > repeatedBytes) return {};
   try {
     const value: unknown = JSON.parse(body.toString("utf8"));
     return isJsonObject(value) ? value : {};

@@ -61,7 +61,10 @@ export function openUploadForm(
 
   parser.on("field", (name, value, _, cut) => takeField(reading, name, value, cut));
   parser.on("file", (name, stream, fileName) =>
-    takeFile(reading, name, stream, fileName, () => bodies.hold(request, reply, uploadBufferBytes)),
+    takeFile(reading, name, stream, fileName, {
+      hold: () => bodies.hold(request, reply, uploadBufferBytes),
+      came: (bytes) => bodies.came(reply, bytes),
+    }),
   );
   for (const limit of ["partsLimit", "filesLimit", "fieldsLimit"] as const) {
     parser.on(limit, () => reading.fail(malformed("The form has too many parts.")));
@@ -85,6 +88,13 @@ export function openUploadForm(
   };
 }
 
+/** How bytes are kept that wait for `purpose`. */
+interface Holding {
+  /** Resolves when there is room for them. */
+  hold(): Promise<void>;
+  came(bytes: number): void;
+}
+
 function takeField(reading: Reading, name: string, value: string, cut: boolean): void {
   if (name === "file") invalid(reading, "file");
   if (name !== "purpose") return;
@@ -102,7 +112,7 @@ function takeFile(
   name: string | undefined,
   stream: BusboyFileStream,
   fileName: string | undefined,
-  hold: () => Promise<void>,
+  { hold, came }: Holding,
 ): void {
   stream.on("error", () => reading.fail(notMultipart()));
   if (name !== "file" || reading.file) {
@@ -113,7 +123,7 @@ function takeFile(
   const held = reading.purpose === undefined ? [] : undefined;
   reading.file = { name: (fileName || "upload").slice(0, maxFileNameLength), stream, held };
   // Nothing is read of it before it may be held.
-  if (held) hold().then(() => collect(stream, held, reading.fail), reading.fail);
+  if (held) hold().then(() => collect(stream, held, came, reading.fail), reading.fail);
   tellHeader(reading);
 }
 
@@ -164,12 +174,18 @@ function createParser(request: FastifyRequest): BusboyInstance {
   }
 }
 
-function collect(stream: BusboyFileStream, held: Buffer[], fail: (error: Error) => void): void {
+function collect(
+  stream: BusboyFileStream,
+  held: Buffer[],
+  came: Holding["came"],
+  fail: (error: Error) => void,
+): void {
   let size = 0;
   stream.on("data", (chunk: Buffer) => {
     size += chunk.length;
     try {
       if (size > uploadBufferBytes) refuse(ErrorReason.IMAGE_TOO_LARGE, { param: "file" });
+      came(chunk.length);
       held.push(chunk);
     } catch (error) {
       held.length = 0;

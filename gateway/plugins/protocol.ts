@@ -5,6 +5,7 @@ import { ErrorReason, RefusalError } from "#kit/errors.ts";
 import type { Edge } from "../context.ts";
 import { malformed, toHttpError } from "../errors.ts";
 import { isHost } from "../public-url.ts";
+import { isRepeated } from "../request.ts";
 
 /** Requests whose caller waits for a 100 (Continue) before it sends the body. */
 const waiting = new WeakSet<IncomingMessage>();
@@ -12,8 +13,12 @@ const waiting = new WeakSet<IncomingMessage>();
 const unexpected = new WeakSet<IncomingMessage>();
 
 /** What HTTP asks of a server and Node or the framework leaves open. */
-export function protocolRules(app: FastifyInstance): void {
+export function protocolRules(app: FastifyInstance, edge: Edge): void {
   const server = app.server as Server;
+  // Node would close the connection without a word.
+  server.on("connect", (_request: IncomingMessage, socket: Socket) => {
+    endWith(edge, socket, new RefusalError(ErrorReason.METHOD_NOT_ALLOWED));
+  });
   // Admission comes first: a body that is refused anyway is never asked for.
   server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
     waiting.add(request);
@@ -23,9 +28,13 @@ export function protocolRules(app: FastifyInstance): void {
     unexpected.add(request);
     server.emit("request", request, response);
   });
-  app.addHook("onRequest", (request, _reply, done) => {
+  app.addHook("onRequest", (request, reply, done) => {
     request.awaitsContinue = waiting.has(request.raw);
-    if (unexpected.has(request.raw)) done(malformed("The Expect header is not supported."));
+    if (!isFramed(request.raw)) {
+      // Where this request ends is not sure, and so is where the next one begins.
+      reply.header("connection", "close");
+      done(malformed("The Transfer-Encoding is not supported."));
+    } else if (unexpected.has(request.raw)) done(malformed("The Expect header is not supported."));
     else if (!hasOneHost(request.raw)) done(malformed("A request has one valid Host header."));
     else done();
   });
@@ -33,14 +42,16 @@ export function protocolRules(app: FastifyInstance): void {
 
 // RFC 9112, 3.2. Node keeps the first of several and says nothing.
 function hasOneHost(request: IncomingMessage): boolean {
-  const { rawHeaders, headers, httpVersion } = request;
+  const { headers, httpVersion } = request;
   if (headers.host === undefined) return httpVersion === "1.0";
-  if (!isHost(headers.host)) return false;
-  let hosts = 0;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    if (rawHeaders[i]?.length === 4 && rawHeaders[i]?.toLowerCase() === "host") hosts++;
-  }
-  return hosts === 1;
+  return isHost(headers.host) && !isRepeated(request, "host");
+}
+
+// RFC 9112, 6.1: Node's parser also takes codings before `chunked`, which nothing here undoes, and any of them in HTTP/1.0.
+function isFramed({ headers, httpVersion }: IncomingMessage): boolean {
+  if (httpVersion !== "1.1" && httpVersion !== "1.0") return false;
+  const coding = headers["transfer-encoding"];
+  return coding === undefined || (httpVersion === "1.1" && coding.toLowerCase() === "chunked");
 }
 
 /**
@@ -70,13 +81,38 @@ export function refuseConnection(
     socket.destroy();
     return;
   }
+  // Told once; what still comes is read into nothing.
+  if (refused.has(socket)) return;
+  refused.add(socket);
   edge.events.connectionRefused(error.code ?? "unknown");
-  // An answer that has begun cannot be taken back; the connection's end says that it is not whole.
-  if ((socket as { _httpMessage?: ServerResponse })._httpMessage?.headersSent) {
+  answerAfterEarlier(edge, socket, refusalOfParser(error.code));
+}
+
+/** Connections on which something came that is no HTTP. */
+const refused = new WeakSet<Socket>();
+
+/**
+ * Refuses once the requests that came whole before on this connection have their answers: this one would be taken for
+ * theirs. One whose own body broke off gets it as its answer, unless that has begun.
+ */
+function answerAfterEarlier(edge: Edge, socket: Socket, refusal: RefusalError): void {
+  const answer = (socket as { _httpMessage?: ServerResponse | null })._httpMessage;
+  if (!answer) {
+    if (socket.writable) endWith(edge, socket, refusal);
+  } else if (answer.req.complete) {
+    // Node then makes the next answer of the connection the current one.
+    answer.once("close", () => setImmediate(answerAfterEarlier, edge, socket, refusal));
+  } else if (answer.headersSent) {
+    // What has begun cannot be taken back; the connection's end says that it is not whole.
     socket.destroy();
-    return;
+  } else {
+    endWith(edge, socket, refusal);
   }
-  const { status, headers, body } = toHttpError(refusalOfParser(error.code));
+}
+
+/** The last answer of a connection, past Node's own. */
+function endWith(edge: Edge, socket: Socket, refusal: RefusalError): void {
+  const { status, headers, body } = toHttpError(refusal);
   const text = JSON.stringify(body);
   const lines = Object.entries({
     ...headers,

@@ -30,6 +30,14 @@ const videoOption = object(
   ["durationSeconds", "resolution", "modes", "credits"],
 );
 
+const refusedOption: Schema = {
+  anyOf: [
+    videoOption,
+    object({ resolution: string("Of an image model.") }, ["resolution"]),
+    object({ maxReferences: integer("References that an image model takes.") }, ["maxReferences"]),
+  ],
+};
+
 const errorSchema: Schema = {
   $id: "Error",
   ...object(
@@ -37,7 +45,11 @@ const errorSchema: Schema = {
       error: object(
         {
           ...errorFields,
-          availableOptions: arrayOf(videoOption, "With a refused video option: the rows on offer."),
+          availableOptions: arrayOf(
+            refusedOption,
+            "With a refused resolution, duration, mode or number of references: what is on offer. For a video the rows of " +
+              "the mode; for an image its resolutions, or the number of references.",
+          ),
           availableAspectRatios: arrayOf({ type: "string" }, "With a refused aspect ratio."),
         },
         ["message", "type", "param", "code"],

@@ -81,7 +81,7 @@ export const getFileSchema: RouteSchema = {
 export const downloadUploadSchema: RouteSchema = {
   operationId: "downloadFile",
   summary: "Download a file",
-  description: "The bytes of a file of the account. HEAD is answered too.",
+  description: "The bytes of a file of the account.",
   tags: ["Files"],
   params,
   querystring: downloadQuery,

@@ -121,7 +121,7 @@ export const getJobSchemas = forEach(({ name }, title) => ({
 export const downloadOutputSchemas = forEach(({ name }, title) => ({
   operationId: `download${title}`,
   summary: `Download ${name === "image" ? "an" : "a"} ${name} file`,
-  description: "Needs the key that made the job. HEAD is answered too.",
+  description: "Needs the key that made the job.",
   tags: tags[name],
   params: object({ ...jobId, fileId: string("The file.") }, ["jobId", "fileId"]),
   querystring: downloadQuery,

@@ -66,7 +66,7 @@ export const createSpeechSchema: RouteSchema = {
 export const downloadSpeechSchema: RouteSchema = {
   operationId: "downloadSpeech",
   summary: "Download speech",
-  description: "Needs the key that made it. HEAD is answered too.",
+  description: "Needs the key that made it.",
   tags: ["Speech"],
   params: object({ speechId: string("The speech."), fileId: string("The file.") }, [
     "speechId",

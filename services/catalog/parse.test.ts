@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import {
   ModelKind,
   NativeAudio,
+  OutputLimit,
   SafetyCheck,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { maxFaults, maxFileBytes } from "./limits.ts";
@@ -96,6 +97,8 @@ describe("a broken file names each fault with its path", () => {
     ["upstreams.local.tokenDelayMs", 5, "upstreams.local.tokenDelayMs"],
     ["upstreams.local.maxConcurrent", 1.5, "upstreams.local.maxConcurrent"],
     ["upstreams.legacy.inlineImages", true, "upstreams.legacy.inlineImages"],
+    ["upstreams.legacy.outputLimit", "num_predict", "upstreams.legacy.outputLimit"],
+    ["upstreams.studio.outputLimit", "none", "upstreams.studio.outputLimit"],
     ["upstreams.studio.baseUrl", "http://host", "upstreams.studio.baseUrl"],
     ["upstreams.studio.tokenDelayMs", -1, "upstreams.studio.tokenDelayMs"],
     ["upstreams.a b", { protocol: "builtin" }, 'upstreams["a b"]'],
@@ -337,6 +340,11 @@ describe("a good file", () => {
       maxConcurrent: 0,
     });
     expect(snapshot.upstreams.studio).toMatchObject({ baseUrl: "", tokenDelayMs: 15 });
+    const named = snapshotOf(broken("upstreams.local.outputLimit", "max_tokens"));
+    expect([snapshot, named].map(({ upstreams }) => upstreams.local?.outputLimit)).toEqual([
+      OutputLimit.UNSPECIFIED,
+      OutputLimit.MAX_TOKENS,
+    ]);
     const [chat, image, video] = snapshot.models;
     expect(chat).toMatchObject({
       name: "c",

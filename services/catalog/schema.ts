@@ -34,11 +34,15 @@ const remote = {
   maxConcurrent,
 };
 const inlineImages = z.boolean().default(false);
+/** What the server calls the bound of a text answer's output. */
+const outputLimit = z
+  .enum(["max_tokens", "max_completion_tokens", "max_output_tokens", "none"])
+  .optional();
 
 const upstreamSchema = z.discriminatedUnion("protocol", [
-  z.strictObject({ protocol: z.literal("openai"), ...remote, inlineImages }),
+  z.strictObject({ protocol: z.literal("openai"), ...remote, inlineImages, outputLimit }),
   z.strictObject({ protocol: z.literal("genmesh"), ...remote, inlineImages }),
-  z.strictObject({ protocol: z.literal("chat-completions"), ...remote }),
+  z.strictObject({ protocol: z.literal("chat-completions"), ...remote, outputLimit }),
   z.strictObject({
     protocol: z.literal("builtin"),
     tokenDelayMs: z.int().min(0).max(maxTokenDelayMs).default(defaultTokenDelayMs),

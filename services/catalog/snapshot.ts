@@ -9,7 +9,7 @@ import {
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { CatalogFile, CatalogUpstream } from "./schema.ts";
 import type { CatalogModel } from "./schema-model.ts";
-import { kinds, modes, nativeAudios, protocols, safetyChecks } from "./words.ts";
+import { kinds, modes, nativeAudios, outputLimits, protocols, safetyChecks } from "./words.ts";
 
 type UpstreamInit = MessageInitShape<typeof UpstreamSchema>;
 type ModelInit = MessageInitShape<typeof ModelSchema>;
@@ -47,6 +47,9 @@ function upstreamOf(name: string, upstream: CatalogUpstream): UpstreamInit {
     idleTimeoutMs: BigInt(upstream.idleTimeoutMs),
     connectTimeoutMs: BigInt(upstream.connectTimeoutMs),
     inlineImages: "inlineImages" in upstream && upstream.inlineImages,
+    ...("outputLimit" in upstream && upstream.outputLimit
+      ? { outputLimit: outputLimits[upstream.outputLimit] }
+      : {}),
   };
 }
 

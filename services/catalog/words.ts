@@ -1,6 +1,7 @@
 import {
   ModelKind,
   NativeAudio,
+  OutputLimit,
   SafetyCheck,
   UpstreamProtocol,
   VideoMode,
@@ -21,6 +22,14 @@ export const protocols = {
   "chat-completions": UpstreamProtocol.CHAT_COMPLETIONS,
   genmesh: UpstreamProtocol.GENMESH,
   builtin: UpstreamProtocol.BUILTIN,
+} as const;
+
+/** `upstreams.*.outputLimit`. */
+export const outputLimits = {
+  max_tokens: OutputLimit.MAX_TOKENS,
+  max_completion_tokens: OutputLimit.MAX_COMPLETION_TOKENS,
+  max_output_tokens: OutputLimit.MAX_OUTPUT_TOKENS,
+  none: OutputLimit.NONE,
 } as const;
 
 /** `videoOptions[].modes[]`. */

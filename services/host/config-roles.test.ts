@@ -139,28 +139,24 @@ describe("URLs of a mesh", () => {
 describe("TLS", () => {
   const own = { GENMESH_TLS_CERT_FILE: "/tls/crt", GENMESH_TLS_KEY_FILE: "/tls/key" };
 
-  test("moves health and metrics to a plain port", () => {
-    const config = envToConfig({ ...own, GENMESH_OPS_PORT: "9500" });
+  test("is of the process's own certificate", () => {
+    const config = envToConfig(own);
     expect(config.tls).toEqual({
       own: { certFile: "/tls/crt", keyFile: "/tls/key" },
       caFile: undefined,
       clientAuth: false,
     });
-    expect(config.ports.ops).toEqual({ host: "127.0.0.1", port: 9500 });
   });
 
   test("authorities alone are for calls to peers", () => {
     const config = envToConfig({ GENMESH_TLS_CA_FILE: "/tls/ca" });
     expect(config.tls).toMatchObject({ own: undefined, caFile: "/tls/ca" });
-    expect(config.ports.ops).toBeUndefined();
   });
 
   test.each([
     [{ GENMESH_TLS_CERT_FILE: "/c" }, "GENMESH_TLS_KEY_FILE"],
     [{ GENMESH_TLS_KEY_FILE: "/k" }, "GENMESH_TLS_CERT_FILE"],
     [{ ...own, GENMESH_TLS_CLIENT_AUTH: "1" }, "GENMESH_TLS_CLIENT_AUTH"],
-    [{ ...own, GENMESH_OPS_PORT: "8080" }, "GENMESH_OPS_PORT"],
-    [{ ...own, GENMESH_OPS_PORT: "9090" }, "GENMESH_OPS_PORT"],
   ])("%o names %s", (env, name) => {
     expect(faultOf(env)).toMatch(new RegExp(`^${name} `));
   });

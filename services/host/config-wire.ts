@@ -27,8 +27,8 @@ export interface PortsConfig {
   http: HostPort;
   /** For internal callers of any language; undefined for a role that answers none. */
   grpc: HostPort | undefined;
-  /** Plain health and metrics, where {@link http} speaks TLS. */
-  ops: HostPort | undefined;
+  /** Metrics, and health beside them: always plain, and never the public port. */
+  ops: HostPort;
 }
 
 /** Variables that name peers. */
@@ -43,7 +43,7 @@ export const peerVariables: Readonly<Record<PeerName, string>> = {
 const maxPort = 65_535;
 
 /** Reads the ports; each must be another than those before it, but 0, which is any. */
-export function portsConfig(read: EnvReader, role: Role, tls: TlsConfig | undefined): PortsConfig {
+export function portsConfig(read: EnvReader, role: Role): PortsConfig {
   const host = hostOf(read, role);
   const port = read.integer("PORT", 8080, 0, maxPort);
   const taken = new Map([[port, "PORT"]]);
@@ -54,13 +54,15 @@ export function portsConfig(read: EnvReader, role: Role, tls: TlsConfig | undefi
     taken.set(chosen, variable);
     return chosen;
   };
+  // A one-process run is for the programs of its machine, but for the public port. A mesh is called, probed and scraped
+  // from other machines: there its network decides who reaches a port.
+  const internalHost = role === "all" ? "127.0.0.1" : host;
   return {
     http: { host, port },
-    // The internal port of a one-process run is for programs of this machine only.
     grpc: needsOf[role].answers
-      ? { host: role === "all" ? "127.0.0.1" : host, port: another("GRPC_PORT", 9090) }
+      ? { host: internalHost, port: another("GRPC_PORT", 9090) }
       : undefined,
-    ops: tls?.own ? { host, port: another("GENMESH_OPS_PORT", 9091) } : undefined,
+    ops: { host: internalHost, port: another("GENMESH_OPS_PORT", 9091) },
   };
 }
 

@@ -25,6 +25,8 @@ export interface Config extends StoresConfig {
   publicUrl: string | undefined;
   /** Addresses whose X-Forwarded-* count; empty: nobody's. */
   trustProxy: string[];
+  /** Origins whose pages may call the API, or `*` alone; empty: none. */
+  corsOrigins: string[];
   /** Undefined: plain text on every port. */
   tls: TlsConfig | undefined;
   /** The peers that the role calls over the wire; none in role `all`. */
@@ -42,6 +44,8 @@ export interface Config extends StoresConfig {
   workers: Record<"image" | "video" | "music", number>;
   drainMs: number;
   logLevel: LogLevel;
+  /** May the log have colours, where it is shown on a terminal? */
+  logColours: boolean;
   /** Undefined: nobody listens. */
   telemetry: TelemetryConfig | undefined;
   /** The value of a variable that the catalog names (`apiKeyEnv`). */
@@ -83,9 +87,10 @@ export function envToConfig(env: Env, args: { role?: string } = {}): Config {
   const tls = tlsConfig(read);
   return {
     role,
-    ports: portsConfig(read, role, tls),
+    ports: portsConfig(read, role),
     publicUrl: publicUrl(read),
     trustProxy: trustProxy(read),
+    corsOrigins: corsOrigins(read),
     tls,
     peers: peersConfig(read, role),
     dataDir,
@@ -103,6 +108,7 @@ export function envToConfig(env: Env, args: { role?: string } = {}): Config {
     retentionDays: read.integer("GENMESH_RETENTION_DAYS", 30, 0, 36_500),
     drainMs: read.integer("GENMESH_DRAIN_MS", defaultDrainMs, 0, 3_600_000),
     logLevel: read.choice("GENMESH_LOG_LEVEL", logLevels, "info"),
+    logColours: hasColours(read),
     telemetry: telemetryConfig(read, role),
     secret: (name) => env[name],
   };
@@ -122,6 +128,11 @@ export function envToOperatorConfig(env: Env): OperatorConfig {
     baseUrl: read.text("GENMESH_BASE_URL"),
     apiKey: read.text("GENMESH_API_KEY"),
   };
+}
+
+/** By the conventions of terminals (https://no-color.org). */
+export function hasColours(read: EnvReader): boolean {
+  return read.text("NO_COLOR") === undefined && read.text("TERM") !== "dumb";
 }
 
 function publicUrl(read: EnvReader): string | undefined {
@@ -152,6 +163,23 @@ function trustProxy(read: EnvReader): string[] {
     }
     return entry;
   });
+}
+
+/** Each as a browser says it in `Origin`, for they are compared as text: lower case, no default port, no path. */
+function corsOrigins(read: EnvReader): string[] {
+  const origins = read.list("GENMESH_CORS_ORIGINS");
+  if (origins.length === 1 && origins[0] === "*") return origins;
+  for (const origin of origins) {
+    const url = /^[a-z][a-z0-9+.-]*:\/\/[^/?#@*\s]+$/.test(origin) && URL.canParse(origin);
+    const isAsSaid = url && (!/^https?:/.test(origin) || new URL(origin).origin === origin);
+    if (isAsSaid) continue;
+    badVariable(
+      "GENMESH_CORS_ORIGINS",
+      "must be * alone, or origins separated by commas, as browsers say them: https://app.example.com",
+      origin,
+    );
+  }
+  return origins;
 }
 
 /** What the demo account begins with; a mesh gets it from its runner or installer. */

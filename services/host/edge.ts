@@ -62,8 +62,8 @@ export async function openEdge(
       inFlight.createServer(options, handler, tlsServerMaker(withoutClientAuth(tls))),
     settings: {
       ...(config.publicUrl === undefined ? {} : { publicUrl: config.publicUrl }),
+      corsOrigins: config.corsOrigins,
       ...(config.trustProxy.length === 0 ? {} : { trustProxy: config.trustProxy.join(",") }),
-      answersOps: config.ports.ops === undefined,
     },
   });
   let closing: Promise<void> | undefined;

@@ -14,7 +14,7 @@ import { createHostContext, type ProcessOptions, readinessOf } from "./context.t
 import { openDataDir } from "./data-dir.ts";
 import { openEdge } from "./edge.ts";
 import { type Address, checkAddress, listening } from "./listen.ts";
-import { listenForOps } from "./ops.ts";
+import { listenForOps, opsAddress } from "./ops.ts";
 import { createScratch } from "./scratch.ts";
 import { createServices } from "./services.ts";
 import { startServices } from "./start-services.ts";
@@ -28,6 +28,8 @@ export interface Mesh extends AsyncDisposable {
   readonly baseUrl: string;
   /** HOST:PORT of the gRPC port. */
   readonly grpcAddress: string;
+  /** Where metrics and health are. */
+  readonly opsUrl: string;
   readonly bootstrap: Bootstrap;
   /** Admin token, for whoever operates this process from inside it. */
   readonly adminToken: string;
@@ -56,6 +58,7 @@ export async function startMesh(config: Config, options: ProcessOptions): Promis
   const { http, grpc } = addressesOf(config);
   await checkAddress(http);
   await checkAddress(grpc);
+  await checkAddress(opsAddress(config));
   const tls = await openCertificates(context, stack);
   const scratch = createScratch(config, stack);
   const stores = await openStores(context, { stack, scratch });
@@ -84,7 +87,7 @@ export async function startMesh(config: Config, options: ProcessOptions): Promis
   const notReady = () => ready() ?? watch.notReady();
   const blobs = storeOf(stores, "blobs");
   const edge = stack.use(await openEdge(context, { peers, blobs, notReady, tls: tls.server }));
-  await listenForOps(context, edge.notReady, stack);
+  const opsUrl = await listenForOps(context, edge.notReady, stack);
   const rpc = services.flatMap((service) => [...service.rpc]);
   const grpcServer = createGrpcServer({
     services: [...rpc, healthService(rpc, notReady)],
@@ -108,6 +111,7 @@ export async function startMesh(config: Config, options: ProcessOptions): Promis
   return {
     baseUrl,
     grpcAddress: `${grpc.host}:${grpcPort}`,
+    opsUrl,
     bootstrap: done,
     adminToken: tokens.admin,
     async drain(signal) {

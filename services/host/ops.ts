@@ -1,13 +1,12 @@
 import type { ServerResponse } from "node:http";
 import type { Metrics } from "#kit/metrics.ts";
+import type { Config } from "./config.ts";
 import type { HostContext, Readiness } from "./context.ts";
 import { createHttpPort, type PartialHandler } from "./http-port.ts";
+import { type Address, hostInUrl } from "./listen.ts";
 
-/** What an operator's machinery asks, without a token: liveness, readiness, metrics. */
-export function createOpsHandler(deps: { notReady: Readiness; metrics: Metrics }): PartialHandler {
-  const plain = (response: ServerResponse, status: number, text: string) => {
-    response.writeHead(status, { "content-type": "text/plain; charset=utf-8" }).end(`${text}\n`);
-  };
+/** Liveness and readiness, without a token: what probes ask on any port of a process. */
+export function createHealthHandler(notReady: Readiness): PartialHandler {
   return (request, response) => {
     if (request.method !== "GET" && request.method !== "HEAD") return false;
     switch (request.url?.split("?")[0]) {
@@ -15,34 +14,53 @@ export function createOpsHandler(deps: { notReady: Readiness; metrics: Metrics }
         plain(response, 200, "ok");
         return true;
       case "/readyz": {
-        const reason = deps.notReady();
+        const reason = notReady();
         plain(response, reason === undefined ? 200 : 503, reason ?? "ready");
         return true;
       }
-      case "/metrics":
-        deps.metrics.text().then(
-          (text) => response.writeHead(200, { "content-type": deps.metrics.contentType }).end(text),
-          () => plain(response, 500, "the metrics cannot be read"),
-        );
-        return true;
       default:
         return false;
     }
   };
 }
 
-/** Opens the plain port of health and metrics, where they have one; `stack` closes it. Answers whether they have. */
+function createMetricsHandler(metrics: Metrics): PartialHandler {
+  return (request, response) => {
+    if (request.method !== "GET" && request.method !== "HEAD") return false;
+    if (request.url?.split("?")[0] !== "/metrics") return false;
+    metrics.text().then(
+      (text) => response.writeHead(200, { "content-type": metrics.contentType }).end(text),
+      () => plain(response, 500, "the metrics cannot be read"),
+    );
+    return true;
+  };
+}
+
+function plain(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, { "content-type": "text/plain; charset=utf-8" }).end(`${text}\n`);
+}
+
+/** Where the operations port is to be. */
+export function opsAddress({ role, ports }: Pick<Config, "role" | "ports">): Address {
+  const portVariable = "GENMESH_OPS_PORT";
+  return { ...ports.ops, portVariable, ...(role === "all" ? {} : { hostVariable: "HOST" }) };
+}
+
+/**
+ * Opens the operations port: metrics, which name upstreams and totals and so are on no port that callers reach, and
+ * health. `stack` closes it. Answers its URL.
+ */
 export async function listenForOps(
-  context: HostContext,
+  { config, metrics }: HostContext,
   notReady: Readiness,
   stack: AsyncDisposableStack,
-): Promise<boolean> {
-  const { ops } = context.config.ports;
-  if (!ops) return false;
-  const port = createHttpPort({
-    address: { ...ops, portVariable: "GENMESH_OPS_PORT", hostVariable: "HOST" },
-    handlers: [createOpsHandler({ ...context, notReady })],
-  });
-  await stack.use(port).listen();
-  return true;
+): Promise<string> {
+  const address = opsAddress(config);
+  const port = stack.use(
+    createHttpPort({
+      address,
+      handlers: [createHealthHandler(notReady), createMetricsHandler(metrics)],
+    }),
+  );
+  return `http://${hostInUrl(address.host)}:${await port.listen()}`;
 }

@@ -26,7 +26,7 @@ export async function startGateway(
   const notReady = () => ready() ?? watch.notReady();
   const blobs = storeOf(stores, "blobs");
   const edge = stack.use(await openEdge(context, { peers, blobs, notReady, tls: tls.server }));
-  await listenForOps(context, edge.notReady, stack);
+  const opsUrl = await listenForOps(context, edge.notReady, stack);
   const { host, port } = config.ports.http;
   const address = { host, port, portVariable: "PORT", hostVariable: "HOST" };
   const url = await listening(address, () => edge.listen());
@@ -35,6 +35,7 @@ export async function startGateway(
   return {
     url,
     grpcAddress: undefined,
+    opsUrl,
     async drain(late) {
       draining = true;
       // Who asks meanwhile is answered, and asks another gateway next.

@@ -11,7 +11,7 @@ import { type HostContext, readinessOf, untilReady } from "./context.ts";
 import { followDatabaseTime } from "./database-time.ts";
 import { createHttpPort, type HttpPort, type PartialHandler } from "./http-port.ts";
 import { hostInUrl, listening } from "./listen.ts";
-import { createOpsHandler, listenForOps } from "./ops.ts";
+import { createHealthHandler, listenForOps } from "./ops.ts";
 import type { RoleProcess } from "./role.ts";
 import { createScratch } from "./scratch.ts";
 import { createServices } from "./services.ts";
@@ -45,10 +45,8 @@ export async function startService(
       createServer: tlsServerMaker(tls.server),
     }),
   );
-  if (!(await listenForOps(context, notReady, stack))) {
-    handlers.push(createOpsHandler({ ...context, notReady }));
-  }
-  handlers.push((request, response) => {
+  const opsUrl = await listenForOps(context, notReady, stack);
+  handlers.push(createHealthHandler(notReady), (request, response) => {
     if (state !== "starting") return false;
     refuseNotStarted(request, response);
     return true;
@@ -82,6 +80,7 @@ export async function startService(
   return {
     url: `${tls.server ? "https" : "http"}://${hostInUrl(http.host)}:${boundPort}`,
     grpcAddress,
+    opsUrl,
     async drain(late) {
       state = "draining";
       await drainService(services, port, context, late);

@@ -7,6 +7,8 @@ export interface RoleProcess extends AsyncDisposable {
   readonly url: string;
   /** HOST:PORT for gRPC; undefined where the role has none. */
   readonly grpcAddress: string | undefined;
+  /** Where metrics and health are. */
+  readonly opsUrl: string;
   /**
    * Stops being ready, goes on serving until no request is open, then hands back what it holds. When `signal` aborts, what
    * is still open breaks off.

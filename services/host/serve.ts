@@ -13,7 +13,7 @@ const aliveTickMs = 60 * 60_000;
 export async function serve(config: Config): Promise<void> {
   let telemetry: ProcessTelemetry | undefined;
   const fields = config.telemetry && (() => (telemetry ? traceFields(telemetry) : {}));
-  const log = createLogger(config.logLevel, undefined, fields);
+  const log = createLogger(config.logLevel, await terminal(config), fields);
   const stop = new AbortController();
   const hurry = new AbortController();
   let stoppedAtMs = 0;
@@ -37,6 +37,7 @@ export async function serve(config: Config): Promise<void> {
     telemetry = listening;
     await using running = await start(config, { log, signal: stop.signal, telemetry });
     isReady = true;
+    log.info({ url: running.opsUrl }, "health and metrics");
     process.stdout.write(`${running.banner}\n`);
     running.shown();
     if (!stop.signal.aborted) {
@@ -62,10 +63,19 @@ export async function serve(config: Config): Promise<void> {
   }
 }
 
+/** Where people read along they get short lines; undefined: JSON lines, for machines. */
+async function terminal({ logColours }: Config) {
+  if (!process.stderr.isTTY) return undefined;
+  const { openTerminal } = await import("#kit/log-terminal.ts");
+  return openTerminal({ colours: logColours });
+}
+
 /** What serving needs of a process, whatever its role. */
 interface Running extends AsyncDisposable {
   /** The one line on standard output. */
   banner: string;
+  /** Where metrics and health are. */
+  opsUrl: string;
   /** To be called once the line was shown. */
   shown(): void;
   drain(signal: AbortSignal): Promise<void>;

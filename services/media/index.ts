@@ -2,6 +2,7 @@ import { createCatalogView } from "#kit/catalog-client.ts";
 import { ErrorReason, RefusalError } from "#kit/errors.ts";
 import { createFairShare } from "#kit/fair-share.ts";
 import { createHoldClient } from "#kit/holds.ts";
+import { createJsonReader } from "#kit/json-reader/index.ts";
 import { rpcService, type Service } from "#kit/rpc/service.ts";
 import { FileArea, MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { createJobStore, createMediaShared, type MediaDeps, retentionMsOf } from "./context.ts";
@@ -32,6 +33,7 @@ export function createMedia(deps: MediaDeps): Service {
   const failPoints = deps.failPoints ?? noFailPoints;
   const retentionMs = retentionMsOf(deps);
   const catalog = createCatalogView({ catalog: deps.peers.catalog, clock, log });
+  const reader = createJsonReader();
   const holdClient = createHoldClient(deps.peers.billing, deps);
   const store = changes.observed(createJobStore(deps.database));
   const [life, work, closing] = [
@@ -44,6 +46,7 @@ export function createMedia(deps: MediaDeps): Service {
     ...deps,
     catalog,
     holds: holdClient,
+    reader,
     retentionMs: retentionMs > 0 ? retentionMs : undefined,
   });
   const generated: GeneratedFiles = {
@@ -72,6 +75,7 @@ export function createMedia(deps: MediaDeps): Service {
     driver,
     catalog,
     changes,
+    reader,
     watches: createFairShare(watchShare, { isPaying: deps.payers?.isPaying, clock }),
     closing: closing.signal,
     resolveOtherHold: speech.resolveHold,
@@ -102,6 +106,7 @@ export function createMedia(deps: MediaDeps): Service {
       await driver.idle();
       await speech[Symbol.asyncDispose]();
       await files[Symbol.asyncDispose]();
+      await reader[Symbol.asyncDispose]();
       await catalog[Symbol.asyncDispose]();
     },
   };

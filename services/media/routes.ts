@@ -57,7 +57,10 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
     async submitJob({ kind, body, idempotencyKey, admission }, call) {
       const principal = principalOf(call);
       const submission = { kind: kindOf(kind) ?? broken("kind"), body, idempotencyKey, admission };
-      const { job, replayed } = await submit({ ...submission, principal }, context);
+      const { job, replayed } = await submit(
+        { ...submission, principal, signal: call.signal },
+        context,
+      );
       return { job: jobMessage(job), replayed };
     },
     async getJob({ jobId, kind }, call) {

@@ -1,5 +1,6 @@
 import type { LiveCatalog } from "#kit/catalog-client.ts";
-import { ErrorReason, isRefusal, knownReason, RefusalError, refuse } from "#kit/errors.ts";
+import { refuseAtEdge } from "#kit/edge-refusal.ts";
+import { ErrorReason, isRefusal, RefusalError } from "#kit/errors.ts";
 import { checkIdempotencyKey } from "#kit/idempotency.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
@@ -9,12 +10,7 @@ import type { Meter } from "./meter.ts";
 import { findRecorded } from "./recorded.ts";
 import { eventsOfAnswer } from "./replay/events.ts";
 import type { ImageSources } from "./request/images.ts";
-import {
-  type AnswerForm,
-  answerForms,
-  type ParsedRequest,
-  requestFingerprint,
-} from "./request/parse.ts";
+import { type AnswerForm, answerForms, type ParsedRequest } from "./request/parse.ts";
 import { type PreparedRequest, prepareRequest } from "./request/prepare.ts";
 import { type StopReason, stopped, stopReasonOf } from "./stopped.ts";
 import type { IdempotencySlot, UsageStore } from "./store.ts";
@@ -73,7 +69,7 @@ export function createAnswering(context: AnsweringContext): Answering {
         return joins.take(undefined, (stop) => answer(call, undefined, stop));
       }
       const slot = { keyId: principal.keyId, operation, key };
-      const keyed: Keyed = { slot, fingerprint: requestFingerprint(parsed) };
+      const keyed: Keyed = { slot, fingerprint: parsed.fingerprint };
       const begin = (stop: AbortController) => answer(call, keyed, stop);
       const name = flightName(keyed, form);
       // What the edge refuses can find an answer, not begin one, and others must not join in its refusal.
@@ -193,13 +189,4 @@ function prepare(
 function replay({ operation, form }: ParsedRequest, answer: Uint8Array): Begun {
   if (form === "json") return { kind: "json", body: answer };
   return wholeStream(eventsOfAnswer(operation, form, answer));
-}
-
-/** What the edge would have refused, had the request brought no idempotency key. */
-function refuseAtEdge(admission: Admission | undefined): void {
-  if (!admission?.refuseWith) return;
-  // A reason of a newer edge than this build knows.
-  const reason = knownReason(admission.refuseWith) ?? ErrorReason.PERMISSION_DENIED;
-  const message = admission.refusalMessage;
-  refuse(reason, message ? { message } : {});
 }

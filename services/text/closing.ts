@@ -5,15 +5,14 @@ import type { TextHolds } from "./holds.ts";
 import {
   answerKeptMs,
   closeRetryMs,
-  keepReviewMs,
   leaseMarginMs,
   opaqueStateKeptMs,
+  reviewKeptMs,
   settleRetryMs,
 } from "./limits.ts";
 import { type ChargedTokens, chargeOf } from "./pricing.ts";
 import { opaqueHash } from "./request/opaque.ts";
 import type { Charge, Closing, Intent, UsageStore } from "./store.ts";
-import type { Tally } from "./tokens/tally.ts";
 import type { ReportedUsage } from "./upstream/port.ts";
 import { type EndKind, verdictOf } from "./usage.ts";
 
@@ -21,10 +20,22 @@ import { type EndKind, verdictOf } from "./usage.ts";
 export interface End {
   kind: EndKind;
   reported?: ReportedUsage | undefined;
-  /** The complete answer as JSON, to be kept for the idempotency key. */
-  answer?: Uint8Array | undefined;
+  /** It went past the bound of its output and was cut there: without usage it costs the bound. */
+  isCut?: boolean | undefined;
+  /** The complete answer as JSON, to be kept for the idempotency key; it shows what we counted, where we did. */
+  answer?: ((estimate: ChargedTokens | undefined) => Uint8Array | undefined) | undefined;
   /** Opaque state that the answer gave away, and the upstream that made it. */
   opaque?: { values: readonly string[]; upstream: string };
+}
+
+/** What an end comes to. */
+export interface Decision {
+  end: End;
+  closing: Closing;
+  /** What is charged, where we counted it ourselves: the answer shows it. */
+  estimate?: ChargedTokens;
+  /** What upstream reported and nobody can believe. */
+  disbelieved?: ReportedUsage | undefined;
 }
 
 /** What closing needs. */
@@ -44,20 +55,15 @@ export interface ClosingContext {
  * process had closed it. Rejects where the store or billing is away; the sweeper goes on from there.
  */
 export async function closeRequest(
-  end: End,
+  { end, closing, disbelieved }: Decision,
   intent: Intent,
-  tally: Tally,
   leaseUntil: number,
   context: ClosingContext,
 ): Promise<boolean> {
   await rememberOpaque(end, intent, context);
-  const closing = await closingOf(end, intent, tally);
+  if (disbelieved) await noteReview(disbelieved, closing, intent, context);
   if (!(await writeClosing(closing, intent.requestId, leaseUntil, context))) return false;
   const { clock, events, holds, store } = context;
-  if (closing.kind === "review") {
-    if (end.reported) events.review(intent, end.reported);
-    return true;
-  }
   events.closed(intent, end.kind, closing.charge);
   await holds.end(intent, closing.charge);
   const finishing = store.finish(intent.requestId, clock.now() + answerKeptMs).catch((error) => {
@@ -67,26 +73,55 @@ export async function closeRequest(
   return true;
 }
 
-/** What an end comes to, by the table of decisions section 4. */
-async function closingOf(end: End, intent: Intent, tally: Tally): Promise<Closing> {
-  const { kind, reported, answer } = end;
-  const kept = answer ? { answer } : {};
-  const verdict = verdictOf(kind, reported, intent.bounds);
+/** What an end comes to, by the table of decisions section 4. `count` gives input and output tokens so far. */
+export async function decide(
+  end: End,
+  intent: Intent,
+  count: () => Promise<readonly [input: number, output: number]>,
+): Promise<Decision> {
+  const { kind, reported, isCut } = end;
+  const { bounds, price, holdAmount } = intent;
+  const settling = (charge: Charge, estimate?: ChargedTokens): Decision => {
+    const answer = end.answer?.(estimate);
+    const closing: Closing = { kind: "settling", end: kind, charge, ...(answer ? { answer } : {}) };
+    return { end, closing, ...(estimate ? { estimate } : {}) };
+  };
+  const verdict = verdictOf(kind, reported, bounds);
   switch (verdict.kind) {
-    case "review":
-      return { kind: "review", end: kind, reported: JSON.stringify(verdict.reported), ...kept };
     case "free":
-      return { kind: "settling", end: kind, charge: noCharge, ...kept };
+      return settling(noCharge);
     case "reported": {
-      const amount = chargeOf(intent.price, verdict.tokens, intent.holdAmount);
-      const charge: Charge = { amount, ...verdict.tokens, estimated: false };
-      return { kind: "settling", end: kind, charge, ...kept };
+      const amount = chargeOf(price, verdict.tokens, holdAmount);
+      return settling({ amount, ...verdict.tokens, estimated: false });
     }
     case "count": {
-      const tokens = { input: await tally.input(), cachedInput: 0, output: await tally.output() };
-      return { kind: "settling", end: kind, charge: estimatedCharge(intent, tokens), ...kept };
+      const [input, seen] = await count();
+      const charge = estimatedCharge(intent, input, isCut ? bounds.output : seen);
+      return { ...settling(charge, charge), disbelieved: verdict.disbelieved };
     }
   }
+}
+
+/** For the operator: the request is settled by our count all the same. */
+async function noteReview(
+  reported: ReportedUsage,
+  { charge }: Closing,
+  intent: Intent,
+  { clock, store, events }: ClosingContext,
+): Promise<void> {
+  events.review(intent, reported);
+  const { requestId, accountId, modelId } = intent;
+  const review = {
+    requestId,
+    accountId,
+    modelId,
+    reported: JSON.stringify(reported),
+    charged: charge.amount ?? 0n,
+    at: clock.now(),
+  };
+  await store.noteReview(review, clock.now() + reviewKeptMs).catch((error) => {
+    events.trouble("a review could not be written down", requestId, error);
+  });
 }
 
 /** Tries until the lease is over: then the request is the sweeper's. */
@@ -96,11 +131,10 @@ async function writeClosing(
   leaseUntil: number,
   { clock, store, owner }: ClosingContext,
 ): Promise<boolean> {
-  const delayMs = closing.kind === "review" ? keepReviewMs : settleRetryMs;
   for (let attempt = 0; ; attempt++) {
     const now = clock.now();
     try {
-      const at = { now, dueAt: now + delayMs };
+      const at = { now, dueAt: now + settleRetryMs };
       const isOurs = await store.close(requestId, { owner }, closing, at);
       // Nobody else closes within the lease: an attempt whose answer was lost did it.
       return isOurs || (attempt > 0 && now < leaseUntil);
@@ -135,10 +169,19 @@ export const noCharge: Charge = {
   estimated: false,
 };
 
-/** A charge for tokens that we counted. */
+/**
+ * A charge for tokens that we counted, no more than the bounds of the request: an upstream that keeps to them by its own
+ * tokenizer can be above them by ours.
+ */
 export function estimatedCharge(
-  { price, holdAmount }: Pick<Intent, "price" | "holdAmount">,
-  tokens: ChargedTokens,
+  { price, holdAmount, bounds }: Pick<Intent, "price" | "holdAmount" | "bounds">,
+  input: number,
+  output: number,
 ): Charge {
+  const tokens: ChargedTokens = {
+    input: Math.min(input, bounds.input),
+    cachedInput: 0,
+    output: Math.min(output, bounds.output),
+  };
   return { amount: chargeOf(price, tokens, holdAmount), ...tokens, estimated: true };
 }

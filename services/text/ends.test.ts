@@ -114,30 +114,36 @@ describe("usage that nobody can believe", () => {
     ["cached above input", { cachedInputTokens: 21 }],
     ["absurd", { outputTokens: 10_001 }],
   ])(
-    "%s: the answer goes out, the hold stands in review until the operator ends it",
+    "%s: what we counted is charged, the rest is free at once, and the operator is shown it",
     async (_n, wrong) => {
-      upstreams.script = async () => jsonAnswer({ usage: { ...someUsage, ...wrong } });
-      await world.ask("RESPONSES", ask);
-      const before = await world.wallet();
-      expect(before.spent).toBe(0n);
-      expect(before.reserved).toBeGreaterThan(10_000n);
+      const text = "one two three four five six seven eight nine ten";
+      upstreams.script = async () => jsonAnswer({ text, usage: { ...someUsage, ...wrong } });
+      const { json } = await world.ask("RESPONSES", ask);
+      const { usage } = json as { usage: { input_tokens: number } };
+      expect(usage).toMatchObject({ output_tokens: 10, estimated: true });
+      const cost = BigInt(usage.input_tokens) + 100n;
+      expect(await world.wallet()).toMatchObject({ reserved: 0n, spent: cost });
       const { reviews } = await world.admin.text.listReviews({});
-      expect(reviews).toMatchObject([{ accountId: principal.accountId, model: "chat-1" }]);
-      expect(JSON.parse(reviews[0]?.reportedUsage ?? "")).toEqual({ ...someUsage, ...wrong });
-      // Billing is told to keep it, however long.
-      const holdId = reviews[0]?.holdId ?? "";
-      await world.clock.advance(120_000);
-      const { verdict } = await world.peers.text.resolveHold({ ...principal, holdId });
-      expect(verdict?.verdict.case).toBe("keepUntil");
-      expect((await world.wallet()).reserved).toBe(before.reserved);
-      await world.admin.billing.endHold({ ...principal, unit: 1, holdId, settleAmount: 42n });
-      await world.clock.advance(700_000);
-      await vi.waitFor(async () => {
-        expect((await world.admin.text.listReviews({})).reviews).toEqual([]);
+      const [review] = reviews;
+      expect(review).toMatchObject({
+        accountId: principal.accountId,
+        model: "chat-1",
+        chargedUsdMicros: cost,
       });
-      expect(await world.wallet()).toMatchObject({ reserved: 0n, spent: 42n });
+      expect(JSON.parse(review?.reportedUsage ?? "")).toEqual({ ...someUsage, ...wrong });
+      const { holds } = await world.admin.billing.listHolds({ accountId: principal.accountId });
+      expect(holds).toEqual([]);
     },
   );
+
+  test("of a stream that failed: counted, too", async () => {
+    const stream = world.stream("RESPONSES", asStream);
+    await stream.next();
+    const usage = { ...someUsage, outputTokens: -1 };
+    current.push(events.delta("one two three"), events.end({ ending: "failed", usage }));
+    expect(await stream.rest()).toMatch(/response\.failed.*"output_tokens":3,.*"estimated":true/s);
+    expect(await settled()).toBeGreaterThan(30n);
+  });
 });
 
 describe("0, released", () => {

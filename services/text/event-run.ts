@@ -1,9 +1,13 @@
+import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, type Reason } from "#kit/errors.ts";
+import type { End } from "./closing.ts";
 import type { TextEvents } from "./events.ts";
 import { failedEvent } from "./failed-event.ts";
+import { usageWaitMs } from "./limits.ts";
 import type { Metered } from "./metered.ts";
 import { type Collector, createCollector, keepable } from "./replay/collect.ts";
 import { doneFrame, joinFrames } from "./replay/frames.ts";
+import { lastFramesWithUsage } from "./shown-usage.ts";
 import { stopReasonOf } from "./stopped.ts";
 import type {
   AnswerEvent,
@@ -18,33 +22,68 @@ export interface EventRunOptions {
   operation: TextOperation;
   metered: Metered;
   stop: AbortController;
+  /** Closes the connection to upstream. */
+  closeUpstream(): void;
   /** The answer is kept for an idempotency key. */
   isKept: boolean;
+  /** A chat stream ends with a usage chunk. */
+  withUsage: boolean;
   onFirstOutput(): void;
+  clock: Clock;
   events: TextEvents;
 }
 
 /**
  * Runs a stream: each call pulls what is ready together, as bytes. The terminal event is held back until the hold is
- * settled. A run that is stopped is closed at once, whether or not anybody pulls. Never rejects.
+ * settled. A run that is stopped is closed at once, whether or not anybody pulls; only where its caller left and nothing but
+ * usage is awaited, upstream is read on for a moment. Never rejects.
  */
 export function createEventRun(
   answer: StreamAnswer,
   options: EventRunOptions,
 ): () => Promise<Uint8Array | undefined> {
-  const { operation, metered, stop, events } = options;
+  const { operation, metered, stop, events, closeUpstream } = options;
   const batches = answer.batches[Symbol.asyncIterator]();
   const seen = createNotes(options);
   let isOver = false;
+  /** The batch that is waited for. */
+  let coming: Promise<IteratorResult<readonly AnswerEvent[]>> | undefined;
 
-  const finish = (kind: Ending | "left") => {
+  const endOf = (kind: Ending | "left"): End => {
     const isWhole = kind === "completed" || kind === "incomplete";
-    return metered.finish({
-      kind,
+    return {
+      // What breaks off while the caller keeps upstream waiting costs what leaving costs.
+      kind: kind === "failed" && answer.isHeldBack?.() ? "left" : kind,
       reported: seen.reported,
       opaque: { values: seen.opaque, upstream: answer.upstream },
-      answer: isWhole ? keepable(seen.collector?.answer(seen.reported)) : undefined,
-    });
+      isCut: seen.terminal?.isCut,
+      answer: isWhole
+        ? (estimate) => keepable(seen.collector?.answer(seen.reported, estimate))
+        : undefined,
+    };
+  };
+  const finish = (kind: Ending) => metered.finish(endOf(kind));
+  /** Reads for usage as long as no further output comes. Never rejects. */
+  const readOn = async (): Promise<void> => {
+    const over = new AbortController();
+    options.clock.sleep(usageWaitMs, over.signal).then(closeUpstream, () => {});
+    try {
+      while (!seen.reported && !seen.terminal && answer.isOutputDone?.()) {
+        const step = await (coming ?? batches.next());
+        coming = undefined;
+        if (step.done || !seen.noteUsage(step.value)) break;
+      }
+    } catch {
+      // It broke, or took too long: what was counted counts.
+    } finally {
+      over.abort("over");
+    }
+  };
+  const leave = async (): Promise<End> => {
+    if (answer.isOutputDone?.()) await readOn();
+    void batches.return?.();
+    closeUpstream();
+    return endOf("left");
   };
   const breakOff = async (reason: Reason): Promise<Uint8Array> => {
     isOver = true;
@@ -54,20 +93,22 @@ export function createEventRun(
   };
   const last = async ({ frame, ending }: TerminalEvent): Promise<Uint8Array> => {
     isOver = true;
-    const isOurs = await finish(ending);
+    const { isOurs, estimate } = await finish(ending);
     void batches.return?.();
     if (!isOurs) return breakOff(ErrorReason.SERVICE_UNAVAILABLE);
     // A broken chat stream must not look complete.
-    return operation === "chat" && ending === "failed" ? frame : joinFrames([frame, doneFrame]);
+    if (operation === "chat" && ending === "failed") return frame;
+    const shown = lastFramesWithUsage(operation, frame, estimate, options.withUsage);
+    return joinFrames([...shown, doneFrame]);
   };
   const onStop = () => {
     if (isOver) return;
     if (stopReasonOf(stop.signal) === "left") {
       isOver = true;
-      void finish("left");
-      void batches.return?.();
-    } else if (!seen.terminal) {
-      void finish("failed");
+      void metered.finish(leave());
+    } else {
+      if (!seen.terminal) void finish("failed");
+      closeUpstream();
     }
   };
   stop.signal.addEventListener("abort", onStop, { once: true });
@@ -82,6 +123,7 @@ export function createEventRun(
   };
   const took = (step: IteratorResult<readonly AnswerEvent[]>) => {
     if (isOver) return undefined;
+    coming = undefined;
     if (step.done) return breakOff(ErrorReason.MODEL_REQUEST_FAILED);
     try {
       for (const event of step.value) seen.note(event);
@@ -93,7 +135,9 @@ export function createEventRun(
   // One promise for each delta: an async function would take three.
   const pull = (): Promise<Uint8Array | undefined> => {
     if (isOver) return Promise.resolve(undefined);
-    return seen.terminal ? last(seen.terminal) : batches.next().then(took, broken);
+    if (seen.terminal) return last(seen.terminal);
+    coming = batches.next();
+    return coming.then(took, broken);
   };
   return pull;
 }
@@ -112,6 +156,8 @@ type TerminalEvent = AnswerEvent & { ending: Ending };
 /** What went past so far. */
 interface Notes {
   note(event: AnswerEvent): void;
+  /** Notes what events that nobody gets report; false where they are further output. */
+  noteUsage(events: readonly AnswerEvent[]): boolean;
   /** First frame: it has the response object. */
   first: Uint8Array | undefined;
   /** Events before the terminal one. */
@@ -143,6 +189,13 @@ function createNotes({ operation, metered, isKept, onFirstOutput }: EventRunOpti
       notes.collector?.add(event);
       if (event.ending) notes.terminal = { ...event, ending: event.ending };
       else notes.count++;
+    },
+    noteUsage(events) {
+      for (const { text, usage } of events) {
+        if (usage) notes.reported = usage;
+        else if (text !== "") return false;
+      }
+      return true;
     },
   };
   return notes;

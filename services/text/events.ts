@@ -8,7 +8,7 @@ import type { EndKind } from "./usage.ts";
 export interface TextEvents {
   /** A request is closed: what it came to. */
   closed(request: Intent, end: EndKind, charge: Charge): void;
-  /** Reported usage that cannot be: the hold stands until the operator ends it. */
+  /** Reported usage that cannot be: what we counted is charged. */
   review(request: Intent, reported: ReportedUsage): void;
   /** The first output of a request is on its way, so long after the request came. */
   firstOutput(operation: TextOperation, elapsedMs: number): void;
@@ -47,7 +47,11 @@ export function createTextEvents(deps: { log: Logger; metrics: Metrics }): TextE
     "operation",
     "kind",
   ]);
-  const reviews = metrics.counter("genmesh_text_reviews_total", "Requests put in review.", []);
+  const reviews = metrics.counter(
+    "genmesh_text_reviews_total",
+    "Requests whose reported usage was not believable.",
+    [],
+  );
   const orphans = metrics.counter("genmesh_text_orphans_total", "Requests of dead processes.", []);
   const lost = metrics.counter("genmesh_text_lost_total", "Requests lost to another process.", []);
   const requestsOf = childrenOf(requests);
@@ -66,7 +70,10 @@ export function createTextEvents(deps: { log: Logger; metrics: Metrics }): TextE
     },
     review(request, reported) {
       reviews.inc();
-      log.error({ ...facts(request), reported }, "reported usage is not believable: in review");
+      log.error(
+        { ...facts(request), reported },
+        "reported usage is not believable: charged by our own count",
+      );
     },
     firstOutput: (operation, elapsedMs) => firstOutputOf(operation).observe(elapsedMs / 1_000),
     replayed: (operation) => repeats.inc({ operation, kind: "replayed" }),

@@ -2,18 +2,22 @@ import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { createEventRun } from "./event-run.ts";
 import type { TextEvents } from "./events.ts";
+import { usageWaitMs } from "./limits.ts";
 import type { Metered } from "./metered.ts";
 import { keepable } from "./replay/collect.ts";
 import { eventsOfAnswer } from "./replay/events.ts";
 import type { PreparedRequest } from "./request/prepare.ts";
+import { bodyWithUsage } from "./shown-usage.ts";
 import { stopped, stopReasonOf } from "./stopped.ts";
-import type { JsonAnswer, StreamAnswer, TextUpstreams } from "./upstream/port.ts";
+import { countOrGuess, type TokenCounter } from "./tokens/count.ts";
+import type { JsonAnswer, StreamAnswer, TextOperation, TextUpstreams } from "./upstream/port.ts";
 
 /** What sending needs. */
 export interface GenerateContext {
   clock: Clock;
   upstreams: TextUpstreams;
   events: TextEvents;
+  counter: TokenCounter;
 }
 
 /** An answer that has begun. */
@@ -37,56 +41,95 @@ export async function generate(
   metered.onLost = () => stop.abort(stopped("lost"));
   let answer: JsonAnswer | StreamAnswer;
   let isSent = false;
+  let isAnswering = false;
   const onSent = () => {
     isSent = true;
   };
+  const onAnswering = () => {
+    isAnswering = true;
+  };
+  const { clock } = context;
+  const upstream = new AbortController();
+  const closeUpstream = () => upstream.abort(stop.signal.reason);
+  const onStop = () => {
+    // All of it is generated: its usage is worth waiting for, though its caller has left.
+    if (!isAnswering || stopReasonOf(stop.signal) !== "left") closeUpstream();
+    else void clock.sleep(usageWaitMs).then(closeUpstream);
+  };
+  stop.signal.addEventListener("abort", onStop, { once: true });
+  if (stop.signal.aborted) onStop();
   try {
     answer = await context.upstreams.send({
       accountId: metered.accountId,
       operation: request.operation,
       body: request.body,
       stream: request.form !== "json",
+      maxOutputTokens: request.maxOutputTokens,
+      outputBound: {
+        tokens: request.bounds.output,
+        count: (texts, limit) => countOrGuess(context.counter, texts, limit),
+      },
       modelId: request.model.id,
       upstreamModel: request.model.upstreamModel,
       upstreams: request.upstreams,
       callerInstructions: request.callerInstructions,
       requestId: metered.requestId,
       onSent,
-      signal: stop.signal,
+      onAnswering,
+      signal: upstream.signal,
     });
   } catch (error) {
     const reason = stopReasonOf(stop.signal);
     const left = isSent ? "left" : "unsent";
     await metered.finish({ kind: reason === "left" ? left : "failed" });
     throw reason ? stop.signal.reason : error;
+  } finally {
+    stop.signal.removeEventListener("abort", onStop);
   }
   const { operation, form } = request;
   const onFirstOutput = () => {
     context.events.firstOutput(operation, context.clock.now() - startedAt);
   };
   if (answer.kind === "json") {
-    const body = await finishJson(answer, metered, isKept);
+    const body = await finishJson(operation, answer, metered, isKept);
     onFirstOutput();
     if (form === "json") return { kind: "json", body };
     return wholeStream(eventsOfAnswer(operation, form, body));
   }
   const { events } = context;
-  const run = createEventRun(answer, { operation, metered, stop, isKept, onFirstOutput, events });
+  const run = createEventRun(answer, {
+    operation,
+    metered,
+    stop,
+    closeUpstream,
+    isKept,
+    withUsage: form === "events+usage",
+    onFirstOutput,
+    clock,
+    events,
+  });
   return { kind: "events", pull: run };
 }
 
 async function finishJson(
+  operation: TextOperation,
   answer: JsonAnswer,
   metered: Metered,
   isKept: boolean,
 ): Promise<Uint8Array> {
-  const { body, ending, failure, usage, opaque, upstream } = answer;
+  const { ending, failure, usage, opaque, upstream, isCut } = answer;
   metered.saw(answer.outputText);
-  const isOurs = await metered.finish({
+  let { body } = answer;
+  const { isOurs } = await metered.finish({
     kind: ending,
     reported: usage,
+    isCut,
     opaque: { values: opaque, upstream },
-    answer: isKept && ending !== "failed" ? keepable(body) : undefined,
+    answer(counted) {
+      if (ending === "failed") return undefined;
+      body = bodyWithUsage(operation, body, counted);
+      return isKept ? keepable(body) : undefined;
+    },
   });
   // Another process has closed it, and charged for what was seen.
   if (!isOurs) refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });

@@ -2,6 +2,7 @@ import { untilAborted, whenAborted } from "#kit/abort.ts";
 import { createCatalogView } from "#kit/catalog-client.ts";
 import type { Database } from "#kit/database.ts";
 import { createHoldClient } from "#kit/holds.ts";
+import { createJsonReader } from "#kit/json-reader/index.ts";
 import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
 import { rpcService, type Service } from "#kit/rpc/service.ts";
 import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
@@ -33,6 +34,7 @@ export function createText(deps: TextDeps): Service {
   const counter = endedBy(hurry.signal, deps.counter);
   const catalog = createCatalogView({ catalog: deps.peers.catalog, clock, log });
   const common = { clock, ids, store, holds, counter, events, owner: ids.make("text", 12) };
+  const reader = createJsonReader();
   const meter = createMeter(common);
   const reaper = createReaper(common);
   const images = (principal: Principal, requestId: string) => imagesOf(deps, principal, requestId);
@@ -42,7 +44,7 @@ export function createText(deps: TextDeps): Service {
   let loops: Promise<void>[] = [];
   return {
     name: "text",
-    rpc: [rpcService(TextService, createTextRoutes({ answering, reaper, store, ids }))],
+    rpc: [rpcService(TextService, createTextRoutes({ answering, reaper, store, ids, reader }))],
     async start() {
       await store.prepare();
       loops = [meter.keepAlive(work.signal), reaper.run(sweeps.signal)];
@@ -61,6 +63,7 @@ export function createText(deps: TextDeps): Service {
       work.abort();
       await Promise.all(loops);
       await catalog[Symbol.asyncDispose]();
+      await reader[Symbol.asyncDispose]();
     },
   };
 

@@ -34,6 +34,12 @@ export const leaseMs = 30_000;
 /** A process that could not write a checkpoint gives up this long before others may take the request over. */
 export const leaseMarginMs = 5_000;
 
+/**
+ * How long upstream is read on for its usage when the caller has left after the last of the output (the contract's), in ms:
+ * models report it some hundred ms later.
+ */
+export const usageWaitMs = 2_000;
+
 /** What closing and settling may add to a request before its last event goes out (MONEY section 3). */
 export const settleBudgetMs = 500;
 /** Pause between two attempts at closing a request whose store is away; the lease bounds how many there are. */
@@ -57,7 +63,12 @@ export const forgetIntervalMs = 10_000;
 export const forgetBatch = 1_000;
 /** How long billing is told to keep the hold of a request that runs or waits for a replica. */
 export const keepHoldMs = 60_000;
-/** How long billing is told to keep the hold of a request in review, and how often its hold is looked at. */
+/** How long what an upstream reported beyond belief is shown to the operator, in ms: a month of accounts. */
+export const reviewKeptMs = 31 * 24 * 3_600_000;
+/**
+ * Of a request that an older release put in review with its hold: how long billing is told to keep the hold, and how often it is
+ * looked at.
+ */
 export const keepReviewMs = 10 * 60_000;
 /** Requests in one answer of ListReviews (the contract's). */
 export const maxReviews = 1_000;
@@ -96,7 +107,7 @@ export const tokenBatchTries = 2;
 export const tokenThreadIdleMs = 60_000;
 /** JavaScript heap of the counting thread in MiB: the vocabulary takes 35, what it remembers of words up to 100. */
 export const tokenThreadHeapMib = 256;
-/** What a checkpoint waits for its counts, in ms: it must be written well within the lease. */
+/** What a checkpoint or an answer's end waits for its counts, in ms: both must be written well within the lease. */
 export const countPatienceMs = 10_000;
 /** What a stopping process waits for counts that are still under way, in ms: a prompt of 10 MiB. */
 export const stopCountsMs = 2_000;

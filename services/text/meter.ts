@@ -122,7 +122,8 @@ function intentOf(
     bounds: request.bounds,
     holdAmount: request.holdAmount,
     holdCheckAt: now + holdCheckMs,
-    inputTokens: request.guessedInput,
+    // Without a key nothing of a request is known that was lost before its first checkpoint: it costs nothing.
+    inputTokens: idempotency ? request.guessedInput : 0,
     owner,
     openedAt: now,
     leaseUntil: now + leaseMs,

@@ -168,7 +168,7 @@ describe("an answer that came whole", () => {
     );
     metered.saw("x".repeat(5_000));
     const reported = { inputTokens: 1, cachedInputTokens: 0, outputTokens: 1 };
-    expect(await metered.finish({ kind: "completed", reported })).toBe(true);
+    expect(await metered.finish({ kind: "completed", reported })).toEqual({ isOurs: true });
     expect(asked).toEqual([]);
   });
 });

@@ -1,8 +1,17 @@
 import type { Budgets } from "./budget.ts";
-import { type ClosingContext, closeRequest, type End } from "./closing.ts";
+import { type ClosingContext, closeRequest, decide, type End } from "./closing.ts";
 import { beatMs, checkpointCharacters, leaseMarginMs, leaseMs } from "./limits.ts";
+import type { ChargedTokens } from "./pricing.ts";
 import type { Intent } from "./store.ts";
 import type { Tally } from "./tokens/tally.ts";
+
+/** How finishing went. */
+export interface Finished {
+  /** False where this process had lost the request before. */
+  isOurs: boolean;
+  /** What is charged, where we counted it ourselves; undefined: what upstream reported, or nothing. */
+  estimate?: ChargedTokens | undefined;
+}
 
 /** A request with its hold, from dispatch to settlement. */
 export interface Metered {
@@ -15,10 +24,10 @@ export interface Metered {
   /** Writes down what was seen so far, where the last time is 2 s ago. Never throws. */
   beat(): void;
   /**
-   * Closes the request and settles its hold: once, the first end counts. Resolves when that is done, or has taken 500 ms
-   * and goes on behind; false where this process had lost the request before. Never rejects.
+   * Closes the request, once its end is known, and settles its hold: once, the first end counts. Where upstream reported no
+   * usage, that waits for our count. Resolves when it is done, or has then taken 500 ms and goes on behind. Never rejects.
    */
-  finish(end: End): Promise<boolean>;
+  finish(end: End | Promise<End>): Promise<Finished>;
 }
 
 /** What metering one request needs. */
@@ -42,13 +51,17 @@ export function createMetered(
   let beatAt = intent.openedAt;
   let isChecking = false;
   let isLost = false;
-  let finished: Promise<boolean> | undefined;
+  let finished: Promise<Finished> | undefined;
 
   const lose = () => {
     if (isLost || finished) return;
     isLost = true;
     events.lost(intent);
     metered.onLost?.();
+  };
+  const counts = async (): Promise<readonly [input: number, output: number]> => {
+    const counted = Promise.all([tally.input(), tally.output()]);
+    return (await context.patience.within(counted, undefined)) ?? tally.guess();
   };
   const checkpoint = async () => {
     if (isChecking || isLost || finished) return;
@@ -59,10 +72,8 @@ export function createMetered(
       // An answer that came whole ends in the same turn: its tokens are not worth counting.
       await Promise.resolve();
       if (finished) return;
-      const counts = Promise.all([tally.input(), tally.output()]);
       // The lease does not depend on how long counting takes.
-      const inTime = await context.patience.within(counts, undefined);
-      const [inputTokens, outputTokens] = inTime ?? tally.guess();
+      const [inputTokens, outputTokens] = await counts();
       const seen = { inputTokens, outputTokens, leaseUntil: now + leaseMs };
       if (finished) return;
       if (await store.checkpoint(requestId, owner, seen)) leaseUntil = seen.leaseUntil;
@@ -74,17 +85,26 @@ export function createMetered(
       isChecking = false;
     }
   };
-  const closeWithinBudget = async (end: End): Promise<boolean> => {
+  const close = async (end: End | Promise<End>): Promise<Finished> => {
     onClosed();
-    if (isLost) return false;
-    const work = closeRequest(end, intent, tally, leaseUntil, context).catch((error) => {
+    if (isLost) return { isOurs: false };
+    const decision = await decide(await end, intent, counts);
+    const work = closeRequest(decision, intent, leaseUntil, context).catch((error) => {
       events.trouble("a request is left to the sweeper", requestId, error);
       return true;
     });
     context.background(work);
     const isOurs = await context.budgets.within(work, true);
     if (!isOurs) events.lost(intent);
-    return isOurs;
+    return { isOurs, estimate: decision.estimate };
+  };
+  const closeOnce = (end: End | Promise<End>): Promise<Finished> => {
+    const closing = close(end).catch((error) => {
+      events.trouble("a request is left to the sweeper", requestId, error);
+      return { isOurs: true };
+    });
+    context.background(closing);
+    return closing;
   };
   const metered: Metered = {
     requestId,
@@ -99,7 +119,7 @@ export function createMetered(
       if (clock.now() - beatAt >= beatMs) void checkpoint();
     },
     finish(end) {
-      finished ??= closeWithinBudget(end);
+      finished ??= closeOnce(end);
       return finished;
     },
   };

@@ -95,7 +95,7 @@ async function drive(record: UsageRecord, context: ReaperContext): Promise<void>
     case "settling":
       return settle(record, record.charge ?? noCharge, context);
     case "review":
-      // The operator ends the hold at billing; what is left to do here is to notice.
+      // Of an older release. The operator ends the hold at billing; what is left to do here is to notice.
       if (await holds.isOpen(record)) {
         return store.defer(record.requestId, clock.now() + keepReviewMs);
       }
@@ -112,9 +112,8 @@ async function closeOrphan(
 ): Promise<Charge | undefined> {
   const now = clock.now();
   const { inputTokens, outputTokens } = record;
-  const seen = { input: inputTokens, cachedInput: 0, output: outputTokens };
   // One that was never sent upstream has cost nothing.
-  const charge = record.dispatched ? estimatedCharge(record, seen) : noCharge;
+  const charge = record.dispatched ? estimatedCharge(record, inputTokens, outputTokens) : noCharge;
   const end = record.dispatched ? "lost" : "unsent";
   const closing = { kind: "settling", end, charge } as const;
   const at = { now, dueAt: now + settleRetryMs };

@@ -3,6 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { Ids } from "#kit/ids.ts";
+import type { JsonReader } from "#kit/json-reader/index.ts";
 import { principalOf, requestIdHeader } from "#kit/rpc/principal.ts";
 import { HoldVerdictSchema } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
 import {
@@ -26,14 +27,16 @@ export interface TextRoutesContext {
   reaper: Reaper;
   store: UsageStore;
   ids: Ids;
+  /** Reads bodies. */
+  reader: JsonReader;
 }
 
 /** The methods of TextService. */
 export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof TextService> {
-  const { answering, reaper, store, ids } = context;
+  const { answering, reaper, store } = context;
   return {
     async generate(request, call) {
-      const seat = answering.ask(jsonOnly(callOf(request, call, ids)));
+      const seat = answering.ask(jsonOnly(await callOf(request, call, context)));
       const leave = leaveWith(seat, call.signal);
       try {
         const answer = await seat.answer;
@@ -45,8 +48,16 @@ export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof
     },
     streamGenerate(request, call) {
       return new AnswerMessages(() => {
-        const seat = answering.ask(callOf(request, call, ids));
-        return { answer: seat.answer, leave: leaveWith(seat, call.signal) };
+        const asked = callOf(request, call, context).then((parsed) => {
+          const seat = answering.ask(parsed);
+          return { seat, leave: leaveWith(seat, call.signal) };
+        });
+        return {
+          answer: asked.then(({ seat }) => seat.answer),
+          leave: () => {
+            asked.then(({ leave }) => leave()).catch(() => {});
+          },
+        };
       });
     },
     async resolveHold({ holdId, accountId }) {
@@ -54,15 +65,16 @@ export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof
       return { verdict: create(HoldVerdictSchema, { verdict }) };
     },
     async listReviews({ accountId }) {
-      const records = await store.reviews(accountId || undefined, maxReviews);
+      const reviews = await store.reviews(accountId || undefined, maxReviews);
       return {
-        reviews: records.map((record) => ({
-          requestId: record.requestId,
-          accountId: record.accountId,
-          holdId: record.requestId,
-          model: record.modelId,
-          reportedUsage: record.reported ?? "",
-          reviewTime: timestampFromMs(record.closedAt ?? record.openedAt),
+        reviews: reviews.map(({ requestId, modelId, reported, charged, at, ...review }) => ({
+          requestId,
+          accountId: review.accountId,
+          holdId: requestId,
+          model: modelId,
+          reportedUsage: reported,
+          reviewTime: timestampFromMs(at),
+          ...(charged === undefined ? {} : { chargedUsdMicros: charged }),
         })),
       };
     },
@@ -76,17 +88,21 @@ const operations: Readonly<Record<Operation, TextOperation | undefined>> = {
   [Operation.CHAT_COMPLETIONS]: "chat",
 };
 
-function callOf(
+async function callOf(
   request: GenerateRequest | StreamGenerateRequest,
   context: HandlerContext,
-  ids: Ids,
-): Call {
+  { ids, reader }: Pick<TextRoutesContext, "ids" | "reader">,
+): Promise<Call> {
   const operation =
     operations[request.operation] ??
     refuse(ErrorReason.INVALID_ARGUMENT, { metadata: { field: "operation" } });
+  const principal = principalOf(context);
+  const { accountId } = principal;
+  const isKeyed = request.idempotencyKey !== undefined;
+  const { signal } = context;
   return {
-    parsed: parseRequest(operation, request.body),
-    principal: principalOf(context),
+    parsed: await parseRequest(operation, request.body, { reader, accountId, isKeyed, signal }),
+    principal,
     admission: request.admission,
     idempotencyKey: request.idempotencyKey,
     requestId: context.requestHeader.get(requestIdHeader) ?? ids.make("req"),

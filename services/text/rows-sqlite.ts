@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import type { SqlRow } from "#kit/sqlite.ts";
 import type { OpaqueMaker } from "./request/opaque.ts";
-import type { Charge, UsageRecord } from "./store.ts";
+import type { Charge, Review, UsageRecord } from "./store.ts";
 import type { TextOperation } from "./upstream/port.ts";
 import type { EndKind } from "./usage.ts";
 
@@ -36,6 +36,18 @@ export function recordOf(row: SqlRow): UsageRecord {
     ...(row.reported === null ? {} : { reported: String(row.reported) }),
     ...(row.end_kind === null ? {} : { end: String(row.end_kind) as EndKind }),
     ...(row.closed_at === null ? {} : { closedAt: Number(row.closed_at) }),
+  };
+}
+
+/** A row of `text_review`, or of a request that an older release put in review. */
+export function reviewOf(row: SqlRow): Review {
+  return {
+    requestId: String(row.request_id),
+    accountId: String(row.account_id),
+    modelId: String(row.model_id),
+    reported: String(row.reported),
+    charged: row.charged === null ? undefined : BigInt(row.charged as bigint),
+    at: Number(row.at),
   };
 }
 

@@ -46,4 +46,15 @@ export const textSchema: readonly string[] = [
     PRIMARY KEY (hash, account_id)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX text_opaque_until ON text_opaque (until);`,
+  `CREATE TABLE text_review (
+    request_id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL,
+    model_id TEXT NOT NULL,
+    reported TEXT NOT NULL,
+    charged INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    until INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX text_review_at ON text_review (at);
+  CREATE INDEX text_review_until ON text_review (until);`,
 ];

@@ -49,8 +49,7 @@ export function closingFields(
     end,
     closedAt: at.now,
     dueAt: at.dueAt,
-    ...(closing.kind === "settling" ? { charge: chargeDocument(closing.charge) } : {}),
-    ...(closing.kind === "review" ? { reported: closing.reported } : {}),
+    charge: chargeDocument(closing.charge),
     ...(answer ? { answer: new (mongodb().Binary)(answer) } : {}),
   };
 }
@@ -61,13 +60,10 @@ export function isClosedAs(
   closing: Closing,
   at: { now: number; dueAt: number },
 ): boolean {
-  const { charge, reported, end, closedAt } = doc;
+  const { charge, end, closedAt } = doc;
   const wanted = closingFields(closing, at);
   return (
-    end === wanted.end &&
-    closedAt === wanted.closedAt &&
-    reported === wanted.reported &&
-    charge?.amount === wanted.charge?.amount
+    end === wanted.end && closedAt === wanted.closedAt && charge?.amount === wanted.charge?.amount
   );
 }
 

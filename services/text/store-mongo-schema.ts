@@ -1,9 +1,13 @@
 import type { Binary } from "mongodb";
 import { indexStep, type MongoSchema } from "#kit/mongo/migrate.ts";
-import type { Charge, UsageRecord } from "./store.ts";
+import type { Charge, Review, UsageRecord } from "./store.ts";
 
 /** Collections of the text service. */
-export const textCollections = { usage: "text_usage", makers: "text_maker" } as const;
+export const textCollections = {
+  usage: "text_usage",
+  makers: "text_maker",
+  reviews: "text_review",
+} as const;
 
 /**
  * A request with all that is known of it: each of its transitions is one write of this document. It is due at `dueAt`
@@ -38,6 +42,14 @@ export interface MakerDocument {
   until: number;
 }
 
+/** A review, until its time is over. */
+export interface ReviewDocument extends Omit<Review, "requestId" | "charged"> {
+  /** The request id. */
+  _id: string;
+  charged: bigint;
+  until: number;
+}
+
 const indexes: MongoSchema["indexes"] = {
   [textCollections.usage]: [
     {
@@ -52,6 +64,10 @@ const indexes: MongoSchema["indexes"] = {
   ],
   [textCollections.makers]: [
     { name: "hash", key: { hash: 1 } },
+    { name: "until", key: { until: 1 } },
+  ],
+  [textCollections.reviews]: [
+    { name: "at", key: { at: 1, _id: 1 } },
     { name: "until", key: { until: 1 } },
   ],
 };

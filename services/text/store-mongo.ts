@@ -4,6 +4,7 @@ import { migrate } from "#kit/mongo/migrate.ts";
 import type { UsageStore } from "./store.ts";
 import { closingFields, isClosedAs, keyedOf, recordOf } from "./store-mongo-docs.ts";
 import { createMongoMakers } from "./store-mongo-makers.ts";
+import { createMongoReviews } from "./store-mongo-reviews.ts";
 import {
   isOver,
   textCollections,
@@ -17,6 +18,7 @@ import { createUsageWrites } from "./store-mongo-writes.ts";
 export function createMongoUsageStore(db: MongoDatabase): UsageStore {
   const usage = db.collection<UsageDocument>(textCollections.usage);
   const makers = createMongoMakers(db);
+  const reviews = createMongoReviews(db, usage);
   const writes = createUsageWrites(db, usage);
   const changeOpen = (requestId: string, owner: string, set: Partial<UsageDocument>) =>
     writes.change({ filter: { _id: requestId, owner, status: "open" }, update: { $set: set } });
@@ -71,19 +73,13 @@ export function createMongoUsageStore(db: MongoDatabase): UsageStore {
         const cursor = usage.find({ dueAt: { $lte: now } }, withoutAnswer).sort({ dueAt: 1 });
         return (await cursor.limit(limit).toArray()).map(recordOf);
       }),
-    reviews: (accountId, limit) =>
-      db.attempt(async () => {
-        const ofAccount = accountId === undefined ? {} : { accountId };
-        const cursor = usage
-          .find({ status: "review", ...ofAccount }, withoutAnswer)
-          .sort({ closedAt: 1, _id: 1 });
-        return (await cursor.limit(limit).toArray()).map(recordOf);
-      }),
+    noteReview: reviews.noteReview,
+    reviews: reviews.reviews,
     rememberMakers: makers.rememberMakers,
     findMakers: makers.findMakers,
     async forget(now, limit) {
       const answers = await db.attempt(() => forgetAnswers(usage, now, limit));
-      return answers + (await makers.forget(now, limit));
+      return answers + (await makers.forget(now, limit)) + (await reviews.forget(now, limit));
     },
   };
 }

@@ -1,5 +1,5 @@
 import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/sqlite.ts";
-import { chargeText, makerOf, recordOf } from "./rows-sqlite.ts";
+import { chargeText, makerOf, recordOf, reviewOf } from "./rows-sqlite.ts";
 import { schemaName, textSchema } from "./schema-sqlite.ts";
 import type { Closer, Closing, Intent, UsageStore } from "./store.ts";
 
@@ -54,11 +54,12 @@ export function createSqliteUsageStore(db: SqliteDatabase): UsageStore {
       };
     },
     due: async (now, limit) => db.all(dueSql, now, limit).map(recordOf),
-    reviews: async (accountId, limit) =>
-      (accountId === undefined
-        ? db.all(reviewsSql, limit)
-        : db.all(reviewsOfSql, accountId, limit)
-      ).map(recordOf),
+    noteReview: async (review, until) => {
+      const { requestId, accountId, modelId, reported, charged, at } = review;
+      const values = [requestId, accountId, modelId, reported, charged ?? 0n, at, until];
+      await db.write((tx) => tx.run(noteReviewSql, ...values));
+    },
+    reviews: async (accountId, limit) => db.all(reviewsSql, accountId ?? null, limit).map(reviewOf),
     rememberMakers: (makers, until) =>
       db.write((tx) => {
         for (const { hash, accountId, upstream } of makers) {
@@ -68,7 +69,12 @@ export function createSqliteUsageStore(db: SqliteDatabase): UsageStore {
     findMakers: async (hashes, now) =>
       db.all(findMakersSql, JSON.stringify(hashes), now).map(makerOf),
     forget: (now, limit) =>
-      db.write((tx) => forgetAnswers(tx, now, limit) + tx.run(forgetMakersSql, now, limit)),
+      db.write(
+        (tx) =>
+          forgetAnswers(tx, now, limit) +
+          tx.run(forgetMakersSql, now, limit) +
+          tx.run(forgetReviewsSql, now, limit),
+      ),
   };
 }
 
@@ -90,13 +96,20 @@ const byKeySql = `SELECT u.request_id, u.fingerprint, u.status, u.due_at, a.body
   LEFT JOIN text_answer a ON a.request_id = u.request_id
   WHERE u.key_id = ? AND u.operation = ? AND u.idem_key = ?`;
 const dueSql = `SELECT * FROM text_usage WHERE due_at <= ? AND status <> 'closed' ORDER BY due_at LIMIT ?`;
-const reviewsSql = `SELECT * FROM text_usage WHERE status = 'review' ORDER BY closed_at, rowid LIMIT ?`;
-const reviewsOfSql = `SELECT * FROM text_usage WHERE status = 'review' AND account_id = ?
-  ORDER BY closed_at, rowid LIMIT ?`;
+const noteReviewSql = `INSERT INTO text_review (request_id, account_id, model_id, reported, charged, at, until)
+  VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`;
+// Those of older releases stand in their requests' own rows.
+const reviewsSql = `SELECT * FROM (
+    SELECT request_id, account_id, model_id, reported, charged, at FROM text_review
+    UNION ALL
+    SELECT request_id, account_id, model_id, reported, NULL, closed_at FROM text_usage WHERE status = 'review'
+  ) WHERE ?1 IS NULL OR account_id = ?1 ORDER BY at, request_id LIMIT ?2`;
 const rememberSql = `INSERT INTO text_opaque (hash, account_id, upstream, until) VALUES (?, ?, ?, ?)
   ON CONFLICT DO UPDATE SET upstream = excluded.upstream, until = excluded.until`;
 const findMakersSql = `SELECT hash, account_id, upstream FROM text_opaque
   WHERE hash IN (SELECT value FROM json_each(?)) AND until > ?`;
+const forgetReviewsSql = `DELETE FROM text_review WHERE request_id IN
+  (SELECT request_id FROM text_review WHERE until <= ? LIMIT ?)`;
 const forgetMakersSql = `DELETE FROM text_opaque WHERE (hash, account_id) IN
   (SELECT hash, account_id FROM text_opaque WHERE until <= ? LIMIT ?)`;
 
@@ -137,7 +150,7 @@ function intentValues(intent: Intent): SqlValue[] {
   ];
 }
 
-const closeSql = `UPDATE text_usage SET status = ?, end_kind = ?, charge = ?, reported = ?, closed_at = ?, due_at = ?,
+const closeSql = `UPDATE text_usage SET status = ?, end_kind = ?, charge = ?, closed_at = ?, due_at = ?,
   idem_key = CASE WHEN ? THEN idem_key END WHERE request_id = ? AND status = 'open' AND `;
 const closeOwnSql = `${closeSql}owner = ?`;
 const closeOrphanSql = `${closeSql}due_at <= ?`;
@@ -153,8 +166,7 @@ function close(
   const values = [
     kind,
     end,
-    closing.kind === "settling" ? chargeText(closing.charge) : null,
-    closing.kind === "review" ? closing.reported : null,
+    chargeText(closing.charge),
     at.now,
     at.dueAt,
     answer ? 1 : 0,

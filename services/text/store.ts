@@ -26,7 +26,7 @@ export interface Intent {
   holdAmount: bigint;
   /** As sent to billing, for a repeat of the same reserve; ms since the epoch. */
   holdCheckAt: number;
-  /** Input tokens that are charged if the process dies before it has counted. */
+  /** Input tokens that are charged if the process dies before its first checkpoint. */
   inputTokens: number;
   /** The process that runs it. */
   owner: string;
@@ -49,10 +49,25 @@ export interface Charge {
 }
 
 /** How a request is closed: once, by whoever comes first. */
-export type Closing =
-  | { kind: "settling"; end: EndKind; charge: Charge; answer?: Uint8Array }
-  /** `reported`: JSON of numbers. */
-  | { kind: "review"; end: EndKind; reported: string; answer?: Uint8Array };
+export interface Closing {
+  kind: "settling";
+  end: EndKind;
+  charge: Charge;
+  answer?: Uint8Array;
+}
+
+/** Usage that an upstream reported and that cannot be: for the operator to look into. */
+export interface Review {
+  requestId: string;
+  accountId: string;
+  modelId: string;
+  /** JSON of numbers. */
+  reported: string;
+  /** USD micros that were charged, by our count; undefined: an older release left its hold to the operator. */
+  charged: bigint | undefined;
+  /** Ms since the epoch. */
+  at: number;
+}
 
 /** Who closes: the process that runs it, or any once its lease is over at `now`. */
 export type Closer = { owner: string } | { leaseOverAt: number };
@@ -66,7 +81,7 @@ export interface UsageRecord extends Intent {
   outputTokens: number;
   /** Set from `settling` on. */
   charge?: Charge;
-  /** Set in `review`. */
+  /** Set in `review`, in which older releases put requests. */
   reported?: string;
   end?: EndKind;
   closedAt?: number;
@@ -103,7 +118,7 @@ export interface UsageStore {
     seen: { inputTokens: number; outputTokens: number; leaseUntil: number },
   ): Promise<boolean>;
   /**
-   * The one closer: from `open` to `settling` or `review`, else false. Without an answer its idempotency slot is free
+   * The one closer: from `open` to `settling`, else false. Without an answer its idempotency slot is free
    * from then on; with one, the answer is found there. `dueAt`: when others take it up.
    */
   close(
@@ -128,14 +143,16 @@ export interface UsageStore {
   findByKey(slot: IdempotencySlot, now: number): Promise<KeyedRecord | undefined>;
   /** `open` past their lease, `settling` and `review` that are due: read by one index, the longest due first. */
   due(now: number, limit: number): Promise<UsageRecord[]>;
-  /** In review, oldest first; of one account, or all. */
-  reviews(accountId: string | undefined, limit: number): Promise<UsageRecord[]>;
+  /** Writes down a review, to be shown until `until`. A repeat changes nothing. */
+  noteReview(review: Review, until: number): Promise<void>;
+  /** Reviews, oldest first; of one account, or all. */
+  reviews(accountId: string | undefined, limit: number): Promise<Review[]>;
 
   /** Remembers who opaque states were made for, until `until`; a repeat moves that. */
   rememberMakers(makers: readonly OpaqueMaker[], until: number): Promise<void>;
   /** Makers of these hashes, of every account, that are not forgotten at `now`. */
   findMakers(hashes: readonly string[], now: number): Promise<OpaqueMaker[]>;
 
-  /** Deletes up to `limit` answers and makers whose time is over; answers how many went. */
+  /** Deletes up to `limit` answers, makers and reviews of each whose time is over; answers how many went. */
   forget(now: number, limit: number): Promise<number>;
 }

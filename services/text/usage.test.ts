@@ -29,8 +29,11 @@ describe("the table of ends", () => {
     ["cached above input", { inputTokens: 4, cachedInputTokens: 5 }],
     ["input above ten times the bound", { inputTokens: 1_001 }],
     ["output above ten times the bound", { outputTokens: 501 }],
-  ])("%s is for review, at every end", (_name, wrong) => {
-    for (const end of ends) expect(verdictOf(end, usage(wrong), bounds).kind).toBe("review");
+  ])("%s is not believed, at every end: we count", (_name, wrong) => {
+    const disbelieved = usage(wrong);
+    for (const end of ends) {
+      expect(verdictOf(end, disbelieved, bounds)).toEqual({ kind: "count", disbelieved });
+    }
   });
   test("an explicit 0, and up to ten times the bound, are believed", () => {
     const none = usage({ inputTokens: 0, cachedInputTokens: 0, outputTokens: 0 });

@@ -15,15 +15,13 @@ export type EndKind = "completed" | "incomplete" | "failed" | "left" | "unsent" 
 /**
  * What an end costs.
  * - `reported`: these tokens, which upstream counted.
- * - `count`: input and the output seen, counted by us.
+ * - `count`: input and the output seen, counted by us; `disbelieved`: upstream said something that cannot be.
  * - `free`: nothing; the hold is released.
- * - `review`: nobody can tell; the hold stands until the operator decides.
  */
 export type Verdict =
   | { kind: "reported"; tokens: ChargedTokens }
-  | { kind: "count" }
-  | { kind: "free" }
-  | { kind: "review"; reported: ReportedUsage };
+  | { kind: "count"; disbelieved?: ReportedUsage }
+  | { kind: "free" };
 
 /** The table of decisions section 4, "a text request that ends like this": the first row that fits. */
 export function verdictOf(
@@ -34,7 +32,7 @@ export function verdictOf(
   if (reported) {
     return isBelievable(reported, bounds)
       ? { kind: "reported", tokens: tokensOf(reported) }
-      : { kind: "review", reported };
+      : { kind: "count", disbelieved: reported };
   }
   switch (end) {
     case "completed":

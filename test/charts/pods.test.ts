@@ -39,7 +39,7 @@ describe.each(examples)("%s", (example) => {
       expect(ports).toEqual({
         http: 8080,
         ...(config.ports.grpc ? { grpc: config.ports.grpc.port } : {}),
-        ...(config.ports.ops ? { ops: config.ports.ops.port } : {}),
+        ops: config.ports.ops.port,
       });
     }
   });
@@ -55,12 +55,12 @@ describe.each(examples)("%s", (example) => {
     }
   });
 
-  test("probes ask the port on which health is answered", () => {
+  test("probes ask the operations port, which is plain and bound where the kubelet comes in", () => {
     for (const { spec } of deployments) {
       const container = spec.template.spec.containers[0];
-      const port = envToConfig(envOf(container)).ports.ops ? "ops" : "http";
-      expect(container.readinessProbe.httpGet).toEqual({ path: "/readyz", port });
-      expect(container.livenessProbe.httpGet).toEqual({ path: "/healthz", port });
+      expect(envToConfig(envOf(container)).ports.ops.host).toBe("0.0.0.0");
+      expect(container.readinessProbe.httpGet).toEqual({ path: "/readyz", port: "ops" });
+      expect(container.livenessProbe.httpGet).toEqual({ path: "/healthz", port: "ops" });
     }
   });
 

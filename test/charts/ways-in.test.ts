@@ -82,6 +82,25 @@ describe.each(examples)("%s", (example) => {
     }
   });
 
+  test("metrics are scraped from the operations port, by those alone who are named", () => {
+    const scraped = ofKind(manifests, "ServiceMonitor").flatMap(({ spec }) => spec.endpoints);
+    for (const { port, path } of scraped) {
+      expect({ port, path }).toEqual({ port: "ops", path: "/metrics" });
+    }
+    for (const { spec } of ofKind(manifests, "Service")) {
+      const isScraped = spec.ports.some((one: Manifest) => one.name === "ops");
+      // Callers are led to Services with an address of their own.
+      expect(isScraped).toBe(spec.clusterIP === "None");
+    }
+    for (const { spec } of policies) {
+      for (const { ports, from } of spec.ingress ?? []) {
+        if (!ports.some((one: Manifest) => one.port === 9091)) continue;
+        expect(ports).toHaveLength(1);
+        expect(from?.length).toBeGreaterThan(0);
+      }
+    }
+  });
+
   test("only the gateway's public port is open to whoever comes, where nobody is named", () => {
     const open = policies.filter(({ spec }) =>
       (spec.ingress ?? []).some((rule: Manifest) => !rule.from),

@@ -43,7 +43,7 @@ memory() {
   k get pods -l app.kubernetes.io/instance=genmesh,app.kubernetes.io/component --field-selector status.phase=Running \
     -o 'custom-columns=POD:.metadata.name,ROLE:.metadata.labels.app\.kubernetes\.io/component' --no-headers |
     while read -r pod role; do
-      k get --raw "/api/v1/namespaces/$namespace/pods/$pod:8080/proxy/metrics" 2>/dev/null |
+      k get --raw "/api/v1/namespaces/$namespace/pods/$pod:9091/proxy/metrics" 2>/dev/null |
         awk -v role="$role" '$1 == "process_resident_memory_bytes" { printf "%s %d\n", role, $2 / 1048576 }' || true
     done | sort | awk '{ all[$1] = all[$1] " " $2 } END { for (role in all) print "  " role ":" all[role] }' | sort
 }

@@ -299,10 +299,17 @@ export function fileServiceContract(openStores?: OpenWorldStores): void {
           yield message;
         }
       }
-      for (const header of [{ admission }, { admission, idempotencyKey: "other" }]) {
+      // Of an edge that is newer than this build.
+      const newer = { ...admission, refuseWith: 60_000 as ErrorReason };
+      for (const [header, reason] of [
+        [{ admission }, ErrorReason.RATE_LIMIT_EXCEEDED],
+        [{ admission, idempotencyKey: "other" }, ErrorReason.RATE_LIMIT_EXCEEDED],
+        [{ admission: newer }, ErrorReason.PERMISSION_DENIED],
+        [{ admission: newer, idempotencyKey: "other" }, ErrorReason.PERMISSION_DENIED],
+      ] as const) {
         read = 0;
         await expect(world.client.uploadFile(counted(header))).rejects.toEqual(
-          refusal(ErrorReason.RATE_LIMIT_EXCEEDED, { message: "Slow down." }),
+          refusal(reason, { message: "Slow down." }),
         );
         expect(read).toBe(1);
       }

@@ -9,6 +9,7 @@ import { createCatalogView } from "#kit/catalog-client.ts";
 import type { Database } from "#kit/database.ts";
 import { createHoldClient } from "#kit/holds.ts";
 import { randomIds } from "#kit/ids.ts";
+import { createJsonReader } from "#kit/json-reader/index.ts";
 import { createMetrics } from "#kit/metrics.ts";
 import { createPeers, type Peers } from "#kit/peers.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
@@ -141,6 +142,7 @@ export async function createSpeechWorld(options: SpeechWorldOptions = {}) {
         },
       },
       retentionMs,
+      reader: createJsonReader(),
     });
     const rpc = { desc: MediaService, impl: speech.methods };
     const own = { speech, rpc };

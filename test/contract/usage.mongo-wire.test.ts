@@ -20,7 +20,6 @@ const closings: Record<string, Closing> = {
     charge: { ...charge, amount: undefined },
   },
   "settling with an answer": { kind: "settling", end: "completed", charge, answer },
-  review: { kind: "review", end: "completed", reported: "{}" },
 };
 const at = { now: start, dueAt: start + 5_000 };
 

@@ -10,6 +10,7 @@ import { parseRequest } from "../../services/text/request/parse.ts";
 import { type PreparedRequest, prepareRequest } from "../../services/text/request/prepare.ts";
 import { createTokenCounter } from "../../services/text/tokens/count.ts";
 import type { TextOperation } from "../../services/text/upstream/port.ts";
+import { testParsing } from "../support/parsing.ts";
 import { snapshotWith } from "./usage.world.ts";
 
 export const png = "data:image/png;base64,iVBORw0KGgo=";
@@ -54,8 +55,12 @@ export interface Options {
   snapshot?: ReturnType<typeof snapshotWith>;
 }
 
-export function prepare(body: unknown, options: Options = {}): Promise<PreparedRequest> {
-  const parsed = parseRequest(options.operation ?? "responses", Buffer.from(JSON.stringify(body)));
+export async function prepare(body: unknown, options: Options = {}): Promise<PreparedRequest> {
+  const parsed = await parseRequest(
+    options.operation ?? "responses",
+    Buffer.from(JSON.stringify(body)),
+    testParsing(),
+  );
   const { allowedModels = [] } = options;
   const admission = create(AdmissionSchema, { allowedModels });
   return prepareRequest(

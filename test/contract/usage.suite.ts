@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Charge, Intent, UsageStore } from "../../services/text/store.ts";
+import type { Charge, Intent, Review, UsageStore } from "../../services/text/store.ts";
 
 /** Two clients of one new, empty store. */
 export type UsageStores = () => Promise<[UsageStore, UsageStore]>;
@@ -282,26 +282,34 @@ export function usageStoreContract(connect: UsageStores): void {
     });
   });
 
-  describe("review", () => {
-    const review = { kind: "review", end: "completed", reported: '{"inputTokens":-1}' } as const;
-    test("stands until it is finished, oldest first, by account", async () => {
+  describe("reviews", () => {
+    const reviewOf = (n: number, accountId: string): Review => ({
+      requestId: `text_0000000${n}`,
+      accountId,
+      modelId: "chat-1",
+      reported: '{"inputTokens":-1}',
+      charged: 9_007_199_254_740_993n,
+      at: start - n,
+    });
+    test("are shown until their time is over, oldest first, by account", async () => {
       const [a, b] = await connect();
       for (const [n, accountId] of [
         [1, "acct_1"],
         [2, "acct_2"],
         [3, "acct_1"],
       ] as const) {
-        await a.open(intentOf(n, { accountId }));
-        await a.close(`text_0000000${n}`, me, review, at(start - n, start + 600_000));
+        await a.noteReview(reviewOf(n, accountId), start + n);
       }
+      await b.noteReview({ ...reviewOf(1, "acct_1"), charged: 0n }, start + 9);
       const ids = async (account?: string, limit = 10) =>
         (await b.reviews(account, limit)).map((one) => one.requestId.slice(-1));
       expect(await ids()).toEqual(["3", "2", "1"]);
       expect(await ids("acct_1")).toEqual(["3", "1"]);
       expect(await ids(undefined, 1)).toEqual(["3"]);
-      expect((await b.find("text_00000001"))?.reported).toBe(review.reported);
-      await b.finish("text_00000003", start);
-      expect(await ids()).toEqual(["2", "1"]);
+      expect(await b.reviews("acct_2", 10)).toEqual([reviewOf(2, "acct_2")]);
+      expect((await b.reviews("acct_1", 10)).at(-1)).toEqual(reviewOf(1, "acct_1"));
+      expect(await a.forget(start + 2, 10)).toBe(2);
+      expect(await ids()).toEqual(["3"]);
     });
   });
 

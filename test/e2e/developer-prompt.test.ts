@@ -158,7 +158,8 @@ describe("the developer prompt never comes down", () => {
 
   test("in what is published", async () => {
     const root = new URL(world.baseUrl).origin;
-    for (const url of [`${root}/metrics`, `${root}/openapi.json`, `${root}/readyz`]) {
+    const metrics = world.opsUrl === undefined ? [] : [`${world.opsUrl}/metrics`];
+    for (const url of [...metrics, `${root}/openapi.json`, `${root}/readyz`]) {
       expect(await (await fetch(url)).text()).not.toContain(promptMark);
     }
     expect((await caller.get("/models")).text).not.toContain(promptMark);

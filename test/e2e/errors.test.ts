@@ -106,7 +106,7 @@ describe("with a key", () => {
     }
     const asked = await caller.post("/models", {});
     expect(refusalOf(asked)).toBe("405 invalid_request_error method_not_allowed null");
-    expect(asked.headers.get("allow")).toBe("GET");
+    expect(asked.headers.get("allow")).toBe("GET, HEAD");
   });
 
   test("415: a body that does not say that it is JSON", async () => {

@@ -127,8 +127,13 @@ describe("videos", () => {
   ])("references: %s", async (_, model, shape, count, param) => {
     const referenceFileIds = Array<string>(count - 1).fill("file_of_nobody");
     const body = { model, prompt, ...shape, input_reference, referenceFileIds };
-    expect(refusalOf(await ask("/videos/generations", body))).toBe(
+    const { json, ...answer } = await ask("/videos/generations", body);
+    expect(refusalOf({ ...answer, json })).toBe(
       `400 invalid_request_error too_many_references ${param}`,
+    );
+    const listed = (await poor.get(`/models/${model}`)).json.videoOptions;
+    expect(json.error.availableOptions).toEqual(
+      listed.filter(({ modes }: { modes: string[] }) => modes.includes("i2v")),
     );
   });
 

@@ -47,6 +47,7 @@ export async function startProcess(options: ProcessOptions): Promise<HostProcess
       PATH: process.env.PATH,
       PORT: "0",
       GRPC_PORT: String(grpcPort),
+      GENMESH_OPS_PORT: "0",
       GENMESH_DATA_DIR: options.dataDir,
       GENMESH_CATALOG: options.catalogFile,
       GENMESH_BOOTSTRAP_API_KEY: apiKey,

@@ -268,7 +268,7 @@ describe("any world", () => {
     for (const name of ["duration", "time_to_first_chunk", "usage.output_tokens"]) {
       await until(name, () => find(`gen_ai.client.inference.${name}`, model));
     }
-    const text = await (await fetch(new URL("/metrics", world.baseUrl))).text();
+    const text = await (await fetch(new URL("/metrics", world.opsUrl))).text();
     expect(text).toContain("genmesh_http_request_duration_seconds_bucket");
   });
 });

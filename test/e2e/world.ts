@@ -57,6 +57,8 @@ export interface NewCaller {
 /** Everything behind the public address, and the way to it. */
 export interface World extends AsyncDisposable {
   baseUrl: string;
+  /** Where the metrics of the process behind it are; undefined where the world is not our own. */
+  opsUrl: string | undefined;
   /** See {@link oneProcessOnly}. */
   mesh: Mesh;
   /** Makes it so much later, and waits until the parts of the process have heard of each other again. */
@@ -131,6 +133,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   let callers = 0;
   return {
     baseUrl,
+    opsUrl: running.opsUrl,
     mesh: running.mesh as Mesh,
     now: running.now,
     async later(ms) {
@@ -193,6 +196,7 @@ export const isOwnWorld = !remoteUrl;
 /** What a world runs on. */
 interface Running {
   baseUrl: string;
+  opsUrl: string;
   admin: Admin;
   mesh: Mesh | undefined;
   now(): number;
@@ -211,6 +215,7 @@ async function startHere({ dataDir, env, log, stack }: RunningOptions): Promise<
   const config = envToConfig({
     PORT: "0",
     GRPC_PORT: "0",
+    GENMESH_OPS_PORT: "0",
     GENMESH_DATA_DIR: dataDir,
     ...env,
   });
@@ -222,9 +227,10 @@ async function startHere({ dataDir, env, log, stack }: RunningOptions): Promise<
   const telemetry = stack.use(await startTelemetry(config.telemetry, { log: logger }));
   listener.telemetry = telemetry;
   const mesh = stack.use(await startMesh(config, { log: logger, signal, clock, telemetry }));
-  const { baseUrl } = mesh;
+  const { baseUrl, opsUrl } = mesh;
   return {
     baseUrl,
+    opsUrl,
     mesh,
     admin: adminOf(mesh),
     now: clock.now,
@@ -240,6 +246,7 @@ async function startProcesses(options: RunningOptions): Promise<Running> {
   let aheadMs = 0;
   return {
     baseUrl: mesh.baseUrls[0] ?? "",
+    opsUrl: mesh.opsUrls["gateway-1"] ?? "",
     mesh: undefined,
     admin: mesh.operator,
     now: () => Date.now() + aheadMs,

@@ -12,7 +12,7 @@ import type { BlobStore } from "#kit/blobs.ts";
 import { createCatalogView } from "#kit/catalog-client.ts";
 import type { ManualClock } from "#kit/clock.ts";
 import { randomIds } from "#kit/ids.ts";
-import { createMetrics } from "#kit/metrics.ts";
+import { createMetrics, type Metrics } from "#kit/metrics.ts";
 import { createPayers } from "#kit/payers.ts";
 import { createPeers } from "#kit/peers.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
@@ -48,6 +48,7 @@ export interface EdgeWorld extends AsyncDisposable {
   keyId: string;
   clock: ManualClock;
   blobs: BlobStore;
+  metrics: Metrics;
   /** Parsed lines of the log so far. */
   log: Record<string, unknown>[];
   /** A further key of the account. */
@@ -134,6 +135,7 @@ export async function startEdge(parts: EdgeParts = {}): Promise<EdgeWorld> {
     keyId: made.key?.keyId ?? "",
     clock,
     blobs,
+    metrics,
     log,
     makeKey: async (options) => (await auth.admin.createKey({ ...options, accountId })).secret,
     ask,

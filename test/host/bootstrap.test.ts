@@ -41,7 +41,12 @@ test("a key that is given is the demo account's, is not printed, and counts once
 
 test("a made key is printed until it was shown, then never again", async () => {
   await using folder = await tempFolder();
-  const config = envToConfig({ GENMESH_DATA_DIR: folder.path, PORT: "0", GRPC_PORT: "0" });
+  const config = envToConfig({
+    GENMESH_DATA_DIR: folder.path,
+    PORT: "0",
+    GRPC_PORT: "0",
+    GENMESH_OPS_PORT: "0",
+  });
   const log = createLogger("silent");
   let lost: string | undefined;
   {

@@ -80,7 +80,12 @@ test("is operated by the command, which finds the bundle where there are no sour
 
 test("warms up: every module of every role can be loaded", { timeout: setUpMs }, async () => {
   const words = ["--disable-warning=ExperimentalWarning", join(image, "deploy/warm-up.ts")];
-  const env = { GENMESH_DATA_DIR: join(image, "../warm"), PORT: "0", GRPC_PORT: "0" };
+  const env = {
+    GENMESH_DATA_DIR: join(image, "../warm"),
+    PORT: "0",
+    GRPC_PORT: "0",
+    GENMESH_OPS_PORT: "0",
+  };
   const { code, stderr } = await run(words, env);
   expect(code, stderr).toBe(0);
 });

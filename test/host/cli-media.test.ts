@@ -118,5 +118,6 @@ test("hold list says so where nothing is held", async () => {
   expect((await genmesh(["hold", "list"])).out).toBe("no open holds\n");
   expect(JSON.parse((await genmesh(["hold", "list", accountId, "--json"])).out)).toEqual({
     holds: [],
+    reviews: [],
   });
 });

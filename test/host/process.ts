@@ -30,6 +30,7 @@ export interface RunningMesh extends TestProcess {
   /** Without /v1. */
   origin: string;
   grpcAddress: string;
+  opsAddress: string;
   /** The key of the banner; undefined where it shows none. */
   bannerKey: string | undefined;
 }
@@ -57,14 +58,16 @@ export async function startHost(
   program = main,
 ): Promise<TestProcess> {
   return startProcess(process.execPath, [program, ...args], {
-    env: { PORT: "0", GRPC_PORT: "0", ...env },
+    env: { PORT: "0", GRPC_PORT: "0", GENMESH_OPS_PORT: "0", ...env },
   });
 }
 
 /** Starts it and waits until it serves. */
 export async function startRunning(env: Variables, program = main): Promise<RunningMesh> {
   const grpcPort = env.GRPC_PORT ?? `${await freePort()}`;
-  const child = await startHost({ ...env, GRPC_PORT: grpcPort }, [], program);
+  const opsPort = env.GENMESH_OPS_PORT ?? `${await freePort()}`;
+  const ports = { GRPC_PORT: grpcPort, GENMESH_OPS_PORT: opsPort };
+  const child = await startHost({ ...env, ...ports }, [], program);
   const [, baseUrl = "", bannerKey] = await child.says(
     /^genmesh is ready: (\S+)(?: {2}key: (\S+))?\n/,
   );
@@ -72,6 +75,7 @@ export async function startRunning(env: Variables, program = main): Promise<Runn
     baseUrl,
     origin: new URL(baseUrl).origin,
     grpcAddress: `127.0.0.1:${grpcPort}`,
+    opsAddress: `127.0.0.1:${opsPort}`,
     bannerKey,
   });
 }

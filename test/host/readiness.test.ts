@@ -7,7 +7,7 @@ import { certificateFolder, mountSecret, noCertificates } from "../support/certi
 import { describeMongo } from "../support/mongo.ts";
 import { openTcpWire, type TcpWire } from "../support/tcp-wire.ts";
 import { until } from "../support/until.ts";
-import { freePort, type Variables } from "./process.ts";
+import type { Variables } from "./process.ts";
 import { startHostWorld } from "./world.ts";
 
 const apiKey = "readiness-test-key-0123456789";
@@ -27,6 +27,7 @@ function startAt(env: Variables): Promise<RoleProcess> {
     HOST: "127.0.0.1",
     PORT: "0",
     GRPC_PORT: "0",
+    GENMESH_OPS_PORT: "0",
     GENMESH_MESH_TOKEN: "mesh-token-of-the-tests",
     ...env,
   });
@@ -113,7 +114,7 @@ await describeS3("a store of files that goes away", (s3) => {
     const { url, wire } = await laid(new URL(s3.newUrl()));
     const { mesh } = await own(startHostWorld({ GENMESH_BLOBS_URL: url }));
     wire.cut();
-    const metrics = new URL("/metrics", mesh.baseUrl);
+    const metrics = new URL("/metrics", mesh.opsUrl);
     await until(
       "the metric",
       async () =>
@@ -125,17 +126,15 @@ await describeS3("a store of files that goes away", (s3) => {
 });
 
 describe.skipIf(noCertificates)(`with certificates ${noCertificates ?? ""}`, () => {
-  test("the public port has no health and no metrics; they are plain, on their own port", async () => {
+  test("the public port answers health over TLS, the operations port health and metrics plainly", async () => {
     await using folder = await certificateFolder();
     const authority = await folder.authority();
     const pair = await authority.issue("127.0.0.1");
     const { files } = await mountSecret(folder, { ...pair, ca: authority.ca });
-    const opsPort = await freePort();
     const { mesh } = await own(
       startHostWorld({
         GENMESH_TLS_CERT_FILE: files.certFile,
         GENMESH_TLS_KEY_FILE: files.keyFile,
-        GENMESH_OPS_PORT: `${opsPort}`,
       }),
     );
     const { Agent, fetch: fetchBy } = await import("undici");
@@ -143,10 +142,12 @@ describe.skipIf(noCertificates)(`with certificates ${noCertificates ?? ""}`, () 
     started.push({ [Symbol.asyncDispose]: () => dispatcher.destroy() });
     const statusOf = async (path: string) =>
       (await fetchBy(new URL(path, mesh.baseUrl), { dispatcher })).status;
-    for (const path of ["/healthz", "/readyz", "/metrics"]) {
-      expect(await statusOf(path)).toBe(404);
-      expect((await fetch(`http://127.0.0.1:${opsPort}${path}`)).status).toBe(200);
+    for (const path of ["/healthz", "/readyz"]) {
+      expect(await statusOf(path)).toBe(200);
+      expect((await fetch(new URL(path, mesh.opsUrl))).status).toBe(200);
     }
+    expect(await statusOf("/metrics")).toBe(404);
+    expect((await fetch(new URL("/metrics", mesh.opsUrl))).status).toBe(200);
     expect(await statusOf("/v1/models")).toBe(401);
   });
 });

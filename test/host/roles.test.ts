@@ -23,6 +23,7 @@ async function start(env: Variables, signal = never): Promise<RoleProcess> {
     HOST: "127.0.0.1",
     PORT: "0",
     GRPC_PORT: "0",
+    GENMESH_OPS_PORT: "0",
     GENMESH_MESH_TOKEN: meshToken,
     GENMESH_ADMIN_TOKEN: adminToken,
     ...env,
@@ -60,7 +61,10 @@ describe("a role that needs no store", () => {
     const role = await start({ GENMESH_ROLE: "catalog" });
     expect(await textOf(`${role.url}/healthz`)).toBe("200 ok");
     expect(await textOf(`${role.url}/readyz`)).toBe("200 ready");
-    expect(await textOf(`${role.url}/metrics`)).toMatch(/^200 # /);
+    expect((await fetch(`${role.url}/metrics`)).status).toBe(404);
+    expect(await textOf(`${role.opsUrl}/healthz`)).toBe("200 ok");
+    expect(await textOf(`${role.opsUrl}/readyz`)).toBe("200 ready");
+    expect(await textOf(`${role.opsUrl}/metrics`)).toMatch(/^200 # /);
     expect((await fetch(`${role.url}/v1/models`)).status).toBe(404);
     const both = [
       { url: role.url, isGrpc: false },
@@ -87,22 +91,20 @@ describe("a role that needs no store", () => {
 });
 
 describe.skipIf(noCertificates)(`with certificates ${noCertificates ?? ""}`, () => {
-  test("both ports speak TLS and ask for a certificate; health is plain, on its own port", async () => {
+  test("both ports speak TLS and ask for a certificate; the operations port is plain", async () => {
     await using folder = await certificateFolder();
     const authority = await folder.authority();
     const pair = await authority.issue("127.0.0.1");
     const { files } = await mountSecret(folder, { ...pair, ca: authority.ca });
-    const opsPort = await freePort();
     const role = await start({
       GENMESH_ROLE: "catalog",
       GENMESH_TLS_CERT_FILE: files.certFile,
       GENMESH_TLS_KEY_FILE: files.keyFile,
       GENMESH_TLS_CA_FILE: files.caFile,
       GENMESH_TLS_CLIENT_AUTH: "1",
-      GENMESH_OPS_PORT: `${opsPort}`,
     });
     expect(role.url).toMatch(/^https:/);
-    expect(await textOf(`http://127.0.0.1:${opsPort}/readyz`)).toBe("200 ready");
+    expect(await textOf(`${role.opsUrl}/readyz`)).toBe("200 ready");
     const interceptors = [
       (next: (request: never) => never) => (request: { header: Headers }) => {
         request.header.set("authorization", `Bearer ${meshToken}`);

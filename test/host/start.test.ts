@@ -40,7 +40,6 @@ describe("a process on a new data directory", () => {
   test.each([
     ["/readyz", "ready\n", "text/plain"],
     ["/healthz", "ok\n", "text/plain"],
-    ["/metrics", "# TYPE process_cpu_seconds_total counter", "text/plain"],
   ])("%s needs no key", async (path, text, type) => {
     const answer = await fetch(mesh.origin + path);
     expect(answer.status).toBe(200);
@@ -52,6 +51,18 @@ describe("a process on a new data directory", () => {
     for (const path of ["/readyz", "/healthz", "/metrics"]) {
       expect((await fetch(mesh.baseUrl + path)).status).toBe(401);
     }
+  });
+
+  test("metrics are on the operations port alone, with health beside them", async () => {
+    const ops = `http://${mesh.opsAddress}`;
+    const metrics = await fetch(`${ops}/metrics`);
+    expect(metrics.status).toBe(200);
+    expect(metrics.headers.get("content-type")).toContain("text/plain");
+    expect(await metrics.text()).toContain("# TYPE process_cpu_seconds_total counter");
+    expect(await (await fetch(`${ops}/readyz`)).text()).toBe("ready\n");
+    expect(await (await fetch(`${ops}/healthz`)).text()).toBe("ok\n");
+    expect((await fetch(`${ops}/v1/models`)).status).toBe(404);
+    expect((await fetch(`${mesh.origin}/metrics`)).status).toBe(404);
   });
 
   test("the demo account has its opening balance", async () => {
@@ -111,12 +122,15 @@ describe("a start that cannot be", () => {
     });
   });
 
-  test("GRPC_PORT that is taken is said as plainly", async () => {
-    await using folder = await tempFolder();
-    await using taken = await takenPort();
-    const env = { GENMESH_DATA_DIR: folder.path, GRPC_PORT: `${taken.port}` };
-    expect(await faultOfStart(env)).toBe(inUse("GRPC_PORT", taken.port));
-  });
+  test.each(["GRPC_PORT", "GENMESH_OPS_PORT"])(
+    "%s that is taken is said as plainly",
+    async (name) => {
+      await using folder = await tempFolder();
+      await using taken = await takenPort();
+      const env = { GENMESH_DATA_DIR: folder.path, [name]: `${taken.port}` };
+      expect(await faultOfStart(env)).toBe(inUse(name, taken.port));
+    },
+  );
 
   test("an address that is none of this machine's names HOST", async () => {
     await using folder = await tempFolder();
@@ -161,7 +175,7 @@ describe("a start that cannot be", () => {
 
 /** What a start in this process is refused with: the line that `npm start` prints. */
 async function faultOfStart(env: Record<string, string>): Promise<string> {
-  const config = envToConfig({ PORT: "0", GRPC_PORT: "0", ...env });
+  const config = envToConfig({ PORT: "0", GRPC_PORT: "0", GENMESH_OPS_PORT: "0", ...env });
   const options = { log: createLogger("silent"), signal: new AbortController().signal };
   const fault = await startMesh(config, options).then(
     (mesh) => mesh[Symbol.asyncDispose]().then(() => expect.unreachable()),

@@ -21,6 +21,7 @@ export async function startHostWorld(env: Variables = {}): Promise<HostWorld> {
   const config = envToConfig({
     PORT: "0",
     GRPC_PORT: "0",
+    GENMESH_OPS_PORT: "0",
     GENMESH_DATA_DIR: dataDir,
     GENMESH_MESH_TOKEN: meshToken,
     ...env,

@@ -13,6 +13,8 @@ import { ownStores } from "./stores.ts";
 export interface MeshProcesses extends AsyncDisposable {
   /** Of every gateway. */
   baseUrls: string[];
+  /** Where the metrics of each process are, by its name. */
+  opsUrls: Readonly<Record<string, string>>;
   /** With the admin token. */
   operator: Peers;
   /** Every process has it so much later, at the latest when this resolves. */
@@ -67,6 +69,7 @@ export async function startMeshProcesses(options: {
   const owned = stack.move();
   return {
     baseUrls: mesh.baseUrls,
+    opsUrls: mesh.opsUrls,
     operator,
     async jump(ms) {
       aheadMs += ms;

@@ -45,12 +45,13 @@ export interface ScriptedMediaUpstream extends AsyncDisposable {
   openConnections(): number;
 }
 
-/** Starts one on a free loopback port. */
+/** Starts one on a free loopback port (or on `port`). */
 export async function startScriptedMediaUpstream(
   protocol: "openai" | "genmesh",
   outputs: MediaOutputs,
+  { port = 0 } = {},
 ): Promise<ScriptedMediaUpstream> {
-  const server = await startScriptedUpstream();
+  const server = await startScriptedUpstream({ port });
   const { baseUrl, requests } = server;
   const wording: MediaWording = {
     outputs,

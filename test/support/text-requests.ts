@@ -11,6 +11,7 @@ import {
 import type { UpstreamsContext } from "../../services/text/upstream/context.ts";
 import type {
   AnswerEvent,
+  OutputBound,
   StreamAnswer,
   UpstreamRequest,
 } from "../../services/text/upstream/port.ts";
@@ -43,6 +44,9 @@ export function testUpstream(
   return create(UpstreamSchema, Object.assign(init, changes));
 }
 
+/** More than any test's answer has. */
+const unbounded: OutputBound = { tokens: Number.MAX_SAFE_INTEGER / 4, count: async () => 0 };
+
 /** A request of an operation; the public model is `chat-1`, upstream calls it `up-model`. */
 export function testRequest(
   operation: UpstreamRequest["operation"],
@@ -50,6 +54,7 @@ export function testRequest(
   changes: Partial<UpstreamRequest> & { fields?: JsonObject } = {},
 ): UpstreamRequest {
   const { fields, ...rest } = changes;
+  const limit = fields?.max_output_tokens;
   const isChat = operation === "chat";
   const prompt: JsonObject = isChat
     ? {
@@ -64,6 +69,8 @@ export function testRequest(
     operation,
     body: { model: "chat-1", ...prompt, ...fields },
     stream: false,
+    maxOutputTokens: typeof limit === "number" ? limit : undefined,
+    outputBound: unbounded,
     modelId: "chat-1",
     upstreamModel: "up-model",
     upstreams,

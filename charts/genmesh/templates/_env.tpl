@@ -50,6 +50,7 @@
 {{- if $facts.rpc }}
 - { name: GRPC_PORT, value: "9090" }
 {{- end }}
+- { name: GENMESH_OPS_PORT, value: "9091" }
 - { name: GENMESH_LOG_LEVEL, value: {{ $values.config.logLevel }} }
 - { name: GENMESH_DRAIN_MS, value: {{ mul $values.shutdown.drainSeconds 1000 | quote }} }
 {{ include "genmesh.secretEnv" (dict "name" "GENMESH_MESH_TOKEN" "secret" $tokens "key" "mesh-token") }}
@@ -83,12 +84,14 @@
 {{- with $values.config.trustProxy }}
 - { name: GENMESH_TRUST_PROXY, value: {{ join "," . | quote }} }
 {{- end }}
+{{- with $values.config.corsOrigins }}
+- { name: GENMESH_CORS_ORIGINS, value: {{ join "," . | quote }} }
+{{- end }}
 {{- end }}
 {{- if and $facts.catalog (include "genmesh.hasCatalog" $root) }}
 - { name: GENMESH_CATALOG, value: {{ printf "/etc/genmesh/catalog/%s" $values.catalog.key }} }
 {{- end }}
 {{- if $values.tls.enabled }}
-- { name: GENMESH_OPS_PORT, value: "9091" }
 {{ include "genmesh.tlsEnv" (list $root $role) }}
 {{- end }}
 {{- with $values.telemetry.otlpEndpoint }}

@@ -106,11 +106,6 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- toYaml $all -}}
 {{- end }}
 
-{{/* Port on which health and metrics are answered, and its name. */}}
-{{- define "genmesh.opsPort" -}}
-{{- if .Values.tls.enabled }}ops{{ else }}http{{ end -}}
-{{- end }}
-
 {{- define "genmesh.tlsSecret" -}}
 {{- $root := index . 0 -}}
 {{- $root.Values.tls.existingSecret | default (printf "%s-%s-tls" (include "genmesh.fullname" $root) (index . 1)) -}}

@@ -20,9 +20,7 @@ spec:
     {{- include "genmesh.selector" . | nindent 4 }}
   ports:
     - { name: http, port: 8080, targetPort: http }
-    {{- if $root.Values.tls.enabled }}
     - { name: ops, port: 9091, targetPort: ops }
-    {{- end }}
 {{- if and $facts.rpc $root.Values.grpc.enabled }}
 ---
 apiVersion: v1

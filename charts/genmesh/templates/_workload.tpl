@@ -71,9 +71,7 @@ spec:
             {{- if $facts.rpc }}
             - { name: grpc, containerPort: 9090 }
             {{- end }}
-            {{- if $root.Values.tls.enabled }}
             - { name: ops, containerPort: 9091 }
-            {{- end }}
           {{- include "genmesh.probes" $root | nindent 10 }}
           {{- if gt (int $shutdown.preStopSeconds) 0 }}
           lifecycle:
@@ -99,19 +97,18 @@ spec:
 
 {{/* Liveness says that the process turns, readiness that requests will be served. */}}
 {{- define "genmesh.probes" -}}
-{{- $port := include "genmesh.opsPort" . -}}
 startupProbe:
-  httpGet: { path: /healthz, port: {{ $port }} }
+  httpGet: { path: /healthz, port: ops }
   periodSeconds: 1
   timeoutSeconds: 5
   failureThreshold: 120
 readinessProbe:
-  httpGet: { path: /readyz, port: {{ $port }} }
+  httpGet: { path: /readyz, port: ops }
   periodSeconds: 2
   timeoutSeconds: 2
   failureThreshold: 2
 livenessProbe:
-  httpGet: { path: /healthz, port: {{ $port }} }
+  httpGet: { path: /healthz, port: ops }
   periodSeconds: 10
   timeoutSeconds: 5
   failureThreshold: 6

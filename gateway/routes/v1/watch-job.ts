@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, isRefusal, RefusalError } from "#kit/errors.ts";
 import type { Edge } from "../../context.ts";
 import { toErrorBody } from "../../errors.ts";
@@ -22,6 +22,7 @@ export function watchJob(app: FastifyInstance, edge: Edge): void {
     schema: watchJobSchema,
     handler: async (request, reply) => {
       const baseUrl = edge.urls.base(request);
+      if (request.method === "HEAD") return headOfWatch(edge, request, reply);
       const options = callOptions(request, reply, deadlinesMs.watch, edge.cutOff);
       let events: EventStream | undefined;
       using silence = watchSilence(edge.clock, () => events?.comment());
@@ -42,6 +43,18 @@ export function watchJob(app: FastifyInstance, edge: Edge): void {
       return reply;
     },
   });
+}
+
+/** The headers with which the events would come, at once: nothing is watched for them. */
+async function headOfWatch(
+  edge: Edge,
+  request: FastifyRequest<{ Params: { jobId: string } }>,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const { jobId } = request.params;
+  await edge.peers.media.getJob({ jobId }, callOptions(request, reply, deadlinesMs.quick));
+  openEventStream(reply).end();
+  return reply;
 }
 
 function refusalOfEnd(edge: Edge, error: unknown, reply: FastifyReply): RefusalError {

@@ -27,7 +27,9 @@ export function holdCommands(program: Command, cli: Cli): void {
   withExamples(
     hold
       .command("list [account]")
-      .description("open holds with their owner and age; those in review are marked"),
+      .description(
+        "open holds with their owner and age; and usage that upstreams reported beyond belief",
+      ),
     "hold list",
   ).action((accountId?: string) => list(cli, accountId ?? ""));
   withExamples(
@@ -46,7 +48,13 @@ export function holdCommands(program: Command, cli: Cli): void {
 async function list(cli: Cli, accountId: string): Promise<void> {
   const peers = cli.peers();
   const { reviews } = await peers.text.listReviews({ accountId });
-  const inReview = new Map(reviews.map((review) => [review.holdId, review.reportedUsage]));
+  const settled = reviews.filter(({ chargedUsdMicros }) => chargedUsdMicros !== undefined);
+  // Of an older release, which left the hold to the operator.
+  const inReview = new Map(
+    reviews
+      .filter((review) => !settled.includes(review))
+      .map((review) => [review.holdId, review.reportedUsage]),
+  );
   const rows = [];
   for await (const hold of openHolds(cli, accountId)) {
     rows.push({
@@ -60,7 +68,15 @@ async function list(cli: Cli, accountId: string): Promise<void> {
       review: inReview.get(hold.holdId),
     });
   }
-  if (cli.json) return printJson(cli, { holds: rows });
+  const shown = settled.map((review) => ({
+    holdId: review.holdId,
+    accountId: review.accountId,
+    model: review.model,
+    reported: review.reportedUsage,
+    chargedUsdMicros: review.chargedUsdMicros ?? 0n,
+    at: showTime(review.reviewTime),
+  }));
+  if (cli.json) return printJson(cli, { holds: rows, reviews: shown });
   printTable(
     cli,
     ["hold", "account", "owner", "for", "amount", "unit", "opened", "review"],
@@ -75,6 +91,21 @@ async function list(cli: Cli, accountId: string): Promise<void> {
       row.review ?? "",
     ]),
     "no open holds",
+  );
+  if (shown.length === 0) return;
+  cli.out("\nreported usage that was not believed; charged by our own count, nothing is held\n");
+  printTable(
+    cli,
+    ["hold", "account", "model", "reported", "charged usd_micros", "at"],
+    shown.map((row) => [
+      row.holdId,
+      row.accountId,
+      row.model,
+      row.reported,
+      String(row.chargedUsdMicros),
+      row.at,
+    ]),
+    "",
   );
 }
 

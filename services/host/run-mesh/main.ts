@@ -1,6 +1,6 @@
 import { enableCompileCache } from "node:module";
-import { envToConfig, readEnv } from "../config.ts";
-import { ConfigError } from "../env.ts";
+import { envToConfig, hasColours, readEnv } from "../config.ts";
+import { ConfigError, type EnvReader, envReader } from "../env.ts";
 import { readMeshArguments } from "./options.ts";
 import { startLocalMesh } from "./run.ts";
 
@@ -27,7 +27,8 @@ async function main(): Promise<void> {
     const env = readEnv();
     const log = (line: string) => void process.stderr.write(`${line}\n`);
     const words = readMeshArguments(process.argv.slice(2));
-    const mesh = await startLocalMesh({ ...words, env, log, signal: stop.signal });
+    const shown = await terminal(envReader(env));
+    const mesh = await startLocalMesh({ ...words, env, log, shown, signal: stop.signal });
     const { apiKey } = mesh.bootstrap;
     const urls = mesh.baseUrls.join(" ");
     process.stdout.write(`genmesh is ready: ${urls}${apiKey ? `  key: ${apiKey}` : ""}\n`);
@@ -47,6 +48,13 @@ async function main(): Promise<void> {
     process.off("SIGTERM", onSignal);
     process.off("SIGINT", onSignal);
   }
+}
+
+/** Where people read along, lines are made short. */
+async function terminal(read: EnvReader) {
+  if (!process.stderr.isTTY) return undefined;
+  const { terminalLines } = await import("#kit/log-terminal.ts");
+  return terminalLines({ colours: hasColours(read) });
 }
 
 function fail(error: unknown): void {

@@ -28,7 +28,9 @@ describe("a planned mesh", () => {
   test("has two of each role, each with ports of its own, and is a configuration each can use", async () => {
     const processes = await plan([]);
     expect(processes).toHaveLength(2 * meshRoles.length);
-    const ports = processes.flatMap(({ env }) => [env.PORT, env.GRPC_PORT]).filter(Boolean);
+    const ports = processes
+      .flatMap(({ env }) => [env.PORT, env.GRPC_PORT, env.GENMESH_OPS_PORT])
+      .filter(Boolean);
     expect(new Set(ports).size).toBe(ports.length);
     for (const { env, role, url } of processes) {
       const config = envToConfig(env);
@@ -45,11 +47,11 @@ describe("a planned mesh", () => {
     for (const { env } of processes) expect(env.GENMESH_BILLING_URL).toBe(billing.join(","));
   });
 
-  test("with TLS speaks it to peers, and has health on ports of its own", async () => {
+  test("with TLS speaks it to peers, but for metrics and health", async () => {
     const processes = await plan(["--replicas", "1"], { tls: true });
-    for (const { env, url } of processes) {
+    for (const { env, url, opsUrl } of processes) {
       expect(url).toMatch(/^https:/);
-      expect(env.GENMESH_OPS_PORT).toMatch(/^\d+$/);
+      expect(opsUrl).toBe(`http://127.0.0.1:${env.GENMESH_OPS_PORT}`);
     }
   });
 });

@@ -16,6 +16,8 @@ export interface PlannedProcess {
   role: MeshRole;
   /** Where it is called: `http://HOST:PORT`. */
   url: string;
+  /** Where its metrics and health are, plain. */
+  opsUrl: string;
   /** All that it is told. */
   env: Record<string, string | undefined>;
 }
@@ -27,7 +29,7 @@ export interface PlanOptions {
   env: Env;
   /** Where they all listen. */
   host: string;
-  /** Does their HTTP port speak TLS, and so health one of its own? */
+  /** Do their HTTP and gRPC ports speak TLS? */
   tls: boolean;
   /** Allots a port that nobody has: the next for the public, or for callers of the mesh. */
   nextPort(kind: "public" | "internal"): Promise<number>;
@@ -50,11 +52,13 @@ async function place(role: MeshRole, n: number, options: PlanOptions): Promise<P
   const port = await nextPort(role === "gateway" ? "public" : "internal");
   const own: Record<string, string> = { HOST: host, PORT: `${port}`, GENMESH_ROLE: role };
   if (needsOf[role].answers) own.GRPC_PORT = `${await nextPort("internal")}`;
-  if (tls) own.GENMESH_OPS_PORT = `${await nextPort("internal")}`;
+  const opsPort = await nextPort("internal");
+  own.GENMESH_OPS_PORT = `${opsPort}`;
   return {
     name: `${role}-${n}`,
     role,
     url: `${tls ? "https" : "http"}://${hostInUrl(host)}:${port}`,
+    opsUrl: `http://${hostInUrl(host)}:${opsPort}`,
     // The data directory is the runner's; each process makes a temporary folder of its own.
     env: { ...env, GENMESH_DATA_DIR: undefined, ...own },
   };

@@ -18,6 +18,8 @@ import { portsFrom } from "./ports.ts";
 export interface LocalMesh {
   /** Public base URLs, ending in `/v1`. */
   baseUrls: string[];
+  /** Where the metrics of each process are, by its name. */
+  opsUrls: Readonly<Record<string, string>>;
   /** Variables with which the operator command finds it. */
   operatorEnv: Record<string, string>;
   bootstrap: Bootstrap;
@@ -30,6 +32,8 @@ export interface LocalMeshOptions extends MeshArguments {
   env: Env;
   /** Takes each line of the one log view. */
   log(line: string): void;
+  /** How a line of a process is shown there; default: as it is. */
+  shown?: ((line: string) => string) | undefined;
   /** See `ChildOptions`. */
   nodeArgs?: readonly string[];
   /** Aborts the start. */
@@ -72,6 +76,7 @@ export async function startLocalMesh(options: LocalMeshOptions): Promise<LocalMe
   const owned = stack.move();
   return {
     baseUrls,
+    opsUrls: Object.fromEntries(plan.map(({ name, opsUrl }) => [name, opsUrl])),
     operatorEnv,
     bootstrap: demo,
     async stop(late) {
@@ -95,12 +100,12 @@ function planOf(own: Config, env: Env, { replicas, internalPort }: LocalMeshOpti
 
 function startAll(
   plan: readonly PlannedProcess[],
-  { log, nodeArgs }: LocalMeshOptions,
+  { log, shown = (line) => line, nodeArgs }: LocalMeshOptions,
 ): MeshChild[] {
   const width = Math.max(...plan.map(({ name }) => name.length));
   return plan.map((planned) =>
     startChild(planned, {
-      log: (name, line) => log(`${name.padEnd(width)} | ${line}`),
+      log: (name, line) => log(`${name.padEnd(width)} | ${shown(line).trimEnd()}`),
       nodeArgs,
       sleep: (ms) => systemClock.sleep(ms),
     }),

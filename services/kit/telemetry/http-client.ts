@@ -58,6 +58,7 @@ function followedBody(body: HttpBody, span: Span): HttpBody {
         span.end();
         return bytes;
       }, failed),
+    isHeldBack: () => body.isHeldBack(),
     release() {
       body.release();
       span.end();

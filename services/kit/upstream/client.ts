@@ -16,7 +16,7 @@ export interface HttpRequest {
   headTimeoutMs: number;
   /** Milliseconds between two reads of the body; time in which nobody reads does not count. */
   idleTimeoutMs: number;
-  /** Milliseconds from the start to the last byte. */
+  /** Milliseconds from the start to the last byte; time in which the reader holds the sender back does not count. */
   timeoutMs: number;
   /** Called when a connection is there and the request is being written to it. */
   onSent?: (() => void) | undefined;
@@ -30,6 +30,8 @@ export interface HttpBody {
   next(): Promise<Buffer | undefined>;
   /** All of it. Over `maxBytes`: `too_large`. */
   whole(maxBytes: number): Promise<Buffer>;
+  /** Did the reader keep the sender waiting, so that a break may be its own doing? See `httpLimits.heldBackMs`. */
+  isHeldBack(): boolean;
   /** All that matters was read: takes a short rest in, so that the connection can be used again, or closes it. */
   release(): void;
   /** Closes the connection now. Does nothing after the end. */

@@ -37,8 +37,16 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
   readonly #options: ExchangeOptions;
   readonly #resolve: (reply: HttpReply) => void;
   readonly #reject: (error: unknown) => void;
-  readonly #timer: NodeJS.Timeout;
+  readonly #beganAtMs = performance.now();
+  #timer: NodeJS.Timeout;
   readonly #onAbort = () => this.#stop(this.#options.request.signal.reason);
+  /** Time that the reader took is not upstream's. */
+  readonly #onTime = () => {
+    const tookMs = performance.now() - this.#beganAtMs - (this.#body?.pausedMs() ?? 0);
+    const leftMs = this.#options.request.timeoutMs - tookMs;
+    if (leftMs < 1) this.#stop(new UpstreamError("timeout"));
+    else this.#timer = setTimeout(this.#onTime, leftMs);
+  };
   #controller: Dispatcher.DispatchController | undefined;
   #body: ReplyBody | undefined;
   #isOver = false;
@@ -53,7 +61,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     this.#reject = reject;
     const { signal, timeoutMs } = options.request;
     signal.addEventListener("abort", this.#onAbort, { once: true });
-    this.#timer = setTimeout(() => this.#stop(new UpstreamError("timeout")), timeoutMs);
+    this.#timer = setTimeout(this.#onTime, timeoutMs);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {

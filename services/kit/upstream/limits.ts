@@ -7,6 +7,16 @@ export const httpLimits = {
   connectionsPerOrigin: 8192,
   /** Unread bytes of one answer after which its socket is no longer read: a slow reader holds upstream back. */
   unreadBytes: 64 * 1024,
+  /**
+   * A reader that leaves its socket unread for this long holds upstream back, in ms: bursts, collections of garbage and slow
+   * disks take tens of ms, and servers that give up on a blocked reader wait some seconds at least.
+   */
+  heldBackMs: 1000,
+  /**
+   * After that it must have waited for upstream this long in all, in ms, before a break counts as upstream's own again: the
+   * megabytes that lie in the kernels of both ends, and a break that lies behind them, come with hardly a wait.
+   */
+  caughtUpMs: 5000,
   /** An idle connection is dropped after this long: common model servers close theirs after 5 s without saying so. */
   keepAliveMs: 4000,
   /** All response headers together; Node's own default. */

@@ -1,4 +1,5 @@
 import type { Dispatcher } from "undici";
+import { BackPressure } from "./back-pressure.ts";
 import type { HttpBody } from "./client.ts";
 import { UpstreamError } from "./errors.ts";
 import { httpLimits } from "./limits.ts";
@@ -12,6 +13,7 @@ export class ReplyBody implements HttpBody {
   #isEnded = false;
   #error: { reason: unknown } | undefined;
   #waiter: (() => void) | undefined;
+  readonly #pressure = new BackPressure();
   /** Runs a moment after the first chunk of a read has come: what came along with it is there by then. */
   readonly #read = (): Buffer | undefined => {
     if (this.#unread.length > 0) return this.#take();
@@ -36,7 +38,10 @@ export class ReplyBody implements HttpBody {
     }
     this.#unread.push(chunk);
     this.#unreadBytes += chunk.length;
-    if (this.#unreadBytes >= httpLimits.unreadBytes) this.#controller.pause();
+    if (this.#unreadBytes >= httpLimits.unreadBytes) {
+      this.#controller.pause();
+      this.#pressure.began();
+    }
     this.#wake();
   }
 
@@ -55,8 +60,12 @@ export class ReplyBody implements HttpBody {
 
   next(): Promise<Buffer | undefined> {
     return new Promise<void>((resolve) => {
-      if (this.#unread.length > 0 || this.#error || this.#isEnded) resolve();
-      else this.#waiter = resolve;
+      if (this.#unread.length > 0 || this.#error || this.#isEnded) {
+        resolve();
+        return;
+      }
+      this.#waiter = resolve;
+      this.#pressure.waits();
     }).then(this.#read);
   }
 
@@ -72,6 +81,15 @@ export class ReplyBody implements HttpBody {
       chunks.push(chunk);
     }
     return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, bytes);
+  }
+
+  isHeldBack(): boolean {
+    return this.#pressure.isHeldBack();
+  }
+
+  /** Milliseconds in which the socket was not read, because the reader had not taken what lay here. */
+  pausedMs(): number {
+    return this.#pressure.pausedMs();
   }
 
   close(): void {
@@ -91,13 +109,16 @@ export class ReplyBody implements HttpBody {
     const unread = this.#unread;
     this.#unread = [];
     this.#unreadBytes = 0;
+    this.#pressure.ended();
     if (this.#controller.paused) this.#controller.resume();
     return unread.length === 1 && unread[0] ? unread[0] : Buffer.concat(unread);
   }
 
   #wake(): void {
     const waiter = this.#waiter;
+    if (!waiter) return;
     this.#waiter = undefined;
-    waiter?.();
+    this.#pressure.came();
+    waiter();
   }
 }

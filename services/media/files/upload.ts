@@ -1,9 +1,10 @@
 import { codePoints } from "#kit/body.ts";
-import { ErrorReason, knownReason, RefusalError, refuse } from "#kit/errors.ts";
+import { refuseAtEdge } from "#kit/edge-refusal.ts";
+import { ErrorReason, RefusalError, refuse } from "#kit/errors.ts";
 import { checkIdempotencyKey } from "#kit/idempotency.ts";
 import { fingerprintOf } from "#kit/json.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
-import type { UploadFileRequest, UploadHeader } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import type { UploadFileRequest } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Blame, ImageCheck } from "./check.ts";
 import type { StorageContext } from "./context.ts";
 import type { AccountFile } from "./file.ts";
@@ -77,7 +78,7 @@ export function createUploads(context: UploadContext): Uploads {
     const fileName = keptName(header.fileName);
     const purpose = checkPurpose(header.purpose);
     // Without a record under its key a request that the edge refused is not even read.
-    if (!slot || !(await store.findBySlot(slot))) refuseAsTheEdge(header);
+    if (!slot || !(await store.findBySlot(slot))) refuseAtEdge(header.admission);
     await using spooled = await spooler.take(upload.chunks(), maxImageBytes, tooLarge);
     const { sha256 } = spooled;
     const fingerprint = fingerprintOf({ file_name: fileName, purpose, sha256 });
@@ -85,7 +86,7 @@ export function createUploads(context: UploadContext): Uploads {
     const received = { principal, fileName, purpose, spooled, idempotency };
     const replay = slot && (await recorded(received, context, signal));
     if (replay) return replay;
-    refuseAsTheEdge(header);
+    refuseAtEdge(header.admission);
     // Awaited here: the spooled bytes go when this returns.
     return await storeUpload(received, context, signal);
   };
@@ -113,13 +114,6 @@ function checkPurpose(purpose: string): string {
     refuse(ErrorReason.INVALID_VALUE, { param: "purpose" });
   }
   return purpose;
-}
-
-function refuseAsTheEdge({ admission }: UploadHeader): void {
-  const reason = admission && knownReason(admission.refuseWith);
-  if (!reason) return;
-  const message = admission.refusalMessage;
-  refuse(reason, message === "" ? {} : { message });
 }
 
 function tooLarge(): Error {

@@ -67,7 +67,7 @@ async function bytesOf(
   if (!isJsonObject(item)) throw failed("the upstream's answer holds no image");
   if (typeof item.b64_json === "string") return Buffer.from(item.b64_json, "base64");
   if (typeof item.url !== "string") throw failed("the upstream's answer holds no image");
-  const inline = item.url.startsWith("data:") ? parseDataUri(item.url) : undefined;
+  const inline = item.url.startsWith("data:") ? await parseDataUri(item.url) : undefined;
   if (inline) return inline.bytes;
   return downloadBytes(context, {
     upstream,

@@ -1,9 +1,10 @@
 import type { LiveCatalog } from "#kit/catalog-client.ts";
 import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, knownReason, refuse } from "#kit/errors.ts";
+import { refuseAtEdge } from "#kit/edge-refusal.ts";
+import { ErrorReason, refuse } from "#kit/errors.ts";
 import { checkIdempotencyKey } from "#kit/idempotency.ts";
 import type { Ids } from "#kit/ids.ts";
-import { fingerprintOf, parseJsonBody } from "#kit/json.ts";
+import type { JsonReader } from "#kit/json-reader/index.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { Telemetry } from "#kit/telemetry/port.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
@@ -25,6 +26,8 @@ export interface SubmitContext {
   driver: Driver;
   catalog: Pick<LiveCatalog, "current">;
   events: JobEvents;
+  /** Reads bodies. */
+  reader: JsonReader;
   failPoints: FailPoints;
   telemetry?: Telemetry | undefined;
 }
@@ -36,6 +39,8 @@ export interface Submission {
   idempotencyKey: string | undefined;
   principal: Principal;
   admission: Admission | undefined;
+  /** Aborts when the caller leaves before its body is read. */
+  signal: AbortSignal;
 }
 
 /** The job that answers a submission. */
@@ -51,19 +56,23 @@ export interface Submitted {
 export async function submit(submission: Submission, context: SubmitContext): Promise<Submitted> {
   const { kind, principal, admission } = submission;
   const key = checkIdempotencyKey(submission.idempotencyKey);
-  const body = parseJsonBody(submission.body);
+  const { value: body, fingerprint } = await context.reader.read(
+    submission.body,
+    // Without a key nobody compares it.
+    key === undefined ? {} : { fingerprint: {} },
+    { accountId: principal.accountId, signal: submission.signal },
+  );
   const slot = key === undefined ? undefined : { scope: `${principal.keyId}/${kind}`, key };
   return place(
     {
       ...principal,
       slot,
-      // Without a slot nobody compares it, and a body may have 32 MiB.
-      fingerprint: slot ? fingerprintOf(body) : "",
+      fingerprint,
       retryOf: undefined,
       onOther: () => refuse(ErrorReason.IDEMPOTENCY_KEY_REUSED),
       inputs: () => (kind === "music" ? [] : readReferences(body)),
       check: () => {
-        refuseAsTheEdge(admission);
+        refuseAtEdge(admission);
         return checkRequest(kind, body, context.catalog.current(), admission);
       },
     },
@@ -128,12 +137,4 @@ async function join(known: Job, order: Order, driver: Driver): Promise<Job | und
 function acceptedOf(driven: Driven): Job | undefined {
   if (driven.kind === "refused") throw driven.refusal;
   return driven.kind === "accepted" ? driven.job : undefined;
-}
-
-/** The edge's own refusal (scope, rate), which a recorded answer would have come before. */
-function refuseAsTheEdge(admission: Admission | undefined): void {
-  if (!admission?.refuseWith) return;
-  // A reason of a newer edge than this build knows.
-  const reason = knownReason(admission.refuseWith) ?? ErrorReason.PERMISSION_DENIED;
-  refuse(reason, admission.refusalMessage ? { message: admission.refusalMessage } : {});
 }

@@ -37,11 +37,12 @@ function isDataUri(url: string): boolean {
   return /^data:/i.test(url);
 }
 
-function decode(uri: string, param: string): Uint8Array {
+async function decode(uri: string, param: string): Promise<Uint8Array> {
   // Four digits are three bytes; the head of a data URI has fewer than 100 characters.
   if (uri.length > (maxImageBytes / 3) * 4 + 100) tooLarge(param);
+  const read = await parseDataUri(uri);
   const bytes =
-    parseDataUri(uri)?.bytes ??
+    read?.bytes ??
     refuse(ErrorReason.INVALID_INPUT_REFERENCE, {
       param,
       message: "The data URI is not of the form data:image/…;base64,….",

@@ -1,6 +1,7 @@
 import { optionalNumber, optionalString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
+import { offers } from "#kit/offers.ts";
 import type { ImageSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type Dimensions, type ImageShape, imageDimensions } from "../builtin/dimensions.ts";
 import { maxImages } from "../limits.ts";
@@ -26,7 +27,8 @@ export function readImage(
   if (aspectRatio !== undefined) checkRatio(aspectRatio, spec.aspectRatios);
   const shape = { size, resolution, aspectRatio };
   checkAgreement(shape, spec);
-  checkReferenceCount(references, spec.maxReferences);
+  const { maxReferences } = spec;
+  checkReferenceCount(references, maxReferences, [{ maxReferences }]);
   return {
     mode: "",
     price: spec.creditPrice * BigInt(count),
@@ -48,16 +50,17 @@ function checkSize(size: string | undefined, { sizes }: ImageSpec): void {
   if (size === undefined || size === "auto" || sizes.includes(size)) return;
   refuse(ErrorReason.UNSUPPORTED_SIZE, {
     param: "size",
-    message: `The model's sizes are: ${["auto", ...sizes].join(", ")}.`,
+    message: offers("size", "sizes", ["auto", ...sizes]),
   });
 }
 
 function checkResolution(resolution: string | undefined, { resolutions }: ImageSpec): void {
   if (resolution === undefined || resolutions.includes(resolution)) return;
-  const list = resolutions.length === 0 ? "none" : resolutions.join(", ");
+  const rows = resolutions.map((one) => ({ resolution: one }));
   refuse(ErrorReason.UNSUPPORTED_RESOLUTION, {
     param: "resolution",
-    message: `The model's resolutions are: ${list}.`,
+    message: offers("resolution", "resolutions", resolutions),
+    metadata: { available_options: JSON.stringify(rows) },
   });
 }
 

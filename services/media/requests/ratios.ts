@@ -1,4 +1,5 @@
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import { offers } from "#kit/offers.ts";
 
 /** What upstream chooses itself. */
 export const autoRatio = "auto";
@@ -25,7 +26,10 @@ export function checkRatio(ratio: string, supported: readonly string[]): string 
   if (ratio === autoRatio || supported.includes(ratio)) return ratio;
   return refuse(ErrorReason.UNSUPPORTED_ASPECT_RATIO, {
     param: "aspectRatio",
-    message: `The model does not offer this aspect ratio. It offers: ${supported.join(", ")}.`,
-    metadata: { available_aspect_ratios: JSON.stringify(supported) },
+    message: offers("aspect ratio but 'auto'", "aspect ratios", supported),
+    // `auto` is taken of every model.
+    metadata: {
+      available_aspect_ratios: JSON.stringify(supported.length > 0 ? supported : [autoRatio]),
+    },
   });
 }

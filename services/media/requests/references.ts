@@ -21,12 +21,21 @@ export function readReferences(body: JsonObject): ReferenceInput[] {
   return [...first, ...files];
 }
 
-/** Refuses more references than the model takes. */
-export function checkReferenceCount(references: readonly ReferenceInput[], most: number): void {
+/** Refuses more references than the model takes; `options`: what it offers instead, for the caller to choose from. */
+export function checkReferenceCount(
+  references: readonly ReferenceInput[],
+  most: number,
+  options: readonly object[],
+): void {
   if (references.length <= most) return;
-  // That of the first one too many.
-  const param = fieldOf(references[most]);
-  refuse(ErrorReason.TOO_MANY_REFERENCES, { param, metadata: { max_references: String(most) } });
+  const noun = most === 1 ? "reference" : "references";
+  refuse(ErrorReason.TOO_MANY_REFERENCES, {
+    // That of the first one too many.
+    param: fieldOf(references[most]),
+    message:
+      most === 0 ? "The model takes no references." : `The model takes at most ${most} ${noun}.`,
+    metadata: { max_references: String(most), available_options: JSON.stringify(options) },
+  });
 }
 
 /** The field of the body that a reference stands in. */

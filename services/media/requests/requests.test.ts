@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { viewOf } from "#kit/catalog-client.ts";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason, type RefusalError } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
 import { AdmissionSchema } from "#proto/genmesh/common/v1/access_pb.ts";
 import { parseCatalog } from "../../catalog/parse.ts";
@@ -67,6 +67,52 @@ describe("images", () => {
     [{ modelId: "image-1", model: null }, ErrorReason.MISSING_REQUIRED_PARAMETER, "model"],
   ])("%j is refused", (more, reason, param) => {
     expect(refusal("image", image(more))).toMatchObject({ reason, param });
+  });
+});
+
+describe("what an image model offers is told with the refusal", () => {
+  const catalog = `
+upstreams: { studio: { protocol: builtin } }
+developerPrompt: ""
+models:
+  - { id: bare, kind: image, upstream: studio, creditPrice: 1, sizes: [64x64] }
+  - id: full
+    kind: image
+    upstream: studio
+    creditPrice: 1
+    sizes: [64x64]
+    resolutions: [1k, 2k]
+    availableAspectRatios: [auto, "1:1"]
+    maxReferences: 1
+`;
+  const own = parseCatalog(catalog).snapshot;
+  if (!own) throw new Error("the catalog is broken");
+  const refused = (model: string, more: JsonObject) => {
+    try {
+      checkRequest("image", { model, prompt: "x", ...more }, viewOf(own), undefined);
+    } catch (error) {
+      const { message, metadata } = error as RefusalError;
+      const options = metadata.available_options ?? metadata.available_aspect_ratios ?? "null";
+      return { message, options: JSON.parse(options) };
+    }
+    throw new Error("accepted");
+  };
+  const two = { referenceFileIds: ["a", "b"] };
+
+  test.each<[string, JsonObject, string, unknown]>([
+    [
+      "full",
+      { resolution: "8k" },
+      "The model's resolutions are: 1k, 2k.",
+      [{ resolution: "1k" }, { resolution: "2k" }],
+    ],
+    ["bare", { resolution: "8k" }, "The model takes no resolution.", []],
+    ["full", { aspectRatio: "9:1" }, "The model's aspect ratios are: auto, 1:1.", ["auto", "1:1"]],
+    ["bare", { aspectRatio: "9:1" }, "The model takes no aspect ratio but 'auto'.", ["auto"]],
+    ["full", two, "The model takes at most 1 reference.", [{ maxReferences: 1 }]],
+    ["bare", two, "The model takes no references.", [{ maxReferences: 0 }]],
+  ])("%s %j", (model, more, message, options) => {
+    expect(refused(model, more)).toEqual({ message, options });
   });
 });
 

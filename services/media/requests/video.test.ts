@@ -155,6 +155,9 @@ describe("every combination of the eight models", () => {
       param: "referenceFileIds",
     });
     expect(metadata.max_references).toBe(String(most));
+    const rows = JSON.parse(metadata.available_options ?? "[]") as JsonObject[];
+    expect(rows.length).toBeGreaterThan(0);
+    expect(rows.every(({ modes }) => (modes as string[]).includes("i2v"))).toBe(true);
   });
 
   test.each(models)("%s: its ratios, and no other", (model) => {

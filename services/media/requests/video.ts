@@ -75,7 +75,7 @@ export function readVideo(
   const row = fitting[0];
   if (!row) unsupported(ErrorReason.UNSUPPORTED_RESOLUTION, resolution?.param ?? "", { rows });
   checkRatio(aspectRatio, spec.aspectRatios);
-  checkReferenceCount(references, spec.maxReferences);
+  checkReferenceCount(references, spec.maxReferences, rows.map(toPublicRow));
   return {
     mode: modeNames[mode],
     price: row.credits,

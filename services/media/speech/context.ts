@@ -4,6 +4,7 @@ import type { Clock } from "#kit/clock.ts";
 import type { Database } from "#kit/database.ts";
 import type { HoldClient } from "#kit/holds.ts";
 import type { Ids } from "#kit/ids.ts";
+import type { JsonReader } from "#kit/json-reader/index.ts";
 import type { Logger } from "#kit/logger.ts";
 import type { Metrics } from "#kit/metrics.ts";
 import { migrate } from "#kit/mongo/migrate.ts";
@@ -26,6 +27,8 @@ export interface SpeechDeps {
   catalog: Pick<LiveCatalog, "current">;
   holds: HoldClient;
   upstreams: Pick<MediaUpstreams, "speak">;
+  /** Reads bodies. */
+  reader: JsonReader;
   /** An account that they do not know has a smaller share. */
   payers?: Pick<Payers, "isPaying">;
   /** How long speeches and their records are kept, in ms; undefined: for ever. */
@@ -33,7 +36,8 @@ export interface SpeechDeps {
 }
 
 /** What running and ending requests needs. */
-export interface SpeechContext extends Omit<SpeechDeps, "database" | "log" | "metrics" | "payers"> {
+export interface SpeechContext
+  extends Omit<SpeechDeps, "database" | "log" | "metrics" | "payers" | "reader"> {
   store: SpeechStore;
   events: SpeechEvents;
   /** This process, in its requests' records. */

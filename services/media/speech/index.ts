@@ -94,7 +94,7 @@ export function createSpeech(deps: SpeechDeps): Speech {
   return {
     methods: {
       async generateSpeech(request, call) {
-        const serving = { ...context, speaker, flights, share };
+        const serving = { ...context, speaker, flights, share, reader: deps.reader };
         const spoken = await generateSpeech(request, principalOf(call), call.signal, serving);
         return { ...toAnswer(spoken.record), replayed: spoken.replayed };
       },

@@ -3,6 +3,7 @@ import type { CatalogView } from "#kit/catalog-client.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
 import { costOf } from "#kit/money.ts";
+import { offers } from "#kit/offers.ts";
 import {
   type Model,
   ModelKind,
@@ -44,14 +45,14 @@ export function prepareSpeech(
   if (!spec.voices.includes(voice)) {
     refuse(ErrorReason.UNSUPPORTED_VOICE, {
       param: "voice",
-      message: `The model's voices are: ${spec.voices.join(", ")}.`,
+      message: offers("voice", "voices", spec.voices),
     });
   }
   const language = optionalString(body, "language");
   if (language !== undefined && spec.languages.length > 0 && !spec.languages.includes(language)) {
     refuse(ErrorReason.UNSUPPORTED_LANGUAGE, {
       param: "language",
-      message: `The model's languages are: ${spec.languages.join(", ")}.`,
+      message: offers("language", "languages", spec.languages),
     });
   }
   const speed = optionalNumber(body, "speed", speedBounds) ?? 1;

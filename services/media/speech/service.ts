@@ -1,7 +1,8 @@
-import { ErrorReason, knownReason, refuse } from "#kit/errors.ts";
+import { refuseAtEdge } from "#kit/edge-refusal.ts";
+import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { FairShare } from "#kit/fair-share.ts";
 import { checkIdempotencyKey } from "#kit/idempotency.ts";
-import { fingerprintOf, parseJsonBody } from "#kit/json.ts";
+import type { JsonReader } from "#kit/json-reader/index.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { GenerateSpeechRequest } from "#proto/genmesh/media/v1/media_service_pb.ts";
@@ -17,6 +18,8 @@ export interface SpeechServiceContext extends SpeechContext {
   speaker: Speaker;
   flights: Flights<SpeechRecord | undefined>;
   share: FairShare;
+  /** Reads bodies. */
+  reader: JsonReader;
 }
 
 /** A request that is answered. */
@@ -35,15 +38,20 @@ export async function generateSpeech(
   signal: AbortSignal,
   context: SpeechServiceContext,
 ): Promise<Spoken> {
-  const body = parseJsonBody(request.body);
+  const isKeyed = request.idempotencyKey !== undefined;
+  const { value: body, fingerprint } = await context.reader.read(
+    request.body,
+    isKeyed ? { fingerprint: {} } : {},
+    { accountId: principal.accountId, signal },
+  );
   const key = checkIdempotencyKey(request.idempotencyKey);
   const { admission } = request;
   const prepare = () => {
-    refuseAsTheEdge(admission);
+    refuseAtEdge(admission);
     return prepareSpeech(body, admission, context.catalog.current());
   };
   if (key !== undefined) {
-    const idempotency = { key, fingerprint: fingerprintOf(body) };
+    const idempotency = { key, fingerprint };
     return generateOnce({ principal, admission, idempotency, prepare }, signal, context);
   }
   const prepared = prepare();
@@ -111,11 +119,4 @@ async function begin(
   using _turn = await share.take(principal.accountId, signal);
   const keyMonthlyLimit = admission?.monthlyUsdMicrosLimit;
   return await speaker.run(prepared, { principal, keyMonthlyLimit }, idempotency, signal);
-}
-
-function refuseAsTheEdge(admission: Admission | undefined): void {
-  const reason = admission && knownReason(admission.refuseWith);
-  if (!reason) return;
-  const message = admission.refusalMessage;
-  refuse(reason, message === "" ? {} : { message });
 }

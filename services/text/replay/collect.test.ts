@@ -13,7 +13,7 @@ test("a delta named like the prototype of all objects changes no other object", 
   collector.add(chunk('{"role":"assistant","content":"Hi"}'));
   collector.add(chunk('{"__proto__":{"polluted":"yes"},"constructor":{"prototype":{"bad":1}}}'));
   collector.add(chunk("{}", "stop"));
-  const answer = collector.answer(undefined);
+  const answer = collector.answer(undefined, undefined);
   try {
     expect(({} as { polluted?: string }).polluted).toBeUndefined();
     expect(({} as { bad?: number }).bad).toBeUndefined();

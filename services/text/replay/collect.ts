@@ -1,5 +1,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import { maxKeptAnswerBytes } from "../limits.ts";
+import type { ChargedTokens } from "../pricing.ts";
+import { estimatedUsage } from "../shown-usage.ts";
 import type { AnswerEvent, ReportedUsage, TextOperation } from "../upstream/port.ts";
 import { dataOf } from "./frames.ts";
 
@@ -11,8 +13,14 @@ export function keepable(answer: Uint8Array | undefined): Uint8Array | undefined
 /** Makes the JSON answer out of a stream, for the idempotency key. */
 export interface Collector {
   add(event: AnswerEvent): void;
-  /** The answer, once the terminal event was added; undefined where the stream did not add up to one. */
-  answer(reported: ReportedUsage | undefined): Uint8Array | undefined;
+  /**
+   * The answer, once the terminal event was added, with what we counted in the place of usage that upstream did not
+   * report; undefined where the stream did not add up to one.
+   */
+  answer(
+    reported: ReportedUsage | undefined,
+    estimate: ChargedTokens | undefined,
+  ): Uint8Array | undefined;
 }
 
 /** A collector for one stream. */
@@ -27,9 +35,11 @@ function responseCollector(): Collector {
     add(event) {
       last = event;
     },
-    answer() {
+    answer(_reported, estimate) {
       const response = last && dataOf(last.frame)?.response;
-      return isJsonObject(response) ? Buffer.from(JSON.stringify(response)) : undefined;
+      if (!isJsonObject(response)) return undefined;
+      const usage = estimate ? { usage: estimatedUsage("responses", estimate) } : {};
+      return Buffer.from(JSON.stringify({ ...response, ...usage }));
     },
   };
 }
@@ -54,14 +64,14 @@ function chatCollector(): Collector {
       const choice = Array.isArray(chunk.choices) ? chunk.choices[0] : undefined;
       if (isJsonObject(choice)) addChoice(choice);
     },
-    answer(reported) {
+    answer(reported, estimate) {
       if (!head || finish === null) return undefined;
       const { choices: _choices, usage: _usage, ...rest } = head;
       const completion: JsonObject = {
         ...rest,
         object: "chat.completion",
         choices: [{ index: 0, message: finished(message), logprobs, finish_reason: finish }],
-        usage: usage ?? usageOf(reported),
+        usage: estimate ? estimatedUsage("chat", estimate) : (usage ?? usageOf(reported)),
       };
       return Buffer.from(JSON.stringify(completion));
     },

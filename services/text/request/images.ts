@@ -67,7 +67,10 @@ export async function takeImages(
   if (beyond) refuse(ErrorReason.IMAGE_LIMIT_EXCEEDED, { param: beyond.param });
   const total = { bytes: 0, base64Bytes: 0 };
   if (parts.length === 0) return { sizes: [], base64Bytes: 0 };
-  const pending = parts.map((part) => readPart(part, sources.allowPrivate, inlineAddresses, total));
+  const pending: Pending[] = [];
+  for (const part of parts) {
+    pending.push(await readPart(part, sources.allowPrivate, inlineAddresses, total));
+  }
   const sizes: ImageSize[] = new Array(pending.length).fill(undefined);
   const waiting = pending.entries();
   // The first refusal ends the others' work.
@@ -88,16 +91,16 @@ export async function takeImages(
 }
 
 /** Everything about one image that its text tells. */
-function readPart(
+async function readPart(
   part: ImagePart,
   allowPrivate: boolean,
   inlineAddresses: boolean,
   total: { bytes: number; base64Bytes: number },
-): Pending {
+): Promise<Pending> {
   if (part.field === "result") {
     const text = String(part.holder.result);
     const param = `${part.param}.result`;
-    const bytes = decodeUri(`data:image/any;base64,${text}`, param);
+    const bytes = await decodeUri(`data:image/any;base64,${text}`, param);
     total.base64Bytes += text.length;
     return { part, param, bytes: addBytes(bytes, total, param), goesAsAddress: false };
   }
@@ -107,7 +110,7 @@ function readPart(
   }
   const param = `${part.param}.image_url`;
   if (/^data:/i.test(url)) {
-    const bytes = decodeUri(url, param);
+    const bytes = await decodeUri(url, param);
     total.base64Bytes += url.length;
     return { part, param, bytes: addBytes(bytes, total, param), goesAsAddress: false };
   }
@@ -115,10 +118,11 @@ function readPart(
   return { part, param, bytes: undefined, goesAsAddress: !inlineAddresses };
 }
 
-function decodeUri(uri: string, param: string): Uint8Array {
+async function decodeUri(uri: string, param: string): Promise<Uint8Array> {
   // Four digits are three bytes; the head of a data URI has fewer than 100 characters.
   if (uri.length > (maxImageBytes / 3) * 4 + 100) refuse(ErrorReason.IMAGE_TOO_LARGE, { param });
-  return parseDataUri(uri)?.bytes ?? refuse(ErrorReason.INVALID_IMAGE, { param });
+  const read = await parseDataUri(uri);
+  return read?.bytes ?? refuse(ErrorReason.INVALID_IMAGE, { param });
 }
 
 function addBytes(bytes: Uint8Array, total: { bytes: number }, param: string): Uint8Array {

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { hashInTurns } from "#kit/bytes-in-turns.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { maxOpaqueStates } from "../limits.ts";
@@ -42,7 +43,9 @@ export async function pinUpstream(
   const { upstreams } = context;
   if (parts.length === 0) return upstreams;
   if (parts.length > maxOpaqueStates) refuse(ErrorReason.INVALID_VALUE, { param: "input" });
-  const hashed = parts.map((part) => ({ ...part, hash: opaqueHash(part.value) }));
+  // An input can be 64 MiB of state.
+  const hashes = await hashInTurns(parts.map(({ value }) => value));
+  const hashed = parts.map((part, at) => ({ ...part, hash: hashes[at] ?? "" }));
   const makers = Map.groupBy(
     await context.makers([...new Set(hashed.map((part) => part.hash))]),
     (maker) => maker.hash,

@@ -1,6 +1,7 @@
 import { optionalBoolean, optionalObject } from "#kit/body.ts";
-import { fingerprintOf, type JsonObject, parseJsonBody } from "#kit/json.ts";
-import { weightOf } from "../tokens/weight.ts";
+import type { JsonObject } from "#kit/json.ts";
+import type { JsonReader } from "#kit/json-reader/index.ts";
+import { maxJsonDepth } from "../limits.ts";
 import type { TextOperation } from "../upstream/port.ts";
 
 /** A body that is JSON, and what it asks for; nothing else is checked yet. */
@@ -8,8 +9,13 @@ export interface ParsedRequest {
   operation: TextOperation;
   /** Ours alone: it may be changed. */
   body: JsonObject;
-  /** See `tokens/weight.ts`. */
+  /** See `kit/json-weight.ts`. */
   weight: number;
+  /**
+   * What a repeat under the same idempotency key must agree in; "" without a key. `stream` and `stream_options` are left
+   * out: they choose how the answer is delivered, not what it is, and an answer is replayed as a stream where one is asked for.
+   */
+  fingerprint: string;
   /** The form in which the answer goes out. Compaction has only the first. */
   form: AnswerForm;
 }
@@ -18,19 +24,28 @@ export interface ParsedRequest {
 export const answerForms = ["json", "events", "events+usage"] as const;
 export type AnswerForm = (typeof answerForms)[number];
 
-/** Parses a body, once. Refuses with INVALID_JSON, or INVALID_TYPE at `stream` and `stream_options`. */
-export function parseRequest(operation: TextOperation, bytes: Uint8Array): ParsedRequest {
-  const body = parseJsonBody(bytes);
-  return { operation, body, weight: weightOf(body), form: formOf(operation, body) };
+/** Whose body is parsed, and for what. */
+export interface Parsing {
+  reader: JsonReader;
+  accountId: string;
+  /** Is there an idempotency key? */
+  isKeyed: boolean;
+  signal: AbortSignal;
 }
 
-/**
- * What a repeat under the same idempotency key must agree in. `stream` and `stream_options` are left out: they choose
- * how the answer is delivered, not what it is, and an answer is replayed as a stream where one is asked for.
- */
-export function requestFingerprint({ operation, body }: ParsedRequest): string {
-  const { stream: _stream, stream_options: _options, ...rest } = body;
-  return fingerprintOf([operation, rest]);
+/** Parses a body, once. Refuses as {@link JsonReader.read}, or with INVALID_TYPE at `stream` and `stream_options`. */
+export async function parseRequest(
+  operation: TextOperation,
+  bytes: Uint8Array,
+  { reader, isKeyed, ...asking }: Parsing,
+): Promise<ParsedRequest> {
+  const without = ["stream", "stream_options"];
+  const wanted = {
+    weighLevels: maxJsonDepth,
+    ...(isKeyed ? { fingerprint: { tag: operation, without } } : {}),
+  };
+  const { value: body, weight, fingerprint } = await reader.read(bytes, wanted, asking);
+  return { operation, body, weight, fingerprint, form: formOf(operation, body) };
 }
 
 function formOf(operation: TextOperation, body: JsonObject): AnswerForm {

@@ -33,6 +33,8 @@ export interface PreparedRequest {
   /** As it goes up; `model` is still the public id. */
   body: JsonObject;
   callerInstructions: string | null;
+  /** What upstream is told to keep to; undefined: nothing. */
+  maxOutputTokens: number | undefined;
   price: TextPrice;
   bounds: TokenBounds;
   /** USD micros. */
@@ -97,6 +99,7 @@ export async function prepareRequest(
     upstreams,
     body: checked.body,
     callerInstructions: checked.callerInstructions,
+    maxOutputTokens: checked.maxOutputTokens,
     price,
     bounds,
     holdAmount: holdAmountOf(price, bounds),

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { ask, message, prepare, refusalOf, tool } from "../../../test/contract/usage.prepare.ts";
+import { testParsing } from "../../../test/support/parsing.ts";
 import { parseRequest } from "./parse.ts";
 
 describe("what /responses refuses", () => {
@@ -151,7 +152,7 @@ describe("what /responses refuses", () => {
 });
 
 describe("JSON", () => {
-  const parse = (text: string) => parseRequest("responses", Buffer.from(text));
+  const parse = (text: string) => parseRequest("responses", Buffer.from(text), testParsing());
   test.each([
     ["", "empty"],
     ["{", "cut"],
@@ -159,11 +160,11 @@ describe("JSON", () => {
     ["null", "null"],
     ['{"a":1e999}', "beyond a double"],
     [`{"a":${"[".repeat(200)}${"]".repeat(200)}}`, "too deep"],
-  ])("refuses %s", (text) => {
-    expect(() => parse(text)).toThrow(/JSON/);
+  ])("refuses %s", async (text) => {
+    await expect(parse(text)).rejects.toThrow(/JSON/);
   });
   test("the last of equal names counts, and is what goes up", async () => {
-    const parsed = parse('{"model":"nope","model":"chat-1","input":"hi"}');
+    const parsed = await parse('{"model":"nope","model":"chat-1","input":"hi"}');
     expect(parsed.body.model).toBe("chat-1");
   });
 });

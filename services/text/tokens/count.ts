@@ -45,6 +45,27 @@ export function createTokenCounter(
   };
 }
 
+/** Tokens of all texts by count, or, where they cannot be counted, by a guess from their bytes. Never rejects. */
+export async function countOrGuess(
+  counter: TokenCounter,
+  texts: readonly string[],
+  limit?: number,
+): Promise<number> {
+  try {
+    return await counter.count(texts, limit);
+  } catch {
+    return texts.reduce((sum, text) => sum + guessText(text), 0);
+  }
+}
+
+/** Tokens of a text by a guess, where they cannot be counted. */
+export function guessText(text: string): number {
+  return Math.ceil(Buffer.byteLength(text) / bytesPerToken);
+}
+
+/** Of English text, in the vocabularies of today. */
+export const bytesPerToken = 4;
+
 /** Slices of all texts, as many together as the thread is given at once. */
 function* batchesOf(texts: readonly string[]): Iterable<string[]> {
   let batch: string[] = [];

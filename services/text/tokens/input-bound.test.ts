@@ -1,6 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { JsonObject } from "#kit/json.ts";
+import { weightOf } from "#kit/json-weight.ts";
 import { snapshotWith } from "../../../test/contract/usage.world.ts";
+import { testParsing } from "../../../test/support/parsing.ts";
+import { maxJsonDepth } from "../limits.ts";
 import { checkChat } from "../request/chat.ts";
 import type { CheckedBody } from "../request/checked.ts";
 import { parseRequest } from "../request/parse.ts";
@@ -8,7 +11,6 @@ import { checkResponses } from "../request/responses.ts";
 import { createTokenCounter, slicesOf } from "./count.ts";
 import { contextRoom, estimateInput, inputBoundOf, textsOf } from "./input-bound.ts";
 import { assumedPatches, boundPatches, leastPatches, maxPatches } from "./patches.ts";
-import { weightOf } from "./weight.ts";
 
 const counter = createTokenCounter();
 const noImages = { sizes: [], base64Bytes: 0 };
@@ -50,7 +52,8 @@ describe("the bound of the input", () => {
       ],
       tools: [{ type: "function", name: "f", description: text, parameters: schema }],
     };
-    const parsed = parseRequest("responses", Buffer.from(JSON.stringify(asked)));
+    const body = Buffer.from(JSON.stringify(asked));
+    const parsed = await parseRequest("responses", body, testParsing());
     const checked = checkResponses(parsed.body, spec, "Be kind.");
     const least = bound(checked, parsed.weight);
     // The body as JSON is about the longest that a template could make of it.
@@ -62,7 +65,7 @@ describe("the bound of the input", () => {
   test("of chat too", async () => {
     const messages = Object.values(texts).map((content) => ({ role: "user", content }));
     const body = Buffer.from(JSON.stringify({ model: "chat-1", messages }));
-    const parsed = parseRequest("chat", body);
+    const parsed = await parseRequest("chat", body, testParsing());
     const checked = checkChat(parsed.body, spec, "Be kind.");
     const rendered = await counter.count([JSON.stringify(checked.body, null, 1)]);
     expect(bound(checked, parsed.weight)).toBeGreaterThanOrEqual(rendered);
@@ -70,7 +73,9 @@ describe("the bound of the input", () => {
   test("is never above what the model takes", () => {
     const body = { model: "chat-1", input: "x".repeat(5_000) };
     const checked = checkResponses(body, specOf(1_000n), "");
-    expect(inputBoundOf(checked, noImages, weightOf(body), "", specOf(1_000n))).toBe(1_000);
+    expect(inputBoundOf(checked, noImages, weightOf(body, maxJsonDepth), "", specOf(1_000n))).toBe(
+      1_000,
+    );
   });
   test("base64 and encrypted state are no text to be counted", () => {
     const secret = "Z".repeat(4_000);

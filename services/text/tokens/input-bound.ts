@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { CheckedBody } from "../request/checked.ts";
 import type { TakenImages } from "../request/images.ts";
-import type { TokenCounter } from "./count.ts";
+import { bytesPerToken, type TokenCounter } from "./count.ts";
 import { boundPatches, estimatedPatches, leastPatches } from "./patches.ts";
 import { CountError } from "./thread.ts";
 
@@ -68,14 +68,6 @@ export function guessInput(weight: number, taken: TakenImages, developerPrompt: 
   const bytes = weight - taken.base64Bytes + Buffer.byteLength(developerPrompt);
   return Math.ceil(bytes / bytesPerToken) + sumOf(taken, estimatedPatches);
 }
-
-/** Tokens of a text by a guess, where they cannot be counted. */
-export function guessText(text: string): number {
-  return Math.ceil(Buffer.byteLength(text) / bytesPerToken);
-}
-
-/** Of English text, in the vocabularies of today. */
-const bytesPerToken = 4;
 
 /** The window that input and reserved output share. */
 export interface ContextRoom {

@@ -1,6 +1,6 @@
 import type { PreparedRequest } from "../request/prepare.ts";
-import type { TokenCounter } from "./count.ts";
-import { estimateInput, guessText } from "./input-bound.ts";
+import { guessText, type TokenCounter } from "./count.ts";
+import { estimateInput } from "./input-bound.ts";
 
 /** Counts what a running request has used. Only what is asked for is counted: most requests are told by upstream. */
 export interface Tally {

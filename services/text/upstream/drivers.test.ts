@@ -50,7 +50,8 @@ describe("what goes up", () => {
 
   test("chat at a Responses upstream is translated", async () => {
     const fields = { max_tokens: 5, reasoning_effort: "low" };
-    const { body } = await json(testRequest("chat", [at("OPENAI")], { fields }));
+    const changes = { fields, maxOutputTokens: 5 };
+    const { body } = await json(testRequest("chat", [at("OPENAI")], changes));
     expect(server.requests[0]).toMatchObject({
       path: "/v1/responses",
       body: {

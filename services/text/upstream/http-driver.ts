@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
+import { jsonInTurns } from "#kit/json-in-turns.ts";
 import type { HttpClient, HttpReply } from "#kit/upstream/client.ts";
 import { answerLimits } from "#kit/upstream/limits.ts";
 import { type Upstream, UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
@@ -6,6 +7,7 @@ import type { UpstreamsContext } from "./context.ts";
 import type { UpstreamEvents } from "./events.ts";
 import { factsOf } from "./facts.ts";
 import { failureOf, failureOfStatus, UpstreamFailure } from "./failure.ts";
+import { cutAt, OutputGate } from "./output-gate.ts";
 import { type Plan, planFor } from "./plans.ts";
 import type { JsonAnswer, StreamAnswer, UpstreamRequest } from "./port.ts";
 import { readStream } from "./read-stream.ts";
@@ -25,20 +27,25 @@ export function createHttpDriver(
   events: UpstreamEvents,
 ): Driver {
   return async (request, upstream) => {
-    const plan = planFor(upstream.protocol, request, factsOf(request, context));
+    const plan = planFor(upstream, request, factsOf(request, context));
     if (!plan) throw new UpstreamFailure("incapable");
     const reply = await post(plan, request, upstream, { context, client });
     if (reply.status < 200 || reply.status > 299) throw await failureOfReply(reply, request);
     const type = `${reply.headers["content-type"] ?? ""}`;
     const isStream = request.stream && request.operation !== "compact";
+    const gate = new OutputGate(request.outputBound, cutAt(request, upstream));
     if (isStream && !type.includes("json")) {
       const reader = plan.reader();
-      return readStream({ reply, reader, request, upstream: upstream.name, events });
+      return readStream({ reply, reader, gate, request, upstream: upstream.name, events });
     }
-    const found = await wholeObject(reply);
+    request.onAnswering?.();
+    const came = await wholeObject(reply);
+    const cut = await gate.cutWhole(came);
+    const found = cut ?? came;
+    const told = { upstream: upstream.name, isCut: cut !== undefined };
     // An upstream that cannot stream answers whole.
-    if (isStream) return readWhole(found, plan.reader(), upstream.name);
-    return jsonAnswer(plan.readJson(found), upstream.name);
+    if (isStream) return readWhole(found, plan.reader(), told);
+    return { ...jsonAnswer(plan.readJson(found), upstream.name), isCut: told.isCut };
   };
 }
 
@@ -66,12 +73,14 @@ async function post(
     headers["idempotency-key"] = request.requestId;
   const timeoutMs = Number(upstream.timeoutMs);
   const idleTimeoutMs = Number(upstream.idleTimeoutMs);
+  const body = await jsonInTurns(plan.body);
+  request.signal.throwIfAborted();
   try {
     return await client.request({
       method: "POST",
       url: `${upstream.baseUrl}${plan.path}`,
       headers,
-      body: JSON.stringify(plan.body),
+      body,
       connectTimeoutMs: Number(upstream.connectTimeoutMs),
       // A whole answer has its head when it is done; a stream has it when it begins.
       headTimeoutMs: isStream ? idleTimeoutMs : timeoutMs,

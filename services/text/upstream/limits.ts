@@ -1,3 +1,13 @@
+/**
+ * How far, by our own count of tokens, the output of an upstream that counts for itself may go past its bound before it is
+ * cut. Vocabularies made for one language give up to half as many tokens as ours for the same text, and in a short
+ * answer a single token of theirs can be several of ours: nobody who keeps to his own count is cut. What is generated beyond
+ * the bound costs its upstream's operator up to as much again, at most.
+ */
+export const cutMargin = { factor: 2, tokens: 16 } as const;
+/** An event of more bytes is looked at before it is read where it could pass the cut: a delta has some hundred. */
+export const largeEventBytes = 1_024;
+
 /** Bounds of what the upstream side of text keeps of an answer. */
 export const textLimits = {
   /**

@@ -1,11 +1,12 @@
 import type { JsonObject } from "#kit/json.ts";
-import { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { type Upstream, UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { toCompletion } from "./chat/completion.ts";
 import { ChatFromResponses } from "./chat/from-responses.ts";
 import { NativeChat } from "./chat/native.ts";
 import { readCompletion } from "./chat/native-json.ts";
 import { toResponsesRequest } from "./chat/request.ts";
 import type { RequestFacts } from "./facts.ts";
+import { withOutputLimit } from "./output-limit.ts";
 import type { UpstreamRequest } from "./port.ts";
 import { type ReadAnswer, readCompaction, readResponse } from "./responses/json-answer.ts";
 import { ResponsesReader } from "./responses/reader.ts";
@@ -22,8 +23,22 @@ export interface Plan {
   reader: () => StreamReader;
 }
 
-/** The plan for a request at an upstream of this protocol; undefined where the protocol lacks the operation. */
+/** The plan for a request at an upstream; undefined where its protocol lacks the operation. */
 export function planFor(
+  upstream: Pick<Upstream, "protocol" | "outputLimit">,
+  request: UpstreamRequest,
+  facts: RequestFacts,
+): Plan | undefined {
+  const plan = protocolPlan(upstream.protocol, request, facts);
+  if (!plan) return undefined;
+  const api = plan.path === "/chat/completions" ? "chat" : "responses";
+  return {
+    ...plan,
+    body: withOutputLimit(plan.body, request.maxOutputTokens, api, upstream.outputLimit),
+  };
+}
+
+function protocolPlan(
   protocol: UpstreamProtocol,
   request: UpstreamRequest,
   facts: RequestFacts,

@@ -13,6 +13,13 @@ export interface ReportedUsage {
   outputTokens: number;
 }
 
+/** The most output that a request paid for. */
+export interface OutputBound {
+  tokens: number;
+  /** Tokens of all texts together; stops above `limit`. Never rejects: what cannot be counted is guessed. */
+  count(texts: readonly string[], limit?: number): Promise<number>;
+}
+
 /** A request that was validated, paid for by a hold, and may be sent. */
 export interface UpstreamRequest {
   /** The caller's, for its share of what accounts have in common. */
@@ -24,6 +31,13 @@ export interface UpstreamRequest {
    */
   body: JsonObject;
   stream: boolean;
+  /**
+   * Most tokens of output, which upstream is told in the name that it knows; undefined: it is told nothing, and its own
+   * maximum applies.
+   */
+  maxOutputTokens: number | undefined;
+  /** Whatever upstream was told and does: an answer that goes past it is cut. */
+  outputBound: OutputBound;
   /** Public id: what every answer shows as `model`. */
   modelId: string;
   upstreamModel: string;
@@ -35,6 +49,8 @@ export interface UpstreamRequest {
   requestId: string;
   /** Called when the first byte may have gone out. A request that is given up before costs nothing. */
   onSent?: () => void;
+  /** Called when an answer that comes whole is on its way: all of it is generated. */
+  onAnswering?: () => void;
   /** Aborts when the last caller left, the deadline passed or the process lost the request: upstream is closed at once. */
   signal: AbortSignal;
 }
@@ -48,6 +64,8 @@ export interface JsonAnswer {
   /** In the operation's public format, complete, ready to be sent. */
   body: Uint8Array;
   ending: Ending;
+  /** It went past the bound of its output and was cut here. */
+  isCut?: boolean;
   /** Set where it failed: what the caller is told. */
   failure?: Reason;
   /** What upstream reported; undefined where it reported nothing. */
@@ -70,6 +88,8 @@ export interface AnswerEvent {
   usage?: ReportedUsage;
   /** Set on the terminal event. Nothing but `[DONE]` (which the driver does not send) follows it. */
   ending?: Ending;
+  /** On the terminal event: as in {@link JsonAnswer}. */
+  isCut?: boolean;
   /** As in {@link JsonAnswer}. */
   opaque?: readonly string[];
 }
@@ -84,6 +104,10 @@ export interface StreamAnswer {
    */
   batches: AsyncIterable<readonly AnswerEvent[]>;
   upstream: string;
+  /** Did the reader keep upstream waiting, so that a break may be the reader's doing? Absent: it cannot. */
+  isHeldBack?(): boolean;
+  /** Has all output come that was begun, so that only usage and the terminal event are awaited? Absent: not known. */
+  isOutputDone?(): boolean;
 }
 
 /** Sends requests to upstreams. */

@@ -1,9 +1,10 @@
 import type { HttpBody, HttpReply } from "#kit/upstream/client.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import { answerLimits } from "#kit/upstream/limits.ts";
-import { createSseParser } from "#kit/upstream/sse.ts";
+import { createSseParser, type SseEvent } from "#kit/upstream/sse.ts";
 import type { UpstreamEvents } from "./events.ts";
 import { failureOf, UpstreamFailure } from "./failure.ts";
+import type { OutputGate } from "./output-gate.ts";
 import type { AnswerEvent, StreamAnswer, UpstreamRequest } from "./port.ts";
 import type { CutReason, StreamReader } from "./stream-reader.ts";
 
@@ -11,6 +12,8 @@ import type { CutReason, StreamReader } from "./stream-reader.ts";
 export interface ReadStreamOptions {
   reply: HttpReply;
   reader: StreamReader;
+  /** Counts the output, and says where it is too much. */
+  gate: OutputGate;
   request: Pick<UpstreamRequest, "signal">;
   /** Its name. */
   upstream: string;
@@ -19,11 +22,17 @@ export interface ReadStreamOptions {
 
 /** Resolves when the first events are there. Throws `UpstreamFailure` where none came. */
 export async function readStream(options: ReadStreamOptions): Promise<StreamAnswer> {
-  const { upstream, request } = options;
+  const { upstream, request, reply, reader } = options;
   const batches = new Batches(options);
   try {
     await batches.begin();
-    return { kind: "stream", batches, upstream };
+    return {
+      kind: "stream",
+      batches,
+      upstream,
+      isHeldBack: () => reply.body.isHeldBack(),
+      isOutputDone: () => reader.isOutputDone,
+    };
   } catch (error) {
     request.signal.throwIfAborted();
     throw failureOf(error) ?? error;
@@ -40,6 +49,15 @@ class Batches implements AsyncIterableIterator<readonly AnswerEvent[]> {
   readonly #body: HttpBody;
   readonly #reader: StreamReader;
   readonly #parser = createSseParser({ maxEventBytes: answerLimits.eventBytes });
+  readonly #gate: OutputGate;
+  /** Events that came, from the `#at`th on not read yet. */
+  #pending: SseEvent[] = [];
+  #at = 0;
+  /** Behind them is the body's end. */
+  #hasEnded = false;
+  /** What was read could be more than the bound: it is to be counted before more is read. */
+  #isUncertain = false;
+  #isCut = false;
   #first: Step | undefined;
   #hasSent = false;
   #isOver = false;
@@ -50,6 +68,7 @@ class Batches implements AsyncIterableIterator<readonly AnswerEvent[]> {
     this.#options = options;
     this.#body = options.reply.body;
     this.#reader = options.reader;
+    this.#gate = options.gate;
   }
 
   /** Reads up to the first events. */
@@ -60,7 +79,8 @@ class Batches implements AsyncIterableIterator<readonly AnswerEvent[]> {
   next(): Promise<Step> {
     const step = this.#first ?? (this.#isOver ? ended : undefined);
     this.#first = undefined;
-    return step ? Promise.resolve(step) : this.#body.next().then(this.#came, this.#failed);
+    if (step) return Promise.resolve(step);
+    return this.#isUncertain ? this.#more() : this.#body.next().then(this.#came, this.#failed);
   }
 
   async return(): Promise<Step> {
@@ -78,7 +98,7 @@ class Batches implements AsyncIterableIterator<readonly AnswerEvent[]> {
     for (;;) {
       let step: Step | undefined;
       try {
-        step = this.#took(await this.#body.next());
+        step = this.#isUncertain ? await this.#count() : this.#took(await this.#body.next());
       } catch (error) {
         if (this.#isOver) throw error;
         step = this.#failed(error);
@@ -87,11 +107,35 @@ class Batches implements AsyncIterableIterator<readonly AnswerEvent[]> {
     }
   }
 
+  /** Counts what was read, and reads on where that is within the bound. */
+  async #count(): Promise<Step | undefined> {
+    const isPast = await this.#gate.isPast();
+    const next = isPast ? undefined : this.#pending[this.#at];
+    const fitting = next && this.#gate.isDoubtful(next) ? await this.#gate.fitting(next) : next;
+    // Its reader may have left meanwhile.
+    if (this.#isOver) return ended;
+    this.#isUncertain = false;
+    return this.#step((out) => {
+      if (isPast) return this.#cutOff(out);
+      if (!fitting) return this.#readPending(out);
+      this.#pending[this.#at] = fitting;
+      this.#readOne(out);
+      return fitting === next ? this.#readPending(out) : this.#cutOff(out);
+    });
+  }
+
   /** What a chunk, the body's end (undefined) or its failure comes to; undefined: nothing yet. */
   #took(chunk: Buffer | undefined, failure?: { cause: unknown }): Step | undefined {
+    return this.#step((out) => {
+      if (failure) return this.#cut(failure.cause, out);
+      return this.#read(chunk, out);
+    });
+  }
+
+  #step(read: (out: AnswerEvent[]) => CutReason | undefined): Step | undefined {
     const out: AnswerEvent[] = [];
     try {
-      const reason = failure ? this.#cut(failure.cause, out) : this.#read(chunk, out);
+      const reason = this.#tried(read, out);
       if (reason) this.#reader.end(reason, out);
     } catch (error) {
       this.#over();
@@ -105,18 +149,50 @@ class Batches implements AsyncIterableIterator<readonly AnswerEvent[]> {
 
   /** Appends what has come to `out`; gives the reason where nothing more will. */
   #read(chunk: Buffer | undefined, out: AnswerEvent[]): CutReason | undefined {
+    const last = chunk ? undefined : this.#parser.end();
+    this.#pending = chunk ? this.#parser.push(chunk) : last ? [last] : [];
+    this.#at = 0;
+    this.#hasEnded = !chunk;
+    return this.#readPending(out);
+  }
+
+  #readPending(out: AnswerEvent[]): CutReason | undefined {
+    for (;;) {
+      if (this.#reader.isEnded) return undefined;
+      const next = this.#pending[this.#at];
+      this.#isUncertain = next ? this.#gate.isDoubtful(next) || !this.#gate.admits() : false;
+      if (this.#isUncertain) return undefined;
+      if (!next) break;
+      this.#readOne(out);
+    }
+    this.#reader.settle(out);
+    return this.#hasEnded ? "end" : undefined;
+  }
+
+  #readOne(out: AnswerEvent[]): void {
+    const next = this.#pending[this.#at++];
+    const from = out.length;
+    if (next) this.#reader.read(next, out);
+    for (const { text } of out.slice(from)) this.#gate.saw(text);
+  }
+
+  /** Ends the answer here: it has reached its bound. */
+  #cutOff(out: AnswerEvent[]): undefined {
+    this.#isCut = true;
+    this.#reader.cut(out);
+    const last = out.at(-1);
+    if (last?.ending === "incomplete") last.isCut = true;
+  }
+
+  #tried(
+    read: (out: AnswerEvent[]) => CutReason | undefined,
+    out: AnswerEvent[],
+  ): CutReason | undefined {
     try {
-      const last = chunk ? undefined : this.#parser.end();
-      const events = chunk ? this.#parser.push(chunk) : last ? [last] : [];
-      for (const event of events) {
-        this.#reader.read(event, out);
-        if (this.#reader.isEnded) return undefined;
-      }
-      this.#reader.settle(out);
+      return read(out);
     } catch (error) {
       return this.#cut(error, out);
     }
-    return chunk ? undefined : "end";
   }
 
   /** Why it is cut. Throws before the first event: the caller can still get an error, or another upstream's answer. */
@@ -130,7 +206,7 @@ class Batches implements AsyncIterableIterator<readonly AnswerEvent[]> {
     if (this.#isOver) return;
     this.#isOver = true;
     // After its last event a connection is worth keeping; one that is left in the middle would go on generating.
-    if (this.#reader.isEnded) this.#body.release();
+    if (this.#reader.isEnded && !this.#isCut) this.#body.release();
     else this.#body.close();
   }
 }

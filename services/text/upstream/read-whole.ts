@@ -4,8 +4,14 @@ import type { AnswerEvent, StreamAnswer } from "./port.ts";
 import type { StreamReader } from "./stream-reader.ts";
 
 /** The stream of an upstream that was asked for one and answered whole. Throws `UpstreamFailure` where it is no answer. */
-export function readWhole(found: JsonObject, reader: StreamReader, upstream: string): StreamAnswer {
+export function readWhole(
+  found: JsonObject,
+  reader: StreamReader,
+  { upstream, isCut }: { upstream: string; isCut: boolean },
+): StreamAnswer {
   const events = wholeEventsBy(found, reader);
+  const last = events.at(-1);
+  if (isCut && last?.ending === "incomplete") last.isCut = true;
   return {
     kind: "stream",
     upstream,

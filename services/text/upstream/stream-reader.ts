@@ -23,6 +23,10 @@ export interface StreamReader {
   settle(out: AnswerEvent[]): void;
   /** The bytes ended: appends the terminal event where it is still owed. */
   end(reason: CutReason, out: AnswerEvent[]): void;
+  /** Appends what is owed of an answer that goes no further: it has reached the bound of its output. */
+  cut(out: AnswerEvent[]): void;
   /** The terminal event is out; nothing more is to be read. */
   readonly isEnded: boolean;
+  /** All output that was begun has come; what is still to come is usage, or further output. */
+  readonly isOutputDone: boolean;
 }

@@ -5,6 +5,7 @@ import { toResponsesRequest } from "../chat/request.ts";
 import type { UpstreamsContext } from "../context.ts";
 import { factsOf, type RequestFacts } from "../facts.ts";
 import { type Driver, jsonAnswer } from "../http-driver.ts";
+import { withOutputLimit } from "../output-limit.ts";
 import type { AnswerEvent, UpstreamRequest } from "../port.ts";
 import { readCompaction, readResponse } from "../responses/json-answer.ts";
 import { wholeAnswerEvents } from "../responses/whole-answer.ts";
@@ -24,12 +25,13 @@ export function createBuiltinDriver(
     request.onSent?.();
     const facts = factsOf(request, context);
     const { newId } = facts.response;
+    const isChat = request.operation === "chat";
+    const asked = isChat ? toResponsesRequest(request.body) : request.body;
+    const body = withOutputLimit(asked, request.maxOutputTokens, "responses");
     if (request.operation === "compact") {
-      const found = compactionOf(await thinker.remember(request.body, request), newId);
+      const found = compactionOf(await thinker.remember(body, request), newId);
       return jsonAnswer(readCompaction(found, facts.response), upstream.name);
     }
-    const isChat = request.operation === "chat";
-    const body = isChat ? toResponsesRequest(request.body) : request.body;
     const thought = await thinker.think(body, request);
     const answer = readResponse(answerOf(body, thought, newId), facts.response);
     if (!request.stream) {

@@ -29,8 +29,8 @@ const threads = 2;
 const waitingEach = 1_024;
 /** Waiting longer than this is a time-out, in ms. */
 const waitMs = 30_000;
-/** For one thought, in ms: a hundred times what a long one takes, so that a busy machine ends no sound thread. */
-const thoughtTimeoutMs = 10_000;
+/** For one thought, the thread's start included, in ms: a hundred times what a long one takes, so that a busy machine ends no sound thread. */
+const thoughtTimeoutMs = 30_000;
 /** JavaScript heap of a thread in MiB: the vocabulary takes 75, a body of 64 MiB about as much again as its text. */
 const heapMib = 512;
 /** Without work for this long a thread ends, in ms: starting it anew takes 0.4 s. */

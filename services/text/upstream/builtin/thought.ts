@@ -38,9 +38,9 @@ export function think(body: JsonObject): Thought {
   const talk = readConversation(body);
   const plan = planFor(body, talk, chooserOf(talk.text));
   const whole = plan.kind === "say" ? plan.text : plan.arguments;
-  const most = typeof body.max_output_tokens === "number" ? body.max_output_tokens : undefined;
+  const most = outputLimitOf(body);
   const spoken = whole.slice(0, maxSaidChars).toWellFormed();
-  const said = most === undefined ? spoken : cut(spoken, most);
+  const said = Number.isFinite(most) ? cut(spoken, most) : spoken;
   return {
     call: plan.kind === "call" ? plan.name : undefined,
     said,
@@ -55,10 +55,16 @@ export function think(body: JsonObject): Thought {
 export function remember(body: JsonObject): Memory {
   const talk = readConversation(body);
   const topics = [...talk.recalled, ...talk.said.slice(-maxTopics).map(topicOf)].slice(-maxTopics);
+  const most = outputLimitOf(body);
+  while (topics.length > 0 && count(topics.join("\n")) > most) topics.shift();
   return {
     topics,
     turns: talk.recalledTurns + talk.said.length,
     inputTokens: count(talk.text) + talk.imageTokens + talk.items * tokensPerItem,
     outputTokens: count(topics.join("\n")),
   };
+}
+
+function outputLimitOf({ max_output_tokens: most }: JsonObject): number {
+  return typeof most === "number" ? most : Number.POSITIVE_INFINITY;
 }

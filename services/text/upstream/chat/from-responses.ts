@@ -2,6 +2,8 @@ import { ErrorReason, type Reason } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { isPolicyCode, UpstreamFailure } from "../failure.ts";
+import { textOfDeltaEvent, textOfItem } from "../generated.ts";
+import { isOutputDoneAfter } from "../output-done.ts";
 import { parseEvent } from "../parse-event.ts";
 import type { AnswerEvent, Ending, ReportedUsage } from "../port.ts";
 import { isText } from "../responses/complete-item.ts";
@@ -23,14 +25,23 @@ export interface ChatFacts {
 }
 
 const nothing = Buffer.alloc(0);
+/** Types of items whose text goes out, and is counted as it does. */
+const shownTypes: ReadonlySet<JsonValue | undefined> = new Set([
+  "message",
+  "function_call",
+  "custom_tool_call",
+]);
 
 /** Turns a Responses stream into chat completion chunks. Reads leniently: what was not streamed comes with its `done`. */
 export class ChatFromResponses implements StreamReader {
   isEnded = false;
+  isOutputDone = false;
   readonly #facts: ChatFacts;
   readonly #calls = new ToolCalls();
   /** Characters of each text part that went out. */
   readonly #sent = new Map<string, number>();
+  /** Characters of each item's reasoning that were counted. */
+  readonly #thought = new Map<JsonValue | undefined, number>();
   #writer: ChunkWriter | undefined;
   #out: AnswerEvent[] = [];
   #error: JsonObject | undefined;
@@ -52,6 +63,7 @@ export class ChatFromResponses implements StreamReader {
     if (this.isEnded) return;
     this.#out = out;
     this.#readEvents++;
+    this.isOutputDone = isOutputDoneAfter(event, this.isOutputDone);
     const response = isJsonObject(event.response) ? event.response : {};
     if (event.type === "error") this.#error ??= event;
     else if (event.type === "response.failed") {
@@ -73,6 +85,12 @@ export class ChatFromResponses implements StreamReader {
       const isLate = reason === "timeout";
       this.#fail(isLate ? ErrorReason.UPSTREAM_TIMEOUT : ErrorReason.MODEL_REQUEST_FAILED);
     }
+  }
+
+  cut(out: AnswerEvent[]): void {
+    if (this.isEnded) return;
+    this.#out = out;
+    this.#finish({ status: "incomplete" });
   }
 
   #body(event: JsonObject, response: JsonObject): void {
@@ -117,8 +135,22 @@ export class ChatFromResponses implements StreamReader {
 
   /** Reasoning has no place in a chat stream, but it is output all the same. */
   #silent(event: JsonObject): void {
-    const isSpoken = `${event.type}`.endsWith(".delta") && event.type !== "response.audio.delta";
-    if (isSpoken && isText(event.delta)) this.#push(nothing, event.delta);
+    const { output_index: index, item } = event;
+    const text = textOfDeltaEvent(event);
+    if (text !== "") {
+      this.#thought.set(index, (this.#thought.get(index) ?? 0) + text.length);
+      this.#push(nothing, text);
+    }
+    if (event.type === "response.output_item.done") this.#reasoned(index, item);
+  }
+
+  /** Counts what an item that has no place in a chat stream has beyond its deltas. */
+  #reasoned(index: JsonValue | undefined, item: JsonValue | undefined): void {
+    if (!isJsonObject(item) || shownTypes.has(item.type)) return;
+    const rest = textOfItem(item).slice(this.#thought.get(index) ?? 0);
+    if (rest === "") return;
+    this.#thought.set(index, (this.#thought.get(index) ?? 0) + rest.length);
+    this.#push(nothing, rest);
   }
 
   #text(
@@ -144,6 +176,8 @@ export class ChatFromResponses implements StreamReader {
   #finish(response: JsonObject): void {
     const writer = this.#begin(response.created_at);
     if (this.#sent.size === 0 && this.#calls.count === 0) this.#showOutput(writer, response.output);
+    const output = Array.isArray(response.output) ? response.output : [];
+    for (const [index, item] of output.entries()) this.#reasoned(index, item);
     const usage = usageOfResponse(response.usage);
     const finish = writer.finish(finishReasonOf(response, this.#calls.count > 0));
     const ending = response.status === "incomplete" ? "incomplete" : "completed";

@@ -1,13 +1,14 @@
 import { ErrorReason, type Reason } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import { isPolicyCode, UpstreamFailure } from "../failure.ts";
+import { textOfAnswer } from "../generated.ts";
 import { withoutPromptEchoes } from "../prompt-echoes.ts";
 import { isText } from "../responses/complete-item.ts";
 import type { ReadAnswer } from "../responses/json-answer.ts";
 import { usageOfChat } from "../usage.ts";
 import { endingOfFinish } from "./completion.ts";
 import type { ChatFacts } from "./from-responses.ts";
-import { deltaText, errorOfChoice } from "./native.ts";
+import { errorOfChoice } from "./native.ts";
 
 /** A chat completion of an upstream's own, complete and with our model. Throws `UpstreamFailure` where it is none. */
 export function readCompletion(found: JsonObject, facts: ChatFacts): ReadAnswer {
@@ -28,7 +29,7 @@ export function readCompletion(found: JsonObject, facts: ChatFacts): ReadAnswer 
     ending: failure ? "failed" : endingOfFinish(first.finish_reason),
     ...(failure ? { failure } : {}),
     usage: usageOfChat(found.usage),
-    outputText: deltaText(first.message),
+    outputText: textOfAnswer(found),
     opaque: [],
   };
 }

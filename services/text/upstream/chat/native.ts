@@ -3,6 +3,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { isPolicyCode, UpstreamFailure } from "../failure.ts";
 import { dataFrame } from "../frame.ts";
+import { textOfAnswer } from "../generated.ts";
 import { parseEvent } from "../parse-event.ts";
 import type { AnswerEvent, ReportedUsage } from "../port.ts";
 import { hasPromptEcho, withoutPromptEchoes } from "../prompt-echoes.ts";
@@ -49,6 +50,11 @@ export class NativeChat implements StreamReader {
     }
   }
 
+  /** After the reason only usage is awaited. */
+  get isOutputDone(): boolean {
+    return this.#finish !== undefined;
+  }
+
   settle(): void {}
 
   end(reason: CutReason, out: AnswerEvent[]): void {
@@ -60,6 +66,14 @@ export class NativeChat implements StreamReader {
     if (reason === "end" && this.#finish) this.#complete(out);
     else if (reason === "timeout") this.#fail(ErrorReason.UPSTREAM_TIMEOUT, out);
     else this.#fail(ErrorReason.MODEL_REQUEST_FAILED, out);
+  }
+
+  cut(out: AnswerEvent[]): void {
+    if (this.isEnded) return;
+    const choice = { index: 0, delta: {}, logprobs: null, finish_reason: "length" };
+    const chunk = { ...this.#head, choices: [choice] };
+    this.#finish = { chunk, reason: "length", text: "" };
+    this.#complete(out);
   }
 
   #take(chunk: JsonObject, choices: JsonValue[], source: SseEvent, out: AnswerEvent[]): void {
@@ -80,7 +94,7 @@ export class NativeChat implements StreamReader {
     }
     const delta = isJsonObject(choice.delta) ? choice.delta : {};
     this.#role(chunk, delta, out);
-    const text = deltaText(delta);
+    const text = textOfAnswer(chunk);
     if (choice.finish_reason !== null && choice.finish_reason !== undefined) {
       this.#finish = { chunk, reason: choice.finish_reason, text };
     } else {
@@ -155,15 +169,4 @@ export class NativeChat implements StreamReader {
 export function errorOfChoice(choice: JsonObject): JsonObject | undefined {
   if (isJsonObject(choice.error)) return choice.error;
   return choice.finish_reason === "error" ? {} : undefined;
-}
-
-/** Generated text in a delta: what is said, refused, thought and called. */
-export function deltaText(delta: JsonObject): string {
-  const calls = Array.isArray(delta.tool_calls) ? delta.tool_calls : [];
-  const said = [delta.content, delta.refusal, delta.reasoning_content ?? delta.reasoning];
-  const called = calls.flatMap((call) => {
-    const named = isJsonObject(call) ? (call.function ?? call.custom) : undefined;
-    return isJsonObject(named) ? [named.name, named.arguments ?? named.input] : [];
-  });
-  return [...said, ...called].filter(isText).join("");
 }

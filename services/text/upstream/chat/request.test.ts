@@ -52,8 +52,7 @@ test("calls and their results become items", () => {
 
 const schema = { type: "object", properties: {} };
 const cases: [string, JsonObject, JsonObject][] = [
-  ["max_tokens", { max_tokens: 7 }, { max_output_tokens: 7 }],
-  ["the newer limit wins", { max_tokens: 7, max_completion_tokens: 9 }, { max_output_tokens: 9 }],
+  ["its limits", { max_tokens: 7, max_completion_tokens: 9 }, {}],
   ["effort", { reasoning_effort: "low" }, { reasoning: { effort: "low" } }],
   ["verbosity", { verbosity: "low" }, { text: { verbosity: "low" } }],
   ["text", { response_format: { type: "text" } }, { text: { format: { type: "text" } } }],

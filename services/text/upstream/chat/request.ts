@@ -18,7 +18,6 @@ export function toResponsesRequest(chat: JsonObject): JsonObject {
     if (value !== null && !translated.has(name) && !isDefault(name, value)) responses[name] = value;
   }
   responses.input = inputOf(chat.messages);
-  setWhere(responses, "max_output_tokens", chat.max_completion_tokens ?? chat.max_tokens);
   setWhere(responses, "tools", toolsOf(chat.tools));
   setWhere(responses, "tool_choice", toolChoiceOf(chat.tool_choice));
   setWhere(responses, "text", formatOf(chat));

@@ -138,7 +138,7 @@ test("calls are indexed in their order and named once", () => {
     undefined,
   ]);
   expect(result.data.at(-1).choices[0].finish_reason).toBe("tool_calls");
-  expect(result.text).toBe('{"a":1}{}raw');
+  expect(result.text).toBe('f1{"a":1}f2{}f3raw');
 });
 
 test("refusals, reasoning, logprobs, citations, incomplete", () => {

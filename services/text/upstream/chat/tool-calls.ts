@@ -50,13 +50,14 @@ export class ToolCalls {
     if (!isCustom && item.type !== "function_call") return undefined;
     const value = isCustom ? item.input : item.arguments;
     if (this.#calls.has(key)) return this.#whole(key, value);
-    const text = typeof value === "string" ? value : "";
-    const call = { index: this.#calls.size, isCustom, sent: text.length };
+    const given = typeof value === "string" ? value : "";
+    const call = { index: this.#calls.size, isCustom, sent: given.length };
     this.#calls.set(key, call);
     const name = item.name ?? "";
     const named = isCustom
-      ? { type: "custom", custom: { name, input: text } }
-      : { type: "function", function: { name, arguments: text } };
+      ? { type: "custom", custom: { name, input: given } }
+      : { type: "function", function: { name, arguments: given } };
+    const text = `${name}${given}`;
     return { chunk: { index: call.index, id: item.call_id ?? item.id ?? "", ...named }, text };
   }
 

@@ -4,6 +4,13 @@ import { itemEvents } from "./item-events.ts";
 import type { OpenItem } from "./output-tracker.ts";
 import type { StreamState } from "./stream-state.ts";
 
+/** The `output` of a terminal event. */
+export interface FinalOutput {
+  items: JsonObject[];
+  /** Generated text that was not shown before. */
+  text: string;
+}
+
 /**
  * The `output` of the terminal event. What was left open is closed before it, what upstream shows only here gets its
  * events, and every item is called what it was called in the stream. Without one of upstream's, it is what was streamed.
@@ -12,7 +19,7 @@ export function finalOutput(
   state: StreamState,
   found: JsonValue | undefined,
   status: "completed" | "incomplete",
-): JsonObject[] {
+): FinalOutput {
   const { tracker } = state;
   const shown = Array.isArray(found) ? found.filter(isJsonObject) : [];
   const streamed = tracker.all();
@@ -21,11 +28,15 @@ export function finalOutput(
     const at = twins.indexOf(open);
     close(state, open, at === -1 ? undefined : shown[at], status);
   }
-  if (shown.length === 0) return streamed.map((open) => open.item);
-  return shown.map((item, at) => {
+  if (shown.length === 0) return { items: streamed.map((open) => open.item), text: "" };
+  let text = "";
+  const items = shown.map((item, at) => {
     const twin = twins[at];
-    return twin ? renamed(state, item, twin) : bringUp(state, item, status);
+    const open = twin ?? bringUp(state, item, status);
+    text += tracker.uncounted(open, item);
+    return twin ? renamed(state, item, twin) : open.item;
   });
+  return { items, text };
 }
 
 /** For each shown item the streamed one that it is: by its name, else by its place and type. */
@@ -70,14 +81,15 @@ function renamed(state: StreamState, item: JsonObject, open: OpenItem): JsonObje
 }
 
 /** Streams an item that upstream shows only in its last event. */
-function bringUp(state: StreamState, found: JsonObject, status: string): JsonObject {
+function bringUp(state: StreamState, found: JsonObject, status: string): OpenItem {
   const item = completeItem(found, state.facts, status);
   const index = state.tracker.nextIndex();
   const open = state.tracker.begin(item, index);
   open.isDone = true;
   for (const event of itemEvents(item, index)) {
     const text = typeof event.delta === "string" ? event.delta : "";
+    open.counted += text.length;
     state.emitter.send(event, { text });
   }
-  return item;
+  return open;
 }

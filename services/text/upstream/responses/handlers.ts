@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
+import { textOfDeltaEvent } from "../generated.ts";
 import { opaqueIn } from "../opaque.ts";
 import { withoutEventEchoes } from "../prompt-echoes.ts";
 import { completeItem, completePart, isText } from "./complete-item.ts";
@@ -40,7 +41,7 @@ function textDelta(state: StreamState, event: JsonObject, source: SseEvent, kind
   if (typeof event.delta !== "string") isChanged = put(event, "delta", "");
   isChanged = logprobs(event, kind) || isChanged;
   const text = event.delta as string;
-  state.tracker.keepText(part, text);
+  state.tracker.keepText(item, part, text);
   state.emitter.pass(event, source, isChanged, { text });
 }
 
@@ -82,8 +83,8 @@ function itemAdded(state: StreamState, event: JsonObject, source: SseEvent): voi
   const item = completeItem(found, facts, "in_progress");
   const isChanged = put(event, "output_index", index) || item !== event.item;
   event.item = item;
-  tracker.begin(item, index);
-  emitter.pass(event, source, isChanged, { opaque: state.fresh(opaqueIn(item)) });
+  const text = tracker.uncounted(tracker.begin(item, index), item);
+  emitter.pass(event, source, isChanged, { text, opaque: state.fresh(opaqueIn(item)) });
 }
 
 function itemDone(state: StreamState, event: JsonObject, source: SseEvent): void {
@@ -100,7 +101,8 @@ function itemDone(state: StreamState, event: JsonObject, source: SseEvent): void
   open.item = item;
   open.isDone = true;
   const isChanged = isMoved || !hasSameFields(item, found);
-  emitter.pass(event, source, isChanged, { opaque: state.fresh(opaqueIn(item)) });
+  const text = tracker.uncounted(open, item);
+  emitter.pass(event, source, isChanged, { text, opaque: state.fresh(opaqueIn(item)) });
 }
 
 /** Do both have the very same values under the same names? */
@@ -147,8 +149,8 @@ function other(state: StreamState, found: JsonObject, source: SseEvent): void {
     event.response = state.complete(event.response, "in_progress");
     isChanged = true;
   }
-  const isSpoken = `${event.type}`.endsWith(".delta") && event.type !== "response.audio.delta";
-  const text = isSpoken && typeof event.delta === "string" ? event.delta : "";
+  const text = textOfDeltaEvent(event);
+  if (item) item.counted += text.length;
   const opaque = isJsonObject(event.item) ? state.fresh(opaqueIn(event.item)) : [];
   state.emitter.pass(event, source, isChanged, { text, opaque });
 }

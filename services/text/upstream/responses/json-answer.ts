@@ -1,6 +1,7 @@
 import { ErrorReason } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import { isPolicyCode, UpstreamFailure } from "../failure.ts";
+import { textOfItems } from "../generated.ts";
 import { opaqueIn } from "../opaque.ts";
 import type { Ending, JsonAnswer } from "../port.ts";
 import { withoutPromptEchoes } from "../prompt-echoes.ts";
@@ -8,7 +9,6 @@ import { completeUsage, usageOfResponse } from "../usage.ts";
 import { isText } from "./complete-item.ts";
 import { completeOutput, completeResponse, type ResponseFacts } from "./complete-response.ts";
 import { failedResponse } from "./failed-response.ts";
-import { generatedText } from "./output-text.ts";
 
 /** A complete answer as an object, before it becomes bytes. */
 export interface ReadAnswer extends Omit<JsonAnswer, "kind" | "body" | "upstream"> {
@@ -31,7 +31,7 @@ export function readResponse(found: JsonObject, facts: ResponseFacts): ReadAnswe
     ending,
     ...(ending === "failed" ? { failure: reason } : {}),
     usage: usageOfResponse(found.usage),
-    outputText: generatedText(output),
+    outputText: textOfItems(output),
     opaque: opaqueIn(output),
   };
 }
@@ -54,7 +54,7 @@ export function readCompaction(found: JsonObject, facts: ResponseFacts): ReadAns
     object,
     ending: "completed",
     usage: usageOfResponse(found.usage),
-    outputText: generatedText(found.output.filter(isJsonObject)),
+    outputText: textOfItems(found.output),
     opaque: opaqueIn(found.output),
   };
 }

@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { textOfItem } from "../generated.ts";
 import { textLimits } from "../limits.ts";
 import { completeItem, type ItemFacts, idPrefixOf, isText } from "./complete-item.ts";
 import type { Emitter } from "./emitter.ts";
@@ -21,6 +22,8 @@ export interface OpenItem {
   isPartial: boolean;
   areArgsDone: boolean;
   isDone: boolean;
+  /** Characters of it that were counted as output. */
+  counted: number;
 }
 
 /** The items of one stream, and the events that upstream left out about them. */
@@ -53,8 +56,8 @@ export class OutputTracker {
   begin(item: JsonObject, index: number): OpenItem {
     const type = item.type as string;
     const id = item.id as string;
-    const state = { parts: [], args: "", isPartial: false, areArgsDone: false, isDone: false };
-    const open: OpenItem = { index, id, type, item, ...state };
+    const state = { isPartial: false, areArgsDone: false, isDone: false, counted: 0 };
+    const open: OpenItem = { index, id, type, item, parts: [], args: "", ...state };
     this.#items.set(index, open);
     return open;
   }
@@ -97,14 +100,23 @@ export class OutputTracker {
     return part;
   }
 
+  /** Text of a whole item beyond what was streamed of it, which counts as output from now on. */
+  uncounted(open: OpenItem, whole: JsonObject): string {
+    const rest = textOfItem(whole).slice(open.counted);
+    open.counted += rest.length;
+    return rest;
+  }
+
   /** Remembers a delta of a part's text. */
-  keepText(part: OpenPart, delta: string): void {
+  keepText(item: OpenItem, part: OpenPart, delta: string): void {
+    item.counted += delta.length;
     if (part.text.length + delta.length > textLimits.keptChars) part.isPartial = true;
     else if (!part.isPartial) part.text += delta;
   }
 
   /** Remembers a delta of a call's arguments. */
   keepArgs(item: OpenItem, delta: string): void {
+    item.counted += delta.length;
     if (item.args.length + delta.length > textLimits.keptChars) item.isPartial = true;
     else if (!item.isPartial) item.args += delta;
   }
@@ -115,6 +127,7 @@ export class OutputTracker {
     if (text.length <= part.text.length || !text.startsWith(part.text)) return;
     const rest = text.slice(part.text.length);
     part.text = text;
+    item.counted += rest.length;
     this.#emitter.send(textDelta(item, part, rest), { text: rest });
   }
 
@@ -125,6 +138,7 @@ export class OutputTracker {
     if (args.length <= item.args.length || !args.startsWith(item.args)) return;
     const delta = args.slice(item.args.length);
     item.args = args;
+    item.counted += delta.length;
     const place = { item_id: item.id, output_index: item.index };
     this.#emitter.send({ type: `${kind.event}.delta`, ...place, delta }, { text: delta });
   }

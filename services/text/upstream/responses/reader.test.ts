@@ -159,7 +159,7 @@ test("function calls: arguments are completed, text is counted, ids stay", () =>
     "output_item.done",
     "completed",
   ]);
-  expect(result.out.map((event) => event.text).join("")).toBe('{"a":1}');
+  expect(result.out.map((event) => event.text).join("")).toBe('f{"a":1}');
   const { output } = result.data.at(-1).response;
   expect(output).toMatchObject([{ call_id: "call_1", arguments: '{"a":1}', status: "completed" }]);
   expect(output[0].id).toBe(result.data[2].item.id);

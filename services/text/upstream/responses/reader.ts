@@ -3,6 +3,7 @@ import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { isPolicyCode, UpstreamFailure } from "../failure.ts";
 import { opaqueIn } from "../opaque.ts";
+import { isOutputDoneAfter } from "../output-done.ts";
 import { parseEvent } from "../parse-event.ts";
 import type { AnswerEvent } from "../port.ts";
 import { withoutEventEchoes } from "../prompt-echoes.ts";
@@ -28,6 +29,7 @@ export class ResponsesReader implements StreamReader, StreamState {
   readonly emitter = new Emitter();
   readonly tracker: OutputTracker;
   isEnded = false;
+  isOutputDone = false;
   readonly #reported = new Set<string>();
   /** The `response` of the last event that had one, completed. */
   #response: JsonObject | undefined;
@@ -50,6 +52,7 @@ export class ResponsesReader implements StreamReader, StreamState {
     else if (event === undefined || !isText(event.type)) this.end("garbage", out);
     else {
       this.#readEvents++;
+      this.isOutputDone = isOutputDoneAfter(event, this.isOutputDone);
       this.#take(event, event.type, source);
     }
   }
@@ -68,6 +71,13 @@ export class ResponsesReader implements StreamReader, StreamState {
       const isLate = reason === "timeout";
       this.#fail(isLate ? ErrorReason.UPSTREAM_TIMEOUT : ErrorReason.MODEL_REQUEST_FAILED, {});
     }
+  }
+
+  cut(out: AnswerEvent[]): void {
+    if (this.isEnded) return;
+    this.emitter.out = out;
+    const { usage: _, ...found } = this.#response ?? {};
+    this.#finish({ type: "response.incomplete" }, found, "incomplete");
   }
 
   fresh(opaque: readonly string[]): string[] {
@@ -130,7 +140,7 @@ export class ResponsesReader implements StreamReader, StreamState {
 
   #finish(event: JsonObject, found: JsonObject, status: "completed" | "incomplete"): void {
     this.#begin();
-    const output = finalOutput(this, found.output, status);
+    const { items: output, text } = finalOutput(this, found.output, status);
     const response: JsonObject = { ...this.complete(found, status), error: null, output };
     if (status === "incomplete") response.incomplete_details ??= { reason: "max_output_tokens" };
     this.isEnded = true;
@@ -138,7 +148,7 @@ export class ResponsesReader implements StreamReader, StreamState {
     const opaque = this.fresh(opaqueIn(output));
     this.emitter.send(
       { ...withoutEventEchoes(event), response },
-      { ending: status, usage, opaque },
+      { text, ending: status, usage, opaque },
     );
   }
 

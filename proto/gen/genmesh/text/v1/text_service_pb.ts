@@ -17,7 +17,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file genmesh/text/v1/text_service.proto.
  */
 export const file_genmesh_text_v1_text_service: GenFile = /*@__PURE__*/
-  fileDesc("CiJnZW5tZXNoL3RleHQvdjEvdGV4dF9zZXJ2aWNlLnByb3RvEg9nZW5tZXNoLnRleHQudjEisQEKD0dlbmVyYXRlUmVxdWVzdBItCglvcGVyYXRpb24YASABKA4yGi5nZW5tZXNoLnRleHQudjEuT3BlcmF0aW9uEgwKBGJvZHkYAiABKAwSHAoPaWRlbXBvdGVuY3lfa2V5GAMgASgJSACIAQESLwoJYWRtaXNzaW9uGAQgASgLMhwuZ2VubWVzaC5jb21tb24udjEuQWRtaXNzaW9uQhIKEF9pZGVtcG90ZW5jeV9rZXkiMgoQR2VuZXJhdGVSZXNwb25zZRIMCgRib2R5GAEgASgMEhAKCHJlcGxheWVkGAIgASgIIrcBChVTdHJlYW1HZW5lcmF0ZVJlcXVlc3QSLQoJb3BlcmF0aW9uGAEgASgOMhouZ2VubWVzaC50ZXh0LnYxLk9wZXJhdGlvbhIMCgRib2R5GAIgASgMEhwKD2lkZW1wb3RlbmN5X2tleRgDIAEoCUgAiAEBEi8KCWFkbWlzc2lvbhgEIAEoCzIcLmdlbm1lc2guY29tbW9uLnYxLkFkbWlzc2lvbkISChBfaWRlbXBvdGVuY3lfa2V5IlgKFlN0cmVhbUdlbmVyYXRlUmVzcG9uc2USEgoIY29tcGxldGUYASABKAxIABIQCgZldmVudHMYAiABKAxIABIQCghyZXBsYXllZBgDIAEoCEIGCgRwYXJ0IjkKElJlc29sdmVIb2xkUmVxdWVzdBIPCgdob2xkX2lkGAEgASgJEhIKCmFjY291bnRfaWQYAiABKAkiRgoTUmVzb2x2ZUhvbGRSZXNwb25zZRIvCgd2ZXJkaWN0GAEgASgLMh4uZ2VubWVzaC5jb21tb24udjEuSG9sZFZlcmRpY3QiKAoSTGlzdFJldmlld3NSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkiPwoTTGlzdFJldmlld3NSZXNwb25zZRIoCgdyZXZpZXdzGAEgAygLMhcuZ2VubWVzaC50ZXh0LnYxLlJldmlldyKZAQoGUmV2aWV3EhIKCnJlcXVlc3RfaWQYASABKAkSEgoKYWNjb3VudF9pZBgCIAEoCRIPCgdob2xkX2lkGAMgASgJEg0KBW1vZGVsGAQgASgJEhYKDnJlcG9ydGVkX3VzYWdlGAUgASgJEi8KC3Jldmlld190aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCp2CglPcGVyYXRpb24SGQoVT1BFUkFUSU9OX1VOU1BFQ0lGSUVEEAASFwoTT1BFUkFUSU9OX1JFU1BPTlNFUxABEhUKEU9QRVJBVElPTl9DT01QQUNUEAISHgoaT1BFUkFUSU9OX0NIQVRfQ09NUExFVElPTlMQAzKMAwoLVGV4dFNlcnZpY2USVQoIR2VuZXJhdGUSIC5nZW5tZXNoLnRleHQudjEuR2VuZXJhdGVSZXF1ZXN0GiEuZ2VubWVzaC50ZXh0LnYxLkdlbmVyYXRlUmVzcG9uc2UiBOjgGAESaQoOU3RyZWFtR2VuZXJhdGUSJi5nZW5tZXNoLnRleHQudjEuU3RyZWFtR2VuZXJhdGVSZXF1ZXN0GicuZ2VubWVzaC50ZXh0LnYxLlN0cmVhbUdlbmVyYXRlUmVzcG9uc2UiBOjgGAEwARJYCgtSZXNvbHZlSG9sZBIjLmdlbm1lc2gudGV4dC52MS5SZXNvbHZlSG9sZFJlcXVlc3QaJC5nZW5tZXNoLnRleHQudjEuUmVzb2x2ZUhvbGRSZXNwb25zZRJhCgtMaXN0UmV2aWV3cxIjLmdlbm1lc2gudGV4dC52MS5MaXN0UmV2aWV3c1JlcXVlc3QaJC5nZW5tZXNoLnRleHQudjEuTGlzdFJldmlld3NSZXNwb25zZSIHkAIB6OAYAmIGcHJvdG8z", [file_genmesh_common_v1_access, file_genmesh_common_v1_hold_verdict, file_genmesh_common_v1_rpc_access, file_google_protobuf_timestamp]);
+  fileDesc("CiJnZW5tZXNoL3RleHQvdjEvdGV4dF9zZXJ2aWNlLnByb3RvEg9nZW5tZXNoLnRleHQudjEisQEKD0dlbmVyYXRlUmVxdWVzdBItCglvcGVyYXRpb24YASABKA4yGi5nZW5tZXNoLnRleHQudjEuT3BlcmF0aW9uEgwKBGJvZHkYAiABKAwSHAoPaWRlbXBvdGVuY3lfa2V5GAMgASgJSACIAQESLwoJYWRtaXNzaW9uGAQgASgLMhwuZ2VubWVzaC5jb21tb24udjEuQWRtaXNzaW9uQhIKEF9pZGVtcG90ZW5jeV9rZXkiMgoQR2VuZXJhdGVSZXNwb25zZRIMCgRib2R5GAEgASgMEhAKCHJlcGxheWVkGAIgASgIIrcBChVTdHJlYW1HZW5lcmF0ZVJlcXVlc3QSLQoJb3BlcmF0aW9uGAEgASgOMhouZ2VubWVzaC50ZXh0LnYxLk9wZXJhdGlvbhIMCgRib2R5GAIgASgMEhwKD2lkZW1wb3RlbmN5X2tleRgDIAEoCUgAiAEBEi8KCWFkbWlzc2lvbhgEIAEoCzIcLmdlbm1lc2guY29tbW9uLnYxLkFkbWlzc2lvbkISChBfaWRlbXBvdGVuY3lfa2V5IlgKFlN0cmVhbUdlbmVyYXRlUmVzcG9uc2USEgoIY29tcGxldGUYASABKAxIABIQCgZldmVudHMYAiABKAxIABIQCghyZXBsYXllZBgDIAEoCEIGCgRwYXJ0IjkKElJlc29sdmVIb2xkUmVxdWVzdBIPCgdob2xkX2lkGAEgASgJEhIKCmFjY291bnRfaWQYAiABKAkiRgoTUmVzb2x2ZUhvbGRSZXNwb25zZRIvCgd2ZXJkaWN0GAEgASgLMh4uZ2VubWVzaC5jb21tb24udjEuSG9sZFZlcmRpY3QiKAoSTGlzdFJldmlld3NSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkiPwoTTGlzdFJldmlld3NSZXNwb25zZRIoCgdyZXZpZXdzGAEgAygLMhcuZ2VubWVzaC50ZXh0LnYxLlJldmlldyLRAQoGUmV2aWV3EhIKCnJlcXVlc3RfaWQYASABKAkSEgoKYWNjb3VudF9pZBgCIAEoCRIPCgdob2xkX2lkGAMgASgJEg0KBW1vZGVsGAQgASgJEhYKDnJlcG9ydGVkX3VzYWdlGAUgASgJEi8KC3Jldmlld190aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIfChJjaGFyZ2VkX3VzZF9taWNyb3MYByABKANIAIgBAUIVChNfY2hhcmdlZF91c2RfbWljcm9zKnYKCU9wZXJhdGlvbhIZChVPUEVSQVRJT05fVU5TUEVDSUZJRUQQABIXChNPUEVSQVRJT05fUkVTUE9OU0VTEAESFQoRT1BFUkFUSU9OX0NPTVBBQ1QQAhIeChpPUEVSQVRJT05fQ0hBVF9DT01QTEVUSU9OUxADMowDCgtUZXh0U2VydmljZRJVCghHZW5lcmF0ZRIgLmdlbm1lc2gudGV4dC52MS5HZW5lcmF0ZVJlcXVlc3QaIS5nZW5tZXNoLnRleHQudjEuR2VuZXJhdGVSZXNwb25zZSIE6OAYARJpCg5TdHJlYW1HZW5lcmF0ZRImLmdlbm1lc2gudGV4dC52MS5TdHJlYW1HZW5lcmF0ZVJlcXVlc3QaJy5nZW5tZXNoLnRleHQudjEuU3RyZWFtR2VuZXJhdGVSZXNwb25zZSIE6OAYATABElgKC1Jlc29sdmVIb2xkEiMuZ2VubWVzaC50ZXh0LnYxLlJlc29sdmVIb2xkUmVxdWVzdBokLmdlbm1lc2gudGV4dC52MS5SZXNvbHZlSG9sZFJlc3BvbnNlEmEKC0xpc3RSZXZpZXdzEiMuZ2VubWVzaC50ZXh0LnYxLkxpc3RSZXZpZXdzUmVxdWVzdBokLmdlbm1lc2gudGV4dC52MS5MaXN0UmV2aWV3c1Jlc3BvbnNlIgeQAgHo4BgCYgZwcm90bzM", [file_genmesh_common_v1_access, file_genmesh_common_v1_hold_verdict, file_genmesh_common_v1_rpc_access, file_google_protobuf_timestamp]);
 
 /**
  * A request of the public API.
@@ -246,7 +246,7 @@ export const ListReviewsRequestSchema: GenMessage<ListReviewsRequest> = /*@__PUR
   messageDesc(file_genmesh_text_v1_text_service, 6);
 
 /**
- * What stands in review.
+ * What was reported beyond belief.
  *
  * @generated from message genmesh.text.v1.ListReviewsResponse
  */
@@ -287,7 +287,7 @@ export type Review = Message<"genmesh.text.v1.Review"> & {
   accountId: string;
 
   /**
-   * Its hold.
+   * Its hold, which has ended where charged_usd_micros is set.
    *
    * @generated from field: string hold_id = 3;
    */
@@ -308,11 +308,18 @@ export type Review = Message<"genmesh.text.v1.Review"> & {
   reportedUsage: string;
 
   /**
-   * When it went into review.
+   * When that was noticed.
    *
    * @generated from field: google.protobuf.Timestamp review_time = 6;
    */
   reviewTime?: Timestamp | undefined;
+
+  /**
+   * What was charged by our own count, and its hold ended with it; absent: an older release left the hold to the operator.
+   *
+   * @generated from field: optional int64 charged_usd_micros = 7;
+   */
+  chargedUsdMicros?: bigint | undefined;
 };
 
 /**
@@ -411,7 +418,7 @@ export const TextService: GenService<{
     output: typeof ResolveHoldResponseSchema;
   },
   /**
-   * Requests that stand in review with their hold, oldest first; at most 1,000. Admin token.
+   * Requests whose reported usage was not believable, of the last 31 days, oldest first; at most 1,000. Admin token.
    *
    * @generated from rpc genmesh.text.v1.TextService.ListReviews
    */

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from "fastify";
 import type { Edge } from "../context.ts";
 
-/** What an operator's machinery asks, without a key: liveness, readiness, metrics. */
-export function opsRoutes(app: FastifyInstance, edge: Edge): void {
+/** What balancers and probes ask, without a key. Metrics are on the operations port of the process alone. */
+export function healthRoutes(app: FastifyInstance, edge: Edge): void {
   app.get("/healthz", { schema: { hide: true } }, async (_request, reply) =>
     reply.type("text/plain; charset=utf-8").send("ok\n"),
   );
@@ -14,7 +14,4 @@ export function opsRoutes(app: FastifyInstance, edge: Edge): void {
       .type("text/plain; charset=utf-8")
       .send(`${reason ?? "ready"}\n`);
   });
-  app.get("/metrics", { schema: { hide: true } }, async (_request, reply) =>
-    reply.type(edge.metrics.contentType).send(await edge.metrics.text()),
-  );
 }

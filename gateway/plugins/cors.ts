@@ -1,0 +1,103 @@
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { Edge } from "../context.ts";
+
+/** Seconds for which a browser may keep a preflight's answer: what Chromium keeps at most. */
+const preflightMaxAgeSeconds = 7_200;
+/** Every method that some path takes: which path takes which, the request itself learns. */
+const methods = "GET, HEAD, POST, DELETE";
+
+/** Headers of answers that a page may read, beside those that it always may (`Content-Type`, `Content-Length`, …). */
+export const exposedHeaders = [
+  "accept-ranges",
+  "allow",
+  "content-disposition",
+  "content-range",
+  "etag",
+  "idempotency-replayed",
+  "retry-after",
+  "www-authenticate",
+  "x-genmesh-cost-usd-micros",
+  "x-genmesh-ignored-parameters",
+  "x-ratelimit-limit-requests",
+  "x-ratelimit-remaining-requests",
+  "x-ratelimit-reset-requests",
+  "x-request-id",
+  "x-should-retry",
+] as const;
+
+/**
+ * Headers of requests that a page may send: those that the API reads, and those that HTTP clients and tracing add by
+ * themselves.
+ */
+const requestHeaders: ReadonlySet<string> = new Set([
+  "accept",
+  "accept-language",
+  "authorization",
+  "baggage",
+  "cache-control",
+  "content-language",
+  "content-type",
+  "idempotency-key",
+  "if-none-match",
+  "if-range",
+  "pragma",
+  "range",
+  "traceparent",
+  "tracestate",
+  "user-agent",
+  "x-request-id",
+  "x-requested-with",
+]);
+/**
+ * What the official SDKs say of themselves (`x-stainless-os`, …; `openai-project`, …). Their names change from version to
+ * version, and nothing here or on the way reads them. Any other name stays out: proxies believe some of what they are told
+ * in headers (`x-forwarded-for`).
+ */
+const sdkHeaders = /^(?:x-stainless|openai)-[a-z0-9-]{1,64}$/;
+
+/**
+ * Lets pages of the operator's `corsOrigins` call the API: preflights are answered before admission, for browsers send them
+ * without the key, and every other answer, a refusal too, can be read by the page. Credentials (cookies) are never allowed:
+ * the key travels in a header that the page sets itself. Without origins nothing is added.
+ */
+export function cors(app: FastifyInstance, { settings }: Edge): void {
+  const origins = new Set(settings.corsOrigins);
+  if (origins.size === 0) return;
+  const isForAll = origins.has("*");
+  app.addHook("onRequest", async (request, reply) => {
+    // Also where there is no origin: a cache must not give that answer to a page.
+    reply.header("vary", "Origin");
+    const { origin } = request.headers;
+    if (!isForAll && (origin === undefined || !origins.has(origin))) return;
+    reply.header("access-control-allow-origin", isForAll ? "*" : origin);
+    if (!isPreflight(request)) {
+      reply.header("access-control-expose-headers", exposedHeaders.join(", "));
+      return;
+    }
+    const wanted = allowedOf(request.headers["access-control-request-headers"]);
+    await reply
+      .code(204)
+      .headers({
+        vary: "Origin, Access-Control-Request-Headers",
+        "access-control-allow-methods": methods,
+        ...(wanted === "" ? {} : { "access-control-allow-headers": wanted }),
+        "access-control-max-age": String(preflightMaxAgeSeconds),
+      })
+      .send();
+  });
+}
+
+function isPreflight({ method, headers }: FastifyRequest): boolean {
+  return (
+    method === "OPTIONS" &&
+    headers.origin !== undefined &&
+    headers["access-control-request-method"] !== undefined
+  );
+}
+
+/** Those of the wanted names that a page may send. */
+function allowedOf(wanted: string | undefined): string {
+  const names = (wanted ?? "").split(",").map((name) => name.trim().toLowerCase());
+  const allowed = names.filter((name) => requestHeaders.has(name) || sdkHeaders.test(name));
+  return [...new Set(allowed)].join(", ");
+}

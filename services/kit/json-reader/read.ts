@@ -1,0 +1,89 @@
+import { ErrorReason, refuse } from "../errors.ts";
+import {
+  fingerprintOf,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  parseJsonBody,
+} from "../json.ts";
+import { weightOf } from "../json-weight.ts";
+
+/** What is wanted of a body beside its values. */
+export interface Wanted {
+  /** Its weight (see `json-weight.ts`), which this many levels of nesting may have. */
+  weighLevels?: number;
+  /** Its fingerprint, without some of its fields, told apart from those of other uses by a tag. */
+  fingerprint?: { tag?: string; without?: readonly string[] };
+  /** Only these fields of it. */
+  only?: readonly string[];
+}
+
+/** A body that was read. */
+export interface ReadBody {
+  value: JsonObject;
+  /** 0 where it was not wanted. */
+  weight: number;
+  /** "" where it was not wanted. */
+  fingerprint: string;
+}
+
+const mib = 1024 * 1024;
+/**
+ * Bytes of a body that are no inline images: twice the text of a million tokens. A body may be larger for the images' sake
+ * alone; text of that size is read by no model, and every step of a request would go through it.
+ */
+const maxTextBytes = 8 * mib;
+
+/**
+ * Parses a body and works out what is wanted. Refuses with INVALID_JSON, or with PAYLOAD_TOO_LARGE what is large without
+ * being images. Takes as long as the body makes it.
+ */
+export function readBody(bytes: Uint8Array, wanted: Wanted): ReadBody {
+  const value = parseJsonBody(bytes);
+  if (bytes.length > maxTextBytes) checkText(value);
+  const { weighLevels, fingerprint, only } = wanted;
+  return {
+    value: only ? picked(value, only) : value,
+    weight: weighLevels === undefined ? 0 : weightOf(value, weighLevels),
+    fingerprint: fingerprint ? fingerprintWithout(value, fingerprint) : "",
+  };
+}
+
+function picked(value: JsonObject, names: readonly string[]): JsonObject {
+  return Object.fromEntries(Object.entries(value).filter(([name]) => names.includes(name)));
+}
+
+function fingerprintWithout(
+  value: JsonObject,
+  { tag, without = [] }: NonNullable<Wanted["fingerprint"]>,
+): string {
+  const rest = Object.fromEntries(
+    Object.entries(value).filter(([name]) => !without.includes(name)),
+  );
+  return fingerprintOf(tag === undefined ? rest : [tag, rest]);
+}
+
+/** Fields that hold images inline: as a data URI, or in base64 what a model made. */
+const imageFields: ReadonlySet<string> = new Set(["image_url", "url", "result"]);
+
+function checkText(body: JsonObject): void {
+  let bytes = 0;
+  const visit = (value: JsonValue, name: string): void => {
+    if (typeof value === "string") {
+      if (!imageFields.has(name)) bytes += value.length;
+    } else if (Array.isArray(value)) {
+      for (const item of value) visit(item, name);
+    } else if (isJsonObject(value)) {
+      for (const inner in value) {
+        bytes += inner.length;
+        visit(value[inner] as JsonValue, inner);
+      }
+    }
+  };
+  visit(body, "");
+  if (bytes > maxTextBytes) {
+    refuse(ErrorReason.PAYLOAD_TOO_LARGE, {
+      message: "The body holds more text than a model reads. Only inline images may be that large.",
+    });
+  }
+}

@@ -1,0 +1,33 @@
+import { parentPort } from "node:worker_threads";
+import { ErrorReason, isRefusal, type Reason } from "../errors.ts";
+import { muteThread } from "../thread.ts";
+import { type ReadBody, readBody, type Wanted } from "./read.ts";
+
+/** The entry of a reading thread: answers each body with what was read of it, or with the refusal. */
+
+/** What it is asked. */
+export interface ReadJob {
+  bytes: Uint8Array;
+  wanted: Wanted;
+}
+
+/** What it answers. */
+export type ReadReply = { read: ReadBody } | { reason: Reason; message: string };
+
+const port = parentPort;
+if (port === null) throw new Error("this file is the entry of a reading thread");
+muteThread();
+port.on("message", ({ bytes, wanted }: ReadJob) => {
+  let reply: ReadReply;
+  try {
+    reply = { read: readBody(bytes, wanted) };
+  } catch (error) {
+    // A body that nests too deep for the stack, or is too much for the heap's strings, is no JSON to us.
+    if (!isRefusal(error) && !(error instanceof RangeError)) throw error;
+    const { reason, message } = isRefusal(error)
+      ? error
+      : { reason: ErrorReason.INVALID_JSON, message: "The body is not a valid JSON object." };
+    reply = { reason, message };
+  }
+  port.postMessage(reply);
+});

@@ -1,0 +1,258 @@
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+
+/**
+ * The text that a model generated, in answers and events of every protocol. Upstreams call its fields what they like
+ * (`content`, `thinking`, `function_call.arguments`, `reasoning_details[].text` …), so every string counts but those that are
+ * known to be something else: names of things, and bytes.
+ */
+
+/** Fields that hold no generated text, wherever they stand. */
+const structure = new Set([
+  "id",
+  "type",
+  "role",
+  "status",
+  "object",
+  "index",
+  "format",
+  "phase",
+  "call_id",
+  "tool_call_id",
+  "item_id",
+  "container_id",
+  "created_by",
+  // What a search found, which is input.
+  "annotations",
+  "citations",
+  "search_results",
+  // Bytes in base64, and what only upstream can read.
+  "audio",
+  "images",
+  "image_url",
+  "signature",
+  "encrypted_content",
+  "logprobs",
+]);
+/** Fields of an output item that hold what a tool answered, which is input. */
+const toolAnswers = new Set(["output", "outputs", "results", "result", "sources", "tools"]);
+
+/** Generated text of one choice of a chat completion: of its delta, or its message. */
+export function textOfChoice(choice: JsonObject): string {
+  const spoken = spokenBy(choice);
+  let text = "";
+  let thoughts: Set<string> | undefined;
+  for (const name in spoken) {
+    if (structure.has(name)) continue;
+    const said = textIn(spoken[name] as JsonValue, structure);
+    if (isThought(name) && said !== "") {
+      thoughts ??= new Set();
+      if (thoughts.has(said)) continue;
+      thoughts.add(said);
+    }
+    text += said;
+  }
+  return text;
+}
+
+/** Routers say what a model thinks in several fields at once (`reasoning`, `reasoning_details`): it counts once. */
+function isThought(name: string): boolean {
+  return name.startsWith("reason") || name.startsWith("think");
+}
+
+/** Generated text of a `delta` of the Responses protocol: a string, or an object that holds some. */
+export function textOfDelta(delta: JsonValue | undefined): string {
+  return delta === undefined ? "" : textIn(delta, structure);
+}
+
+/** Generated text of a `.delta` event that is not known by its type; "" for any other event. */
+export function textOfDeltaEvent({ type, delta }: JsonObject): string {
+  const isSpoken = `${type}`.endsWith(".delta") && type !== "response.audio.delta";
+  return isSpoken ? textOfDelta(delta) : "";
+}
+
+/** Generated text of the items of a response or a compaction: text, refusals, reasoning, calls. */
+export function textOfItems(items: readonly JsonValue[]): string {
+  return items.map(textOfItem).join("");
+}
+
+/** Generated text of one output item. */
+export function textOfItem(item: JsonValue): string {
+  return isGenerated(item) ? textIn(item, itemStructure) : "";
+}
+
+const itemStructure = new Set([...structure, ...toolAnswers]);
+
+/** Compaction keeps the caller's own messages; those were not generated. */
+function isGenerated(item: JsonValue): boolean {
+  if (!isJsonObject(item)) return false;
+  return item.role === undefined || item.role === null || item.role === "assistant";
+}
+
+function textIn(value: JsonValue, without: ReadonlySet<string>): string {
+  if (typeof value === "string") return value;
+  if (typeof value !== "object" || value === null) return "";
+  let text = "";
+  if (Array.isArray(value)) {
+    for (const item of value) text += textIn(item, without);
+  } else if (!isSealed(value)) {
+    for (const name in value) {
+      if (!without.has(name)) text += textIn(value[name] as JsonValue, without);
+    }
+  }
+  return text;
+}
+
+/** Reasoning that only upstream can read. */
+function isSealed({ type }: JsonObject): boolean {
+  return type === "reasoning.encrypted";
+}
+
+/**
+ * Generated text of an upstream's complete answer, or of one of its events, before anything was made of it; for events
+ * that repeat what was streamed before, with that.
+ */
+export function textOfAnswer(answer: JsonObject): string {
+  if (Array.isArray(answer.choices)) {
+    return answer.choices.filter(isJsonObject).map(textOfChoice).join("");
+  }
+  if (Array.isArray(answer.output)) return textOfItems(answer.output);
+  if (isJsonObject(answer.response)) return textOfAnswer(answer.response);
+  if (answer.item !== undefined) return textOfItem(answer.item);
+  return eventTexts.map((name) => textOfDelta(answer[name])).join("");
+}
+
+/** Fields of the Responses protocol's events that hold text. */
+const eventTexts = ["delta", "text", "refusal", "arguments", "input", "code", "part"];
+
+/**
+ * What {@link textOfAnswer} read, with no more than `characters` of its text, as an answer that reached the bound of its
+ * output. Items and parts behind the cut are left out.
+ */
+export function cutAnswer(answer: JsonObject, characters: number): JsonObject {
+  if (Array.isArray(answer.choices)) {
+    let left = characters;
+    const choices = answer.choices.filter(isJsonObject).map((choice) => {
+      const said = cutSpoken(spokenBy(choice), left);
+      left = said.left;
+      const name = choice.delta === undefined ? "message" : "delta";
+      const finish = name === "message" ? { finish_reason: "length" } : {};
+      return { ...choice, [name]: said.value, ...finish };
+    });
+    return { ...answer, choices };
+  }
+  if (Array.isArray(answer.output)) {
+    const { value } = cutItems(answer.output, characters);
+    if (answer.object === "response.compaction") return { ...answer, output: value };
+    return { ...answer, ...endedEarly, output: value };
+  }
+  if (isJsonObject(answer.response)) {
+    const response = cutAnswer(answer.response, characters);
+    return { ...answer, type: "response.incomplete", response };
+  }
+  if (answer.item !== undefined) {
+    return { ...answer, item: cutItem(answer.item, characters).value };
+  }
+  const cutFields: JsonObject = {};
+  let left = characters;
+  for (const name of eventTexts) {
+    if (answer[name] === undefined) continue;
+    const said = cut(answer[name], left, structure);
+    cutFields[name] = said.value;
+    left = said.left;
+  }
+  return { ...answer, ...cutFields };
+}
+
+const endedEarly = {
+  status: "incomplete",
+  incomplete_details: { reason: "max_output_tokens" },
+} as const;
+
+function cutItems(items: readonly JsonValue[], characters: number): Cut {
+  const value: JsonValue[] = [];
+  let left = characters;
+  for (const item of items) {
+    if (left <= 0) break;
+    const said = cutItem(item, left);
+    value.push(said.value);
+    left = said.left;
+  }
+  return { value, left };
+}
+
+function cutItem(item: JsonValue, characters: number): Cut {
+  if (!isGenerated(item) || !isJsonObject(item)) return { value: item, left: characters };
+  const said = cut(item, characters, itemStructure);
+  if (said.left > 0 || !isJsonObject(said.value) || item.status === undefined) return said;
+  return { ...said, value: { ...said.value, status: "incomplete" } };
+}
+
+function spokenBy({ delta, message }: JsonObject): JsonObject {
+  if (isJsonObject(delta)) return delta;
+  return isJsonObject(message) ? message : {};
+}
+
+interface Cut {
+  value: JsonValue;
+  /** Characters that may still follow. */
+  left: number;
+}
+
+/** As {@link cut}, for what {@link textOfChoice} reads. */
+function cutSpoken(spoken: JsonObject, characters: number): Cut {
+  const value: JsonObject = {};
+  const thoughts = new Map<string, number>();
+  let left = characters;
+  for (const [name, field] of Object.entries(spoken)) {
+    if (structure.has(name)) {
+      value[name] = field;
+      continue;
+    }
+    const text = isThought(name) ? textIn(field, structure) : "";
+    const before = text === "" ? undefined : thoughts.get(text);
+    if (before !== undefined) {
+      value[name] = cut(field, before, structure).value;
+      continue;
+    }
+    if (text !== "") thoughts.set(text, left);
+    const part = cut(field, left, structure);
+    value[name] = part.value;
+    left = part.left;
+  }
+  return { value, left };
+}
+
+/** A value with at most so many characters of text in it. */
+function cut(value: JsonValue, characters: number, without: ReadonlySet<string>): Cut {
+  if (typeof value === "string") {
+    const kept = value.length <= characters ? value : wholeCharacters(value, characters);
+    return { value: kept, left: characters - kept.length };
+  }
+  let left = characters;
+  if (Array.isArray(value)) {
+    const kept: JsonValue[] = [];
+    for (const item of value) {
+      if (left <= 0) break;
+      const part = cut(item, left, without);
+      kept.push(part.value);
+      left = part.left;
+    }
+    return { value: kept, left };
+  }
+  if (!isJsonObject(value)) return { value, left };
+  const kept: JsonObject = {};
+  for (const [name, field] of Object.entries(value)) {
+    const isText = !isSealed(value) && !without.has(name);
+    const part = isText ? cut(field, left, without) : { value: field, left };
+    kept[name] = part.value;
+    left = part.left;
+  }
+  return { value: kept, left };
+}
+
+/** The first characters of a text, no half of one among them. */
+function wholeCharacters(text: string, characters: number): string {
+  const end = Math.max(0, characters);
+  const code = text.charCodeAt(end);
+  return text.slice(0, code >= 0xdc00 && code <= 0xdfff ? Math.max(0, end - 1) : end);
+}

@@ -1,0 +1,40 @@
+import type { JsonObject } from "#kit/json.ts";
+import { OutputLimit } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+
+/** The names that servers have for the bound of an answer's output. */
+const names = ["max_output_tokens", "max_completion_tokens", "max_tokens"] as const;
+type Name = (typeof names)[number];
+
+/**
+ * What servers of an API know where the catalog does not say. Of Chat Completions the older `max_tokens`: vLLM, llama.cpp,
+ * Ollama, LM Studio, OpenRouter and most others take it, while many of them ignore `max_completion_tokens`
+ * without a word. OpenAI's own reasoning models refuse `max_tokens`, which an operator sees at the first request.
+ */
+const usualNames: Readonly<Record<"responses" | "chat", Name>> = {
+  responses: "max_output_tokens",
+  chat: "max_tokens",
+};
+
+const namesInCatalog = new Map<OutputLimit, Name | undefined>([
+  [OutputLimit.MAX_TOKENS, "max_tokens"],
+  [OutputLimit.MAX_COMPLETION_TOKENS, "max_completion_tokens"],
+  [OutputLimit.MAX_OUTPUT_TOKENS, "max_output_tokens"],
+  [OutputLimit.NONE, undefined],
+]);
+
+/**
+ * An upstream's body with the bound of its output under the one name that this upstream knows, and under no other:
+ * whichever the caller wrote, the bound that was paid for is what goes up. `limit` undefined: nothing is told.
+ */
+export function withOutputLimit(
+  body: JsonObject,
+  limit: number | undefined,
+  api: "responses" | "chat",
+  configured: OutputLimit = OutputLimit.UNSPECIFIED,
+): JsonObject {
+  const told: JsonObject = { ...body };
+  for (const name of names) delete told[name];
+  const name = namesInCatalog.has(configured) ? namesInCatalog.get(configured) : usualNames[api];
+  if (name !== undefined && limit !== undefined) told[name] = limit;
+  return told;
+}

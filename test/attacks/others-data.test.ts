@@ -1,0 +1,190 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Caller } from "../e2e/caller.ts";
+import { download, ended, startMediaWorld, submit, upload } from "../e2e/media-world.ts";
+import { isOwnWorld, ownWorldOnly } from "../e2e/world.ts";
+
+const { world, png, ...rest } = await startMediaWorld();
+afterAll(() => rest[Symbol.asyncDispose]());
+ownWorldOnly();
+
+let owner: Caller;
+/** Another account, and another key of the owner's account. */
+let strangers: Record<"another account" | "another key", Caller>;
+/** What the owner has. */
+const own = { image: "", imageFile: "", video: "", videoFile: "", music: "", musicFile: "" };
+const more = { speech: "", speechFile: "", upload: "" };
+let outputUrl = "";
+
+beforeAll(async () => {
+  if (!isOwnWorld) return;
+  owner = await world.caller({ credits: 100n });
+  strangers = {
+    "another account": await world.caller({ credits: 100n }),
+    "another key": await world.withKey(owner, {}),
+  };
+  const bodies = {
+    image: ["images", { model: "scripted-image", prompt: "x" }],
+    video: ["videos", { model: "text-only", prompt: "x" }],
+    music: ["music", { model: "music-1", prompt: "x", mode: "instrumental", title: "x" }],
+  } as const;
+  for (const kind of ["image", "video", "music"] as const) {
+    const [area, body] = bodies[kind];
+    const job = await ended(owner, await submit(owner, area, body));
+    const [output] = job.images ?? job.videos ?? job.clips;
+    own[kind] = job.id;
+    own[`${kind}File`] = output.id;
+    if (kind === "image") outputUrl = output.url;
+  }
+  const spoken = { model: "scripted-speech", input: "Hi", voice: "alloy" };
+  const { json } = await owner.post("/speech/generations", spoken);
+  Object.assign(more, { speech: json.id, speechFile: json.audio.id });
+  more.upload = (await upload(owner, png)).json.id;
+});
+
+/** An id of the same form that never was. */
+const never = (id: string) => id.replace(/[a-z0-9]{8}$/, "00000000");
+
+/** Paths below the base URL, of the ids of things; the last one is the owner's alone, the others the path's. */
+const paths: [method: string, path: () => [string, string]][] = [
+  ...(["image", "video", "music"] as const).flatMap((kind) => {
+    const area = kind === "music" ? "music" : `${kind}s`;
+    const job = (id: string) => `/${area}/generations/${id}`;
+    const both = (make: (id: string) => string, id: () => string) => () =>
+      [make(id()), make(never(id()))] as [string, string];
+    const output = (method: string) =>
+      [
+        method,
+        both(
+          (id) => `${job(own[kind])}/files/${id}`,
+          () => own[`${kind}File`],
+        ),
+      ] as const;
+    return [
+      ["GET", both(job, () => own[kind])],
+      ["HEAD", both(job, () => own[kind])],
+      [
+        "GET",
+        both(
+          (id) => `/jobs/${id}/events`,
+          () => own[kind],
+        ),
+      ],
+      [
+        "HEAD",
+        both(
+          (id) => `/jobs/${id}/events`,
+          () => own[kind],
+        ),
+      ],
+      output("GET"),
+      output("HEAD"),
+    ] as [string, () => [string, string]][];
+  }),
+  ...["GET", "HEAD"].map((method): [string, () => [string, string]] => [
+    method,
+    () => {
+      const path = `/speech/generations/${more.speech}/files/`;
+      return [path + more.speechFile, path + never(more.speechFile)];
+    },
+  ]),
+];
+const uploads: [method: string, make: (id: string) => string][] = [
+  ["GET", (id) => `/files/${id}`],
+  ["HEAD", (id) => `/files/${id}`],
+  ["GET", (id) => `/files/${id}/content`],
+  ["HEAD", (id) => `/files/${id}/content`],
+  ["GET", (id) => `/files?after=${id}`],
+  ["DELETE", (id) => `/files/${id}`],
+];
+
+const volatile = /^(?:date|x-request-id|x-ratelimit-(?:remaining|reset)-requests)$/;
+
+/** Everything of an answer that does not change from one to the next. */
+async function told(caller: Caller, method: string, path: string) {
+  const headers = { "if-none-match": "*", range: "bytes=0-0" };
+  const answer = await download(caller, path, { method, headers });
+  return {
+    status: answer.status,
+    headers: Object.fromEntries([...answer.headers].filter(([name]) => !volatile.test(name))),
+    text: answer.bytes.toString(),
+  };
+}
+
+describe.each(["another account", "another key"] as const)("to %s", (who) => {
+  test("what a key made is as if it never was", async () => {
+    expect(paths.length).toBe(20);
+    for (const [method, path] of paths) {
+      const [theirs, nobodys] = path();
+      expect(theirs).not.toBe(nobodys);
+      const seen = await told(strangers[who], method, theirs);
+      expect([method, theirs, seen.status]).toEqual([method, theirs, 404]);
+      expect(seen).toEqual(await told(strangers[who], method, nobodys));
+      // And there it is, for its own key.
+      expect((await told(owner, method, theirs)).status).toBeLessThan(400);
+    }
+  });
+});
+
+test("to another account an upload is as if it never was", async () => {
+  const stranger = strangers["another account"];
+  for (const [method, make] of uploads) {
+    const seen = await told(stranger, method, make(more.upload));
+    expect(seen.status).toBeGreaterThanOrEqual(400);
+    expect(seen).toEqual(await told(stranger, method, make(never(more.upload))));
+  }
+  expect((await told(owner, "GET", `/files/${more.upload}`)).status).toBe(200);
+});
+
+test("so is it as a reference, by id or by the URL of an output", async () => {
+  for (const stranger of Object.values(strangers)) {
+    const ask = async (input_reference: object) => {
+      const body = { model: "scripted-image", prompt: "x", input_reference };
+      const { status, json } = await stranger.post("/images/generations", body);
+      return { status, json };
+    };
+    const urls = [outputUrl, outputUrl.replace(own.imageFile, never(own.imageFile))];
+    const [theirs, nobodys] = await Promise.all(urls.map((image_url) => ask({ image_url })));
+    expect(theirs?.status).toBe(400);
+    expect(theirs).toEqual(nobodys);
+    const ids = [own.imageFile, never(own.imageFile)];
+    const [file, none] = await Promise.all(ids.map((file_id) => ask({ file_id })));
+    expect(file?.json.error).toMatchObject({ code: "reference_not_found" });
+    expect(file).toEqual(none);
+  }
+});
+
+test("so is it as an image of a text request", async () => {
+  const ask = async (file_id: string) => {
+    const content = [{ type: "input_image", file_id }];
+    const body = { model: "scripted", input: [{ role: "user", content }] };
+    const { status, json } = await strangers["another account"].post("/responses", body);
+    return { status, json };
+  };
+  const seen = await ask(more.upload);
+  expect(seen.status).toBe(400);
+  expect(seen).toEqual(await ask(never(more.upload)));
+});
+
+test("an idempotency key is its API key's own", async () => {
+  const options = { idempotencyKey: "the same for all" };
+  const body = { model: "scripted-image", prompt: "x" };
+  const jobs = [];
+  for (const caller of [owner, ...Object.values(strangers)]) {
+    const { status, json, headers } = await caller.post("/images/generations", body, options);
+    expect([status, headers.get("idempotency-replayed")]).toEqual([202, null]);
+    jobs.push(json.id);
+  }
+  expect(new Set(jobs).size).toBe(3);
+});
+
+test("lists are a key's own jobs and an account's own files", async () => {
+  const [account, key] = Object.values(strangers) as [Caller, Caller];
+  for (const stranger of [account, key]) {
+    const { text } = await stranger.get("/jobs?limit=100");
+    for (const id of [own.image, own.video, own.music]) expect(text).not.toContain(id);
+  }
+  expect((await account.get("/files")).json.data).toEqual([]);
+  const cursor = (await owner.get("/jobs?limit=1")).json.nextCursor;
+  const { json } = await account.get(`/jobs?cursor=${encodeURIComponent(cursor)}`);
+  expect(JSON.stringify(json)).not.toContain(own.image);
+});
