@@ -35,8 +35,8 @@ The last event, \`job.completed\` or \`job.failed\`, carries the whole job: \`cr
     curl -H "Authorization: Bearer $KEY" -H "Range: bytes=0-1023" -o begin.bin "$API/images/generations/job_…/files/file_…"
 
 References are \`input_reference\`, then \`referenceFileIds\`: images of yours (JPEG, PNG, WebP; 20 MiB, 50 megapixels), as
-\`{"file_id": "file_…"}\` after \`POST /files\`, or as \`{"image_url": "…"}\`, a public URL or a data URI. A film begins with its
-reference.
+\`{"file_id": "file_…"}\` after \`POST /files\`, or as \`{"image_url": "…"}\`, a public URL or a data URI. A picture that this key
+has made is one too, by its id or by its \`url\`. A film begins with its reference.
 
 ## Errors
 

@@ -23,7 +23,8 @@ export function unknownRoutes(app: FastifyInstance): UnknownRoutes {
   });
   return {
     refusalOf(request) {
-      const path = request.url.split("?", 1)[0] ?? "";
+      // As the router reads it: what is broken has become readable before (`routedUrl`), an encoded slash stays one.
+      const path = decodeURI(request.url.split("?", 1)[0] ?? "");
       for (const { pattern, methods } of known.values()) {
         if (!pattern.test(path)) continue;
         return new RefusalError(ErrorReason.METHOD_NOT_ALLOWED, {

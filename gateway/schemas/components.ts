@@ -151,9 +151,13 @@ const inputReference: Schema = {
   $id: "InputReference",
   description: "Exactly one of the two. JPEG, PNG or WebP of up to 20 MiB and 50 megapixels.",
   oneOf: [
-    object({ file_id: string("A file of the account.") }, ["file_id"], {
-      additionalProperties: false,
-    }),
+    object(
+      { file_id: string("A file of the account, or an output of the API key.") },
+      ["file_id"],
+      {
+        additionalProperties: false,
+      },
+    ),
     object(
       { image_url: string("A public http(s) URL, or a base64 image data URI.") },
       ["image_url"],

@@ -166,7 +166,8 @@ export const watchJobSchema: RouteSchema = {
   summary: "Watch a job",
   description:
     "The job now and at each change, as an event `job.queued`, `job.running`, `job.completed` or `job.failed` whose " +
-    "data is the job. The stream ends when the job is terminal.",
+    "data is the job. A job that no upstream would take yet is `job.queued` again. The stream ends when the job is " +
+    "terminal.",
   tags: ["Jobs"],
   params: object(jobId, ["jobId"]),
   response: {

@@ -20,7 +20,10 @@ const responseRequest = object(
       anyOf: [{ type: "string" }, { type: "array", items: { type: "object" } }],
     },
     instructions: string("Kept after the configured developer prompt."),
-    max_output_tokens: integer("Most tokens of output.", { minimum: 1 }),
+    max_output_tokens: integer(
+      "Most tokens of output, reasoning and calls included. What goes past it is cut, and the answer is `incomplete`.",
+      { minimum: 1 },
+    ),
     reasoning: object({
       effort: string("One of the model's `reasoningEfforts`, or an alias in any case."),
     }),
@@ -73,7 +76,8 @@ export const createResponseSchema: RouteSchema = {
   description:
     "With `stream` true: `response.created`, `response.output_item.added`, `response.output_text.delta`, " +
     "`response.output_text.done`, … up to `response.completed`, `response.incomplete` or `response.failed`. Closing " +
-    "the connection cancels the request upstream.",
+    "the connection cancels the request upstream. `usage.estimated` is true where the upstream reported no usage that can " +
+    "be right: then it is our count, which is charged.",
   tags: ["Text"],
   headers: idempotencyHeader,
   body: responseRequest,
@@ -103,7 +107,8 @@ export const compactSchema: RouteSchema = {
 export const chatCompletionSchema: RouteSchema = {
   operationId: "createChatCompletion",
   summary: "Create a chat completion",
-  description: "Text only. With `stream` true: OpenAI's chunks, ended by `data: [DONE]`.",
+  description:
+    "Text only. With `stream` true: OpenAI's chunks, ended by `data: [DONE]`. `usage.estimated` as in a response.",
   tags: ["Text"],
   headers: idempotencyHeader,
   body: chatRequest,

@@ -29,7 +29,7 @@ function createMetricsHandler(metrics: Metrics): PartialHandler {
     if (request.method !== "GET" && request.method !== "HEAD") return false;
     if (request.url?.split("?")[0] !== "/metrics") return false;
     metrics.text().then(
-      (text) => response.writeHead(200, { "content-type": metrics.contentType }).end(text),
+      (text) => send(response, 200, metrics.contentType, text),
       () => plain(response, 500, "the metrics cannot be read"),
     );
     return true;
@@ -37,7 +37,13 @@ function createMetricsHandler(metrics: Metrics): PartialHandler {
 }
 
 function plain(response: ServerResponse, status: number, text: string): void {
-  response.writeHead(status, { "content-type": "text/plain; charset=utf-8" }).end(`${text}\n`);
+  send(response, status, "text/plain; charset=utf-8", `${text}\n`);
+}
+
+/** With its length, which HEAD tells too. */
+function send(response: ServerResponse, status: number, contentType: string, text: string): void {
+  const length = Buffer.byteLength(text);
+  response.writeHead(status, { "content-type": contentType, "content-length": length }).end(text);
 }
 
 /** Where the operations port is to be. */

@@ -61,7 +61,9 @@ export const registry: Readonly<Record<Reason, ErrorRow>> = {
   [ErrorReason.UNSUPPORTED_ASPECT_RATIO]: bad("The model does not offer this aspect ratio."),
   [ErrorReason.UNSUPPORTED_MODE]: bad("The model does not offer this generation mode."),
   [ErrorReason.TOO_MANY_REFERENCES]: bad("The model takes at most {max_references} references."),
-  [ErrorReason.REFERENCE_NOT_FOUND]: bad("The account has no image file with this id."),
+  [ErrorReason.REFERENCE_NOT_FOUND]: bad(
+    "Neither a file of the account nor an output of the API key is named so.",
+  ),
   [ErrorReason.UPLOAD_QUOTA_EXCEEDED]: bad(
     "The account's upload quota does not leave room for this file.",
   ),

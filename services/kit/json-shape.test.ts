@@ -19,7 +19,7 @@ describe("a body that grows when it is parsed is refused", () => {
 
   test.each([
     ["objects", `[${"{},".repeat(500_000)}{}]`],
-    ["numbers", `[${"1,".repeat(1_000_000)}1]`],
+    ["numbers", `[${"1,".repeat(300_000)}1]`],
     ["names", `{${'"a":1,'.repeat(600_000)}"b":1}`],
     ["behind a string with its quotes escaped", `["\\"[\\\\",${"[],".repeat(600_000)}0]`],
   ])("for its values: %s", (_, text) => {
@@ -40,7 +40,7 @@ describe("a body that is long for its text passes", () => {
     ["an escaped quote, then no end", `["${"[".repeat(64 * kib)}\\"`],
     ["depth that is left again", `[${"[[]],".repeat(50_000)}0]`],
     ["a long session", JSON.stringify(new Array(50_000).fill({ role: "user", content: "a, b" }))],
-    ["no more marks than may be", `[${"1,".repeat(999_998)}1]`],
+    ["no more marks than may be", `[${"1,".repeat(299_998)}1]`],
     ["the deepest of both kinds", `${'{"a":['.repeat(500)}${" ".repeat(64 * kib)}`],
     ["the deepest", `${"[".repeat(1_000)}${"]".repeat(1_000)}${" ".repeat(64 * kib)}`],
   ])("%s", (_, text) => {

@@ -4,8 +4,8 @@ import { ErrorReason, refuse } from "./errors.ts";
 const shapeCheckedFromBytes = 64 * 1024;
 /** Levels of nesting: far above what any request takes, far below what costs memory. */
 const maxJsonDepth = 1_000;
-/** Values and names, by their brackets, commas and colons: 60,000 messages, and 100 MB parsed. */
-const maxJsonMarks = 1_000_000;
+/** Values and names, by their brackets, commas and colons: 60,000 messages, more than fit into any context, and 30 MB parsed. */
+const maxJsonMarks = 300_000;
 
 const quote = 0x22;
 const backslash = 0x5c;

@@ -13,8 +13,8 @@ export interface JobEvents {
   claimed(job: Job): void;
   /** A worker may no longer speak for a job that it runs. */
   leaseLost(job: Job): void;
-  /** A job was handed back, or set aside because its upstream's answer is unknown. */
-  givenBack(job: Job, why: "stopping" | "unknown"): void;
+  /** A job was handed back, set aside because its upstream's answer is unknown, or turned away by its upstream. */
+  givenBack(job: Job, why: "stopping" | "unknown" | "not_taken"): void;
   /** A job is terminal. */
   ended(job: Job): void;
   /** Its hold did not end as the job did: an operator ended it, or billing has lost it. */

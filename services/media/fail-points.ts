@@ -5,17 +5,20 @@
 export const failPoints = [
   /** Submission: written down, nothing else. */
   "inserted",
+  /** The hold stands, nothing else is done. */
+  "reserved",
   /** References are in the account's storage, the job does not know. */
   "imported",
+  /** The job knows; it is not accepted. */
   "attached",
-  /** The hold stands, the job is not accepted. */
-  "reserved",
   "accepted",
   "published",
-  /** The hold was refused; the job is rejected. */
+  /** The job is rejected; where its price was held, it still is. */
   "rejected",
   /** Worker: claimed, nothing sent. */
   "claimed",
+  /** It is written down that a request goes to the upstream, which has not gone. */
+  "sending",
   /** The upstream has accepted, its id is not stored. */
   "upstream-accepted",
   "resumable",
@@ -33,6 +36,10 @@ export const failPoints = [
   "failed",
   /** A stopping worker's job is claimable again. */
   "handed-back",
+  /** No upstream would take it: the job waits in the queue. */
+  "waiting",
+  /** Its wait is over, no worker was woken. */
+  "offered",
   /** The references of an ended job were let go of. */
   "unpinned",
   /** Retention: the record is gone, its objects are not. */

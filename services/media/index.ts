@@ -11,7 +11,7 @@ import { createFiles, type GeneratedFiles } from "./files/index.ts";
 import { takeCensus } from "./jobs/census.ts";
 import { createDriver } from "./jobs/drive.ts";
 import { createJobHolds } from "./jobs/holds.ts";
-import { locateOutput, needsReferences, outputsOwner } from "./jobs/outputs.ts";
+import { lendOutput, locateOutput, needsReferences, outputsOwner } from "./jobs/outputs.ts";
 import { createRetention } from "./jobs/retention.ts";
 import { createSweeper } from "./jobs/sweeper.ts";
 import { watchShare } from "./limits.ts";
@@ -54,6 +54,7 @@ export function createMedia(deps: MediaDeps): Service {
       name.area === FileArea.SPEECH
         ? speech.locate(name, principal)
         : locateOutput(store, name, principal, clock.now()),
+    lend: (output) => lendOutput(store, output, clock.now()),
     needsReferences: async (jobId) => needsReferences(await store.find(jobId)),
   };
   const files = createFiles({ ...deps, generated });

@@ -30,8 +30,14 @@ export const maxReservingMs = 3_600_000;
 export const maxQueuedMs = 24 * 3_600_000;
 /** From the first work to the end (the contract's), in ms. */
 export const maxRunningMs = 30 * 60_000;
+/** How long an output that a job refers to is kept at least, in ms: the longest that the job may take from its submission on. */
+export const lentMs = maxReservingMs + maxQueuedMs + maxRunningMs;
 /** A worker that is not heard from for this long has lost its job (the contract's), in ms. */
 export const leaseMs = 30_000;
+/** First pause of a job that no upstream would take, in ms; doubled each time. */
+export const firstWaitMs = 2_000;
+/** Longest such pause, also where `Retry-After` asks for more, in ms: a mistaken answer does not cost a job its day. */
+export const maxWaitMs = 300_000;
 /** How often a worker renews its leases, in ms: two may fail. */
 export const heartbeatMs = 8_000;
 /** A worker that could not renew a lease gives up this long before others may claim the job, in ms. */

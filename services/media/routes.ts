@@ -6,7 +6,7 @@ import type { HoldVerdict } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
 import type { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { JobChanges } from "./jobs/changes.ts";
 import type { Job } from "./jobs/job.ts";
-import { eventMessages, jobMessage, kindOf, statusOf } from "./jobs/messages.ts";
+import { eventMessages, jobMessage, kindOf, statusOf, waitMessage } from "./jobs/messages.ts";
 import { readJobsPage } from "./jobs/pages.ts";
 import { holdVerdict } from "./jobs/resolve.ts";
 import { retryJob } from "./jobs/retry.ts";
@@ -54,13 +54,12 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
   };
 
   return {
-    async submitJob({ kind, body, idempotencyKey, admission }, call) {
+    async submitJob({ kind, body, idempotencyKey, admission, publicBaseUrl }, call) {
       const principal = principalOf(call);
-      const submission = { kind: kindOf(kind) ?? broken("kind"), body, idempotencyKey, admission };
-      const { job, replayed } = await submit(
-        { ...submission, principal, signal: call.signal },
-        context,
-      );
+      const asked = { kind: kindOf(kind) ?? broken("kind"), body, idempotencyKey };
+      const submission = { ...asked, admission, publicBaseUrl };
+      const { signal } = call;
+      const { job, replayed } = await submit({ ...submission, principal, signal }, context);
       return { job: jobMessage(job), replayed };
     },
     async getJob({ jobId, kind }, call) {
@@ -115,7 +114,7 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
     async inspectJob({ jobId }) {
       const job = await store.find(jobId);
       if (!job || job.state === "rejected") refuse(ErrorReason.JOB_NOT_FOUND);
-      const { accountId, keyId, attempts } = job;
+      const { accountId, keyId, attempts, wait } = job;
       return {
         job: jobMessage(job),
         accountId,
@@ -123,6 +122,7 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
         holdId: jobId,
         attempts,
         events: eventMessages(job),
+        ...(wait ? { wait: waitMessage(wait) } : {}),
       };
     },
     async retryJob({ jobId, operationId }) {

@@ -146,7 +146,7 @@ describe("where a count does not end", () => {
     const tally = createTally(
       {
         body: { input: "x" },
-        images: { sizes: [], base64Bytes: 0 },
+        images: { parts: [], sizes: [], base64Bytes: 0 },
         items: 0,
         guessedInput: intent.inputTokens,
       },

@@ -75,6 +75,45 @@ async function settledIn(world: TextWorld): Promise<bigint> {
   return (await world.wallet()).spent;
 }
 
+/** As a release before this one left it: in review, with its hold, for the operator to end. */
+async function leaveInReview(holdId: string): Promise<void> {
+  const db = openSqlite(join(folder, "genmesh.db"));
+  const store = createSqliteUsageStore(db);
+  const times = { openedAt: start, holdCheckAt: start + 60_000 };
+  await store.open(intentOf(1, { ...principal, holdAmount: 5_000n, ...times }));
+  await first.peers.billing.reserve({
+    ...principal,
+    unit: Unit.USD_MICROS,
+    holdId,
+    amount: 5_000n,
+    kind: HoldKind.TEXT,
+    ref: holdId,
+    checkTime: timestampFromMs(start + 60_000),
+  });
+  const sql = `UPDATE text_usage SET status = 'review', reported = '{"inputTokens":-1}', closed_at = ?, due_at = ?
+    WHERE request_id = ?`;
+  await db.write((tx) => tx.run(sql, start, start + 600_000, holdId));
+}
+
+test("what an older release left in review stands until the operator ends it", async () => {
+  const holdId = "text_00000001";
+  await leaveInReview(holdId);
+  const { reviews } = await first.admin.text.listReviews({});
+  expect(reviews).toMatchObject([{ holdId, reportedUsage: '{"inputTokens":-1}' }]);
+  expect(reviews[0]?.chargedUsdMicros).toBeUndefined();
+  await first.clock.advance(120_000);
+  const { verdict } = await first.peers.text.resolveHold({ ...principal, holdId });
+  expect(verdict?.verdict.case).toBe("keepUntil");
+  expect(await first.wallet()).toMatchObject({ reserved: 5_000n });
+  await first.admin.billing.endHold({ ...principal, unit: 1, holdId, settleAmount: 42n });
+  await first.clock.advance(700_000);
+  await vi.waitFor(async () => {
+    await first.clock.advance(1_000);
+    expect((await first.admin.text.listReviews({})).reviews).toEqual([]);
+  });
+  expect(await first.wallet()).toMatchObject({ reserved: 0n, spent: 42n });
+});
+
 describe("a process that died", () => {
   test("its request is charged as of its last checkpoint, once its lease is over", async () => {
     await streamed(40);
@@ -105,6 +144,22 @@ describe("a process that died", () => {
       expect(isDone).toHaveBeenCalled();
     });
     expect(await again).toMatchObject({ replayed: false, json: { id: "resp_again" } });
+  });
+  test.each<[name: string, key: { key: string } | undefined, isCharged: boolean]>([
+    ["without a key costs nothing", undefined, false],
+    ["with a key has its intent for one, and costs a guess of its input", key, true],
+  ])("one that had no checkpoint yet, %s", async (_name, keyed, isCharged) => {
+    const stream = first.stream("RESPONSES", asStream, keyed);
+    await stream.next();
+    current.push(events.delta("word ".repeat(40)));
+    await stream.next();
+    first.die();
+    const second = await open(start + 31_000);
+    const spent = await settledIn(second);
+    if (isCharged) expect(spent).toBeGreaterThan(4n);
+    else expect(spent).toBe(0n);
+    expect(spent).toBeLessThan(100n);
+    expect(await second.metrics.text()).toMatch(/end="lost"\} 1/);
   });
   test("one that was never sent costs nothing", async () => {
     const store = createSqliteUsageStore(openSqlite(join(folder, "genmesh.db")));

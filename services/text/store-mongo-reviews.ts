@@ -31,7 +31,12 @@ export function createMongoReviews(db: MongoDatabase, usage: Collection<UsageDoc
       db.attempt(async () => {
         const ofAccount = accountId === undefined ? {} : { accountId };
         const [noted, standing] = await Promise.all([
-          reviews.find(ofAccount).sort({ at: 1, _id: 1 }).limit(limit).toArray(),
+          // All are kept for the same time: in the order of its end they are in their own.
+          reviews
+            .find({ until: { $gt: 0 }, ...ofAccount })
+            .sort({ until: 1 })
+            .limit(limit)
+            .toArray(),
           usage
             .find({ status: "review", ...ofAccount }, withoutAnswer)
             .sort({ closedAt: 1, _id: 1 })

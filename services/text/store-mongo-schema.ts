@@ -66,10 +66,7 @@ const indexes: MongoSchema["indexes"] = {
     { name: "hash", key: { hash: 1 } },
     { name: "until", key: { until: 1 } },
   ],
-  [textCollections.reviews]: [
-    { name: "at", key: { at: 1, _id: 1 } },
-    { name: "until", key: { until: 1 } },
-  ],
+  [textCollections.reviews]: [{ name: "until", key: { until: 1 } }],
 };
 
 /** What the text service keeps in MongoDB. */

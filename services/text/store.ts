@@ -143,7 +143,7 @@ export interface UsageStore {
   findByKey(slot: IdempotencySlot, now: number): Promise<KeyedRecord | undefined>;
   /** `open` past their lease, `settling` and `review` that are due: read by one index, the longest due first. */
   due(now: number, limit: number): Promise<UsageRecord[]>;
-  /** Writes down a review, to be shown until `until`. A repeat changes nothing. */
+  /** Writes down a review, to be shown until `until`, the same time after `at` for all. A repeat changes nothing. */
   noteReview(review: Review, until: number): Promise<void>;
   /** Reviews, oldest first; of one account, or all. */
   reviews(accountId: string | undefined, limit: number): Promise<Review[]>;

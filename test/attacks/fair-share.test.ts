@@ -151,10 +151,14 @@ describe("another account is served while one", () => {
         const seen = media.world.play({ kind: "ok", break: { how: "hang", after: 1 } });
         const leaving = new AbortController();
         stack.defer(() => leaving.abort());
-        for (let at = 0; at < 3; at++) {
-          void hostile.open("/responses", body, { signal: leaving.signal }).catch(() => {});
-        }
+        const openOne = () =>
+          hostile.open("/responses", body, { signal: leaving.signal }).catch(() => {});
+        void openOne();
         await until("its first stream", async () => seen.length > 0);
+        const { reserved } = await hostile.balance();
+        for (let at = 0; at < 2; at++) void openOne();
+        // Each waits for its place with its money held, or has it.
+        await until("the others", async () => (await hostile.balance()).reserved >= 3 * reserved);
         media.world.play();
       },
     );

@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => verifier[Symbol.asyncDispose]());
 
-const job = { accountId: alice.accountId, jobId: "job_1" };
+const job = { ...alice, jobId: "job_1" };
 const signal = new AbortController().signal;
 
 /** Everything that changes the storage; `done` hears of what was answered. */

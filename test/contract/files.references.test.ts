@@ -71,7 +71,7 @@ const byId = (fileId: string, param = "referenceFileIds[0]"): ReferenceInput => 
   fileId,
   param,
 });
-const jobOf = (jobId: string, { accountId } = alice) => ({ accountId, jobId });
+const jobOf = (jobId: string, { accountId, keyId } = alice) => ({ accountId, jobId, keyId });
 
 async function take(jobId: string, ...references: ReferenceInput[]) {
   return world.files.importer.importAll(jobOf(jobId), references, signal);

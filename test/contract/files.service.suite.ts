@@ -219,7 +219,7 @@ export function fileServiceContract(openStores?: OpenWorldStores): void {
     test("deleting frees room at once, also where a job keeps the bytes", async () => {
       await reopen({ quotaBytes: quotaOfSizes(png.length) });
       const { fileId } = await upload(png);
-      const job = { accountId: alice.accountId, jobId: "job_1" };
+      const job = { ...alice, jobId: "job_1" };
       const signal = new AbortController().signal;
       await world.files.importer.importAll(job, [{ kind: "file", fileId, param: "p" }], signal);
       await expect(upload(png)).rejects.toEqual(refusal(ErrorReason.UPLOAD_QUOTA_EXCEEDED));

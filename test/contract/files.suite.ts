@@ -20,7 +20,10 @@ export function fileStoreContract(open: () => Promise<[FileStore, FileStore]>): 
       expect(await store.remove(accountId, "file_a", t0)).toEqual(asFile(file, "deleted"));
       expect(await other.list(accountId, page)).toEqual([]);
       await store.erase(file, t0 + 10);
-      expect(await store.find(accountId, "file_a")).toEqual(asFile(file, "gone"));
+      expect(await store.find(accountId, "file_a")).toEqual({
+        ...asFile(file, "gone"),
+        fileName: "",
+      });
       expect(await store.forget(t0 + 9, 10)).toBe(0);
       expect(await store.forget(t0 + 10, 10)).toBe(1);
       expect(await store.find(accountId, "file_a")).toBeUndefined();

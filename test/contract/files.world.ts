@@ -88,6 +88,7 @@ export async function createFilesWorld(options: FilesWorldOptions) {
     tempFolder,
     generated: {
       locate: async () => undefined,
+      lend: async () => undefined,
       needsReferences: async () => true,
       ...options.generated,
     },

@@ -36,7 +36,7 @@ const lives: JobCommand[][] = [
   [
     { kind: "accept", now },
     claim,
-    { kind: "set-aside", fence: 1, until: now + 9, nextUpstream: true, now },
+    { kind: "set-aside", fence: 1, until: now + 9, nextUpstream: true, sent: false, now },
   ],
   [{ kind: "accept", now }, claim, win],
   [{ kind: "accept", now }, claim, lose],

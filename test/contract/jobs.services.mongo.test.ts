@@ -3,6 +3,7 @@ import { jobCapacityContract } from "./jobs.capacity.suite.ts";
 import { jobRacesContract } from "./jobs.races.suite.ts";
 import { jobRoutesContract } from "./jobs.routes.suite.ts";
 import { submissionContract } from "./jobs.submit.suite.ts";
+import { upstreamWaitsContract } from "./jobs.waits.suite.ts";
 import { workerContract } from "./jobs.worker.suite.ts";
 import { createJobsWorld, type JobsWorldOptions } from "./jobs.world.ts";
 
@@ -11,6 +12,7 @@ await describeOnServers("media on MongoDB and S3", (openStores) => {
   submissionContract(createWorld, 200);
   jobRacesContract(createWorld);
   workerContract(createWorld);
+  upstreamWaitsContract(createWorld);
   jobCapacityContract(createWorld);
   jobRoutesContract(createWorld);
 });

@@ -48,7 +48,7 @@ export function jobStoreContract(open: () => Promise<[JobStore, JobStore]>): voi
         { kind: "claim", owner: "w", now },
         { kind: "resumable", fence: 1, resumeId: "task/1?x=é" },
         { kind: "progress", fence: 1, percent: 40 },
-        { kind: "set-aside", fence: 1, until: now + 1, nextUpstream: true, now },
+        { kind: "set-aside", fence: 1, until: now + 1, nextUpstream: true, sent: false, now },
         { kind: "claim", owner: "w2", now: now + 5 },
         { kind: "win", fence: 2, outputs: [output], now: now + 6 },
         { kind: "complete", charged: 2n ** 62n, expiresAt: now + 9, now: now + 7 },
@@ -120,6 +120,114 @@ export function jobStoreContract(open: () => Promise<[JobStore, JobStore]>): voi
       );
       await Promise.all([...reports, ...beats]);
       expect(await store.find("job_a")).toMatchObject({ progress: 59, state: "running" });
+    });
+  });
+
+  describe("what a caller wrote", () => {
+    test("is not kept of a job that was refused, nor of one that is completed", async () => {
+      const words = "x".repeat(100);
+      const textOf = async (jobId: string) => {
+        const { spec } = (await second.find(jobId)) ?? {};
+        return JSON.stringify({ request: spec?.request, references: spec?.references });
+      };
+      await store.insert(jobOf("job_a"));
+      expect(await textOf("job_a")).toContain(words);
+      await must(store, "job_a", { kind: "reject", failure, now });
+      expect(await textOf("job_a")).not.toContain(words);
+      await queued("job_b");
+      await store.claim(query());
+      await must(
+        store,
+        "job_b",
+        { kind: "win", fence: 1, outputs: [output], now },
+        { kind: "complete", charged: 1n, expiresAt: now + 9, now },
+      );
+      expect(await textOf("job_b")).not.toContain(words);
+      expect((await second.find("job_b"))?.spec).toMatchObject({ model: "m", kind: "image" });
+    });
+  });
+
+  describe("an output", () => {
+    test("is found by its file id from its winning on, until its job goes", async () => {
+      await queued("job_a");
+      await store.claim(query());
+      expect(await second.findByOutput("file_a")).toBeUndefined();
+      const outputs = [output, { ...output, fileId: "file_b" }];
+      await must(store, "job_a", { kind: "win", fence: 1, outputs, now });
+      for (const fileId of ["file_a", "file_b"]) {
+        expect((await second.findByOutput(fileId))?.jobId).toBe("job_a");
+      }
+      expect(await second.findByOutput("file_c")).toBeUndefined();
+      await must(store, "job_a", { kind: "complete", charged: 1n, expiresAt: now + 9, now });
+      expect((await store.findByOutput("file_b"))?.state).toBe("completed");
+      expect(await store.forget("job_a", now + 9)).toBe(true);
+      expect(await second.findByOutput("file_a")).toBeUndefined();
+    });
+
+    test("that was lent keeps its job, unless that has gone already", async () => {
+      await queued("job_a");
+      await store.claim(query());
+      await must(
+        store,
+        "job_a",
+        { kind: "win", fence: 1, outputs: [output], now },
+        { kind: "complete", charged: 1n, expiresAt: now + 9, now },
+      );
+      const ends = await Promise.all([
+        store.apply("job_a", { kind: "keep", until: now + 99, now: now + 8 }),
+        second.forget("job_a", now + 9),
+      ]);
+      const isKept = ends[0] !== undefined;
+      expect(ends[1]).toBe(!isKept);
+      expect((await store.find("job_a"))?.expiresAt).toBe(isKept ? now + 99 : undefined);
+    });
+  });
+
+  describe("a job that no upstream takes", () => {
+    test("comes back as it went in, and is claimed when it is offered again", async () => {
+      await queued("job_a", { upstreams: ["a", "b"] });
+      const first = await store.claim(query());
+      expect(first?.attempts).toBe(1);
+      const until = now + 60_000;
+      const parked = await must(
+        store,
+        "job_a",
+        { kind: "sending", fence: 1 },
+        {
+          ...{ kind: "wait", fence: 1, refusal: "unreachable", until },
+          ...{ nextUpstream: true, sent: true, now },
+        },
+      );
+      expect(await second.find("job_a")).toEqual(parked);
+      expect(parked).toMatchObject({ state: "queued", sent: true, upstreamIndex: 1, attempts: 0 });
+      for (const at of [now, until - 1, until]) {
+        expect(await claimed({ now: at })).toBeUndefined();
+        expect(await second.isAnyClaimable(["image"], at)).toBe(false);
+      }
+      const states = ["queued"] as const;
+      expect(await store.isAnyDue(states, until - 1)).toBe(false);
+      expect(await store.isAnyDue(states, until)).toBe(true);
+      const offered = await must(second, "job_a", { kind: "offer", now: until });
+      expect(await store.find("job_a")).toEqual(offered);
+      expect(await store.isAnyClaimable(["image"], until)).toBe(true);
+      expect(await store.census()).toMatchObject([{ state: "queued", jobs: 1 }]);
+      // The second upstream has no place, and the first one nothing to do with it.
+      expect(await claimed({ now: until, fullUpstreams: ["b"] })).toBeUndefined();
+      expect(await claimed({ now: until })).toBe("job_a");
+    });
+
+    test("has no place of its model, and hides no job behind it", async () => {
+      await queued("job_a", { createdAt: now - 1 });
+      await queued("job_b", { createdAt: now });
+      const modelLimits = new Map([["m", 1]]);
+      expect(await claimed({ modelLimits })).toBe("job_a");
+      expect(await claimed({ modelLimits })).toBeUndefined();
+      await must(store, "job_a", {
+        ...{ kind: "wait", fence: 1, refusal: "unavailable", until: now + 5 },
+        ...{ nextUpstream: false, sent: false, now },
+      });
+      expect(await store.census()).toMatchObject([{ state: "queued", jobs: 2 }]);
+      expect(await claimed({ modelLimits })).toBe("job_b");
     });
   });
 

@@ -3,8 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { openSqlite, type SqliteDatabase } from "#kit/sqlite.ts";
+import { jobsSchema, jobsSchemaName } from "../../services/media/jobs/schema-sqlite.ts";
 import { createSqliteJobStore } from "../../services/media/jobs/store-sqlite.ts";
-import { jobOf } from "./jobs.shapes.ts";
+import { jobOf, now } from "./jobs.shapes.ts";
 import { jobStoreContract } from "./jobs.suite.ts";
 
 const open: SqliteDatabase[] = [];
@@ -36,6 +37,35 @@ describe("jobs in SQLite", () => {
     ] as const;
     for (const store of stores) await store.open();
     return [...stores];
+  });
+
+  test("outputs of a file of before are found, and its jobs wait for nothing", async () => {
+    const db = connect(await newFile());
+    const [before] = jobsSchema;
+    db.migrate(jobsSchemaName, [before ?? ""]);
+    const spec = JSON.stringify({ ...jobOf("job_a").spec, upstreams: [{ name: "u" }], price: "5" });
+    const row = {
+      ...{ job_id: "job_a", account_id: "acct_a", key_id: "key_a", fingerprint: "f" },
+      ...{ kind: "image", model: "m", upstream: "u", created_at: 1, state: "queued" },
+      ...{ pins_held: 0, attempts: 1, fence: 1, lease_until: 0, lease_counted: 1 },
+      ...{ upstream_index: 0, progress: 0, publications: 1, deadline: now, events: "[]" },
+      outputs: JSON.stringify([{ fileId: "file_a" }, { fileId: "file_b" }]),
+    };
+    await db.write((tx) => {
+      const names = Object.keys(row);
+      const values = names.map(() => "?").join(", ");
+      tx.run(
+        `INSERT INTO media_job (${names.join(", ")}) VALUES (${values})`,
+        ...Object.values(row),
+      );
+      tx.run("INSERT INTO media_job_spec (job_id, spec) VALUES (?, ?)", "job_a", spec);
+    });
+    const store = createSqliteJobStore(db);
+    await store.open();
+    expect(await store.find("job_a")).toMatchObject({ sent: false, wait: undefined });
+    expect((await store.findByOutput("file_b"))?.jobId).toBe("job_a");
+    const claim = { kind: "image", owner: "w", fullUpstreams: [], modelLimits: new Map() } as const;
+    expect((await store.claim({ ...claim, now: 2 }))?.jobId).toBe("job_a");
   });
 
   test("every search goes by an index, in its order", async () => {
@@ -73,6 +103,7 @@ describe("jobs in SQLite", () => {
     await store.claim({ ...claim, now: 1 });
     await store.claim({ ...claim, now: 99_999_999 });
     await store.takeDue({ states: ["queued"], now: 9, until: 10, limit: 9 });
+    await store.findByOutput("file_a");
     await store.findBySlot({ scope: "s", key: "k" });
     const page = { states: ["queued"], kind: undefined, after: undefined, limit: 9 } as const;
     await store.list({ ...page, of: { keyId: "key_a" } });

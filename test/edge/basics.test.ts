@@ -112,6 +112,10 @@ describe("paths and methods", () => {
     ["HEAD", "/v1/nothing", 404, "unknown_route"],
     ["OPTIONS", "/v1/models", 405, "method_not_allowed"],
     ["PROPFIND", "/v1/jobs", 405, "method_not_allowed"],
+    ["POST", "/v1/%6Dodels", 405, "method_not_allowed"],
+    ["POST", "/v1/models/a%2Fb", 405, "method_not_allowed"],
+    ["POST", "/v1/models%2Fa", 404, "unknown_route"],
+    ["POST", "/v1/models/%E0%A4%A", 405, "method_not_allowed"],
     ["DELETE", "/v1/images/generations/job_1", 405, "method_not_allowed"],
     ["PUT", "/v1/files/file_1", 405, "method_not_allowed"],
   ])("%s %s is %d %s", async (method, path, status, code) => {

@@ -92,7 +92,10 @@ function checkUpstream({ folder }: Remains, check: Check): void {
       list.every(({ idempotencyKey }) => idempotencyKey === jobId),
       { jobId },
     );
-    check("attempts", list.filter(({ what }) => what !== "resume").length <= 4, { jobId, list });
+    check("attempts", list.filter(({ what }) => what === "make" || what === "create").length <= 4, {
+      jobId,
+      list,
+    });
   }
 }
 

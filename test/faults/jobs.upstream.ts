@@ -1,16 +1,17 @@
 import { randomUUID } from "node:crypto";
-import { appendFileSync, readFileSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   GenerationError,
   type GenerationTask,
   type MediaUpstreams,
+  NotTakenError,
 } from "../../services/media/generate/port.ts";
 import { hang, succeed } from "../contract/jobs.upstream.ts";
 
 /** A line of what an upstream was asked. */
 export interface Asked {
-  what: "make" | "create" | "saved" | "resume";
+  what: "refuse" | "make" | "create" | "saved" | "resume";
   jobId: string;
   idempotencyKey: string;
 }
@@ -20,7 +21,7 @@ export const impossible = "impossible";
 
 /**
  * The outside of a process that dies: what it was asked survives in the folder. Videos are tasks with an id; everything
- * else is made while the caller waits. `stuck`: no video is ever done.
+ * else is made while the caller waits, images not before they were turned away once. `stuck`: no video is ever done.
  */
 export function durableUpstream(folder: string, { stuck }: { stuck: boolean }): MediaUpstreams {
   const log = (what: Asked["what"], { jobId, idempotencyKey }: GenerationTask) => {
@@ -30,6 +31,11 @@ export function durableUpstream(folder: string, { stuck }: { stuck: boolean }): 
   return {
     async generate(task) {
       const { request, resumeId } = task;
+      if (resumeId === undefined) await task.sending();
+      if (request.kind === "image" && !wasRefused(folder, task)) {
+        log("refuse", task);
+        throw new NotTakenError("too_many_requests", { isCertain: true, cause: undefined });
+      }
       if (request.kind !== "video") log("make", task);
       else if (resumeId !== undefined) log("resume", task);
       else {
@@ -48,8 +54,14 @@ export function durableUpstream(folder: string, { stuck }: { stuck: boolean }): 
   };
 }
 
+/** Images are turned away once. */
+function wasRefused(folder: string, { jobId }: GenerationTask): boolean {
+  return readAsked(folder).some((asked) => asked.what === "refuse" && asked.jobId === jobId);
+}
+
 /** All that the upstream of a folder was asked, in order. */
 export function readAsked(folder: string): Asked[] {
+  if (!existsSync(logFile(folder))) return [];
   const lines = readFileSync(logFile(folder), "utf8").split("\n");
   return lines.filter((line) => line !== "").map((line) => JSON.parse(line) as Asked);
 }

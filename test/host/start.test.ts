@@ -61,6 +61,8 @@ describe("a process on a new data directory", () => {
     expect(await metrics.text()).toContain("# TYPE process_cpu_seconds_total counter");
     expect(await (await fetch(`${ops}/readyz`)).text()).toBe("ready\n");
     expect(await (await fetch(`${ops}/healthz`)).text()).toBe("ok\n");
+    const head = await fetch(`${ops}/healthz`, { method: "HEAD" });
+    expect([head.status, head.headers.get("content-length")]).toEqual([200, "3"]);
     expect((await fetch(`${ops}/v1/models`)).status).toBe(404);
     expect((await fetch(`${mesh.origin}/metrics`)).status).toBe(404);
   });

@@ -22,6 +22,7 @@ export function submitJob(app: FastifyInstance, edge: Edge): void {
           {
             kind: family.kind,
             body,
+            publicBaseUrl: baseUrl,
             admission: callerOf(request).admission,
             ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
           },

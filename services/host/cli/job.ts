@@ -5,6 +5,8 @@ import {
   type Job,
   JobKind,
   JobStatus,
+  type JobWait,
+  JobWait_Refusal,
 } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { operationId } from "./arguments.ts";
 import { withExamples } from "./help.ts";
@@ -92,13 +94,14 @@ async function show(cli: Cli, jobId: string): Promise<void> {
     detail: event.detail,
   }));
   if (cli.json) {
-    const { keyId, attempts, job } = found;
+    const { keyId, attempts, job, wait } = found;
     return printJson(cli, {
       job: job && plain(job),
       accountId,
       keyId,
       holdId,
       attempts,
+      ...(wait ? { wait: plainWait(wait) } : {}),
       events,
       money,
     });
@@ -126,6 +129,7 @@ function factsOf({
   keyId,
   holdId,
   attempts,
+  wait,
 }: InspectJobResponse): [string, string][] {
   if (!job) return [];
   const facts: [string, string | undefined][] = [
@@ -137,12 +141,28 @@ function factsOf({
     ["key", keyId],
     ["hold", holdId],
     ["attempts", String(attempts)],
+    ["waits", wait && waitWords(plainWait(wait))],
     ["credits held", String(job.creditsReserved)],
     ["credits charged", job.creditsCharged === undefined ? undefined : String(job.creditsCharged)],
     ["repeats", job.retryOf || undefined],
     ["error", job.error?.message],
   ];
   return facts.filter((fact): fact is [string, string] => fact[1] !== undefined);
+}
+
+const refusalNames = new Map<number, string>([
+  [JobWait_Refusal.TOO_MANY_REQUESTS, "the upstream answered 429"],
+  [JobWait_Refusal.UNAVAILABLE, "the upstream was not available (5xx)"],
+  [JobWait_Refusal.UNREACHABLE, "the upstream could not be reached"],
+]);
+
+function plainWait({ refusal, times, nextTryTime }: JobWait) {
+  const reason = refusalNames.get(refusal) ?? "the upstream did not take the job";
+  return { reason, times, nextTryAt: showTime(nextTryTime) || undefined };
+}
+
+function waitWords({ reason, times, nextTryAt }: ReturnType<typeof plainWait>): string {
+  return `${reason} (${times} in all); next try ${nextTryAt ?? "as soon as a worker has room"}`;
 }
 
 function plain(job: Job) {

@@ -29,10 +29,14 @@ export interface ReadBody {
 
 const mib = 1024 * 1024;
 /**
- * Bytes of a body that are no inline images: twice the text of a million tokens. A body may be larger for the images' sake
- * alone; text of that size is read by no model, and every step of a request would go through it.
+ * Bytes of a body's text, which inline images and sealed state are not: twice the text of a million tokens. A body may be
+ * larger for the sake of those alone; text of that size is read by no model, and every step of a request would go through it.
  */
 const maxTextBytes = 8 * mib;
+/** Names in one object: the widest schemas have hundreds, and an object of very many is slow wherever it goes. */
+const maxNames = 10_000;
+/** A shorter body cannot have too much of either. */
+const checkedFromBytes = 32 * 1024;
 
 /**
  * Parses a body and works out what is wanted. Refuses with INVALID_JSON, or with PAYLOAD_TOO_LARGE what is large without
@@ -40,7 +44,7 @@ const maxTextBytes = 8 * mib;
  */
 export function readBody(bytes: Uint8Array, wanted: Wanted): ReadBody {
   const value = parseJsonBody(bytes);
-  if (bytes.length > maxTextBytes) checkText(value);
+  if (bytes.length > checkedFromBytes) checkSizes(value);
   const { weighLevels, fingerprint, only } = wanted;
   return {
     value: only ? picked(value, only) : value,
@@ -63,17 +67,25 @@ function fingerprintWithout(
   return fingerprintOf(tag === undefined ? rest : [tag, rest]);
 }
 
-/** Fields that hold images inline: as a data URI, or in base64 what a model made. */
-const imageFields: ReadonlySet<string> = new Set(["image_url", "url", "result"]);
+/** Fields that hold no text: images as a data URI, or in base64 what a model made, and an upstream's sealed state. */
+const sealedFields: ReadonlySet<string> = new Set([
+  "image_url",
+  "url",
+  "result",
+  "encrypted_content",
+]);
 
-function checkText(body: JsonObject): void {
+function checkSizes(body: JsonObject): void {
   let bytes = 0;
   const visit = (value: JsonValue, name: string): void => {
     if (typeof value === "string") {
-      if (!imageFields.has(name)) bytes += value.length;
+      if (!sealedFields.has(name)) bytes += value.length;
     } else if (Array.isArray(value)) {
       for (const item of value) visit(item, name);
     } else if (isJsonObject(value)) {
+      if (Object.keys(value).length > maxNames) {
+        refuse(ErrorReason.PAYLOAD_TOO_LARGE, { message: "An object holds too many names." });
+      }
       for (const inner in value) {
         bytes += inner.length;
         visit(value[inner] as JsonValue, inner);

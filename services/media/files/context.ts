@@ -11,6 +11,7 @@ import type { GuardedFetcher } from "#kit/outside/index.ts";
 import type { Payers } from "#kit/payers.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { FileArea } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import type { PinnedReference } from "../references/port.ts";
 import type { FilesEvents } from "./events.ts";
 import type { QuotaStore } from "./quota.ts";
 import { createMongoQuota } from "./quota-mongo.ts";
@@ -48,6 +49,15 @@ export interface GeneratedFileName {
 export interface GeneratedFiles {
   /** A file that this key id made and that is still kept; undefined for everything else alike. */
   locate(name: GeneratedFileName, principal: Principal): Promise<LocatedFile | undefined>;
+  /**
+   * An output of this key id's (of that job, where one is named), which is kept for as long as a job that begins now may
+   * need it; undefined for everything else alike.
+   */
+  lend(output: {
+    fileId: string;
+    jobId: string | undefined;
+    keyId: string;
+  }): Promise<PinnedReference | undefined>;
   /**
    * Does the job still need its references? False for one that is terminal, or that there is no record of: a job is
    * written down before it pins.

@@ -49,7 +49,8 @@ export function createFiles(deps: FilesDeps): Files {
   const saver = createSaver(context);
   const spooler = createSpooler({ folder: deps.tempFolder, clock, ids });
   const uploads = createUploads({ ...context, saver, spooler, check });
-  const importer = createReferenceImporter({ ...context, saver, check, fetcher: deps.fetcher });
+  const { fetcher, generated } = deps;
+  const importer = createReferenceImporter({ ...context, saver, check, fetcher, generated });
   const sweeper = createFileSweeper({ ...context, generated: deps.generated });
   const life = new AbortController();
   let sweeping: Promise<void> | undefined;

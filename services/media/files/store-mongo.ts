@@ -38,7 +38,7 @@ export function createMongoFileStore(db: MongoDatabase): FileStore {
       db.attempt(async () => {
         await files.updateOne(
           { _id: fileId, storageId, state: "deleted" },
-          { $set: { state: "gone", goneUntil: keepUntil }, $unset: { dueAt: "" } },
+          { $set: { state: "gone", fileName: "", goneUntil: keepUntil }, $unset: { dueAt: "" } },
         );
       }),
     defer: ({ fileId, storageId }, dueAt) =>

@@ -67,7 +67,7 @@ const deletedSql = `UPDATE media_file SET state = 'deleted', due_at = ?, idem_ke
   fingerprint = NULL WHERE file_id = ?`;
 const dropSql = `${deletedSql} AND storage_id = ? AND state = 'storing'`;
 const removeSql = `${deletedSql} AND account_id = ? AND state = 'ready'`;
-const eraseSql = `UPDATE media_file SET state = 'gone', due_at = ?
+const eraseSql = `UPDATE media_file SET state = 'gone', file_name = '', due_at = ?
   WHERE file_id = ? AND storage_id = ? AND state = 'deleted'`;
 const deferSql = `UPDATE media_file SET due_at = ?
   WHERE file_id = ? AND storage_id = ? AND state = 'deleted'`;

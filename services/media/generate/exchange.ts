@@ -1,10 +1,11 @@
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import type { HttpReply } from "#kit/upstream/client.ts";
+import { UpstreamError } from "#kit/upstream/errors.ts";
 import { answerLimits } from "#kit/upstream/limits.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { DriverContext } from "./context.ts";
 import { keyMissing } from "./events.ts";
-import { failed, isPolicyCode, StatusError, UnreadableError } from "./faults.ts";
+import { failed, isPolicyCode, StatusError, UnconnectedError, UnreadableError } from "./faults.ts";
 import { retryAfterOf } from "./retries.ts";
 
 /** One request to an upstream, within the origin of its base URL: its key goes along. */
@@ -34,7 +35,7 @@ export interface JsonReply {
 
 /**
  * Sends once and resolves with the head of a 2xx or 3xx answer, its body to be read. Throws {@link StatusError},
- * `UpstreamError`, a `failed` GenerationError where the key is not set, or the signal's reason.
+ * `UpstreamError`, {@link UnconnectedError} where not even a connection came about, a `failed` GenerationError where the key is not set, or the signal's reason.
  */
 export async function exchange(context: DriverContext, call: Call): Promise<HttpReply> {
   const { upstream, method, url, body, signal } = call;
@@ -43,7 +44,8 @@ export async function exchange(context: DriverContext, call: Call): Promise<Http
     Number(upstream.timeoutMs),
   );
   const client = call.once ? context.freshHttp : context.http;
-  const reply = await client.request({
+  let isSent = false;
+  const request = client.request({
     method,
     url,
     headers: {
@@ -59,7 +61,14 @@ export async function exchange(context: DriverContext, call: Call): Promise<Http
     headTimeoutMs: timeoutMs,
     idleTimeoutMs: Number(upstream.idleTimeoutMs),
     timeoutMs,
+    onSent: () => {
+      isSent = true;
+    },
     signal,
+  });
+  const reply = await request.catch((error) => {
+    if (isSent || !(error instanceof UpstreamError)) throw error;
+    throw new UnconnectedError(error.message, { cause: error });
   });
   if (reply.status < 400) return reply;
   throw await statusErrorOf(reply, context.clock.now());

@@ -2,7 +2,7 @@ import { ImageError } from "#kit/images/index.ts";
 import { OutsideError } from "#kit/outside/index.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import { RenderError } from "../builtin/index.ts";
-import { GenerationError, type GenerationFault } from "./port.ts";
+import { GenerationError, type GenerationFault, NotTakenError } from "./port.ts";
 
 /** An HTTP answer that is no success. Holds nothing of upstream's own text. */
 export class StatusError extends Error {
@@ -19,6 +19,11 @@ export class StatusError extends Error {
     this.code = details.code;
     this.retryAfterMs = details.retryAfterMs;
   }
+}
+
+/** No connection came about, or none was free in time: nothing of the request has left us. */
+export class UnconnectedError extends Error {
+  override readonly name = "UnconnectedError";
 }
 
 /** A success whose body is no JSON object, or lacks what it is for. */
@@ -63,24 +68,32 @@ export function isPassing(status: number): boolean {
 /** Was the request certainly not taken up, so that a repeat starts nothing twice? */
 export function isUnsent(error: unknown): boolean {
   if (error instanceof StatusError) return error.status === 429;
-  if (!(error instanceof UpstreamError) || error.kind !== "unreachable") return false;
-  const code = (error.cause as { code?: unknown } | undefined)?.code;
-  return typeof code === "string" && unconnected.has(code);
+  return error instanceof UnconnectedError;
 }
 
-/** Codes of connections that never came about. */
-const unconnected: ReadonlySet<string> = new Set([
-  "ECONNREFUSED",
-  "EAI_AGAIN",
-  "ENOTFOUND",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "UND_ERR_CONNECT_TIMEOUT",
-]);
+/** What an upstream's answer, or its silence, to a request that begins a generation says of the job. */
+export function errorOfBeginning(
+  error: unknown,
+  { takesKey }: { takesKey: boolean },
+): GenerationError | undefined {
+  if (error instanceof UnconnectedError) {
+    return new NotTakenError("unreachable", { isCertain: true, cause: error });
+  }
+  if (!(error instanceof StatusError)) return undefined;
+  const { status, retryAfterMs } = error;
+  const details = { retryAfterMs, cause: error };
+  if (status === 429)
+    return new NotTakenError("too_many_requests", { ...details, isCertain: true });
+  // Another deployment says so too where it has written the job down, and goes on with it.
+  if (status === 503) return new NotTakenError("unavailable", { ...details, isCertain: !takesKey });
+  if (status !== 500 || takesKey) return undefined;
+  return new GenerationError("broke_off", error.message, { cause: error });
+}
 
 /** Could a repeat of something harmless succeed? */
 export function isWorthRepeating(error: unknown): boolean {
   if (error instanceof StatusError) return isPassing(error.status);
+  if (error instanceof UnconnectedError) return true;
   if (error instanceof UpstreamError) return error.kind !== "too_large";
   if (error instanceof UnreadableError) return true;
   if (error instanceof ImageError) return error.kind === "busy" || error.kind === "unavailable";
@@ -100,6 +113,7 @@ export function toGenerationError(error: unknown, lookingAfter = false): Generat
   if (error instanceof StatusError) {
     return new GenerationError(faultOfStatus(error, lookingAfter), error.message, options);
   }
+  if (error instanceof UnconnectedError) return unknown(error.message, options);
   if (error instanceof UpstreamError) {
     return new GenerationError(
       error.kind === "too_large" ? "failed" : "unknown",

@@ -1,13 +1,19 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { begin } from "./begin.ts";
 import type { DriverContext } from "./context.ts";
 import { exchangeJson, type JsonReply, jsonBody, urlOf } from "./exchange.ts";
-import { failed, isWorthRepeating } from "./faults.ts";
+import { errorOfBeginning, failed, isWorthRepeating } from "./faults.ts";
 import { generatedFrom } from "./genmesh-outputs.ts";
 import { uploadReferences } from "./genmesh-references.ts";
 import { generateLimits, generateTimes, generateTries } from "./limits.ts";
 import { failureOf, percentOf } from "./openai-videos.ts";
 import { type Look, watchTask } from "./poll.ts";
-import type { GeneratedOutput, GenerationRequest, GenerationTask } from "./port.ts";
+import {
+  type GeneratedOutput,
+  type GenerationRequest,
+  type GenerationTask,
+  NotTakenError,
+} from "./port.ts";
 import { withTries } from "./retries.ts";
 import { checkedTaskId } from "./task-id.ts";
 
@@ -44,7 +50,9 @@ async function idOf(
   const uploaded = await uploadReferences(context, task);
   const body = { model: task.upstreamModel, ...bodyOf(request, uploaded.fileIds) };
   const first = await submit(context, task, kinds[request.kind].path, body).catch(async (error) => {
-    if (!isWorthRepeating(error)) await uploaded.remove();
+    // The job that is submitted again names the same files.
+    const isOver = !(error instanceof NotTakenError) && !isWorthRepeating(error);
+    if (isOver) await uploaded.remove();
     throw error;
   });
   const id = checkedTaskId(first.body.id);
@@ -54,13 +62,14 @@ async function idOf(
   return { id, first };
 }
 
-/** Whatever became of an earlier try, the same key finds the same job: all that may pass is repeated. */
+/** Whatever became of an earlier try, the same key finds the same job: an answer that stays unknown is asked for again. */
 async function submit(
   context: DriverContext,
-  { upstream, idempotencyKey, signal }: GenerationTask,
+  task: GenerationTask,
   path: string,
   value: JsonObject,
 ): Promise<JsonReply> {
+  const { upstream, idempotencyKey, signal } = task;
   const { headers, body } = jsonBody(value);
   const call = {
     upstream,
@@ -71,8 +80,12 @@ async function submit(
     timeoutMs: generateTimes.submitMs,
     signal,
   } as const;
-  const tries = { most: generateTries.start, mayRepeat: isWorthRepeating, signal };
-  return withTries(context, tries, () => exchangeJson(context, call, generateLimits.answerBytes));
+  const mayRepeat = (error: unknown) =>
+    isWorthRepeating(error) && !errorOfBeginning(error, { takesKey: true });
+  const tries = { most: generateTries.start, mayRepeat, signal };
+  return begin(task, { takesKey: true }, () =>
+    withTries(context, tries, () => exchangeJson(context, call, generateLimits.answerBytes)),
+  );
 }
 
 function bodyOf(request: GenerationRequest, fileIds: readonly string[]): JsonObject {

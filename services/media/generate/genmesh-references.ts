@@ -1,10 +1,10 @@
 import type { DriverContext } from "./context.ts";
 import { leftBehind } from "./events.ts";
 import { exchange, exchangeJson, urlOf } from "./exchange.ts";
-import { isWorthRepeating } from "./faults.ts";
+import { errorOfBeginning, isWorthRepeating, StatusError } from "./faults.ts";
 import { generateLimits, generateTimes, generateTries } from "./limits.ts";
 import { appendReference, formBody, type LoadedReference, loadReferences } from "./multipart.ts";
-import type { GenerationTask } from "./port.ts";
+import { type GenerationTask, NotTakenError } from "./port.ts";
 import { withTries } from "./retries.ts";
 import { checkedTaskId } from "./task-id.ts";
 
@@ -54,11 +54,25 @@ async function upload(
     ...rest,
     signal,
   } as const;
-  const tries = { most: generateTries.start, mayRepeat: isWorthRepeating, signal };
+  const mayRepeat = (error: unknown) =>
+    isWorthRepeating(error) && !errorOfBeginning(error, { takesKey: true });
+  const tries = { most: generateTries.start, mayRepeat, signal };
   const { body } = await withTries(context, tries, () =>
     exchangeJson(context, call, generateLimits.answerBytes),
-  );
+  ).catch((error) => {
+    signal.throwIfAborted();
+    throw notTaken(error) ?? error;
+  });
   return checkedTaskId(body.id);
+}
+
+/** No job was asked for yet: whatever keeps the peer from taking its references, the peer has not begun it. */
+function notTaken(error: unknown): NotTakenError | undefined {
+  if (!isWorthRepeating(error)) return undefined;
+  const refused = errorOfBeginning(error, { takesKey: false });
+  if (refused instanceof NotTakenError) return refused;
+  const refusal = error instanceof StatusError ? "unavailable" : "unreachable";
+  return new NotTakenError(refusal, { isCertain: true, cause: error });
 }
 
 async function removeFile(

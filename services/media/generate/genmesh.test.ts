@@ -104,12 +104,13 @@ describe("a job at another deployment", () => {
     upstream.next(
       route,
       { kind: "drop" },
-      { kind: "status", status: 503, headers: { "retry-after": "3" } },
+      { kind: "status", status: 502, headers: { "retry-after": "3" } },
     );
     const asked = { upstream: at(upstream.baseUrl), request: videoRequest };
     const first = world.task(asked);
     await world.upstreams.generate(first.task);
     expect(world.pauses.slice(0, 2)).toEqual([500, 3000]);
+    expect(first.sendings).toHaveLength(1);
     // An attempt that knows nothing of the first finds the same job.
     const second = world.task(asked);
     await world.upstreams.generate(second.task);
@@ -187,8 +188,10 @@ describe("a job at another deployment", () => {
     [403, "permission_denied", "failed"],
     [422, "idempotency_key_reused", "failed"],
     [400, "content_policy_violation", "content_policy"],
-    [429, "rate_limit_exceeded", "unknown"],
-    [503, "service_unavailable", "unknown"],
+    [429, "rate_limit_exceeded", "not_taken"],
+    [503, "service_unavailable", "not_taken"],
+    [500, "internal_error", "unknown"],
+    [504, "upstream_timeout", "unknown"],
   ])("that is answered with %i %s is %s", async (status, code, fault) => {
     await using upstream = await start();
     await using world = await createWorld();
@@ -196,6 +199,50 @@ describe("a job at another deployment", () => {
     const { task } = world.task({ upstream: at(upstream.baseUrl), request: imageRequest });
     await expect(world.upstreams.generate(task)).rejects.toMatchObject({ fault });
     expect(upstream.requests).toHaveLength(fault === "unknown" ? 3 : 1);
+  });
+
+  test("is perhaps written down there where it answers 503, and not where it answers 429", async () => {
+    await using upstream = await start();
+    await using world = await createWorld();
+    for (const [status, isCertain] of [
+      [503, false],
+      [429, true],
+    ] as const) {
+      upstream.next("POST /images/generations", { kind: "status", status });
+      const { task } = world.task({ upstream: at(upstream.baseUrl), request: imageRequest });
+      await expect(world.upstreams.generate(task)).rejects.toMatchObject({ isCertain });
+    }
+  });
+
+  test.each(["drop", "hang", 502] as const)(
+    "that loses the answer to an upload (%s) has not begun the job",
+    async (how) => {
+      await using upstream = await start();
+      await using world = await createWorld();
+      const behaviour =
+        how === 502 ? ({ kind: "status", status: how } as const) : ({ kind: how } as const);
+      upstream.always("POST /files", behaviour);
+      const references = [reference(images[0] as Buffer)];
+      const slow = upstreamAt(upstream.baseUrl, "GENMESH", { timeoutMs: 150n });
+      const { task, sendings } = world.task({ upstream: slow, request: videoRequest, references });
+      const work = world.upstreams.generate(task);
+      await expect(work).rejects.toMatchObject({ fault: "not_taken", isCertain: true });
+      expect(upstream.seen("POST /files")).toHaveLength(3);
+      expect(sendings).toEqual([]);
+    },
+  );
+
+  test.each([429, 503])("that has no room for references (%i) is offered later", async (status) => {
+    await using upstream = await start();
+    await using world = await createWorld();
+    upstream.always("POST /files", { kind: "status", status, headers: { "retry-after": "9" } });
+    const references = [reference(images[0] as Buffer)];
+    const asked = { upstream: at(upstream.baseUrl), request: videoRequest, references };
+    const { task, sendings } = world.task(asked);
+    const work = world.upstreams.generate(task);
+    await expect(work).rejects.toMatchObject({ fault: "not_taken", retryAfterMs: 9_000 });
+    expect(upstream.requests).toHaveLength(1);
+    expect(sendings).toEqual([]);
   });
 
   test.each([

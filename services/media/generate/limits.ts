@@ -4,8 +4,11 @@ export const generateLimits = {
   imageBytes: 32 * 1024 * 1024,
   /** Pixels of one generated image: what uploads may have too. */
   imagePixels: 50_000_000,
-  /** An answer with ten images of 8 MiB in base64, with room. */
-  imageAnswerBytes: 128 * 1024 * 1024,
+  /**
+   * An answer with ten 2k images of noise in base64, with room: a prompt can ask for them, and what is too large to be
+   * taken was paid for all the same.
+   */
+  imageAnswerBytes: 176 * 1024 * 1024,
   /** Any other JSON answer: ids, states and URLs. */
   answerBytes: 1024 * 1024,
   /** One generated video: 15 s of 1080p take 30 MiB, a lavish encoder ten times that. */
@@ -45,7 +48,7 @@ export const generateTimes = {
 
 /** How often one step is tried before it is left to a later attempt. */
 export const generateTries = {
-  /** Whatever starts something: 429 and refused connections are worth two more. */
+  /** Whatever starts something and may be repeated. */
   start: 3,
   /** Looks at a task: an upstream that restarts comes back within half a minute. */
   look: 6,

@@ -44,6 +44,17 @@ describe("images of an OpenAI upstream", () => {
     expect(progress).toEqual([49, 99]);
   });
 
+  test("may be ten of the largest that a prompt can ask for", async () => {
+    await using upstream = await start();
+    await using world = await createWorld();
+    // What stands behind an image's end is allowed.
+    const noise = Buffer.concat([images[0] as Buffer, Buffer.alloc(12 * 1024 * 1024)]);
+    upstream.wording.outputs = { ...upstream.wording.outputs, images: [noise] };
+    const request = { ...imageRequest, count: 10 };
+    const { task } = world.task({ upstream: upstreamAt(upstream.baseUrl), request });
+    expect(await world.upstreams.generate(task)).toHaveLength(10);
+  });
+
   test("are asked for in the caller's own words where there are some", async () => {
     await using upstream = await start();
     await using world = await createWorld();
@@ -155,10 +166,12 @@ describe("a refusal or a failure of an image upstream", () => {
     [403, undefined, "failed", 1],
     [404, "model_not_found", "failed", 1],
     [302, undefined, "failed", 1],
-    [429, undefined, "unknown", 3],
+    [429, undefined, "not_taken", 1],
+    [503, undefined, "not_taken", 1],
+    [500, undefined, "broke_off", 1],
     // What it did meanwhile nobody knows.
-    [500, undefined, "unknown", 1],
-    [503, undefined, "unknown", 1],
+    [502, undefined, "unknown", 1],
+    [504, undefined, "unknown", 1],
   ])("%i %s is %s after %i requests", async (status, code, fault, requests) => {
     await using upstream = await start();
     await using world = await createWorld();
@@ -178,30 +191,45 @@ describe("a refusal or a failure of an image upstream", () => {
     expect(log.includes("denies what is configured")).toBe(isDenied);
   });
 
-  test("is repeated after as long as a 429 asks for", async () => {
+  test.each([
+    ["7", 7_000],
+    ["Thu, 15 Jan 2026 12:00:20 GMT", 20_000],
+    ["soon", undefined],
+  ])("says for how long the upstream wants to be left alone: %s", async (text, retryAfterMs) => {
     await using upstream = await start();
     await using world = await createWorld();
-    const busy = (headers: Record<string, string>) =>
-      ({ kind: "status", status: 429, headers }) as const;
-    upstream.next("POST /images/generations", busy({ "retry-after": "7" }), busy({}));
+    const busy = { kind: "status", status: 429, headers: { "retry-after": text } } as const;
+    upstream.next("POST /images/generations", busy);
     const asked = { upstream: upstreamAt(upstream.baseUrl), request: imageRequest };
-    await expect(world.upstreams.generate(world.task(asked).task)).resolves.toHaveLength(1);
-    expect(world.pauses).toEqual([7000, 1000]);
-
-    upstream.next("POST /images/generations", busy({ "retry-after": "3600" }));
     const work = world.upstreams.generate(world.task(asked).task);
-    await expect(work).rejects.toMatchObject({ fault: "unknown" });
-    expect(world.pauses).toHaveLength(2);
+    const refusal = "too_many_requests";
+    await expect(work).rejects.toMatchObject({ refusal, retryAfterMs, isCertain: true });
+    // It is waited for in the queue.
+    expect(world.pauses).toEqual([]);
   });
 
-  test("is unknown where nobody listens, after more than one try", async () => {
+  test("is not taken where nobody listens, or where no address has the name", async () => {
     await using world = await createWorld();
-    const { task } = world.task({
-      upstream: upstreamAt(await closedBaseUrl()),
-      request: imageRequest,
+    for (const baseUrl of [await closedBaseUrl(), "http://nobody.invalid/v1"]) {
+      const { task } = world.task({ upstream: upstreamAt(baseUrl), request: imageRequest });
+      const work = world.upstreams.generate(task);
+      await expect(work).rejects.toMatchObject({ refusal: "unreachable", isCertain: true });
+    }
+    expect(world.pauses).toEqual([]);
+  });
+
+  test("comes after it was written down that a request goes out", async () => {
+    await using upstream = await start();
+    await using world = await createWorld();
+    const asked = { upstream: upstreamAt(upstream.baseUrl), request: imageRequest };
+    const noted = world.task({
+      ...asked,
+      sending: async () => expect(upstream.requests).toEqual([]),
     });
-    await expect(world.upstreams.generate(task)).rejects.toMatchObject({ fault: "unknown" });
-    expect(world.pauses).toHaveLength(2);
+    await world.upstreams.generate(noted.task);
+    const gone = world.task({ ...asked, sending: () => Promise.reject(new Error("lost")) });
+    await expect(world.upstreams.generate(gone.task)).rejects.toMatchObject({ fault: "unknown" });
+    expect(upstream.requests).toHaveLength(1);
   });
 
   test("is unknown, and never repeated, where a connection broke with the request on it", async () => {

@@ -1,13 +1,13 @@
 import { parseDataUri } from "#kit/images/index.ts";
 import { isJsonObject, type JsonValue } from "#kit/json.ts";
+import { begin } from "./begin.ts";
 import type { DriverContext } from "./context.ts";
 import { downloadBytes } from "./download.ts";
 import { type Call, exchangeJson, jsonBody, urlOf } from "./exchange.ts";
-import { failed, isUnsent } from "./faults.ts";
-import { generateLimits, generateTries } from "./limits.ts";
+import { failed } from "./faults.ts";
+import { generateLimits } from "./limits.ts";
 import { appendReference, formBody, loadReferences } from "./multipart.ts";
 import type { GeneratedOutput, GenerationRequest, GenerationTask } from "./port.ts";
-import { withTries } from "./retries.ts";
 import { storeImage } from "./verify-output.ts";
 
 type ImageRequest = Extract<GenerationRequest, { kind: "image" }>;
@@ -21,11 +21,8 @@ export async function generateOpenAiImages(
   task: GenerationTask,
   request: ImageRequest,
 ): Promise<GeneratedOutput[]> {
-  const { signal } = task;
   const call = await callOf(task, request);
-  // A second generation costs at the upstream: repeated is only what it did not take up.
-  const tries = { most: generateTries.start, mayRepeat: isUnsent, signal };
-  const { body } = await withTries(context, tries, () =>
+  const { body } = await begin(task, { takesKey: false }, () =>
     exchangeJson(context, call, generateLimits.imageAnswerBytes),
   );
   const found = Array.isArray(body.data) ? body.data.slice(0, request.count) : [];

@@ -149,8 +149,10 @@ describe("a video of an OpenAI upstream", () => {
   test.each([
     [400, "failed", 1],
     [404, "failed", 1],
-    [429, "unknown", 3],
-    [500, "unknown", 1],
+    [429, "not_taken", 1],
+    [503, "not_taken", 1],
+    [500, "broke_off", 1],
+    [502, "unknown", 1],
   ])("whose creation answers %i is %s after %i requests", async (status, fault, requests) => {
     await using upstream = await start();
     await using world = await createWorld();

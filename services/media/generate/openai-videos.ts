@@ -1,10 +1,11 @@
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import { videoDimensions } from "../builtin/index.ts";
+import { begin } from "./begin.ts";
 import type { DriverContext } from "./context.ts";
 import { download } from "./download.ts";
 import { exchangeJson, type JsonReply, urlOf } from "./exchange.ts";
-import { failed, isPolicyCode, isUnsent } from "./faults.ts";
-import { generateLimits, generateTries } from "./limits.ts";
+import { failed, isPolicyCode } from "./faults.ts";
+import { generateLimits } from "./limits.ts";
 import { appendReference, formBody, loadReferences } from "./multipart.ts";
 import { type Look, watchTask } from "./poll.ts";
 import {
@@ -13,7 +14,6 @@ import {
   type GenerationRequest,
   type GenerationTask,
 } from "./port.ts";
-import { withTries } from "./retries.ts";
 import { checkedTaskId } from "./task-id.ts";
 import { storeStream, videoOutput } from "./verify-output.ts";
 
@@ -70,12 +70,10 @@ async function create(
   }
   const body = await formBody(form);
   const url = urlOf(upstream, "/videos");
-  // A second generation costs at the upstream: repeated is only what it did not take up.
-  const tries = { most: generateTries.start, mayRepeat: isUnsent, signal };
-  return withTries(context, tries, () => {
-    const call = { upstream, method: "POST", url, once: true, signal, ...body } as const;
-    return exchangeJson(context, call, generateLimits.answerBytes);
-  });
+  const call = { upstream, method: "POST", url, once: true, signal, ...body } as const;
+  return begin(task, { takesKey: false }, () =>
+    exchangeJson(context, call, generateLimits.answerBytes),
+  );
 }
 
 function read({ body }: JsonReply): Look<undefined> {

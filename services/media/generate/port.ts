@@ -68,6 +68,11 @@ export interface GenerationTask {
   references: readonly ReferenceBytes[];
   /** The upstream's id of the task, stored by an earlier attempt: it is picked up again, never started a second time. */
   resumeId: string | undefined;
+  /**
+   * To be awaited right before a request that begins the generation is sent: should this attempt die, the next one knows
+   * that the upstream may be at it already. Rejects where this attempt has lost the job.
+   */
+  sending(): Promise<void>;
   /** To be awaited as soon as the upstream has named its task; rejects where this attempt has lost the job. */
   saveResumeId(id: string): Promise<void>;
   /** 0 to 99; may be called often. */
@@ -87,8 +92,15 @@ export type GenerationFault =
   | "failed"
   /** For good: refused for its content. */
   | "content_policy"
-  /** The upstream's answer is unknown (connection lost, 5xx, 429): another attempt may resume or repeat it. */
+  /** The upstream would not take the job: it is offered again later. */
+  | "not_taken"
+  /** The upstream says that it broke off: nothing came of it, and another attempt may begin anew. */
+  | "broke_off"
+  /** The upstream's answer is unknown (connection lost, 5xx): another attempt may resume it, or repeat it where that is safe. */
   | "unknown";
+
+/** What an upstream that would not take a job did instead: 429, 503 (before the job was sent: any 5xx), or no connection. */
+export type Refusal = "too_many_requests" | "unavailable" | "unreachable";
 
 /** What `generate` rejects with, apart from the signal's reason. Never carries upstream's own words in `message`. */
 export class GenerationError extends Error {
@@ -97,6 +109,24 @@ export class GenerationError extends Error {
   constructor(fault: GenerationFault, message: string, options?: ErrorOptions) {
     super(message, options);
     this.fault = fault;
+  }
+}
+
+/** An upstream would not take the job. */
+export class NotTakenError extends GenerationError {
+  readonly refusal: Refusal;
+  /** What `Retry-After` asked for, in ms. */
+  readonly retryAfterMs: number | undefined;
+  /** The upstream has certainly not begun anything on this request. */
+  readonly isCertain: boolean;
+  constructor(
+    refusal: Refusal,
+    details: { retryAfterMs?: number | undefined; isCertain: boolean; cause: unknown },
+  ) {
+    super("not_taken", `the upstream did not take the job: ${refusal}`, { cause: details.cause });
+    this.refusal = refusal;
+    this.retryAfterMs = details.retryAfterMs;
+    this.isCertain = details.isCertain;
   }
 }
 

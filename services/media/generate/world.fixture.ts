@@ -62,6 +62,7 @@ export async function createWorld(overrides: Partial<MediaUpstreamsContext> = {}
   function task(asked: Partial<GenerationTask> & Pick<GenerationTask, "upstream" | "request">) {
     const resumeIds: string[] = [];
     const progress: number[] = [];
+    const sendings: number[] = [];
     const task: GenerationTask = {
       accountId: "acc_1",
       jobId: "job_1",
@@ -69,6 +70,7 @@ export async function createWorld(overrides: Partial<MediaUpstreamsContext> = {}
       upstreamModel: "model-up",
       references: [],
       resumeId: undefined,
+      sending: async () => void sendings.push(1),
       saveResumeId: async (id) => void resumeIds.push(id),
       progress: (percent) => void progress.push(percent),
       store: async (source, mimeType) => {
@@ -79,7 +81,7 @@ export async function createWorld(overrides: Partial<MediaUpstreamsContext> = {}
       signal: AbortSignal.timeout(20_000),
       ...asked,
     };
-    return { task, resumeIds, progress };
+    return { task, resumeIds, progress, sendings };
   }
 
   return {

@@ -4,12 +4,14 @@ import { mediaKinds } from "./job.ts";
 import type { JobDocument } from "./schema-mongo.ts";
 
 const counted = { jobs: { $sum: 1 }, oldestCreatedAt: { $min: "$createdAt" } };
-// However many wait, their index alone is read; of the others there are never many.
-const waiting: Document[] = [
-  { $match: { "spec.kind": { $in: [...mediaKinds] }, lane: { $gt: "" } } },
+// However many wait, their indexes alone are read; of the others there are never many.
+const queued = (which: Document): Document[] => [
+  { $match: { "spec.kind": { $in: [...mediaKinds] }, ...which } },
   { $project: { _id: 0, "spec.kind": 1, createdAt: 1 } },
   { $group: { _id: { kind: "$spec.kind", state: "queued" }, ...counted } },
 ];
+const claimable = queued({ lane: { $gt: "" } });
+const parked = queued({ parked: true });
 const moving: Document[] = [
   {
     $match: {
@@ -23,12 +25,18 @@ const moving: Document[] = [
 /** Open jobs by kind and state. */
 export async function readCensus(jobs: Collection<JobDocument>): Promise<Standing[]> {
   const groups = await Promise.all(
-    [waiting, moving].map((steps) => jobs.aggregate(steps).toArray()),
+    [claimable, parked, moving].map((steps) => jobs.aggregate(steps).toArray()),
   );
-  return groups.flat().map(({ _id, jobs: count, oldestCreatedAt }) => ({
-    kind: _id.kind,
-    state: _id.state,
-    jobs: Number(count),
-    oldestCreatedAt: Number(oldestCreatedAt),
-  }));
+  const all = new Map<string, Standing>();
+  for (const { _id, jobs: count, oldestCreatedAt } of groups.flat()) {
+    const { kind, state } = _id;
+    const known = all.get(`${kind} ${state}`);
+    all.set(`${kind} ${state}`, {
+      kind,
+      state,
+      jobs: Number(count) + (known?.jobs ?? 0),
+      oldestCreatedAt: Math.min(Number(oldestCreatedAt), known?.oldestCreatedAt ?? Infinity),
+    });
+  }
+  return [...all.values()];
 }

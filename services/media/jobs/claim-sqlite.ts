@@ -12,7 +12,7 @@ const lostSql = `SELECT job_id, account_id, created_at FROM media_job
   WHERE state = 'running' AND kind = ? AND lease_until <= ?
     AND upstream NOT IN (SELECT value FROM json_each(?)) ORDER BY lease_until LIMIT ?`;
 const nextGroupSql = `SELECT model, upstream, account_id, created_at, job_id FROM media_job
-  WHERE state = 'queued' AND kind = ? AND (model, upstream, account_id) > (?, ?, ?)
+  WHERE state = 'queued' AND parked = 0 AND kind = ? AND (model, upstream, account_id) > (?, ?, ?)
   ORDER BY model, upstream, account_id, created_at LIMIT 1`;
 
 const servedSql = `SELECT claimed_at FROM media_job WHERE kind = ? AND account_id = ?

@@ -1,7 +1,7 @@
 import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import type { Document, ObjectId, UpdateFilter } from "mongodb";
 import { UpstreamSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { type Job, type JobSpec, upstreamOf } from "./job.ts";
+import { isParked, type Job, type JobSpec, upstreamOf } from "./job.ts";
 import { changesKept } from "./limits-mongo.ts";
 import type { JobDocument, SpecDocument } from "./schema-mongo.ts";
 
@@ -16,10 +16,13 @@ export function documentOf(job: Job, change: ObjectId): JobDocument {
 
 /** A job as it stands; what is not there is undefined. */
 export function jobOf(doc: JobDocument): Job {
-  const { _id, v, changes, spec, upstream, lane, place, taken, failure, ...rest } = doc;
+  const { _id, v, changes, spec, upstream, lane, parked, place, taken, failure, ...rest } = doc;
   return {
     jobId: _id,
     ...rest,
+    // Documents of earlier builds have neither.
+    sent: rest.sent ?? false,
+    wait: rest.wait && { ...rest.wait, until: rest.wait.until },
     spec: specOf(spec),
     failure: failure && { ...failure, param: failure.param },
   };
@@ -41,6 +44,7 @@ export function updateOf(
     if (value === undefined) unset[name] = "";
     else set[name] = value;
   }
+  if (next.spec !== job.spec) set.spec = specDocument(next.spec);
   if (next.state !== "running" && doc.place !== undefined) unset.place = "";
   if (next.state === "running" && place !== undefined) set.place = place;
   return { $set: set, ...(Object.keys(unset).length === 0 ? {} : { $unset: unset }) };
@@ -66,8 +70,9 @@ export function namesOf(lane: string): [model: string, upstream: string, account
 function fieldsOf(job: Job) {
   const { jobId: _, spec, ...fields } = job;
   const upstream = upstreamOf(job).name;
-  const lane = job.state === "queued" ? laneOf(spec.model, upstream, job.accountId) : undefined;
-  return { ...fields, upstream, lane };
+  const isOpen = job.state === "queued" && !isParked(job);
+  const lane = isOpen ? laneOf(spec.model, upstream, job.accountId) : undefined;
+  return { ...fields, upstream, lane, parked: isParked(job) ? (true as const) : undefined };
 }
 
 function specDocument(spec: JobSpec): SpecDocument {

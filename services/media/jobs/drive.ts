@@ -36,7 +36,7 @@ export type Driven =
 /** Drives `reserving` jobs to `queued` or `rejected`. */
 export interface Driver {
   /**
-   * Takes up where the job stands: the references (`inputs` where the caller has their bytes), the hold, the acceptance.
+   * Takes up where the job stands: the hold, the references (`inputs` where the caller has their bytes), the acceptance.
    * In one process a job is driven once at a time, and who comes meanwhile gets the same end. It does not stop where a
    * caller leaves. Rejects where the outcome is unknown: the sweeper goes on then.
    */
@@ -74,29 +74,38 @@ async function driveOn(
   context: DriveContext,
   later: (work: Promise<void>) => void,
 ): Promise<Driven> {
-  const { clock, store, holds, failPoints } = context;
+  const { clock, store, failPoints } = context;
+  // Who cannot pay makes us fetch and store nothing.
+  const unpaid = await hold(job, context);
+  if (unpaid) return unpaid;
+  failPoints("reserved");
   let current = job;
   if (!current.pinned) {
     const brought = await bringReferences(current, inputs, context);
     if ("kind" in brought) return brought;
     current = brought;
+    // An import takes its time, in which an operator may have ended the hold.
+    const ended = await hold(current, context);
+    if (ended) return ended;
   }
-  let hold: "open" | "closed";
-  try {
-    hold = await holds.reserve(current);
-  } catch (error) {
-    if (!isRefusal(error)) throw error;
-    if (!isAnswer(error) && !isTooOld(current, clock)) throw error;
-    return reject(current, error, context);
-  }
-  failPoints("reserved");
-  if (hold === "closed") return rejectForAll(current, ErrorReason.SERVICE_UNAVAILABLE, context);
   const accepted = await store.apply(current.jobId, { kind: "accept", now: clock.now() });
   if (!accepted) return driveElsewhere(current, context);
   failPoints("accepted");
   // The answer does not wait for the queue.
   later(publishWake(accepted, context));
   return { kind: "accepted", job: accepted };
+}
+
+/** Holds the job's price; answers how the job ended where it is not held. */
+async function hold(job: Job, context: DriveContext): Promise<Driven | undefined> {
+  try {
+    if ((await context.holds.reserve(job)) === "open") return undefined;
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    if (!isAnswer(error) && !isTooOld(job, context.clock)) throw error;
+    return reject(job, error, context);
+  }
+  return rejectForAll(job, ErrorReason.SERVICE_UNAVAILABLE, context);
 }
 
 /** Reasons that are billing's last word; after any other the hold may stand. */
@@ -119,7 +128,7 @@ function isTooOld({ createdAt }: Job, clock: Clock): boolean {
 async function driveElsewhere(job: Job, context: DriveContext): Promise<Driven> {
   const now = await context.store.find(job.jobId);
   if (now && now.state !== "rejected") return { kind: "accepted", job: now };
-  // Our hold came after their refusal.
+  // Our hold may have come after their refusal.
   await context.holds.release(job);
   await letGo(job, context);
   return { kind: "gone" };
@@ -133,6 +142,10 @@ async function reject(job: Job, refusal: RefusalError, context: DriveContext): P
   if (!rejected) return driveElsewhere(job, context);
   context.failPoints("rejected");
   context.events.rejected(rejected, failure);
+  // Only now: until it was rejected, another process could still accept it. What fails here the sweeper does.
+  await context.holds
+    .release(rejected)
+    .catch((error) => context.events.trouble("a hold could not be released", job.jobId, error));
   await letGo(rejected, context);
   return { kind: "refused", refusal };
 }
@@ -145,7 +158,7 @@ async function rejectForAll(job: Job, reason: Reason, context: DriveContext): Pr
 
 /** Lets go of the references; what is not done here the sweeper does. */
 async function letGo(job: Job, { importer, events }: DriveContext): Promise<void> {
-  if (job.spec.references.length === 0) return;
+  if (!job.pinsHeld) return;
   const { accountId, jobId } = job;
   await importer
     .unpin({ accountId, jobId })
@@ -192,7 +205,7 @@ async function importAlive(
   context: DriveContext,
 ): Promise<PinnedReference[]> {
   const { clock, store, importer, life, events } = context;
-  const { accountId, jobId } = job;
+  const { jobId } = job;
   const done = new AbortController();
   const beat = async () => {
     for (;;) {
@@ -211,7 +224,7 @@ async function importAlive(
   );
   try {
     const signal = AbortSignal.any([timeout.signal, life]);
-    return await importer.importAll({ accountId, jobId }, references, signal);
+    return await importer.importAll(job, references, signal);
   } finally {
     done.abort();
   }

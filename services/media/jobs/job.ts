@@ -1,6 +1,6 @@
 import type { Reason } from "#kit/errors.ts";
-import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import type { GeneratedOutput, GenerationRequest } from "../generate/port.ts";
+import { type Upstream, UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type { GeneratedOutput, GenerationRequest, Refusal } from "../generate/port.ts";
 import type { PinnedReference, ReferenceInput } from "../references/port.ts";
 
 /** What a job makes. */
@@ -34,7 +34,7 @@ export type JobState =
 /** A reference as a caller gave it, without bytes: those of a data URI are not written down. */
 export type StoredReference = ReferenceInput | { kind: "inline"; param: string };
 
-/** What a job is to do; never changes. */
+/** What a job is to do. Nothing of it changes but what the caller wrote, which goes when it is of no use any more. */
 export interface JobSpec {
   kind: MediaKind;
   /** Public id of the model. */
@@ -45,6 +45,7 @@ export interface JobSpec {
   /** The snapshot that it was accepted under, and lives by. */
   catalogVersion: string;
   request: GenerationRequest;
+  /** Until they are in the account's storage. */
   references: readonly StoredReference[];
   /** What the model is called upstream. */
   upstreamModel: string;
@@ -73,6 +74,15 @@ export interface JobLease {
   counted: boolean;
 }
 
+/** How often upstreams would not take the job, and when it is offered again. */
+export interface JobWait {
+  /** What the last one that was asked did instead. */
+  refusal: Refusal;
+  times: number;
+  /** Ms since the epoch; no worker claims the job before. Undefined: that time has come. */
+  until: number | undefined;
+}
+
 /** An output that has won. */
 export interface JobOutput extends GeneratedOutput {
   fileId: string;
@@ -90,7 +100,7 @@ export interface JobFailure {
 export interface JobEvent {
   /** Ms since the epoch. */
   at: number;
-  /** The state that it entered, or "resumed", "handed_back", "set_aside". */
+  /** The state that it entered, or "resumed", "handed_back", "waiting". */
   name: string;
   detail: string;
 }
@@ -122,6 +132,10 @@ export interface Job {
   upstreamIndex: number;
   /** That upstream's id of the task. */
   resumeId: string | undefined;
+  /** That upstream was sent a request that begins the generation, and has not said that nothing came of it. */
+  sent: boolean;
+  /** Undefined: no upstream has turned the job away, or one has taken it since. */
+  wait: JobWait | undefined;
   /** 0 to 99 while it runs. */
   progress: number;
   outputs: readonly JobOutput[];
@@ -178,6 +192,26 @@ export function upstreamOf({ spec, upstreamIndex }: Pick<Job, "spec" | "upstream
   const upstream = spec.upstreams[upstreamIndex];
   if (!upstream) throw new TypeError("a job without an upstream");
   return upstream;
+}
+
+/** A queued job that no worker may claim yet: its upstream would not take it. */
+export function isParked({ state, wait }: Pick<Job, "state" | "wait">): boolean {
+  return state === "queued" && wait?.until !== undefined;
+}
+
+/** Here a request may be repeated: the one takes our idempotency key, the other costs nothing. */
+const repeatable: readonly UpstreamProtocol[] = [
+  UpstreamProtocol.GENMESH,
+  UpstreamProtocol.BUILTIN,
+];
+
+/**
+ * May a generation be asked for (again) at the job's upstream without being paid for twice? Not where the upstream may
+ * have begun one, cannot be asked for it, and takes no idempotency key.
+ */
+export function mayBegin(job: Pick<Job, "spec" | "upstreamIndex" | "sent" | "resumeId">): boolean {
+  if (!job.sent || job.resumeId !== undefined) return true;
+  return repeatable.includes(upstreamOf(job).protocol);
 }
 
 /** What a caller's submission writes down first. */

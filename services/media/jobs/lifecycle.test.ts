@@ -1,7 +1,9 @@
+import { inspect } from "node:util";
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { ErrorReason } from "#kit/errors.ts";
-import { UpstreamSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { UpstreamProtocol, UpstreamSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type { GenerationRequest } from "../generate/port.ts";
 import { leaseMs, maxQueuedMs, maxRunningMs } from "../limits.ts";
 import type { Job, JobState } from "./job.ts";
 import { type JobCommand, newJob, step } from "./lifecycle.ts";
@@ -89,7 +91,21 @@ const allowed: [JobCommand, Partial<Record<JobState, JobState>>][] = [
   [{ kind: "resumable", fence: 1, resumeId: "r" }, { running: "running" }],
   [{ kind: "progress", fence: 1, percent: 5 }, { running: "running" }],
   [{ kind: "hand-back", fence: 1, now }, { running: "running" }],
-  [{ kind: "set-aside", fence: 1, until: now, nextUpstream: false, now }, { running: "running" }],
+  [
+    { kind: "set-aside", fence: 1, until: now, nextUpstream: false, sent: false, now },
+    { running: "running" },
+  ],
+  [{ kind: "sending", fence: 1 }, { running: "running" }],
+  [
+    {
+      ...{ kind: "wait", fence: 1, refusal: "unavailable", until: now + 5 },
+      ...{ nextUpstream: false, sent: false, now },
+    },
+    { running: "queued" },
+  ],
+  // Nothing waits here.
+  [{ kind: "offer", now: now + maxQueuedMs }, {}],
+  [{ kind: "keep", until: expiresAt + 1, now }, { completed: "completed" }],
   [win(1), { running: "settling" }],
   [lose(1), { running: "failing" }],
   [{ kind: "expire", now }, {}],
@@ -127,6 +143,52 @@ describe("what each state allows", () => {
       expect({ ...inState[state], spec: undefined }).toEqual(before);
     }
   });
+});
+
+describe("what a caller wrote", () => {
+  const words = "WORDS OF A CALLER";
+  const url = `https://example.com/${words.replaceAll(" ", "-")}?signature=1`;
+  const requests: GenerationRequest[] = [
+    {
+      ...{ kind: "image", prompt: words, count: 1, width: 8, height: 8 },
+      ...{ size: undefined, resolution: undefined, aspectRatio: undefined },
+    },
+    {
+      ...{ kind: "video", prompt: words, mode: "i2v", durationSeconds: 6, resolution: "480p" },
+      ...{ aspectRatio: "auto", audio: "none", firstLastFrame: false },
+    },
+    { kind: "music", mode: "lyrics", title: words, description: words, lyrics: words },
+  ];
+  const withWords = (request: GenerationRequest): Job => {
+    const job = fresh();
+    const references = [{ kind: "url", url, param: "input_reference.image_url" }] as const;
+    return { ...job, spec: { ...job.spec, request, references } };
+  };
+  const text = (job: Job) =>
+    inspect({ ...job, spec: { ...job.spec, upstreams: [] } }, { depth: null });
+
+  test.each(requests)("of $kind goes with a refusal and with completion", (request) => {
+    const job = withWords(request);
+    expect(text(job)).toContain(words);
+    const rejected = stepped(job, { kind: "reject", failure, now });
+    expect(text(rejected)).not.toMatch(/WORDS/);
+    const attached = stepped(job, { kind: "attach", pinned: [], now });
+    expect(text(attached)).not.toContain("signature");
+    expect(text(attached)).toContain(words);
+    expect(text(stepped(attached, accept, claim(), win(1), complete))).not.toMatch(/WORDS/);
+    // An operator may repeat it.
+    expect(text(stepped(attached, accept, claim(), lose(1), fail))).toContain(words);
+  });
+});
+
+test("an output that a job refers to keeps its job, and nothing else does", () => {
+  const { completed } = inState;
+  const keep = (until: number, at = now): JobCommand => ({ kind: "keep", until, now: at });
+  expect(step(completed, keep(expiresAt - 1))).toEqual(completed);
+  expect(step(completed, keep(expiresAt + 9))).toMatchObject({
+    ...{ expiresAt: expiresAt + 9, dueAt: expiresAt + 9 },
+  });
+  expect(step(completed, keep(expiresAt + 9, expiresAt))).toBeUndefined();
 });
 
 describe("claims", () => {
@@ -168,12 +230,56 @@ describe("claims", () => {
     expect(resumed.attempts).toBe(0);
   });
 
+  test("that no upstream takes are no attempts, and are parked until their time", () => {
+    const until = now + 60_000;
+    const more = { refusal: "too_many_requests", until, nextUpstream: false, sent: false } as const;
+    let job = stepped(fresh(), accept);
+    for (let i = 1; i <= 200; i++) {
+      job = stepped(job, claim(), { kind: "wait", fence: i, ...more, now });
+      expect(job).toMatchObject({ state: "queued", attempts: 0, wait: { times: i, until } });
+      expect(job).toMatchObject({ deadline: job.createdAt + maxQueuedMs, startedAt: undefined });
+      expect(step(job, claim(until - 1))).toBeUndefined();
+      expect(step(job, { kind: "offer", now: until - 1 })).toBeUndefined();
+      // A wake-up that was under way moves nothing.
+      expect(step(job, { kind: "published", now })).toEqual(job);
+      job = stepped(job, { kind: "offer", now: until });
+    }
+    // Not 400 of them.
+    expect(job.events.map(({ name }) => name)).toEqual(["reserving", "queued", "waiting"]);
+    expect(stepped(job, claim(until))).toMatchObject({ deadline: until + maxRunningMs });
+    expect(step(job, { kind: "expire", now: job.deadline })?.failure?.reason).toBe(
+      ErrorReason.JOB_EXPIRED,
+    );
+  });
+
+  test("of what may have been begun are refused where a repeat could be paid for", () => {
+    const sent = stepped(fresh(), accept, claim(), { kind: "sending", fence: 1 });
+    const at = (protocol: UpstreamProtocol): Job => ({
+      ...sent,
+      spec: { ...sent.spec, upstreams: [create(UpstreamSchema, { name: "u", protocol })] },
+    });
+    const late = claim(now + leaseMs);
+    const { OPENAI, GENMESH, BUILTIN, UNSPECIFIED } = UpstreamProtocol;
+    for (const protocol of [OPENAI, UNSPECIFIED]) {
+      expect(step(at(protocol), late)).toMatchObject({
+        state: "failing",
+        failure: { reason: ErrorReason.GENERATION_FAILED },
+      });
+      const named = { kind: "resumable", fence: 1, resumeId: "task" } as const;
+      expect(stepped(at(protocol), named, late).state).toBe("running");
+    }
+    for (const protocol of [GENMESH, BUILTIN]) {
+      expect(step(at(protocol), late)?.state).toBe("running");
+    }
+  });
+
   test("set aside count, wait, and may go to the next upstream", () => {
     const aside = (fence: number, nextUpstream: boolean): JobCommand => ({
       kind: "set-aside",
       fence,
       until: now + 2_000,
       nextUpstream,
+      sent: false,
       now,
     });
     const job = stepped(fresh(), accept, claim(), aside(1, false));

@@ -1,18 +1,28 @@
 import { ErrorReason, errorRow, reasonName } from "#kit/errors.ts";
+import type { Refusal } from "../generate/port.ts";
 import {
   leaseMs,
   maxAttempts,
-  maxEvents,
   maxQueuedMs,
   maxRepublishMs,
   maxRunningMs,
+  maxWaitMs,
   rejectedKeptMs,
   republishMs,
   stepDueMs,
   unpublishedMs,
 } from "../limits.ts";
 import type { PinnedReference } from "../references/port.ts";
-import type { Job, JobFailure, JobOutput, NewJob } from "./job.ts";
+import { noted, refusalWords, withoutLastTry } from "./history.ts";
+import {
+  isParked,
+  type Job,
+  type JobFailure,
+  type JobOutput,
+  mayBegin,
+  type NewJob,
+} from "./job.ts";
+import { withoutWords } from "./words.ts";
 
 /** Everything that can happen to a job. `now` is ms since the epoch; `fence` is that of the worker's claim. */
 export type JobCommand =
@@ -33,13 +43,22 @@ export type JobCommand =
   | { kind: "claim"; owner: string; now: number }
   /** The worker lives. */
   | { kind: "heartbeat"; fence: number; now: number }
+  /** A request that begins the generation is about to be sent to the upstream. */
+  | { kind: "sending"; fence: number }
   /** The upstream has named its task: whoever has the job next takes that up. */
   | { kind: "resumable"; fence: number; resumeId: string }
   | { kind: "progress"; fence: number; percent: number }
   /** The worker stops for reasons of its own: its attempt does not count. */
   | { kind: "hand-back"; fence: number; now: number }
-  /** The upstream's answer is unknown: claimable again at `until`, at the next upstream where that is asked for. */
-  | { kind: "set-aside"; fence: number; until: number; nextUpstream: boolean; now: number }
+  /**
+   * `running → queued`: the upstream would not take the job, which costs no attempt. Offered again at `until`, at the next
+   * upstream where that is asked for. `sent`: an earlier request may have reached it all the same.
+   */
+  | ({ kind: "wait"; refusal: Refusal } & GivenBack)
+  /** `queued`: the time of its wait is over. */
+  | { kind: "offer"; now: number }
+  /** The upstream's answer is unknown, or nothing came of it: claimable again at `until`. */
+  | ({ kind: "set-aside" } & GivenBack)
   /** `running → settling`: this attempt's outputs are the job's. */
   | { kind: "win"; fence: number; outputs: readonly JobOutput[]; now: number }
   /** `running → failing`. */
@@ -52,8 +71,19 @@ export type JobCommand =
   | { kind: "fail"; charged: bigint; expiresAt: number | undefined; now: number }
   /** Terminal or `rejected`: its references were let go of. */
   | { kind: "unpinned" }
+  /** `completed`: its outputs are needed until then. */
+  | { kind: "keep"; until: number; now: number }
   /** The sweeper looks again then. */
   | { kind: "defer"; until: number };
+
+/** How a job goes back to whichever worker claims it next. */
+interface GivenBack {
+  fence: number;
+  until: number;
+  nextUpstream: boolean;
+  sent: boolean;
+  now: number;
+}
 
 /** A submission, written down before anything is held. */
 export function newJob(job: NewJob, now: number): Job {
@@ -68,6 +98,8 @@ export function newJob(job: NewJob, now: number): Job {
     lease: undefined,
     upstreamIndex: 0,
     resumeId: undefined,
+    sent: false,
+    wait: undefined,
     progress: 0,
     outputs: [],
     failure: undefined,
@@ -95,10 +127,14 @@ export function step(job: Job, command: JobCommand): Job | undefined {
       return published(job, command.now);
     case "claim":
       return claim(job, command.owner, command.now);
+    case "offer":
+      return offer(job, command.now);
     case "heartbeat":
+    case "sending":
     case "resumable":
     case "progress":
     case "hand-back":
+    case "wait":
     case "set-aside":
     case "win":
     case "lose":
@@ -111,6 +147,8 @@ export function step(job: Job, command: JobCommand): Job | undefined {
       return job.state === "failing" ? end(job, "failed", command) : undefined;
     case "unpinned":
       return unpinned(job);
+    case "keep":
+      return kept(job, command);
     case "defer":
       return { ...job, dueAt: command.until };
   }
@@ -124,7 +162,13 @@ function stepReserving(job: Job, command: Of<"beat" | "attach" | "accept" | "rej
     case "beat":
       return { ...job, dueAt: now + stepDueMs };
     case "attach":
-      return { ...job, pinned: job.pinned ?? command.pinned, dueAt: now + stepDueMs };
+      return {
+        ...job,
+        // URLs may carry a signature, and the files are named in their place.
+        spec: { ...job.spec, references: [] },
+        pinned: job.pinned ?? command.pinned,
+        dueAt: now + stepDueMs,
+      };
     case "accept":
       return noted(
         { ...job, state: "queued", dueAt: now + unpublishedMs, deadline: now + maxQueuedMs },
@@ -132,7 +176,8 @@ function stepReserving(job: Job, command: Of<"beat" | "attach" | "accept" | "rej
       );
     case "reject": {
       const { failure } = command;
-      const rejected = { ...job, state: "rejected", slot: undefined, failure } as const;
+      const spec = withoutWords(job.spec);
+      const rejected = { ...job, spec, state: "rejected", slot: undefined, failure } as const;
       return noted({ ...rejected, dueAt: now + rejectedKeptMs }, now, reasonName(failure.reason));
     }
   }
@@ -140,6 +185,8 @@ function stepReserving(job: Job, command: Of<"beat" | "attach" | "accept" | "rej
 
 function published(job: Job, now: number): Job | undefined {
   if (job.state !== "queued" && job.state !== "running") return undefined;
+  // A wake-up of before it was turned away: nobody is to be woken for it now.
+  if (isParked(job)) return job;
   const pauseMs = Math.min(republishMs * 2 ** job.publications, maxRepublishMs);
   // A running job is looked at again when its lease, or its time, is over.
   const next = job.state === "queued" ? now + pauseMs : Math.max(leaseEnd(job), now + stepDueMs);
@@ -150,12 +197,22 @@ function published(job: Job, now: number): Job | undefined {
   };
 }
 
+/** A queued job that waits may be claimed again, once its time has come. */
+function offer(job: Job, now: number): Job | undefined {
+  const { wait } = job;
+  if (!isParked(job) || !wait || now < (wait.until ?? 0)) return undefined;
+  return { ...job, wait: { ...wait, until: undefined }, dueAt: now + unpublishedMs };
+}
+
 function claim(job: Job, owner: string, now: number): Job | undefined {
   const isLost = job.state === "running" && leaseEnd(job) <= now;
   if (job.state !== "queued" && !isLost) return undefined;
+  if (isParked(job)) return undefined;
   if (now >= job.deadline) return expire(job, now);
   const counted = job.resumeId === undefined;
-  if (counted && job.attempts >= maxAttempts) return failing(job, lostAttempts(), now);
+  const isSpent = counted && job.attempts >= maxAttempts;
+  if (isSpent) return failing(job, generationFailed(), now);
+  if (!mayBegin(job)) return failing(job, generationFailed(), now, "upstream may have begun it");
   const startedAt = job.startedAt ?? now;
   const claimed: Job = {
     ...job,
@@ -173,29 +230,37 @@ function claim(job: Job, owner: string, now: number): Job | undefined {
 
 function stepRunning(
   job: Job,
-  command: Of<"heartbeat" | "resumable" | "progress" | "hand-back" | "set-aside" | "win" | "lose">,
+  command: Of<
+    | "heartbeat"
+    | "sending"
+    | "resumable"
+    | "progress"
+    | "hand-back"
+    | "wait"
+    | "set-aside"
+    | "win"
+    | "lose"
+  >,
 ): Job | undefined {
   switch (command.kind) {
     case "heartbeat":
       return leased(job, command.now + leaseMs, job.lease?.counted ?? false);
+    case "sending":
+      return { ...job, sent: true };
     case "resumable":
-      return { ...job, resumeId: command.resumeId };
+      return { ...job, resumeId: command.resumeId, wait: undefined };
     case "progress": {
       const percent = Math.min(Math.max(Math.floor(command.percent), 0), 99);
       return percent > job.progress ? { ...job, progress: percent } : undefined;
     }
     case "hand-back": {
-      const attempts = job.attempts - (job.lease?.counted ? 1 : 0);
-      const back = leased({ ...job, attempts }, command.now, false);
+      const back = leased({ ...job, attempts: uncounted(job) }, command.now, false);
       return noted(back, command.now, "the worker stopped", "handed_back");
     }
+    case "wait":
+      return waiting(job, command);
     case "set-aside": {
-      const upstreamIndex = job.upstreamIndex + (command.nextUpstream ? 1 : 0);
-      const aside = leased(
-        { ...job, upstreamIndex: upstreamIndex % job.spec.upstreams.length },
-        command.until,
-        false,
-      );
+      const aside = leased({ ...job, ...atUpstream(job, command) }, command.until, false);
       return noted(aside, command.now, "the upstream's answer is unknown", "handed_back");
     }
     case "win": {
@@ -206,6 +271,38 @@ function stepRunning(
     case "lose":
       return failing(job, command.failure, command.now);
   }
+}
+
+/** Back in the queue, and to be begun anew: its half hour counts from the claim after which an upstream takes it. */
+function waiting(job: Job, command: Of<"wait">): Job {
+  const { refusal, now } = command;
+  const times = (job.wait?.times ?? 0) + 1;
+  const deadline = job.createdAt + maxQueuedMs;
+  // Another upstream gets it at once.
+  const until = command.until > now ? Math.min(command.until, now + maxWaitMs) : undefined;
+  const back: Job = {
+    ...job,
+    ...atUpstream(job, command),
+    state: "queued",
+    attempts: uncounted(job),
+    lease: undefined,
+    startedAt: undefined,
+    wait: { refusal, times, until },
+    deadline,
+    dueAt: Math.min(until ?? now + unpublishedMs, deadline),
+    events: withoutLastTry(job.events),
+  };
+  return noted(back, now, `${refusalWords[refusal]}, ${times} in all`, "waiting");
+}
+
+function atUpstream({ upstreamIndex, spec }: Job, { nextUpstream, sent }: GivenBack) {
+  const next = upstreamIndex + (nextUpstream ? 1 : 0);
+  return { upstreamIndex: next % spec.upstreams.length, sent };
+}
+
+/** The attempts without the present one. */
+function uncounted({ attempts, lease }: Job): number {
+  return attempts - (lease?.counted ? 1 : 0);
 }
 
 function isWorkers(job: Job, fence: number): boolean {
@@ -223,9 +320,9 @@ function expire(job: Job, now: number): Job | undefined {
   return failing(job, { reason, message: errorRow(reason).message, param: undefined }, now);
 }
 
-function failing(job: Job, failure: JobFailure, now: number): Job {
+function failing(job: Job, failure: JobFailure, now: number, why?: string): Job {
   const next = { ...job, state: "failing", failure, ...between(now) } as const;
-  return noted(next, now, reasonName(failure.reason));
+  return noted(next, now, [reasonName(failure.reason), why].filter(Boolean).join(": "));
 }
 
 /** A job between two steps has no worker, and is taken up by anybody who is there. */
@@ -235,8 +332,18 @@ function between(now: number) {
 
 function end(job: Job, state: "completed" | "failed", command: Of<"complete" | "fail">): Job {
   const { now, charged, expiresAt } = command;
-  const ended = { ...job, state, charged, expiresAt, completedAt: now } as const;
+  // A failed job's request may be repeated by an operator.
+  const spec = state === "completed" ? withoutWords(job.spec) : job.spec;
+  const ended = { ...job, spec, state, charged, expiresAt, completedAt: now } as const;
   return noted({ ...ended, dueAt: job.pinsHeld ? now : expiresAt }, now);
+}
+
+function kept(job: Job, { until, now }: Of<"keep">): Job | undefined {
+  const { state, expiresAt, pinsHeld, dueAt } = job;
+  if (state !== "completed") return undefined;
+  if (expiresAt === undefined || expiresAt >= until) return job;
+  if (expiresAt <= now) return undefined;
+  return { ...job, expiresAt: until, dueAt: pinsHeld ? dueAt : until };
 }
 
 function unpinned(job: Job): Job | undefined {
@@ -260,11 +367,7 @@ function whenLost(job: Job): number {
   return Math.min(leaseEnd(job) + unpublishedMs, job.deadline);
 }
 
-function lostAttempts(): JobFailure {
+function generationFailed(): JobFailure {
   const reason = ErrorReason.GENERATION_FAILED;
   return { reason, message: errorRow(reason).message, param: undefined };
-}
-
-function noted(job: Job, at: number, detail = "", name: string = job.state): Job {
-  return { ...job, events: [...job.events, { at, name, detail }].slice(-maxEvents) };
 }

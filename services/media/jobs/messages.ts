@@ -7,8 +7,19 @@ import {
   type Job as JobMessage,
   JobSchema,
   JobStatus,
+  JobWait_Refusal,
+  JobWaitSchema,
+  type JobWait as WaitMessage,
 } from "#proto/genmesh/media/v1/media_service_pb.ts";
-import { isTerminal, type Job, type MediaKind, type ShownState, shownState } from "./job.ts";
+import type { Refusal } from "../generate/port.ts";
+import {
+  isTerminal,
+  type Job,
+  type JobWait,
+  type MediaKind,
+  type ShownState,
+  shownState,
+} from "./job.ts";
 
 const kinds = {
   image: JobKind.IMAGE,
@@ -93,6 +104,21 @@ function outputMessage(output: Job["outputs"][number]) {
   const { fileId, mimeType, sizeBytes, sha256, width, height, durationSeconds } = output;
   const size = BigInt(sizeBytes);
   return { fileId, mimeType, sizeBytes: size, sha256, width, height, durationSeconds };
+}
+
+const refusals = {
+  too_many_requests: JobWait_Refusal.TOO_MANY_REQUESTS,
+  unavailable: JobWait_Refusal.UNAVAILABLE,
+  unreachable: JobWait_Refusal.UNREACHABLE,
+} as const satisfies Record<Refusal, JobWait_Refusal>;
+
+/** Why a job waits, as an operator sees it. */
+export function waitMessage({ refusal, times, until }: JobWait): WaitMessage {
+  return create(JobWaitSchema, {
+    refusal: refusals[refusal],
+    times,
+    ...(until === undefined ? {} : { nextTryTime: timestampFromMs(until) }),
+  });
 }
 
 /** A job's history as an operator sees it. */

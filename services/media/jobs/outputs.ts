@@ -1,6 +1,8 @@
 import type { Principal } from "#kit/rpc/principal.ts";
 import { FileArea } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { GeneratedFileName, LocatedFile } from "../files/context.ts";
+import { lentMs } from "../limits.ts";
+import type { PinnedReference } from "../references/port.ts";
 import type { Job, MediaKind } from "./job.ts";
 import type { BlobOwner } from "./retention.ts";
 import type { JobStore } from "./store.ts";
@@ -34,6 +36,24 @@ export async function locateOutput(
   if (!output) return undefined;
   const { blobKey, mimeType, sizeBytes, sha256 } = output;
   return { blobKey, mimeType, sizeBytes, sha256, createdAt: job.completedAt ?? job.createdAt };
+}
+
+/**
+ * An output of a completed job of the key's, as a reference: its job is kept for as long as one that begins now may need
+ * it. Undefined for everything else alike.
+ */
+export async function lendOutput(
+  store: JobStore,
+  { fileId, jobId, keyId }: { fileId: string; jobId: string | undefined; keyId: string },
+  now: number,
+): Promise<PinnedReference | undefined> {
+  const job = await store.findByOutput(fileId);
+  if (!job || job.keyId !== keyId || (jobId ?? job.jobId) !== job.jobId) return undefined;
+  const output = job.outputs.find((one) => one.fileId === fileId);
+  const kept = await store.apply(job.jobId, { kind: "keep", until: now + lentMs, now });
+  if (!output || !kept) return undefined;
+  const { blobKey, mimeType, sizeBytes, width, height } = output;
+  return { fileId, blobKey, mimeType, sizeBytes, width, height };
 }
 
 /** What jobs still need of their blobs: what has won, and whatever the present attempt of a running job stores. */

@@ -37,7 +37,7 @@ export async function retryJob(
       inputs: () => (spec.kind === "music" ? [] : readReferences(body)),
       check: () => {
         if (source.state !== "failed") refuse(ErrorReason.OPERATION_CONFLICT);
-        return checkRequest(spec.kind, body, context.catalog.current(), undefined);
+        return checkRequest(spec.kind, body, context.catalog.current(), {});
       },
     },
     context,

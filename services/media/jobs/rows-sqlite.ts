@@ -1,7 +1,7 @@
 import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import type { SqlRow, SqlRunner, SqlValue } from "#kit/sqlite.ts";
 import { UpstreamSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { type Job, type JobSpec, upstreamOf } from "./job.ts";
+import { isParked, type Job, type JobSpec, upstreamOf } from "./job.ts";
 
 /** A column of `media_job` with what a job has there. */
 type Column = readonly [name: string, value: (job: Job) => SqlValue];
@@ -33,6 +33,9 @@ const changing: readonly Column[] = [
   ["lease_counted", (job) => Number(job.lease?.counted ?? false)],
   ["upstream_index", (job) => job.upstreamIndex],
   ["resume_id", (job) => job.resumeId ?? null],
+  ["sent", (job) => Number(job.sent)],
+  ["wait", (job) => (job.wait ? JSON.stringify(job.wait) : null)],
+  ["parked", (job) => Number(isParked(job))],
   ["progress", (job) => job.progress],
   ["outputs", (job) => JSON.stringify(job.outputs)],
   ["failure", (job) => (job.failure ? JSON.stringify(job.failure) : null)],
@@ -52,6 +55,9 @@ const names = all.map(([name]) => name).join(", ");
 const insertJobSql = `INSERT INTO media_job (${names}) VALUES (${all.map(() => "?").join(", ")})
   ON CONFLICT DO NOTHING`;
 const insertSpecSql = "INSERT INTO media_job_spec (job_id, spec) VALUES (?, ?)";
+const insertOutputSql = "INSERT OR REPLACE INTO media_job_output (file_id, job_id) VALUES (?, ?)";
+const deleteOutputSql = "DELETE FROM media_job_output WHERE file_id = ?";
+const updateSpecSql = "UPDATE media_job_spec SET spec = ? WHERE job_id = ?";
 const updateJobSql = `UPDATE media_job SET ${changing.map(([name]) => `${name} = ?`).join(", ")}
   WHERE job_id = ?`;
 const readJobSql = `SELECT j.*, s.spec FROM media_job j JOIN media_job_spec s USING (job_id)`;
@@ -63,11 +69,17 @@ export function insertJob(tx: SqlRunner, job: Job): boolean {
   return true;
 }
 
-export function updateJob(tx: SqlRunner, job: Job): void {
+/** `before`: the job that was read. */
+export function updateJob(tx: SqlRunner, before: Job, job: Job): void {
   tx.run(updateJobSql, ...changing.map(([, value]) => value(job)), job.jobId);
+  if (job.outputs !== before.outputs) {
+    for (const { fileId } of job.outputs) tx.run(insertOutputSql, fileId, job.jobId);
+  }
+  if (job.spec !== before.spec) tx.run(updateSpecSql, specText(job.spec), job.jobId);
 }
 
-export function deleteJob(tx: SqlRunner, jobId: string): void {
+export function deleteJob(tx: SqlRunner, { jobId, outputs }: Job): void {
+  for (const { fileId } of outputs) tx.run(deleteOutputSql, fileId);
   tx.run("DELETE FROM media_job WHERE job_id = ?", jobId);
   tx.run("DELETE FROM media_job_spec WHERE job_id = ?", jobId);
 }
@@ -75,6 +87,11 @@ export function deleteJob(tx: SqlRunner, jobId: string): void {
 export function readJob(tx: SqlRunner, jobId: string): Job | undefined {
   const row = tx.get(`${readJobSql} WHERE job_id = ?`, jobId);
   return row && toJob(row);
+}
+
+export function readJobOfOutput(tx: SqlRunner, fileId: string): Job | undefined {
+  const row = tx.get("SELECT job_id FROM media_job_output WHERE file_id = ?", fileId);
+  return row && readJob(tx, String(row.job_id));
 }
 
 export function readJobInSlot(tx: SqlRunner, scope: string, key: string): Job | undefined {
@@ -111,6 +128,8 @@ function toJob(row: SqlRow): Job {
           },
     upstreamIndex: Number(row.upstream_index),
     resumeId: text(row.resume_id),
+    sent: row.sent === 1n,
+    wait: waitOf(row.wait),
     progress: Number(row.progress),
     outputs: json(row.outputs) ?? [],
     failure: failureOf(row.failure),
@@ -144,6 +163,11 @@ function json<T>(cell: Cell): T | undefined {
 function failureOf(cell: Cell): Job["failure"] {
   const failure = json<NonNullable<Job["failure"]>>(cell);
   return failure && { ...failure, param: failure.param };
+}
+
+function waitOf(cell: Cell): Job["wait"] {
+  const wait = json<NonNullable<Job["wait"]>>(cell);
+  return wait && { ...wait, until: wait.until };
 }
 
 function specText(spec: JobSpec): string {

@@ -14,7 +14,7 @@ export interface SpecDocument extends Omit<JobSpec, "upstreams"> {
  * A job with its idempotency slot, its wake-up and its lease: each transition is one write of this document, under the
  * condition that it still has the version that was read. What is undefined is not there.
  */
-export interface JobDocument extends Omit<Job, "jobId" | "spec"> {
+export interface JobDocument extends Omit<Job, "jobId" | "spec" | "sent"> {
   /** The job id. */
   _id: string;
   /** Rises with every change. */
@@ -22,10 +22,14 @@ export interface JobDocument extends Omit<Job, "jobId" | "spec"> {
   /** Names of the newest changes: whoever had no answer finds his among them, or knows that it was not made. */
   changes: ObjectId[];
   spec: SpecDocument;
+  /** Absent in documents of earlier builds. */
+  sent?: boolean;
   /** The name of its present upstream. */
   upstream: string;
-  /** Queued: model, upstream and account; the oldest of each lane may be claimed. */
+  /** Queued, and not parked: model, upstream and account; the oldest of each lane may be claimed. */
   lane?: string | undefined;
+  /** Queued, and no worker's before its next try. */
+  parked?: true | undefined;
   /** Running, of a model with a limit: a number below that limit, which no other running job of the model has. */
   place?: number;
   /** Which look of a sweeper took it last. */
@@ -53,6 +57,11 @@ const indexes: MongoSchema["indexes"] = {
       key: { "spec.kind": 1, lane: 1, createdAt: 1, _id: 1 },
       partial: { lane: { $exists: true } },
     },
+    {
+      name: "parked",
+      key: { "spec.kind": 1, parked: 1, createdAt: 1 },
+      partial: { parked: { $exists: true } },
+    },
     // With all that a claim wants to know, so that it reads no job that it does not claim.
     {
       name: "running",
@@ -70,6 +79,11 @@ const indexes: MongoSchema["indexes"] = {
       key: { "spec.model": 1, place: 1 },
       unique: true,
       partial: { place: { $exists: true } },
+    },
+    {
+      name: "output",
+      key: { "outputs.fileId": 1 },
+      partial: { "outputs.fileId": { $exists: true } },
     },
     { name: "of_key", key: { keyId: 1, state: 1, "spec.kind": 1, createdAt: 1, _id: 1 } },
     { name: "of_account", key: { accountId: 1, state: 1, "spec.kind": 1, createdAt: 1, _id: 1 } },

@@ -2,7 +2,7 @@
 export const jobsSchemaName = "media_jobs";
 
 /**
- * Steps of the tables. What a job is to do never changes and may be long, so it stands apart from what changes at every
+ * Steps of the tables. What a job is to do hardly ever changes and may be long, so it stands apart from what changes at every
  * heartbeat. Each search of the port has its index.
  */
 export const jobsSchema: readonly string[] = [
@@ -51,4 +51,15 @@ export const jobsSchema: readonly string[] = [
    CREATE INDEX media_job_served ON media_job (kind, account_id, claimed_at);
    CREATE INDEX media_job_of_key ON media_job (key_id, state, kind, created_at, job_id);
    CREATE INDEX media_job_of_account ON media_job (account_id, state, kind, created_at, job_id);`,
+  `ALTER TABLE media_job ADD COLUMN sent INTEGER NOT NULL DEFAULT 0;
+   ALTER TABLE media_job ADD COLUMN wait TEXT;
+   ALTER TABLE media_job ADD COLUMN parked INTEGER NOT NULL DEFAULT 0;
+   DROP INDEX media_job_waiting;
+   CREATE INDEX media_job_waiting ON media_job (kind, model, upstream, account_id, created_at)
+     WHERE state = 'queued' AND parked = 0;
+   CREATE INDEX media_job_parked ON media_job (kind, created_at)
+     WHERE state = 'queued' AND parked = 1;
+   CREATE TABLE media_job_output (file_id TEXT PRIMARY KEY, job_id TEXT NOT NULL) STRICT, WITHOUT ROWID;
+   INSERT INTO media_job_output (file_id, job_id)
+     SELECT json_extract(o.value, '$.fileId'), j.job_id FROM media_job j, json_each(j.outputs) o;`,
 ];

@@ -28,6 +28,7 @@ export function createMongoJobStore(db: MongoDatabase): JobStore {
     forget: (jobId, now) => forget(db, jobs, jobId, now),
     find: (jobId) => db.attempt(() => findJob(jobs, { _id: jobId })),
     findBySlot: (slot) => db.attempt(() => findJob(jobs, inSlot(slot))),
+    findByOutput: (fileId) => db.attempt(() => findJob(jobs, { "outputs.fileId": fileId })),
     list: (query) => db.attempt(() => list(jobs, query)),
     census: () => db.attempt(() => readCensus(jobs)),
   };

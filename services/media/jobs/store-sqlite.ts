@@ -3,7 +3,14 @@ import { readCensus } from "./census-sqlite.ts";
 import { createFairest, isAnyClaimable } from "./claim-sqlite.ts";
 import { isTerminal, type Job, type JobState, mediaKinds } from "./job.ts";
 import { type JobCommand, step } from "./lifecycle.ts";
-import { deleteJob, insertJob, readJob, readJobInSlot, updateJob } from "./rows-sqlite.ts";
+import {
+  deleteJob,
+  insertJob,
+  readJob,
+  readJobInSlot,
+  readJobOfOutput,
+  updateJob,
+} from "./rows-sqlite.ts";
 import { jobsSchema, jobsSchemaName } from "./schema-sqlite.ts";
 import type { JobStore, JobsQuery } from "./store.ts";
 
@@ -40,6 +47,7 @@ export function createSqliteJobStore(db: SqliteDatabase): JobStore {
     forget: (jobId, now) => db.write((tx) => forget(tx, jobId, now)),
     find: async (jobId) => readJob(db, jobId),
     findBySlot: async ({ scope, key }) => readJobInSlot(db, scope, key),
+    findByOutput: async (fileId) => readJobOfOutput(db, fileId),
     list: async (query) => list(db, query),
     census: async () => readCensus(db),
   };
@@ -61,7 +69,7 @@ function insert(tx: SqlRunner, job: Job): Job | undefined {
 function apply(tx: SqlRunner, jobId: string, command: JobCommand): Job | undefined {
   const job = readJob(tx, jobId);
   const next = job && step(job, command);
-  if (next) updateJob(tx, next);
+  if (next) updateJob(tx, job, next);
   return next;
 }
 
@@ -70,7 +78,7 @@ function forget(tx: SqlRunner, jobId: string, now: number): boolean {
   if (!job) return false;
   const isOver = isTerminal(job) && job.expiresAt !== undefined && job.expiresAt <= now;
   if (job.state !== "rejected" && !isOver) return false;
-  deleteJob(tx, jobId);
+  deleteJob(tx, job);
   return true;
 }
 

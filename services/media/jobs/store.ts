@@ -73,6 +73,8 @@ export interface JobStore {
   find(jobId: string): Promise<Job | undefined>;
   /** The job that has an idempotency slot. */
   findBySlot(slot: JobSlot): Promise<Job | undefined>;
+  /** The job that has an output of this file id, by index. */
+  findByOutput(fileId: string): Promise<Job | undefined>;
   list(query: JobsQuery): Promise<Job[]>;
   /** How many jobs that something is still to be done about are in which state; a state without one is left out. */
   census(): Promise<Standing[]>;

@@ -41,6 +41,8 @@ export interface Submission {
   admission: Admission | undefined;
   /** Aborts when the caller leaves before its body is read. */
   signal: AbortSignal;
+  /** What our own URLs begin with; empty: nobody knows. */
+  publicBaseUrl: string;
 }
 
 /** The job that answers a submission. */
@@ -54,7 +56,7 @@ export interface Submitted {
  * references, hold. Refuses with what was wrong; then the idempotency key is free again.
  */
 export async function submit(submission: Submission, context: SubmitContext): Promise<Submitted> {
-  const { kind, principal, admission } = submission;
+  const { kind, principal, admission, publicBaseUrl } = submission;
   const key = checkIdempotencyKey(submission.idempotencyKey);
   const { value: body, fingerprint } = await context.reader.read(
     submission.body,
@@ -70,10 +72,10 @@ export async function submit(submission: Submission, context: SubmitContext): Pr
       fingerprint,
       retryOf: undefined,
       onOther: () => refuse(ErrorReason.IDEMPOTENCY_KEY_REUSED),
-      inputs: () => (kind === "music" ? [] : readReferences(body)),
+      inputs: () => (kind === "music" ? [] : readReferences(body, publicBaseUrl)),
       check: () => {
         refuseAtEdge(admission);
-        return checkRequest(kind, body, context.catalog.current(), admission);
+        return checkRequest(kind, body, context.catalog.current(), { admission, publicBaseUrl });
       },
     },
     context,

@@ -5,7 +5,7 @@ import { sweepBatch, sweepConcurrency, sweepIntervalMs, sweepRetryMs } from "../
 import type { ReferenceImporter } from "../references/port.ts";
 import type { Driver } from "./drive.ts";
 import { type FinishContext, finish } from "./finish.ts";
-import { isTerminal, type Job, type JobState } from "./job.ts";
+import { isParked, isTerminal, type Job, type JobState } from "./job.ts";
 import type { Retention } from "./retention.ts";
 import { publishWake, type WakeContext } from "./wake.ts";
 
@@ -112,6 +112,11 @@ async function wakeOrExpire(job: Job, context: SweepContext): Promise<void> {
   const now = clock.now();
   const expired = await store.apply(job.jobId, { kind: "expire", now });
   if (expired) return finish(expired, context);
+  if (isParked(job)) {
+    const offered = await store.apply(job.jobId, { kind: "offer", now });
+    if (!offered) return;
+    context.failPoints("offered");
+  }
   const isHeld = job.state === "running" && job.lease !== undefined && job.lease.until > now;
   if (!isHeld) await publishWake(job, context);
 }

@@ -3,17 +3,19 @@ import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { FairShare } from "#kit/fair-share.ts";
 import type { GuardedFetcher } from "#kit/outside/index.ts";
 import type { Blame, ImageCheck } from "../files/check.ts";
-import type { StorageContext } from "../files/context.ts";
+import type { GeneratedFiles, StorageContext } from "../files/context.ts";
 import { type AccountFile, blobKeyOf } from "../files/file.ts";
+import { maxImageBytes } from "../files/limits.ts";
 import { suffixOf } from "../files/names.ts";
 import type { Draft, Saver } from "../files/saver.ts";
 import type { JobPin } from "../files/store.ts";
 import { importPurpose, importShare, maxTurns } from "./limits.ts";
-import type { PinnedReference, ReferenceImporter, ReferenceInput } from "./port.ts";
+import type { FileReference, PinnedReference, ReferenceImporter, ReferenceInput } from "./port.ts";
 import { checkReferenceUrl, takeBytes } from "./take-bytes.ts";
 
 /** What importing needs. */
 export interface ImporterContext extends StorageContext {
+  generated: Pick<GeneratedFiles, "lend">;
   saver: Saver;
   check: ImageCheck;
   fetcher: GuardedFetcher;
@@ -23,6 +25,8 @@ export interface ImporterContext extends StorageContext {
 interface Job {
   accountId: string;
   jobId: string;
+  /** Outputs are those of one key. */
+  keyId: string;
 }
 
 type UrlReference = Extract<ReferenceInput, { kind: "url" }>;
@@ -49,7 +53,9 @@ export function createReferenceImporter(context: ImporterContext): ReferenceImpo
       const either = AbortSignal.any([signal, stop.signal]);
       const work = references.map(async (reference, index) => {
         try {
-          return known.get(index) ?? (await take(job, index, reference, either, share, context));
+          const pinned = known.get(index);
+          if (pinned) return toReference(pinned);
+          return await take(job, index, reference, either, share, context);
         } catch (error) {
           stop.abort(error);
           throw error;
@@ -59,7 +65,7 @@ export function createReferenceImporter(context: ImporterContext): ReferenceImpo
       const ends = await Promise.allSettled(work);
       const files = ends.map((end) => (end.status === "fulfilled" ? end.value : undefined));
       if (stop.signal.aborted) throw stop.signal.reason;
-      return files.flatMap((file) => (file ? [toReference(file)] : []));
+      return files.flatMap((file) => file ?? []);
     } catch (error) {
       await store.unpin(job.jobId, clock.now());
       throw error;
@@ -99,18 +105,33 @@ async function take(
   signal: AbortSignal,
   share: FairShare,
   context: ImporterContext,
-): Promise<AccountFile> {
+): Promise<PinnedReference> {
   const pin: JobPin = { jobId: job.jobId, index };
-  if (reference.kind === "file") {
-    const { fileId, param } = reference;
-    const file = await context.store.pin(job.accountId, fileId, pin);
-    return file ?? refuse(ErrorReason.REFERENCE_NOT_FOUND, { param });
-  }
+  if (reference.kind === "file") return takeFile(job, pin, reference, context);
   const fileId = importIdOf(pin);
   const imported = await context.store.pin(job.accountId, fileId, pin);
-  if (imported) return imported;
+  if (imported) return toReference(imported);
   using _turn = await share.take(job.accountId, signal);
-  return await importOne(job, fileId, pin, reference, signal, context);
+  return toReference(await importOne(job, fileId, pin, reference, signal, context));
+}
+
+async function takeFile(
+  { accountId, keyId }: Job,
+  pin: JobPin,
+  { fileId, jobId, param }: FileReference,
+  { store, generated }: ImporterContext,
+): Promise<PinnedReference> {
+  const file = jobId === undefined ? await store.pin(accountId, fileId, pin) : undefined;
+  if (file) return toReference(file);
+  const output = await generated.lend({ fileId, jobId, keyId });
+  if (!output) refuse(ErrorReason.REFERENCE_NOT_FOUND, { param });
+  const isImage = output.mimeType.startsWith("image/") && output.sizeBytes <= maxImageBytes;
+  return isImage
+    ? output
+    : refuse(ErrorReason.INVALID_REFERENCE_IMAGE, {
+        param,
+        message: "The output is no image of at most 20 MiB.",
+      });
 }
 
 async function importOne(

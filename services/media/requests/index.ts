@@ -34,12 +34,19 @@ export interface CheckedRequest {
   references: readonly ReferenceInput[];
 }
 
+/** What the edge knows of a request. */
+export interface RequestEdge {
+  admission?: Admission | undefined;
+  /** What our own URLs begin with; empty or absent: nobody knows. */
+  publicBaseUrl?: string;
+}
+
 /** Validates and prices a body. Refuses with the public code and the path of the field at fault. */
 export function checkRequest(
   kind: MediaKind,
   body: JsonObject,
   view: CatalogView,
-  admission: Admission | undefined,
+  { admission, publicBaseUrl }: RequestEdge,
 ): CheckedRequest {
   const id = readModelId(body, kind === "video" ? ["model", "modelId"] : ["model"]);
   const model = findModel(id, kind, view);
@@ -50,7 +57,7 @@ export function checkRequest(
       message: "The API key may not use this model.",
     });
   }
-  const references = kind === "music" ? [] : readReferences(body);
+  const references = kind === "music" ? [] : readReferences(body, publicBaseUrl);
   const priced = readPriced(body, references, model);
   const upstreams = view.upstreamsOf(model);
   return {

@@ -3,15 +3,16 @@ import { ErrorReason, refuse } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { StoredReference } from "../jobs/job.ts";
 import { maxFileIdLength, maxReferenceUrlLength } from "../limits.ts";
-import type { ReferenceInput } from "../references/port.ts";
+import type { FileReference, ReferenceInput } from "../references/port.ts";
 
 /**
  * The references of a body in their order: `input_reference`, then `referenceFileIds`. Syntax alone; they may be too many,
- * or lead nowhere. Refuses with INVALID_INPUT_REFERENCE and INVALID_TYPE.
+ * or lead nowhere. A URL below `publicBaseUrl` is the file that it names here. Refuses with INVALID_INPUT_REFERENCE,
+ * INVALID_TYPE, and REFERENCE_NOT_FOUND for what can be no file.
  */
-export function readReferences(body: JsonObject): ReferenceInput[] {
+export function readReferences(body: JsonObject, publicBaseUrl = ""): ReferenceInput[] {
   const own = body.input_reference ?? undefined;
-  const first = own === undefined ? [] : [readInputReference(own)];
+  const first = own === undefined ? [] : [readInputReference(own, publicBaseUrl)];
   const more = optionalArray(body, "referenceFileIds") ?? [];
   const files = more.map((fileId, index) => {
     const param = `referenceFileIds[${index}]`;
@@ -49,7 +50,7 @@ export function toStoredReference(reference: ReferenceInput): StoredReference {
   return isInline ? { kind: "inline", param: reference.param } : reference;
 }
 
-function readInputReference(value: JsonValue): ReferenceInput {
+function readInputReference(value: JsonValue, publicBaseUrl: string): ReferenceInput {
   const param = "input_reference";
   if (!isJsonObject(value)) refuse(ErrorReason.INVALID_INPUT_REFERENCE, { param });
   // An absent one may be sent as null.
@@ -64,6 +65,8 @@ function readInputReference(value: JsonValue): ReferenceInput {
   }
   if (name === "file_id") return readFileId(field, path);
   const isInline = /^data:/i.test(field);
+  const own = isInline ? undefined : ownPath(field, publicBaseUrl);
+  if (own !== undefined) return readOwnPath(own, path);
   const isUrl = /^https?:\/\//i.test(field) && field.length <= maxReferenceUrlLength;
   if (isInline || (isUrl && URL.canParse(field))) return { kind: "url", url: field, param: path };
   return refuse(ErrorReason.INVALID_INPUT_REFERENCE, {
@@ -72,7 +75,26 @@ function readInputReference(value: JsonValue): ReferenceInput {
   });
 }
 
-function readFileId(fileId: string, param: string): ReferenceInput {
+/** The path of a URL below our own base; undefined where it lies elsewhere. */
+function ownPath(text: string, publicBaseUrl: string): string | undefined {
+  const base = URL.parse(publicBaseUrl);
+  const url = text.length <= maxReferenceUrlLength ? URL.parse(text) : null;
+  if (!base || url?.origin !== base.origin) return undefined;
+  const before = `${base.pathname.replace(/\/$/, "")}/`;
+  return url.pathname.startsWith(before) ? url.pathname.slice(before.length) : undefined;
+}
+
+/** A generated output, or a file of the account, by its own URL. */
+function readOwnPath(path: string, param: string): ReferenceInput {
+  const [, upload] = /^files\/([^/]+)\/content$/.exec(path) ?? [];
+  if (upload) return readFileId(upload, param);
+  const output = /^(?:images|videos|music)\/generations\/([^/]+)\/files\/([^/]+)$/.exec(path);
+  const [, jobId, fileId] = output ?? [];
+  if (!jobId || !fileId) refuse(ErrorReason.REFERENCE_NOT_FOUND, { param });
+  return { ...readFileId(fileId, param), jobId };
+}
+
+function readFileId(fileId: string, param: string): FileReference {
   const isId = fileId !== "" && fileId.length <= maxFileIdLength;
   return isId
     ? { kind: "file", fileId, param }

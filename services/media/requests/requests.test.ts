@@ -24,7 +24,7 @@ const music = (more: JsonObject = {}) => ({
   title: "A boat",
   ...more,
 });
-const check = (kind: MediaKind, body: JsonObject) => checkRequest(kind, body, view, undefined);
+const check = (kind: MediaKind, body: JsonObject) => checkRequest(kind, body, view, {});
 const refusal = (kind: MediaKind, body: JsonObject) => {
   try {
     check(kind, body);
@@ -89,7 +89,7 @@ models:
   if (!own) throw new Error("the catalog is broken");
   const refused = (model: string, more: JsonObject) => {
     try {
-      checkRequest("image", { model, prompt: "x", ...more }, viewOf(own), undefined);
+      checkRequest("image", { model, prompt: "x", ...more }, viewOf(own), {});
     } catch (error) {
       const { message, metadata } = error as RefusalError;
       const options = metadata.available_options ?? metadata.available_aspect_ratios ?? "null";
@@ -207,8 +207,8 @@ test("the closest ratio is the least logarithmic distance", () => {
 
 test("a key that may use some models is refused the others", () => {
   const admission = create(AdmissionSchema, { allowedModels: ["music-1"] });
-  expect(() => checkRequest("image", image(), view, admission)).toThrow(/may not use/);
-  expect(checkRequest("music", music(), view, admission).spec.model).toBe("music-1");
+  expect(() => checkRequest("image", image(), view, { admission })).toThrow(/may not use/);
+  expect(checkRequest("music", music(), view, { admission }).spec.model).toBe("music-1");
 });
 
 test.each<[MediaKind, JsonObject]>([

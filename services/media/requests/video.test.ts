@@ -85,7 +85,7 @@ const allResolutions = ["360p", "480p", "720p", "768p", "1080p"];
 const models = Object.keys(prices);
 
 function check(body: JsonObject, catalog = view) {
-  return checkRequest("video", { prompt: "waves", ...body }, catalog, undefined);
+  return checkRequest("video", { prompt: "waves", ...body }, catalog, {});
 }
 
 function refusal(body: JsonObject, catalog = view): RefusalError {

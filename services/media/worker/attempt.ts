@@ -12,12 +12,21 @@ import {
   type GenerationRequest,
   type GenerationTask,
   type MediaUpstreams,
+  NotTakenError,
 } from "../generate/port.ts";
 import { type FinishContext, finish } from "../jobs/finish.ts";
-import { type Job, type JobOutput, upstreamOf } from "../jobs/job.ts";
+import { type Job, type JobOutput, mayBegin, upstreamOf } from "../jobs/job.ts";
+import type { JobCommand } from "../jobs/lifecycle.ts";
 import { outputKey } from "../jobs/outputs.ts";
 import { publishWake, traceOf } from "../jobs/wake.ts";
-import { claimRetryMs, maxAttempts, maxSetAsideMs, setAsideMs } from "../limits.ts";
+import {
+  claimRetryMs,
+  firstWaitMs,
+  maxAttempts,
+  maxSetAsideMs,
+  maxWaitMs,
+  setAsideMs,
+} from "../limits.ts";
 import { pixelsOf } from "../requests/image.ts";
 import { createLease, type Lease } from "./lease.ts";
 import { createProgress } from "./progress.ts";
@@ -118,11 +127,18 @@ async function generate(
   onResumable: () => void,
   context: AttemptContext,
 ): Promise<JobOutput[]> {
-  const { blobs, ids, store, failPoints, upstreams } = context;
+  const { blobs, clock, ids, store, failPoints, upstreams } = context;
   const { jobId, fence } = job;
   const pinned = job.pinned ?? [];
-  const stored = new Set<string>();
+  const keys = new Set<string>();
   let objects = 0;
+  /** A store that is away is waited for: without the note, a generation could be begun twice, or be lost. */
+  const note = async (command: JobCommand) => {
+    lease.signal.throwIfAborted();
+    if (await untilStored(lease, clock, () => store.apply(jobId, command))) return;
+    lease.lose();
+    lease.signal.throwIfAborted();
+  };
   await using progress = createProgress(job, lease.signal, context);
   const task: GenerationTask = {
     accountId: job.accountId,
@@ -138,31 +154,37 @@ async function generate(
       open: () => blobs.openRead(blobKey),
     })),
     resumeId: job.resumeId,
+    async sending() {
+      await note({ kind: "sending", fence });
+      failPoints("sending");
+    },
     async saveResumeId(resumeId) {
       failPoints("upstream-accepted");
-      lease.signal.throwIfAborted();
-      if (!(await store.apply(jobId, { kind: "resumable", fence, resumeId }))) {
-        lease.lose();
-        lease.signal.throwIfAborted();
-      }
+      await note({ kind: "resumable", fence, resumeId });
       onResumable();
       failPoints("resumable");
     },
     progress: progress.report,
     async store(source) {
       lease.signal.throwIfAborted();
-      const blobKey = outputKey(jobId, fence, objects++);
-      const bytes = source instanceof Uint8Array ? Readable.from([source]) : source;
-      const blob = await blobs.put(blobKey, bytes, lease.signal);
-      stored.add(blobKey);
+      const put = async (bytes: Readable) => {
+        const blobKey = outputKey(jobId, fence, objects++);
+        return { blobKey, ...(await blobs.put(blobKey, bytes, lease.signal)) };
+      };
+      // What lies in memory may be all that there is of a generation that was paid for.
+      const stored =
+        source instanceof Uint8Array
+          ? await untilStored(lease, clock, () => put(Readable.from([source])))
+          : await put(source);
+      keys.add(stored.blobKey);
       failPoints("stored");
-      return { blobKey, ...blob };
+      return stored;
     },
     signal: lease.signal,
   };
   const outputs = await upstreams.generate(task);
   lease.signal.throwIfAborted();
-  checkOutputs(outputs, stored, task.request);
+  checkOutputs(outputs, keys, task.request);
   return outputs.map((output) => ({ ...output, fileId: ids.make("file") }));
 }
 
@@ -212,8 +234,10 @@ async function giveUp(
     }
     case undefined:
   }
-  if (error instanceof GenerationError && error.fault !== "unknown") {
-    const isPolicy = error.fault === "content_policy";
+  if (error instanceof NotTakenError) return waitOut(job, lease, error, context);
+  const fault = error instanceof GenerationError ? error.fault : "unknown";
+  if (fault === "failed" || fault === "content_policy") {
+    const isPolicy = fault === "content_policy";
     const { CONTENT_POLICY_VIOLATION, GENERATION_FAILED } = ErrorReason;
     return lose(job, isPolicy ? CONTENT_POLICY_VIOLATION : GENERATION_FAILED, context);
   }
@@ -221,26 +245,63 @@ async function giveUp(
     events.trouble("an attempt failed in a way of ours", jobId, error);
   }
   await lease.stop();
-  await setAside(job, context);
+  await setAside(job, fault === "broke_off", context);
 }
 
-/** The upstream may have done the work, and may not: another attempt takes it up, or the next upstream gets it. */
-async function setAside(job: Job, context: AttemptContext): Promise<void> {
+/**
+ * The upstream may have done the work, and may not: another attempt takes it up, or repeats it where that pays for nothing
+ * twice. The next upstream gets it only where this one has certainly nothing in hand.
+ */
+async function setAside(job: Job, isOver: boolean, context: AttemptContext): Promise<void> {
   const { clock, store, events } = context;
   const { jobId, fence, attempts } = job;
-  const current = await store.find(jobId);
-  const isResumable = current?.resumeId !== undefined;
-  if (!isResumable && attempts >= maxAttempts) {
+  const found = await store.find(jobId);
+  if (!found) return events.leaseLost(job);
+  const current = isOver ? { ...found, sent: job.sent } : found;
+  const isResumable = current.resumeId !== undefined;
+  if (!isResumable && (attempts >= maxAttempts || !mayBegin(current))) {
     return lose(job, ErrorReason.GENERATION_FAILED, context);
   }
   const now = clock.now();
-  const pauseMs = Math.min(setAsideMs * 2 ** Math.min(fence - 1, 10), maxSetAsideMs);
-  const until = now + pauseMs;
-  // The same one first: where it knows the job by its idempotency key, nothing is made twice.
-  const nextUpstream = !isResumable && attempts > 1;
-  const aside = await store.apply(jobId, { kind: "set-aside", fence, until, nextUpstream, now });
+  const until = now + pauseAfter(fence, setAsideMs, maxSetAsideMs);
+  const { sent } = current;
+  const nextUpstream = !isResumable && !sent && attempts > 1;
+  const command = { kind: "set-aside", fence, until, nextUpstream, sent, now } as const;
+  const aside = await store.apply(jobId, command);
   if (aside) events.givenBack(aside, "unknown");
   else events.leaseLost(job);
+}
+
+/** Nothing was taken: the job goes back to the queue, to be offered to the next upstream now, or to the first one later. */
+async function waitOut(
+  job: Job,
+  lease: Lease,
+  error: NotTakenError,
+  context: AttemptContext,
+): Promise<void> {
+  const { clock, store, events } = context;
+  const { jobId, fence, upstreamIndex, spec, wait } = job;
+  const { refusal, retryAfterMs, isCertain } = error;
+  // Where an earlier attempt, or this one, may have reached the upstream all the same, no other one gets the job.
+  const sent = job.sent || !isCertain;
+  const nextUpstream = !sent && spec.upstreams.length > 1;
+  const isLeft = nextUpstream && upstreamIndex + 1 < spec.upstreams.length;
+  const rounds = Math.floor((wait?.times ?? 0) / spec.upstreams.length) + 1;
+  const pauseMs = Math.max(pauseAfter(rounds, firstWaitMs, maxWaitMs), retryAfterMs ?? 0);
+  // Unless this is written down, the next worker takes it that the upstream has begun.
+  const back = await untilStored(lease, clock, () => {
+    const now = clock.now();
+    const until = isLeft ? now : now + pauseMs;
+    return store.apply(jobId, { kind: "wait", fence, refusal, until, nextUpstream, sent, now });
+  });
+  if (!back) return events.leaseLost(job);
+  context.failPoints("waiting");
+  events.givenBack(back, "not_taken");
+}
+
+/** Ms: twice as long each time. */
+function pauseAfter(times: number, firstMs: number, longestMs: number): number {
+  return Math.min(firstMs * 2 ** Math.min(times - 1, 20), longestMs);
 }
 
 async function lose(job: Job, reason: Reason, context: AttemptContext): Promise<void> {

@@ -30,6 +30,8 @@ export interface ImageSources {
 
 /** What the images of a request weigh, once they are as they go up. */
 export interface TakenImages {
+  /** Where they stand; an address that upstream fetches is text. */
+  parts: readonly ImagePart[];
   sizes: ImageSize[];
   /** Bytes of base64 that the body's weight holds and that are no text. */
   base64Bytes: number;
@@ -66,7 +68,7 @@ export async function takeImages(
   const beyond = parts[maxImages];
   if (beyond) refuse(ErrorReason.IMAGE_LIMIT_EXCEEDED, { param: beyond.param });
   const total = { bytes: 0, base64Bytes: 0 };
-  if (parts.length === 0) return { sizes: [], base64Bytes: 0 };
+  if (parts.length === 0) return { parts: [], sizes: [], base64Bytes: 0 };
   const pending: Pending[] = [];
   for (const part of parts) {
     pending.push(await readPart(part, sources.allowPrivate, inlineAddresses, total));
@@ -87,7 +89,8 @@ export async function takeImages(
     stop.abort(error);
     throw error;
   });
-  return { sizes, base64Bytes: total.base64Bytes };
+  const inline = pending.filter(({ goesAsAddress }) => !goesAsAddress).map(({ part }) => part);
+  return { parts: inline, sizes, base64Bytes: total.base64Bytes };
 }
 
 /** Everything about one image that its text tells. */

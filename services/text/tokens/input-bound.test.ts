@@ -13,7 +13,7 @@ import { contextRoom, estimateInput, inputBoundOf, textsOf } from "./input-bound
 import { assumedPatches, boundPatches, leastPatches, maxPatches } from "./patches.ts";
 
 const counter = createTokenCounter();
-const noImages = { sizes: [], base64Bytes: 0 };
+const noImages = { parts: [], sizes: [], base64Bytes: 0 };
 
 function specOf(maxInputTokens: bigint) {
   const spec = snapshotWith({ maxInputTokens }).models[0]?.spec;
@@ -77,17 +77,46 @@ describe("the bound of the input", () => {
       1_000,
     );
   });
-  test("base64 and encrypted state are no text to be counted", () => {
+  test("images that were verified and encrypted state are no text to be counted", () => {
     const secret = "Z".repeat(4_000);
-    const found = textsOf({
-      input: [
-        { type: "reasoning", encrypted_content: secret },
-        { type: "image_generation_call", result: secret },
-        { role: "user", content: [{ type: "input_image", image_url: `data:${secret}` }] },
+    const made = { type: "image_generation_call", result: secret };
+    const shown = { type: "input_image", image_url: `data:${secret}` };
+    const found = textsOf(
+      {
+        input: [
+          { type: "reasoning", encrypted_content: secret },
+          made,
+          { role: "user", content: [shown] },
+        ],
+      },
+      [
+        { holder: made, field: "result", param: "" },
+        { holder: shown, field: "image_url", param: "" },
       ],
-    });
+    );
     expect(found.texts.join("")).not.toContain("ZZZ");
     expect(found.opaqueBytes).toBe(4_000);
+  });
+  test("under the names of images everything else is, wherever it stands", async () => {
+    const words = texts.words ?? "";
+    const count = async (body: JsonObject) => estimateInput(body, noImages, 0, counter);
+    const least = await counter.count([words]);
+    const hidden: JsonObject[] = [
+      { tools: [{ type: "function", name: "f", parameters: { result: words } }] },
+      { tools: [{ type: "function", name: "f", parameters: { image_url: `data:${words}` } }] },
+      { tools: [{ type: "function", name: "f", parameters: { [words]: {} } }] },
+      { tools: [{ type: "function", name: "f", parameters: { enum: Array(400).fill(7) } }] },
+      { input: [{ type: "function_call_output", call_id: "c", output: "x", result: words }] },
+      { input: [{ role: "user", content: [{ type: "input_text", text: "x", result: words }] }] },
+      { messages: [{ role: "user", content: "x", result: { id: words } }] },
+      { chat_template_kwargs: { note: words } },
+      { response_format: { json_schema: { schema: { const: words } } } },
+      { prediction: words },
+    ];
+    for (const body of hidden) expect(await count(body)).toBeGreaterThanOrEqual(least * 0.9);
+    // Encrypted state is charged for what it hides.
+    const sealed = [{ type: "reasoning", encrypted_content: "Z".repeat(16_000) }];
+    expect(await count({ input: sealed })).toBeGreaterThanOrEqual(3_000);
   });
 });
 

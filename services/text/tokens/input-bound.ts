@@ -1,7 +1,7 @@
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import type { CheckedBody } from "../request/checked.ts";
+import type { CheckedBody, ImagePart } from "../request/checked.ts";
 import type { TakenImages } from "../request/images.ts";
 import { bytesPerToken, type TokenCounter } from "./count.ts";
 import { boundPatches, estimatedPatches, leastPatches } from "./patches.ts";
@@ -58,8 +58,8 @@ export async function estimateInput(
   items: number,
   counter: TokenCounter,
 ): Promise<number> {
-  const { texts } = textsOf(body);
-  const text = await counter.count(texts);
+  const { texts, marks, opaqueBytes } = textsOf(body, taken.parts);
+  const text = (await counter.count(texts)) + marks + opaqueTokens(opaqueBytes);
   return text + items * estimatedItemTokens + sumOf(taken, estimatedPatches);
 }
 
@@ -100,8 +100,8 @@ export async function checkContext(
 ): Promise<void> {
   const room = contextRoom(checked.maxOutputTokens, spec).input;
   if (byteBound <= room) return;
-  const { texts, opaqueBytes } = textsOf(checked.body);
-  const rest = sumOf(taken, leastPatches) + Math.floor(opaqueBytes / opaqueBytesPerToken);
+  const { texts, opaqueBytes } = textsOf(checked.body, taken.parts);
+  const rest = sumOf(taken, leastPatches) + opaqueTokens(opaqueBytes);
   const fits = rest < room && rest + (await counted(texts, room - rest, counter)) <= room;
   if (fits) return;
   refuse(ErrorReason.CONTEXT_LENGTH_EXCEEDED, {
@@ -124,39 +124,63 @@ async function counted(
 }
 
 /** Encrypted state is base64 of what it hides, three bytes in four digits, and its tokens cannot be counted. */
-const opaqueBytesPerToken = (bytesPerToken * 4) / 3;
-
-/** Every string of a body that a model reads, without base64; how long the opaque ones are together. */
-export function textsOf(body: JsonObject): { texts: string[]; opaqueBytes: number } {
-  const texts: string[] = [];
-  let opaqueBytes = 0;
-  const visit = (value: JsonValue, name: string) => {
-    if (typeof value === "string") {
-      if (name === "encrypted_content") opaqueBytes += value.length;
-      else if (!isBase64(name, value)) texts.push(value);
-    } else if (Array.isArray(value)) {
-      for (const item of value) visit(item, name);
-    } else if (isJsonObject(value)) {
-      for (const [inner, item] of Object.entries(value)) {
-        if (!structural.has(inner)) texts.push(inner);
-        visit(item, inner);
-      }
-    }
-  };
-  for (const name of readFields) if (Object.hasOwn(body, name)) visit(body[name] ?? null, name);
-  return { texts, opaqueBytes };
+function opaqueTokens(bytes: number): number {
+  return Math.floor((bytes * 3) / 4 / bytesPerToken);
 }
 
-/** Fields of a request that a model reads. */
-const readFields = [
-  "instructions",
-  "input",
-  "messages",
-  "tools",
-  "functions",
-  "text",
-  "response_format",
-];
+/** What of a body is counted as text, and what is not text. */
+interface Texts {
+  texts: string[];
+  /** Punctuation around JSON that a model reads as it is, in tokens. */
+  marks: number;
+  /** How long encrypted state is, in all. */
+  opaqueBytes: number;
+}
+
+/**
+ * Everything of a body that upstream is sent, as text: every string, name and number. Left out are the bytes of images
+ * that were verified, each in its own place, settings of one value, and names that a chat template turns into a marker
+ * of the item, which the estimate for an item covers.
+ */
+export function textsOf(body: JsonObject, images: readonly ImagePart[]): Texts {
+  const found: Texts = { texts: [], marks: 0, opaqueBytes: 0 };
+  const bytesOf = new Map(images.map(({ holder, field }) => [holder, field]));
+  /** `depth`: of an item 0, of its parts 1; what lies deeper is the caller's own data, like a tool's schema. */
+  const visit = (value: JsonValue, depth: number) => {
+    if (typeof value === "string") found.texts.push(value);
+    else if (Array.isArray(value)) {
+      for (const item of value) visit(item, depth);
+      if (depth > partDepth) found.marks += value.length;
+    } else if (isJsonObject(value)) visitObject(value, depth);
+    else if (depth > partDepth) found.texts.push(String(value));
+  };
+  const visitObject = (object: JsonObject, depth: number) => {
+    const image = bytesOf.get(object);
+    for (const name in object) {
+      const value = object[name] as JsonValue;
+      const isMarker = depth <= partDepth && structural.has(name);
+      if (!isMarker) found.texts.push(name);
+      if (depth > partDepth) found.marks++;
+      if (name === "encrypted_content" && typeof value === "string") {
+        found.opaqueBytes += value.length;
+      } else if (name !== image) visit(value, depth + 1);
+    }
+  };
+  for (const name in body) {
+    const value = body[name] as JsonValue;
+    if (typeof value === "string" && !settings.has(name)) found.texts.push(value);
+    else if (Array.isArray(value) && conversations.has(name)) visit(value, 0);
+    else if (typeof value === "object" && value !== null) visit(value, partDepth + 1);
+  }
+  return found;
+}
+
+/** Of the parts of an item, which items hold in arrays. */
+const partDepth = 1;
+/** Fields of a request that are arrays of items. */
+const conversations = new Set(["input", "messages"]);
+/** Fields of a request whose text only says which model is meant. */
+const settings = new Set(["model"]);
 /** Names that a chat template turns into a marker, which the estimate for an item covers. */
 const structural = new Set([
   "type",
@@ -168,7 +192,3 @@ const structural = new Set([
   "detail",
   "status",
 ]);
-
-function isBase64(name: string, value: string): boolean {
-  return name === "result" || (name === "image_url" && value.startsWith("data:"));
-}

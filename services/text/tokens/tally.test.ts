@@ -9,7 +9,7 @@ afterAll(() => counter[Symbol.asyncDispose]());
 
 const request = {
   body: { input: "one two three" },
-  images: { sizes: [], base64Bytes: 0 },
+  images: { parts: [], sizes: [], base64Bytes: 0 },
   items: 1,
   guessedInput: 50,
 };

@@ -12,6 +12,11 @@ export interface UpstreamEvents {
     failure: UpstreamFailure,
     request: { id: string; isLast: boolean },
   ): void;
+  /**
+   * An answer went past the bound of its output and was cut. `isTold`: upstream was told the bound, so it does not know it by
+   * that name.
+   */
+  cut(upstream: string, isTold: boolean): void;
   /** A stream broke on a fault of our own. */
   broke(upstream: string, error: unknown): void;
 }
@@ -26,6 +31,11 @@ export function createUpstreamEvents({
     "Requests sent to upstreams, by what came back first",
     ["upstream", "outcome"],
   );
+  const cuts = metrics.counter(
+    "genmesh_text_upstream_cut_total",
+    "Answers cut because they went past the bound of their output",
+    ["upstream"],
+  );
   const requestsOf = childrenOf(requests);
   return {
     answered(upstream) {
@@ -39,6 +49,11 @@ export function createUpstreamEvents({
       if (kind === "misconfigured") log.error(facts, "upstream has no key");
       else if (kind === "invalid_request" || kind === "policy") log.info(facts, "upstream refused");
       else log.warn(facts, "upstream failed");
+    },
+    cut(upstream, isTold) {
+      cuts.inc({ upstream });
+      if (isTold)
+        log.warn({ upstream }, "upstream does not keep to its output bound: see outputLimit");
     },
     broke(upstream, error) {
       log.error({ upstream, err: error }, "reading an upstream's stream broke");

@@ -2,7 +2,11 @@ import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import { jsonInTurns } from "#kit/json-in-turns.ts";
 import type { HttpClient, HttpReply } from "#kit/upstream/client.ts";
 import { answerLimits } from "#kit/upstream/limits.ts";
-import { type Upstream, UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import {
+  OutputLimit,
+  type Upstream,
+  UpstreamProtocol,
+} from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { UpstreamsContext } from "./context.ts";
 import type { UpstreamEvents } from "./events.ts";
 import { factsOf } from "./facts.ts";
@@ -33,14 +37,19 @@ export function createHttpDriver(
     if (reply.status < 200 || reply.status > 299) throw await failureOfReply(reply, request);
     const type = `${reply.headers["content-type"] ?? ""}`;
     const isStream = request.stream && request.operation !== "compact";
+    const onCut = () => {
+      const isTold = upstream.outputLimit !== OutputLimit.NONE;
+      events.cut(upstream.name, isTold && request.maxOutputTokens !== undefined);
+    };
     const gate = new OutputGate(request.outputBound, cutAt(request, upstream));
     if (isStream && !type.includes("json")) {
       const reader = plan.reader();
-      return readStream({ reply, reader, gate, request, upstream: upstream.name, events });
+      return readStream({ reply, reader, gate, onCut, request, upstream: upstream.name, events });
     }
     request.onAnswering?.();
     const came = await wholeObject(reply);
     const cut = await gate.cutWhole(came);
+    if (cut) onCut();
     const found = cut ?? came;
     const told = { upstream: upstream.name, isCut: cut !== undefined };
     // An upstream that cannot stream answers whole.

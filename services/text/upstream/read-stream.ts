@@ -18,6 +18,8 @@ export interface ReadStreamOptions {
   /** Its name. */
   upstream: string;
   events: Pick<UpstreamEvents, "broke">;
+  /** Called where the answer was cut at the bound of its output. */
+  onCut(): void;
 }
 
 /** Resolves when the first events are there. Throws `UpstreamFailure` where none came. */
@@ -179,6 +181,7 @@ class Batches implements AsyncIterableIterator<readonly AnswerEvent[]> {
   /** Ends the answer here: it has reached its bound. */
   #cutOff(out: AnswerEvent[]): undefined {
     this.#isCut = true;
+    this.#options.onCut();
     this.#reader.cut(out);
     const last = out.at(-1);
     if (last?.ending === "incomplete") last.isCut = true;

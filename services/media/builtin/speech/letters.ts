@@ -214,7 +214,9 @@ export function soundsOf(word: string, language: string | undefined): PhonemeNam
   if (/^\d+$/.test(lower)) {
     return [...lower].flatMap((digit) => soundsOf(DIGITS[Number(digit)] ?? "", "en"));
   }
-  const known = english ? ENGLISH_WORDS[lower] : undefined;
+  // Any word may come, "constructor" too.
+  const isKnown = english && Object.hasOwn(ENGLISH_WORDS, lower);
+  const known = isKnown ? ENGLISH_WORDS[lower] : undefined;
   if (known !== undefined) return known.split(" ") as PhonemeName[];
   const latin = [...lower].map((letter) => TRANSLITERATION[letter] ?? letter).join("");
   const rules = english && latin === lower ? ENGLISH : CONTINENTAL;

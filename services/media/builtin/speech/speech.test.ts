@@ -3,6 +3,7 @@ import { TaskCancelled } from "../cancel.ts";
 import { readMp3 } from "../testing/probe.ts";
 import { soundsOf } from "./letters.ts";
 import { renderSpeech } from "./speech.ts";
+import { voiceNamed } from "./voice.ts";
 
 const TEXT = "The quick brown fox jumps over the lazy dog.";
 
@@ -83,6 +84,11 @@ describe("soundsOf", () => {
     ["café", "en", "k ae f eh"],
   ])("%s (%s)", (word, language, sounds) => {
     expect(soundsOf(word, language).join(" ")).toBe(sounds);
+  });
+
+  test.each(["constructor", "__proto__", "toString"])("%s is a word like any other", (word) => {
+    expect(soundsOf(word, "en").length).toBeGreaterThan(3);
+    expect(voiceNamed(word).pitchHz).toBeGreaterThan(80);
   });
 
   test("an unknown script has a syllable for each letter", () => {

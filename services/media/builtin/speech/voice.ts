@@ -32,7 +32,8 @@ const KNOWN: Readonly<Record<string, Voice>> = {
 
 /** The speaker of that name; a name that is not known here gets a voice of its own. */
 export function voiceNamed(name: string): Voice {
-  const known = KNOWN[name.toLowerCase()];
+  const lower = name.toLowerCase();
+  const known = Object.hasOwn(KNOWN, lower) ? KNOWN[lower] : undefined;
   if (known !== undefined) return known;
   const random = createRandom(`voice\u0000${name}`);
   const high = random.next();

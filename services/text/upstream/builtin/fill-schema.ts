@@ -70,7 +70,8 @@ class Filler {
     const object: JsonObject = {};
     for (const name of names) {
       if (this.#values > maxValues) break;
-      object[name] = this.value(properties[name], name, depth + 1);
+      const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
+      object[name] = this.value(property, name, depth + 1);
     }
     return object;
   }

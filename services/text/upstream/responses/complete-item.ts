@@ -17,7 +17,7 @@ const idPrefixes: Readonly<Record<string, string>> = {
 
 /** Prefix of an item's id by its type. */
 export function idPrefixOf(type: string): string {
-  return idPrefixes[type] ?? "item";
+  return (Object.hasOwn(idPrefixes, type) && idPrefixes[type]) || "item";
 }
 
 /** Is it a string with something in it? */

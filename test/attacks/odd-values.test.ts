@@ -1,0 +1,101 @@
+import { afterAll, expect, test } from "vitest";
+import type { Caller } from "../e2e/caller.ts";
+import { type Document, startMediaWorld } from "../e2e/media-world.ts";
+import { ownWorldOnly } from "../e2e/world.ts";
+
+const { world, ...rest } = await startMediaWorld();
+afterAll(() => rest[Symbol.asyncDispose]());
+ownWorldOnly();
+
+/** What programs that mean no harm send by mistake, and others on purpose. */
+const odd = [
+  ...[true, -1, 1.5, 2 ** 64, "", "\u0000", "\ud800", "constructor", "__proto__", "1"],
+  ...[[], [[]], [null], [{}], {}, JSON.parse('{"__proto__": {"model": 1}}')],
+];
+
+/** A good body of each route, and the fields that are made odd, by their paths. */
+const routes: [path: string, body: object, fields: string][] = [
+  [
+    "/responses",
+    { model: "scripted", input: [{ role: "user", content: "hi" }] },
+    `model input input.0 input.0.type input.0.role input.0.content instructions max_output_tokens reasoning
+     reasoning.effort tools tools.0 tools.0.type tool_choice text text.format temperature top_p metadata include
+     parallel_tool_calls truncation user previous_response_id store background prompt conversation service_tier stream
+     stream_options top_logprobs max_tool_calls`,
+  ],
+  ["/responses/compact", { model: "scripted", input: "hi" }, "model input instructions stream"],
+  [
+    "/chat/completions",
+    { model: "scripted", messages: [{ role: "user", content: "hi" }] },
+    `model messages messages.0 messages.0.role messages.0.content messages.0.tool_calls messages.0.name n stream
+     stream_options reasoning_effort max_tokens max_completion_tokens tools tools.0 tool_choice response_format stop
+     logit_bias logprobs functions web_search_options modalities audio seed prediction`,
+  ],
+  [
+    "/images/generations",
+    { model: "scripted-image", prompt: "x" },
+    "model prompt n size aspectRatio resolution input_reference input_reference.file_id referenceFileIds referenceFileIds.0",
+  ],
+  [
+    "/videos/generations",
+    { model: "text-only", prompt: "x" },
+    `model modelId prompt seconds durationSeconds size aspectRatio resolution input_reference
+     input_reference.image_url referenceFileIds`,
+  ],
+  [
+    "/music/generations",
+    { model: "music-1", mode: "instrumental", title: "x" },
+    "model mode title description lyrics",
+  ],
+  [
+    "/speech/generations",
+    { model: "scripted-speech", input: "hi", voice: "alloy" },
+    "model input voice language speed",
+  ],
+];
+
+/** `body` with `value` at a path; what is missing on the way is made. */
+function changed(body: object, path: string, value: unknown): Document {
+  const copy: Document = structuredClone(body);
+  const steps = path.split(".");
+  const last = steps.pop() ?? "";
+  let at = copy;
+  for (const [i, step] of steps.entries()) {
+    const next = steps[i + 1] ?? last;
+    if (typeof at[step] !== "object") at[step] = /^\d/.test(next) ? [] : {};
+    at = at[step];
+  }
+  at[last] = value;
+  return copy;
+}
+
+async function faultOf(caller: Caller, path: string, body: Document): Promise<string | undefined> {
+  const { status, json, text } = await caller.post(path, body);
+  if (status < 400) return undefined;
+  const { message, type, code, param } = json?.error ?? {};
+  const isWhole = Object.keys(json ?? {}).join() === "error" && message && type && code;
+  // A body that is no JSON at all, as one with half a character, has no field at fault.
+  const isNamed = typeof param === "string" || code === "invalid_json" || status === 402;
+  return status < 500 && isWhole && isNamed ? undefined : `${status} ${text}`;
+}
+
+test.each(routes)(
+  "%s: an odd value is taken, or its field is named",
+  async (path, body, fields) => {
+    // Without credits no job is begun: what is wrong is found before.
+    const caller = await world.caller({ usdMicros: 1_000_000_000n });
+    const cases = fields
+      .split(/\s+/)
+      .flatMap((field) => odd.map((value) => ({ field, body: changed(body, field, value) })));
+    const faults: string[] = [];
+    const work = async () => {
+      for (let one = cases.pop(); one; one = cases.pop()) {
+        const fault = await faultOf(caller, path, one.body);
+        if (fault) faults.push(`${JSON.stringify(one.body)}: ${fault}`);
+      }
+    };
+    await Promise.all(Array.from({ length: 4 }, work));
+    expect(faults).toEqual([]);
+  },
+  60_000,
+);

@@ -1,0 +1,307 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { ErrorReason } from "#kit/errors.ts";
+import { JobStatus, JobWait_Refusal } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import {
+  GenerationError,
+  type GenerationTask,
+  NotTakenError,
+  type Refusal,
+} from "../../services/media/generate/port.ts";
+import { maxQueuedMs, maxRunningMs, maxWaitMs } from "../../services/media/limits.ts";
+import { until } from "../support/until.ts";
+import { type OpenedJobsWorld, worldsOf } from "./jobs.opening.ts";
+import { fail, gated, hang, scriptedUpstream, succeed } from "./jobs.upstream.ts";
+import { bob, type createJobsWorld, image, type JobsWorld } from "./jobs.world.ts";
+
+/** Two upstreams that take no idempotency key, and one that does. Nobody listens there: the test is the upstream. */
+const catalog = `upstreams:
+  one: { protocol: openai, baseUrl: "http://127.0.0.1:9/v1" }
+  two: { protocol: openai, baseUrl: "http://127.0.0.1:9/v1" }
+  peer: { protocol: genmesh, baseUrl: "http://127.0.0.1:9/v1" }
+models:
+  - { id: image-1, kind: image, upstream: one, creditPrice: 5, sizes: [64x64], maxConcurrent: 1 }
+  - { id: image-2, kind: image, upstream: two, creditPrice: 5, sizes: [64x64] }
+  - { id: both, kind: image, upstream: one, fallbackUpstreams: [two], creditPrice: 5, sizes: [64x64] }
+  - { id: peers, kind: image, upstream: peer, fallbackUpstreams: [two], creditPrice: 5, sizes: [64x64] }
+`;
+
+interface TurnedAway {
+  refusal?: Refusal;
+  retryAfterMs?: number;
+  isCertain?: boolean;
+}
+
+/** An upstream that will not take the job, after its request went out. */
+const turnAway =
+  ({ refusal = "too_many_requests", retryAfterMs, isCertain = true }: TurnedAway = {}) =>
+  async (task: GenerationTask): Promise<never> => {
+    await task.sending();
+    throw new NotTakenError(refusal, { retryAfterMs, isCertain, cause: undefined });
+  };
+
+/** An upstream whose answer to the request is lost. */
+const loseAnswer = async (task: GenerationTask): Promise<never> => {
+  await task.sending();
+  throw new GenerationError("unknown", "scripted");
+};
+
+/** What jobs promise where an upstream takes nothing, or does not say what it took; whatever the database is. */
+export function upstreamWaitsContract(createWorld: typeof createJobsWorld): void {
+  const open = worldsOf(createWorld);
+
+  const parked = (world: JobsWorld, jobId: string, times: number) =>
+    until(`${times} refusals`, async () => {
+      const { wait, state } = (await world.store.find(jobId)) ?? {};
+      return state === "queued" && wait?.times === times ? wait : undefined;
+    });
+  const asked = (world: OpenedJobsWorld) =>
+    world.upstream.tasks.map(({ upstream }) => upstream.name);
+
+  describe("a job that its upstream does not take", () => {
+    test("waits in the queue without an attempt, as long as it takes, and is charged once", async () => {
+      const world = await open({ catalog });
+      world.upstream.behave(turnAway());
+      const { job } = await world.submit();
+      for (let times = 1; times <= 6; times++) {
+        const wait = await parked(world, job.jobId, times);
+        const pauseMs = (wait.until ?? 0) - world.clock.now();
+        expect(pauseMs).toBeLessThanOrEqual(2_000 * 2 ** (times - 1));
+        expect(pauseMs).toBeGreaterThan(2_000 * 2 ** (times - 1) - 1_500);
+        const shown = await world.get(job.jobId);
+        expect(shown.status).toBe(JobStatus.QUEUED);
+        expect(shown.startTime).toBeUndefined();
+        expect(await world.credits()).toMatchObject({ reserved: 5n, spent: 0n });
+        if (times === 6) world.upstream.behave(succeed);
+        world.clock.jump(pauseMs);
+      }
+      expect((await world.ended(job.jobId)).status).toBe(JobStatus.COMPLETED);
+      const { attempts, events, wait } = await world.admin.media.inspectJob({ jobId: job.jobId });
+      expect(attempts).toBe(1);
+      expect(wait?.times).toBe(6);
+      expect(events.map(({ state }) => state)).toEqual([
+        ...["reserving", "queued", "waiting", "running", "settling", "completed"],
+      ]);
+      expect(await world.credits()).toMatchObject({ reserved: 0n, spent: 5n });
+    });
+
+    test.each([
+      ["too_many_requests", JobWait_Refusal.TOO_MANY_REQUESTS],
+      ["unavailable", JobWait_Refusal.UNAVAILABLE],
+      ["unreachable", JobWait_Refusal.UNREACHABLE],
+    ] as const)(
+      "tells operators why (%s), and when it is offered again",
+      async (refusal, shown) => {
+        const world = await open({ catalog });
+        world.upstream.behave(turnAway({ refusal, retryAfterMs: 40_000 }));
+        const { job } = await world.submit();
+        const { until: at = 0 } = await parked(world, job.jobId, 1);
+        const { wait } = await world.admin.media.inspectJob({ jobId: job.jobId });
+        expect(wait).toMatchObject({ refusal: shown, times: 1 });
+        expect(Number(wait?.nextTryTime?.seconds)).toBe(Math.floor(at / 1_000));
+        expect(at - world.clock.now()).toBeGreaterThan(38_000);
+      },
+    );
+
+    test("is not left alone for longer than five minutes, whatever the upstream asks for", async () => {
+      const world = await open({ catalog });
+      world.upstream.behave(turnAway({ retryAfterMs: 10 ** 9 }));
+      const { job } = await world.submit();
+      const { until: at = 0 } = await parked(world, job.jobId, 1);
+      expect(at - world.clock.now()).toBeLessThanOrEqual(maxWaitMs);
+    });
+
+    test("holds nobody's place: neither a worker's, nor its model's", async () => {
+      const world = await open({ catalog, workers: { image: 1 } });
+      world.upstream.behave(turnAway({ retryAfterMs: 60_000 }));
+      const first = await world.submit();
+      await parked(world, first.job.jobId, 1);
+      await world.fund(100n, bob);
+      world.upstream.behave(succeed);
+      // Of the same model, which runs one at a time, and of another one.
+      const same = await world.submit(image(), { principal: bob });
+      const other = await world.submit(image({ model: "image-2" }), { principal: bob });
+      for (const { job } of [same, other]) {
+        expect((await world.ended(job.jobId, bob)).status).toBe(JobStatus.COMPLETED);
+      }
+      expect((await world.get(first.job.jobId)).status).toBe(JobStatus.QUEUED);
+    });
+
+    test("waits on over a restart of everything", async () => {
+      const folder = await mkdtemp(join(tmpdir(), "genmesh-waits-"));
+      onTestFinished(() => rm(folder, { recursive: true }));
+      const first = await open({ catalog, folder });
+      await first.fund(10n);
+      first.upstream.behave(turnAway({ retryAfterMs: 60_000 }));
+      const { job } = await first.submit();
+      await parked(first, job.jobId, 1);
+      const { clock } = first;
+      await first[Symbol.asyncDispose]();
+      const second = await open({ catalog, folder, clock });
+      expect((await second.get(job.jobId)).status).toBe(JobStatus.QUEUED);
+      expect(second.upstream.tasks).toEqual([]);
+      clock.jump(60_000);
+      expect((await second.ended(job.jobId)).status).toBe(JobStatus.COMPLETED);
+    });
+
+    test("expires a day after it was made, and is paid back", async () => {
+      const world = await open({ catalog });
+      world.upstream.behave(turnAway());
+      const { job } = await world.submit();
+      await parked(world, job.jobId, 1);
+      // Half an hour of waiting is no half hour of work.
+      world.clock.jump(maxRunningMs + 1_000);
+      await parked(world, job.jobId, 2);
+      world.clock.jump(maxQueuedMs);
+      const ended = await world.ended(job.jobId);
+      expect(ended.error?.reason).toBe(ErrorReason.JOB_EXPIRED);
+      expect(await world.credits()).toMatchObject({ reserved: 0n, spent: 0n });
+    });
+
+    test("goes to the next upstream at once, and after the last one waits", async () => {
+      const world = await open({ catalog });
+      world.upstream.behave(turnAway());
+      const { job } = await world.submit(image({ model: "both" }));
+      await parked(world, job.jobId, 2);
+      expect(asked(world)).toEqual(["one", "two"]);
+      world.upstream.behave((task) =>
+        task.upstream.name === "two" ? succeed(task) : turnAway()(task),
+      );
+      world.clock.jump(3_000);
+      expect((await world.ended(job.jobId)).status).toBe(JobStatus.COMPLETED);
+      expect(asked(world)).toEqual(["one", "two", "one", "two"]);
+    });
+
+    test("stays with an upstream that may have written it down", async () => {
+      const world = await open({ catalog });
+      world.upstream.behave(turnAway({ refusal: "unavailable", isCertain: false }));
+      const { job } = await world.submit(image({ model: "peers" }));
+      await parked(world, job.jobId, 1);
+      world.upstream.behave(turnAway());
+      world.clock.jump(3_000);
+      await parked(world, job.jobId, 2);
+      world.upstream.behave(succeed);
+      world.clock.jump(5_000);
+      await world.ended(job.jobId);
+      expect(asked(world)).toEqual(["peer", "peer", "peer"]);
+    });
+  });
+
+  describe("a generation that may have been begun", () => {
+    test("is not begun again where its upstream takes no idempotency key", async () => {
+      const world = await open({ catalog });
+      world.upstream.behave(loseAnswer);
+      const { job } = await world.submit(image({ model: "both" }));
+      const ended = await world.ended(job.jobId);
+      expect(ended.error?.reason).toBe(ErrorReason.GENERATION_FAILED);
+      expect(asked(world)).toEqual(["one"]);
+      expect(await world.credits()).toMatchObject({ reserved: 0n, spent: 0n });
+    });
+
+    test("is asked for again where it does, of the same upstream alone", async () => {
+      const world = await open({ catalog });
+      world.upstream.behave(loseAnswer);
+      const { job } = await world.submit(image({ model: "peers" }));
+      for (let attempt = 1; attempt < 3; attempt++) {
+        await until(
+          "its pause",
+          async () => (await world.store.find(job.jobId))?.events.length === 2 + 2 * attempt,
+        );
+        world.clock.jump(10_000);
+      }
+      const ended = await world.ended(job.jobId);
+      expect(ended.error?.reason).toBe(ErrorReason.GENERATION_FAILED);
+      expect(asked(world)).toEqual(["peer", "peer", "peer"]);
+    });
+
+    test("is begun again where the upstream says that nothing came of it", async () => {
+      const world = await open({ catalog });
+      world.upstream.behave(async (task) => {
+        await task.sending();
+        return world.upstream.tasks.length < 3 ? fail("broke_off")(task) : succeed(task);
+      });
+      const { job } = await world.submit(image({ model: "both" }));
+      for (let attempt = 1; attempt < 3; attempt++) {
+        await until(
+          "its pause",
+          async () => (await world.store.find(job.jobId))?.events.length === 2 + 2 * attempt,
+        );
+        world.clock.jump(10_000);
+      }
+      expect((await world.ended(job.jobId)).status).toBe(JobStatus.COMPLETED);
+      expect(asked(world)).toEqual(["one", "one", "two"]);
+    });
+
+    test.each(["dies", "stops"])("is not begun again when its worker %s", async (how) => {
+      const first = await open({ catalog, workerCount: 0 });
+      const { folder, clock } = first;
+      const { job } = await first.submit();
+      if (how === "dies") {
+        const dead = { kind: "image", owner: "dead", fullUpstreams: [] } as const;
+        await first.store.claim({ ...dead, modelLimits: new Map(), now: clock.now() });
+        await first.store.apply(job.jobId, { kind: "sending", fence: 1 });
+      } else {
+        const upstream = scriptedUpstream(async (task) => {
+          await task.sending();
+          return hang(task);
+        });
+        const worker = await open({ catalog, folder, clock, upstream, withApi: false });
+        await until("the request", async () => (await first.store.find(job.jobId))?.sent);
+        await worker.workers[0]?.drain(AbortSignal.abort());
+      }
+      const next = await open({ catalog, folder, clock, withApi: false });
+      clock.jump(31_000);
+      const ended = await first.ended(job.jobId);
+      expect(ended.error?.reason).toBe(ErrorReason.GENERATION_FAILED);
+      expect(next.upstream.tasks).toEqual([]);
+      expect(await first.credits()).toMatchObject({ reserved: 0n, spent: 0n });
+    });
+
+    test("and that was named is taken up, though its upstream turns looks away", async () => {
+      const world = await open({ catalog });
+      world.upstream.behave(async (task) => {
+        if (task.resumeId !== undefined) return succeed(task);
+        await task.sending();
+        await task.saveResumeId("task_1");
+        throw new GenerationError("unknown", "the looks were answered 429");
+      });
+      const { job } = await world.submit();
+      await until(
+        "its pause",
+        async () => (await world.store.find(job.jobId))?.events.length === 4,
+      );
+      // It is being made: that is no queue any more.
+      expect((await world.get(job.jobId)).status).toBe(JobStatus.RUNNING);
+      world.clock.jump(3_000);
+      expect((await world.ended(job.jobId)).status).toBe(JobStatus.COMPLETED);
+      expect(world.upstream.tasks.map(({ resumeId }) => resumeId)).toEqual([undefined, "task_1"]);
+    });
+  });
+
+  test("jobs that waited are taken fairly among accounts", async () => {
+    const world = await open({ catalog, workers: { image: 1 } });
+    await world.fund(100n, bob);
+    world.upstream.behave(turnAway({ retryAfterMs: 30_000 }));
+    const body = image({ model: "image-2" });
+    const jobs = [await world.submit(body), await world.submit(body), await world.submit(body)];
+    const bobs = await world.submit(body, { principal: bob });
+    for (const { job } of [...jobs, bobs]) await parked(world, job.jobId, 1);
+    const gate = Promise.withResolvers<void>();
+    world.upstream.behave(gated(gate.promise));
+    const before = world.upstream.tasks.length;
+    world.clock.jump(31_000);
+    await until("all to be offered", async () => {
+      const found = await Promise.all(
+        [...jobs, bobs].map(({ job }) => world.store.find(job.jobId)),
+      );
+      return found.every((job) => job?.wait?.until === undefined);
+    });
+    gate.resolve();
+    for (const { job } of jobs) await world.ended(job.jobId);
+    await world.ended(bobs.job.jobId, bob);
+    const order = world.upstream.tasks.slice(before).map(({ jobId }) => jobId);
+    expect(order.indexOf(bobs.job.jobId)).toBeLessThanOrEqual(1);
+  });
+}
