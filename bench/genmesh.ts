@@ -29,7 +29,7 @@ export interface GenmeshOptions {
 /** What the image runs; the bench builds it before anything is started. */
 export const genmeshProgram = `../${bundleOf("services/host/main.ts")}`;
 /** As `npm start` and the image have it. */
-export const genmeshNodeArgs = ["--use-largepages=silent"] as const;
+export const genmeshNodeArgs = ["--use-largepages=silent", "--max-semi-space-size=8"] as const;
 const adminToken = "admin-token-of-the-bench";
 const meshToken = "mesh-token-of-the-bench";
 

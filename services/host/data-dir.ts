@@ -1,11 +1,20 @@
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import {
+  closeToOthers,
+  isOpenToOthers,
+  openPrivately,
+  privateFileMode,
+  privateFolderMode,
+} from "#kit/private-files.ts";
 import { ConfigError } from "./env.ts";
 
 /** The embedded state of a one-process run, held by one process at a time. */
 export interface DataDir extends Disposable {
   readonly path: string;
+  /** Other users of the machine can read what is in it, as far as that is not closed itself. */
+  readonly isOpenToOthers: boolean;
   /** The text of a small private file, or undefined. */
   read(name: string): string | undefined;
   /** Writes a small private file (mode 0600), whole or not at all. */
@@ -19,14 +28,16 @@ export interface DataDir extends Disposable {
  */
 export function openDataDir(path: string): DataDir {
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
+    mkdirSync(path, { recursive: true, mode: privateFolderMode });
   } catch (error) {
     throw new ConfigError(
       `GENMESH_DATA_DIR must be a folder that can be written: ${(error as Error).message}`,
     );
   }
   const holderFile = join(path, "holder");
-  const lock = new DatabaseSync(join(path, "lock.sqlite"));
+  const lockFile = join(path, "lock.sqlite");
+  openPrivately(lockFile);
+  const lock = new DatabaseSync(lockFile);
   try {
     lock.exec("PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE");
   } catch {
@@ -35,14 +46,20 @@ export function openDataDir(path: string): DataDir {
       `GENMESH_DATA_DIR ${path} is in use by ${readText(holderFile) ?? "another process"}: stop it, or choose another directory`,
     );
   }
-  writeFileSync(holderFile, `process ${process.pid}`, { mode: 0o600 });
+  openPrivately(holderFile);
+  writeFileSync(holderFile, `process ${process.pid}`);
   return {
     path,
-    read: (name) => readText(join(path, name)),
+    isOpenToOthers: isOpenToOthers(path),
+    read(name) {
+      const file = join(path, name);
+      closeToOthers(file);
+      return readText(file);
+    },
     write(name, text) {
       const file = join(path, name);
-      writeFileSync(`${file}.new`, text, { mode: 0o600, flush: true });
-      chmodSync(`${file}.new`, 0o600);
+      writeFileSync(`${file}.new`, text, { mode: privateFileMode, flush: true });
+      chmodSync(`${file}.new`, privateFileMode);
       renameSync(`${file}.new`, file);
     },
     remove: (name) => rmSync(join(path, name), { force: true }),

@@ -48,6 +48,12 @@ export async function startMesh(config: Config, options: ProcessOptions): Promis
   const context = createHostContext(config, options);
   await using stack = new AsyncDisposableStack();
   const dir = stack.use(openDataDir(config.dataDir));
+  if (dir.isOpenToOthers) {
+    context.log.warn(
+      { folder: dir.path },
+      "other users can look into the data directory: chmod 700",
+    );
+  }
   const tokens = loadTokens(dir, config.tokens, context.ids);
   const { http, grpc } = addressesOf(config);
   await checkAddress(http);

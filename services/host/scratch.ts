@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { privateFolderMode } from "#kit/private-files.ts";
 import type { Config } from "./config.ts";
 import { openDataDir } from "./data-dir.ts";
 
@@ -13,7 +14,7 @@ export function createScratch(config: Config, stack: AsyncDisposableStack): Scra
   return (name) => {
     root ??= openRoot(config, stack);
     const folder = join(root, name);
-    mkdirSync(folder);
+    mkdirSync(folder, { mode: privateFolderMode });
     return folder;
   };
 }
@@ -33,6 +34,6 @@ function openRoot(config: Config, stack: AsyncDisposableStack): string {
 /** What a process that died left in it is of no use to anyone. */
 function emptyFolder(path: string): string {
   rmSync(path, { recursive: true, force: true });
-  mkdirSync(path, { recursive: true, mode: 0o700 });
+  mkdirSync(path, { recursive: true, mode: privateFolderMode });
   return path;
 }

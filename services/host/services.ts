@@ -9,11 +9,11 @@ import type { Role } from "./roles.ts";
 import type { Scratch } from "./scratch.ts";
 import { type Stores, storeOf } from "./stores.ts";
 
-/** Processes that decode images: one is enough for the rate of one gateway's uploads, and a hostile image stops one only. */
-const imageProcesses = 1;
-/** A 50-megapixel image was seen to take 655 MiB while it is decoded. */
-const imageMemoryMb = 768;
-/** Milliseconds for one image; 20 MiB take about 50. */
+/** Processes that decode images: one a core, four at most, and two at least, so that one account leaves a place to others. */
+const imageProcesses = Math.max(2, Math.min(4, availableParallelism()));
+/** The worst image of 50 megapixels was seen to take 510 MiB while it is decoded. */
+const imageMemoryMb = 640;
+/** Milliseconds for one image; the worst ones seen take about 1,000 of a core. */
 const imageTimeoutMs = 10_000;
 
 /** Threads of the builtin renderer: one a core, and never so many that the event loop has none left. */
@@ -109,6 +109,8 @@ function createTools(context: HostContext, deps: ServiceDeps): Tools {
           processes: imageProcesses,
           memoryMb: imageMemoryMb,
           timeoutMs: imageTimeoutMs,
+          isPaying: context.payers.isPaying,
+          clock: context.clock,
         }),
       );
     }),

@@ -71,7 +71,10 @@ describe.each([
     await pass(fault === silent ? 2_500 : 1_000);
     expect(watch.notReady()).toBeUndefined();
     expect(await isUp()).toBe("1");
-    expect(log.map(({ msg }) => msg)).toEqual(["a store does not answer", "a store answers again"]);
+    expect(log.map(({ msg }) => msg)).toEqual([
+      "a store does not do its work",
+      "a store does its work again",
+    ]);
   });
 });
 

@@ -1,9 +1,10 @@
 import { untilAborted } from "#kit/abort.ts";
 import type { HostContext, Readiness } from "./context.ts";
 
-/** A server that keeps what must survive a process, and the question whether it is there. */
+/** A server or a disk that keeps what must survive a process, and the question whether it does so now. */
 export interface StoreCheck {
-  store: "database" | "blobs";
+  /** Of a second disk and further ones `disk-2` and so on. */
+  store: "database" | "blobs" | "disk" | `disk-${number}`;
   /** False: this process can do without it for a while; log and metric tell of it, readiness does not. */
   isNeeded: boolean;
   /** Resolves where it answers; rejects where it does not. */
@@ -34,7 +35,7 @@ export function watchStores(
   const life = new AbortController();
   const up = context.metrics.gauge(
     "genmesh_store_up",
-    "1 where the server of a store answers, 0 where it does not.",
+    "1 where the server of a store answers, and a disk takes writes; 0 where not.",
     ["store"],
   );
   const away = new Map(checks.map((check) => [check, "was not asked yet"]));
@@ -56,18 +57,19 @@ export function watchStores(
     }
   }
   async function watch(check: StoreCheck): Promise<void> {
-    const { store } = check;
+    const { store, isNeeded } = check;
     let unanswered = 0;
     while (!life.signal.aborted) {
       const fault = await ask(check);
       if (life.signal.aborted) return;
       if (!fault) {
-        if (unanswered >= awayAfter) log.info({ store }, "a store answers again");
+        if (unanswered >= awayAfter) log.info({ store }, "a store does its work again");
         unanswered = 0;
         away.delete(check);
       } else if (++unanswered === awayAfter) {
-        log.warn({ err: fault, store }, "a store does not answer");
-        away.set(check, "does not answer");
+        // Once, with its cause; what is refused meanwhile is not logged one by one.
+        log[isNeeded ? "error" : "warn"]({ err: fault, store }, "a store does not do its work");
+        away.set(check, store.startsWith("disk") ? "takes no writes" : "does not answer");
       }
       up.set({ store }, unanswered < awayAfter ? 1 : 0);
       await clock.sleep(fault ? askAgainMs : askEveryMs, life.signal).catch(() => {});
@@ -76,7 +78,7 @@ export function watchStores(
   const watching = checks.map(watch);
   return {
     notReady() {
-      for (const [{ store, isNeeded }, why] of away) if (isNeeded) return `${names[store]} ${why}`;
+      for (const [{ store, isNeeded }, why] of away) if (isNeeded) return `${nameOf(store)} ${why}`;
       return undefined;
     },
     async [Symbol.asyncDispose]() {
@@ -86,4 +88,7 @@ export function watchStores(
   };
 }
 
-const names = { database: "the database", blobs: "the store of files" } as const;
+function nameOf(store: StoreCheck["store"]): string {
+  if (store === "database") return "the database";
+  return store === "blobs" ? "the store of files" : "the disk";
+}

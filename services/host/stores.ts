@@ -4,11 +4,13 @@ import { timedBlobs } from "#kit/blobs/timed.ts";
 import type { BlobStore } from "#kit/blobs.ts";
 import type { Database } from "#kit/database.ts";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
+import { privateFolderMode } from "#kit/private-files.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
 import { tracedBlobs } from "#kit/telemetry/blobs.ts";
 import { tracedQueue } from "#kit/telemetry/queue.ts";
 import type { BlobsConfig, DatabaseConfig, QueueConfig } from "./config-stores.ts";
 import type { HostContext } from "./context.ts";
+import { diskChecks } from "./disk-room.ts";
 import { ConfigError } from "./env.ts";
 import type { Role } from "./roles.ts";
 import type { Scratch } from "./scratch.ts";
@@ -19,7 +21,7 @@ export interface Stores {
   database: Database | undefined;
   blobs: BlobStore | undefined;
   queue: WakeQueue | undefined;
-  /** Questions to the servers among them that readiness depends on. Not the queue: jobs are accepted, and end, without it. */
+  /** Questions to the servers and disks among them that readiness depends on. Not the queue: jobs are accepted, and end, without it. */
   checks: readonly StoreCheck[];
 }
 
@@ -41,20 +43,24 @@ export async function openStores(
   context: HostContext,
   { stack, scratch }: { stack: AsyncDisposableStack; scratch: Scratch },
 ): Promise<Stores> {
-  const { database, blobs, queue } = context.config;
+  const { database, blobs, queue, role, dataDir } = context.config;
   const checks: StoreCheck[] = [];
-  return {
-    database: database && (await openDatabase(database, context, { stack, checks })),
-    blobs: blobs && (await openBlobs(blobs, context, { stack, scratch, checks })),
+  const folders = role === "all" ? [dataDir] : [];
+  const opening = { stack, checks, folders };
+  const opened = {
+    database: database && (await openDatabase(database, context, opening)),
+    blobs: blobs && (await openBlobs(blobs, context, { ...opening, scratch })),
     queue: queue && (await openQueue(queue, context, stack)),
-    checks,
   };
+  return { ...opened, checks: [...checks, ...diskChecks(folders)] };
 }
 
 /** What opening a store adds to. */
 interface Opening {
   stack: AsyncDisposableStack;
   checks: StoreCheck[];
+  /** Folders of this machine that are written to. */
+  folders: string[];
 }
 
 /** Roles behind the public address: where they are not ready nothing is served. */
@@ -63,7 +69,7 @@ const servesText: ReadonlySet<Role> = new Set<Role>(["all", "gateway"]);
 async function openDatabase(
   config: DatabaseConfig,
   context: HostContext,
-  { stack, checks }: Opening,
+  { stack, checks, folders }: Opening,
 ): Promise<Database> {
   if (config.kind === "mongodb") {
     const { openMongo } = await import("#kit/mongo/connect.ts");
@@ -75,23 +81,25 @@ async function openDatabase(
   const { openSqlite } = await import("#kit/sqlite.ts");
   const { file } = config;
   const sqlite = await writable("GENMESH_DATABASE_URL", "a database file", file, () => {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    mkdirSync(dirname(file), { recursive: true, mode: privateFolderMode });
     return openSqlite(file, context);
   });
+  folders.push(dirname(file));
   return { kind: "sqlite", sqlite: stack.use(sqlite) };
 }
 
 async function openBlobs(
   config: BlobsConfig,
   context: HostContext,
-  { stack, scratch, checks }: Opening & { scratch: Scratch },
+  { stack, scratch, checks, folders }: Opening & { scratch: Scratch },
 ): Promise<BlobStore> {
   if (config.kind === "s3") {
     const { openS3Blobs } = await import("#kit/blobs/s3.ts");
     const { url } = config;
     // The gateway only reads.
-    const access =
-      context.config.role === "gateway" ? { readOnly: true } : { scratchFolder: scratch("blobs") };
+    const scratchFolder = context.config.role === "gateway" ? undefined : scratch("blobs");
+    if (scratchFolder !== undefined) folders.push(scratchFolder);
+    const access = scratchFolder === undefined ? { readOnly: true } : { scratchFolder };
     const store = await sensible("GENMESH_BLOBS_URL", () =>
       openS3Blobs({ url, ...access, ...context }),
     );
@@ -105,6 +113,7 @@ async function openBlobs(
   const store = await writable("GENMESH_BLOBS_URL", "a folder", folder, () =>
     openFolderBlobs({ ...context, folder }),
   );
+  folders.push(folder);
   return seenBlobs(store, context, "file");
 }
 

@@ -1,4 +1,5 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import { closeToOthers, openPrivately } from "./private-files.ts";
 import { createQueue, type WriteOptions } from "./sqlite-commit.ts";
 import { committer, type SqlTransaction } from "./sqlite-transaction.ts";
 import { noTelemetry, type Telemetry } from "./telemetry/port.ts";
@@ -42,6 +43,7 @@ export function openSqlite(
   file: string,
   { telemetry = noTelemetry }: { telemetry?: Telemetry } = {},
 ): SqliteDatabase {
+  if (file !== ":memory:") closeDatabaseFiles(file);
   const db = new DatabaseSync(file, { readBigInts: true });
   db.exec(`PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA busy_timeout=${busyTimeoutMs};
     PRAGMA foreign_keys=ON; PRAGMA cache_size=-32000; PRAGMA wal_autocheckpoint=${checkpointPages}`);
@@ -59,6 +61,12 @@ export function openSqlite(
       db.close();
     },
   };
+}
+
+/** The file and those beside it, to which SQLite gives the file's own mode when it makes them. */
+function closeDatabaseFiles(file: string): void {
+  openPrivately(file);
+  for (const suffix of ["-wal", "-shm", "-journal"]) closeToOthers(`${file}${suffix}`);
 }
 
 const transactionSpan = {

@@ -7,7 +7,14 @@ import { createMongoQuota } from "../../services/media/files/quota-mongo.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { openMongoWire } from "../support/mongo-wire.ts";
 import { auditQuota } from "./files.quota.mongo-audit.ts";
-import { alice, createFilesWorld, type FilesWorld, newGround, uploadOf } from "./files.world.ts";
+import {
+  alice,
+  createFilesWorld,
+  type FilesWorld,
+  newGround,
+  quotaOfSizes,
+  uploadOf,
+} from "./files.world.ts";
 
 const { accountId } = alice;
 const isWrite = /^(insert|update|delete|findAndModify)$/;
@@ -74,11 +81,11 @@ await describeMongo("file storage on MongoDB, killed at any write", (mongo) => {
     await ground.clock.advance(storeLeaseMs + 1);
     await world.files.sweep();
     const expectWhole = async () => {
-      const usedBytes = await world.listedBytes();
+      const usedBytes = await world.listedQuota();
       expect(await quota.usage(accountId)).toEqual({ usedBytes, reservedBytes: 0 });
       const { told, counted } = await auditQuota(mongo.raw(name), accountId);
       expect(counted).toEqual(told);
-      expect(await world.blobKeys()).toHaveLength(usedBytes / image.length);
+      expect(await world.blobKeys()).toHaveLength(usedBytes / quotaOfSizes(image.length));
     };
     await expectWhole();
 

@@ -15,6 +15,7 @@ import {
   type FilesWorldOptions,
   type Ground,
   newGround,
+  quotaOfSizes,
   uploadOf,
 } from "./files.world.ts";
 
@@ -132,28 +133,34 @@ describe("references are taken", () => {
     );
     for (const one of all) expect(one).toEqual(all[0]);
     expect(fetched).toEqual(["/a"]);
-    expect(await world.quotaOf()).toEqual({ used: png.length + other.length, reserved: 0 });
+    expect(await world.quotaOf()).toEqual({
+      used: quotaOfSizes(png.length, other.length),
+      reserved: 0,
+    });
   });
 
   test("and counted once an account for the same bytes, however many jobs bring them", async () => {
-    await reopen({ quotaBytes: png.length });
+    await reopen({ quotaBytes: quotaOfSizes(png.length) });
     const all = await Promise.all(
       Array.from({ length: 10 }, (_, i) =>
         take(`job_${i}`, byUrl(urlOf(`/${i}`)), byUrl(dataUri(png))),
       ),
     );
     expect(new Set(all.flat().map(({ fileId }) => fileId)).size).toBe(1);
-    expect(await world.quotaOf()).toEqual({ used: png.length, reserved: 0 });
+    expect(await world.quotaOf()).toEqual({ used: quotaOfSizes(png.length), reserved: 0 });
     expect(await listed()).toHaveLength(1);
     expect(await world.blobKeys()).toHaveLength(1);
     await world.files.importer.importAll(jobOf("job_b", bob), [byUrl(dataUri(png))], signal);
-    expect(await world.quotaOf(bob.accountId)).toEqual({ used: png.length, reserved: 0 });
+    expect(await world.quotaOf(bob.accountId)).toEqual({
+      used: quotaOfSizes(png.length),
+      reserved: 0,
+    });
   });
 
   test("from an upload of the same bytes, which is not stored again", async () => {
     const fileId = await uploaded(png);
     expect(await take("job_1", byUrl(urlOf("/a")))).toMatchObject([{ fileId }]);
-    expect(await world.quotaOf()).toEqual({ used: png.length, reserved: 0 });
+    expect(await world.quotaOf()).toEqual({ used: quotaOfSizes(png.length), reserved: 0 });
   });
 });
 
@@ -226,14 +233,14 @@ describe("references are refused", () => {
   });
 
   test("beyond the quota; the one at fault is named, and nothing stays pinned", async () => {
-    await reopen({ quotaBytes: png.length + other.length - 1 });
+    await reopen({ quotaBytes: quotaOfSizes(png.length, other.length) - 1 });
     const fileId = await uploaded(png);
     const refused = take("job_1", byId(fileId), byUrl(dataUri(other), "here"));
     await expect(refused).rejects.toMatchObject({
       reason: ErrorReason.UPLOAD_QUOTA_EXCEEDED,
       param: "here",
     });
-    expect(await world.quotaOf()).toEqual({ used: png.length, reserved: 0 });
+    expect(await world.quotaOf()).toEqual({ used: quotaOfSizes(png.length), reserved: 0 });
     await world.client.deleteFile({ fileId });
     expect(await world.blobKeys()).toEqual([]);
   });

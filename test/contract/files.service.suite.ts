@@ -15,6 +15,7 @@ import {
   type FilesWorldOptions,
   type Ground,
   newGround,
+  quotaOfSizes,
   sent,
   uncompressed,
   uploadOf,
@@ -78,7 +79,7 @@ export function fileServiceContract(openStores?: OpenWorldStores): void {
           height: 80,
           replayed: false,
         });
-        expect(await world.quotaOf()).toEqual({ used: bytes.length, reserved: 0 });
+        expect(await world.quotaOf()).toEqual({ used: quotaOfSizes(bytes.length), reserved: 0 });
         expect(await world.spooled()).toEqual([]);
         const { fileId } = file;
         const { replayed: _, ...stored } = file;
@@ -189,21 +190,21 @@ export function fileServiceContract(openStores?: OpenWorldStores): void {
     test("of a hundred uploads racing for room for ten, ten are stored", async () => {
       const large = await uncompressed(400, 300);
       expect(large.length).toBeGreaterThan(300_000);
-      await reopen({ quotaBytes: large.length * 10 + 5 });
+      await reopen({ quotaBytes: quotaOfSizes(large.length) * 10 + 5 });
       const ends = await Promise.allSettled(Array.from({ length: 100 }, () => upload(large)));
       const refused = ends.flatMap((end) => (end.status === "rejected" ? [end.reason] : []));
       expect(refused).toHaveLength(90);
       for (const reason of refused) {
         expect(reason).toEqual(refusal(ErrorReason.UPLOAD_QUOTA_EXCEEDED, { param: "file" }));
       }
-      expect(await world.quotaOf()).toEqual({ used: large.length * 10, reserved: 0 });
+      expect(await world.quotaOf()).toEqual({ used: quotaOfSizes(large.length) * 10, reserved: 0 });
       expect(await world.listedBytes()).toBe(large.length * 10);
       expect(await world.blobKeys()).toHaveLength(10);
       expect(await world.spooled()).toEqual([]);
     });
 
     test("deleting frees room at once, also where a job keeps the bytes", async () => {
-      await reopen({ quotaBytes: png.length });
+      await reopen({ quotaBytes: quotaOfSizes(png.length) });
       const { fileId } = await upload(png);
       const job = { ...alice, jobId: "job_1" };
       const signal = new AbortController().signal;
@@ -243,7 +244,7 @@ export function fileServiceContract(openStores?: OpenWorldStores): void {
       );
       expect(new Set(all.map(({ fileId }) => fileId)).size).toBe(1);
       expect(all.filter(({ replayed }) => !replayed)).toHaveLength(1);
-      expect(await world.quotaOf()).toEqual({ used: png.length, reserved: 0 });
+      expect(await world.quotaOf()).toEqual({ used: quotaOfSizes(png.length), reserved: 0 });
       expect(await world.blobKeys()).toHaveLength(1);
     });
 

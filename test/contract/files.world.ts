@@ -23,6 +23,7 @@ import {
 } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { openFileStores } from "../../services/media/files/context.ts";
 import { createFiles, type GeneratedFiles } from "../../services/media/files/index.ts";
+import { quotaBytesOf } from "../../services/media/files/quota.ts";
 import { type OpenWorldStores, openEmbeddedStores } from "../support/world-stores.ts";
 import type { Mortal } from "./files.mortal.ts";
 
@@ -43,6 +44,11 @@ export async function newGround(): Promise<Ground> {
     clock: manualClock(),
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true }),
   };
+}
+
+/** What files of these sizes take of a quota. */
+export function quotaOfSizes(...sizes: number[]): number {
+  return sizes.reduce((sum, sizeBytes) => sum + quotaBytesOf({ sizeBytes }), 0);
 }
 
 /** What a world may do differently. */
@@ -121,6 +127,11 @@ export async function createFilesWorld(options: FilesWorldOptions) {
     async quotaOf(accountId = alice.accountId): Promise<{ used: number; reserved: number }> {
       const { usedBytes, reservedBytes } = await openFileStores(database).quota.usage(accountId);
       return { used: usedBytes, reserved: reservedBytes };
+    },
+    /** What the files that an account sees take of its quota. */
+    async listedQuota(principal = alice): Promise<number> {
+      const { files: all } = await clientOf(principal).listFiles({ pageSize: 1_000 });
+      return quotaOfSizes(...all.map((file) => Number(file.sizeBytes)));
     },
     /** Sum of the bytes of all files that an account sees. */
     async listedBytes(principal = alice): Promise<number> {

@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import sharp from "sharp";
 import { afterAll, expect, test } from "vitest";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { quotaBytesOf } from "../../services/media/files/quota.ts";
 import { type Asked, type Caller, refusalOf } from "./caller.ts";
 import {
   creditsOf,
@@ -86,7 +87,7 @@ test("the quota: exact under concurrency, for uploads and imports, and freed at 
     .png()
     .toBuffer();
   // As if the account had so much: a gibibyte of uploads would take too long.
-  const room = picture.length * 3 - 1;
+  const room = quotaBytesOf({ sizeBytes: picture.length }) * 3 - 1;
   const db = new DatabaseSync(join(folder, "quota", "genmesh.sqlite"));
   const set = db.prepare("UPDATE media_quota SET used_bytes = ? WHERE account_id = ?");
   expect(set.run(quotaBytes - room, accountId).changes).toBe(1);

@@ -13,6 +13,7 @@ import {
 } from "../blobs.ts";
 import type { Clock } from "../clock.ts";
 import type { Ids } from "../ids.ts";
+import { closeFolderToOthers, privateFileMode, privateFolderMode } from "../private-files.ts";
 
 /** What a folder store is made of. */
 export interface FolderBlobsOptions {
@@ -35,7 +36,8 @@ const unfinished = ".unfinished";
 export async function openFolderBlobs(options: FolderBlobsOptions): Promise<BlobStore> {
   const { folder, ids } = options;
   const scratch = join(folder, unfinished);
-  await mkdir(scratch, { recursive: true });
+  await mkdir(scratch, { recursive: true, mode: privateFolderMode });
+  await closeFolderToOthers(folder);
   await removeStale(scratch, options.clock.now() - staleAfterMs);
   const pathOf = (key: string) => join(folder, shardOf(checkBlobKey(key)), fileName(key));
   return {
@@ -64,7 +66,7 @@ async function writeDraft(
 ): Promise<StoredBlob> {
   const hash = createHash("sha256");
   let sizeBytes = 0;
-  await using file = await open(draft, "wx");
+  await using file = await open(draft, "wx", privateFileMode);
   signal?.throwIfAborted();
   for await (const chunk of source) {
     signal?.throwIfAborted();
@@ -86,7 +88,7 @@ async function writeAll(file: Awaited<ReturnType<typeof open>>, chunk: Uint8Arra
 async function publish(folder: string, draft: string, path: string, key: string): Promise<void> {
   const shard = join(folder, shardOf(key));
   // The new folder's own entry must survive a crash too.
-  if (await mkdir(shard, { recursive: true })) await syncFolder(folder);
+  if (await mkdir(shard, { recursive: true, mode: privateFolderMode })) await syncFolder(folder);
   try {
     await link(draft, path);
   } catch (error) {

@@ -1,6 +1,8 @@
 import { tmpdir } from "node:os";
+import { Readable } from "node:stream";
 import { BlobNotFoundError, type BlobStore, checkBlobKey, type ListedBlob } from "../blobs.ts";
 import type { Clock } from "../clock.ts";
+import { ErrorReason, isRefusal } from "../errors.ts";
 import type { Ids } from "../ids.ts";
 import type { Logger } from "../logger.ts";
 import type { Telemetry } from "../telemetry/port.ts";
@@ -8,6 +10,7 @@ import { attempt } from "./s3-attempts.ts";
 import { createS3Bucket, type S3Bucket } from "./s3-bucket.ts";
 import { createS3Caller, isS3Fault } from "./s3-call.ts";
 import { putBlob } from "./s3-put.ts";
+import { spool } from "./s3-spool.ts";
 import { parseS3Url } from "./s3-url.ts";
 
 /** What an S3 store is made of. */
@@ -27,7 +30,10 @@ export interface S3BlobsOptions {
 
 /** A {@link BlobStore} in a bucket; disposing closes its connections. */
 export interface S3Blobs extends BlobStore, AsyncDisposable {
-  /** Asks the store, once; rejects where it does not answer, or denies a process that also writes. */
+  /**
+   * Asks the store, once; rejects where it does not answer, denies a process that also writes, or, after a write was
+   * given up, where it takes none.
+   */
   check(): Promise<void>;
 }
 
@@ -53,9 +59,25 @@ export async function openS3Blobs(options: S3BlobsOptions): Promise<S3Blobs> {
       throw error;
     }
   }
+  // A store that has no room left answers questions all the same.
+  let isInDoubt = false;
+  const tryToWrite = async () => {
+    const key = ids.make("check");
+    const byte = Readable.from([Buffer.of(0)]);
+    await using spooled = await spool(byte, { folder: scratchFolder, ids, signal: undefined });
+    await bucket.write(key, spooled, key);
+    await bucket.remove(key);
+  };
   return {
-    put: async (key, source, signal) =>
-      putBlob(checkBlobKey(key), source, signal, { bucket, clock, ids, scratchFolder }),
+    async put(key, source, signal) {
+      try {
+        const context = { bucket, clock, ids, scratchFolder };
+        return await putBlob(checkBlobKey(key), source, signal, context);
+      } catch (error) {
+        isInDoubt ||= isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE);
+        throw error;
+      }
+    },
     async openRead(key, range) {
       checkBlobKey(key);
       try {
@@ -81,6 +103,8 @@ export async function openS3Blobs(options: S3BlobsOptions): Promise<S3Blobs> {
         // Whoever may read objects and not list them is denied what is missing.
         if (!(readOnly && isS3Fault(error, "denied"))) throw error;
       }
+      if (isInDoubt) await tryToWrite();
+      isInDoubt = false;
     },
     async [Symbol.asyncDispose]() {
       caller[Symbol.dispose]();

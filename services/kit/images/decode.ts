@@ -2,15 +2,17 @@ import sharp, { type Metadata, type Sharp } from "sharp";
 import { hasEnd } from "./ends.ts";
 import { ImageError } from "./errors.ts";
 import { checkHeader } from "./header.ts";
+import { shrunkFromPixels } from "./limits.ts";
+import { decodePng } from "./png.ts";
 import type { DecodedImage, ImageRules } from "./protocol.ts";
 
-/** Leaves libvips with three loaders, one thread and no cache. For decoder processes only. */
+/** Leaves libvips with two loaders, one thread and no cache. For decoder processes only. */
 export function prepareDecoding(): void {
   sharp.cache(false);
   sharp.concurrency(1);
   sharp.block({ operation: ["VipsForeignLoad"] });
   sharp.unblock({
-    operation: ["VipsForeignLoadJpeg", "VipsForeignLoadPng", "VipsForeignLoadWebp"],
+    operation: ["VipsForeignLoadJpeg", "VipsForeignLoadWebp"],
   });
 }
 
@@ -21,28 +23,48 @@ export function prepareDecoding(): void {
  */
 export async function decodeImage(bytes: Uint8Array, rules: ImageRules): Promise<DecodedImage> {
   const format = checkHeader(bytes, rules);
+  if (!hasEnd(bytes, format)) throw new ImageError("corrupt");
+  const image = format === "png" ? await decodePng(bytes) : await decodeByVips(bytes, rules);
+  if (image.format !== format) throw new ImageError("unsupported_format");
+  if (image.width * image.height > rules.maxPixels) throw new ImageError("too_many_pixels");
+  return image;
+}
+
+async function decodeByVips(bytes: Uint8Array, rules: ImageRules): Promise<DecodedImage> {
   const image = sharp(bytes, {
-    // Not "warning": cameras and old tools write files that libjpeg and libpng warn about and
-    // every viewer shows. Truncation is an error.
+    // Not "warning": cameras and old tools write files that libjpeg warns about and every viewer
+    // shows. Truncation is an error.
     failOn: "error",
     limitInputPixels: rules.maxPixels,
     ignoreIcc: true,
   });
   const metadata = await orRefuse<Metadata>(image.metadata());
-  if (metadata.format !== format) throw new ImageError("unsupported_format");
-  const { width, height } = metadata.autoOrient;
-  if (width * height > rules.maxPixels) throw new ImageError("too_many_pixels");
-  if (!hasEnd(bytes, format)) throw new ImageError("corrupt");
-  await readPixels(metadata.space === "cmyk" ? asCmyk(image) : image);
-  const { orientation = 1, pages = 1 } = metadata;
+  const { format, width, height, pages = 1, orientation = 1, autoOrient } = metadata;
+  if (format !== "jpeg" && format !== "webp") throw new ImageError("unsupported_format");
+  const inks = metadata.space === "cmyk" ? asCmyk(image) : image;
+  await readPixels(shrunk(inks, width, height));
   // Other values stand in broken files; every viewer shows those as they are stored.
   const isTurned = orientation >= 1 && orientation <= 8;
-  return { format, width, height, frames: pages, orientation: isTurned ? orientation : 1 };
+  return { format, ...sizeOf(autoOrient), frames: pages, orientation: isTurned ? orientation : 1 };
+}
+
+function sizeOf({ width, height }: { width: number; height: number }) {
+  return { width, height };
 }
 
 /** Leaves four inks as they are: their conversion to RGB takes four times the decoding. */
 function asCmyk(image: Sharp): Sharp {
   return image.pipelineColourspace("cmyk").toColourspace("cmyk");
+}
+
+/**
+ * A large image as an eighth of itself: the decoder still reads the file to its end, and leaves out the last step of
+ * it, which cannot fail. 50 megapixels of WebP then take 80 MiB and not 460, in a third of the time.
+ */
+function shrunk(image: Sharp, width: number, height: number): Sharp {
+  if (width * height < shrunkFromPixels) return image;
+  const eighth = (side: number) => Math.max(1, Math.floor(side / 8));
+  return image.resize({ width: eighth(width), height: eighth(height), fit: "fill" });
 }
 
 /** Every pixel passes the decoder, one channel of them is kept: less memory, same errors. */

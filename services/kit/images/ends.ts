@@ -1,3 +1,4 @@
+import { maxJpegScans } from "./limits.ts";
 import { type ImageFormat, startsWith } from "./sniff.ts";
 
 /**
@@ -19,12 +20,14 @@ function hasPngEnd(bytes: Uint8Array): boolean {
   return false;
 }
 
-/** Every segment, and the coded data between them, up to the EOI marker. */
+/** Every segment, and the coded data between them, up to the EOI marker; no more scans than an encoder makes. */
 function hasJpegEnd(bytes: Uint8Array): boolean {
+  let scans = 0;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   for (let at = bytes.indexOf(0xff, 2); at >= 0; at = bytes.indexOf(0xff, at)) {
     const marker = bytes[at + 1] ?? 0;
     if (marker === 0xd9) return true;
+    if (marker === 0xda && ++scans > maxJpegScans) return false;
     // 0xff before a marker fills; 0xff00 is a coded 0xff; D0 to D8 and 01 stand alone.
     const isBare = marker === 0 || marker === 1 || (marker >= 0xd0 && marker <= 0xd8);
     if (marker === 0xff) at += 1;

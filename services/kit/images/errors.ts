@@ -5,8 +5,8 @@
  * - `too_large`: more than `maxBytes`.
  * - `too_many_pixels`: more than `maxPixels`, or more memory to decode than a decoder may take.
  * - `timeout`: decoding took longer than allowed.
- * - `busy`: the queue is full; try again later.
- * - `unavailable`: no decoder could run: it did not start, was killed, or the verifier is closed.
+ * - `busy`: too many images of its own account wait; try again later.
+ * - `unavailable`: no decoder could run: none was free in time, it did not start, was killed, or the verifier is closed.
  */
 export type ImageErrorKind =
   | "unsupported_format"
@@ -23,7 +23,7 @@ const messages: Record<ImageErrorKind, string> = {
   too_large: "the image has too many bytes",
   too_many_pixels: "the image has too many pixels",
   timeout: "the image took too long to decode",
-  busy: "too many images are waiting to be decoded",
+  busy: "too many images of the account are waiting to be decoded",
   unavailable: "no image decoder is available",
 };
 

@@ -4,7 +4,9 @@ export type { ImageRules } from "./protocol.ts";
 export { type ImageFormat, type ImageHeader, imageMimeTypes, sniffImage } from "./sniff.ts";
 export {
   createImageVerifier,
+  type ImageOwner,
   type ImageVerifier,
   type ImageVerifierOptions,
+  ownImages,
   type VerifiedImage,
 } from "./verifier.ts";

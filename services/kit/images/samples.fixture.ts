@@ -78,3 +78,62 @@ export function withPngSize(png: Buffer, width: number, height: number): Buffer 
   header.writeUInt32BE(height, 4);
   return Buffer.concat([png.subarray(0, 8), pngChunk("IHDR", header), png.subarray(33)]);
 }
+
+/** A black PNG of a bit a pixel; `chunksOf` may lay out its compressed data. */
+export function plainPng(
+  width: number,
+  height: number,
+  chunksOf = (data: Buffer) => pngChunk("IDAT", data),
+): Buffer {
+  const header = Buffer.alloc(13);
+  header.writeUInt32BE(width, 0);
+  header.writeUInt32BE(height, 4);
+  header[8] = 1;
+  const data = deflateSync(Buffer.alloc((1 + Math.ceil(width / 8)) * height), { level: 1 });
+  return Buffer.concat([
+    Buffer.from("\x89PNG\r\n\x1a\n", "latin1"),
+    pngChunk("IHDR", header),
+    chunksOf(data),
+    pngChunk("IEND", Buffer.alloc(0)),
+  ]);
+}
+
+/** A PNG of a few pixels with `bytes` of text that unpacks to 8 MB again and again. */
+export async function textBombPng(bytes: number): Promise<Buffer> {
+  const text = deflateSync(Buffer.alloc(7_900_000), { level: 9 });
+  const chunk = pngChunk("zTXt", Buffer.concat([Buffer.from("Comment\0\0"), text]));
+  const png = await plain(3, 3).png().toBuffer();
+  const chunks = new Array<Buffer>(Math.floor(bytes / chunk.length)).fill(chunk);
+  return Buffer.concat([png.subarray(0, 33), ...chunks, png.subarray(33)]);
+}
+
+/** A black progressive JPEG; each of its scans says for some 60 bytes that nothing changes in any pixel. */
+export function jpegOfScans(width: number, height: number, scans: number): Buffer {
+  const segment = (marker: number, ...data: number[]) =>
+    Buffer.from([0xff, marker, 0, data.length + 2, ...data]);
+  const table = (place: number, symbol: number) =>
+    segment(0xc4, place, 1, ...new Array<number>(15).fill(0), symbol);
+  const blocks = Math.ceil(width / 8) * Math.ceil(height / 8);
+  // The run's symbol is one bit, 0; 14 bits say how far it reaches beyond 16384 blocks.
+  const runs = Array.from({ length: Math.ceil(blocks / 32_767) }, () => `0${"1".repeat(14)}`);
+  const bits = runs.join("").padEnd(Math.ceil((runs.length * 15) / 8) * 8, "1");
+  const coded = (bits.match(/.{8}/g) ?? []).flatMap((byte) =>
+    byte === "11111111" ? [255, 0] : [Number.parseInt(byte, 2)],
+  );
+  const parts = [
+    Buffer.of(0xff, 0xd8),
+    segment(0xdb, 0, ...new Array<number>(64).fill(1)),
+    segment(0xc2, 8, height >> 8, height & 255, width >> 8, width & 255, 1, 1, 0x11, 0),
+    table(0x00, 0),
+    table(0x10, 0xe0),
+    segment(0xda, 1, 1, 0, 0, 0, 0),
+    Buffer.alloc(Math.ceil(blocks / 8)),
+  ];
+  for (let scan = 1; scan < scans; scan++) {
+    const coefficient = 1 + ((scan - 1) % 63);
+    const depth = 13 - Math.min(13, Math.floor((scan - 1) / 63));
+    const bits = depth === 13 ? depth : ((depth + 1) << 4) | depth;
+    parts.push(segment(0xda, 1, 1, 0, coefficient, coefficient, bits), Buffer.from(coded));
+  }
+  return Buffer.concat([...parts, Buffer.of(0xff, 0xd9)]);
+}

@@ -1,15 +1,16 @@
 import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
 import { deflateSync } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { ImageError } from "./errors.ts";
 import type { ImageRules } from "./protocol.ts";
 import * as samples from "./samples.fixture.ts";
 import type { ImageFormat } from "./sniff.ts";
-import { createImageVerifier, type ImageVerifier } from "./verifier.ts";
+import { createImageVerifier, type ImageOwner, type ImageVerifier } from "./verifier.ts";
 
 const { noise, plain } = samples;
 const rules: ImageRules = {
@@ -17,6 +18,8 @@ const rules: ImageRules = {
   maxBytes: 20 * 1024 * 1024,
   maxPixels: 50_000_000,
 };
+
+const owner: ImageOwner = { accountId: "acc_a", signal: new AbortController().signal };
 
 let verifier: ImageVerifier;
 let folder: string;
@@ -33,7 +36,7 @@ afterAll(async () => {
 
 async function kindOf(source: Uint8Array | string, its: Partial<ImageRules> = {}): Promise<string> {
   try {
-    return (await verifier.verify(source, { ...rules, ...its })).format;
+    return (await verifier.verify(source, { ...rules, ...its }, owner)).format;
   } catch (error) {
     return error instanceof ImageError ? error.kind : String(error);
   }
@@ -60,7 +63,7 @@ describe.each(Object.entries(whole))("%s", (name, make) => {
   const format = name.split(",")[0] as ImageFormat;
 
   it("is verified", async () => {
-    expect(await verifier.verify(await make(), rules)).toEqual({
+    expect(await verifier.verify(await make(), rules, owner)).toEqual({
       format,
       mimeType: `image/${format}`,
       width: 120,
@@ -97,32 +100,10 @@ describe.each(Object.entries(whole))("%s", (name, make) => {
 
 it("looks at the first image of a JPEG alone, as in Ultra HDR", async () => {
   const { bytes, base } = await samples.ultraHdrJpeg();
-  const verified = await verifier.verify(bytes, rules);
+  const verified = await verifier.verify(bytes, rules, owner);
   expect(verified).toMatchObject({ format: "jpeg", width: 120, height: 80, frames: 1 });
   expect(await kindOf(bytes.subarray(0, base))).toBe("jpeg");
   expect(await kindOf(bytes.subarray(0, base - 3))).toBe("corrupt");
-});
-
-describe("orientation", () => {
-  it.each([1, 2, 3, 4, 5, 6, 7, 8])("gives the size that a viewer sees for %i", async (value) => {
-    for (const format of ["jpeg", "png", "webp"] as const) {
-      const image = noise().toFormat(format).withMetadata({ orientation: value });
-      const size = value < 5 ? { width: 120, height: 80 } : { width: 80, height: 120 };
-      const verified = await verifier.verify(await image.toBuffer(), rules);
-      expect(verified).toMatchObject({ format, ...size, orientation: value });
-    }
-  });
-
-  it("takes a value outside 1 to 8 for none", async () => {
-    const bytes = await noise().jpeg().withMetadata({ orientation: 6 }).toBuffer();
-    const tag = bytes.indexOf(Buffer.from([0x12, 0x01, 3, 0, 1, 0, 0, 0]));
-    expect(bytes[tag + 8]).toBe(6);
-    for (const value of [0, 9, 255]) {
-      bytes[tag + 8] = value;
-      const verified = await verifier.verify(bytes, rules);
-      expect(verified).toMatchObject({ width: 120, height: 80, orientation: 1 });
-    }
-  });
 });
 
 describe("what is no supported image", () => {
@@ -182,6 +163,29 @@ describe("what is no supported image", () => {
   });
 });
 
+/** The decoder processes of this one, but those that ran `before`. */
+function decoderPids(before = new Set<number>()): Set<number> {
+  const children = readFileSync(`/proc/self/task/${process.pid}/children`, "utf8");
+  const pids = children.split(" ").filter(Boolean).map(Number);
+  return new Set(pids.filter((pid) => !before.has(pid)));
+}
+
+/** The most decoders that work at once until `work` ends. */
+async function mostDecoders(work: Promise<unknown>) {
+  const before = decoderPids();
+  let size = 0;
+  let isOver = false;
+  const ended = work.finally(() => {
+    isOver = true;
+  });
+  while (!isOver) {
+    size = Math.max(size, decoderPids(before).size);
+    await new Promise(setImmediate);
+  }
+  await ended;
+  return size;
+}
+
 describe("files", () => {
   it("go by their content and not by their name", async () => {
     const file = path.join(folder, "photo.png");
@@ -204,7 +208,7 @@ describe("files", () => {
   });
 
   it("that do not exist are the file system's error", async () => {
-    const missing = verifier.verify(path.join(folder, "missing"), rules);
+    const missing = verifier.verify(path.join(folder, "missing"), rules, owner);
     await expect(missing).rejects.toMatchObject({ code: "ENOENT" });
   });
 });
@@ -225,12 +229,16 @@ describe("limits", () => {
   it("refuse a claimed size before any process starts", async () => {
     await using idle = createImageVerifier({ processes: 1, memoryMb: 256, timeoutMs: 1000 });
     const bomb = samples.withPngSize(await plain(9, 9).png().toBuffer(), 100_000, 100_000);
-    await expect(idle.verify(bomb, rules)).rejects.toMatchObject({ kind: "too_many_pixels" });
+    await expect(idle.verify(bomb, rules, owner)).rejects.toMatchObject({
+      kind: "too_many_pixels",
+    });
     const huge = await plain(9, 9).jpeg().toBuffer();
     // Height and width stand behind the length and the depth in the frame header.
     const frame = huge.indexOf(Buffer.from([0xff, 0xc0]));
     huge.writeUInt32BE(0xfffefffe, frame + 5);
-    await expect(idle.verify(huge, rules)).rejects.toMatchObject({ kind: "too_many_pixels" });
+    await expect(idle.verify(huge, rules, owner)).rejects.toMatchObject({
+      kind: "too_many_pixels",
+    });
     expect(process.getActiveResourcesInfo()).not.toContain("ProcessWrap");
   });
 
@@ -254,7 +262,7 @@ describe("processes", () => {
       const count = () => process.getActiveResourcesInfo().filter((name) => name === "ProcessWrap").length;
       const before = count();
       const bytes = Buffer.from(${JSON.stringify((await plain(9, 9).png().toBuffer()).toString("base64"))}, "base64");
-      const verified = verifier.verify(bytes, ${JSON.stringify(rules)});
+      const verified = verifier.verify(bytes, ${JSON.stringify(rules)}, { accountId: "a", signal: new AbortController().signal });
       await new Promise(setImmediate);
       const during = count();
       console.log(before, during, (await verified).format);
@@ -268,53 +276,108 @@ describe("processes", () => {
 
   it("are replaced when an image takes too long", async () => {
     await using hasty = createImageVerifier({ processes: 1, memoryMb: 768, timeoutMs: 250 });
-    const slow = await plain(8000, 6000).png({ progressive: true }).toBuffer();
+    const slow = samples.jpegOfScans(8000, 6000, 100);
     const small = await noise().png().toBuffer();
-    await expect(hasty.verify(slow, rules)).rejects.toMatchObject({ kind: "timeout" });
-    await expect(hasty.verify(slow, rules)).rejects.toMatchObject({ kind: "timeout" });
-    expect(await hasty.verify(small, rules)).toMatchObject({ format: "png" });
+    await expect(hasty.verify(slow, rules, owner)).rejects.toMatchObject({ kind: "timeout" });
+    await expect(hasty.verify(slow, rules, owner)).rejects.toMatchObject({ kind: "timeout" });
+    expect(await hasty.verify(small, rules, owner)).toMatchObject({ format: "png" });
   });
 
   it("are replaced when an image takes too much memory", async () => {
     await using lean = createImageVerifier({ processes: 1, memoryMb: 200, timeoutMs: 15_000 });
-    const heavy = await plain(8000, 6000).png({ progressive: true }).toBuffer();
+    const inFull = { progressive: true, chromaSubsampling: "4:4:4" };
+    const heavy = await plain(8000, 6000).jpeg(inFull).toBuffer();
     const small = await noise().png().toBuffer();
-    await expect(lean.verify(heavy, rules)).rejects.toMatchObject({ kind: "too_many_pixels" });
-    expect(await lean.verify(small, rules)).toMatchObject({ format: "png" });
+    await expect(lean.verify(heavy, rules, owner)).rejects.toMatchObject({
+      kind: "too_many_pixels",
+    });
+    expect(await lean.verify(small, rules, owner)).toMatchObject({ format: "png" });
   });
 
   it("share the work, and each image gets its own answer", async () => {
     await using pair = createImageVerifier({ processes: 2, memoryMb: 256, timeoutMs: 15_000 });
     const widths = Array.from({ length: 30 }, (_, index) => index + 1);
     const images = await Promise.all(widths.map((width) => plain(width, 7).webp().toBuffer()));
-    const verified = await Promise.all(images.map((bytes) => pair.verify(bytes, rules)));
+    const verified = await Promise.all(images.map((bytes) => pair.verify(bytes, rules, owner)));
     expect(verified.map(({ width }) => width)).toEqual(widths);
   });
 
-  it("refuse clearly when the queue is full, and go on with what waits", async () => {
+  it("refuse clearly when the account's queue is full, and go on with what waits", async () => {
     await using single = createImageVerifier({ processes: 1, memoryMb: 256, timeoutMs: 15_000 });
     const bytes = await plain(9, 9).png().toBuffer();
-    const all = Array.from({ length: 67 }, () => single.verify(bytes, rules));
+    const all = Array.from({ length: 515 }, () => single.verify(bytes, rules, owner));
     const settled = await Promise.allSettled(all);
-    // One in work and 64 waiting.
-    expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(65);
-    for (const late of settled.slice(65)) {
+    // One in work and 512 waiting.
+    expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(513);
+    for (const late of settled.slice(513)) {
       expect(late).toMatchObject({ status: "rejected", reason: { kind: "busy" } });
     }
-    expect(await single.verify(bytes, rules)).toMatchObject({ format: "png" });
+    expect(await single.verify(bytes, rules, owner)).toMatchObject({ format: "png" });
+  });
+
+  it("leave a place to other accounts, whatever one sends", async () => {
+    await using pair = createImageVerifier({ processes: 2, memoryMb: 256, timeoutMs: 60_000 });
+    const other = { ...owner, accountId: "acc_b" };
+    const small = await plain(3, 3).png().toBuffer();
+    // Starts both processes.
+    await Promise.all([pair.verify(small, rules, owner), pair.verify(small, rules, other)]);
+    const slow = samples.jpegOfScans(8_000, 6_250, 100);
+    let ended = 0;
+    const worst = Array.from({ length: 20 }, () =>
+      pair.verify(slow, rules, owner).then(
+        () => ended++,
+        () => {},
+      ),
+    );
+    for (let round = 0; round < 5; round++) await pair.verify(small, rules, other);
+    expect(ended).toBeLessThan(worst.length / 2);
+    await pair[Symbol.asyncDispose]();
+    await Promise.all(worst);
+  });
+
+  it("decode one large image at a time", async () => {
+    await using pair = createImageVerifier({ processes: 2, memoryMb: 640, timeoutMs: 60_000 });
+    const slow = samples.jpegOfScans(8_000, 6_250, 40);
+    const file = path.join(folder, "large");
+    await writeFile(file, slow);
+    const ids = ["acc_a", "acc_b", "acc_c"];
+    const large = ids.map((accountId, index) =>
+      pair.verify(index === 1 ? file : slow, rules, { ...owner, accountId }),
+    );
+    expect(await mostDecoders(Promise.all(large))).toBe(1);
+  });
+
+  it("end when they have had nothing to do for a while", async () => {
+    await using lazy = createImageVerifier({
+      processes: 1,
+      memoryMb: 256,
+      timeoutMs: 15_000,
+      idleMs: 50,
+    });
+    const bytes = await plain(9, 9).png().toBuffer();
+    const before = decoderPids();
+    await lazy.verify(bytes, rules, owner);
+    expect(decoderPids(before).size).toBe(1);
+    await vi.waitUntil(() => decoderPids(before).size === 0, { timeout: 10_000 });
+    expect(await lazy.verify(bytes, rules, owner)).toMatchObject({ format: "png" });
   });
 
   it("end when the verifier is disposed, and nothing is left waiting", async () => {
     const closing = createImageVerifier({ processes: 1, memoryMb: 256, timeoutMs: 15_000 });
     const bytes = await plain(9, 9).png().toBuffer();
-    await closing.verify(bytes, rules);
-    const open = Promise.allSettled([closing.verify(bytes, rules), closing.verify(bytes, rules)]);
+    await closing.verify(bytes, rules, owner);
+    const open = Promise.allSettled([
+      closing.verify(bytes, rules, owner),
+      closing.verify(bytes, rules, owner),
+    ]);
     await closing[Symbol.asyncDispose]();
     for (const outcome of await open) {
       expect(outcome).toMatchObject({ status: "rejected", reason: { kind: "unavailable" } });
     }
-    await expect(closing.verify(bytes, rules)).rejects.toMatchObject({ kind: "unavailable" });
-    expect(process.getActiveResourcesInfo()).not.toContain("ProcessWrap");
+    await expect(closing.verify(bytes, rules, owner)).rejects.toMatchObject({
+      kind: "unavailable",
+    });
+    await vi.waitUntil(() => !process.getActiveResourcesInfo().includes("ProcessWrap"));
   });
 
   it("need room and at least one of them", () => {

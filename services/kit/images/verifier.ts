@@ -1,10 +1,21 @@
-import { stat } from "node:fs/promises";
+import { open } from "node:fs/promises";
+import type { Clock } from "../clock.ts";
+import { createFairShare, type FairShareBounds } from "../fair-share.ts";
 import { type DecoderProcess, startDecoder } from "./decoder-process.ts";
 import { ImageError } from "./errors.ts";
 import { checkHeader } from "./header.ts";
-import { decoderStartTimeoutMs, leastDecoderMemoryMb, queuedImages } from "./limits.ts";
+import {
+  decoderIdleMs,
+  decoderStartTimeoutMs,
+  imageWaitMs,
+  largeImagePixels,
+  leastDecoderMemoryMb,
+  sniffedBytes,
+  waitingImages,
+  waitingImagesUnpaid,
+} from "./limits.ts";
 import type { DecodedImage, DecodeRequest, ImageRules } from "./protocol.ts";
-import { imageMimeTypes } from "./sniff.ts";
+import { imageMimeTypes, sniffFormat, sniffImage } from "./sniff.ts";
 
 /** An image that was decoded to its last pixel. */
 export type VerifiedImage = DecodedImage & {
@@ -12,90 +23,140 @@ export type VerifiedImage = DecodedImage & {
 };
 
 export type ImageVerifierOptions = {
-  /** Decoder processes at most; each starts with the first image that needs it. */
+  /**
+   * Decoder processes at most; each starts with the first image that needs it. One account has all but one of them at
+   * most, so that two leave a place to the others.
+   */
   readonly processes: number;
-  /** Resident memory of one process, in MiB, at least 128. 50 megapixels need up to 700. */
+  /** Resident memory of one process, in MiB, at least 128. 50 megapixels need up to 510. */
   readonly memoryMb: number;
   /** For one image, from the moment that a process has it. */
   readonly timeoutMs: number;
+  /** Is the account known to pay? One that is not has a smaller share. Default: every one is. */
+  readonly isPaying?: (accountId: string) => boolean;
+  readonly clock?: Clock;
+  /** A process without work ends after this, in ms, and gives its memory back. Default: 15 s. */
+  readonly idleMs?: number;
 };
+
+/** Whose image it is. */
+export type ImageOwner = {
+  /** The account in whose share it is decoded; {@link ownImages} for what no caller sent. */
+  readonly accountId: string;
+  readonly signal: AbortSignal;
+};
+
+/** Stands for an account where upstream's answers are verified: a share beside those of the accounts. */
+export const ownImages = "system";
 
 /** Verifies images by decoding them in other processes. */
 export type ImageVerifier = AsyncDisposable & {
   /**
    * Decodes the image to its last pixel. Bytes must not change until it answers; a string is the
-   * path of a file. Throws `ImageError`, or the error of the file system for a file that is not
-   * there.
+   * path of a file. Throws `ImageError`, the signal's reason, or the error of the file system for a
+   * file that is not there.
    */
-  verify(source: Uint8Array | string, rules: ImageRules): Promise<VerifiedImage>;
+  verify(source: Uint8Array | string, rules: ImageRules, owner: ImageOwner): Promise<VerifiedImage>;
 };
 
-type Waiting = PromiseWithResolvers<DecodedImage> & { readonly request: DecodeRequest };
-type Place = { decoder: DecoderProcess | undefined; isBusy: boolean };
+type Place = {
+  decoder: DecoderProcess | undefined;
+  isBusy: boolean;
+  idle: NodeJS.Timeout | undefined;
+};
 
 const program = new URL("./decoder.ts", import.meta.url);
 
 /**
  * A verifier without a process yet: the first image starts one. Each process decodes one image
- * at a time and lives on; one that dies, is too slow or too large is killed and replaced, and
- * costs the image that it had. Up to 64 images wait in order, further ones are `busy`.
- * Disposing kills all processes; what waits or runs is `unavailable`.
+ * at a time; one that dies, is too slow or too large is killed and replaced, and costs the image
+ * that it had; one without work ends after a while. Accounts take turns. What finds its account's
+ * queue full is `busy`, what waits too long is `unavailable`. Disposing kills all processes; what
+ * waits or runs is `unavailable`.
  */
 export function createImageVerifier(options: ImageVerifierOptions): ImageVerifier {
-  if (options.processes < 1 || options.memoryMb < leastDecoderMemoryMb) {
+  const { processes, memoryMb, idleMs = decoderIdleMs } = options;
+  if (processes < 1 || memoryMb < leastDecoderMemoryMb) {
     throw new RangeError(`an image verifier needs a process and ${leastDecoderMemoryMb} MiB`);
   }
-  const waiting: Waiting[] = [];
-  const places = Array.from({ length: options.processes }, (): Place => {
-    return { decoder: undefined, isBusy: false };
+  const places = Array.from({ length: processes }, (): Place => {
+    return { decoder: undefined, isBusy: false, idle: undefined };
   });
-  let isClosed = false;
+  const closing = new AbortController();
+  const errors = {
+    full: () => new ImageError("busy"),
+    late: () => new ImageError("unavailable"),
+  };
+  const turns = createFairShare(boundsOf(processes), { ...options, ...errors });
+  // One at a time: two would take a gigabyte.
+  const largeTurns = createFairShare(boundsOf(1), { ...options, ...errors });
 
-  function advance(): void {
+  async function decode(request: DecodeRequest): Promise<DecodedImage> {
     const free = places.filter((place) => !place.isBusy);
     // A living process first, so that a trickle of images needs only one.
     const place = free.find(({ decoder }) => decoder?.isUsable()) ?? free[0];
-    const next = place === undefined ? undefined : waiting.shift();
-    if (place === undefined || next === undefined) return;
+    if (!place || closing.signal.aborted) throw new ImageError("unavailable");
     place.isBusy = true;
-    void work(place, next).finally(() => {
-      place.isBusy = false;
-      advance();
-    });
-  }
-
-  async function work(place: Place, { request, resolve, reject }: Waiting): Promise<void> {
+    clearTimeout(place.idle);
     try {
-      if (isClosed) throw new ImageError("unavailable");
       if (!place.decoder?.isUsable()) {
         await place.decoder?.stop();
         const startTimeoutMs = decoderStartTimeoutMs;
         place.decoder = startDecoder({ ...options, program, startTimeoutMs });
       }
-      resolve(await place.decoder.decode(request));
-    } catch (error) {
-      reject(error);
+      return await place.decoder.decode(request);
+    } finally {
+      place.isBusy = false;
+      place.idle = setTimeout(() => void place.decoder?.stop(), idleMs).unref();
     }
   }
 
   return {
-    verify: async (source, rules) => {
-      if (typeof source !== "string") checkHeader(source, rules);
-      else if ((await stat(source)).size > rules.maxBytes) throw new ImageError("too_large");
-      if (isClosed) throw new ImageError("unavailable");
-      if (waiting.length >= queuedImages) throw new ImageError("busy");
+    verify: async (source, rules, { accountId, signal }) => {
+      const isLarge = await checkSource(source, rules);
+      if (closing.signal.aborted) throw new ImageError("unavailable");
+      const either = AbortSignal.any([signal, closing.signal]);
+      using _large = isLarge ? await largeTurns.take(accountId, either) : undefined;
+      using _turn = await turns.take(accountId, either);
       const { accept, maxBytes, maxPixels } = rules;
-      const request = { source, accept, maxBytes, maxPixels };
-      const entry = { ...Promise.withResolvers<DecodedImage>(), request };
-      waiting.push(entry);
-      advance();
-      const image = await entry.promise;
+      const image = await decode({ source, accept, maxBytes, maxPixels });
       return { ...image, mimeType: imageMimeTypes[image.format] };
     },
     [Symbol.asyncDispose]: async () => {
-      isClosed = true;
-      for (const { reject } of waiting.splice(0)) reject(new ImageError("unavailable"));
+      closing.abort(new ImageError("unavailable"));
+      for (const { idle } of places) clearTimeout(idle);
       await Promise.all(places.map((place) => place.decoder?.stop()));
     },
   };
+}
+
+function boundsOf(places: number): FairShareBounds {
+  return {
+    places,
+    each: { places: Math.max(1, places - 1), waiting: waitingImages },
+    eachUnpaid: { places: 1, waiting: waitingImagesUnpaid },
+    waitMs: imageWaitMs,
+  };
+}
+
+/** Refuses what needs no decoder to be refused; tells whether decoding may take hundreds of MiB. */
+async function checkSource(source: Uint8Array | string, rules: ImageRules): Promise<boolean> {
+  if (typeof source !== "string") {
+    checkHeader(source, rules);
+    return isLarge(source);
+  }
+  await using file = await open(source);
+  if ((await file.stat()).size > rules.maxBytes) throw new ImageError("too_large");
+  const head = Buffer.alloc(sniffedBytes);
+  const { bytesRead } = await file.read(head, 0, sniffedBytes, 0);
+  return isLarge(head.subarray(0, bytesRead));
+}
+
+/** A PNG is decoded row by row; other decoders may hold the whole picture. */
+function isLarge(head: Uint8Array): boolean {
+  const format = sniffFormat(head);
+  if (format === undefined || format === "png") return false;
+  const claimed = sniffImage(head);
+  // A header that stands behind much else counts as large.
+  return claimed === undefined || claimed.width * claimed.height > largeImagePixels;
 }

@@ -1,5 +1,12 @@
-import { type Collection, type CommandStartedEvent, type Document, MongoClient } from "mongodb";
+import {
+  type Collection,
+  type CommandStartedEvent,
+  type Db,
+  type Document,
+  MongoClient,
+} from "mongodb";
 import { type Clock, systemClock } from "../clock.ts";
+import { ErrorReason, isRefusal } from "../errors.ts";
 import { noTelemetry, type Telemetry } from "../telemetry/port.ts";
 import { type Attempt, createAttempt } from "./attempts.ts";
 import { awayRefusal, mongoFault } from "./errors.ts";
@@ -24,7 +31,7 @@ export interface MongoDatabase extends AsyncDisposable {
   readonly clock: Clock;
   /** Runs work that may be done twice, again while the server is away. See {@link createAttempt}. */
   attempt: Attempt;
-  /** Asks the server, once; rejects where it is away. */
+  /** Asks the server, once; rejects where it is away, or, after an attempt was given up, where it takes no writes. */
   ping(): Promise<void>;
   /** Milliseconds since the epoch as the server has it. Refuses with SERVICE_UNAVAILABLE where it is away. */
   serverTime(): Promise<number>;
@@ -82,6 +89,8 @@ function open(options: MongoOptions, silenceMs: number): MongoDatabase {
   const db = client.db(name);
   const attempt = createAttempt(clock);
   let isConnected = false;
+  // A server whose disk is full, or that may not be written to, answers questions all the same.
+  let isInDoubt = false;
   const connected = async (): Promise<void> => {
     // A driver's client whose first connection failed stays closed for ever, unless it is told to connect anew.
     if (!isConnected) await client.connect();
@@ -90,14 +99,22 @@ function open(options: MongoOptions, silenceMs: number): MongoDatabase {
   return {
     clock,
     collection: (collection) => db.collection(collection),
-    attempt: (work) =>
-      attempt(async (unsure) => {
-        await connected();
-        return work(unsure);
-      }),
+    async attempt(work) {
+      try {
+        return await attempt(async (unsure) => {
+          await connected();
+          return await work(unsure);
+        });
+      } catch (error) {
+        isInDoubt ||= isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE);
+        throw error;
+      }
+    },
     async ping() {
       await connected();
       await db.command({ ping: 1 });
+      if (isInDoubt) await tryToWrite(db);
+      isInDoubt = false;
     },
     async serverTime() {
       try {
@@ -114,4 +131,12 @@ function open(options: MongoOptions, silenceMs: number): MongoDatabase {
     },
     [Symbol.asyncDispose]: () => client.close(),
   };
+}
+
+/** Where it is tried whether the server takes writes: one document. */
+const trialCollection = "write_trials";
+
+async function tryToWrite(db: Db): Promise<void> {
+  const trials = db.collection<{ _id: string; at: Date }>(trialCollection);
+  await trials.updateOne({ _id: "last" }, { $set: { at: new Date() } }, { upsert: true });
 }

@@ -1,12 +1,12 @@
 import { ErrorReason, isRefusal, type Reason, RefusalError } from "#kit/errors.ts";
+import { tooManyAtOnce } from "#kit/fair-share.ts";
 import {
   ImageError,
   type ImageRules,
   type ImageVerifier,
   type VerifiedImage,
 } from "#kit/images/index.ts";
-import type { StorageContext } from "./context.ts";
-import { busyRetryMs, maxImageBytes, maxImagePixels, verifyShare } from "./limits.ts";
+import { busyRetryMs, maxImageBytes, maxImagePixels } from "./limits.ts";
 
 /** Which refusals an image at fault gives. */
 export interface Blame {
@@ -17,11 +17,11 @@ export interface Blame {
   tooLarge: Reason;
 }
 
-/** Verifies images, some at a time. */
+/** Verifies images in the share of their account. */
 export interface ImageCheck {
   /**
-   * Decodes bytes, or the file of a path, to the last pixel. Refuses as `blame` says, or with SERVICE_UNAVAILABLE where
-   * no decoder can be had.
+   * Decodes bytes, or the file of a path, to the last pixel. Refuses as `blame` says, with RATE_LIMIT_EXCEEDED where too
+   * many of the account wait, or with SERVICE_UNAVAILABLE where no decoder can be had.
    */
   verify(
     accountId: string,
@@ -37,17 +37,12 @@ const rules: ImageRules = {
   maxPixels: maxImagePixels,
 };
 
-/** Makes the check: images of one account take turns with those of others. */
-export function createImageCheck(
-  verifier: Pick<ImageVerifier, "verify">,
-  context: Pick<StorageContext, "share">,
-): ImageCheck {
-  const share = context.share(verifyShare);
+/** Makes the check. */
+export function createImageCheck(verifier: Pick<ImageVerifier, "verify">): ImageCheck {
   return {
     async verify(accountId, source, blame, signal) {
       try {
-        using _turn = await share.take(accountId, signal);
-        return await verifier.verify(source, rules);
+        return await verifier.verify(source, rules, { accountId, signal });
       } catch (error) {
         throw refusalOf(error, blame);
       }
@@ -76,6 +71,7 @@ function refusalOf(error: unknown, { param, invalid, tooLarge }: Blame): unknown
         cause: error,
       });
     case "busy":
+      return tooManyAtOnce();
     case "unavailable":
       return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, {
         metadata: { retry_after_ms: String(busyRetryMs) },

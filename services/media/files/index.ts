@@ -45,7 +45,7 @@ export function createFiles(deps: FilesDeps): Files {
     events: createFilesEvents(deps),
     share: (bounds) => createFairShare(bounds, { isPaying: deps.payers?.isPaying, clock }),
   };
-  const check = createImageCheck(deps.verifier, context);
+  const check = createImageCheck(deps.verifier);
   const saver = createSaver(context);
   const spooler = createSpooler({ folder: deps.tempFolder, clock, ids });
   const uploads = createUploads({ ...context, saver, spooler, check });

@@ -33,17 +33,6 @@ export const uploadShare: FairShareBounds = {
 export const busyRetryMs = 1_000;
 /** Spooled uploads of a process that died are older than this; one upload never takes that long, in ms. */
 export const staleSpoolMs = 60 * 60_000;
-/**
- * Images being verified at once: the verifier's own queue has 64 places and other users. Few of one account, so that its
- * many large images do not hold up another's single one; as many wait as it has uploads and imports.
- */
-export const verifyShare: FairShareBounds = {
-  places: 16,
-  each: { places: 4, waiting: 512 },
-  eachUnpaid: { places: 1, waiting: 64 },
-  waitMs: 60_000,
-};
-
 /** A verified image is in the blob store within this, in ms: 20 MiB at 3 Mbit/s. */
 export const storeTimeoutMs = 60_000;
 /** An image that is not stored after this is given up by whoever looks, in ms: its owner has stopped by then. */

@@ -1,3 +1,15 @@
+/** Bytes of a block: no file system and no store of objects keeps a file in less. */
+const blockBytes = 4096;
+/** What is written down of a file beside its bytes, with indexes, its place in the quota and what an object store keeps. */
+const recordBytes = 4096;
+
+/**
+ * What a file takes of its account's quota: what it takes of the disk. So 1 GiB is at most 131,072 files, however small.
+ */
+export function quotaBytesOf({ sizeBytes }: { sizeBytes: number }): number {
+  return Math.ceil(sizeBytes / blockBytes) * blockBytes + recordBytes;
+}
+
 /** A place in an account's quota. */
 export interface QuotaCharge {
   accountId: string;

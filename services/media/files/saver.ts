@@ -9,6 +9,7 @@ import {
   waitElsewhereMs,
   waitPollMs,
 } from "./limits.ts";
+import { quotaBytesOf } from "./quota.ts";
 import type { Begun, NewFile } from "./store.ts";
 
 /** A verified image that is to be stored. */
@@ -96,7 +97,7 @@ async function storeOrDrop(
   const { clock, store, quota, events } = context;
   const charge = { accountId: file.accountId, chargeId: file.storageId };
   try {
-    const room = await quota.reserve(charge, file.sizeBytes, context.quotaBytes);
+    const room = await quota.reserve(charge, quotaBytesOf(file), context.quotaBytes);
     if (room === "full") refuse(ErrorReason.UPLOAD_QUOTA_EXCEEDED, { param });
     if (room === "reserved") await putInTime(file, open(), context);
     const isOurs = room === "reserved" && (await quota.commit(charge));

@@ -11,6 +11,7 @@ import type { AccountFile } from "./file.ts";
 import { maxImageBytes, maxPurposeLength, uploadShare } from "./limits.ts";
 import { readUpload } from "./messages.ts";
 import { keptName } from "./names.ts";
+import { quotaBytesOf } from "./quota.ts";
 import type { Draft, Saver } from "./saver.ts";
 import type { Spooled, Spooler } from "./spool.ts";
 import type { UploadSlot } from "./store.ts";
@@ -145,7 +146,7 @@ async function storeUpload(
   const { sizeBytes, sha256 } = spooled;
   // What cannot fit is not worth decoding; the reservation decides.
   const { usedBytes, reservedBytes } = await quota.usage(accountId);
-  if (usedBytes + reservedBytes + sizeBytes > quotaBytes) {
+  if (usedBytes + reservedBytes + quotaBytesOf(spooled) > quotaBytes) {
     refuse(ErrorReason.UPLOAD_QUOTA_EXCEEDED, { param: blame.param });
   }
   const { mimeType, width, height } = await check.verify(accountId, spooled.path, blame, signal);

@@ -1,5 +1,5 @@
 import { Readable } from "node:stream";
-import type { VerifiedImage } from "#kit/images/index.ts";
+import { ownImages, type VerifiedImage } from "#kit/images/index.ts";
 import type { DriverContext } from "./context.ts";
 import { isWorthRepeating, unknown } from "./faults.ts";
 import { generateLimits, generateTries } from "./limits.ts";
@@ -21,7 +21,10 @@ async function verifyImage(
     maxPixels: generateLimits.imagePixels,
   };
   const tries = { most: generateTries.start, mayRepeat: isWorthRepeating, signal };
-  return withTries(context, tries, () => orAborted(signal, context.verifier.verify(bytes, rules)));
+  const owner = { accountId: ownImages, signal };
+  return withTries(context, tries, () =>
+    orAborted(signal, context.verifier.verify(bytes, rules, owner)),
+  );
 }
 
 /** Verifies an image and stores it. Throws `ImageError`, `unknown` where the store failed, or the signal's reason. */

@@ -70,7 +70,7 @@ describe("images of /responses", () => {
       "image_limit_exceeded input[20].output[0]",
     ],
     ["another's file", image({ file_id: "file_other" }), `reference_not_found ${at}.file_id`],
-    ["decoder busy", image({ image_url: "data:image/png;base64,AgAA" }), "service_unavailable -"],
+    ["decoder busy", image({ image_url: "data:image/png;base64,AgAA" }), "rate_limit_exceeded -"],
     [
       "fetched and too large",
       { ...image({ image_url: "https://example.com/large" }), model: "inline-1" },

@@ -1,6 +1,8 @@
 import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
+import { tooManyAtOnce } from "#kit/fair-share.ts";
 import {
   ImageError,
+  type ImageOwner,
   type ImageRules,
   type ImageVerifier,
   parseDataUri,
@@ -55,12 +57,12 @@ const resultRules: ImageRules = { ...inputRules, accept: ["jpeg", "png", "webp"]
 /**
  * Checks every image by decoding it, and takes inline what upstream is not to fetch: files of the account, and with
  * `inlineAddresses` everything. Changes the parts in place. Refuses with IMAGE_LIMIT_EXCEEDED, IMAGE_TOO_LARGE,
- * INVALID_IMAGE, REFERENCE_NOT_FOUND or SERVICE_UNAVAILABLE, at the image's own field.
+ * INVALID_IMAGE, REFERENCE_NOT_FOUND, RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE, at the image's own field.
  */
 export async function takeImages(
   parts: readonly ImagePart[],
   sources: ImageSources,
-  inlineAddresses: boolean,
+  { accountId, inlineAddresses }: { accountId: string; inlineAddresses: boolean },
   signal: AbortSignal,
 ): Promise<TakenImages> {
   const beyond = parts[maxImages];
@@ -79,7 +81,7 @@ export async function takeImages(
   const work = async () => {
     for (const [index, image] of waiting) {
       if (image.goesAsAddress) continue;
-      sizes[index] = await takeOne(image, sources, total, either);
+      sizes[index] = await takeOne(image, sources, total, { accountId, signal: either });
     }
   };
   const workers = Array.from({ length: Math.min(imagesAtOnce, pending.length) }, work);
@@ -147,13 +149,14 @@ async function takeOne(
   image: Pending,
   sources: ImageSources,
   total: { bytes: number },
-  signal: AbortSignal,
+  owner: ImageOwner,
 ): Promise<ImageSize> {
+  const { signal } = owner;
   const { part, param } = image;
   const bytes = image.bytes ?? addBytes(await load(image, sources, signal), total, param);
   const rules = part.field === "result" ? resultRules : inputRules;
   signal.throwIfAborted();
-  const verified = await sources.verifier.verify(bytes, rules).catch((error) => {
+  const verified = await sources.verifier.verify(bytes, rules, owner).catch((error) => {
     refuseImage(error, param);
   });
   if (part.field === "image_url") putInline(part.holder, bytes, verified.mimeType);
@@ -198,6 +201,7 @@ function refuseImage(error: unknown, param: string): never {
     case "too_large":
       return refuse(ErrorReason.IMAGE_TOO_LARGE, { param });
     case "busy":
+      throw tooManyAtOnce();
     case "unavailable":
       return refuse(ErrorReason.SERVICE_UNAVAILABLE, {
         metadata: { retry_after_ms: "1000" },

@@ -91,8 +91,11 @@ export async function prepareRequest(
     isKnown: (name) => Object.hasOwn(view.snapshot.upstreams, name),
     makers: context.makers,
   });
-  const inline = upstreams.some((upstream) => upstream.inlineImages);
-  const images = await takeImages(checked.images, context.images, inline, signal);
+  const taking = {
+    accountId: caller.accountId,
+    inlineAddresses: upstreams.some((upstream) => upstream.inlineImages),
+  };
+  const images = await takeImages(checked.images, context.images, taking, signal);
   const input = inputBoundOf(checked, images, parsed.weight, developerPrompt, spec);
   // A hosted tool's bound is the whole window; what it leaves room for is known only upstream.
   const own = inputBoundOf(
