@@ -7,6 +7,9 @@ const never = new AbortController().signal;
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 const bounds: FairShareBounds = { places: 3, each: { places: 2, waiting: 10 }, waitMs: 1_000 };
 
+/** Time stands still, so that what is left waiting at a test's end is told nothing. */
+const still = () => ({ clock: manualClock() });
+
 /** Asks for places one after the other, and notes in which order they are given. */
 function ask(share: FairShare, names: string[], order: string[], size?: number) {
   return names.map((name) =>
@@ -18,7 +21,7 @@ function ask(share: FairShare, names: string[], order: string[], size?: number) 
 }
 
 test("an account's own bound holds up that account alone", async () => {
-  const share = createFairShare(bounds);
+  const share = createFairShare(bounds, still());
   const order: string[] = [];
   ask(share, ["a", "a", "a", "a", "b"], order);
   await settle();
@@ -26,7 +29,10 @@ test("an account's own bound holds up that account alone", async () => {
 });
 
 test("accounts take turns, however many requests of one came first", async () => {
-  const share = createFairShare({ ...bounds, places: 1, each: { places: 1, waiting: 10 } });
+  const share = createFairShare(
+    { ...bounds, places: 1, each: { places: 1, waiting: 10 } },
+    still(),
+  );
   const order: string[] = [];
   const all = ask(share, ["a", "a", "a", "a", "b", "b", "c"], order);
   for (const turn of all) {
@@ -39,7 +45,10 @@ test("accounts take turns, however many requests of one came first", async () =>
 });
 
 test("a turn is given back once", async () => {
-  const share = createFairShare({ ...bounds, places: 1, each: { places: 1, waiting: 10 } });
+  const share = createFairShare(
+    { ...bounds, places: 1, each: { places: 1, waiting: 10 } },
+    still(),
+  );
   const order: string[] = [];
   const [first] = ask(share, ["a", "b", "c"], order);
   const turn = await first;
@@ -50,7 +59,7 @@ test("a turn is given back once", async () => {
 });
 
 test("what has no room to wait is refused at once, others of the process are not", async () => {
-  const share = createFairShare({ ...bounds, each: { places: 1, waiting: 1 } });
+  const share = createFairShare({ ...bounds, each: { places: 1, waiting: 1 } }, still());
   const order: string[] = [];
   ask(share, ["a", "a", "b"], order);
   await expect(share.take("a", never)).rejects.toMatchObject({
@@ -61,7 +70,10 @@ test("what has no room to wait is refused at once, others of the process are not
 
 test("an account that is not known to pay has less", async () => {
   const eachUnpaid = { places: 1, waiting: 0 };
-  const share = createFairShare({ ...bounds, eachUnpaid }, { isPaying: (id) => id === "paying" });
+  const share = createFairShare(
+    { ...bounds, eachUnpaid },
+    { ...still(), isPaying: (id) => id === "paying" },
+  );
   const order: string[] = [];
   ask(share, ["free", "paying", "paying"], order);
   await expect(share.take("free", never)).rejects.toMatchObject({
@@ -85,7 +97,7 @@ test("who waited too long is told so, the others keep their order", async () => 
 });
 
 test("who leaves is not given a place", async () => {
-  const share = createFairShare({ ...bounds, places: 1 });
+  const share = createFairShare({ ...bounds, places: 1 }, still());
   const turn = await share.take("a", never);
   const caller = new AbortController();
   const left = share.take("b", caller.signal);
@@ -98,7 +110,10 @@ test("who leaves is not given a place", async () => {
 });
 
 test("a large request waits for its room, and small ones do not pass it for ever", async () => {
-  const share = createFairShare({ places: 10, each: { places: 8, waiting: 10 }, waitMs: 1_000 });
+  const share = createFairShare(
+    { places: 10, each: { places: 8, waiting: 10 }, waitMs: 1_000 },
+    still(),
+  );
   const order: string[] = [];
   const turn = await share.take("a", never, 5);
   const [large] = ask(share, ["large"], order, 100);
@@ -113,7 +128,7 @@ test("a large request waits for its room, and small ones do not pass it for ever
 });
 
 test("bounds can change while turns are held", async () => {
-  const share = createFairShare({ ...bounds, places: 1 });
+  const share = createFairShare({ ...bounds, places: 1 }, still());
   const order: string[] = [];
   ask(share, ["a", "b"], order);
   await settle();

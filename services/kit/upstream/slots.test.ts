@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { manualClock } from "../clock.ts";
 import { createSlots } from "./slots.ts";
 
 const never = new AbortController().signal;
@@ -35,17 +36,26 @@ test("0 is no bound; names do not share", async () => {
   await slots.acquire({ name: "c", max: 1, accountId: "x", waitMs: 1, signal: never });
 });
 
-test("an account that keeps its places leaves one to the others", async () => {
-  const slots = createSlots();
-  const ask = (accountId: string) => slots.acquire({ name: "a", max: 2, accountId, ...quick });
-  void ask("x");
+test("an account that keeps its places leaves one to the others, once there are others", async () => {
+  const clock = manualClock();
+  const slots = createSlots(clock);
+  const given: string[] = [];
+  const ask = async (accountId: string) => {
+    const turn = await slots.acquire({ name: "a", max: 2, accountId, ...quick });
+    given.push(accountId);
+    return turn;
+  };
+  const alone = [await ask("x"), await ask("x")];
+  for (const turn of alone) turn[Symbol.dispose]();
+  (await ask("y"))[Symbol.dispose]();
   void ask("x");
   void ask("x");
   (await ask("y"))[Symbol.dispose]();
+  expect(given).toEqual(["x", "x", "y", "x", "y"]);
 });
 
 test("more places of a new catalog are given at once", async () => {
-  const slots = createSlots();
+  const slots = createSlots(manualClock());
   const ask = (accountId: string, max: number) =>
     slots.acquire({ name: "a", max, accountId, ...quick });
   void ask("x", 1);

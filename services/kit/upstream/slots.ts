@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from "../clock.ts";
 import { createFairShare, type FairShare, type Turn } from "../fair-share.ts";
 import { UpstreamError } from "./errors.ts";
 
@@ -27,29 +28,41 @@ const waitingEach = 256;
  * nothing keep their places until they are cut off, and they may be all of one account.
  */
 const leftToOthers = 0.25;
+/**
+ * An account that alone has used an upstream for this long, in ms, may have all of its places: where one team is all that
+ * there is, nothing is kept free for others.
+ */
+const aloneMs = 15 * 60_000;
 
 const unbounded: Turn = { [Symbol.dispose]() {} };
 
+interface Shared {
+  share: FairShare;
+  bounds: string;
+  /** The account that asked last, and when another one did before it. */
+  lastAccountId: string;
+  otherAtMs: number;
+}
+
 /** Makes {@link Slots}, all free. */
-export function createSlots(): Slots {
-  const shares = new Map<string, { share: FairShare; max: number; waitMs: number }>();
+export function createSlots(clock: Clock = systemClock): Slots {
+  const upstreams = new Map<string, Shared>();
   return {
     acquire({ name, max, accountId, waitMs, signal }) {
       if (max <= 0) return Promise.resolve(unbounded);
-      let found = shares.get(name);
-      if (found?.max !== max || found.waitMs !== waitMs) {
-        const each = {
-          places: Math.max(1, max - Math.ceil(max * leftToOthers)),
-          waiting: waitingEach,
-        };
-        const bounds = { places: max, each, waitMs };
-        const share = found?.share ?? createFairShare(bounds, { late });
-        // The catalog's bound changed.
-        share.rebound(bounds);
-        found = { share, max, waitMs };
-        shares.set(name, found);
-      }
-      return found.share.take(accountId, signal);
+      const now = clock.steady();
+      const known = upstreams.get(name);
+      const isOther = known !== undefined && known.lastAccountId !== accountId;
+      const otherAtMs = isOther ? now : (known?.otherAtMs ?? Number.NEGATIVE_INFINITY);
+      const isShared = now - otherAtMs < aloneMs;
+      const places = isShared ? Math.max(1, max - Math.ceil(max * leftToOthers)) : max;
+      const bounds = { places: max, each: { places, waiting: waitingEach }, waitMs };
+      const share = known?.share ?? createFairShare(bounds, { late, clock });
+      const written = JSON.stringify(bounds);
+      // The catalog has other bounds, or the upstream is not one account's alone any more.
+      if (known && known.bounds !== written) share.rebound(bounds);
+      upstreams.set(name, { share, bounds: written, lastAccountId: accountId, otherAtMs });
+      return share.take(accountId, signal);
     },
   };
 }
