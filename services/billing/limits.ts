@@ -1,6 +1,6 @@
 import type { Unit } from "./wallet.ts";
 
-/** Open holds of a wallet: bounds its image (MONEY section 1); a caller beyond it is told to come back. */
+/** Open holds of a wallet: bounds its image (docs/money.md); a caller beyond it is told to come back. */
 export const maxOpenHolds = 1_000;
 /**
  * Hint of that refusal, in ms: after this some of a thousand have ended. Text and speech take seconds, jobs minutes. Clients
@@ -68,9 +68,9 @@ export const maxPausedHolds = 10_000;
 /** Least time by which a check time moves, in ms: an owner that says "until now" is not asked in a circle. */
 export const minKeepMs = 1_000;
 
-/** Operations in one compare-and-set of a wallet document (MONEY section 1): what a lost race folds again. */
+/** Operations in one compare-and-set of a wallet document (docs/money.md): what a lost race folds again. */
 export const maxTransitionOperations = 64;
-/** Entries that a wallet document carries (MONEY section 1): about 75 KB of it. */
+/** Entries that a wallet document carries (docs/money.md): about 75 KB of it. */
 export const maxTail = 256;
 /** Entries at which a tail is copied to the journal: few documents a copy, and room for three more transitions. */
 export const tailFlushedAt = 64;

@@ -26,7 +26,7 @@ export interface MongoLedgerOptions {
 }
 
 /**
- * The ledger in MongoDB (MONEY section 1). A batch of one wallet is one compare-and-set of one document, which carries
+ * The ledger in MongoDB (docs/money.md). A batch of one wallet is one compare-and-set of one document, which carries
  * its last entries until they are in the journal; all reads look into both, the wallet first.
  */
 export function createMongoLedger(

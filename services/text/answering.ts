@@ -36,7 +36,7 @@ export interface Call {
   requestId: string;
 }
 
-/** Answers requests: the order of decisions section 6, from the idempotency look-up on. */
+/** Answers requests: the idempotency look-up, then scope, catalog, imports, limits, hold. */
 export interface Answering {
   /** A seat at the answer; see `joins.ts`. Refuses at once with INVALID_IDEMPOTENCY_KEY or INVALID_JSON. */
   ask(call: Call): Seat;

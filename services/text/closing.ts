@@ -76,7 +76,7 @@ export async function closeRequest(
   return true;
 }
 
-/** What an end comes to, by the table of decisions section 4. `count` gives input and output tokens so far. */
+/** What an end comes to, by the table of docs/money.md. `count` gives input and output tokens so far. */
 export async function decide(
   end: End,
   intent: Intent,

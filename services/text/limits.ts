@@ -28,17 +28,17 @@ export const opaqueStateKeptMs = 30 * 24 * 3_600_000;
  */
 export const leastOutputTokens = 1_024;
 
-/** An intent that was not confirmed within this is never dispatched (MONEY section 3). */
+/** An intent that was not confirmed within this is never dispatched (docs/money.md). */
 export const confirmWithinMs = 5_000;
-/** When billing asks about a hold that is still open, counted from its opening (MONEY section 3). */
+/** When billing asks about a hold that is still open, counted from its opening (docs/money.md). */
 export const holdCheckMs = 60_000;
-/** Time between two checkpoints of a request (MONEY section 3): what a lost process costs us at most. */
+/** Time between two checkpoints of a request (docs/money.md): what a lost process costs us at most. */
 export const beatMs = 2_000;
 /** How often running requests are looked through for one that is due; a beat or a budget is late by at most this. */
 export const beatTickMs = 100;
-/** Output between two checkpoints, in characters: about 256 tokens of English (MONEY section 3). */
+/** Output between two checkpoints, in characters: about 256 tokens of English (docs/money.md). */
 export const checkpointCharacters = 1_024;
-/** Without a checkpoint for this long a request's process counts as dead (MONEY section 3). */
+/** Without a checkpoint for this long a request's process counts as dead (docs/money.md). */
 export const leaseMs = 30_000;
 /** A process that could not write a checkpoint gives up this long before others may take the request over. */
 export const leaseMarginMs = 5_000;
@@ -49,7 +49,7 @@ export const leaseMarginMs = 5_000;
  */
 export const usageWaitMs = 2_000;
 
-/** What closing and settling may add to a request before its last event goes out (MONEY section 3). */
+/** What closing and settling may add to a request before its last event goes out (docs/money.md). */
 export const settleBudgetMs = 500;
 /** Pause between two attempts at closing a request whose store is away; the lease bounds how many there are. */
 export const closeRetryMs = 1_000;
@@ -99,7 +99,7 @@ export const waitElsewhereMs = 40_000;
 /** Hint of the refusal after that wait. */
 export const waitRetryMs = 5_000;
 
-/** Ten times the bound is beyond any tokenizer, template or vision model: the number is wrong (decisions section 4). */
+/** Ten times the bound is beyond any tokenizer, template or vision model: the number is wrong. */
 export const believableFactor = 10;
 
 /** Characters that the counting thread is given at once: some ms of its time, and 0.05 ms of the event loop's to hand over. */

@@ -42,7 +42,7 @@ export interface Opened {
   pay(signal: AbortSignal): Promise<Metered>;
 }
 
-/** Opens requests and keeps the running ones alive (MONEY section 3). */
+/** Opens requests and keeps the running ones alive (docs/money.md). */
 export interface Meter {
   /** Writes the intent. Undefined where its idempotency slot is taken. */
   open(

@@ -41,7 +41,7 @@ export interface Reaper {
   run(signal: AbortSignal): Promise<void>;
   /** One round; answers how many requests it took up. */
   sweep(): Promise<number>;
-  /** What is to become of a hold (MONEY section 1): a request past its lease is closed before the answer. */
+  /** What is to become of a hold (docs/money.md): a request past its lease is closed before the answer. */
   verdictOn(requestId: string, accountId: string): Promise<Verdict>;
 }
 

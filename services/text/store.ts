@@ -12,7 +12,7 @@ export interface IdempotencySlot {
   key: string;
 }
 
-/** A request as it is written before any money is held for it (MONEY section 3). */
+/** A request as it is written before any money is held for it (docs/money.md). */
 export interface Intent {
   /** Also the id of its hold: [a-z0-9_]{8,40}. */
   requestId: string;

@@ -23,7 +23,7 @@ export type Verdict =
   | { kind: "count"; disbelieved?: ReportedUsage }
   | { kind: "free" };
 
-/** The table of decisions section 4, "a text request that ends like this": the first row that fits. */
+/** The table "What a text request costs" of docs/money.md: the first row that fits. */
 export function verdictOf(
   end: EndKind,
   reported: ReportedUsage | undefined,

@@ -43,7 +43,7 @@ async function live({ client, files }: FilesWorld, done: Set<string>): Promise<v
   await files.sweep();
 }
 
-/** The invariants of MONEY section 4 that are about files: C9 and C10. */
+/** The invariants of docs/money.md that are about files: C9 and C10. */
 async function expectWhole(world: FilesWorld): Promise<void> {
   const { files } = await world.client.listFiles({});
   expect(await world.quotaOf()).toEqual({ used: await world.listedQuota(), reserved: 0 });

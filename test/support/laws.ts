@@ -7,6 +7,7 @@ import { createJobStore } from "../../services/media/context.ts";
 import { openFileStores } from "../../services/media/files/context.ts";
 import { blobKeyOf } from "../../services/media/files/file.ts";
 import type { QuotaStore } from "../../services/media/files/quota.ts";
+import { quotaBytesOf } from "../../services/media/files/quota.ts";
 import type { FileStore } from "../../services/media/files/store.ts";
 import type { Job, JobState } from "../../services/media/jobs/job.ts";
 import type { JobStore } from "../../services/media/jobs/store.ts";
@@ -177,7 +178,7 @@ async function checkFiles(
     const stat = await blobs.stat(blobKeyOf(file));
     check("C9", stat?.sizeBytes === file.sizeBytes, { file, stat });
   }
-  const bytes = own.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  const bytes = own.reduce((sum, file) => sum + quotaBytesOf(file), 0);
   const usage = await quota.usage(accountId);
   const holds = usage.usedBytes === bytes && usage.reservedBytes === 0;
   check("C10", holds, { accountId, bytes, usage });

@@ -20,15 +20,15 @@ export const speechShare: FairShareBounds = {
 /** Hint of a refusal that is ours, in ms. */
 export const busyRetryMs = 1_000;
 
-/** An intent that was not confirmed within this is never dispatched, in ms (MONEY section 3). */
+/** An intent that was not confirmed within this is never dispatched, in ms (docs/money.md). */
 export const confirmWithinMs = 5_000;
-/** When billing asks about a hold that is still open, counted from its opening, in ms (MONEY section 3). */
+/** When billing asks about a hold that is still open, counted from its opening, in ms (docs/money.md). */
 export const holdCheckMs = 60_000;
 /** How long billing is told to keep the hold of a request that runs, in ms. */
 export const keepHoldMs = 60_000;
-/** Time between two beats of a running request, in ms (MONEY section 3). */
+/** Time between two beats of a running request, in ms (docs/money.md). */
 export const beatMs = 2_000;
-/** Without a beat for this long a request's process counts as dead, in ms (MONEY section 3). */
+/** Without a beat for this long a request's process counts as dead, in ms (docs/money.md). */
 export const leaseMs = 30_000;
 /** A process that could not beat gives a request up this long before others may take it over, in ms. */
 export const leaseMarginMs = 5_000;
@@ -37,7 +37,7 @@ export const speakTimeoutMs = 14 * 60_000;
 /** A finished MP3 is in the blob store within this, in ms. */
 export const storeTimeoutMs = 60_000;
 
-/** What settling may add to an answer before it goes out, in ms (MONEY section 3). */
+/** What settling may add to an answer before it goes out, in ms (docs/money.md). */
 export const settleBudgetMs = 500;
 /** When a request that was closed but not settled is taken up by any process, in ms. */
 export const settleRetryMs = 5_000;

@@ -29,7 +29,7 @@ export interface Spoken {
 }
 
 /**
- * Answers a request, in the order of decisions section 6: syntax, what is recorded or in flight under its key, the edge's
+ * Answers a request, in this order: syntax, what is recorded or in flight under its key, the edge's
  * refusal, validation, hold.
  */
 export async function generateSpeech(

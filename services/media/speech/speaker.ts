@@ -29,7 +29,7 @@ export interface Payer {
   keyMonthlyLimit: bigint | undefined;
 }
 
-/** Runs speech requests (MONEY section 3, with one more step). */
+/** Runs speech requests (docs/money.md, with one more step). */
 export interface Speaker {
   /**
    * Intent, hold, upstream, object, `settling`, settlement: in this order. Undefined where the idempotency slot is taken.

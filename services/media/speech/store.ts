@@ -7,7 +7,7 @@ export interface SpeechSlot {
   key: string;
 }
 
-/** A speech request as it is written before any money is held for it (MONEY section 3). */
+/** A speech request as it is written before any money is held for it (docs/money.md). */
 export interface SpeechIntent {
   /** Also the id of its hold: [a-z0-9_]{8,40}. */
   speechId: string;

@@ -4,7 +4,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { fieldOf, unsupported } from "./fields.ts";
 
-/** Names whose value is, or lists, ids of what rests in the operator's account at the upstream: no caller's (decisions section 9). */
+/** Names whose value is, or lists, ids of what rests in the operator's account at the upstream: no caller's. */
 const stateNames: ReadonlySet<string> = new Set([
   "comparison_response_id",
   "connector_id",

@@ -70,8 +70,8 @@ export interface PrepareContext {
 }
 
 /**
- * Validates a request against the catalog, takes its images in, and prices it: everything before money, in the order of
- * decisions section 6. Refuses with the public code and the path of the field at fault. Changes `parsed.body`.
+ * Validates a request against the catalog, takes its images in, and prices it: everything before money.
+ * Refuses with the public code and the path of the field at fault. Changes `parsed.body`.
  */
 export async function prepareRequest(
   parsed: ParsedRequest,

@@ -41,7 +41,7 @@ export interface UpstreamRequest {
   /** Public id: what every answer shows as `model`. */
   modelId: string;
   upstreamModel: string;
-  /** In the order of trying; at least one. A fallback is used only before any output (decisions section 9). */
+  /** In the order of trying; at least one. A fallback is used only before any output. */
   upstreams: readonly Upstream[];
   /** What `response.instructions` shows: the caller's own, never the developer prompt. */
   callerInstructions: string | null;
