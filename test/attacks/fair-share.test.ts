@@ -98,7 +98,15 @@ describe("another account is served while one", () => {
     await expectNoHarm(
       () => other.post("/speech/generations", speech),
       async (stack) => {
-        media.media.always("POST /audio/speech", { kind: "hang" });
+        // A speech runs on without its caller: in the end upstream answers.
+        const over = Promise.withResolvers<void>();
+        media.media.always("POST /audio/speech", {
+          kind: "custom",
+          async handle(_seen, answer) {
+            await over.promise;
+            answer.writeHead(400).end();
+          },
+        });
         const before = media.media.seen("POST /audio/speech").length;
         const leaving = new AbortController();
         const { signal } = leaving;
@@ -108,6 +116,8 @@ describe("another account is served while one", () => {
         stack.defer(async () => {
           leaving.abort();
           await Promise.all(asked);
+          over.resolve();
+          await hostile.settled();
         });
         // The first refusal: then all that it may have are under way.
         expect(await Promise.race(asked)).toMatchObject({ status: 429 });

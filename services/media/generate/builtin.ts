@@ -32,6 +32,7 @@ export function generateBuiltin(
 export async function speakBuiltin(context: DriverContext, task: SpeechTask): Promise<Uint8Array> {
   const { accountId, text, voice, language, speed, signal } = task;
   using _turn = await context.speaking.take(accountId, signal);
+  task.sending();
   const request = { text, voice, speed, ...(language === undefined ? {} : { language }) };
   const { bytes } = await context.renderer.speech(request, { signal });
   return bytes;
