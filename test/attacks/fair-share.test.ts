@@ -130,6 +130,34 @@ describe("another account is served while one", () => {
     );
   });
 
+  test("speaks the longest texts there are, slowly", { timeout: 120_000 }, async () => {
+    const speech = { model: "speech-1", input: "Hi you", voice: "alloy" };
+    await expectNoHarm(
+      () => other.post("/speech/generations", speech),
+      async (stack) => {
+        const leaving = new AbortController();
+        const { signal } = leaving;
+        const worst = { ...speech, speed: 0.25, input: "9".repeat(4_096) };
+        const before = (await hostile.balance()).reserved;
+        const asked = Array.from({ length: 4 }, () =>
+          hostile.post("/speech/generations", worst, { signal }).catch(() => ({ status: 0 })),
+        );
+        stack.defer(async () => {
+          // The one that is being spoken goes on, those that wait end.
+          leaving.abort();
+          await Promise.all(asked);
+          const settled = async () => (await hostile.balance()).reserved === before;
+          await until("its last speech to end", settled, { withinMs: 60_000 });
+        });
+        const cost = 61_440;
+        await until(
+          "all to be held",
+          async () => (await hostile.balance()).reserved >= before + 4 * cost,
+        );
+      },
+    );
+  });
+
   test("watches its jobs 2,500 times", async () => {
     media.media.always("POST /images/generations", { kind: "hang" });
     const image = { model: "scripted-image", prompt: "x", size: "64x64" };
