@@ -33,7 +33,8 @@ export interface BlobStore {
   /**
    * Stores all that `source` brings. A reader sees the whole blob or none; when this resolves the bytes survive a
    * crash. Where `source` fails or `signal` aborts nothing is left, and this rejects with that error. Rejects with
-   * {@link BlobExistsError} where the key is taken; what it holds stays as it is.
+   * {@link BlobExistsError} where the key is taken; what it holds stays as it is. A store that cannot do its work now (its
+   * server is away, its disk is full) refuses this and every other operation with SERVICE_UNAVAILABLE.
    */
   put(key: string, source: AsyncIterable<Uint8Array>, signal?: AbortSignal): Promise<StoredBlob>;
   /**

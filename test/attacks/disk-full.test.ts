@@ -3,7 +3,9 @@ import { mkdirSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { sampleMp3, sampleMp4, samplePng } from "../../services/media/generate/samples.fixture.ts";
 import { type RunningMesh, startRunning, tempFolder } from "../host/process.ts";
+import { startScriptedMediaUpstream } from "../support/scripted-media-upstream.ts";
 import { until } from "../support/until.ts";
 
 let folder: Awaited<ReturnType<typeof tempFolder>>;
@@ -98,3 +100,70 @@ test.for([
     expect(await ask(mesh)).toBeLessThan(300);
   },
 );
+
+const catalog = (baseUrl: string) => `
+upstreams:
+  paid: { protocol: openai, baseUrl: ${JSON.stringify(baseUrl)}, apiKeyEnv: UP_KEY }
+models:
+  - id: paid-image
+    kind: image
+    upstream: paid
+    creditPrice: 1
+    sizes: ["64x64"]
+    availableAspectRatios: ["auto", "1:1"]
+  - id: paid-speech
+    kind: speech
+    upstream: paid
+    voices: [alloy]
+    pricing: { usdMicrosPerMillionCharacters: 15000000 }
+`;
+
+test("an image that was paid for outlives a disk of files that is full for seconds; speech is 503", {
+  timeout: 120_000,
+}, async ({ skip }) => {
+  if (whyNot !== undefined) skip(whyNot);
+  const outputs = { images: [await samplePng(64, 64)], video: sampleMp4(), sound: sampleMp3(3) };
+  await using upstream = await startScriptedMediaUpstream("openai", outputs);
+  const file = join(folder.path, "catalog.yaml");
+  await writeFile(file, catalog(upstream.baseUrl));
+  await using mesh = await startRunning({
+    GENMESH_DATA_DIR: join(folder.path, "data"),
+    GENMESH_BLOBS_URL: `file:${join(small, "blobs")}`,
+    GENMESH_CATALOG: file,
+    UP_KEY: "up",
+  });
+  const ask = async (path: string, body?: object) => {
+    const answer = await fetch(`${mesh.baseUrl}${path}`, {
+      method: body ? "POST" : "GET",
+      headers: { authorization: `Bearer ${mesh.bannerKey}`, "content-type": "application/json" },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
+    return { status: answer.status, json: await answer.json() };
+  };
+  const free = await fill();
+  const image = { model: "paid-image", prompt: "x", size: "64x64" };
+  const { status, json } = await ask("/images/generations", image);
+  expect(status).toBe(202);
+  await until("upstream to have painted", () => upstream.requests.length === 1, patience);
+  const spoken = await ask("/speech/generations", {
+    ...{ model: "paid-speech", input: "Hello there.", voice: "alloy" },
+  });
+  await until(
+    "it is not ready",
+    async () => (await readiness(mesh)) === "503 the disk takes no writes",
+    patience,
+  );
+  await free();
+  const ended = await until(
+    "the job's end",
+    async () => {
+      const job = await ask(json.statusUrl.slice(mesh.baseUrl.length));
+      return job.json.terminal ? job.json : undefined;
+    },
+    patience,
+  );
+  expect(ended.status).toBe("completed");
+  const painted = upstream.requests.filter(({ path }) => path.includes("/images/"));
+  expect(painted).toHaveLength(1);
+  expect(spoken).toMatchObject({ status: 503, json: { error: { code: "service_unavailable" } } });
+});

@@ -98,7 +98,15 @@ describe("another account is served while one", () => {
     await expectNoHarm(
       () => other.post("/speech/generations", speech),
       async (stack) => {
-        media.media.always("POST /audio/speech", { kind: "hang" });
+        // A speech runs on without its caller: in the end upstream answers.
+        const over = Promise.withResolvers<void>();
+        media.media.always("POST /audio/speech", {
+          kind: "custom",
+          async handle(_seen, answer) {
+            await over.promise;
+            answer.writeHead(400).end();
+          },
+        });
         const before = media.media.seen("POST /audio/speech").length;
         const leaving = new AbortController();
         const { signal } = leaving;
@@ -108,6 +116,8 @@ describe("another account is served while one", () => {
         stack.defer(async () => {
           leaving.abort();
           await Promise.all(asked);
+          over.resolve();
+          await hostile.settled();
         });
         // The first refusal: then all that it may have are under way.
         expect(await Promise.race(asked)).toMatchObject({ status: 429 });
@@ -116,6 +126,34 @@ describe("another account is served while one", () => {
           async () => media.media.seen("POST /audio/speech").length >= before + 64,
         );
         media.media.always("POST /audio/speech", undefined);
+      },
+    );
+  });
+
+  test("speaks the longest texts there are, slowly", { timeout: 120_000 }, async () => {
+    const speech = { model: "speech-1", input: "Hi you", voice: "alloy" };
+    await expectNoHarm(
+      () => other.post("/speech/generations", speech),
+      async (stack) => {
+        const leaving = new AbortController();
+        const { signal } = leaving;
+        const worst = { ...speech, speed: 0.25, input: "9".repeat(4_096) };
+        const before = (await hostile.balance()).reserved;
+        const asked = Array.from({ length: 4 }, () =>
+          hostile.post("/speech/generations", worst, { signal }).catch(() => ({ status: 0 })),
+        );
+        stack.defer(async () => {
+          // The one that is being spoken goes on, those that wait end.
+          leaving.abort();
+          await Promise.all(asked);
+          const settled = async () => (await hostile.balance()).reserved === before;
+          await until("its last speech to end", settled, { withinMs: 60_000 });
+        });
+        const cost = 61_440;
+        await until(
+          "all to be held",
+          async () => (await hostile.balance()).reserved >= before + 4 * cost,
+        );
       },
     );
   });

@@ -21,11 +21,12 @@ const { MODEL_REQUEST_FAILED, CONTENT_POLICY_VIOLATION, INTERNAL_ERROR } = Error
 const newerReason = 60_000 as ErrorReason;
 const bodyless = { bytes: mp3, durationSeconds: 1.5 };
 
-/** An upstream that waits until it is told, or aborted. */
-function slow() {
+/** An upstream that waits until it is told, or aborted; `unsent`: the request waits for its place there. */
+function slow({ unsent = false } = {}) {
   const answer = Promise.withResolvers<void>();
   const aborted = Promise.withResolvers<unknown>();
-  const speak: Speak = async ({ signal }) => {
+  const speak: Speak = async ({ signal, sending }) => {
+    if (!unsent) sending();
     signal.addEventListener("abort", () => aborted.resolve(signal.reason), { once: true });
     await Promise.race([
       answer.promise,
@@ -181,8 +182,8 @@ export function speechServiceContract(openStores?: OpenWorldStores): void {
       expect(await keysOf(media.blobs)).toEqual([]);
     });
 
-    test("its caller left: upstream is closed", async () => {
-      const upstream = slow();
+    test("its caller left while it waited for its place upstream", async () => {
+      const upstream = slow({ unsent: true });
       world.speaks(upstream.speak);
       const left = new AbortController();
       const work = media.generate(hello(), { signal: left.signal });
@@ -238,6 +239,51 @@ export function speechServiceContract(openStores?: OpenWorldStores): void {
     });
   });
 
+  describe("a speech that went upstream and that its caller left", () => {
+    const leave = async (key?: string) => {
+      const left = new AbortController();
+      const call = { signal: left.signal, ...(key ? { key } : {}) };
+      const work = media.generate(hello(), call);
+      await until("the upstream to be asked", () => world.tasks.length === 1);
+      left.abort();
+      await expect(work).rejects.toThrow();
+    };
+
+    test("is stored and paid for, and its key's retry gets it", async () => {
+      const upstream = slow();
+      world.speaks(upstream.speak);
+      await leave("k");
+      await expect(media.generate(hello({ input: "Other." }), { key: "k" })).rejects.toMatchObject({
+        reason: ErrorReason.IDEMPOTENCY_KEY_REUSED,
+      });
+      const retry = media.generate(hello(), { key: "k" });
+      upstream.answer();
+      const { replayed, speechId } = await retry;
+      expect(replayed).toBe(true);
+      expect(await keysOf(media.blobs)).toEqual([`speech/${speechId}`]);
+      expect(world.tasks).toHaveLength(1);
+      await expectFree(180n);
+    });
+
+    test("is awaited by a process that stops", async () => {
+      const upstream = slow();
+      world.speaks(upstream.speak);
+      await leave();
+      const drained = media.speech.drain(new AbortController().signal);
+      upstream.answer();
+      await drained;
+      expect(await world.money()).toEqual({ reserved: 0n, spent: 180n, spendable: 999_820n });
+      expect(await keysOf(media.blobs)).toHaveLength(1);
+    });
+
+    test("costs nothing where it takes longer than a speech may", async () => {
+      world.speaks(slow().speak);
+      await leave();
+      for (let minutes = 0; minutes < 14.5; minutes += 0.25) await media.live(15_000);
+      await expectFree();
+    });
+  });
+
   describe("a speech's idempotency key", () => {
     test("of fifty at once: one call upstream, one charge, one answer", async () => {
       const upstream = slow();
@@ -288,8 +334,8 @@ export function speechServiceContract(openStores?: OpenWorldStores): void {
       await expectFree(75n);
     });
 
-    test("joins: who leaves first does not take the others along, who leaves last does", async () => {
-      const upstream = slow();
+    test("joins: before it is sent, only the last caller who leaves ends it", async () => {
+      const upstream = slow({ unsent: true });
       world.speaks(upstream.speak);
       const [leader, joiner] = [new AbortController(), new AbortController()];
       const first = media.generate(hello(), { key: "k", signal: leader.signal });

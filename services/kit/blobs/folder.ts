@@ -12,6 +12,7 @@ import {
   type StoredBlob,
 } from "../blobs.ts";
 import type { Clock } from "../clock.ts";
+import { ofDisk, onDisk } from "../disk-errors.ts";
 import type { Ids } from "../ids.ts";
 import { closeFolderToOthers, privateFileMode, privateFolderMode } from "../private-files.ts";
 
@@ -31,7 +32,8 @@ const unfinished = ".unfinished";
 /**
  * Blobs as files: `<folder>/<2 hex>/<key with ~ for />`, so that a million of them are 4,000 a folder. Each is written
  * beside its place, synced, and then linked into it: linking fails where the name is taken, so nothing is ever
- * overwritten, and a crash leaves at most an unfinished file, which the next start removes.
+ * overwritten, and a crash leaves at most an unfinished file, which the next start removes. Where the disk is full, fails or
+ * takes no writes, an operation is refused with SERVICE_UNAVAILABLE.
  */
 export async function openFolderBlobs(options: FolderBlobsOptions): Promise<BlobStore> {
   const { folder, ids } = options;
@@ -46,15 +48,15 @@ export async function openFolderBlobs(options: FolderBlobsOptions): Promise<Blob
       const draft = join(scratch, ids.make("put"));
       try {
         const stored = await writeDraft(draft, source, signal);
-        await publish(folder, draft, path, key);
+        await onDisk(publish(folder, draft, path, key));
         return stored;
       } finally {
         await rm(draft, { force: true });
       }
     },
     openRead: async (key, range) => openFile(pathOf(key), range),
-    stat: async (key) => statOf(pathOf(key)),
-    delete: async (key) => rm(pathOf(key), { force: true }),
+    stat: async (key) => onDisk(statOf(pathOf(key))),
+    delete: async (key) => onDisk(rm(pathOf(key), { force: true })),
     list: (prefix = "") => listFolder(folder, prefix),
   };
 }
@@ -66,16 +68,17 @@ async function writeDraft(
 ): Promise<StoredBlob> {
   const hash = createHash("sha256");
   let sizeBytes = 0;
-  await using file = await open(draft, "wx", privateFileMode);
+  await using file = await onDisk(open(draft, "wx", privateFileMode));
   signal?.throwIfAborted();
   for await (const chunk of source) {
     signal?.throwIfAborted();
     hash.update(chunk);
     sizeBytes += chunk.byteLength;
-    await writeAll(file, chunk);
+    // What `source` throws is its own: only the disk's errors are the store's.
+    await onDisk(writeAll(file, chunk));
   }
   signal?.throwIfAborted();
-  await file.sync();
+  await onDisk(file.sync());
   return { sizeBytes, sha256: hash.digest("hex") };
 }
 
@@ -105,7 +108,7 @@ async function openFile(
     const file = await open(path, "r");
     return file.createReadStream({ ...range, highWaterMark: readChunkBytes });
   } catch (error) {
-    throw isCode(error, "ENOENT") ? new BlobNotFoundError("no such blob") : error;
+    throw isCode(error, "ENOENT") ? new BlobNotFoundError("no such blob") : ofDisk(error);
   }
 }
 
@@ -123,14 +126,18 @@ async function statOf(path: string): Promise<BlobStat | undefined> {
 }
 
 async function* listFolder(folder: string, prefix: string): AsyncIterable<ListedBlob> {
-  for await (const shard of await opendir(folder)) {
-    if (!shard.isDirectory() || shard.name === unfinished) continue;
-    for await (const entry of await opendir(join(folder, shard.name))) {
-      const key = entry.name.replaceAll("~", "/");
-      if (!entry.isFile() || !key.startsWith(prefix)) continue;
-      const found = await statOf(join(folder, shard.name, entry.name));
-      if (found) yield { key, ...found };
+  try {
+    for await (const shard of await opendir(folder)) {
+      if (!shard.isDirectory() || shard.name === unfinished) continue;
+      for await (const entry of await opendir(join(folder, shard.name))) {
+        const key = entry.name.replaceAll("~", "/");
+        if (!entry.isFile() || !key.startsWith(prefix)) continue;
+        const found = await statOf(join(folder, shard.name, entry.name));
+        if (found) yield { key, ...found };
+      }
     }
+  } catch (error) {
+    throw ofDisk(error);
   }
 }
 

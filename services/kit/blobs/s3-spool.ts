@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { type FileHandle, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
+import { onDisk } from "../disk-errors.ts";
 import type { Ids } from "../ids.ts";
 import { maxBlobBytes, maxBufferedBytes, spoolChunkBytes } from "./s3-limits.ts";
 
@@ -16,8 +17,8 @@ export interface Spooled extends AsyncDisposable {
 
 /**
  * Takes all that `source` brings: small blobs into memory, larger ones into a file in `folder` that has lost its name
- * already, so that nothing is left of it when the process dies. Rejects with the source's error, the signal's reason, or
- * a RangeError where S3 would not take so much.
+ * already, so that nothing is left of it when the process dies. Rejects with the source's error, the signal's reason,
+ * SERVICE_UNAVAILABLE where the folder's disk takes no writes, or a RangeError where S3 would not take so much.
  */
 export async function spool(
   source: AsyncIterable<Uint8Array>,
@@ -43,11 +44,11 @@ export async function spool(
         continue;
       }
       if (!file) {
-        file = await namelessFile(options.folder, options.ids);
-        for (const one of held) await writeAll(file, one);
+        file = await onDisk(namelessFile(options.folder, options.ids));
+        for (const one of held) await onDisk(writeAll(file, one));
         held = [];
       }
-      await writeAll(file, chunk);
+      await onDisk(writeAll(file, chunk));
     }
     signal?.throwIfAborted();
   } catch (error) {

@@ -14,6 +14,7 @@ import {
   MIN_SIDE_PIXELS,
   MIN_SPEECH_SPEED,
   MUSIC_TIMEOUT_MS,
+  SPEECH_THREADS,
   SPEECH_TIMEOUT_MS,
   VIDEO_TIMEOUT_MS,
 } from "./limits.ts";
@@ -72,12 +73,12 @@ export type Renderer = AsyncDisposable & {
 };
 
 /**
- * Creates a renderer with at most `threads` threads at work (a thread fills one core), and one more for speech: its callers
+ * Creates a renderer with at most `threads` threads at work (a thread fills one core), and two more for speech: its callers
  * wait for their answers, so it does not stand in line behind films.
  */
 export function createBuiltinRenderer({ threads }: { readonly threads: number }): Renderer {
   const pool = new Pool(threads);
-  const speechPool = new Pool(1);
+  const speechPool = new Pool(SPEECH_THREADS);
   return {
     image: async (request, { signal } = {}) => {
       checkImage(request);

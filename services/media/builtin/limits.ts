@@ -26,6 +26,16 @@ export const MAX_PROMPT_UNITS = 64_000;
 export const MAX_MUSIC_UNITS = 66_000;
 /** UTF-16 units of a text to speak: 4,096 characters. */
 export const MAX_SPEECH_UNITS = 8_192;
+/**
+ * Longest speech, in seconds: prose of 4,096 characters at the normal pace takes five to six minutes. Digits are spelled
+ * out and pauses add up, so other texts would be an hour and a half at the slowest pace, and a thread's two minutes.
+ */
+export const MAX_SPEECH_SECONDS = 360;
+/**
+ * Threads for speech: one account has one at most (`builtinSpeech` of the drivers), so that the longest speech of one leaves
+ * a thread to the others.
+ */
+export const SPEECH_THREADS = 2;
 /** Slowest and fastest speech, as factors of the normal pace. */
 export const MIN_SPEECH_SPEED = 0.25;
 export const MAX_SPEECH_SPEED = 4;

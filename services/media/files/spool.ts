@@ -3,6 +3,7 @@ import { createReadStream } from "node:fs";
 import { mkdir, open, opendir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "#kit/clock.ts";
+import { onDisk } from "#kit/disk-errors.ts";
 import type { Ids } from "#kit/ids.ts";
 import { staleSpoolMs } from "./limits.ts";
 
@@ -22,7 +23,7 @@ export interface Spooler {
   start(): Promise<void>;
   /**
    * Writes all that `source` brings, a chunk at a time. Where `source` fails, or brings more than `maxBytes` (then
-   * `onTooLarge` is thrown), nothing is left.
+   * `onTooLarge` is thrown), nothing is left. Refuses with SERVICE_UNAVAILABLE where the disk takes no writes.
    */
   take(
     source: AsyncIterable<Uint8Array>,
@@ -70,13 +71,13 @@ async function write(
 ): Promise<{ sizeBytes: number; sha256: string }> {
   const hash = createHash("sha256");
   let sizeBytes = 0;
-  await using file = await open(path, "wx", 0o600);
+  await using file = await onDisk(open(path, "wx", 0o600));
   for await (const chunk of source) {
     sizeBytes += chunk.byteLength;
     if (sizeBytes > maxBytes) throw onTooLarge();
     hash.update(chunk);
     for (let done = 0; done < chunk.byteLength; ) {
-      done += (await file.write(chunk, done)).bytesWritten;
+      done += (await onDisk(file.write(chunk, done))).bytesWritten;
     }
   }
   return { sizeBytes, sha256: hash.digest("hex") };

@@ -28,10 +28,11 @@ export function generateBuiltin(
   }
 }
 
-/** Speaks in this process; accounts take turns at the one thread for that. */
+/** Speaks in this process; accounts take turns at the threads for that, and each has one at most. */
 export async function speakBuiltin(context: DriverContext, task: SpeechTask): Promise<Uint8Array> {
   const { accountId, text, voice, language, speed, signal } = task;
   using _turn = await context.speaking.take(accountId, signal);
+  task.sending();
   const request = { text, voice, speed, ...(language === undefined ? {} : { language }) };
   const { bytes } = await context.renderer.speech(request, { signal });
   return bytes;

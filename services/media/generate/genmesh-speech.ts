@@ -28,9 +28,10 @@ export async function speakAtGenmesh(
     signal,
   } as const;
   const tries = { most: generateTries.start, mayRepeat: isWorthRepeating, signal };
-  const { body } = await withTries(context, tries, () =>
-    exchangeJson(context, call, generateLimits.answerBytes),
-  );
+  const { body } = await withTries(context, tries, () => {
+    task.sending();
+    return exchangeJson(context, call, generateLimits.answerBytes);
+  });
   if (!isJsonObject(body.audio)) throw failed("the upstream's answer names no file");
   const filesUrl = `${url}/${typeof body.id === "string" ? encodeURIComponent(body.id) : ""}/files`;
   const maxBytes = generateLimits.speechBytes;

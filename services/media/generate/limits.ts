@@ -21,8 +21,8 @@ export const generateLimits = {
   referencesBytes: 140 * 1024 * 1024,
   /** Longest id that an upstream may give a task; it is stored with the job. */
   resumeIdChars: 300,
-  /** Builtin speech: the renderer has one thread for it, and a text of 4,096 characters takes some seconds of that. */
-  builtinSpeech: { places: 1, each: { places: 1, waiting: 64 }, waitMs: 10 * 60_000 },
+  /** Builtin speech: the renderer's threads for it, one at most for an account. The longest text takes some seconds of one. */
+  builtinSpeech: { places: 2, each: { places: 1, waiting: 64 }, waitMs: 10 * 60_000 },
 } as const;
 
 /** Times of exchanges with media upstreams. */

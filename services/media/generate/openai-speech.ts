@@ -30,6 +30,7 @@ export async function speakOpenAi(
   } as const;
   const tries = { most: generateTries.start, mayRepeat: isUnsent, signal };
   return withTries(context, tries, async () => {
+    task.sending();
     const reply = await exchange(context, call);
     if (reply.status < 300) return reply.body.whole(generateLimits.speechBytes);
     reply.body.close();

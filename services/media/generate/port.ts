@@ -141,6 +141,11 @@ export interface SpeechTask {
   upstreamModel: string;
   /** In the order of trying. */
   upstreams: readonly Upstream[];
+  /**
+   * To be called right before a request is sent that makes an upstream speak: from then on it may cost money, whatever the
+   * caller does. Throws where the request is no longer wanted.
+   */
+  sending(): void;
   signal: AbortSignal;
 }
 

@@ -137,6 +137,7 @@ export function speechTask(upstreams: Upstream[], asked: Partial<SpeechTask> = {
       language: "en",
       speed: 1.25,
     },
+    sending() {},
     ...{ upstreamModel: "tts-up", upstreams, signal: AbortSignal.timeout(20_000) },
     ...asked,
   };

@@ -27,7 +27,7 @@ test("the work is aborted by the last who leaves, and nobody joins it then", asy
   const flights = createFlights<number>();
   const [one, two] = [new AbortController(), new AbortController()];
   let work: AbortSignal | undefined;
-  const first = flights.lead({ name: "a", fingerprint: "f" }, one.signal, (signal) => {
+  const first = flights.lead({ name: "a", fingerprint: "f" }, one.signal, ({ signal }) => {
     work = signal;
     return new Promise(() => {});
   });
@@ -42,4 +42,31 @@ test("the work is aborted by the last who leaves, and nobody joins it then", asy
   expect(flights.has("a")).toBe(false);
   const next = flights.lead({ name: "a", fingerprint: "g" }, never(), async () => 1);
   expect(await next).toBe(1);
+});
+
+test("what is kept runs on without its callers, can be joined, and stops with the process", async () => {
+  const flights = createFlights<number>();
+  const left = new AbortController();
+  let work: AbortSignal | undefined;
+  const end = Promise.withResolvers<number>();
+  const first = flights.lead({ name: "a", fingerprint: "f" }, left.signal, ({ signal, keep }) => {
+    work = signal;
+    keep();
+    return end.promise;
+  });
+  left.abort(new Error("left"));
+  await expect(first).rejects.toThrow("left");
+  expect(work?.aborted).toBe(false);
+  const joined = flights.join("a", "f", never());
+  end.resolve(7);
+  expect(await joined).toBe(7);
+  await flights.idle();
+  const last = flights.lead(undefined, never(), ({ signal, keep }) => {
+    keep();
+    return new Promise((_, reject) =>
+      signal.addEventListener("abort", () => reject(signal.reason)),
+    );
+  });
+  flights.abortAll(new Error("stopping"));
+  await expect(last).rejects.toThrow("stopping");
 });

@@ -1,6 +1,14 @@
 import { ErrorReason, refuse } from "#kit/errors.ts";
 
-/** Work in flight that several callers may wait for; it is aborted when the last of them has left. */
+/** Work in flight, as it sees itself. */
+export interface Flight {
+  /** Aborts when the last caller has left before {@link Flight.keep}, and when the process stops. */
+  readonly signal: AbortSignal;
+  /** From here on the work runs to its end, also when nobody waits for it any more. */
+  keep(): void;
+}
+
+/** Work in flight that several callers may wait for; unless it is kept, it is aborted when the last of them has left. */
 export interface Flights<T> {
   /**
    * Waits for what is in flight under a name; undefined: nothing is. Refuses with IDEMPOTENCY_KEY_REUSED where it has
@@ -13,27 +21,28 @@ export interface Flights<T> {
   lead(
     name: { name: string; fingerprint: string } | undefined,
     signal: AbortSignal,
-    work: (signal: AbortSignal) => Promise<T>,
+    work: (flight: Flight) => Promise<T>,
   ): Promise<T>;
-  /** Aborts all of it. */
+  /** Aborts all of it, kept or not. */
   abortAll(reason: unknown): void;
   /** Resolves when nothing is in flight. */
   idle(): Promise<void>;
 }
 
-interface Flight<T> {
+interface Running<T> {
   fingerprint: string;
   ended: Promise<T>;
   stop: AbortController;
+  isKept: boolean;
   waiting: number;
 }
 
 /** Makes {@link Flights}, none yet. */
 export function createFlights<T>(): Flights<T> {
-  const running = new Set<Flight<T>>();
-  const byName = new Map<string, Flight<T>>();
+  const running = new Set<Running<T>>();
+  const byName = new Map<string, Running<T>>();
 
-  const waitFor = async (flight: Flight<T>, signal: AbortSignal): Promise<T> => {
+  const waitFor = async (flight: Running<T>, signal: AbortSignal): Promise<T> => {
     flight.waiting++;
     const left = Promise.withResolvers<never>();
     const leave = () => left.reject(signal.reason);
@@ -43,13 +52,13 @@ export function createFlights<T>(): Flights<T> {
       return await Promise.race([flight.ended, left.promise]);
     } finally {
       signal.removeEventListener("abort", leave);
-      if (--flight.waiting === 0) flight.stop.abort(signal.reason);
+      if (--flight.waiting === 0 && !flight.isKept) flight.stop.abort(signal.reason);
     }
   };
 
   const find = (name: string) => {
     const flight = byName.get(name);
-    // One that nobody waits for any more is on its way out.
+    // One that was aborted is on its way out.
     return flight?.stop.signal.aborted ? undefined : flight;
   };
 
@@ -63,12 +72,18 @@ export function createFlights<T>(): Flights<T> {
     },
     lead(named, signal, work) {
       const stop = new AbortController();
-      const flight: Flight<T> = {
+      const begun = Promise.withResolvers<T>();
+      const flight: Running<T> = {
         fingerprint: named?.fingerprint ?? "",
-        ended: work(stop.signal),
+        ended: begun.promise,
         stop,
+        isKept: false,
         waiting: 0,
       };
+      const keep = () => {
+        flight.isKept = true;
+      };
+      begun.resolve(work({ signal: stop.signal, keep }));
       running.add(flight);
       if (named) byName.set(named.name, flight);
       const land = () => {

@@ -50,7 +50,7 @@ export interface Speech extends AsyncDisposable {
   /** May the bytes of this blob key still be wanted? False for keys that are not of speeches. */
   isReferenced(blobKey: string): Promise<boolean>;
   start(): Promise<void>;
-  /** Stops sweeping and lets requests end; those that have not at `signal` are aborted, and cost nothing. */
+  /** Stops sweeping and lets requests end, also those whose callers have left; those that have not at `signal` are aborted, and cost nothing. */
   drain(signal: AbortSignal): Promise<void>;
   /** Ends once what is due now. */
   sweep(): Promise<void>;

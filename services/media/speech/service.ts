@@ -7,7 +7,7 @@ import type { Principal } from "#kit/rpc/principal.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { GenerateSpeechRequest } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { SpeechContext } from "./context.ts";
-import type { Flights } from "./flights.ts";
+import type { Flight, Flights } from "./flights.ts";
 import { waitPollMs } from "./limits.ts";
 import { type PreparedSpeech, prepareSpeech } from "./request.ts";
 import type { Speaker } from "./speaker.ts";
@@ -55,8 +55,8 @@ export async function generateSpeech(
     return generateOnce({ principal, admission, idempotency, prepare }, signal, context);
   }
   const prepared = prepare();
-  const record = await context.flights.lead(undefined, signal, (stop) =>
-    begin(prepared, { principal, admission, idempotency: undefined }, stop, context),
+  const record = await context.flights.lead(undefined, signal, (flight) =>
+    begin(prepared, { principal, admission, idempotency: undefined }, flight, context),
   );
   if (!record) throw new Error("a fresh speech id was taken");
   return { record, replayed: false };
@@ -103,8 +103,8 @@ async function generateOnce(
     if (found) await clock.sleep(waitPollMs, signal);
     if (found || flights.has(name)) continue;
     const prepared = caller.prepare();
-    const record = await flights.lead({ name, fingerprint }, signal, (stop) =>
-      begin(prepared, caller, stop, context),
+    const record = await flights.lead({ name, fingerprint }, signal, (flight) =>
+      begin(prepared, caller, flight, context),
     );
     if (record) return { record, replayed: false };
   }
@@ -113,10 +113,11 @@ async function generateOnce(
 async function begin(
   prepared: PreparedSpeech,
   { principal, admission, idempotency }: Caller,
-  signal: AbortSignal,
+  flight: Flight,
   { speaker, share }: SpeechServiceContext,
 ): Promise<SpeechRecord | undefined> {
-  using _turn = await share.take(principal.accountId, signal);
+  // Held to the end of the speech, also when its callers have left.
+  using _turn = await share.take(principal.accountId, flight.signal);
   const keyMonthlyLimit = admission?.monthlyUsdMicrosLimit;
-  return await speaker.run(prepared, { principal, keyMonthlyLimit }, idempotency, signal);
+  return await speaker.run(prepared, { principal, keyMonthlyLimit }, idempotency, flight);
 }

@@ -8,6 +8,7 @@ import { GenerationError } from "../generate/port.ts";
 import { blobKeyOf, type SpeechContext } from "./context.ts";
 import { endSpeech, withinBudget } from "./ending.ts";
 import type { SpeechEnd } from "./events.ts";
+import type { Flight } from "./flights.ts";
 import { keepBeating } from "./heartbeat.ts";
 import {
   busyRetryMs,
@@ -34,13 +35,14 @@ export interface Speaker {
   /**
    * Intent, hold, upstream, object, `settling`, settlement: in this order. Undefined where the idempotency slot is taken.
    * Refuses as billing does, with INVALID_VALUE (upstream's 400 and 422), MODEL_REQUEST_FAILED,
-   * CONTENT_POLICY_VIOLATION, UPSTREAM_TIMEOUT or SERVICE_UNAVAILABLE, or with the reason of `signal`; it then costs nothing.
+   * CONTENT_POLICY_VIOLATION, UPSTREAM_TIMEOUT or SERVICE_UNAVAILABLE, or with the reason of the flight's signal; it then
+   * costs nothing. Once the request goes upstream the flight is kept: what an upstream speaks is stored and charged.
    */
   run(
     request: PreparedSpeech,
     payer: Payer,
     idempotency: SpeechIntent["idempotency"],
-    signal: AbortSignal,
+    flight: Flight,
   ): Promise<SpeechRecord | undefined>;
   /** Resolves when every end that was decided is written down, or left to the sweeper. */
   idle(): Promise<void>;
@@ -78,13 +80,13 @@ export function createSpeaker(context: SpeechContext): Speaker {
   };
 
   return {
-    async run(request, payer, idempotency, signal) {
+    async run(request, payer, idempotency, flight) {
       const openedAt = clock.steady();
       const intent = intentOf(request, payer, idempotency, context);
       if (!(await store.open(intent))) return undefined;
       try {
-        await hold(intent, payer, context, { openedAt, signal });
-        const audio = await speakAndStore(intent, request, context, signal);
+        await hold(intent, payer, context, { openedAt, signal: flight.signal });
+        const audio = await speakAndStore(intent, request, context, flight);
         const dueAt = clock.now() + settleRetryMs;
         const closer = { owner: intent.owner };
         const closing = { kind: "settling", audio } as const;
@@ -163,7 +165,7 @@ async function speakAndStore(
   intent: SpeechIntent,
   request: PreparedSpeech,
   context: SpeechContext,
-  signal: AbortSignal,
+  { signal, keep }: Flight,
 ): Promise<SpeechAudio> {
   const { clock, upstreams, blobs } = context;
   const { speechId } = intent;
@@ -188,12 +190,16 @@ async function speakAndStore(
       speed,
       upstreamModel,
       upstreams: request.upstreams,
+      sending() {
+        either.throwIfAborted();
+        keep();
+      },
       signal: either,
     });
     // The hold ends when it must, also where a driver is slow to stop.
     const { bytes, durationSeconds } = await untilAborted(speaking, either);
     either.throwIfAborted();
-    // Its caller has waited for it and paid: from here on only we ourselves may fail.
+    // It was spoken, and will be paid: from here on only we ourselves may fail.
     void expire(storeTimeoutMs, new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, unavailable));
     const { sizeBytes, sha256 } = await blobs.put(blobKeyOf(speechId), once(bytes), stop.signal);
     return { sizeBytes, sha256, durationSeconds };

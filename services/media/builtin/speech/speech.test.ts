@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { TaskCancelled } from "../cancel.ts";
+import { MAX_SPEECH_SECONDS } from "../limits.ts";
 import { readMp3 } from "../testing/probe.ts";
 import { soundsOf } from "./letters.ts";
 import { renderSpeech } from "./speech.ts";
@@ -59,6 +60,29 @@ describe("renderSpeech", () => {
   ])("%j can be spoken", async (text) => {
     const { facts } = await speak(text);
     expect(facts.durationSeconds).toBeGreaterThan(0.2);
+  });
+
+  test.each([
+    ["digits", "9".repeat(4_096), 0.25],
+    ["numbers", "9999999999999 ".repeat(300).slice(0, 4_096), 0.25],
+    ["pauses", ".".repeat(4_096), 0.25],
+    ["lines", "\n".repeat(4_096), 0.25],
+    ["letters of an unknown script", "世".repeat(4_096), 1],
+  ])(
+    "a text of %s is not spoken for longer than a speech may last",
+    { timeout: 60_000 },
+    async (_, text, speed) => {
+      const { durationSeconds, facts } = await speak(text, "alloy", speed);
+      expect(durationSeconds).toBeGreaterThan(MAX_SPEECH_SECONDS - 5);
+      expect(durationSeconds).toBeLessThan(MAX_SPEECH_SECONDS + 5);
+      expect(Math.abs(facts.durationSeconds - durationSeconds)).toBeLessThan(0.2);
+    },
+  );
+
+  test("prose of the longest text is spoken at its own pace", { timeout: 60_000 }, async () => {
+    const text = `${TEXT} `.repeat(100).slice(0, 4_096);
+    const { durationSeconds } = await speak(text);
+    expect(durationSeconds).toBeLessThan(MAX_SPEECH_SECONDS - 5);
   });
 
   test("stops where it is told to", async () => {

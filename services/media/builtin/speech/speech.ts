@@ -1,9 +1,10 @@
 import { fadeEnds } from "../audio/dsp.ts";
 import { openMp3 } from "../audio/mp3.ts";
 import type { Checkpoint } from "../cancel.ts";
+import { MAX_SPEECH_SECONDS } from "../limits.ts";
 import { createRandom } from "../seed.ts";
 import type { SoundResult, SpeechRequest } from "../tasks.ts";
-import { phraseText } from "./phrases.ts";
+import { phraseText, type Spoken } from "./phrases.ts";
 import { Tract } from "./tract.ts";
 import { voiceNamed } from "./voice.ts";
 
@@ -18,7 +19,7 @@ const CHUNK_SAMPLES = 49_152;
 /** A single sound is never longer, even at the slowest pace. */
 const LONGEST_SOUND_SECONDS = 2;
 
-/** Speaks a text. The length follows from the text, the voice and the speed. */
+/** Speaks a text. The length follows from the text, the voice and the speed; what would be too long is spoken faster. */
 export async function renderSpeech(
   request: SpeechRequest,
   checkpoint: Checkpoint,
@@ -55,7 +56,10 @@ export async function renderSpeech(
     }
   };
   pause(MARGIN_SECONDS);
-  for (const spoken of phraseText(text, voice, language, speed, random)) {
+  for (const spoken of within(
+    MAX_SPEECH_SECONDS,
+    phraseText(text, voice, language, speed, random),
+  )) {
     if ("pauseSeconds" in spoken) {
       pause(spoken.pauseSeconds);
       tract.rest();
@@ -68,6 +72,23 @@ export async function renderSpeech(
   flush();
   const bytes = mp3.finish();
   return { bytes, mimeType: "audio/mpeg", durationSeconds: roundMs(total / SAMPLE_RATE) };
+}
+
+/** All of it, sounds and pauses alike shortened where together they would last longer than `mostSeconds`. */
+function within(mostSeconds: number, spoken: Iterable<Spoken>): Spoken[] {
+  const all = Array.from(spoken);
+  const seconds = all.reduce((sum, one) => sum + secondsOf(one), 0);
+  if (seconds <= mostSeconds) return all;
+  const share = mostSeconds / seconds;
+  return all.map((one) =>
+    "pauseSeconds" in one
+      ? { pauseSeconds: one.pauseSeconds * share }
+      : { ...one, seconds: one.seconds * share },
+  );
+}
+
+function secondsOf(spoken: Spoken): number {
+  return "pauseSeconds" in spoken ? spoken.pauseSeconds : spoken.seconds;
 }
 
 function roundMs(seconds: number): number {
