@@ -256,44 +256,6 @@ describe("a broken file names each fault with its path", () => {
   });
 });
 
-describe("what a file says in vain", () => {
-  const faultsOf = (place: string, value: unknown) => parseCatalog(broken(place, value)).faults;
-
-  test("an inactive model as the default", () => {
-    const file = good();
-    Object.assign(file.models[0] ?? {}, { default: true, active: false });
-    const { faults } = parseCatalog(JSON.stringify(file));
-    expect(faults?.map(({ path }) => path)).toEqual(["models[0].default"]);
-  });
-
-  test("a developer prompt that leaves a caller no room", () => {
-    expect(faultsOf("models.0.developerPrompt", "x".repeat(4_000))).toBeUndefined();
-    const own = faultsOf("models.0.developerPrompt", "x".repeat(4_001));
-    expect(own?.map(({ path }) => path)).toEqual(["models[0].developerPrompt"]);
-    const all = faultsOf("developerPrompt", "x".repeat(4_001));
-    expect(all?.map(({ path }) => path)).toEqual(["models[0].maxInputTokens"]);
-  });
-
-  test.each(
-    `instructions max_output_tokens max_tokens max_completion_tokens store n stream stream_options model input messages
-     service_tier background prompt conversation previous_response_id`.split(/\s+/),
-  )("passParameters with %s", (name) => {
-    const faults = faultsOf("models.0.passParameters", ["top_n", name]);
-    expect(faults?.map(({ path }) => path)).toEqual(["models[0].passParameters[1]"]);
-  });
-
-  test.each([1e13, 1e30, -1e30])("a price of %s is one fault", (price) => {
-    expect(faultsOf("models.1.creditPrice", price)).toHaveLength(1);
-  });
-
-  test("a second document is told in our words", () => {
-    const text = `${JSON.stringify(good())}\n---\na: 1\n`;
-    expect(parseCatalog(text).faults).toEqual([
-      { path: "", message: "must hold one YAML document (line 2)" },
-    ]);
-  });
-});
-
 describe("the notation itself", () => {
   const models = "models:\n  - { id: m, kind: music, upstream: a, creditPrice: 1 }\n";
   const upstreams = "upstreams: { a: { protocol: builtin } }\n";

@@ -265,8 +265,9 @@ export function usageStoreContract(connect: UsageStores): void {
       expect(await b.findByKey(slot, start)).toBeUndefined();
       await a.finish("text_00000001", start);
       expect(await b.open(keyed(2))).toBe(true);
-      await b.close("text_00000002", me, { ...settling, answer }, at(start));
+      await b.close("text_00000002", me, { ...settling, answer, ignored: ["a%20b"] }, at(start));
       const kept = {
+        ignored: ["a%20b"],
         requestId: "text_00000002",
         fingerprint: "f1",
         answer: expect.any(Uint8Array),
@@ -282,16 +283,6 @@ export function usageStoreContract(connect: UsageStores): void {
       expect(await b.findByKey(slot, until)).toBeUndefined();
       expect(await b.due(until, 10)).toEqual([]);
       expect(await a.find("text_00000002")).toMatchObject({ status: "closed", charge });
-    });
-    test("what had no effect on it is named again", async () => {
-      const [a, b] = await connect();
-      await a.open(keyed(1));
-      const ignored = ["seed", "a%20b"];
-      await a.close("text_00000001", me, { ...settling, answer, ignored }, at(start));
-      expect(await b.findByKey(slot, start)).toMatchObject({ ignored });
-      await a.finish("text_00000001", start + 100);
-      expect(await b.findByKey(slot, start)).toMatchObject({ ignored });
-      expect(await a.find("text_00000001")).not.toHaveProperty("ignored");
     });
     test("the largest that is kept comes back whole", async () => {
       const [a, b] = await connect();
