@@ -37,7 +37,7 @@ export function explainIssue(issue: RawIssue): string {
 
 /** Zod's issues as faults, one for each place: several unknown keys come as one issue at their parent. */
 export function faultsOf(error: z.ZodError): FoundFault[] {
-  return error.issues.flatMap((issue) => {
+  return error.issues.filter(isTightest).flatMap((issue) => {
     const path = issue.path.filter((part) => typeof part !== "symbol");
     if (issue.code === "unrecognized_keys") {
       return issue.keys.map((key) => ({ path: [...path, key], message: issue.message }));
@@ -46,6 +46,14 @@ export function faultsOf(error: z.ZodError): FoundFault[] {
     const message = issue.code === "invalid_key" ? (issue.issues[0]?.message ?? "") : issue.message;
     return [{ path, message }];
   });
+}
+
+/** A number beyond what is exact breaks two bounds, the tighter last. */
+function isTightest(issue: z.core.$ZodIssue, index: number, all: z.core.$ZodIssue[]): boolean {
+  if (issue.code !== "too_big" && issue.code !== "too_small") return true;
+  const path = issue.path.join("\n");
+  const later = all.slice(index + 1);
+  return !later.some(({ code, path: other }) => code === issue.code && other.join("\n") === path);
 }
 
 type UnionIssue = Extract<RawIssue, { code: "invalid_union" }>;

@@ -26,6 +26,8 @@ export const maxNameCharacters = 200;
 export const maxTextCharacters = 2000;
 /** Characters of a developer prompt; it is counted and charged with every request. */
 export const maxDeveloperPromptCharacters = 65_536;
+/** Bytes of a token of usual text: a developer prompt of more for each token of a window leaves no room for a caller. */
+export const bytesPerToken = 4;
 
 /** Tokens of a limit: with the largest price, a hold is still an integer that JSON keeps exactly. */
 export const maxTokens = 100_000_000;

@@ -308,7 +308,7 @@ describe("the notation itself", () => {
 
   test("a snapshot that its aliases make too large is refused", () => {
     const chat =
-      "kind: chat, upstream: a, maxInputTokens: 9, maxOutputTokens: 9, developerPrompt: *p";
+      "kind: chat, upstream: a, maxInputTokens: 90000, maxOutputTokens: 9, developerPrompt: *p";
     const price =
       "pricing: { inputUsdMicrosPerMillionTokens: 1, outputUsdMicrosPerMillionTokens: 1 }";
     const entries = Array.from({ length: 60 }, (_, i) => `  - { id: m${i}, ${chat}, ${price} }`);

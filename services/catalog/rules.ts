@@ -1,5 +1,6 @@
 import { driverFaults } from "./driver-rules.ts";
 import type { FaultPath, FoundFault } from "./faults.ts";
+import { bytesPerToken } from "./limits.ts";
 import type { CatalogFile } from "./schema.ts";
 import type { CatalogModel, CatalogModelOf } from "./schema-model.ts";
 import { eachSound, whereSound } from "./sound-part.ts";
@@ -50,8 +51,12 @@ function modelFaults(
       const message = `another ${model.kind} model is the default`;
       return isTaken ? [{ path: at("default"), message }] : [];
     },
+    () => {
+      const message = "an inactive model cannot be the default";
+      return model.default && !model.active ? [{ path: at("default"), message }] : [];
+    },
     ...upstreamRules(file, model, at),
-    ...kindRules(model, at),
+    ...kindRules(file, model, at),
     () => driverFaults(model, protocolsOf(file, model), at),
   ];
   return rules.flatMap(whereSound);
@@ -88,12 +93,12 @@ function upstreamRules(file: CatalogFile, model: CatalogModel, at: At): Rule[] {
   ];
 }
 
-function kindRules(model: CatalogModel, at: At): Rule[] {
-  if (model.kind === "chat") return chatRules(model, at);
+function kindRules(file: CatalogFile, model: CatalogModel, at: At): Rule[] {
+  if (model.kind === "chat") return chatRules(file, model, at);
   return model.kind === "video" ? videoRules(model, at) : [];
 }
 
-function chatRules(model: CatalogModelOf<"chat">, at: At): Rule[] {
+function chatRules(file: CatalogFile, model: CatalogModelOf<"chat">, at: At): Rule[] {
   const unless = (isRight: boolean, name: string, message: string): FoundFault[] =>
     isRight ? [] : [{ path: at(name), message }];
   return [
@@ -117,7 +122,47 @@ function chatRules(model: CatalogModelOf<"chat">, at: At): Rule[] {
         'must hold nothing else beside "*"',
       ),
     () => aliasFaults(model, at),
+    () => promptFaults(file, model, at),
+    () =>
+      eachSound(model.passParameters, (name, index) => {
+        const message = "is decided here, whatever this list says";
+        return decidedHere.has(name) ? [{ path: at("passParameters", index), message }] : [];
+      }),
   ];
+}
+
+/** Properties of a text request that never go up as the caller wrote them, or always do. */
+const decidedHere: ReadonlySet<string> = new Set([
+  "background",
+  "conversation",
+  "input",
+  "instructions",
+  "max_completion_tokens",
+  "max_output_tokens",
+  "max_tokens",
+  "messages",
+  "model",
+  "n",
+  "previous_response_id",
+  "prompt",
+  "service_tier",
+  "store",
+  "stream",
+  "stream_options",
+]);
+
+function promptFaults(file: CatalogFile, model: CatalogModelOf<"chat">, at: At): FoundFault[] {
+  const own = model.developerPrompt;
+  const bytes = Buffer.byteLength(own ?? file.developerPrompt);
+  if (bytes <= model.maxInputTokens * bytesPerToken) return [];
+  return own === undefined
+    ? [
+        {
+          path: at("maxInputTokens"),
+          message: "is too small for the developerPrompt of all models",
+        },
+      ]
+    : [{ path: at("developerPrompt"), message: "is too long for maxInputTokens" }];
 }
 
 function aliasFaults(model: CatalogModelOf<"chat">, at: At): FoundFault[] {

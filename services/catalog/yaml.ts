@@ -9,6 +9,7 @@ import {
   LineCounter,
   parseDocument,
   visit,
+  type YAMLError,
 } from "yaml";
 import type { FaultPath, FoundFault } from "./faults.ts";
 import { maxAliasUses, maxDepth } from "./limits.ts";
@@ -39,7 +40,7 @@ export function readYaml(text: string): YamlFile {
   const lineOf = (path: FaultPath) => lineAt(document, lines, path);
   const faults: FoundFault[] = [...document.errors, ...document.warnings].map((error) => ({
     path: error.code === "MULTIPLE_DOCS" ? [] : pathAt(document.contents, error.pos[0]),
-    message: `${firstLine(error.message)} (line ${lines.linePos(error.pos[0]).line})`,
+    message: `${wordsOf(error)} (line ${lines.linePos(error.pos[0]).line})`,
   }));
   faults.push(...prototypeKeys(document));
   if (faults.length > 0) return { value: undefined, faults, lineOf };
@@ -49,6 +50,10 @@ export function readYaml(text: string): YamlFile {
     const message = error instanceof Error ? firstLine(error.message) : "cannot be read";
     return { value: undefined, faults: [{ path: [], message }], lineOf };
   }
+}
+
+function wordsOf({ code, message }: YAMLError): string {
+  return code === "MULTIPLE_DOCS" ? "must hold one YAML document" : firstLine(message);
 }
 
 // The library's words quote at most a character or a name of an anchor, never a value.

@@ -32,7 +32,7 @@ export interface Call {
   principal: Principal;
   admission: Admission | undefined;
   idempotencyKey: string | undefined;
-  /** For calls to peers. */
+  /** The caller's, for calls to peers and for logs. */
   requestId: string;
 }
 
@@ -148,7 +148,7 @@ async function answerOf(
       const answer = await findRecorded(keyed.slot, keyed.fingerprint, context, stop.signal);
       if (answer) {
         context.events.replayed(parsed.operation);
-        return { ...replay(parsed, answer), replayed: true, ignored: [] };
+        return { ...replay(parsed, answer.body), replayed: true, ignored: answer.ignored };
       }
     }
     refuseAtEdge(admission);
@@ -162,7 +162,14 @@ async function answerOf(
     // Taken meanwhile: by another process, or by an equal request that wants another form.
     if (!opened) continue;
     const metered = await opened.pay(stop.signal);
-    const begun = await generate(prepared, metered, stop, keyed !== undefined, context);
+    const begun = await generate(
+      prepared,
+      call.requestId,
+      metered,
+      stop,
+      keyed !== undefined,
+      context,
+    );
     return { ...begun, replayed: false };
   }
 }

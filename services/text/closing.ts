@@ -24,6 +24,8 @@ export interface End {
   isCut?: boolean | undefined;
   /** What is kept of the complete answer for the idempotency key: JSON, which shows what we counted, where we did. */
   answer?: ((estimate: ChargedTokens | undefined) => KeptAnswer | undefined) | undefined;
+  /** Properties of the request that had no effect, which a replay of the answer names again. */
+  ignored?: readonly string[] | undefined;
   /** Opaque state that the answer gave away, and the upstream that made it. */
   opaque?: { values: readonly string[]; upstream: string };
 }
@@ -86,7 +88,9 @@ export async function decide(
   const { bounds, price, holdAmount } = intent;
   const settling = (charge: Charge, estimate?: ChargedTokens): Decision => {
     const answer = end.answer?.(estimate);
-    const closing: Closing = { kind: "settling", end: kind, charge, ...(answer ? { answer } : {}) };
+    const { ignored = [] } = end;
+    const kept = answer ? { answer, ...(ignored.length > 0 ? { ignored } : {}) } : {};
+    const closing: Closing = { kind: "settling", end: kind, charge, ...kept };
     return { end, closing, ...(estimate ? { estimate } : {}) };
   };
   const verdict = verdictOf(kind, reported, bounds);

@@ -26,6 +26,8 @@ export interface EventRunOptions {
   closeUpstream(): void;
   /** The answer is kept for an idempotency key. */
   isKept: boolean;
+  /** Kept with it. */
+  ignored: readonly string[];
   /** A chat stream ends with a usage chunk. */
   withUsage: boolean;
   onFirstOutput(): void;
@@ -58,6 +60,7 @@ export function createEventRun(
       reported: seen.reported,
       opaque: { values: seen.opaque, upstream: answer.upstream },
       isCut: seen.terminal?.isCut,
+      ignored: options.ignored,
       answer:
         isWhole && collector
           ? (estimate) => keepable(collector.answer(seen.reported, estimate))

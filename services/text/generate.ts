@@ -34,6 +34,7 @@ export type Begun =
  */
 export async function generate(
   request: PreparedRequest,
+  callId: string,
   metered: Metered,
   stop: AbortController,
   isKept: boolean,
@@ -43,7 +44,7 @@ export async function generate(
   metered.onLost = () => stop.abort(stopped("lost"));
   let answer: JsonAnswer | StreamAnswer;
   let isSent = false;
-  const ignored = [...request.ignored];
+  const ignored: string[] = [];
   let isAnswering = false;
   const onSent = () => {
     isSent = true;
@@ -78,7 +79,10 @@ export async function generate(
       callerInstructions: request.callerInstructions,
       developerPrompt: request.developerPrompt,
       requestId: metered.requestId,
+      callId,
       onSent,
+      asked: request.asked,
+      passParameters: request.passParameters,
       onIgnored: (names) => ignored.push(...names),
       onAnswering,
       signal: upstream.signal,
@@ -96,7 +100,7 @@ export async function generate(
     context.events.firstOutput(operation, context.clock.steady() - startedAt);
   };
   if (answer.kind === "json") {
-    const body = await finishJson(operation, answer, metered, isKept);
+    const body = await finishJson(operation, answer, metered, { isKept, ignored });
     onFirstOutput();
     if (form === "json") return { kind: "json", body, ignored };
     return { ...wholeStream(eventsOfAnswer(operation, form, body)), ignored };
@@ -108,6 +112,7 @@ export async function generate(
     stop,
     closeUpstream,
     isKept,
+    ignored,
     withUsage: form === "events+usage",
     onFirstOutput,
     clock,
@@ -128,7 +133,7 @@ async function finishJson(
   operation: TextOperation,
   answer: JsonAnswer,
   metered: Metered,
-  isKept: boolean,
+  { isKept, ignored }: { isKept: boolean; ignored: readonly string[] },
 ): Promise<Uint8Array> {
   const { ending, failure, usage, opaque, upstream, isCut } = answer;
   metered.saw(answer.outputText);
@@ -138,6 +143,7 @@ async function finishJson(
     reported: usage,
     isCut,
     opaque: { values: opaque, upstream },
+    ignored,
     answer(counted) {
       if (ending === "failed") return undefined;
       body = bodyWithUsage(operation, body, counted);

@@ -191,9 +191,8 @@ function withAffordable(error: unknown, request: PreparedRequest): unknown {
   const { reason, message, metadata } = error;
   // A billing of before named no amounts.
   if (metadata.spendable === undefined) return error;
-  const { price, bounds, chosenInput } = request;
-  const chosen = { input: chosenInput, output: bounds.output };
-  const output = outputWithin(price, chosen, BigInt(metadata.spendable));
+  const { price, bounds } = request;
+  const output = outputWithin(price, bounds, BigInt(metadata.spendable));
   const hint = `It would be taken with a max_output_tokens of up to ${output}.`;
   return new RefusalError(reason, {
     message: output > 0 ? `${message} ${hint}` : message,

@@ -3,6 +3,12 @@ import { ErrorReason, refuse } from "#kit/errors.ts";
 import { waitElsewhereMs, waitPollMs, waitRetryMs } from "./limits.ts";
 import type { IdempotencySlot, KeyedRecord, UsageStore } from "./store.ts";
 
+/** A kept answer, and the properties of its request that had no effect. */
+export interface Recorded {
+  body: Uint8Array;
+  ignored: readonly string[];
+}
+
 /**
  * The kept answer of an idempotency slot; undefined where the slot is free. One that is still being made, here or in
  * another process, is waited for. Refuses with IDEMPOTENCY_KEY_REUSED for another body, with IDEMPOTENCY_ANSWER_NOT_KEPT
@@ -13,7 +19,7 @@ export async function findRecorded(
   fingerprint: string,
   { clock, store }: { clock: Clock; store: UsageStore },
   signal: AbortSignal,
-): Promise<Uint8Array | undefined> {
+): Promise<Recorded | undefined> {
   const giveUpAt = clock.steady() + waitElsewhereMs;
   for (;;) {
     signal.throwIfAborted();
@@ -21,7 +27,7 @@ export async function findRecorded(
     if (!record) return undefined;
     if (record.fingerprint !== fingerprint) refuse(ErrorReason.IDEMPOTENCY_KEY_REUSED);
     if (record.answer === "not_kept") refuseUnkept(record);
-    if (record.answer) return record.answer;
+    if (record.answer) return { body: record.answer, ignored: record.ignored ?? [] };
     if (clock.steady() >= giveUpAt) {
       refuse(ErrorReason.SERVICE_UNAVAILABLE, {
         metadata: { retry_after_ms: String(waitRetryMs) },

@@ -39,7 +39,7 @@ export function recordOf(row: SqlRow): UsageRecord {
   };
 }
 
-/** A row of `text_usage` with the `body` of its answer. One that is over has a key only where an answer was given. */
+/** A row of `text_usage` with the `body` and `ignored` of its answer. One that is over has a key only where an answer was given. */
 export function keyedOf(row: SqlRow): KeyedRecord {
   const charge = row.charge === null ? undefined : chargeOfText(String(row.charge));
   return {
@@ -48,7 +48,13 @@ export function keyedOf(row: SqlRow): KeyedRecord {
     answer:
       row.body instanceof Uint8Array ? row.body : row.status === "open" ? undefined : "not_kept",
     cost: charge && (charge.amount ?? 0n),
+    ...(typeof row.ignored === "string" ? { ignored: namesOf(row.ignored) } : {}),
   };
+}
+
+function namesOf(text: string): string[] {
+  const names: unknown = JSON.parse(text);
+  return Array.isArray(names) ? names.map(String) : [];
 }
 
 /** A row of `text_review`, or of a request that an older release put in review. */

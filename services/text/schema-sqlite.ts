@@ -61,4 +61,6 @@ export const textSchema: readonly string[] = [
   `DROP INDEX text_usage_due;
   CREATE INDEX text_usage_due ON text_usage (due_at) WHERE status <> 'closed';
   CREATE INDEX text_usage_kept ON text_usage (due_at) WHERE status = 'closed';`,
+  // Names of a JSON array; null: none, or the answer is an older release's.
+  "ALTER TABLE text_answer ADD COLUMN ignored TEXT",
 ];

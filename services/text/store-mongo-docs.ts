@@ -19,7 +19,7 @@ export function documentOf(intent: Intent): UsageDocument {
 
 /** A request as it stands. */
 export function recordOf(doc: UsageDocument): UsageRecord {
-  const { _id, dueAt, keptUntil, idem, charge, answer: _answer, ...rest } = doc;
+  const { _id, dueAt, keptUntil, idem, charge, answer: _answer, ignored: _ignored, ...rest } = doc;
   return {
     requestId: _id,
     ...rest,
@@ -30,12 +30,20 @@ export function recordOf(doc: UsageDocument): UsageRecord {
 }
 
 /** What stands in a slot. A request that is over has a key only where an answer was given. */
-export function keyedOf({ _id, idem, status, answer, charge }: UsageDocument): KeyedRecord {
+export function keyedOf({
+  _id,
+  idem,
+  status,
+  answer,
+  charge,
+  ignored,
+}: UsageDocument): KeyedRecord {
   return {
     requestId: _id,
     fingerprint: idem?.fingerprint ?? "",
     answer: answer ? bytesOf(answer) : status === "open" ? undefined : "not_kept",
     cost: charge && (charge.amount ?? 0n),
+    ...(ignored ? { ignored } : {}),
   };
 }
 
@@ -44,7 +52,7 @@ export function closingFields(
   closing: Closing,
   at: { now: number; dueAt: number },
 ): Partial<UsageDocument> {
-  const { kind, end, answer } = closing;
+  const { kind, end, answer, ignored } = closing;
   return {
     status: kind,
     end,
@@ -52,6 +60,7 @@ export function closingFields(
     dueAt: at.dueAt,
     charge: chargeDocument(closing.charge),
     ...(answer instanceof Uint8Array ? { answer: new (mongodb().Binary)(answer) } : {}),
+    ...(ignored ? { ignored } : {}),
   };
 }
 

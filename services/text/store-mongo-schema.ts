@@ -22,6 +22,8 @@ export interface UsageDocument
   idem?: { key: string; fingerprint: string };
   charge?: Omit<Charge, "amount"> & { amount: bigint | null };
   answer?: Binary;
+  /** Beside the answer. */
+  ignored?: readonly string[];
 }
 
 /** Answers are large, and most readers want none. */

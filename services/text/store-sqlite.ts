@@ -94,7 +94,7 @@ const finishSql = `DELETE FROM text_usage
   WHERE request_id = ? AND status IN ('settling', 'review') AND idem_key IS NULL`;
 const withdrawSql = `DELETE FROM text_usage WHERE request_id = ? AND owner = ? AND status = 'open' AND dispatched = 0`;
 const deferSql = `UPDATE text_usage SET due_at = ? WHERE request_id = ? AND status IN ('settling', 'review')`;
-const byKeySql = `SELECT u.request_id, u.fingerprint, u.status, u.due_at, u.charge, a.body FROM text_usage u
+const byKeySql = `SELECT u.request_id, u.fingerprint, u.status, u.due_at, u.charge, a.body, a.ignored FROM text_usage u
   LEFT JOIN text_answer a ON a.request_id = u.request_id
   WHERE u.key_id = ? AND u.operation = ? AND u.idem_key = ?`;
 const dueSql = `SELECT * FROM text_usage WHERE due_at <= ? AND status <> 'closed' ORDER BY due_at LIMIT ?`;
@@ -166,7 +166,7 @@ function close(
   closing: Closing,
   at: { now: number; dueAt: number },
 ): boolean {
-  const { kind, end, answer } = closing;
+  const { kind, end, answer, ignored } = closing;
   const values = [
     kind,
     end,
@@ -182,9 +182,10 @@ function close(
       : tx.run(closeOrphanSql, ...values, closer.leaseOverAt);
   if (closed === 1 && answer instanceof Uint8Array) {
     tx.run(
-      `INSERT INTO text_answer (request_id, body)
-       SELECT request_id, ? FROM text_usage WHERE request_id = ? AND idem_key IS NOT NULL`,
+      `INSERT INTO text_answer (request_id, body, ignored)
+       SELECT request_id, ?, ? FROM text_usage WHERE request_id = ? AND idem_key IS NOT NULL`,
       answer,
+      ignored ? JSON.stringify(ignored) : null,
       requestId,
     );
   }

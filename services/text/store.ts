@@ -62,6 +62,8 @@ export interface Closing {
   end: EndKind;
   charge: Charge;
   answer?: KeptAnswer;
+  /** Kept beside the answer: what the header names of it. Absent: nothing. */
+  ignored?: readonly string[];
 }
 
 /** Usage that an upstream reported and that cannot be: for the operator to look into. */
@@ -101,6 +103,8 @@ export interface KeyedRecord {
   fingerprint: string;
   /** Undefined while it runs. */
   answer: KeptAnswer | undefined;
+  /** Properties of the request that had no effect. Absent: none, or the answer is an older release's. */
+  ignored?: readonly string[];
   /** USD micros that it cost; undefined while it runs, and where that is not decided. */
   cost: bigint | undefined;
 }

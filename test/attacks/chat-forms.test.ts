@@ -65,7 +65,7 @@ describe("forms of chat that callers have", () => {
       top_logprobs: 0,
       modalities: ["text"],
       functions: [],
-      function_call: "auto",
+      function_call: "none",
       prediction: null,
       stream_options: null,
     };
@@ -82,7 +82,6 @@ describe("forms of chat that callers have", () => {
   test.for([
     [{ logit_bias: { 50256: -100 } }, "logit_bias"],
     [{ functions: [{ name: "f" }] }, "functions"],
-    [{ prediction: { type: "content", content: "x" } }, "prediction"],
     [{ response_format: { type: "grammar" } }, "response_format.type"],
     [{ stop: Array.from({ length: 17 }, (_, at) => `${at}`) }, "stop"],
   ] as const)("what has no translation is refused before the hold: %j", async ([fields, param]) => {

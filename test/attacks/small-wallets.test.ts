@@ -76,6 +76,30 @@ test("who can pay for the model's maximum has upstream told of no bound", async 
   }
 });
 
+const chatBounds = ["max_tokens", "max_completion_tokens", "max_output_tokens"] as const;
+const boundsOf = routes.flatMap(([path, asked]) => {
+  const names = path === "/chat/completions" ? chatBounds : (["max_output_tokens"] as const);
+  return names.map((name) => [path, asked.model, name, asked] as const);
+});
+test.each(boundsOf)(
+  "%s of %s: the bound that a refusal names is taken as %s, and one more is not",
+  async (path, _, name, asked) => {
+    for (const wallet of [700n, 1_501n, 3_002n, 3_003n]) {
+      const payer = await poor(wallet);
+      world.play();
+      const refused = await payer.post(path, asked);
+      expect(refused.status).toBe(402);
+      const { maxOutputTokens } = refused.json.error;
+      expect(maxOutputTokens).toBeGreaterThan(0);
+      const over = await payer.post(path, { ...asked, [name]: maxOutputTokens + 1 });
+      expect(over.status).toBe(402);
+      expect(over.json.error).toMatchObject({ maxOutputTokens });
+      const taken = await payer.post(path, { ...asked, [name]: maxOutputTokens });
+      expect(taken.status).toBe(200);
+    }
+  },
+);
+
 describe.each(payers)("%s that cannot pay for 1,024 tokens", (who, make) => {
   const refusal =
     who === "a key"

@@ -265,8 +265,9 @@ export function usageStoreContract(connect: UsageStores): void {
       expect(await b.findByKey(slot, start)).toBeUndefined();
       await a.finish("text_00000001", start);
       expect(await b.open(keyed(2))).toBe(true);
-      await b.close("text_00000002", me, { ...settling, answer }, at(start));
+      await b.close("text_00000002", me, { ...settling, answer, ignored: ["a%20b"] }, at(start));
       const kept = {
+        ignored: ["a%20b"],
         requestId: "text_00000002",
         fingerprint: "f1",
         answer: expect.any(Uint8Array),

@@ -68,6 +68,8 @@ export function testRequest(
     accountId: "acc_1",
     operation,
     body: { model: "chat-1", ...prompt, ...fields },
+    asked: { model: "chat-1", ...prompt, ...fields },
+    passParameters: [],
     stream: false,
     maxOutputTokens: typeof limit === "number" ? limit : undefined,
     outputBound: unbounded,
@@ -76,6 +78,7 @@ export function testRequest(
     upstreams,
     callerInstructions: isChat ? null : "Be kind.",
     requestId: "req_1",
+    callId: "call_1",
     signal: new AbortController().signal,
     ...rest,
   };

@@ -40,7 +40,6 @@ describe("what /chat/completions refuses", () => {
     ["long stop", chat({ stop: "x".repeat(257) }), "unsupported_parameter stop"],
     ["bias", chat({ logit_bias: { 5: 1 } }), "unsupported_parameter logit_bias"],
     ["functions", chat({ functions: [{ name: "f" }] }), "unsupported_parameter functions"],
-    ["prediction", chat({ prediction: {} }), "unsupported_parameter prediction"],
     [
       "a grammar",
       chat({ response_format: { type: "grammar" } }),

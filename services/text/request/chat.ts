@@ -15,7 +15,7 @@ import {
 } from "./fields.ts";
 import { keepStateOut, settleOperators } from "./operator-state.ts";
 import { resolveEffort } from "./reasoning.ts";
-import { checkTools, checkToolsIn, takesTool } from "./tools.ts";
+import { checkTools, checkToolsIn, takesTool, toolNote } from "./tools.ts";
 
 const roles: readonly string[] = ["system", "developer", "user", "assistant", "tool"];
 /** Chat is of text alone. */
@@ -53,7 +53,7 @@ export async function checkChat(
   const maxOutputTokens = chatOutputLimit(body, spec);
   checkStop(body);
   if (body.stream !== true) delete body.stream_options;
-  await keepStateOut(body, noFiles);
+  await keepStateOut(body, noFiles, toolNote(spec, tools));
   const instructions = instructionsOf(
     developerPrompt,
     optionalString(body, "instructions") ?? null,

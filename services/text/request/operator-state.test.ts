@@ -5,7 +5,7 @@ import { keepStateOut } from "./operator-state.ts";
 
 async function found(body: JsonObject, ourFiles: JsonObject[] = []): Promise<string | undefined> {
   try {
-    await keepStateOut(body, new Set(ourFiles));
+    await keepStateOut(body, new Set(ourFiles), () => {});
     return undefined;
   } catch (error) {
     if (!isRefusal(error)) throw error;
@@ -100,7 +100,7 @@ test.each<[string, () => JsonObject[string]]>([
   ["values", () => Array.from({ length: 990_000 }, () => null)],
 ])("a million values keep the event loop for less than 50 ms at a time: %s", async (_, make) => {
   const body = { a: { b: make() } };
-  await keepStateOut(body, new Set());
-  const longest = await longestTurn(() => keepStateOut(body, new Set()));
+  await keepStateOut(body, new Set(), () => {});
+  const longest = await longestTurn(() => keepStateOut(body, new Set(), () => {}));
   expect(longest).toBeLessThan(50);
 });

@@ -56,15 +56,20 @@ const valuesAtOnce = 20_000;
 
 /**
  * Refuses whatever in the body refers to state in the operator's upstream account, at its path: one pass over all of it but
- * the caller's own words. `ourFiles`: images, whose `file_id` names a file of the caller's account here.
+ * the caller's own words. `ourFiles`: images, whose `file_id` names a file of the caller's account here. `onTool` hears of
+ * every tool in a `tools` or `tool_choice`, wherever that stands.
  */
 export async function keepStateOut(
   body: JsonObject,
   ourFiles: ReadonlySet<JsonObject>,
+  onTool: OnTool,
 ): Promise<void> {
-  const walk = new Walk(body, ourFiles);
+  const walk = new Walk(body, ourFiles, onTool);
   while (!walk.isOver(valuesAtOnce)) await setImmediate();
 }
+
+/** A tool that a body offers or asks for; `path` makes the path of its type. */
+export type OnTool = (type: string, path: () => string) => void;
 
 /** A list or an object that is being looked through. */
 interface Open {
@@ -73,13 +78,17 @@ interface Open {
   names: readonly string[] | undefined;
   next: number;
   own: ReadonlySet<string> | undefined;
+  /** A list of tools. */
+  ofTools?: boolean;
 }
 
 class Walk {
   readonly #ourFiles: ReadonlySet<JsonObject>;
+  readonly #onTool: OnTool;
   readonly #open: Open[];
 
-  constructor(body: JsonObject, ourFiles: ReadonlySet<JsonObject>) {
+  constructor(body: JsonObject, ourFiles: ReadonlySet<JsonObject>, onTool: OnTool) {
+    this.#onTool = onTool;
     this.#ourFiles = ourFiles;
     this.#open = [{ values: body, names: Object.keys(body), next: 0, own: ownProperties }];
   }
@@ -95,7 +104,7 @@ class Walk {
       }
       const at = open.next++;
       if (open.names) this.#field(open.values as JsonObject, open.names[at] as string, open.own);
-      else this.#enter((open.values as readonly JsonValue[])[at]);
+      else this.#enter((open.values as readonly JsonValue[])[at], open.ofTools);
     }
     return this.#open.length === 0;
   }
@@ -110,18 +119,28 @@ class Walk {
       (name === "background" && value === true) ||
       (name === "type" && value === "item_reference");
     if (isState) unsupported(this.#path(), noState);
-    this.#enter(value);
+    // Deeper, an object of one of these names is a property that a schema describes.
+    const isChoice = name === "tool_choice" && this.#open.length === 1 && isJsonObject(value);
+    this.#enter(value, isChoice || (name === "tools" && Array.isArray(value)));
   }
 
-  #enter(value: JsonValue | undefined): void {
+  /** `isTool`: it is a tool, or a list of them. */
+  #enter(value: JsonValue | undefined, isTool = false): void {
     if (typeof value !== "object" || value === null) return;
     if (Array.isArray(value)) {
       if (value.length > 0) {
-        this.#open.push({ values: value, names: undefined, next: 0, own: undefined });
+        this.#open.push({
+          values: value,
+          names: undefined,
+          next: 0,
+          own: undefined,
+          ofTools: isTool,
+        });
       }
       return;
     }
     const { type } = value;
+    if (isTool && typeof type === "string") this.#onTool(type, () => `${this.#path()}.type`);
     const isTyped = typeof type === "string" && Object.hasOwn(ownWords, type);
     const own = isTyped ? ownWords[type] : undefined;
     this.#open.push({ values: value, names: Object.keys(value), next: 0, own });

@@ -1,5 +1,6 @@
 import type { JsonObject } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { outputBounds } from "../upstream/output-limit.ts";
 import type { TextOperation } from "../upstream/port.ts";
 
 /**
@@ -39,7 +40,8 @@ const passed: Readonly<Record<"responses" | "chat", ReadonlySet<string>>> = {
     "user",
   ]),
   chat: new Set([
-    // `ChatCompletionCreateParams` of the same package, without `audio`, which is refused, and `moderation`.
+    // `ChatCompletionCreateParams` of the same package, without `audio`, which is refused, `moderation`, and `prediction`:
+    // tokens of a rejected one are charged as output beyond its bound.
     "function_call",
     "functions",
     "logit_bias",
@@ -50,7 +52,6 @@ const passed: Readonly<Record<"responses" | "chat", ReadonlySet<string>>> = {
     "model",
     "n",
     "parallel_tool_calls",
-    "prediction",
     "prompt_cache_key",
     "prompt_cache_options",
     "prompt_cache_retention",
@@ -106,53 +107,24 @@ const sampling: ReadonlySet<string> = new Set([
   "top_a",
 ]);
 
-/** The bound of the output: what it is called upstream is decided there, by what the upstream knows. */
-const outputBounds: ReadonlySet<string> = new Set([
-  "max_completion_tokens",
-  "max_output_tokens",
-  "max_tokens",
-]);
-
-/** Names in one header: a body may hold a million. */
-const maxNamed = 32;
-
 /** Does a property of this name go upstream? */
 function isPassed(name: string, api: "responses" | "chat", spec: ChatSpec): boolean {
   return (
     passed[api].has(name) ||
     sampling.has(name) ||
-    outputBounds.has(name) ||
+    // What the bound is called upstream is decided there, by what the upstream knows.
+    outputBounds.some((bound) => bound === name) ||
     spec.passParameters.includes(name) ||
     spec.passParameters.includes("*")
   );
 }
 
-/** What of a body goes upstream, and the names of the first 32 properties that do not, in their order. */
-export function passedOf(
-  body: JsonObject,
-  operation: TextOperation,
-  spec: ChatSpec,
-): { body: JsonObject; left: string[] } {
+/** What of a body may go upstream. What really does is the upstream's protocol to say; see `upstream/ignored.ts`. */
+export function passedOf(body: JsonObject, operation: TextOperation, spec: ChatSpec): JsonObject {
   const api = operation === "chat" ? "chat" : "responses";
   const kept: JsonObject = {};
-  const left: string[] = [];
   for (const [name, value] of Object.entries(body)) {
     if (isPassed(name, api, spec)) kept[name] = value;
-    else if (left.length < maxNamed) left.push(name);
   }
-  return { body: kept, left };
-}
-
-/** Characters of one name in it. */
-const maxNameCharacters = 64;
-
-/**
- * Names of left-out properties as they may stand in a header: tokens of HTTP, others percent-encoded, each at most 64
- * characters.
- */
-export function headerNames(left: readonly string[]): string[] {
-  return left.map((name) => {
-    const text = name.slice(0, maxNameCharacters).toWellFormed();
-    return encodeURIComponent(text).slice(0, maxNameCharacters) || "%";
-  });
+  return kept;
 }

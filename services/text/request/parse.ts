@@ -1,7 +1,9 @@
 import { optionalBoolean, optionalObject } from "#kit/body.ts";
 import type { JsonObject } from "#kit/json.ts";
 import type { JsonReader } from "#kit/json-reader/index.ts";
+import { weightOf } from "#kit/json-weight.ts";
 import { maxJsonDepth } from "../limits.ts";
+import { outputBounds } from "../upstream/output-limit.ts";
 import type { TextOperation } from "../upstream/port.ts";
 
 /** A body that is JSON, and what it asks for; nothing else is checked yet. */
@@ -9,7 +11,7 @@ export interface ParsedRequest {
   operation: TextOperation;
   /** Ours alone: it may be changed. */
   body: JsonObject;
-  /** See `kit/json-weight.ts`. */
+  /** See `kit/json-weight.ts`. Without the bound of the output, which is no text: naming one costs no input. */
   weight: number;
   /**
    * What a repeat under the same idempotency key must agree in; "" without a key. `stream` and `stream_options` are left
@@ -45,7 +47,15 @@ export async function parseRequest(
     ...(isKeyed ? { fingerprint: { tag: operation, without } } : {}),
   };
   const { value: body, weight, fingerprint } = await reader.read(bytes, wanted, asking);
-  return { operation, body, weight, fingerprint, form: formOf(operation, body) };
+  const text = weight - outputBoundsWeight(body);
+  return { operation, body, weight: text, fingerprint, form: formOf(operation, body) };
+}
+
+/** What the names of the output's bound and their numbers add to the weight of a body. */
+function outputBoundsWeight(body: JsonObject): number {
+  const numbers = outputBounds.filter((name) => typeof body[name] === "number");
+  const bounds = Object.fromEntries(numbers.map((name) => [name, 0]));
+  return weightOf(bounds, maxJsonDepth) - weightOf({}, maxJsonDepth);
 }
 
 function formOf(operation: TextOperation, body: JsonObject): AnswerForm {

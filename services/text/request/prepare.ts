@@ -2,7 +2,6 @@ import { requiredString } from "#kit/body.ts";
 import type { CatalogView } from "#kit/catalog-client.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
-import { weightOf } from "#kit/json-weight.ts";
 import {
   type ChatSpec,
   type Model,
@@ -11,7 +10,7 @@ import {
   UpstreamProtocol,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
-import { leastOutputTokens, maxJsonDepth, maxModelIdLength } from "../limits.ts";
+import { leastOutputTokens, maxModelIdLength } from "../limits.ts";
 import { holdAmountOf, priceOf, type TextPrice, type TokenBounds } from "../pricing.ts";
 import type { TokenCounter } from "../tokens/count.ts";
 import { checkContext, guessInput, inputBoundOf } from "../tokens/input-bound.ts";
@@ -23,7 +22,7 @@ import type { CheckedBody } from "./checked.ts";
 import { unsupported } from "./fields.ts";
 import { type ImageSources, type TakenImages, takeImages } from "./images.ts";
 import { type OpaqueMakers, pinUpstream } from "./opaque.ts";
-import { headerNames, passedOf } from "./parameters.ts";
+import { passedOf } from "./parameters.ts";
 import type { AnswerForm, ParsedRequest } from "./parse.ts";
 import { checkCompact, checkResponses } from "./responses.ts";
 
@@ -37,8 +36,10 @@ export interface PreparedRequest {
   upstreams: readonly Upstream[];
   /** As it goes up; `model` is still the public id. */
   body: JsonObject;
-  /** Names of properties that the caller sent and that do not go up, as they may stand in a header. */
-  ignored: readonly string[];
+  /** Properties of the request as the caller sent them. */
+  asked: JsonObject;
+  /** The model's `passParameters`. */
+  passParameters: readonly string[];
   /** That part of the body's instructions, or of its first message; "" for none. */
   developerPrompt: string;
   callerInstructions: string | null;
@@ -53,8 +54,6 @@ export interface PreparedRequest {
    * is told. Undefined where the caller chose the bound.
    */
   leastHold: bigint | undefined;
-  /** Bound of the input, had the caller chosen that of the output: the parameter that says so is input, too. */
-  chosenInput: number;
   /** For estimates. */
   images: TakenImages;
   items: number;
@@ -83,8 +82,9 @@ export async function prepareRequest(
   const { model, spec } = chatModel(parsed.body, view, caller.admission);
   const capable = capableUpstreams(parsed.operation, model, view);
   const developerPrompt = spec.developerPrompt ?? view.snapshot.developerPrompt;
+  const asked = { ...parsed.body };
   const checked = await check(parsed, spec, developerPrompt);
-  const { body, left } = passedOf(checked.body, parsed.operation, spec);
+  const body = passedOf(checked.body, parsed.operation, spec);
   const upstreams = await pinUpstream(checked.opaque, {
     accountId: caller.accountId,
     upstreams: parsed.operation === "chat" ? chatUpstreams(capable, body, spec) : capable,
@@ -118,7 +118,8 @@ export async function prepareRequest(
     catalogVersion: view.snapshot.version,
     upstreams,
     body,
-    ignored: headerNames(left),
+    asked,
+    passParameters: spec.passParameters,
     developerPrompt,
     callerInstructions: checked.callerInstructions,
     maxOutputTokens: checked.maxOutputTokens,
@@ -126,15 +127,11 @@ export async function prepareRequest(
     bounds,
     holdAmount: holdAmountOf(price, bounds),
     leastHold: isChosen ? undefined : holdAmountOf(price, least),
-    chosenInput: isChosen ? input : Math.min(input + choiceWeight, Number(spec.maxInputTokens)),
     images,
     items: checked.items,
     guessedInput: Math.min(guessInput(parsed.weight, images, developerPrompt), input),
   };
 }
-
-/** What the parameter weighs in a body. */
-const choiceWeight = weightOf({ max_output_tokens: 1 }, maxJsonDepth) - weightOf({}, maxJsonDepth);
 
 function chatModel(
   body: JsonObject,

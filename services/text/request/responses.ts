@@ -6,7 +6,7 @@ import { instructionsOf, outputLimit } from "./fields.ts";
 import { checkItems, inputOf, nothingFound } from "./items.ts";
 import { keepStateOut, settleOperators } from "./operator-state.ts";
 import { resolveReasoning } from "./reasoning.ts";
-import { checkTools } from "./tools.ts";
+import { checkTools, toolNote } from "./tools.ts";
 
 /** Checks a body of `POST /responses` against its model, and makes what goes up out of it. Names of what goes up are not looked at here. */
 export async function checkResponses(
@@ -24,7 +24,7 @@ export async function checkResponses(
   const { images, opaque, ...found } =
     typeof input === "string" ? nothingFound() : await checkItems(input, spec);
   const inParts = images.filter(({ field }) => field === "image_url");
-  await keepStateOut(body, new Set(inParts.map(({ holder }) => holder)));
+  await keepStateOut(body, new Set(inParts.map(({ holder }) => holder)), toolNote(spec, tools));
   applyDeveloperPrompt(body, developerPrompt, callerInstructions);
   if (body.stream !== true) delete body.stream_options;
   return {

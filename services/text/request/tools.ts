@@ -5,6 +5,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { maxTools } from "../limits.ts";
 import { fieldOf, itemsAtOnce, objectAt, unsupported } from "./fields.ts";
+import type { OnTool } from "./operator-state.ts";
 
 /** Tools whose calls the caller itself carries out; every other one may put text of its own into the input. */
 const callerTools = new Set([
@@ -30,7 +31,20 @@ export function takesTool(spec: ChatSpec, type: string): boolean {
 }
 
 /**
- * Checks `tools` and `tool_choice`. Items are forwarded as they are. `api` chat: a function's name stands one level deeper.
+ * Checks each tool of a body by its type alone, wherever it stands, and notes in `found` one that is carried out upstream.
+ * For what no other check reaches: a `tool_choice`, a part of a message, a tool within a tool.
+ */
+export function toolNote(spec: ChatSpec, found: CheckedTools): OnTool {
+  return (type, path) => {
+    // It only lists which of the tools may be called; those are told of themselves.
+    if (type === "allowed_tools") return;
+    if (!takesTool(spec, type)) refuseTool(path(), spec);
+    found.hosted ||= !callerTools.has(type);
+  };
+}
+
+/**
+ * Checks `tools`, and the type of `tool_choice`. Items are forwarded as they are. `api` chat: a function's name stands one level deeper.
  * Refuses with UNSUPPORTED_PARAMETER at `tools[i].type` what the model does not take.
  */
 export async function checkTools(
@@ -73,9 +87,14 @@ async function checkToolList(
     found.count++;
     found.hosted ||= !callerTools.has(type);
     if (type === "function") checkFunction(tool, path, api);
-    if (type === "function" || type === "custom") continue;
-    const within = checkToolsIn(tool, path, spec, api, found);
-    if (within) await within;
+    for (const [holder, at] of [
+      [tool, path],
+      [tool.function, `${path}.function`],
+      [tool.custom, `${path}.custom`],
+    ] as const) {
+      const within = isJsonObject(holder) && checkToolsIn(holder, at, spec, api, found);
+      if (within) await within;
+    }
   }
 }
 

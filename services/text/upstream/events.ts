@@ -10,7 +10,7 @@ export interface UpstreamEvents {
   failed(
     upstream: string,
     failure: UpstreamFailure,
-    request: { id: string; isLast: boolean },
+    request: { id: string; callId: string; isLast: boolean },
   ): void;
   /**
    * An answer went past the bound of its output and was cut. `isTold`: upstream was told the bound, so it does not know it by
@@ -41,10 +41,10 @@ export function createUpstreamEvents({
     answered(upstream) {
       requestsOf(upstream, "answered").inc();
     },
-    failed(upstream, failure, { id, isLast }) {
+    failed(upstream, failure, { id, callId, isLast }) {
       const { kind, status, timedOut } = failure;
       requestsOf(upstream, kind).inc();
-      const facts = { requestId: id, upstream, kind, status, timedOut, fallsBack: !isLast };
+      const facts = { requestId: id, callId, upstream, kind, status, timedOut, fallsBack: !isLast };
       // A wrong request is the caller's; a missing key is the operator's to mend.
       if (kind === "misconfigured") log.error(facts, "upstream has no key");
       else if (kind === "invalid_request" || kind === "policy") log.info(facts, "upstream refused");

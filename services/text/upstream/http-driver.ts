@@ -11,6 +11,7 @@ import type { UpstreamsContext } from "./context.ts";
 import type { UpstreamEvents } from "./events.ts";
 import { factsOf } from "./facts.ts";
 import { failureOf, failureOfStatus, UpstreamFailure } from "./failure.ts";
+import { ignoredParameters } from "./ignored.ts";
 import { cutAt, OutputGate } from "./output-gate.ts";
 import { type Plan, planFor } from "./plans.ts";
 import type { JsonAnswer, StreamAnswer, UpstreamRequest } from "./port.ts";
@@ -35,7 +36,9 @@ export function createHttpDriver(
     if (!plan) throw new UpstreamFailure("incapable");
     const reply = await post(plan, request, upstream, { context, client });
     if (reply.status < 200 || reply.status > 299) throw await failureOfReply(reply, request);
-    if (upstream.protocol === UpstreamProtocol.GENMESH) request.onIgnored?.(ignoredBy(reply));
+    const isPeer = upstream.protocol === UpstreamProtocol.GENMESH;
+    const there = isPeer ? ignoredBy(reply) : [];
+    request.onIgnored?.(ignoredParameters(request, plan.body, plan.path, there));
     const type = `${reply.headers["content-type"] ?? ""}`;
     const isStream = request.stream && request.operation !== "compact";
     const onCut = () => {

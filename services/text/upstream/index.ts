@@ -61,12 +61,16 @@ async function send(request: UpstreamRequest, sender: Sender): Promise<JsonAnswe
       if (error instanceof RefusalError) throw error;
       failure = failureOf(error) ?? raise(error);
       const isLast = !failure.mayFallBack || at === capable.length - 1;
-      sender.events.failed(upstream.name, failure, { id: request.requestId, isLast });
+      sender.events.failed(upstream.name, failure, { ...idsOf(request), isLast });
       if (isLast) break;
     }
   }
   const inputParam = request.operation === "chat" ? "messages" : "input";
   throw refusalOf(failure ?? new UpstreamFailure("incapable"), request.modelId, inputParam);
+}
+
+function idsOf({ requestId: id, callId }: UpstreamRequest): { id: string; callId: string } {
+  return { id, callId };
 }
 
 function serves({ protocol }: Upstream, { operation }: UpstreamRequest): boolean {

@@ -2,8 +2,8 @@ import type { JsonObject } from "#kit/json.ts";
 import { OutputLimit } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 
 /** The names that servers have for the bound of an answer's output. */
-const names = ["max_output_tokens", "max_completion_tokens", "max_tokens"] as const;
-type Name = (typeof names)[number];
+export const outputBounds = ["max_output_tokens", "max_completion_tokens", "max_tokens"] as const;
+type Name = (typeof outputBounds)[number];
 
 /**
  * What servers of an API know where the catalog does not say. Of Chat Completions the older `max_tokens`: vLLM, llama.cpp,
@@ -33,7 +33,7 @@ export function withOutputLimit(
   configured: OutputLimit = OutputLimit.UNSPECIFIED,
 ): JsonObject {
   const told: JsonObject = { ...body };
-  for (const name of names) delete told[name];
+  for (const name of outputBounds) delete told[name];
   const name = namesInCatalog.has(configured) ? namesInCatalog.get(configured) : usualNames[api];
   if (name !== undefined && limit !== undefined) told[name] = limit;
   return told;

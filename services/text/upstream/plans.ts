@@ -92,7 +92,7 @@ function translatedChat(request: UpstreamRequest, facts: RequestFacts): Plan {
   const { upstreamModel: model, stream } = request;
   return {
     path: "/responses",
-    body: { ...toResponsesRequest(request.body), model, stream },
+    body: { ...toResponsesRequest(request.body, request.passParameters), model, stream },
     readJson: (found) =>
       toCompletion(readResponse(found, facts.response), facts.chat.id, facts.chat.stops),
     reader: () => new ChatFromResponses(facts.chat),

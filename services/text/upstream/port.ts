@@ -30,6 +30,10 @@ export interface UpstreamRequest {
    * resolved. `model` is still the public id; the driver puts `upstreamModel` in its place.
    */
   body: JsonObject;
+  /** Properties of the request as the caller sent them. */
+  asked: JsonObject;
+  /** Properties that the model's upstreams are said to take. */
+  passParameters: readonly string[];
   stream: boolean;
   /**
    * Most tokens of output, which upstream is told in the name that it knows; undefined: it is told nothing, and its own
@@ -47,11 +51,13 @@ export interface UpstreamRequest {
   callerInstructions: string | null;
   /** The configured prompt that is in the body; "" or undefined: none. */
   developerPrompt?: string;
+  /** The caller's `x-request-id`, as the gateway took or made it: what its log names the request by. */
+  callId: string;
   /** What the driver may fill into a response object that upstream left incomplete. */
   requestId: string;
   /** Called when the first byte may have gone out. A request that is given up before costs nothing. */
   onSent?: () => void;
-  /** Called with the names of properties that another deployment, as the upstream, accepted and did not send on. */
+  /** Called with the header's names of those properties of `asked` that had no effect, once an upstream has answered. */
   onIgnored?: (names: readonly string[]) => void;
   /** Called when an answer that comes whole is on its way: all of it is generated. */
   onAnswering?: () => void;

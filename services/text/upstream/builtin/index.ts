@@ -5,6 +5,7 @@ import { toResponsesRequest } from "../chat/request.ts";
 import type { UpstreamsContext } from "../context.ts";
 import { factsOf, type RequestFacts } from "../facts.ts";
 import { type Driver, jsonAnswer } from "../http-driver.ts";
+import { ignoredParameters } from "../ignored.ts";
 import { withOutputLimit } from "../output-limit.ts";
 import type { AnswerEvent, UpstreamRequest } from "../port.ts";
 import { readCompaction, readResponse } from "../responses/json-answer.ts";
@@ -26,8 +27,9 @@ export function createBuiltinDriver(
     const facts = factsOf(request, context);
     const { newId } = facts.response;
     const isChat = request.operation === "chat";
-    const asked = isChat ? toResponsesRequest(request.body) : request.body;
+    const asked = isChat ? toResponsesRequest(request.body, request.passParameters) : request.body;
     const body = withOutputLimit(asked, request.maxOutputTokens, "responses");
+    request.onIgnored?.(ignoredParameters(request, body, "/responses"));
     if (request.operation === "compact") {
       const found = compactionOf(await thinker.remember(body, request), newId);
       return jsonAnswer(readCompaction(found, facts.response), upstream.name);

@@ -6,11 +6,11 @@ const user = { role: "user", content: "Hi" };
 
 /** The translation of a request with these fields, without its input. */
 function optionsOf(fields: JsonObject): JsonObject {
-  const { input: _, ...options } = toResponsesRequest({ messages: [user], ...fields });
+  const { input: _, ...options } = toResponsesRequest({ messages: [user], ...fields }, []);
   return options;
 }
 
-const inputOf = (...messages: JsonObject[]) => toResponsesRequest({ messages }).input;
+const inputOf = (...messages: JsonObject[]) => toResponsesRequest({ messages }, []).input;
 const said = (role: string, content: string) => ({ type: "message", role, content });
 
 test("roles and order stay", () => {
@@ -216,6 +216,6 @@ test.each(cases)("%s", (_name, chat, responses) => {
 test("the request that came is not changed", () => {
   const chat = { messages: [user], tools: [{ type: "function", function: { name: "a" } }], n: 1 };
   const before = structuredClone(chat);
-  toResponsesRequest(chat);
+  toResponsesRequest(chat, []);
   expect(chat).toEqual(before);
 });

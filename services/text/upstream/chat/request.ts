@@ -7,25 +7,27 @@ import { isTooMuch, maxStopCharacters, maxStops, stopsOf } from "./stops.ts";
  * A Chat Completions request in the Responses format, for upstreams that speak only that. Fields that mean the same under
  * the same name go on untouched. {@link untranslatable} says what has no such form.
  */
-export function toResponsesRequest(chat: JsonObject): JsonObject {
+export function toResponsesRequest(chat: JsonObject, passed: readonly string[]): JsonObject {
   const responses: JsonObject = {};
   for (const [name, value] of Object.entries(chat)) {
+    const isKnown = !translated.has(name) || (name === "seed" && isPassed(name, passed));
     // In this API null is the default.
-    if (value !== null && !translated.has(name) && !isDefault(name, value)) responses[name] = value;
+    if (value !== null && isKnown && !isDefault(name, value)) responses[name] = value;
   }
   responses.input = inputOf(chat.messages);
   setWhere(responses, "tools", toolsOf(chat.tools, searchTool(chat.web_search_options)));
   setWhere(responses, "tool_choice", toolChoiceOf(chat.tool_choice));
   setWhere(responses, "text", formatOf(chat));
   if (typeof chat.reasoning_effort === "string") {
-    responses.reasoning = { effort: chat.reasoning_effort };
+    const reasoning = isJsonObject(chat.reasoning) ? chat.reasoning : {};
+    responses.reasoning = { ...reasoning, effort: chat.reasoning_effort };
   }
   if (chat.logprobs === true) responses.include = ["message.output_text.logprobs"];
   setWhere(responses, "stream_options", streamOptionsOf(chat.stream_options));
   return responses;
 }
 
-/** Fields that become others, or that only steer this side. `seed` is a hint that Responses do not have. */
+/** Fields that become others, or that only steer this side. `seed` is a hint that Responses do not have, unless the model's upstream is said to take it. */
 const translated = new Set([
   "messages",
   "max_completion_tokens",
@@ -55,8 +57,7 @@ export function untranslatable(
   const message = "The model does not take this parameter in Chat Completions.";
   const param = chatOnly.find((name) => {
     const value = chat[name] ?? null;
-    const isPassed = passed.includes(name) || passed.includes("*");
-    return value !== null && !isDefault(name, value) && !isPassed;
+    return value !== null && !isDefault(name, value) && !isPassed(name, passed);
   });
   if (param) return { param, message };
   const format = chat.response_format;
@@ -70,8 +71,12 @@ export function untranslatable(
   return undefined;
 }
 
+function isPassed(name: string, passed: readonly string[]): boolean {
+  return passed.includes(name) || passed.includes("*");
+}
+
 /** Is it a value that says no more than leaving the field out? Responses do not know these fields. */
-function isDefault(name: string, value: JsonValue): boolean {
+export function isDefault(name: string, value: JsonValue): boolean {
   switch (name) {
     case "n":
       return value === 1;
