@@ -12,6 +12,7 @@ import type { PreparedRequest } from "./request/prepare.ts";
 import { bodyWithUsage } from "./shown-usage.ts";
 import { stopped, stopReasonOf } from "./stopped.ts";
 import { countOrGuess, type TokenCounter } from "./tokens/count.ts";
+import { unseenTokens } from "./unseen-time.ts";
 import type { JsonAnswer, StreamAnswer, TextOperation, TextUpstreams } from "./upstream/port.ts";
 
 /** What sending needs. */
@@ -42,16 +43,20 @@ export async function generate(
   const startedAt = context.clock.steady();
   metered.onLost = () => stop.abort(stopped("lost"));
   let answer: JsonAnswer | StreamAnswer;
-  let isSent = false;
+  let sentAt: number | undefined;
   const ignored = [...request.ignored];
   let isAnswering = false;
   const onSent = () => {
-    isSent = true;
+    sentAt = context.clock.steady();
   };
   const onAnswering = () => {
     isAnswering = true;
   };
   const { clock } = context;
+  const sinceSent = () => (sentAt === undefined ? 0 : clock.steady() - sentAt);
+  const { spec } = request.model;
+  const mayThink = spec.case === "chat" && spec.value.reasoningEfforts.length > 0;
+  const isUnseen = mayThink || request.form === "json";
   const upstream = new AbortController();
   const closeUpstream = () => upstream.abort(stop.signal.reason);
   const onStop = () => {
@@ -85,8 +90,12 @@ export async function generate(
     });
   } catch (error) {
     const reason = stopReasonOf(stop.signal);
-    const left = isSent ? "left" : "unsent";
-    await metered.finish({ kind: reason === "left" ? left : "failed" });
+    const left = sentAt === undefined ? "unsent" : "left";
+    const unseenMs = isUnseen ? sinceSent() : 0;
+    await metered.finish({
+      kind: reason === "left" ? left : "failed",
+      unseenTokens: unseenTokens(undefined, unseenMs),
+    });
     throw reason ? stop.signal.reason : error;
   } finally {
     stop.signal.removeEventListener("abort", onStop);
@@ -110,6 +119,8 @@ export async function generate(
     isKept,
     withUsage: form === "events+usage",
     onFirstOutput,
+    mayThink,
+    firstWaitMs: sinceSent(),
     clock,
     events,
   });
@@ -137,6 +148,7 @@ async function finishJson(
     kind: ending,
     reported: usage,
     isCut,
+    unseenTokens: unseenTokens(answer.unseen, 0),
     opaque: { values: opaque, upstream },
     answer(counted) {
       if (ending === "failed") return undefined;

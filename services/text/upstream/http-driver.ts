@@ -17,6 +17,7 @@ import type { JsonAnswer, StreamAnswer, UpstreamRequest } from "./port.ts";
 import { readStream } from "./read-stream.ts";
 import { readWhole } from "./read-whole.ts";
 import type { ReadAnswer } from "./responses/json-answer.ts";
+import { unseenOf } from "./unseen.ts";
 
 /** Answers a request at one upstream. Throws `UpstreamFailure`, a refusal, or the signal's reason. */
 export type Driver = (
@@ -55,7 +56,8 @@ export function createHttpDriver(
     const told = { upstream: upstream.name, isCut: cut !== undefined };
     // An upstream that cannot stream answers whole.
     if (isStream) return readWhole(found, plan.reader(), told);
-    return { ...jsonAnswer(plan.readJson(found), upstream.name), isCut: told.isCut };
+    const answer = jsonAnswer(plan.readJson(found), upstream.name);
+    return { ...answer, isCut: told.isCut, unseen: unseenOf(came) };
   };
 }
 

@@ -4,6 +4,7 @@ import { answerLimits } from "#kit/upstream/limits.ts";
 import { createSseParser, type SseEvent } from "#kit/upstream/sse.ts";
 import type { UpstreamEvents } from "./events.ts";
 import { failureOf, UpstreamFailure } from "./failure.ts";
+import { stopUsageWaitMs } from "./limits.ts";
 import type { OutputGate } from "./output-gate.ts";
 import type { AnswerEvent, StreamAnswer, UpstreamRequest } from "./port.ts";
 import type { CutReason, StreamReader } from "./stream-reader.ts";
@@ -34,6 +35,8 @@ export async function readStream(options: ReadStreamOptions): Promise<StreamAnsw
       upstream,
       isHeldBack: () => reply.body.isHeldBack(),
       isOutputDone: () => reader.isOutputDone,
+      unseen: reader.unseen,
+      isStopped: () => reader.isStopped === true,
     };
   } catch (error) {
     request.signal.throwIfAborted();
@@ -63,6 +66,9 @@ class Batches implements AsyncIterableIterator<readonly AnswerEvent[]> {
   #first: Step | undefined;
   #hasSent = false;
   #isOver = false;
+  /** Runs while upstream is read on behind a stop sequence. */
+  #lastWait: NodeJS.Timeout | undefined;
+  readonly #close = () => this.#body.close();
   readonly #came = (chunk: Buffer | undefined) => this.#took(chunk) ?? this.#more();
   readonly #failed = (cause: unknown) => this.#took(undefined, { cause }) ?? ended;
 
@@ -144,6 +150,7 @@ class Batches implements AsyncIterableIterator<readonly AnswerEvent[]> {
       throw error;
     }
     if (this.#reader.isEnded) this.#over();
+    else if (this.#reader.isStopped) this.#lastWait ??= setTimeout(this.#close, stopUsageWaitMs);
     if (out.length === 0) return this.#isOver ? ended : undefined;
     this.#hasSent = true;
     return { done: false, value: out };
@@ -208,8 +215,9 @@ class Batches implements AsyncIterableIterator<readonly AnswerEvent[]> {
   #over(): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    clearTimeout(this.#lastWait);
     // After its last event a connection is worth keeping; one that is left in the middle would go on generating.
-    const isWhole = this.#reader.isEnded && !this.#isCut && !this.#reader.isCut;
+    const isWhole = this.#reader.isEnded && !this.#isCut;
     if (isWhole) this.#body.release();
     else this.#body.close();
   }

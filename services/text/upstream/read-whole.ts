@@ -15,6 +15,7 @@ export function readWhole(
   return {
     kind: "stream",
     upstream,
+    unseen: reader.unseen,
     batches: (async function* () {
       yield events;
     })(),
