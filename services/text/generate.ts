@@ -13,7 +13,14 @@ import { bodyWithUsage } from "./shown-usage.ts";
 import { stopped, stopReasonOf } from "./stopped.ts";
 import { countOrGuess, type TokenCounter } from "./tokens/count.ts";
 import { unseenTokens } from "./unseen-time.ts";
-import type { JsonAnswer, StreamAnswer, TextOperation, TextUpstreams } from "./upstream/port.ts";
+import { failureOf } from "./upstream/failure.ts";
+import type {
+  JsonAnswer,
+  ReportedUsage,
+  StreamAnswer,
+  TextOperation,
+  TextUpstreams,
+} from "./upstream/port.ts";
 
 /** What sending needs. */
 export interface GenerateContext {
@@ -94,6 +101,7 @@ export async function generate(
     const unseenMs = isUnseen ? sinceSent() : 0;
     await metered.finish({
       kind: reason === "left" ? left : "failed",
+      reported: usageOfRefusal(error),
       unseenTokens: unseenTokens(undefined, unseenMs),
     });
     throw reason ? stop.signal.reason : error;
@@ -125,6 +133,11 @@ export async function generate(
     events,
   });
   return { kind: "events", pull: run, ignored };
+}
+
+/** What upstream reported in an answer that is none. */
+function usageOfRefusal(error: unknown): ReportedUsage | undefined {
+  return error instanceof Error ? failureOf(error.cause)?.usage : undefined;
 }
 
 /** The caller's bound, or one that fell below the model's maximum because no more could be paid for. */

@@ -6,8 +6,10 @@ import type { UpstreamEvents } from "./events.ts";
 import { failureOf, UpstreamFailure } from "./failure.ts";
 import { stopUsageWaitMs } from "./limits.ts";
 import type { OutputGate } from "./output-gate.ts";
+import { parseEvent } from "./parse-event.ts";
 import type { AnswerEvent, StreamAnswer, UpstreamRequest } from "./port.ts";
 import type { CutReason, StreamReader } from "./stream-reader.ts";
+import { usageIn } from "./usage.ts";
 
 /** What a stream is read with. */
 export interface ReadStreamOptions {
@@ -181,8 +183,19 @@ class Batches implements AsyncIterableIterator<readonly AnswerEvent[]> {
   #readOne(out: AnswerEvent[]): void {
     const next = this.#pending[this.#at++];
     let at = out.length;
-    if (next) this.#reader.read(next, out);
+    if (next) this.#readBy(next, out);
     for (; at < out.length; at++) this.#gate.saw(out[at]?.text ?? "");
+  }
+
+  #readBy(source: SseEvent, out: AnswerEvent[]): void {
+    try {
+      this.#reader.read(source, out);
+    } catch (error) {
+      if (!(error instanceof UpstreamFailure)) throw error;
+      const event = parseEvent(source);
+      if (typeof event === "object") error.usage ??= usageIn(event);
+      throw error;
+    }
   }
 
   /** Ends the answer here: it has reached its bound. */

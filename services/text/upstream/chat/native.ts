@@ -45,8 +45,10 @@ export class NativeChat implements StreamReader {
     const chunk = parseEvent(source);
     if (chunk === "done") this.end("end", out);
     else if (chunk === undefined) this.end("garbage", out);
-    else if (isJsonObject(chunk.error)) this.#refuse(chunk.error, out);
-    else if (!Array.isArray(chunk.choices)) this.end("garbage", out);
+    else if (isJsonObject(chunk.error)) {
+      this.#usage = usageOfChat(chunk.usage) ?? this.#usage;
+      this.#refuse(chunk.error, out);
+    } else if (!Array.isArray(chunk.choices)) this.end("garbage", out);
     else {
       this.#hasRead = true;
       this.#take(chunk, chunk.choices, source, out);
