@@ -14,6 +14,8 @@ const world = await startWorld({
     models: [
       ...usual.models,
       chat("thinker", thinking),
+      chat("keen", { maxInputTokens: 100_000, imageTokensAtLeast: 3_000 }),
+      chat("sighted", { maxInputTokens: 100_000 }),
       chat("thinker-legacy", { ...thinking, upstream: "legacy" }),
     ],
   }),
@@ -26,6 +28,9 @@ const messages = [{ role: "user", content: input }];
 const outputPrice = pricing.outputUsdMicrosPerMillionTokens / 1_000_000;
 const usage = { input_tokens: 500, output_tokens: 5_000, total_tokens: 5_500 };
 const usageCost = 500 + 5_000 * outputPrice;
+/** A PNG of one pixel. */
+const dot =
+  "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const spent = async (caller: Caller) => Number((await caller.settled()).monthSpend);
 
 function event(type: string, fields: object): string {
@@ -215,4 +220,68 @@ describe("leaving before upstream reports usage", () => {
     expect(await spent(caller)).toBeGreaterThan(190 * outputPrice);
     expect(await spent(caller)).toBeLessThan(390 * outputPrice);
   });
+});
+
+describe("usage in an answer that is none is charged, and the caller has the error", () => {
+  const chatUsage = { prompt_tokens: 500, completion_tokens: 5_000 };
+  const error = { message: "no", code: "server_error" };
+  const ofResponses = [
+    { ...response, status: "in_progress", usage },
+    { ...response, status: "queued", usage },
+    { id: "resp_1", status: "completed", usage },
+    { error, usage },
+  ];
+  const ofChat = [
+    { id: "c", choices: [], usage: chatUsage },
+    { error, usage: chatUsage },
+  ];
+  const chatPath = "/chat/completions";
+  const bodies: [path: string, asked: object, body: object][] = [
+    ...ofResponses.flatMap((body): [string, object, object][] => [
+      ["/responses", { model: "thinker", input }, body],
+      [chatPath, { model: "thinker", messages }, body],
+    ]),
+    ...ofChat.map((body): [string, object, object] => [
+      chatPath,
+      { model: "thinker-legacy", messages },
+      body,
+    ]),
+    ["/responses/compact", { model: "thinker", input }, { id: "r", usage }],
+  ];
+
+  test.for(bodies)("%s %j: %j", async ([path, asked, body]) => {
+    for (const stream of path === "/responses/compact" ? [false] : [false, true]) {
+      const caller = await world.caller({ usdMicros: opening });
+      world.play({ kind: "json", body });
+      const answer = await caller.post(path, { ...asked, ...(stream ? { stream } : {}) });
+      // A stream may have begun, and then ends with the error.
+      const told = answer.status === 502 || /event: response.failed|"error"/.test(answer.text);
+      expect(told).toBe(true);
+      expect(await spent(caller)).toBe(usageCost);
+    }
+  });
+
+  test("as the first event of a stream, too", async () => {
+    const caller = await world.caller({ usdMicros: opening });
+    world.play({ kind: "events", events: [{ error, usage: chatUsage }] });
+    const answer = await caller.post(chatPath, {
+      ...{ model: "thinker-legacy", messages, stream: true },
+    });
+    expect(answer.status).toBe(502);
+    expect(await spent(caller)).toBe(usageCost);
+  });
+});
+
+test.for([
+  ["sighted", 1_500],
+  ["keen", 2_833],
+] as const)("usage of small images is believed and covered: %s, %d each", async ([model, each]) => {
+  const caller = await world.caller({ usdMicros: opening });
+  const tokens = 20 * each;
+  const reported = { input_tokens: tokens, output_tokens: 1, total_tokens: tokens + 1 };
+  world.play({ kind: "ok", usage: reported });
+  const parts = Array.from({ length: 20 }, () => ({ type: "input_image", image_url: dot }));
+  const asked = { model, input: [{ role: "user", content: parts }], max_output_tokens: 16 };
+  expect((await caller.post("/responses", asked)).status).toBe(200);
+  expect(await spent(caller)).toBe(tokens + outputPrice);
 });
