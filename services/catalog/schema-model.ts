@@ -73,6 +73,7 @@ const chat = z.strictObject({
     .record(label, label)
     .refine((map) => Object.keys(map).length <= maxListItems, `has at most ${maxListItems} entries`)
     .default({}),
+  imageTokensAtLeast: tokens.optional(),
   inputModalities: listOf(z.enum(["text", "image"])).default(["text"]),
   tools: listOf(label).default([]),
   developerPrompt: z.string().max(maxDeveloperPromptCharacters).optional(),

@@ -79,6 +79,7 @@ function specOf(model: CatalogModel): NonNullable<ModelInit["spec"]> {
         maxInputTokens: BigInt(model.maxInputTokens),
         maxOutputTokens: BigInt(model.maxOutputTokens),
         safetyMarginTokens: BigInt(model.safetyMarginTokens),
+        imageTokensAtLeast: BigInt(model.imageTokensAtLeast ?? 0),
         reasoningEfforts: model.reasoningEfforts,
         reasoningAliases: Object.fromEntries(
           Object.entries(model.reasoningAliases).map(([name, to]) => [name.toLowerCase(), to]),

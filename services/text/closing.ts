@@ -20,6 +20,8 @@ import { type EndKind, verdictOf } from "./usage.ts";
 export interface End {
   kind: EndKind;
   reported?: ReportedUsage | undefined;
+  /** Output that was not seen but is known of, or must be assumed, in tokens: it counts where upstream reports no usage. */
+  unseenTokens?: number | undefined;
   /** It went past the bound of its output and was cut there: without usage it costs the bound. */
   isCut?: boolean | undefined;
   /** What is kept of the complete answer for the idempotency key: JSON, which shows what we counted, where we did. */
@@ -84,7 +86,7 @@ export async function decide(
   intent: Intent,
   count: () => Promise<readonly [input: number, output: number]>,
 ): Promise<Decision> {
-  const { kind, reported, isCut } = end;
+  const { kind, reported, isCut, unseenTokens = 0 } = end;
   const { bounds, price, holdAmount } = intent;
   const settling = (charge: Charge, estimate?: ChargedTokens): Decision => {
     const answer = end.answer?.(estimate);
@@ -103,7 +105,7 @@ export async function decide(
     }
     case "count": {
       const [input, seen] = await count();
-      const charge = estimatedCharge(intent, input, isCut ? bounds.output : seen);
+      const charge = estimatedCharge(intent, input, isCut ? bounds.output : seen + unseenTokens);
       return { ...settling(charge, charge), disbelieved: verdict.disbelieved };
     }
   }

@@ -9,6 +9,7 @@ import { type Collector, createCollector, keepable } from "./replay/collect.ts";
 import { doneFrame, joinFrames } from "./replay/frames.ts";
 import { lastFramesWithUsage } from "./shown-usage.ts";
 import { stopReasonOf } from "./stopped.ts";
+import { createUnseenTime, unseenTokens } from "./unseen-time.ts";
 import type {
   AnswerEvent,
   Ending,
@@ -31,6 +32,10 @@ export interface EventRunOptions {
   /** A chat stream ends with a usage chunk. */
   withUsage: boolean;
   onFirstOutput(): void;
+  /** The model may think unseen. */
+  mayThink: boolean;
+  /** Milliseconds from dispatch to the first events. */
+  firstWaitMs: number;
   clock: Clock;
   events: TextEvents;
 }
@@ -47,6 +52,7 @@ export function createEventRun(
   const { operation, metered, stop, events, closeUpstream } = options;
   const batches = answer.batches[Symbol.asyncIterator]();
   const seen = createNotes(options);
+  const unseen = createUnseenTime(answer, options);
   let isOver = false;
   /** The batch that is waited for. */
   let coming: Promise<IteratorResult<readonly AnswerEvent[]>> | undefined;
@@ -54,6 +60,7 @@ export function createEventRun(
   const endOf = (kind: Ending | "left"): End => {
     const { collector } = seen;
     const isWhole = kind === "completed" || kind === "incomplete";
+    const isKnownWhole = isWhole && !answer.isStopped?.();
     return {
       // What breaks off while the caller keeps upstream waiting costs what leaving costs.
       kind: kind === "failed" && answer.isHeldBack?.() ? "left" : kind,
@@ -61,6 +68,7 @@ export function createEventRun(
       opaque: { values: seen.opaque, upstream: answer.upstream },
       isCut: seen.terminal?.isCut,
       ignored: options.ignored,
+      unseenTokens: unseenTokens(answer.unseen, isKnownWhole ? 0 : unseen.ms()),
       answer:
         isWhole && collector
           ? (estimate) => keepable(collector.answer(seen.reported, estimate))
@@ -85,6 +93,7 @@ export function createEventRun(
     }
   };
   const leave = async (): Promise<End> => {
+    unseen.came();
     if (answer.isOutputDone?.()) await readOn();
     void batches.return?.();
     closeUpstream();
@@ -129,6 +138,7 @@ export function createEventRun(
   const took = (step: IteratorResult<readonly AnswerEvent[]>) => {
     if (isOver) return undefined;
     coming = undefined;
+    unseen.came();
     if (step.done) return breakOff(ErrorReason.MODEL_REQUEST_FAILED);
     try {
       for (const event of step.value) seen.note(event);
@@ -141,6 +151,7 @@ export function createEventRun(
   const pull = (): Promise<Uint8Array | undefined> => {
     if (isOver) return Promise.resolve(undefined);
     if (seen.terminal) return last(seen.terminal);
+    unseen.waits();
     coming = batches.next();
     return coming.then(took, broken);
   };

@@ -12,7 +12,15 @@ import type { PreparedRequest } from "./request/prepare.ts";
 import { bodyWithUsage } from "./shown-usage.ts";
 import { stopped, stopReasonOf } from "./stopped.ts";
 import { countOrGuess, type TokenCounter } from "./tokens/count.ts";
-import type { JsonAnswer, StreamAnswer, TextOperation, TextUpstreams } from "./upstream/port.ts";
+import { unseenTokens } from "./unseen-time.ts";
+import { failureOf } from "./upstream/failure.ts";
+import type {
+  JsonAnswer,
+  ReportedUsage,
+  StreamAnswer,
+  TextOperation,
+  TextUpstreams,
+} from "./upstream/port.ts";
 
 /** What sending needs. */
 export interface GenerateContext {
@@ -43,16 +51,20 @@ export async function generate(
   const startedAt = context.clock.steady();
   metered.onLost = () => stop.abort(stopped("lost"));
   let answer: JsonAnswer | StreamAnswer;
-  let isSent = false;
+  let sentAt: number | undefined;
   const ignored: string[] = [];
   let isAnswering = false;
   const onSent = () => {
-    isSent = true;
+    sentAt = context.clock.steady();
   };
   const onAnswering = () => {
     isAnswering = true;
   };
   const { clock } = context;
+  const sinceSent = () => (sentAt === undefined ? 0 : clock.steady() - sentAt);
+  const { spec } = request.model;
+  const mayThink = spec.case === "chat" && spec.value.reasoningEfforts.length > 0;
+  const isUnseen = mayThink || request.form === "json";
   const upstream = new AbortController();
   const closeUpstream = () => upstream.abort(stop.signal.reason);
   const onStop = () => {
@@ -89,8 +101,13 @@ export async function generate(
     });
   } catch (error) {
     const reason = stopReasonOf(stop.signal);
-    const left = isSent ? "left" : "unsent";
-    await metered.finish({ kind: reason === "left" ? left : "failed" });
+    const left = sentAt === undefined ? "unsent" : "left";
+    const unseenMs = isUnseen ? sinceSent() : 0;
+    await metered.finish({
+      kind: reason === "left" ? left : "failed",
+      reported: usageOfRefusal(error),
+      unseenTokens: unseenTokens(undefined, unseenMs),
+    });
     throw reason ? stop.signal.reason : error;
   } finally {
     stop.signal.removeEventListener("abort", onStop);
@@ -115,10 +132,17 @@ export async function generate(
     ignored,
     withUsage: form === "events+usage",
     onFirstOutput,
+    mayThink,
+    firstWaitMs: sinceSent(),
     clock,
     events,
   });
   return { kind: "events", pull: run, ignored };
+}
+
+/** What upstream reported in an answer that is none. */
+function usageOfRefusal(error: unknown): ReportedUsage | undefined {
+  return error instanceof Error ? failureOf(error.cause)?.usage : undefined;
 }
 
 /** The caller's bound, or one that fell below the model's maximum because no more could be paid for. */
@@ -142,6 +166,7 @@ async function finishJson(
     kind: ending,
     reported: usage,
     isCut,
+    unseenTokens: unseenTokens(answer.unseen, 0),
     opaque: { values: opaque, upstream },
     ignored,
     answer(counted) {

@@ -49,6 +49,13 @@ export const leaseMarginMs = 5_000;
  */
 export const usageWaitMs = 2_000;
 
+/**
+ * Tokens that a model is taken to generate in a second of which nothing is seen, where its caller leaves before it reports
+ * usage: what fast reasoning models make, so that leaving early costs no less than staying, and several seconds of them
+ * are still a fraction of any model's bound.
+ */
+export const unseenTokensPerSecond = 200;
+
 /** What closing and settling may add to a request before its last event goes out (docs/money.md). */
 export const settleBudgetMs = 500;
 /** Pause between two attempts at closing a request whose store is away; the lease bounds how many there are. */

@@ -127,7 +127,7 @@ describe("stop sequences on a Responses upstream", () => {
     }
   });
 
-  test("close the connection to upstream, and what was shown is charged", async () => {
+  test("close an upstream that sends no usage, and what it said is charged", async () => {
     const payer = await world.caller();
     const seen = world.play({
       kind: "ok",
@@ -147,10 +147,10 @@ describe("stop sequences on a Responses upstream", () => {
     await seen[0]?.over;
     expect(seen[0]?.aborted).toBe(true);
     const spent = before.available - (await payer.settled()).available;
-    // Counted: a few tokens of prompt at 1 micro, four of "One, two, " at 4; not upstream's 10 and 5.
-    expect(spent).toBeGreaterThan(16);
-    expect(spent).toBeLessThan(60);
-  });
+    // Counted: a few tokens of prompt at 1 micro, seven of what upstream said at 4, and the ms before its first word.
+    expect(spent).toBeGreaterThan(28);
+    expect(spent).toBeLessThan(400);
+  }, 15_000);
 
   test("are looked for in the text alone, not in calls", async () => {
     world.play({ kind: "ok", call: { name: "look", arguments: '{"at":"three"}' } });

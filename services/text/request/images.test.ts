@@ -9,6 +9,7 @@ import {
   prepare,
   refusalOf,
 } from "../../../test/contract/usage.prepare.ts";
+import { usualTokensAtLeast } from "../tokens/patches.ts";
 
 describe("images of /responses", () => {
   const at = "input[0].content[0]";
@@ -104,10 +105,11 @@ describe("images of /responses", () => {
     const lying = image({ image_url: "data:image/png;base64,/9g=" });
     expect(await sentImage(lying)).toMatchObject({ image_url: "data:image/jpeg;base64,/9g=" });
   });
-  test("base64 is no text: the bound grows by patches alone", async () => {
+  test("base64 is no text: the bound grows by an image's tokens alone", async () => {
     const none = await prepare(message([{ type: "input_text", text: "x" }]));
     const one = await prepare(image({ image_url: big(15 * mib) }));
-    expect(one.bounds.input - none.bounds.input).toBeLessThan(100);
+    expect(one.bounds.input - none.bounds.input).toBeGreaterThanOrEqual(usualTokensAtLeast);
+    expect(one.bounds.input - none.bounds.input).toBeLessThan(usualTokensAtLeast + 100);
     // 64 by 33 pixels are 2 by 2 patches.
     expect(one.guessedInput).toBeLessThan(100);
   });

@@ -166,10 +166,11 @@ describe("counting", () => {
 
 describe("patches", () => {
   test("of 32 pixels, begun ones whole", () => {
-    expect(boundPatches({ width: 64, height: 64 })).toBe(4);
-    expect(boundPatches({ width: 65, height: 1 })).toBe(3);
-    expect(boundPatches({ width: 9_000, height: 9_000 })).toBe(maxPatches);
-    expect(boundPatches(undefined)).toBe(maxPatches);
+    expect(boundPatches({ width: 64, height: 64 }, 1)).toBe(4);
+    expect(boundPatches({ width: 65, height: 1 }, 1)).toBe(3);
+    expect(boundPatches({ width: 65, height: 1 }, 85)).toBe(85);
+    expect(boundPatches({ width: 9_000, height: 9_000 }, 85)).toBe(maxPatches);
+    expect(boundPatches(undefined, 85)).toBe(maxPatches);
     expect(leastPatches({ width: 9_000, height: 9_000 })).toBe(assumedPatches);
   });
 });

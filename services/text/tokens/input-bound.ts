@@ -4,7 +4,7 @@ import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { CheckedBody, ImagePart } from "../request/checked.ts";
 import type { TakenImages } from "../request/images.ts";
 import { bytesPerToken, type TokenCounter } from "./count.ts";
-import { boundPatches, estimatedPatches, leastPatches } from "./patches.ts";
+import { boundPatches, estimatedPatches, leastPatches, usualTokensAtLeast } from "./patches.ts";
 import { CountError } from "./thread.ts";
 
 /**
@@ -15,7 +15,8 @@ import { CountError } from "./thread.ts";
  * so a text has at most as many tokens as bytes. The sum takes in every string and every name of the body that goes up,
  * plus an allowance for the punctuation of whatever a chat template makes of JSON; what a template adds on its own (roles,
  * turn markers, the preamble for tools) is covered by a fixed number for each item and one for the request. Images count
- * in 32-pixel patches at full detail, their base64 not at all. A tool that upstream runs itself adds text that nobody here
+ * in 32-pixel patches at full detail, at least as many as the model may make of the
+ * smallest, their base64 not at all. A tool that upstream runs itself adds text that nobody here
  * sees: then, and wherever the sum is above it, the bound is what the model takes at most. Reported usage above the bound
  * is charged up to the hold.
  */
@@ -29,7 +30,9 @@ export function inputBoundOf(
   const most = Number(spec.maxInputTokens);
   if (checked.hosted) return most;
   const text = weight - taken.base64Bytes + Buffer.byteLength(developerPrompt);
-  const sum = text + overheadOf(checked) + sumOf(taken, boundPatches);
+  const atLeast = Number(spec.imageTokensAtLeast) || usualTokensAtLeast;
+  const images = sumOf(taken, (size) => boundPatches(size, atLeast));
+  const sum = text + overheadOf(checked) + images;
   return Math.min(sum, most);
 }
 

@@ -5,6 +5,12 @@ export const maxPatches = 10_000;
 /** Patches of an image whose size is not known here (an address that upstream fetches): 1024 by 1536 pixels. */
 export const assumedPatches = 1_536;
 
+/**
+ * Tokens that the smallest image may come to, where the catalog does not say (`imageTokensAtLeast`): models take a fixed number for
+ * each image, or scale small ones up to one of their tiles. What is known of them is 85 to 2,833; this covers most.
+ */
+export const usualTokensAtLeast = 1_536;
+
 /** Width and height in pixels; undefined: not known here. */
 export type ImageSize = { readonly width: number; readonly height: number } | undefined;
 
@@ -13,9 +19,9 @@ export function estimatedPatches(size: ImageSize): number {
   return size ? patchesOf(size) : assumedPatches;
 }
 
-/** Most tokens of an image, for a hold. */
-export function boundPatches(size: ImageSize): number {
-  return size ? patchesOf(size) : maxPatches;
+/** Most tokens of an image, for a hold; `atLeast`: what the model may make of the smallest. */
+export function boundPatches(size: ImageSize, atLeast: number): number {
+  return size ? Math.max(patchesOf(size), atLeast) : maxPatches;
 }
 
 /**

@@ -1,6 +1,7 @@
 import { ErrorReason, type Reason, RefusalError } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
+import type { ReportedUsage } from "./port.ts";
 
 /** Why an upstream gave no answer. */
 export type FailureKind =
@@ -37,6 +38,8 @@ export class UpstreamFailure extends Error {
   readonly param: string | undefined;
   /** For `unreachable`: the time to connect ran out. */
   readonly timedOut: boolean;
+  /** What upstream reported all the same, in an answer that is none: it is charged. */
+  usage: ReportedUsage | undefined;
 
   constructor(
     kind: FailureKind,

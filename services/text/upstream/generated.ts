@@ -54,6 +54,16 @@ export function textOfChoice(choice: JsonObject): string {
   return text;
 }
 
+/** Of it, what the model thought. */
+export function thoughtOfChoice(choice: JsonObject): string {
+  const spoken = spokenBy(choice);
+  const thoughts = new Set<string>();
+  for (const name in spoken) {
+    if (isThought(name)) thoughts.add(textIn(spoken[name] as JsonValue, structure));
+  }
+  return [...thoughts].join("");
+}
+
 /** Routers say what a model thinks in several fields at once (`reasoning`, `reasoning_details`): it counts once. */
 function isThought(name: string): boolean {
   return name.startsWith("reason") || name.startsWith("think");

@@ -18,6 +18,8 @@ import type { JsonAnswer, StreamAnswer, UpstreamRequest } from "./port.ts";
 import { readStream } from "./read-stream.ts";
 import { readWhole } from "./read-whole.ts";
 import type { ReadAnswer } from "./responses/json-answer.ts";
+import { unseenOf } from "./unseen.ts";
+import { usageIn } from "./usage.ts";
 
 /** Answers a request at one upstream. Throws `UpstreamFailure`, a refusal, or the signal's reason. */
 export type Driver = (
@@ -56,10 +58,21 @@ export function createHttpDriver(
     if (cut) onCut();
     const found = cut ?? came;
     const told = { upstream: upstream.name, isCut: cut !== undefined };
-    // An upstream that cannot stream answers whole.
-    if (isStream) return readWhole(found, plan.reader(), told);
-    return { ...jsonAnswer(plan.readJson(found), upstream.name), isCut: told.isCut };
+    try {
+      // An upstream that cannot stream answers whole.
+      if (isStream) return readWhole(found, plan.reader(), told);
+      const answer = jsonAnswer(plan.readJson(found), upstream.name);
+      return { ...answer, isCut: told.isCut, unseen: unseenOf(came) };
+    } catch (error) {
+      throw withUsage(error, came);
+    }
   };
+}
+
+/** What is no answer was generated all the same, where its usage says so. */
+function withUsage(error: unknown, came: JsonObject): unknown {
+  if (error instanceof UpstreamFailure) error.usage ??= usageIn(came);
+  return error;
 }
 
 /** An answer as the port has it. */

@@ -12,6 +12,12 @@ export const maxRecentCharacters = 4 * 1024;
 /** An event of more bytes is looked at before it is read where it could pass the cut: a delta has some hundred. */
 export const largeEventBytes = 1_024;
 
+/**
+ * How long upstream is read on for its usage behind a stop sequence that only we look for, in ms: what a model says
+ * behind one is short, as a rule, and the caller waits for the end of the answer meanwhile.
+ */
+export const stopUsageWaitMs = 5_000;
+
 /** Bounds of what the upstream side of text keeps of an answer. */
 export const textLimits = {
   /**

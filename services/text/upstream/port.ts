@@ -1,6 +1,7 @@
 import type { Reason } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type { Unseen, UnseenNotes } from "./unseen.ts";
 
 /** Which public operation a request belongs to; its body and its answer have that operation's format. */
 export type TextOperation = "responses" | "compact" | "chat";
@@ -82,6 +83,8 @@ export interface JsonAnswer {
   usage: ReportedUsage | undefined;
   /** Generated text (output, reasoning, function arguments), for an estimate where no usage came. */
   outputText: string;
+  /** What of the output is not in the text; absent: nothing. */
+  unseen?: Unseen;
   /** Opaque state in the output (encrypted_content, compaction), to be remembered by its hash. */
   opaque: readonly string[];
   /** Name of the upstream that answered. */
@@ -118,6 +121,10 @@ export interface StreamAnswer {
   isHeldBack?(): boolean;
   /** Has all output come that was begun, so that only usage and the terminal event are awaited? Absent: not known. */
   isOutputDone?(): boolean;
+  /** What the model did that was not shown; it goes on as the stream does. Absent: nothing. */
+  unseen?: Readonly<UnseenNotes>;
+  /** Was the answer ended at a stop sequence that only we looked for? */
+  isStopped?(): boolean;
 }
 
 /** Sends requests to upstreams. */

@@ -4,9 +4,12 @@ import { answerLimits } from "#kit/upstream/limits.ts";
 import { createSseParser, type SseEvent } from "#kit/upstream/sse.ts";
 import type { UpstreamEvents } from "./events.ts";
 import { failureOf, UpstreamFailure } from "./failure.ts";
+import { stopUsageWaitMs } from "./limits.ts";
 import type { OutputGate } from "./output-gate.ts";
+import { parseEvent } from "./parse-event.ts";
 import type { AnswerEvent, StreamAnswer, UpstreamRequest } from "./port.ts";
 import type { CutReason, StreamReader } from "./stream-reader.ts";
+import { usageIn } from "./usage.ts";
 
 /** What a stream is read with. */
 export interface ReadStreamOptions {
@@ -34,6 +37,8 @@ export async function readStream(options: ReadStreamOptions): Promise<StreamAnsw
       upstream,
       isHeldBack: () => reply.body.isHeldBack(),
       isOutputDone: () => reader.isOutputDone,
+      unseen: reader.unseen,
+      isStopped: () => reader.isStopped === true,
     };
   } catch (error) {
     request.signal.throwIfAborted();
@@ -63,6 +68,9 @@ class Batches implements AsyncIterableIterator<readonly AnswerEvent[]> {
   #first: Step | undefined;
   #hasSent = false;
   #isOver = false;
+  /** Runs while upstream is read on behind a stop sequence. */
+  #lastWait: NodeJS.Timeout | undefined;
+  readonly #close = () => this.#body.close();
   readonly #came = (chunk: Buffer | undefined) => this.#took(chunk) ?? this.#more();
   readonly #failed = (cause: unknown) => this.#took(undefined, { cause }) ?? ended;
 
@@ -144,6 +152,7 @@ class Batches implements AsyncIterableIterator<readonly AnswerEvent[]> {
       throw error;
     }
     if (this.#reader.isEnded) this.#over();
+    else if (this.#reader.isStopped) this.#lastWait ??= setTimeout(this.#close, stopUsageWaitMs);
     if (out.length === 0) return this.#isOver ? ended : undefined;
     this.#hasSent = true;
     return { done: false, value: out };
@@ -174,8 +183,19 @@ class Batches implements AsyncIterableIterator<readonly AnswerEvent[]> {
   #readOne(out: AnswerEvent[]): void {
     const next = this.#pending[this.#at++];
     let at = out.length;
-    if (next) this.#reader.read(next, out);
+    if (next) this.#readBy(next, out);
     for (; at < out.length; at++) this.#gate.saw(out[at]?.text ?? "");
+  }
+
+  #readBy(source: SseEvent, out: AnswerEvent[]): void {
+    try {
+      this.#reader.read(source, out);
+    } catch (error) {
+      if (!(error instanceof UpstreamFailure)) throw error;
+      const event = parseEvent(source);
+      if (typeof event === "object") error.usage ??= usageIn(event);
+      throw error;
+    }
   }
 
   /** Ends the answer here: it has reached its bound. */
@@ -208,8 +228,9 @@ class Batches implements AsyncIterableIterator<readonly AnswerEvent[]> {
   #over(): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    clearTimeout(this.#lastWait);
     // After its last event a connection is worth keeping; one that is left in the middle would go on generating.
-    const isWhole = this.#reader.isEnded && !this.#isCut && !this.#reader.isCut;
+    const isWhole = this.#reader.isEnded && !this.#isCut;
     if (isWhole) this.#body.release();
     else this.#body.close();
   }

@@ -15,6 +15,7 @@ export function readWhole(
   return {
     kind: "stream",
     upstream,
+    unseen: reader.unseen,
     batches: (async function* () {
       yield events;
     })(),
@@ -43,9 +44,10 @@ function eventsOf(found: JsonObject): JsonObject[] {
 
 /** One chunk with what the first choice says, one with why it ended, and with usage. */
 function chunksOf(found: JsonObject, choices: JsonValue[]): JsonObject[] {
-  const choice = isJsonObject(choices[0]) ? choices[0] : {};
-  const { message, finish_reason: reason, ...rest } = choice;
-  const delta = isJsonObject(message) ? { ...message } : {};
+  const [choice] = choices;
+  if (!isJsonObject(choice) || !isJsonObject(choice.message)) throw new UpstreamFailure("garbage");
+  const { message: _, finish_reason: reason, ...rest } = choice;
+  const delta = { ...choice.message };
   if (Array.isArray(delta.tool_calls)) {
     delta.tool_calls = delta.tool_calls.map((call, index) =>
       isJsonObject(call) ? { index, ...call } : call,

@@ -1,5 +1,6 @@
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import type { AnswerEvent } from "./port.ts";
+import type { UnseenNotes } from "./unseen.ts";
 
 /** Why a stream ended before its terminal event. */
 export type CutReason =
@@ -27,8 +28,10 @@ export interface StreamReader {
   cut(out: AnswerEvent[]): void;
   /** The terminal event is out; nothing more is to be read. */
   readonly isEnded: boolean;
-  /** It was ended before upstream's own end: upstream is not to go on. */
-  readonly isCut?: boolean;
+  /** Nothing more is shown; upstream is read on for its usage. */
+  readonly isStopped?: boolean;
   /** All output that was begun has come; what is still to come is usage, or further output. */
   readonly isOutputDone: boolean;
+  /** What the model did that was not shown. */
+  readonly unseen: UnseenNotes;
 }

@@ -15,6 +15,13 @@ export function usageOfChat(usage: JsonValue | undefined): ReportedUsage | undef
   return reported(usage, "prompt_tokens", "completion_tokens", "prompt_tokens_details");
 }
 
+/** Usage in an answer or event of either protocol, whatever else it is. */
+export function usageIn(answer: JsonObject): ReportedUsage | undefined {
+  const { usage, response } = answer;
+  const own = usageOfResponse(usage) ?? usageOfChat(usage);
+  return own ?? (isJsonObject(response) ? usageIn(response) : undefined);
+}
+
 function reported(
   usage: JsonValue | undefined,
   input: string,

@@ -8,6 +8,7 @@ import { parseEvent } from "../parse-event.ts";
 import type { AnswerEvent, Ending, ReportedUsage } from "../port.ts";
 import { isText } from "../responses/complete-item.ts";
 import type { CutReason, StreamReader } from "../stream-reader.ts";
+import { UnseenNotes } from "../unseen.ts";
 import { chatUsageOf, usageOfResponse } from "../usage.ts";
 import { ChunkWriter, errorChunk } from "./chunks.ts";
 import { annotationOf, finishReasonOf } from "./completion.ts";
@@ -38,8 +39,9 @@ const shownTypes: ReadonlySet<JsonValue | undefined> = new Set([
 /** Turns a Responses stream into chat completion chunks. Reads leniently: what was not streamed comes with its `done`. */
 export class ChatFromResponses implements StreamReader {
   isEnded = false;
-  isCut = false;
+  isStopped = false;
   isOutputDone = false;
+  readonly unseen = new UnseenNotes();
   readonly #facts: ChatFacts;
   readonly #calls = new ToolCalls();
   /** Characters of each text part that came. */
@@ -74,6 +76,7 @@ export class ChatFromResponses implements StreamReader {
     this.#out = out;
     this.#readEvents++;
     this.isOutputDone = isOutputDoneAfter(event, this.isOutputDone);
+    this.unseen.noteEvent(event);
     const response = isJsonObject(event.response) ? event.response : {};
     if (event.type === "error") this.#error ??= isJsonObject(event.error) ? event.error : event;
     else if (event.type === "response.failed") {
@@ -88,7 +91,8 @@ export class ChatFromResponses implements StreamReader {
   end(reason: CutReason, out: AnswerEvent[]): void {
     if (this.isEnded) return;
     this.#out = out;
-    if (this.#error) this.#refuse(this.#error, {});
+    if (this.isStopped) this.#finish({});
+    else if (this.#error) this.#refuse(this.#error, {});
     else if (this.#readEvents === 0) {
       throw new UpstreamFailure(reason === "timeout" ? "timeout" : "garbage");
     } else {
@@ -168,12 +172,14 @@ export class ChatFromResponses implements StreamReader {
   ): void {
     if (!isText(text)) return;
     note(this.#sent, partKey(event), text);
+    if (this.isStopped) {
+      this.#push(nothing, text);
+      return;
+    }
     if (Array.isArray(logprobs)) this.#logprobs.push(...logprobs);
     this.#show(writer, this.#stops.take(text));
-    if (!this.#stops.isFound) return;
-    // Upstream knows of no stop sequences and would go on.
-    this.isCut = true;
-    this.#terminal(writer.finish("stop"), "completed", undefined);
+    // Upstream knows of no stop sequences and goes on: what it thought is known with its usage alone.
+    this.isStopped = this.#stops.isFound;
   }
 
   /** What was held back, now that it is clear that it begins no stop sequence. */
@@ -234,24 +240,23 @@ export class ChatFromResponses implements StreamReader {
       this.#reasoned(writer, { output_index: index }, item);
     }
     if (this.#sent.size === 0 && this.#calls.count === 0) this.#showOutput(writer, output);
-    if (this.isEnded) return;
     this.#release(writer);
     const usage = usageOfResponse(response.usage);
-    const finish = writer.finish(finishReasonOf(response, this.#calls.count > 0));
+    const reason = finishReasonOf(response, this.#calls.count > 0);
+    const finish = writer.finish(this.isStopped ? "stop" : reason);
     const ending = response.status === "incomplete" ? "incomplete" : "completed";
     const shown = this.#facts.withUsage ? chatUsageOf(response.usage) : undefined;
-    if (shown) this.#push(finish);
+    if (shown) this.#out.push({ frame: finish, text: "" });
     this.#terminal(shown ? writer.usage(shown) : finish, ending, usage);
   }
 
   /** An upstream that streams nothing but its last event still gives an answer. */
   #showOutput(writer: ChunkWriter, output: readonly JsonValue[]): void {
     for (const [index, item] of output.entries()) {
-      if (!isJsonObject(item) || this.isEnded) continue;
+      if (!isJsonObject(item)) continue;
       this.#call(writer, { type: "response.output_item.done", output_index: index, item });
       const parts = item.type === "message" && Array.isArray(item.content) ? item.content : [];
       for (const part of parts.filter(isJsonObject)) {
-        if (this.isEnded) return;
         this.#say(writer, { output_index: index }, part.text);
         this.#refusal(writer, { output_index: index }, part.refusal);
       }
@@ -259,6 +264,10 @@ export class ChatFromResponses implements StreamReader {
   }
 
   #refuse(error: JsonObject, response: JsonObject): void {
+    if (this.isStopped) {
+      this.#finish({ usage: response.usage ?? null });
+      return;
+    }
     const usage = usageOfResponse(response.usage);
     if (!this.#writer && !usage) throw failureOfError(error);
     this.#fail(reasonOfError(error), usage);
@@ -284,8 +293,9 @@ export class ChatFromResponses implements StreamReader {
     return this.#writer;
   }
 
+  /** Behind a stop sequence nothing more is shown; it is output all the same. */
   #push(frame: Buffer, text = ""): void {
-    this.#out.push({ frame, text });
+    this.#out.push({ frame: this.isStopped ? nothing : frame, text });
   }
 }
 

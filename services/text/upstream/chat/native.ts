@@ -9,6 +9,7 @@ import { parseEvent } from "../parse-event.ts";
 import type { AnswerEvent, ReportedUsage } from "../port.ts";
 import { isText } from "../responses/complete-item.ts";
 import type { CutReason, StreamReader } from "../stream-reader.ts";
+import { UnseenNotes } from "../unseen.ts";
 import { usageOfChat } from "../usage.ts";
 import { errorChunk } from "./chunks.ts";
 import { endingOfFinish } from "./completion.ts";
@@ -22,6 +23,7 @@ import { chunkFields, isOddlySaid, plainlySaid, shownUsage } from "./shown.ts";
  */
 export class NativeChat implements StreamReader {
   isEnded = false;
+  readonly unseen = new UnseenNotes();
   readonly #facts: ChatFacts;
   readonly #splice: ModelSplice;
   #hasRead = false;
@@ -43,8 +45,10 @@ export class NativeChat implements StreamReader {
     const chunk = parseEvent(source);
     if (chunk === "done") this.end("end", out);
     else if (chunk === undefined) this.end("garbage", out);
-    else if (isJsonObject(chunk.error)) this.#refuse(chunk.error, out);
-    else if (!Array.isArray(chunk.choices)) this.end("garbage", out);
+    else if (isJsonObject(chunk.error)) {
+      this.#usage = usageOfChat(chunk.usage) ?? this.#usage;
+      this.#refuse(chunk.error, out);
+    } else if (!Array.isArray(chunk.choices)) this.end("garbage", out);
     else {
       this.#hasRead = true;
       this.#take(chunk, chunk.choices, source, out);
@@ -96,6 +100,7 @@ export class NativeChat implements StreamReader {
     if (isOdd) choice.delta = delta;
     this.#role(chunk, delta, out);
     const text = textOfAnswer(chunk);
+    this.unseen.noteChunk(chunk, text);
     if (choice.finish_reason !== null && choice.finish_reason !== undefined) {
       this.#finish = { chunk, reason: choice.finish_reason, text };
     } else {

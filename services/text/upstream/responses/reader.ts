@@ -7,6 +7,7 @@ import { isOutputDoneAfter } from "../output-done.ts";
 import { parseEvent } from "../parse-event.ts";
 import type { AnswerEvent } from "../port.ts";
 import type { CutReason, StreamReader } from "../stream-reader.ts";
+import { UnseenNotes } from "../unseen.ts";
 import { usageOfResponse } from "../usage.ts";
 import { isText } from "./complete-item.ts";
 import { completeResponse, type ResponseFacts, type ResponseStatus } from "./complete-response.ts";
@@ -30,6 +31,7 @@ export class ResponsesReader implements StreamReader, StreamState {
   readonly tracker: OutputTracker;
   isEnded = false;
   isOutputDone = false;
+  readonly unseen = new UnseenNotes();
   readonly #reported = new Set<string>();
   /** The `response` of the last event that had one, completed. */
   #response: JsonObject | undefined;
@@ -53,6 +55,7 @@ export class ResponsesReader implements StreamReader, StreamState {
     else {
       this.#readEvents++;
       this.isOutputDone = isOutputDoneAfter(event, this.isOutputDone);
+      this.unseen.noteEvent(event);
       this.#take(event, event.type, source);
     }
   }

@@ -1,0 +1,99 @@
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { textOfItem, thoughtOfChoice } from "./generated.ts";
+
+/** What is known of output that an answer did not show: reasoning, most of all. */
+export interface Unseen {
+  /** Reasoning and state that only upstream can read, in characters of base64. */
+  sealedCharacters: number;
+  /** Reasoning that was shown: where it is more than what is hidden, it was counted already. */
+  shownCharacters: number;
+}
+
+/** Notes, of one stream, what the model did unseen. */
+export class UnseenNotes implements Unseen {
+  sealedCharacters = 0;
+  /** May the model be thinking now? Where it thinks at all: before its first text, and between its items. */
+  isBetweenTexts = true;
+  /** A reasoning item was shown: the model thinks, whatever its catalog says. */
+  hasReasoned = false;
+  #shown = 0;
+  /** Of the reasoning item that is under way. */
+  #shownNow = 0;
+
+  get shownCharacters(): number {
+    return this.#shown + this.#shownNow;
+  }
+
+  /** An event of the Responses protocol. */
+  noteEvent(event: JsonObject): void {
+    const type = `${event.type}`;
+    if (type.endsWith(".delta")) this.#noteDelta(type, event.delta);
+    else if (isJsonObject(event.item)) this.#noteItem(type, event.item);
+    else if (isJsonObject(event.response) && Array.isArray(event.response.output)) {
+      const { sealedCharacters, shownCharacters } = unseenOf(event.response);
+      this.sealedCharacters = Math.max(this.sealedCharacters, sealedCharacters);
+      this.#shown = Math.max(this.#shown, shownCharacters);
+    }
+  }
+
+  /** A chunk of a chat completion. */
+  noteChunk(chunk: JsonObject, text: string): void {
+    if (text !== "") this.isBetweenTexts = false;
+    const { sealedCharacters, shownCharacters } = unseenOf(chunk);
+    this.sealedCharacters += sealedCharacters;
+    this.#shown += shownCharacters;
+  }
+
+  #noteDelta(type: string, delta: JsonValue | undefined): void {
+    const isSummary = type.startsWith("response.reasoning_summary");
+    // Summaries come while the model thinks on; everything else is what it does.
+    if (!isSummary) this.isBetweenTexts = false;
+    const isThought = isSummary || type.startsWith("response.reasoning");
+    if (isThought && typeof delta === "string") this.#shownNow += delta.length;
+  }
+
+  #noteItem(type: string, item: JsonObject): void {
+    const isReasoning = item.type === "reasoning";
+    if (isReasoning) this.hasReasoned = true;
+    const isDone = type === "response.output_item.done";
+    if (isReasoning || isDone) this.isBetweenTexts = true;
+    if (!isDone) return;
+    this.sealedCharacters += sealedIn(item);
+    if (!isReasoning) return;
+    this.#shown += Math.max(this.#shownNow, textOfItem(item).length);
+    this.#shownNow = 0;
+  }
+}
+
+/** Of a complete answer, or one chunk, of either protocol. */
+export function unseenOf(answer: JsonObject): Unseen {
+  const choices = Array.isArray(answer.choices) ? answer.choices.filter(isJsonObject) : [];
+  const items = Array.isArray(answer.output) ? answer.output.filter(isJsonObject) : [];
+  const thoughts = items.filter(({ type }) => type === "reasoning").map(textOfItem);
+  return {
+    sealedCharacters: sealedIn(choices) + sealedIn(items),
+    shownCharacters: [...thoughts, ...choices.map(thoughtOfChoice)].join("").length,
+  };
+}
+
+/** Fields whose text is sealed by upstream. */
+const sealedFields = new Set(["encrypted_content", "signature"]);
+/** Items nest parts and those nest little more; deeper is the model's own data. */
+const maxDepth = 5;
+
+function sealedIn(value: JsonValue, depth = 0): number {
+  if (depth > maxDepth || typeof value !== "object" || value === null) return 0;
+  let sum = 0;
+  if (Array.isArray(value)) {
+    for (const entry of value) sum += sealedIn(entry, depth + 1);
+    return sum;
+  }
+  const isRouters = value.type === "reasoning.encrypted";
+  for (const name in value) {
+    const field = value[name] as JsonValue;
+    const isSealed = sealedFields.has(name) || (isRouters && name === "data");
+    if (isSealed && typeof field === "string") sum += field.length;
+    else sum += sealedIn(field, depth + 1);
+  }
+  return sum;
+}
