@@ -20,8 +20,10 @@ const stopParsing = 2;
  * answers of those before, which tells the caller that the rest was not processed.
  */
 export function boundPipelining(server: Server): void {
-  const open = new WeakMap<Socket, Set<ServerResponse>>();
-  const isFull = (socket: Socket) => (open.get(socket)?.size ?? 0) >= maxPipelinedRequests;
+  const begun = new WeakMap<Socket, ServerResponse[]>();
+  // Looked at when the next request comes: an event for each answer would be work for every request.
+  const openOf = (socket: Socket) =>
+    (begun.get(socket) ?? []).filter((answer) => !answer.writableFinished && !answer.destroyed);
   // Node's own listener, which was there first, has made the parser by now.
   const watch = (socket: Socket) => {
     const { parser } = socket as Parsed;
@@ -31,25 +33,23 @@ export function boundPipelining(server: Server): void {
     let isOver = false;
     parser.onIncoming = (request, keepAlive) => {
       if (isOver) return stopParsing;
-      if (!isFull(socket)) return begin(request, keepAlive);
+      const open = openOf(socket);
+      begun.set(socket, open);
+      if (open.length < maxPipelinedRequests) return begin(request, keepAlive);
       isOver = true;
-      closeBehind(socket, [...(open.get(socket) ?? [])]);
+      closeBehind(socket, open.at(-1));
       return stopParsing;
     };
   };
   server.on("connection", watch);
   server.on("secureConnection", watch);
-  server.prependListener("request", ((request, response) => {
-    const { socket } = request;
-    const answers = open.get(socket) ?? new Set();
-    open.set(socket, answers.add(response));
-    response.once("close", () => answers.delete(response));
+  server.prependListener("request", (({ socket }, response) => {
+    begun.get(socket)?.push(response);
   }) satisfies RequestListener);
 }
 
-/** Closes a connection when the answers that it waits for are out. */
-function closeBehind(socket: Socket, answers: ServerResponse[]): void {
-  const last = answers.at(-1);
+/** Closes a connection when the last of its answers is out. */
+function closeBehind(socket: Socket, last: ServerResponse | undefined): void {
   if (!last) {
     socket.destroy();
     return;
