@@ -44,11 +44,7 @@ export interface Admission {
    * Checks the Authorization header. Refuses with INVALID_API_KEY, PERMISSION_DENIED, RATE_LIMIT_EXCEEDED or
    * SERVICE_UNAVAILABLE, but for what is deferred. The rate comes before the scope. Scope UNSPECIFIED: any valid key.
    */
-  admit(
-    authorization: string | undefined,
-    scope: Scope,
-    deferral: Deferral,
-  ): Promise<Admitted>;
+  admit(authorization: string | undefined, scope: Scope, deferral: Deferral): Promise<Admitted>;
 }
 
 /** The catalog in force. */
