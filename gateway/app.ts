@@ -1,6 +1,7 @@
 import { createServer, type ServerOptions } from "node:http";
 import type { Socket } from "node:net";
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from "fastify";
+import { boundConnections, boundPipelining } from "#kit/connection-bounds.ts";
 import { createFairShare } from "#kit/fair-share.ts";
 import { createJsonReader } from "#kit/json-reader/index.ts";
 import { schemaless } from "#kit/schemaless.ts";
@@ -8,6 +9,7 @@ import { createBodyReader } from "./body.ts";
 import type { Edge, GatewayDeps } from "./context.ts";
 import { createEdgeEvents } from "./events.ts";
 import {
+  connectionLimits,
   connectionsCheckMs,
   defaultMaxBytesInFlight,
   downloadShare,
@@ -28,6 +30,7 @@ import { tracing } from "./plugins/tracing.ts";
 import { type UnknownRoutes, unknownRoutes } from "./plugins/unknown-routes.ts";
 import { createPublicUrls } from "./public-url.ts";
 import { v1Routes } from "./routes/v1/index.ts";
+import { trustedAddresses } from "./trusted.ts";
 
 /**
  * Builds the public edge; it never listens by itself (`app.listen`). Rejects where a setting makes no sense. Closing
@@ -103,7 +106,13 @@ const nodeOptions: ServerOptions = {
 function serverOptions(edge: Edge): FastifyServerOptions {
   return {
     logger: false,
-    serverFactory: (handler) => (edge.createServer ?? createServer)(nodeOptions, handler),
+    serverFactory(handler) {
+      const server = (edge.createServer ?? createServer)(nodeOptions, handler);
+      boundPipelining(server);
+      const isShared = trustedAddresses(edge.settings.trustProxy);
+      boundConnections(server, { ...connectionLimits, isShared });
+      return server;
+    },
     // The bodies' own limits are per route, in body.ts.
     bodyLimit: Number.MAX_SAFE_INTEGER,
     // HEAD on every GET. Where that would open a stream (files, events) the route answers HEAD itself.

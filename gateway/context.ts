@@ -32,18 +32,19 @@ export interface Admitted {
   refusal?: RefusalError;
 }
 
+/**
+ * What admission leaves to the service in `admission.refuseWith`: the scope, where the service checks the body's syntax
+ * before; with an idempotency key the rate too, because a recorded answer comes before both.
+ */
+export type Deferral = "nothing" | "scope" | "scope and rate";
+
 /** Decides whether a key may make a request. */
 export interface Admission {
   /**
    * Checks the Authorization header. Refuses with INVALID_API_KEY, PERMISSION_DENIED, RATE_LIMIT_EXCEEDED or
-   * SERVICE_UNAVAILABLE; with an idempotency key, scope and rate are left in `admission.refuseWith` instead, because
-   * a recorded answer comes before them. Scope UNSPECIFIED: any valid key.
+   * SERVICE_UNAVAILABLE, but for what is deferred. The rate comes before the scope. Scope UNSPECIFIED: any valid key.
    */
-  admit(
-    authorization: string | undefined,
-    scope: Scope,
-    hasIdempotencyKey: boolean,
-  ): Promise<Admitted>;
+  admit(authorization: string | undefined, scope: Scope, deferral: Deferral): Promise<Admitted>;
 }
 
 /** The catalog in force. */

@@ -1,5 +1,7 @@
+import type { Clock } from "#kit/clock.ts";
 import type { Logger } from "#kit/logger.ts";
 import { childrenOf, type Metrics } from "#kit/metrics.ts";
+import { createLineBudget } from "./line-budget.ts";
 
 /** A request that ended. */
 export interface EndedRequest {
@@ -33,7 +35,12 @@ export interface EdgeEvents {
 const probes: ReadonlySet<string> = new Set(["/healthz", "/readyz"]);
 
 /** Makes the edge's events. */
-export function createEdgeEvents({ log, metrics }: { log: Logger; metrics: Metrics }): EdgeEvents {
+export function createEdgeEvents(deps: {
+  clock: Clock;
+  log: Logger;
+  metrics: Metrics;
+}): EdgeEvents {
+  const { clock, log, metrics } = deps;
   const duration = metrics.histogram(
     "genmesh_http_request_duration_seconds",
     "Public requests by route and status, streams to their end.",
@@ -47,6 +54,9 @@ export function createEdgeEvents({ log, metrics }: { log: Logger; metrics: Metri
     ["cause"],
   );
   const durationOf = childrenOf(duration);
+  const mayLogAnonymous = createLineBudget(clock, (leftOut) =>
+    log.warn({ leftOut }, "requests without a valid key left out of the log"),
+  );
   return {
     requestBegan: () => active.inc(),
     requestEnded(request) {
@@ -54,7 +64,7 @@ export function createEdgeEvents({ log, metrics }: { log: Logger; metrics: Metri
       const { method, route, status, durationMs } = request;
       durationOf(method, route, String(status)).observe(durationMs / 1_000);
       if (probes.has(route)) log.debug(request, "request");
-      else log.info(request, "request");
+      else if (request.accountId !== undefined || mayLogAnonymous()) log.info(request, "request");
     },
     connectionRefused(cause) {
       refused.inc({ cause });

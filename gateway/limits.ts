@@ -71,6 +71,18 @@ export const connectionsCheckMs = 5_000;
 /** Idle keep-alive connections; above the 60 s after which common load balancers drop theirs. */
 export const keepAliveTimeoutMs = 72_000;
 
+/**
+ * Connections held at once, each some 50 KB with its buffers: half a GiB. One address has half of them, so that no single
+ * machine takes them all; a proxy that `GENMESH_TRUST_PROXY` names stands for many callers and may have all.
+ */
+export const connectionLimits = { total: 10_000, each: 5_000 } as const;
+
+/**
+ * Lines a second in the log for requests that showed no valid key: they cost their callers nothing, so the log's size
+ * must not be theirs to choose. The metrics count all of them.
+ */
+export const anonymousLinesASecond = 20;
+
 /** After an early refusal the rest of the body is read for this long, so that the caller sees the answer and no reset. */
 export const lingerMs = 2_000;
 /** A rest of a body up to this size is simply read, and the connection kept. */

@@ -6,7 +6,7 @@ import type { Metrics } from "#kit/metrics.ts";
 import type { RateVerdict } from "#kit/rate-buckets.ts";
 import type { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
-import type { Admission, Admitted } from "../context.ts";
+import type { Admission, Admitted, Deferral } from "../context.ts";
 import { createAdmissionEvents } from "./events.ts";
 import { type AdmittedKey, createKeyCache } from "./key-cache.ts";
 import { type AdmissionLimits, admissionLimits } from "./limits.ts";
@@ -32,7 +32,7 @@ export interface LiveAdmission extends Admission, AsyncDisposable {
   admit(
     authorization: string | undefined,
     scope: Scope,
-    hasIdempotencyKey: boolean,
+    deferral: Deferral,
     signal?: AbortSignal,
   ): Promise<Admitted>;
   /** Resolves when auth was heard for the first time. */
@@ -65,15 +65,18 @@ export function createAdmission(deps: AdmissionDeps): LiveAdmission {
     return key instanceof Promise ? await key : key;
   };
   return {
-    async admit(authorization, scope, hasIdempotencyKey, signal) {
+    async admit(authorization, scope, deferral, signal) {
       try {
         const key = await keyOf(authorization, signal);
         // A request outside the key's scopes counts too: refusing it is work.
         const taken = rates.take(key);
         const verdict = taken instanceof Promise ? await taken : taken;
         const headers = rateHeaders(verdict);
-        const refusal = scopeRefusal(key, scope, headers) ?? rateRefusal(verdict, headers);
-        if (refusal && !hasIdempotencyKey) throw refusal;
+        const overRate = rateRefusal(verdict, headers);
+        if (overRate && deferral !== "scope and rate") throw overRate;
+        const outside = scopeRefusal(key, scope, headers);
+        if (outside && deferral === "nothing") throw outside;
+        const refusal = overRate ?? outside;
         if (refusal) events.refused(refusal.reason);
         return admitted(key, headers, refusal);
       } catch (error) {

@@ -44,9 +44,17 @@ interface Entry {
   readonly validUntilMs: number;
 }
 
-const allScopes: ReadonlySet<Scope> = new Set(
-  Object.values(Scope).filter((scope) => scope !== Scope.UNSPECIFIED),
-);
+/** What a key without scopes may use: those that reach beyond the key itself are never implied. */
+const impliedScopes: ReadonlySet<Scope> = new Set([
+  Scope.TEXT,
+  Scope.IMAGES,
+  Scope.VIDEOS,
+  Scope.MUSIC,
+  Scope.SPEECH,
+  Scope.FILES,
+  Scope.MODELS,
+  Scope.BILLING,
+]);
 
 /** Makes an empty cache and begins to watch for changes. */
 export function createKeyCache(deps: {
@@ -148,7 +156,7 @@ function entryOf(answer: LookUpKeyResponse): Entry {
     key: {
       accountId: key.accountId,
       keyId: key.keyId,
-      scopes: key.scopes.length === 0 ? allScopes : new Set(key.scopes),
+      scopes: key.scopes.length === 0 ? impliedScopes : new Set(key.scopes),
       allowedModels: key.allowedModels,
       monthlyUsdMicrosLimit: key.monthlyUsdMicrosLimit,
       requestsPerMinute: key.requestsPerMinute,

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
-import type { Edge } from "../context.ts";
+import type { Deferral, Edge } from "../context.ts";
 import { idempotencyKeyOf, isRepeated } from "../request.ts";
 
 /** Admits callers before anything else happens, also on paths that do not exist: nobody learns more without a key. */
@@ -12,7 +12,7 @@ export function authentication(app: FastifyInstance, edge: Edge): void {
     const admitted = await edge.admission.admit(
       request.headers.authorization,
       scope,
-      idempotent && idempotencyKeyOf(request) !== undefined,
+      deferralOf(idempotent, idempotencyKeyOf(request) !== undefined),
     );
     request.caller = admitted;
     reply.headers(admitted.headers);
@@ -26,4 +26,10 @@ export function authentication(app: FastifyInstance, edge: Edge): void {
       });
     }
   });
+}
+
+/** A service that looks idempotency keys up reads the body first, so that it can refuse the scope behind its syntax. */
+function deferralOf(idempotent: boolean, hasIdempotencyKey: boolean): Deferral {
+  if (!idempotent) return "nothing";
+  return hasIdempotencyKey ? "scope and rate" : "scope";
 }

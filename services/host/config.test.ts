@@ -145,6 +145,7 @@ describe("a value that makes no sense is refused with its variable and what that
     ["GENMESH_PUBLIC_URL", "https://api.example/?q=1", /absolute http or https URL/],
     ["GENMESH_TRUST_PROXY", "everyone", /addresses or networks/],
     ["GENMESH_TRUST_PROXY", "10.0.0.0/33", /addresses or networks/],
+    ["GENMESH_MESH_TOKEN", ",", /16 to 256 visible ASCII characters/],
     ["GENMESH_MESH_TOKEN", "short", /16 to 256 visible ASCII characters/],
     ["GENMESH_ADMIN_TOKEN", "with a blank in it", /16 to 256 visible ASCII characters/],
   ])("%s=%s", (name, value, accepts) => {

@@ -216,7 +216,8 @@ function tokensConfig(read: EnvReader, role: Role): Config["tokens"] {
 
 function meshTokens(read: EnvReader): string[] {
   const tokens = read.list("GENMESH_MESH_TOKEN");
-  if (tokens.some((one) => !tokenPattern.test(one))) {
+  const isSet = read.text("GENMESH_MESH_TOKEN") !== undefined;
+  if (tokens.some((one) => !tokenPattern.test(one)) || (isSet && tokens.length === 0)) {
     badVariable(
       "GENMESH_MESH_TOKEN",
       `must be one or more tokens, separated by commas, each of ${tokenAccepts}`,

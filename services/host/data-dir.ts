@@ -1,12 +1,12 @@
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import {
   closeToOthers,
   isOpenToOthers,
+  makePrivateFolder,
   openPrivately,
   privateFileMode,
-  privateFolderMode,
 } from "#kit/private-files.ts";
 import { ConfigError } from "./env.ts";
 
@@ -28,7 +28,7 @@ export interface DataDir extends Disposable {
  */
 export function openDataDir(path: string): DataDir {
   try {
-    mkdirSync(path, { recursive: true, mode: privateFolderMode });
+    makePrivateFolder(path);
   } catch (error) {
     throw new ConfigError(
       `GENMESH_DATA_DIR must be a folder that can be written: ${(error as Error).message}`,

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { boundPipelining } from "#kit/connection-bounds.ts";
 import { type Address, countInFlight, listening, type MakeServer } from "./listen.ts";
 
 /** A port of HTTP/1.1 for internal callers. */
@@ -50,6 +51,7 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
     },
     options.createServer,
   );
+  boundPipelining(server);
   server.keepAliveTimeout = keepAliveTimeoutMs;
   server.headersTimeout = headersTimeoutMs;
   // A message, or a watch, takes as long as it takes: its deadline is the call's.

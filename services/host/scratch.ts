@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { privateFolderMode } from "#kit/private-files.ts";
+import { makePrivateFolder, privateFolderMode } from "#kit/private-files.ts";
 import type { Config } from "./config.ts";
 import { openDataDir } from "./data-dir.ts";
 
@@ -34,6 +34,6 @@ function openRoot(config: Config, stack: AsyncDisposableStack): string {
 /** What a process that died left in it is of no use to anyone. */
 function emptyFolder(path: string): string {
   rmSync(path, { recursive: true, force: true });
-  mkdirSync(path, { recursive: true, mode: privateFolderMode });
+  makePrivateFolder(path);
   return path;
 }

@@ -1,10 +1,9 @@
-import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { timedBlobs } from "#kit/blobs/timed.ts";
 import type { BlobStore } from "#kit/blobs.ts";
 import type { Database } from "#kit/database.ts";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
-import { privateFolderMode } from "#kit/private-files.ts";
+import { makePrivateFolder } from "#kit/private-files.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
 import { tracedBlobs } from "#kit/telemetry/blobs.ts";
 import { tracedQueue } from "#kit/telemetry/queue.ts";
@@ -81,7 +80,7 @@ async function openDatabase(
   const { openSqlite } = await import("#kit/sqlite.ts");
   const { file } = config;
   const sqlite = await writable("GENMESH_DATABASE_URL", "a database file", file, () => {
-    mkdirSync(dirname(file), { recursive: true, mode: privateFolderMode });
+    makePrivateFolder(dirname(file));
     return openSqlite(file, context);
   });
   folders.push(dirname(file));

@@ -1,6 +1,6 @@
-import { chmodSync, closeSync, openSync, statSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { chmod, opendir, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 
 /** Mode of what this process keeps: prompts and tokens are nothing for other users of the machine. */
 export const privateFileMode = 0o600;
@@ -12,6 +12,22 @@ const othersBits = 0o077;
 export function isOpenToOthers(path: string): boolean {
   const found = statSync(path, { throwIfNoEntry: false });
   return found !== undefined && (found.mode & othersBits) !== 0;
+}
+
+/**
+ * Makes a folder with the parents that are missing. Node's own recursion never ends where a parent exists and says of what
+ * is made in it that it does not (`/proc`).
+ */
+export function makePrivateFolder(path: string): void {
+  const missing = [resolve(path)];
+  for (let at = dirname(resolve(path)); !existsSync(at); at = dirname(at)) missing.unshift(at);
+  for (const folder of missing) {
+    try {
+      mkdirSync(folder, { mode: privateFolderMode });
+    } catch (error) {
+      if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw error;
+    }
+  }
 }
 
 /** Makes a file that is not there for this user alone, whatever the umask, and takes one that is there from others. */

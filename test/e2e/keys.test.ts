@@ -45,6 +45,21 @@ describe("a key's scopes", () => {
     },
   );
 
+  test("are looked at behind the body's syntax, and behind the rate", async () => {
+    const owner = await world.caller();
+    const scoped = await world.withKey(owner, { scopes: [Scope.MODELS] });
+    for (const [path, , method] of routes) {
+      if (method === "GET") continue;
+      const asked = await scoped.post(path, "{bad");
+      expect(refusalOf(asked), path).toMatch(/^400 invalid_request_error invalid_json /);
+    }
+    const slow = await world.withKey(owner, { scopes: [Scope.MODELS], requestsPerMinute: 3 });
+    const statuses = [];
+    for (let at = 0; at < 5; at++) statuses.push((await slow.post("/responses", body)).status);
+    expect(statuses).toEqual([403, 403, 403, 429, 429]);
+    expect(await statusOf(slow, "/billing")).toBe(429);
+  });
+
   test("are all where none were given", async () => {
     const owner = await world.caller();
     world.play();

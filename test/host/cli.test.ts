@@ -119,6 +119,12 @@ describe("account", () => {
     [["account", "create", "--name", "x", "--api-key", "short"], /--api-key must be 20 to 200/],
     [["key", "create", "acct_nobody"], /no such account/],
     [["key", "list", "acct_nobody"], /no such account/],
+    [
+      ["key", "create", "acct_nobody", "--model", "nope"],
+      /no model nope; the catalog has: .*chat-mini/,
+    ],
+    [["ledger", "audit", "acct_nobody"], /no such account/],
+    [["job", "list", "acct_nobody"], /no such account/],
     [["key", "rotate", "key_nobody"], /no such key/],
     [["key", "revoke", "key_nobody"], /no such key/],
   ])("%j: exit 1 and a line that helps", async (args, message) => {
@@ -157,6 +163,13 @@ describe("key", () => {
     const { out } = await genmesh(["key", "list", accountId]);
     expect(out).not.toContain(made.apiKey);
     expect(out).toMatch(/text,models +chat-mini +\$0\.25 +60 +2099-01-01T00:00:00\.000Z +active/);
+  });
+
+  test("scopes that reach beyond the key are stored and listed", async () => {
+    const scopes = ["keys", "usage:read-all", "jobs:read-all"];
+    await json("key", "create", accountId, ...scopes.flatMap((one) => ["--scope", one]));
+    const { keys } = await json("key", "list", accountId);
+    expect(keys.at(-1).scopes).toEqual(scopes);
   });
 
   test("rotate keeps the id, and the former secret for the grace time", async () => {
@@ -297,6 +310,17 @@ describe("words", () => {
     expect(err).toMatch(message);
     expect(err).toContain("--help shows how it is called, with examples");
   });
+
+  test.each([[["acount"]], [["account", "create"]], [["key", "create", "a", "--scope", "x"]]])(
+    "%j with --json: exit 2, and an object on standard error",
+    async (args) => {
+      const { code, out, err } = await genmesh([...args, "--json"]);
+      expect({ code, out }).toEqual({ code: 2, out: "" });
+      expect(JSON.parse(err)).toEqual({
+        error: { reason: "BAD_USAGE", message: expect.stringMatching(/./) },
+      });
+    },
+  );
 
   test("no words at all: the help, and exit 2", async () => {
     const { code, err } = await genmesh([]);

@@ -14,16 +14,11 @@ const blocks = (language: string) =>
     (one) => one[1] ?? "",
   );
 
-/** Read by the operator command alone; its help speaks of them. */
-const operatorOnly = /^GENMESH_(BASE_URL|API_KEY)$/;
-
 test("the configuration table names every variable that a process reads, and no other", () => {
   const files = ["config.ts", "config-stores.ts", "config-wire.ts"];
   const sources = files.map((file) => read(`services/host/${file}`)).join("");
   const names = [...sources.matchAll(/"(GENMESH_[A-Z_]+|(?:GRPC_)?PORT|HOST)"/g)];
-  const known = new Set(
-    names.map((one) => one[1] ?? "").filter((name) => !operatorOnly.test(name)),
-  );
+  const known = new Set(names.map((one) => one[1] ?? ""));
   const [, table = ""] = readme.split("## Configuration");
   const cells = [...(table.split("## ")[0] ?? "").matchAll(/^\| (`[A-Z].*?) \|/gm)];
   const shown = cells.flatMap((one) => [...(one[1] ?? "").matchAll(/`([A-Z_]+)`/g)]);

@@ -158,6 +158,14 @@ describe("a start that cannot be", () => {
     expect(said).toMatch(fault);
   });
 
+  test.each(["/proc/x", "/proc/x/y"])(
+    "a data directory %s, where no folder can be made, is refused",
+    async (dataDir) => {
+      const said = await faultOfStart({ GENMESH_DATA_DIR: dataDir });
+      expect(said).toMatch(/^GENMESH_DATA_DIR must be a folder that can be written: .+$/);
+    },
+  );
+
   test("a place where nothing can be stored names its variable", async () => {
     await using folder = await tempFolder();
     const file = join(folder.path, "file");

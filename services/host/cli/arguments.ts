@@ -44,6 +44,9 @@ export const scopeNames: Readonly<Record<string, Scope>> = {
   files: Scope.FILES,
   models: Scope.MODELS,
   billing: Scope.BILLING,
+  keys: Scope.KEYS,
+  "usage:read-all": Scope.USAGE_READ_ALL,
+  "jobs:read-all": Scope.JOBS_READ_ALL,
 };
 
 /** Collects a repeatable --scope. */

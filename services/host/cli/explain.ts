@@ -4,7 +4,8 @@ import { ConfigError } from "../env.ts";
 
 const tokenHint =
   "set GENMESH_ADMIN_TOKEN, or GENMESH_DATA_DIR to the data directory of the server";
-const serverHint = "is it running, and is --server the address of its gRPC port?";
+const serverHint =
+  "is it running, and is --server the address of its gRPC port (with another GRPC_PORT: --server 127.0.0.1:PORT)?";
 
 /** What the fields that an operator fills in may hold, by their names in the protocol. */
 const rules: Readonly<Record<string, string>> = {

@@ -58,7 +58,10 @@ export function jobCommands(program: Command, cli: Cli): void {
 }
 
 async function list(cli: Cli, accountId: string): Promise<void> {
-  const { jobs } = await cli.peers().media.listAccountJobs({ accountId, pageSize: listLimit });
+  const { auth, media } = cli.peers();
+  // Media knows jobs, not accounts: it has none of one that does not exist.
+  await auth.getAccount({ accountId });
+  const { jobs } = await media.listAccountJobs({ accountId, pageSize: listLimit });
   if (cli.json) return printJson(cli, { jobs: jobs.map(plain) });
   printTable(
     cli,

@@ -2,7 +2,9 @@ import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
 import type { ApiKey } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import { ConfigError } from "../env.ts";
 import { amount, collect, scope, scopeName, time, wholeNumber } from "./arguments.ts";
+import { explain } from "./explain.ts";
 import { withExamples } from "./help.ts";
 import { dollars, printFacts, printJson, printTable, showTime } from "./output.ts";
 import type { Cli } from "./program.ts";
@@ -45,7 +47,11 @@ function createCommand(key: Command, cli: Cli): void {
     key
       .command("create <account>")
       .description("add a key to an account")
-      .option("--scope <scope>", "route family, repeatable; none given: all", scope)
+      .option(
+        "--scope <scope>",
+        "route family, repeatable; none given: all but keys, usage:read-all and jobs:read-all",
+        scope,
+      )
       .option("--model <model>", "model that it may use, repeatable; none given: all", collect)
       .option("--expires-at <time>", "ISO 8601", time)
       .option("--monthly-usd-micros <micros>", "limit of a calendar month (UTC)", amount)
@@ -65,6 +71,7 @@ interface CreateOptions {
 }
 
 async function create(cli: Cli, accountId: string, options: CreateOptions): Promise<void> {
+  if (options.model) await checkModels(cli, options.model);
   const { key, secret } = await cli.peers().auth.createKey({
     accountId,
     scopes: options.scope ?? [],
@@ -76,6 +83,23 @@ async function create(cli: Cli, accountId: string, options: CreateOptions): Prom
     requestsPerMinute: options.requestsPerMinute ?? 0,
   });
   showSecret(cli, key?.keyId ?? "", secret);
+}
+
+/** A key for a model that does not exist could use nothing, and nobody would be told. */
+async function checkModels(cli: Cli, wanted: readonly string[]): Promise<void> {
+  let known: string[];
+  try {
+    const { snapshot } = await cli.peers().catalog.getSnapshot({});
+    known = (snapshot?.models ?? []).map((model) => model.id);
+  } catch (error) {
+    cli.err(`genmesh: the models were not checked: ${explain(error)}\n`);
+    return;
+  }
+  const unknown = wanted.filter((id) => !known.includes(id));
+  if (unknown.length === 0) return;
+  throw new ConfigError(
+    `there is no model ${unknown.join(", ")}; the catalog has: ${known.join(", ")}`,
+  );
 }
 
 async function rotate(cli: Cli, keyId: string, graceSeconds: number | undefined): Promise<void> {

@@ -17,6 +17,8 @@ export function ledgerCommands(program: Command, cli: Cli): void {
 }
 
 async function audit(cli: Cli, accountId: string): Promise<void> {
+  // Billing knows wallets, not accounts: it has none of one that does not exist.
+  if (accountId !== "") await cli.peers().auth.getAccount({ accountId });
   const differences: LedgerDifference[] = [];
   let read = { wallets: 0n, entries: 0n };
   let complete = false;

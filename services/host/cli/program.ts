@@ -50,6 +50,8 @@ const groups = [
 
 /** Makes the `genmesh` command. It touches no server before it is run. */
 export function createProgram(options: ProgramOptions): Program {
+  /** Known before the words are read: where they are off, they are not read to the end. */
+  let wantsJson = false;
   const program = withExamples(
     new Command("genmesh").description("Operates a genmesh: accounts, keys, money, jobs, catalog."),
     'account create --name "Team A" --usd-micros 5000000 --credits 1000',
@@ -65,7 +67,10 @@ export function createProgram(options: ProgramOptions): Program {
       `gRPC address of the server (default ${defaultServer}, or GENMESH_*_URL)`,
     )
     .option("--json", "print one JSON object")
-    .configureOutput({ writeOut: options.out, writeErr: options.err })
+    .configureOutput({
+      writeOut: options.out,
+      writeErr: (text) => (wantsJson ? undefined : options.err(text)),
+    })
     .configureHelp({ showGlobalOptions: true })
     .showHelpAfterError("(--help shows how it is called, with examples)")
     .exitOverride();
@@ -82,11 +87,12 @@ export function createProgram(options: ProgramOptions): Program {
   return {
     command: program,
     async run(args) {
+      wantsJson = args.includes("--json");
       try {
         await program.parseAsync(args, { from: "user" });
         return cli.exitCode;
       } catch (error) {
-        return failed(cli, error);
+        return failed(cli, error, wantsJson);
       }
     },
   };
@@ -100,9 +106,14 @@ function inherit(command: Command): void {
   }
 }
 
-function failed(cli: Cli, error: unknown): number {
-  // Commander has printed its own text; help that was asked for is no fault.
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+function failed(cli: Cli, error: unknown, wantsJson: boolean): number {
+  // Commander has printed its own text, where it is for people; help that was asked for is no fault.
+  if (error instanceof CommanderError) {
+    if (error.exitCode === 0) return 0;
+    const message = error.message.replace(/^error: /, "");
+    if (wantsJson) cli.err(`${JSON.stringify({ error: { message, reason: "BAD_USAGE" } })}\n`);
+    return 2;
+  }
   const message = explain(error);
   const reason = reasonOf(error);
   cli.err(

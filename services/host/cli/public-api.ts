@@ -38,7 +38,7 @@ export function createPublicApi(baseUrl: string, apiKey: string | undefined): Pu
   const call = async (url: string, init: RequestInit): Promise<Response> => {
     const response = await fetch(url, init).catch((error: Error) => {
       throw new Error(
-        `${baseUrl} cannot be reached: ${(error.cause as Error)?.message ?? error.message}`,
+        `${baseUrl} cannot be reached: ${(error.cause as Error)?.message ?? error.message}: is it running, and is --base-url (or GENMESH_BASE_URL) its public port, ending in /v1?`,
       );
     });
     if (response.ok) return response;

@@ -14,7 +14,12 @@ import {
 import type { Clock } from "../clock.ts";
 import { ofDisk, onDisk } from "../disk-errors.ts";
 import type { Ids } from "../ids.ts";
-import { closeFolderToOthers, privateFileMode, privateFolderMode } from "../private-files.ts";
+import {
+  closeFolderToOthers,
+  makePrivateFolder,
+  privateFileMode,
+  privateFolderMode,
+} from "../private-files.ts";
 
 /** What a folder store is made of. */
 export interface FolderBlobsOptions {
@@ -38,7 +43,7 @@ const unfinished = ".unfinished";
 export async function openFolderBlobs(options: FolderBlobsOptions): Promise<BlobStore> {
   const { folder, ids } = options;
   const scratch = join(folder, unfinished);
-  await mkdir(scratch, { recursive: true, mode: privateFolderMode });
+  makePrivateFolder(scratch);
   await closeFolderToOthers(folder);
   await removeStale(scratch, options.clock.now() - staleAfterMs);
   const pathOf = (key: string) => join(folder, shardOf(checkBlobKey(key)), fileName(key));

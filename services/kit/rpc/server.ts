@@ -26,6 +26,11 @@ export interface GrpcServer {
 
 /** Milliseconds after which a session that was asked to end is ended. */
 const endSessionsMs = 250;
+/**
+ * Calls open at once on one session: one read of a connection holds more than a thousand heads of calls, and each is begun
+ * in the same turn of the event loop. Clients make further calls wait, or open another session.
+ */
+const maxConcurrentStreams = 256;
 
 /** A server that is not yet listening: gRPC, gRPC-Web and Connect on HTTP/2, with reflection of what it serves. */
 export function createGrpcServer(options: RpcServerOptions): GrpcServer {
@@ -67,8 +72,9 @@ export function createGrpcServer(options: RpcServerOptions): GrpcServer {
 type Handler = ReturnType<typeof connectNodeAdapter>;
 
 function createHttp2Server(tls: ServerTls | undefined, handler: Handler): Http2Server {
-  if (!tls) return createServer({}, handler);
-  const server = createSecureServer(serverTlsOptions(tls), handler);
+  const settings = { maxConcurrentStreams };
+  if (!tls) return createServer({ settings }, handler);
+  const server = createSecureServer({ ...serverTlsOptions(tls), settings }, handler);
   followTls(server, tls);
   return server as unknown as Http2Server;
 }

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file genmesh/common/v1/access.proto.
  */
 export const file_genmesh_common_v1_access: GenFile = /*@__PURE__*/
-  fileDesc("Ch5nZW5tZXNoL2NvbW1vbi92MS9hY2Nlc3MucHJvdG8SEWdlbm1lc2guY29tbW9uLnYxIrUBCglBZG1pc3Npb24SMwoLcmVmdXNlX3dpdGgYASABKA4yHi5nZW5tZXNoLmNvbW1vbi52MS5FcnJvclJlYXNvbhIWCg5hbGxvd2VkX21vZGVscxgCIAMoCRIlChhtb250aGx5X3VzZF9taWNyb3NfbGltaXQYAyABKANIAIgBARIXCg9yZWZ1c2FsX21lc3NhZ2UYBCABKAlCGwoZX21vbnRobHlfdXNkX21pY3Jvc19saW1pdCqrAQoFU2NvcGUSFQoRU0NPUEVfVU5TUEVDSUZJRUQQABIOCgpTQ09QRV9URVhUEAESEAoMU0NPUEVfSU1BR0VTEAISEAoMU0NPUEVfVklERU9TEAMSDwoLU0NPUEVfTVVTSUMQBBIQCgxTQ09QRV9TUEVFQ0gQBRIPCgtTQ09QRV9GSUxFUxAGEhAKDFNDT1BFX01PREVMUxAHEhEKDVNDT1BFX0JJTExJTkcQCGIGcHJvdG8z", [file_genmesh_common_v1_error_reason]);
+  fileDesc("Ch5nZW5tZXNoL2NvbW1vbi92MS9hY2Nlc3MucHJvdG8SEWdlbm1lc2guY29tbW9uLnYxIrUBCglBZG1pc3Npb24SMwoLcmVmdXNlX3dpdGgYASABKA4yHi5nZW5tZXNoLmNvbW1vbi52MS5FcnJvclJlYXNvbhIWCg5hbGxvd2VkX21vZGVscxgCIAMoCRIlChhtb250aGx5X3VzZF9taWNyb3NfbGltaXQYAyABKANIAIgBARIXCg9yZWZ1c2FsX21lc3NhZ2UYBCABKAlCGwoZX21vbnRobHlfdXNkX21pY3Jvc19saW1pdCruAQoFU2NvcGUSFQoRU0NPUEVfVU5TUEVDSUZJRUQQABIOCgpTQ09QRV9URVhUEAESEAoMU0NPUEVfSU1BR0VTEAISEAoMU0NPUEVfVklERU9TEAMSDwoLU0NPUEVfTVVTSUMQBBIQCgxTQ09QRV9TUEVFQ0gQBRIPCgtTQ09QRV9GSUxFUxAGEhAKDFNDT1BFX01PREVMUxAHEhEKDVNDT1BFX0JJTExJTkcQCBIOCgpTQ09QRV9LRVlTEAkSGAoUU0NPUEVfVVNBR0VfUkVBRF9BTEwQChIXChNTQ09QRV9KT0JTX1JFQURfQUxMEAtiBnByb3RvMw", [file_genmesh_common_v1_error_reason]);
 
 /**
  * What the edge knows of the key behind a request, passed on to the service that admits it. An internal caller
@@ -126,6 +126,27 @@ export const Scope = {
    * @generated from enum value: SCOPE_BILLING = 8;
    */
   BILLING: 8,
+
+  /**
+   * To manage the account's keys. A key without scopes does not have it; no route asks for it so far.
+   *
+   * @generated from enum value: SCOPE_KEYS = 9;
+   */
+  KEYS: 9,
+
+  /**
+   * To read the usage of all of the account's keys. As SCOPE_KEYS.
+   *
+   * @generated from enum value: SCOPE_USAGE_READ_ALL = 10;
+   */
+  USAGE_READ_ALL: 10,
+
+  /**
+   * To read the jobs of all of the account's keys. As SCOPE_KEYS.
+   *
+   * @generated from enum value: SCOPE_JOBS_READ_ALL = 11;
+   */
+  JOBS_READ_ALL: 11,
 } as const;
 
 /**

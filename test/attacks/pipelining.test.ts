@@ -1,0 +1,65 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { parse } from "yaml";
+import { openRaw } from "../edge/raw.ts";
+import { startWatched, type WatchedProcess } from "../support/watched-process.ts";
+
+/** One read of a connection (64 KiB) holds some 1,800 of these. */
+const small = "GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n";
+const requests = 1_500;
+/** What other callers may wait longer than on a quiet machine, in ms. */
+const mostMoreMs = 1_000;
+
+let watched: WatchedProcess;
+let key: string;
+beforeAll(async () => {
+  const shipped = fileURLToPath(new URL("../../deploy/catalog.yaml", import.meta.url));
+  watched = await startWatched(parse(readFileSync(shipped, "utf8")));
+  ({ key } = await watched.account());
+});
+afterAll(() => watched?.[Symbol.asyncDispose]());
+
+const portOf = (url: string) => Number(new URL(url).port);
+
+/** The longest of a liveness probe and a caller's request, in ms. */
+async function othersWait(): Promise<number> {
+  const origin = new URL(watched.baseUrl).origin;
+  const beganAt = performance.now();
+  await Promise.all(
+    [`${origin}/healthz`, `${watched.baseUrl}/models`].map(async (url) => {
+      const answer = await fetch(url, { headers: { authorization: `Bearer ${key}` } });
+      expect(answer.status).toBe(200);
+      await answer.arrayBuffer();
+    }),
+  );
+  return performance.now() - beganAt;
+}
+
+test.each([
+  ["200 connections", 200, false],
+  ["300 connections that never read", 300, true],
+])(
+  "%s with 1,500 requests each keep other callers for less than 1 s",
+  { timeout: 120_000, retry: 0 },
+  async (_, count, neverRead) => {
+    await othersWait();
+    const quietMs = await othersWait();
+    const all = await Promise.all(
+      Array.from({ length: count }, () => openRaw(portOf(watched.baseUrl))),
+    );
+    if (neverRead) for (const { socket } of all) socket.pause();
+    for (const one of all) one.send(small.repeat(requests));
+    const waits = [await othersWait(), await othersWait()];
+    for (const one of all) one[Symbol.dispose]();
+    expect(Math.max(...waits)).toBeLessThan(mostMoreMs + quietMs);
+  },
+);
+
+test("requests over the bound are not begun, and the answers before say that the connection closes", async () => {
+  using raw = await openRaw(portOf(watched.baseUrl));
+  raw.send(small.repeat(requests));
+  const received = await raw.closed();
+  expect(received.match(/HTTP\/1\.1 401/g)).toHaveLength(8);
+  expect(received.match(/^connection: close/gim)).toHaveLength(1);
+});
