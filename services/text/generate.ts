@@ -11,7 +11,7 @@ import { eventsOfAnswer } from "./replay/events.ts";
 import type { PreparedRequest } from "./request/prepare.ts";
 import { bodyWithUsage } from "./shown-usage.ts";
 import { stopped, stopReasonOf } from "./stopped.ts";
-import { countOrGuess, type TokenCounter } from "./tokens/count.ts";
+import { counterFor, countOrGuess, type TokenCounter } from "./tokens/count.ts";
 import type { JsonAnswer, StreamAnswer, TextOperation, TextUpstreams } from "./upstream/port.ts";
 
 /** What sending needs. */
@@ -52,6 +52,7 @@ export async function generate(
     isAnswering = true;
   };
   const { clock } = context;
+  const counter = counterFor(metered.accountId, context.counter);
   const upstream = new AbortController();
   const closeUpstream = () => upstream.abort(stop.signal.reason);
   const onStop = () => {
@@ -70,7 +71,7 @@ export async function generate(
       maxOutputTokens: toldBound(request, metered.bounds),
       outputBound: {
         tokens: metered.bounds.output,
-        count: (texts, limit) => countOrGuess(context.counter, texts, limit),
+        count: (texts, limit) => countOrGuess(counter, texts, limit),
       },
       modelId: request.model.id,
       upstreamModel: request.model.upstreamModel,
