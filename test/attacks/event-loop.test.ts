@@ -128,6 +128,14 @@ const hostile: Record<string, Hostile> = {
       }),
     ],
   })),
+  "400 references to a constant of 4 MB": responses("roomy", () => ({
+    text: schema({
+      type: "object",
+      $defs: { a: { const: "x".repeat(4_000_000) } },
+      properties: Object.fromEntries(many(400, (at) => [`p${at}`, { $ref: "#/$defs/a" }])),
+    }),
+    max_output_tokens: 100,
+  })),
   "10,000 functions, chosen among": responses("roomy", () => {
     const tools = many(10_000, (at) => fn({ type: "object" }, at));
     return { tools, tool_choice: { type: "allowed_tools", mode: "auto", tools } };
@@ -198,7 +206,9 @@ const hostile: Record<string, Hostile> = {
       user([{ type: "input_image", image_url: `data:image/png;base64,${"A".repeat(60 * mib)}` }]),
     ],
   })),
-  "200,000 numbers": responses("far", () => ({ metadata: { a: many(200_000, (at) => at) } })),
+  "200,000 numbers": responses("far", () => ({
+    text: schema({ examples: many(200_000, (at) => at) }),
+  })),
   "a million numbers": responses("far", () => ({ metadata: many(900_000, (at) => at) })),
   "100,000 names": responses("far", () => ({
     metadata: Object.fromEntries(many(100_000, (at) => [`n${at}`, "v"])),
