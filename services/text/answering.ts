@@ -1,6 +1,7 @@
 import type { LiveCatalog } from "#kit/catalog-client.ts";
 import { refuseAtEdge } from "#kit/edge-refusal.ts";
 import { ErrorReason, isRefusal, RefusalError } from "#kit/errors.ts";
+import type { FairShare } from "#kit/fair-share.ts";
 import { checkIdempotencyKey } from "#kit/idempotency.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
@@ -22,6 +23,8 @@ export interface AnsweringContext extends GenerateContext {
   store: UsageStore;
   meter: Meter;
   counter: TokenCounter;
+  /** Places for counting before there is money. */
+  contextCounts: FairShare;
   /** Images of one caller's requests. */
   images(principal: Principal, requestId: string): ImageSources;
 }
@@ -186,6 +189,7 @@ function prepare(
     {
       view: context.catalog.current(),
       counter: context.counter,
+      contextCounts: context.contextCounts,
       makers: (hashes) => context.store.findMakers(hashes, context.clock.now()),
       images: context.images(principal, requestId),
     },

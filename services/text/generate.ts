@@ -11,7 +11,7 @@ import { eventsOfAnswer } from "./replay/events.ts";
 import type { PreparedRequest } from "./request/prepare.ts";
 import { bodyWithUsage } from "./shown-usage.ts";
 import { stopped, stopReasonOf } from "./stopped.ts";
-import { countOrGuess, type TokenCounter } from "./tokens/count.ts";
+import { counterFor, countOrGuess, type TokenCounter } from "./tokens/count.ts";
 import { unseenTokens } from "./unseen-time.ts";
 import { failureOf } from "./upstream/failure.ts";
 import type {
@@ -65,6 +65,7 @@ export async function generate(
   const { spec } = request.model;
   const mayThink = spec.case === "chat" && spec.value.reasoningEfforts.length > 0;
   const isUnseen = mayThink || request.form === "json";
+  const counter = counterFor(metered.accountId, context.counter);
   const upstream = new AbortController();
   const closeUpstream = () => upstream.abort(stop.signal.reason);
   const onStop = () => {
@@ -83,7 +84,7 @@ export async function generate(
       maxOutputTokens: toldBound(request, metered.bounds),
       outputBound: {
         tokens: metered.bounds.output,
-        count: (texts, limit) => countOrGuess(context.counter, texts, limit),
+        count: (texts, limit) => countOrGuess(counter, texts, limit),
       },
       modelId: request.model.id,
       upstreamModel: request.model.upstreamModel,

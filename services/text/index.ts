@@ -20,6 +20,7 @@ import type { UsageStore } from "./store.ts";
 import { createMongoUsageStore } from "./store-mongo.ts";
 import { createSqliteUsageStore } from "./store-sqlite.ts";
 import type { TokenCounter } from "./tokens/count.ts";
+import { createContextCounts } from "./tokens/input-bound.ts";
 import { CountError } from "./tokens/thread.ts";
 
 export type { TextDeps } from "./context.ts";
@@ -39,7 +40,16 @@ export function createText(deps: TextDeps): Service {
   const meter = createMeter(common);
   const reaper = createReaper({ ...common, leaseTime: createLeaseTime(clock, leaseMs) });
   const images = (principal: Principal, requestId: string) => imagesOf(deps, principal, requestId);
-  const answering = createAnswering({ ...common, ...deps, events, catalog, meter, images });
+  const contextCounts = createContextCounts();
+  const answering = createAnswering({
+    ...common,
+    ...deps,
+    events,
+    catalog,
+    meter,
+    images,
+    contextCounts,
+  });
   const work = new AbortController();
   const sweeps = new AbortController();
   let loops: Promise<void>[] = [];
@@ -84,7 +94,7 @@ export function createText(deps: TextDeps): Service {
 
 /** A counter whose counts reject once `signal` aborts. */
 function endedBy(signal: AbortSignal, counter: TokenCounter): TokenCounter {
-  return { count: (texts, limit) => untilAborted(counter.count(texts, limit), signal) };
+  return { count: (...asked) => untilAborted(counter.count(...asked), signal) };
 }
 
 function storeOf(database: Database): UsageStore {

@@ -17,7 +17,7 @@ import { outputWithin } from "./pricing.ts";
 import type { PreparedRequest } from "./request/prepare.ts";
 import type { Intent } from "./store.ts";
 import { createTicker } from "./ticker.ts";
-import type { TokenCounter } from "./tokens/count.ts";
+import { counterFor, type TokenCounter } from "./tokens/count.ts";
 import { createTally, type Tally } from "./tokens/tally.ts";
 
 /** What metering needs. */
@@ -83,7 +83,8 @@ export function createMeter(context: MeterContext): Meter {
       const openedAt = clock.steady();
       const intent = intentOf(request, payer, idempotency, context);
       if (!(await store.open(intent))) return undefined;
-      const tally = createTally(request, context.counter, (error) => {
+      const counter = counterFor(intent.accountId, context.counter);
+      const tally = createTally(request, counter, (error) => {
         context.events.trouble("tokens are guessed", intent.requestId, error);
       });
       return {

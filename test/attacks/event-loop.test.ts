@@ -86,6 +86,18 @@ const form = (add: (form: FormData) => void) => {
   return { body: made };
 };
 
+let namesMade = 0;
+/** Objects of names that no body had before: JavaScript keeps what it once made of a name. */
+const ofNewNames = (objects: number, each: number) =>
+  many(objects, () => Object.fromEntries(many(each, () => [`new${namesMade++}`, 0])));
+/** Objects of the same names, each in an order of its own. */
+const inNewOrders = (objects: number, each: number) => {
+  const names = many(each, () => `new${namesMade++}`);
+  return many(objects, (at) =>
+    Object.fromEntries(many(each, (n) => [names[(n + at * 7) % each] as string, 0])),
+  );
+};
+
 const responses = (model: string, fields: () => object) =>
   json("/responses", () => ({ model, input: "Hi", ...fields() }));
 const completions = (model: string, fields: () => object) =>
@@ -115,6 +127,14 @@ const hostile: Record<string, Hostile> = {
         properties: Object.fromEntries(many(20_000, (at) => [`p${at}`, { $ref: "#" }])),
       }),
     ],
+  })),
+  "400 references to a constant of 4 MB": responses("roomy", () => ({
+    text: schema({
+      type: "object",
+      $defs: { a: { const: "x".repeat(4_000_000) } },
+      properties: Object.fromEntries(many(400, (at) => [`p${at}`, { $ref: "#/$defs/a" }])),
+    }),
+    max_output_tokens: 100,
   })),
   "10,000 functions, chosen among": responses("roomy", () => {
     const tools = many(10_000, (at) => fn({ type: "object" }, at));
@@ -186,10 +206,32 @@ const hostile: Record<string, Hostile> = {
       user([{ type: "input_image", image_url: `data:image/png;base64,${"A".repeat(60 * mib)}` }]),
     ],
   })),
-  "200,000 numbers": responses("far", () => ({ metadata: { a: many(200_000, (at) => at) } })),
+  "200,000 numbers": responses("far", () => ({
+    text: schema({ examples: many(200_000, (at) => at) }),
+  })),
   "a million numbers": responses("far", () => ({ metadata: many(900_000, (at) => at) })),
   "100,000 names": responses("far", () => ({
     metadata: Object.fromEntries(many(100_000, (at) => [`n${at}`, "v"])),
+  })),
+  "15 objects of 9,900 new names": responses("far", () => ({ x: ofNewNames(15, 9_900) })),
+  "150 objects of 990 new names": responses("far", () => ({ x: ofNewNames(150, 990) })),
+  "1,500 objects of 99 new names": responses("far", () => ({ x: ofNewNames(1_500, 99) })),
+  "95,000 objects of a new name": completions("far", () => ({ x: ofNewNames(95_000, 1) })),
+  "150 objects of 990 names, in new orders": completions("far", () => ({
+    x: inNewOrders(150, 990),
+  })),
+  "100 objects of 99 new names in a small body": responses("far", () => ({
+    x: ofNewNames(100, 99),
+  })),
+  "20 objects of 480 new names, builtin": responses("roomy", () => ({
+    text: schema({ properties: { a: { examples: ofNewNames(20, 480) } } }),
+  })),
+  "95,000 items of no kind": responses("far", () => ({ input: many(95_000, () => ({ a: 1 })) })),
+  "55,000 parts of text": responses("far", () => ({
+    input: [user(many(55_000, () => ({ type: "input_text", text: "a" })))],
+  })),
+  "55,000 parts of text for chat": completions("far", () => ({
+    messages: [user(many(55_000, () => ({ type: "text", text: "a" })))],
   })),
   "100,000 biases": completions("far", () => ({
     logit_bias: Object.fromEntries(many(100_000, (at) => [`${at}`, 1])),

@@ -201,4 +201,36 @@ describe("another account is served while one", () => {
       },
     );
   });
+
+  test("has prompts counted that do not fit", async () => {
+    const ask = (input: string) => ({ model: "chat-1", input, max_output_tokens: 16 });
+    // Every word another one: the tokenizer remembers words.
+    let at = 0;
+    const words = (count: number) =>
+      Array.from({ length: count }, () => (at++ * 7_919_317).toString(36)).join(" ");
+    const tooLong = ask(words(90_000));
+    // More bytes than the window has tokens: it is counted too.
+    const fitting = ask(words(18_000));
+    await expectNoHarm(
+      () => other.post("/responses", fitting),
+      async (stack) => {
+        let isOver = false;
+        let refused = 0;
+        const loop = async () => {
+          while (!isOver) {
+            const { status, json } = await hostile.post("/responses", tooLong);
+            expect([400, 429]).toContain(status);
+            if (status === 400) expect(json.error.code).toBe("context_length_exceeded");
+            refused++;
+          }
+        };
+        const loops = Array.from({ length: 32 }, loop);
+        stack.defer(async () => {
+          isOver = true;
+          await Promise.all(loops);
+        });
+        await until("its first refusals", async () => refused >= 2, { withinMs: 30_000 });
+      },
+    );
+  });
 });

@@ -85,3 +85,49 @@ test("a smaller answer is kept, whatever it was asked for as", async () => {
   expect(world.upstream.requests).toHaveLength(1);
   expect(await spent(payer)).toBe(cost);
 });
+
+describe("metadata, which answers repeat,", () => {
+  const refused: [name: string, metadata: unknown, refusal: string][] = [
+    ["of a long value", { a: "x".repeat(513) }, "invalid_value metadata.a"],
+    ["of megabytes", { a: "x".repeat(7_900_000) }, "invalid_value metadata.a"],
+    ["of a long name", { ["n".repeat(65)]: "x" }, "invalid_value metadata"],
+    [
+      "of 17 pairs",
+      Object.fromEntries(Array.from({ length: 17 }, (_, n) => [n, "x"])),
+      "invalid_value metadata",
+    ],
+    ["of a number", { a: 1 }, "invalid_type metadata.a"],
+    ["of an object", { a: { b: "x" } }, "invalid_type metadata.a"],
+    ["that is an array", ["x"], "invalid_type metadata"],
+  ];
+  const asked: [path: string, body: object][] = [
+    ["/responses", body],
+    ["/responses/compact", body],
+    ["/chat/completions", { model: "wordy", messages }],
+  ];
+  test.for(refused)("%s is refused at its path, for nothing", async ([, metadata, refusal]) => {
+    const payer = await world.caller({ usdMicros: BigInt(opening) });
+    const seen = world.play({ kind: "ok" });
+    for (const [path, rest] of asked) {
+      const answer = await payer.post(path, { ...rest, metadata }, { idempotencyKey: "one" });
+      const [code, param] = refusal.split(" ");
+      expect(refusalOf(answer)).toBe(`400 invalid_request_error ${code} ${param}`);
+    }
+    expect(seen).toHaveLength(0);
+    expect(await spent(payer)).toBe(0);
+  });
+  test("passes up to its bounds", async () => {
+    const payer = await world.caller({ usdMicros: BigInt(opening) });
+    const pairs = Array.from({ length: 16 }, (_, n) => [
+      String.fromCharCode(97 + n).repeat(64),
+      "🌊".repeat(512),
+    ]);
+    const metadata = Object.fromEntries(pairs);
+    for (const [path, rest] of asked) {
+      const seen = world.play({ kind: "ok" });
+      expect((await payer.post(path, { ...rest, metadata })).status).toBe(200);
+      expect(seen[0]?.body.metadata).toEqual(metadata);
+      expect((await payer.post(path, { ...rest, metadata: null })).status).toBe(200);
+    }
+  });
+});

@@ -9,6 +9,7 @@ import type { OpaqueMaker } from "../../services/text/request/opaque.ts";
 import { parseRequest } from "../../services/text/request/parse.ts";
 import { type PreparedRequest, prepareRequest } from "../../services/text/request/prepare.ts";
 import { createTokenCounter } from "../../services/text/tokens/count.ts";
+import { createContextCounts } from "../../services/text/tokens/input-bound.ts";
 import type { TextOperation } from "../../services/text/upstream/port.ts";
 import { testParsing } from "../support/parsing.ts";
 import { snapshotWith } from "./usage.world.ts";
@@ -70,6 +71,7 @@ export async function prepare(body: unknown, options: Options = {}): Promise<Pre
       view: viewOf(options.snapshot ?? snapshotWith()),
       images,
       counter: createTokenCounter(),
+      contextCounts: createContextCounts(),
       makers: async (hashes) => (options.makers ?? []).filter((m) => hashes.includes(m.hash)),
     },
     new AbortController().signal,

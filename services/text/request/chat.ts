@@ -5,6 +5,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { CheckedBody } from "./checked.ts";
 import {
+  checkMetadata,
   fieldOf,
   filledArray,
   instructionsOf,
@@ -39,6 +40,7 @@ export async function checkChat(
     if (within) await within;
   }
   checkOneChoice(body);
+  checkMetadata(body);
   checkTextOnly(body);
   resolveEffort(body, "reasoning_effort", "reasoning_effort", spec);
   // Not chat's own, but upstreams take it, and a translated request has it.

@@ -1,3 +1,4 @@
+import { codePoints, optionalObject, optionalString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
@@ -50,6 +51,28 @@ export function outputLimit(body: JsonObject, name: string, spec: ChatSpec): num
   const limit = Math.min(value, Number(spec.maxOutputTokens));
   body[name] = limit;
   return limit;
+}
+
+/** Bounds of `metadata`, which answers repeat: OpenAI's own. */
+const maxMetadata = { pairs: 16, nameCharacters: 64, valueCharacters: 512 };
+
+/** Refuses with INVALID_TYPE or INVALID_VALUE, at its path, metadata that is more than a few short strings. */
+export function checkMetadata(body: JsonObject): void {
+  const metadata = optionalObject(body, "metadata") ?? {};
+  const names = Object.keys(metadata);
+  const { pairs, nameCharacters, valueCharacters } = maxMetadata;
+  const isTooLong = (name: string) => codePoints(name, nameCharacters) > nameCharacters;
+  if (names.length > pairs || names.some(isTooLong)) {
+    refuse(ErrorReason.INVALID_VALUE, {
+      param: "metadata",
+      message: `The parameter 'metadata' has at most ${pairs} names of ${nameCharacters} characters.`,
+    });
+  }
+  for (const name of names) {
+    const param = `metadata.${name}`;
+    if (typeof metadata[name] !== "string") refuse(ErrorReason.INVALID_TYPE, { param });
+    optionalString(metadata, name, { max: valueCharacters }, param);
+  }
 }
 
 /** The configured prompt, then the caller's own instructions. */

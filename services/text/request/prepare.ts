@@ -1,6 +1,7 @@
 import { requiredString } from "#kit/body.ts";
 import type { CatalogView } from "#kit/catalog-client.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { FairShare } from "#kit/fair-share.ts";
 import type { JsonObject } from "#kit/json.ts";
 import {
   type ChatSpec,
@@ -12,7 +13,7 @@ import {
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import { leastOutputTokens, maxModelIdLength } from "../limits.ts";
 import { holdAmountOf, priceOf, type TextPrice, type TokenBounds } from "../pricing.ts";
-import type { TokenCounter } from "../tokens/count.ts";
+import { counterFor, type TokenCounter } from "../tokens/count.ts";
 import { checkContext, guessInput, inputBoundOf } from "../tokens/input-bound.ts";
 import { untranslatable } from "../upstream/chat/request.ts";
 import { isNativeChat } from "../upstream/plans.ts";
@@ -65,6 +66,8 @@ export interface PrepareContext {
   view: CatalogView;
   images: ImageSources;
   counter: TokenCounter;
+  /** Places for counting before there is money. */
+  contextCounts: FairShare;
   makers: OpaqueMakers;
 }
 
@@ -105,7 +108,10 @@ export async function prepareRequest(
     developerPrompt,
     spec,
   );
-  await checkContext(checked, images, own, spec, context.counter);
+  await checkContext(checked, images, own, spec, {
+    counter: counterFor(caller.accountId, context.counter),
+    turn: () => context.contextCounts.take(caller.accountId, signal),
+  });
   const price = priceOf(spec);
   const most = Number(spec.maxOutputTokens);
   const bounds = { input, output: checked.maxOutputTokens ?? most };

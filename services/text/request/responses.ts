@@ -2,7 +2,7 @@ import { optionalObject, optionalString } from "#kit/body.ts";
 import type { JsonObject } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { CheckedBody } from "./checked.ts";
-import { instructionsOf, outputLimit } from "./fields.ts";
+import { checkMetadata, instructionsOf, outputLimit } from "./fields.ts";
 import { checkItems, inputOf, nothingFound } from "./items.ts";
 import { keepStateOut, settleOperators } from "./operator-state.ts";
 import { resolveReasoning } from "./reasoning.ts";
@@ -20,6 +20,7 @@ export async function checkResponses(
   const maxOutputTokens = outputLimit(body, "max_output_tokens", spec);
   resolveReasoning(body, spec);
   optionalObject(body, "text");
+  checkMetadata(body);
   const tools = await checkTools(body, spec, "responses");
   const { images, opaque, ...found } =
     typeof input === "string" ? nothingFound() : await checkItems(input, spec);

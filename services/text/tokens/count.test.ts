@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { globSync, readFileSync } from "node:fs";
 import { performance } from "node:perf_hooks";
+import { setImmediate } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
@@ -80,6 +81,19 @@ describe("a count in the thread", () => {
     const short = counter.count(["Hi"]).then(() => done.push("short"));
     await Promise.all([long, short]);
     expect(done).toEqual(["short", "long"]);
+  });
+
+  test("takes turns with those of other accounts, however many one of them has", async () => {
+    const counter = counterWith();
+    await counter.count(["Hi"]);
+    let done = 0;
+    const many = Array.from({ length: 20 }, () =>
+      counter.count([prompt], Number.POSITIVE_INFINITY, "many").then(() => done++),
+    );
+    // Alone it takes as long as one of the twenty.
+    await counter.count([prompt], Number.POSITIVE_INFINITY, "one");
+    expect(done).toBe(0);
+    await Promise.all(many);
   });
 
   test("nobody else loads the tokenizer, but the upstream that makes up answers", () => {
@@ -171,6 +185,7 @@ describe("the thread's life", () => {
     const { start, started } = starting(silent);
     const counter = counterWith({ start });
     const counts = Promise.allSettled([counter.count(["one"]), counter.count(["two"])]);
+    await setImmediate();
     const exited = started[0] && once(started[0], "exit");
     await counter[Symbol.asyncDispose]();
     await exited;

@@ -1,13 +1,25 @@
-import { maxCounts, tokenBatchCharacters, tokenBatchPieces } from "../limits.ts";
+import { createFairShare } from "#kit/fair-share.ts";
+import {
+  countTurnWaitMs,
+  maxCounts,
+  tokenBatchCharacters,
+  tokenBatchesAtOnce,
+  tokenBatchPieces,
+} from "../limits.ts";
 import { CountError, type CountThreadOptions, createCountThread } from "./thread.ts";
 
 /** Counts tokens where a number has to be right rather than quick: estimates and refusals. */
 export interface TokenCounter {
   /**
    * Tokens of all texts together. Stops, with a number above `limit`, once that is exceeded. Rejects with
-   * {@link CountError} where they cannot be counted.
+   * {@link CountError} where they cannot be counted. Counts of different accounts have the same share of the thread.
    */
-  count(texts: readonly string[], limit?: number): Promise<number>;
+  count(texts: readonly string[], limit?: number, accountId?: string): Promise<number>;
+}
+
+/** The same counter, for one account. */
+export function counterFor(accountId: string, counter: TokenCounter): TokenCounter {
+  return { count: (texts, limit) => counter.count(texts, limit, accountId) };
 }
 
 /**
@@ -19,20 +31,34 @@ const lookBack = 64;
 
 /**
  * A counter with the o200k_base vocabulary, in a thread of its own: loading it takes 300 ms, a megabyte of text about as
- * long. Counts take turns, a batch each, so that a long prompt keeps no short one waiting.
+ * long. Accounts take turns, a batch each, and so do the counts of one: neither a long prompt nor an account that has
+ * many counted keeps another's short one waiting.
  */
 export function createTokenCounter(
   options: CountThreadOptions = {},
 ): TokenCounter & AsyncDisposable {
   const thread = createCountThread(options);
+  const turns = createFairShare(
+    {
+      places: tokenBatchesAtOnce,
+      each: { places: tokenBatchesAtOnce, waiting: maxCounts },
+      waitMs: countTurnWaitMs,
+    },
+    {
+      full: () => new CountError("too many counts are under way"),
+      late: () => new CountError("the counting thread has too much to do"),
+    },
+  );
+  const closing = new AbortController();
   let counts = 0;
   return {
-    async count(texts, limit = Number.POSITIVE_INFINITY) {
+    async count(texts, limit = Number.POSITIVE_INFINITY, accountId = "") {
       if (counts >= maxCounts) throw new CountError("too many counts are under way");
       counts++;
       try {
         let sum = 0;
         for (const pieces of batchesOf(texts)) {
+          using _turn = await turns.take(accountId, closing.signal);
           sum += await thread.run({ pieces, limit: limit - sum });
           if (sum > limit) break;
         }
@@ -41,7 +67,10 @@ export function createTokenCounter(
         counts--;
       }
     },
-    [Symbol.asyncDispose]: () => thread[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]() {
+      closing.abort(new CountError("the counting thread is closed"));
+      return thread[Symbol.asyncDispose]();
+    },
   };
 }
 

@@ -1,6 +1,14 @@
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import { createFairShare, type FairShare, tooManyAtOnce } from "#kit/fair-share.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import {
+  contextCountsEach,
+  contextCountsWaiting,
+  contextCountWaitMs,
+  maxCounts,
+  mostCharactersPerToken,
+} from "../limits.ts";
 import type { CheckedBody, ImagePart } from "../request/checked.ts";
 import type { TakenImages } from "../request/images.ts";
 import { bytesPerToken, type TokenCounter } from "./count.ts";
@@ -90,23 +98,40 @@ export function contextRoom(maxOutputTokens: number | undefined, spec: ChatSpec)
   return { input: window - Number(spec.safetyMarginTokens) - reserved };
 }
 
+/** Places for counting what there is no money for yet, so that it costs its account no more than a share of the thread. */
+export function createContextCounts(): FairShare {
+  return createFairShare(
+    {
+      places: maxCounts,
+      each: { places: contextCountsEach, waiting: contextCountsWaiting },
+      waitMs: contextCountWaitMs,
+    },
+    // Places there are for all: who waits too long waits for requests of the same account.
+    { late: tooManyAtOnce },
+  );
+}
+
 /**
- * Refuses with CONTEXT_LENGTH_EXCEEDED what does not fit. What fits by its bytes is not counted; the rest is, because
- * bytes are about four times the tokens. What cannot be counted passes: upstream refuses it where it does not fit.
+ * Refuses with CONTEXT_LENGTH_EXCEEDED what does not fit. What fits by its bytes is not counted, nor what fits by no measure;
+ * the rest is, because bytes are about four times the tokens, in a turn of its account. What cannot be counted passes: upstream
+ * refuses it where it does not fit.
  */
 export async function checkContext(
   checked: CheckedBody,
   taken: TakenImages,
   byteBound: number,
   spec: ChatSpec,
-  counter: TokenCounter,
+  counting: { counter: TokenCounter; turn: () => Promise<Disposable> },
 ): Promise<void> {
   const room = contextRoom(checked.maxOutputTokens, spec).input;
   if (byteBound <= room) return;
   const { texts, opaqueBytes } = textsOf(checked.body, taken.parts);
   const rest = sumOf(taken, leastPatches) + opaqueTokens(opaqueBytes);
-  const fits = rest < room && rest + (await counted(texts, room - rest, counter)) <= room;
-  if (fits) return;
+  const characters = texts.reduce((sum, text) => sum + text.length, 0);
+  if (rest < room && characters <= (room - rest) * mostCharactersPerToken) {
+    using _turn = await counting.turn();
+    if (rest + (await counted(texts, room - rest, counting.counter)) <= room) return;
+  }
   refuse(ErrorReason.CONTEXT_LENGTH_EXCEEDED, {
     param: checked.inputParam,
     metadata: { max_input_tokens: String(spec.maxInputTokens) },

@@ -19,6 +19,15 @@ const maxRefChars = 1000;
 /** Options that are looked for in the input, for one whole: each costs a search. */
 const maxOptions = 2000;
 
+/**
+ * Characters of a whole's constants, options, examples and names, and so of its JSON: twice what is said of it. A small schema can
+ * refer to a long constant hundreds of times.
+ */
+const maxCharacters = 128 * 1024;
+
+/** Characters of the input that are searched: each value of a whole searches them anew. */
+const maxSearched = 64 * 1024;
+
 /** A value that satisfies a JSON schema (the subset that tools and structured output use), made from the input. */
 export function fillSchema(schema: JsonValue | undefined, material: Material): JsonValue {
   return new Filler(isJsonObject(schema) ? schema : {}, material).value(schema, "", 0);
@@ -31,20 +40,24 @@ class Filler {
   #values = 0;
   #steps = 0;
   #options = 0;
+  #characters = 0;
 
   constructor(root: JsonObject, { said, choose }: Material) {
     this.#root = root;
-    this.#said = said;
+    this.#said = said.slice(0, maxSearched);
     this.#choose = choose;
   }
 
   value(found: JsonValue | undefined, name: string, depth: number): JsonValue {
     const schema = this.#resolved(found, 0);
     if (++this.#values > maxValues || depth > maxDepth) return emptyOf(typeOf(schema));
-    if (schema.const !== undefined) return schema.const;
-    if (Array.isArray(schema.enum) && schema.enum.length > 0) return this.#option(schema.enum);
+    if (this.#characters > maxCharacters) return emptyOf(typeOf(schema));
+    if (schema.const !== undefined) return this.#given(schema.const);
+    if (Array.isArray(schema.enum) && schema.enum.length > 0) {
+      return this.#given(this.#option(schema.enum));
+    }
     const [first] = Array.isArray(schema.examples) ? schema.examples : [];
-    if (first !== undefined) return first;
+    if (first !== undefined) return this.#given(first);
     switch (typeOf(schema)) {
       case "object":
         return this.#object(schema, depth);
@@ -62,6 +75,13 @@ class Filler {
     }
   }
 
+  /** A value as the schema gives it; of a long text only the beginning. What is given after that is empty. */
+  #given(value: JsonValue): JsonValue {
+    const part = typeof value === "string" ? value.slice(0, maxCharacters) : value;
+    this.#characters += charactersOf(part, maxCharacters);
+    return part;
+  }
+
   #object(schema: JsonObject, depth: number): JsonObject {
     const properties = isJsonObject(schema.properties) ? schema.properties : {};
     const required = Array.isArray(schema.required) ? schema.required.map(String) : [];
@@ -69,7 +89,8 @@ class Filler {
     const names = required.length > 0 ? required : Object.keys(properties);
     const object: JsonObject = {};
     for (const name of names) {
-      if (this.#values > maxValues) break;
+      if (this.#values > maxValues || this.#characters > maxCharacters) break;
+      this.#characters += name.length;
       const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
       object[name] = this.value(property, name, depth + 1);
     }
@@ -122,7 +143,7 @@ class Filler {
     if (isPlace) return place.exec(said)?.[1] ?? proper.exec(said)?.[0] ?? "Berlin";
     if (/(^|_)(date|day)$/i.test(name)) return /\d{4}-\d{2}-\d{2}/.exec(said)?.[0] ?? "2026-01-01";
     if (/^(name|person|user|customer|author)$/i.test(name)) return proper.exec(said)?.[0] ?? "Ada";
-    return said.slice(0, 200) || name || "text";
+    return (said || name || "text").slice(0, 200);
   }
 
   /** The option that the input mentions, else one of them. */
@@ -161,6 +182,19 @@ class Filler {
     }
     return at;
   }
+}
+
+/** Characters of a value's JSON, roughly; stops counting past `most`. */
+function charactersOf(value: JsonValue, most: number): number {
+  if (typeof value === "string") return value.length;
+  if (typeof value !== "object" || value === null) return 8;
+  let sum = 2;
+  for (const name in value) {
+    if (sum > most) break;
+    const inner = (value as JsonObject)[name] as JsonValue;
+    sum += charactersOf(inner, most - sum) + (Array.isArray(value) ? 1 : name.length + 4);
+  }
+  return sum;
 }
 
 function typeOf(schema: JsonObject): string {
