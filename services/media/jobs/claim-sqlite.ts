@@ -11,8 +11,8 @@ const runningSql = `SELECT account_id, model, count(*) AS jobs FROM media_job
 const lostSql = `SELECT job_id, account_id, created_at FROM media_job
   WHERE state = 'running' AND kind = ? AND lease_until <= ?
     AND upstream NOT IN (SELECT value FROM json_each(?))
-    AND NOT EXISTS (SELECT 1 FROM json_each(?) f WHERE f.key = upstream
-      AND account_id IN (SELECT value FROM json_each(f.value))) ORDER BY lease_until LIMIT ?`;
+    AND upstream || ' ' || account_id NOT IN (SELECT value FROM json_each(?))
+  ORDER BY lease_until LIMIT ?`;
 const nextGroupSql = `SELECT model, upstream, account_id, created_at, job_id FROM media_job
   WHERE state = 'queued' AND parked = 0 AND kind = ? AND (model, upstream, account_id) > (?, ?, ?)
   ORDER BY model, upstream, account_id, created_at LIMIT 1`;
@@ -38,7 +38,7 @@ export function createFairest(): (tx: SqlRunner, query: ClaimQuery) => string | 
 /** Does a job of this kind wait, or is one lost? */
 export function isAnyClaimable(db: SqlRunner, kind: string, leasesOverAt: number): boolean {
   const isWaiting = db.get(nextGroupSql, kind, ...first) !== undefined;
-  return isWaiting || db.get(lostSql, kind, leasesOverAt, "[]", "{}", 1) !== undefined;
+  return isWaiting || db.get(lostSql, kind, leasesOverAt, "[]", "[]", 1) !== undefined;
 }
 
 const first: Group = ["", "", ""];
@@ -67,7 +67,10 @@ function findLost(
   running: Running["ofAccount"],
 ): Candidate[] {
   const full = JSON.stringify(fullUpstreams);
-  const accounts = JSON.stringify(Object.fromEntries(fullAccounts));
+  const pairs = [...fullAccounts].flatMap(([upstream, ids]) =>
+    ids.map((id) => `${upstream} ${id}`),
+  );
+  const accounts = JSON.stringify(pairs);
   return tx.all(lostSql, kind, leasesOverAt, full, accounts, maxLostJobs).map((row) => {
     const accountId = String(row.account_id);
     return {
