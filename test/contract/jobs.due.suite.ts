@@ -25,6 +25,68 @@ export function dueJobsContract(clients: () => [JobStore, JobStore]): void {
       expect(again).toMatchObject({ fence: 2, lease: { owner: "other", until: now + 60_000 } });
     });
 
+    test.for([
+      ["2 minutes", 120_000],
+      ["3 hours", 3 * 3_600_000],
+      ["24 hours", 86_400_000],
+    ] as const)(
+      "takes a lost job that a clock %s ahead has claimed, and gives it its half hour",
+      async ([, aheadMs]) => {
+        await queuedIn(store, "job_a");
+        await store.claim(query({ now: now + aheadMs, leasesOverAt: now }));
+        await second.bringForward(now, now + 30_000);
+        const again = await store.claim(query({ owner: "other", now: now + 30_000 }));
+        expect(again).toMatchObject({ fence: 2, lease: { owner: "other", until: now + 60_000 } });
+        expect(again?.deadline).toBe(now + 30_000 + 30 * 60_000);
+      },
+    );
+
+    test.for(["reserving", "queued", "parked", "settling", "failing"] as const)(
+      "drives on what it has put off: %s",
+      async (state) => {
+        const ahead = now + 3 * 3_600_000;
+        if (state === "reserving") await store.insert(jobOf("job_a", { createdAt: ahead }));
+        else await queuedIn(store, "job_a", { createdAt: now });
+        const claimed = async () => store.claim(query({ now: ahead, leasesOverAt: now }));
+        if (state === "queued") await must(store, "job_a", { kind: "published", now: ahead });
+        if (state === "parked") {
+          await claimed();
+          await must(store, "job_a", {
+            ...{ kind: "wait", fence: 1, refusal: "unavailable", nextUpstream: false, sent: false },
+            ...{ until: ahead + 300_000, now: ahead },
+          } as const);
+        }
+        if (state === "settling") {
+          await claimed();
+          await must(store, "job_a", { kind: "win", fence: 1, outputs: [], now: ahead });
+        }
+        if (state === "failing") {
+          await claimed();
+          await must(store, "job_a", { kind: "lose", fence: 1, failure, now: ahead });
+        }
+        const inside = state === "parked" ? "queued" : state;
+        const until = now + 60_000;
+        const due = () => second.takeDue({ states: [inside], now: now + 30_000, until, limit: 10 });
+        expect(await due()).toEqual([]);
+        await second.bringForward(now, now + 30_000);
+        expect(await due()).toHaveLength(1);
+        if (state !== "parked") return;
+        const offered = await store.apply("job_a", { kind: "offer", now: now + 30_000 });
+        expect(offered?.wait?.until).toBeUndefined();
+      },
+    );
+
+    test("leaves alone what is put off no longer than it may be", async () => {
+      await queuedIn(store, "job_a");
+      await store.claim(query());
+      const command = { kind: "set-aside", fence: 1, nextUpstream: false, sent: false } as const;
+      await must(store, "job_a", { ...command, until: now + 60_000, now });
+      await store.insert(jobOf("job_b"));
+      const before = await Promise.all(["job_a", "job_b"].map((id) => store.find(id)));
+      await second.bringForward(now, now + 1);
+      expect(await Promise.all(["job_a", "job_b"].map((id) => store.find(id)))).toEqual(before);
+    });
+
     test("goes by the time at which leases are judged, and writes the clock's", async () => {
       await queuedIn(store, "job_a");
       const first = await store.claim(query());
