@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Job, JobState } from "../../services/media/jobs/job.ts";
-import type { JobStore } from "../../services/media/jobs/store.ts";
+import type { ClaimQuery, JobStore } from "../../services/media/jobs/store.ts";
 import { failure, jobOf, must, now, query, queuedIn } from "./jobs.shapes.ts";
 
 /** What every store of jobs promises of sweeping, forgetting and listing. Part of the jobs' suite. */
@@ -9,6 +9,23 @@ export function dueJobsContract(clients: () => [JobStore, JobStore]): void {
   let second: JobStore;
   beforeEach(() => {
     [store, second] = clients();
+  });
+
+  describe("a claim by a worker with few places", () => {
+    test("leaves jobs alone of accounts that have their share of an upstream", async () => {
+      await queuedIn(store, "job_a", { upstreams: ["a"], account: "acct_a", createdAt: now - 2 });
+      await queuedIn(store, "job_b", { upstreams: ["a"], account: "acct_b", createdAt: now - 1 });
+      await queuedIn(store, "job_c", { upstreams: ["b"], account: "acct_a" });
+      const claimed = async (more: Partial<ClaimQuery>) => (await store.claim(query(more)))?.jobId;
+      const fullAccounts = new Map([["a", ["acct_a", "acct_x"]]]);
+      expect(await claimed({ fullAccounts })).toBe("job_b");
+      expect(await claimed({ fullAccounts })).toBe("job_c");
+      expect(await claimed({ fullAccounts })).toBeUndefined();
+      expect(await claimed({})).toBe("job_a");
+      const lost = { now: now + 60_000, fullAccounts };
+      const again = [await claimed(lost), await claimed(lost), await claimed(lost)];
+      expect(again.sort()).toEqual(["job_b", "job_c", undefined]);
+    });
   });
 
   describe("a claim, by a clock that was set,", () => {

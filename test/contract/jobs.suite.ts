@@ -363,20 +363,6 @@ export function jobStoreContract(open: () => Promise<[JobStore, JobStore]>): voi
       expect(await claimed(lost)).toBeUndefined();
     });
 
-    test("leaves jobs alone of accounts that have their share of an upstream", async () => {
-      await queued("job_a", { upstreams: ["a"], account: "acct_a", createdAt: now - 2 });
-      await queued("job_b", { upstreams: ["a"], account: "acct_b", createdAt: now - 1 });
-      await queued("job_c", { upstreams: ["b"], account: "acct_a" });
-      const fullAccounts = new Map([["a", ["acct_a", "acct_x"]]]);
-      expect(await claimed({ fullAccounts })).toBe("job_b");
-      expect(await claimed({ fullAccounts })).toBe("job_c");
-      expect(await claimed({ fullAccounts })).toBeUndefined();
-      expect(await claimed({})).toBe("job_a");
-      const lost = { now: now + 60_000, fullAccounts };
-      const again = [await claimed(lost), await claimed(lost), await claimed(lost)];
-      expect(again.sort()).toEqual(["job_b", "job_c", undefined]);
-    });
-
     test("never begins more jobs of a model than its limit, whoever claims", async () => {
       for (let i = 0; i < 12; i++) {
         await queued(`job_a${i}`, { model: "a", account: `acct_${i % 3}`, createdAt: now - 1 });
