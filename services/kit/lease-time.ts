@@ -36,12 +36,15 @@ export function createLeaseTime(clock: Clock, leaseMs: number): LeaseTime {
 
 /** What was written down by a process whose clock was ahead lies too far in the future. */
 export interface PutOffWork {
-  /** What is at work, and leased or due only after `after`, is so until `at`; found by index. Times in ms since the epoch. */
-  bringForward(after: number, at: number): Promise<void>;
+  /**
+   * What is at work, and leased or due later than anything in its state ever is at `now`, is so until `at`; found by index.
+   * Times in ms since the epoch.
+   */
+  bringForward(now: number, at: number): Promise<void>;
 }
 
-/** Milliseconds: nothing that is at work is put off for longer, queued jobs wait a day at most. */
-const longestMs = 25 * 3_600_000;
+/** What is put off longer than its state allows, and this many ms: a clock was set. By less the clocks of machines differ. */
+export const clockSlackMs = 30_000;
 /** How often it is looked for, in ms: a clock is hardly ever set back. */
 const lookEveryMs = 10_000;
 
@@ -59,6 +62,6 @@ export function createBringForward(
     if (clock.steady() < lookAt) return;
     lookAt = clock.steady() + lookEveryMs;
     const now = clock.now();
-    await store.bringForward(now + longestMs, now + leaseMs);
+    await store.bringForward(now, now + leaseMs);
   };
 }

@@ -53,10 +53,21 @@ export const progressEveryMs = 1_000;
 /** Steps of its life that a job keeps; the newest ones (the contract's). */
 export const maxEvents = 100;
 
-/** Workers of each kind in one process where nothing else is said: the built-in renderer keeps a machine busy with fewer. */
+/** Jobs of each kind that one process renders at once where nothing else is said: fewer keep a machine busy. */
 export const defaultWorkers = 4;
-/** Workers of a kind in one process: each holds a lease and may hold a stream's buffers. */
+/** Most that may be said: each holds a lease and may hold a stream's buffers. */
 export const maxWorkers = 1_000;
+/**
+ * Jobs of a kind that one process has at one upstream which renders elsewhere, where the catalog gives that upstream no
+ * `maxConcurrent`: they mostly wait, each with a lease that is renewed and a connection or a look at its task now and then.
+ */
+export const upstreamJobs = 64;
+/** Jobs of one account among these: where an upstream hangs, its other callers still have places. */
+export const upstreamJobsEach = 48;
+/** Part of the places, of workers or of `maxConcurrent`, that one account leaves to the others once there are any. */
+export const leftToOthers = 0.25;
+/** An account that nobody shared places with for this long may have all of them, in ms. */
+export const aloneMs = 15 * 60_000;
 /** How often an idle worker looks for due jobs without having been woken, in ms: queues forget, and model limits free up elsewhere. */
 export const claimPollMs = 2_000;
 /** Pause of a worker whose store or queue does not answer, in ms. */

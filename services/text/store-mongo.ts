@@ -1,6 +1,7 @@
 import type { Collection, Filter } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { migrate } from "#kit/mongo/migrate.ts";
+import { longestDueMs, longestReviewMs } from "./put-off.ts";
 import type { UsageStore } from "./store.ts";
 import { closingFields, isClosedAs, keyedOf, recordOf } from "./store-mongo-docs.ts";
 import { createMongoMakers } from "./store-mongo-makers.ts";
@@ -73,9 +74,14 @@ export function createMongoUsageStore(db: MongoDatabase): UsageStore {
         const cursor = usage.find({ dueAt: { $lte: now } }, withoutAnswer).sort({ dueAt: 1 });
         return (await cursor.limit(limit).toArray()).map(recordOf);
       }),
-    bringForward: (after, at) =>
+    bringForward: (now, at) =>
       db.attempt(async () => {
-        await usage.updateMany({ dueAt: { $gt: after } }, { $set: { dueAt: at } });
+        const ofOthers = { status: { $ne: "review" } } as const;
+        const ofReviews = { dueAt: { $gt: now + longestReviewMs } };
+        await usage.updateMany(
+          { dueAt: { $gt: now + longestDueMs }, $or: [ofOthers, ofReviews] },
+          { $set: { dueAt: at } },
+        );
       }),
     noteReview: reviews.noteReview,
     reviews: reviews.reviews,

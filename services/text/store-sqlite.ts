@@ -1,4 +1,5 @@
 import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/sqlite.ts";
+import { longestDueMs, longestReviewMs } from "./put-off.ts";
 import { chargeText, keyedOf, makerOf, recordOf, reviewOf } from "./rows-sqlite.ts";
 import { schemaName, textSchema } from "./schema-sqlite.ts";
 import type { Closer, Closing, Intent, UsageStore } from "./store.ts";
@@ -52,9 +53,11 @@ export function createSqliteUsageStore(db: SqliteDatabase): UsageStore {
       return keyedOf(row);
     },
     due: async (now, limit) => db.all(dueSql, now, limit).map(recordOf),
-    bringForward: async (after, at) => {
+    bringForward: async (now, at) => {
       // Hardly ever there: without, no transaction is begun.
-      if (db.get(isPutOffSql, after)) await db.write((tx) => tx.run(bringForwardSql, at, after));
+      const after = [now + longestDueMs, now + longestReviewMs];
+      if (!db.get(isPutOffSql, ...after)) return;
+      await db.write((tx) => tx.run(bringForwardSql, at, ...after));
     },
     noteReview: async (review, until) => {
       const { requestId, accountId, modelId, reported, charged, at } = review;
@@ -98,8 +101,9 @@ const byKeySql = `SELECT u.request_id, u.fingerprint, u.status, u.due_at, u.char
   LEFT JOIN text_answer a ON a.request_id = u.request_id
   WHERE u.key_id = ? AND u.operation = ? AND u.idem_key = ?`;
 const dueSql = `SELECT * FROM text_usage WHERE due_at <= ? AND status <> 'closed' ORDER BY due_at LIMIT ?`;
-const isPutOffSql = "SELECT 1 FROM text_usage WHERE due_at > ? AND status <> 'closed' LIMIT 1";
-const bringForwardSql = "UPDATE text_usage SET due_at = ? WHERE due_at > ? AND status <> 'closed'";
+const putOffSql = "due_at > ? AND status <> 'closed' AND (status <> 'review' OR due_at > ?)";
+const isPutOffSql = `SELECT 1 FROM text_usage WHERE ${putOffSql} LIMIT 1`;
+const bringForwardSql = `UPDATE text_usage SET due_at = ? WHERE ${putOffSql}`;
 const noteReviewSql = `INSERT INTO text_review (request_id, account_id, model_id, reported, charged, at, until)
   VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`;
 // Those of older releases stand in their requests' own rows.

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Job, JobState } from "../../services/media/jobs/job.ts";
-import type { JobStore } from "../../services/media/jobs/store.ts";
+import type { ClaimQuery, JobStore } from "../../services/media/jobs/store.ts";
 import { failure, jobOf, must, now, query, queuedIn } from "./jobs.shapes.ts";
 
 /** What every store of jobs promises of sweeping, forgetting and listing. Part of the jobs' suite. */
@@ -9,6 +9,23 @@ export function dueJobsContract(clients: () => [JobStore, JobStore]): void {
   let second: JobStore;
   beforeEach(() => {
     [store, second] = clients();
+  });
+
+  describe("a claim by a worker with few places", () => {
+    test("leaves jobs alone of accounts that have their share of an upstream", async () => {
+      await queuedIn(store, "job_a", { upstreams: ["a"], account: "acct_a", createdAt: now - 2 });
+      await queuedIn(store, "job_b", { upstreams: ["a"], account: "acct_b", createdAt: now - 1 });
+      await queuedIn(store, "job_c", { upstreams: ["b"], account: "acct_a" });
+      const claimed = async (more: Partial<ClaimQuery>) => (await store.claim(query(more)))?.jobId;
+      const fullAccounts = new Map([["a", ["acct_a", "acct_x"]]]);
+      expect(await claimed({ fullAccounts })).toBe("job_b");
+      expect(await claimed({ fullAccounts })).toBe("job_c");
+      expect(await claimed({ fullAccounts })).toBeUndefined();
+      expect(await claimed({})).toBe("job_a");
+      const lost = { now: now + 60_000, fullAccounts };
+      const again = [await claimed(lost), await claimed(lost), await claimed(lost)];
+      expect(again.sort()).toEqual(["job_b", "job_c", undefined]);
+    });
   });
 
   describe("a claim, by a clock that was set,", () => {
@@ -23,6 +40,68 @@ export function dueJobsContract(clients: () => [JobStore, JobStore]): void {
       expect(await store.claim(query({ now: now + 29_999 }))).toBeUndefined();
       const again = await store.claim(query({ owner: "other", now: now + 30_000 }));
       expect(again).toMatchObject({ fence: 2, lease: { owner: "other", until: now + 60_000 } });
+    });
+
+    test.for([
+      ["2 minutes", 120_000],
+      ["3 hours", 3 * 3_600_000],
+      ["24 hours", 86_400_000],
+    ] as const)(
+      "takes a lost job that a clock %s ahead has claimed, and gives it its half hour",
+      async ([, aheadMs]) => {
+        await queuedIn(store, "job_a");
+        await store.claim(query({ now: now + aheadMs, leasesOverAt: now }));
+        await second.bringForward(now, now + 30_000);
+        const again = await store.claim(query({ owner: "other", now: now + 30_000 }));
+        expect(again).toMatchObject({ fence: 2, lease: { owner: "other", until: now + 60_000 } });
+        expect(again?.deadline).toBe(now + 30_000 + 30 * 60_000);
+      },
+    );
+
+    test.for(["reserving", "queued", "parked", "settling", "failing"] as const)(
+      "drives on what it has put off: %s",
+      async (state) => {
+        const ahead = now + 3 * 3_600_000;
+        if (state === "reserving") await store.insert(jobOf("job_a", { createdAt: ahead }));
+        else await queuedIn(store, "job_a", { createdAt: now });
+        const claimed = async () => store.claim(query({ now: ahead, leasesOverAt: now }));
+        if (state === "queued") await must(store, "job_a", { kind: "published", now: ahead });
+        if (state === "parked") {
+          await claimed();
+          await must(store, "job_a", {
+            ...{ kind: "wait", fence: 1, refusal: "unavailable", nextUpstream: false, sent: false },
+            ...{ until: ahead + 300_000, now: ahead },
+          } as const);
+        }
+        if (state === "settling") {
+          await claimed();
+          await must(store, "job_a", { kind: "win", fence: 1, outputs: [], now: ahead });
+        }
+        if (state === "failing") {
+          await claimed();
+          await must(store, "job_a", { kind: "lose", fence: 1, failure, now: ahead });
+        }
+        const inside = state === "parked" ? "queued" : state;
+        const until = now + 60_000;
+        const due = () => second.takeDue({ states: [inside], now: now + 30_000, until, limit: 10 });
+        expect(await due()).toEqual([]);
+        await second.bringForward(now, now + 30_000);
+        expect(await due()).toHaveLength(1);
+        if (state !== "parked") return;
+        const offered = await store.apply("job_a", { kind: "offer", now: now + 30_000 });
+        expect(offered?.wait?.until).toBeUndefined();
+      },
+    );
+
+    test("leaves alone what is put off no longer than it may be", async () => {
+      await queuedIn(store, "job_a");
+      await store.claim(query());
+      const command = { kind: "set-aside", fence: 1, nextUpstream: false, sent: false } as const;
+      await must(store, "job_a", { ...command, until: now + 60_000, now });
+      await store.insert(jobOf("job_b"));
+      const before = await Promise.all(["job_a", "job_b"].map((id) => store.find(id)));
+      await second.bringForward(now, now + 1);
+      expect(await Promise.all(["job_a", "job_b"].map((id) => store.find(id)))).toEqual(before);
     });
 
     test("goes by the time at which leases are judged, and writes the clock's", async () => {

@@ -130,14 +130,14 @@ export function speechStoreContract(open: () => Promise<[SpeechStore, SpeechStor
 
   test("what a clock that was ahead has put off is brought forward; what is kept stays so", async () => {
     const [store, other] = await open();
-    const ahead = t0 + 40 * 86_400_000;
+    const ahead = t0 + 3 * 3_600_000;
     await store.open(newIntent("a", { leaseUntil: ahead }));
     await store.open(newIntent("b"));
     await store.close("speech_b", own, settling, ahead);
     await store.open(newIntent("c"));
     await store.close("speech_c", own, settling, t0);
     await store.finish("speech_c", ahead);
-    await other.bringForward(t0 + 3_600_000, t0 + 30_000);
+    await other.bringForward(t0, t0 + 30_000);
     const due = await other.due(t0 + 30_000, 10);
     expect(due.map(({ speechId }) => speechId).sort()).toEqual(["speech_a", "speech_b"]);
     expect(await other.due(ahead, 10)).toHaveLength(3);

@@ -172,8 +172,8 @@ export function usageStoreContract(connect: UsageStores): void {
     });
     test("what a clock that was ahead has put off is brought forward; its owner goes on", async () => {
       const [a, b] = await connect();
-      await a.open(intentOf(1, { leaseUntil: start + 40 * 86_400_000 }));
-      await b.bringForward(start + 3_600_000, start + 1_000);
+      await a.open(intentOf(1, { leaseUntil: start + 3 * 3_600_000 }));
+      await b.bringForward(start, start + 1_000);
       expect(await b.due(start + 1_000, 10)).toHaveLength(1);
       const seen = { inputTokens: 1, outputTokens: 1, leaseUntil: start + 31_000 };
       expect(await a.checkpoint("text_00000001", me.owner, seen)).toBe(true);

@@ -7,6 +7,7 @@ import type { Inferences } from "#kit/telemetry/inference.ts";
 import type { Telemetry } from "#kit/telemetry/port.ts";
 import type { HttpClient } from "#kit/upstream/client.ts";
 import type { Renderer } from "../builtin/index.ts";
+import type { GenerateMemory } from "./memory.ts";
 
 /** What generating media needs. */
 export interface MediaUpstreamsContext {
@@ -37,6 +38,7 @@ export interface DriverContext extends MediaUpstreamsContext {
    * closed when the request has perhaps been read.
    */
   freshHttp: HttpClient;
+  memory: GenerateMemory;
   /** Turns at the renderer's thread for speech. */
   speaking: FairShare;
 }

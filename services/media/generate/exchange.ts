@@ -74,17 +74,22 @@ export async function exchange(context: DriverContext, call: Call): Promise<Http
   throw await statusErrorOf(reply, context.clock.now());
 }
 
-/** Sends once and reads the JSON object that is the answer. Throws like {@link exchange}, or {@link UnreadableError}. */
+/** Sends once and reads the JSON object that is the answer, once `mayRead` lets it. Throws like {@link exchange}, or {@link UnreadableError}. */
 export async function exchangeJson(
   context: DriverContext,
   call: Call,
   maxBytes: number,
+  mayRead?: (reply: HttpReply) => Promise<void>,
 ): Promise<JsonReply> {
   const reply = await exchange(context, call);
   if (reply.status >= 300) {
     reply.body.close();
     throw new StatusError(reply.status);
   }
+  await mayRead?.(reply).catch((error) => {
+    reply.body.close();
+    throw error;
+  });
   const body = parsed(await reply.body.whole(maxBytes));
   if (!body) throw new UnreadableError("the answer is no JSON object");
   const retryAfterMs = retryAfterOf(reply.headers, context.clock.now());

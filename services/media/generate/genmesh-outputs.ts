@@ -4,6 +4,7 @@ import type { DriverContext } from "./context.ts";
 import { type Download, download, downloadBytes, isWithin } from "./download.ts";
 import { failed } from "./faults.ts";
 import { generateLimits } from "./limits.ts";
+import { takeImageRoom } from "./memory.ts";
 import type { GeneratedOutput, GenerationRequest, GenerationTask } from "./port.ts";
 import { musicOutput, storeImage, storeStream, videoOutput } from "./verify-output.ts";
 
@@ -41,7 +42,8 @@ async function fetched(
   if (request.kind === "image") {
     const maxBytes = generateLimits.imageBytes;
     const what = { ...file, accept: "image/*", maxBytes };
-    return storeImage(context, task, await downloadBytes(context, what));
+    using _room = await takeImageRoom(context.memory, task);
+    return await storeImage(context, task, await downloadBytes(context, what));
   }
   const output = request.kind === "video" ? videoOutput(request.durationSeconds) : musicOutput;
   return download(context, { ...file, ...output, accept: output.mimeType }, (chunks) =>

@@ -3,6 +3,7 @@ import { leftBehind } from "./events.ts";
 import { exchange, exchangeJson, urlOf } from "./exchange.ts";
 import { errorOfBeginning, isWorthRepeating, StatusError } from "./faults.ts";
 import { generateLimits, generateTimes, generateTries } from "./limits.ts";
+import { takeReferenceRoom } from "./memory.ts";
 import { appendReference, formBody, type LoadedReference, loadReferences } from "./multipart.ts";
 import { type GenerationTask, NotTakenError } from "./port.ts";
 import { withTries } from "./retries.ts";
@@ -25,6 +26,7 @@ export async function uploadReferences(
   task: GenerationTask,
 ): Promise<UploadedReferences> {
   const fileIds: string[] = [];
+  using _room = await takeReferenceRoom(context.memory, task);
   const loaded = await loadReferences(task.references, task.signal);
   for (const [index, reference] of loaded.entries()) {
     fileIds.push(await upload(context, task, { index, reference }));

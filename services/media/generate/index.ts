@@ -10,6 +10,7 @@ import { attemptFailed } from "./events.ts";
 import { failed, toGenerationError } from "./faults.ts";
 import { generateAtGenmesh } from "./genmesh-jobs.ts";
 import { generateLimits } from "./limits.ts";
+import { createMemory } from "./memory.ts";
 import { generateOpenAiImages } from "./openai-images.ts";
 import { generateOpenAiVideo } from "./openai-videos.ts";
 import type { GeneratedOutput, GenerationTask, MediaUpstreams } from "./port.ts";
@@ -28,6 +29,7 @@ export function createMediaUpstreams(options: MediaUpstreamsContext): MediaUpstr
     ...options,
     http: tracedHttpClient(createHttpClient(), telemetry),
     freshHttp: tracedHttpClient(createHttpClient(), telemetry),
+    memory: createMemory(options),
     speaking: createFairShare(generateLimits.builtinSpeech, { clock: options.clock }),
   };
   const slots = createSlots();

@@ -1,3 +1,7 @@
+const mib = 1024 * 1024;
+/** Jobs of one account that wait for room in memory: about as many as one process has. */
+const waiting = 1_000;
+
 /** Bounds of what media upstreams are sent, asked and believed, each with its reason. */
 export const generateLimits = {
   /** One generated image. 2k PNGs of noise reach 12 MiB. */
@@ -9,6 +13,27 @@ export const generateLimits = {
    * taken was paid for all the same.
    */
   imageAnswerBytes: 176 * 1024 * 1024,
+  /** An answer's part for one image: the largest that is taken, in base64, with room for words about it. */
+  imageInAnswerBytes: 44 * mib,
+  /**
+   * Bytes of answers with images, and of images, in memory at once: one of the largest answers, and some others. Each is
+   * there up to four times: as it came, as text, as base64 and as an image. An image was paid for, so that its room is
+   * waited for as long as its job may take.
+   */
+  imagesInMemory: {
+    places: 256 * mib,
+    each: { places: 192 * mib, waiting },
+    waitMs: 30 * 60_000,
+  },
+  /**
+   * Bytes of references in requests at once, each there twice: an upstream that makes images within the request keeps them
+   * until its answer. Who finds no room in a minute is offered to the upstream again later.
+   */
+  referencesInMemory: {
+    places: 512 * mib,
+    each: { places: 256 * mib, waiting },
+    waitMs: 60_000,
+  },
   /** Any other JSON answer: ids, states and URLs. */
   answerBytes: 1024 * 1024,
   /** One generated video: 15 s of 1080p take 30 MiB, a lavish encoder ten times that. */

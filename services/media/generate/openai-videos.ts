@@ -6,6 +6,7 @@ import { download } from "./download.ts";
 import { exchangeJson, type JsonReply, urlOf } from "./exchange.ts";
 import { failed, isPolicyCode } from "./faults.ts";
 import { generateLimits } from "./limits.ts";
+import { takeReferenceRoom } from "./memory.ts";
 import { appendReference, formBody, loadReferences } from "./multipart.ts";
 import { type Look, watchTask } from "./poll.ts";
 import {
@@ -60,6 +61,7 @@ async function create(
   const { upstream, references, signal } = task;
   if (references.length > 1) throw failed("the upstream takes one reference");
   const { width, height } = videoDimensions(request.resolution, request.aspectRatio, references[0]);
+  using _room = await takeReferenceRoom(context.memory, task);
   const form = new FormData();
   form.append("model", task.upstreamModel);
   form.append("prompt", request.prompt);
@@ -71,7 +73,7 @@ async function create(
   const body = await formBody(form);
   const url = urlOf(upstream, "/videos");
   const call = { upstream, method: "POST", url, once: true, signal, ...body } as const;
-  return begin(task, { takesKey: false }, () =>
+  return await begin(task, { takesKey: false }, () =>
     exchangeJson(context, call, generateLimits.answerBytes),
   );
 }

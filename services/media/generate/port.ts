@@ -38,6 +38,8 @@ export type GenerationRequest =
 /** A reference image in our store, verified. */
 export interface ReferenceBytes {
   mimeType: string;
+  /** Default: the largest that there may be. */
+  sizeBytes?: number;
   width: number;
   height: number;
   /** Opens its bytes. */

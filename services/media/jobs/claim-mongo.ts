@@ -39,6 +39,7 @@ export function createClaim(
       after: from,
       isModelFull: (model) => freePlace(running, model, query) === "none",
       isUpstreamFull: (upstream) => query.fullUpstreams.includes(upstream),
+      isAccountFull: (upstream, id) => query.fullAccounts?.get(upstream)?.includes(id) ?? false,
     });
     if (end === undefined) begins.delete(query.kind);
     else begins.set(query.kind, end);
@@ -129,13 +130,18 @@ function freePlace(
 
 async function readLost(
   jobs: Collection<JobDocument>,
-  { kind, now, leasesOverAt = now, fullUpstreams }: ClaimQuery,
+  { kind, now, leasesOverAt = now, fullUpstreams, fullAccounts = new Map() }: ClaimQuery,
 ): Promise<Omit<Candidate, "running">[]> {
+  const ofFull = [...fullAccounts].map(([upstream, ids]) => ({
+    upstream,
+    accountId: { $in: ids },
+  }));
   const filter = {
     state: "running",
     "spec.kind": kind,
     "lease.until": { $lte: leasesOverAt },
     upstream: { $nin: [...fullUpstreams] },
+    ...(ofFull.length > 0 ? { $nor: ofFull } : {}),
   } as Filter<JobDocument>;
   const found = await jobs
     .find(filter, { projection: { accountId: 1, createdAt: 1 } })

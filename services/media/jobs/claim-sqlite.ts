@@ -10,7 +10,9 @@ const runningSql = `SELECT account_id, model, count(*) AS jobs FROM media_job
   WHERE state = 'running' AND kind = ? GROUP BY account_id, model`;
 const lostSql = `SELECT job_id, account_id, created_at FROM media_job
   WHERE state = 'running' AND kind = ? AND lease_until <= ?
-    AND upstream NOT IN (SELECT value FROM json_each(?)) ORDER BY lease_until LIMIT ?`;
+    AND upstream NOT IN (SELECT value FROM json_each(?))
+    AND upstream || ' ' || account_id NOT IN (SELECT value FROM json_each(?))
+  ORDER BY lease_until LIMIT ?`;
 const nextGroupSql = `SELECT model, upstream, account_id, created_at, job_id FROM media_job
   WHERE state = 'queued' AND parked = 0 AND kind = ? AND (model, upstream, account_id) > (?, ?, ?)
   ORDER BY model, upstream, account_id, created_at LIMIT 1`;
@@ -36,7 +38,7 @@ export function createFairest(): (tx: SqlRunner, query: ClaimQuery) => string | 
 /** Does a job of this kind wait, or is one lost? */
 export function isAnyClaimable(db: SqlRunner, kind: string, leasesOverAt: number): boolean {
   const isWaiting = db.get(nextGroupSql, kind, ...first) !== undefined;
-  return isWaiting || db.get(lostSql, kind, leasesOverAt, "[]", 1) !== undefined;
+  return isWaiting || db.get(lostSql, kind, leasesOverAt, "[]", "[]", 1) !== undefined;
 }
 
 const first: Group = ["", "", ""];
@@ -61,11 +63,15 @@ function countRunning(tx: SqlRunner, kind: string): Running {
 
 function findLost(
   tx: SqlRunner,
-  { kind, now, leasesOverAt = now, fullUpstreams }: ClaimQuery,
+  { kind, now, leasesOverAt = now, fullUpstreams, fullAccounts = new Map() }: ClaimQuery,
   running: Running["ofAccount"],
 ): Candidate[] {
   const full = JSON.stringify(fullUpstreams);
-  return tx.all(lostSql, kind, leasesOverAt, full, maxLostJobs).map((row) => {
+  const pairs = [...fullAccounts].flatMap(([upstream, ids]) =>
+    ids.map((id) => `${upstream} ${id}`),
+  );
+  const accounts = JSON.stringify(pairs);
+  return tx.all(lostSql, kind, leasesOverAt, full, accounts, maxLostJobs).map((row) => {
     const accountId = String(row.account_id);
     return {
       jobId: String(row.job_id),
@@ -79,7 +85,7 @@ function findLost(
 /** The oldest waiting job of each group, one index seek a group; `end` where there may be more groups. */
 function findWaiting(
   tx: SqlRunner,
-  { kind, fullUpstreams, modelLimits }: ClaimQuery,
+  { kind, fullUpstreams, fullAccounts, modelLimits }: ClaimQuery,
   running: Running,
   from: Group,
 ): { candidates: Candidate[]; end: Group | undefined } {
@@ -100,6 +106,7 @@ function findWaiting(
       continue;
     }
     group = [model, upstream, accountId];
+    if (fullAccounts?.get(upstream)?.includes(accountId)) continue;
     candidates.push({
       jobId: String(row.job_id),
       accountId,

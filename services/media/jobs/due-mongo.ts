@@ -2,8 +2,9 @@ import type { Collection, Filter } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { mongodb } from "#kit/mongo/driver.ts";
 import { jobOf } from "./docs-mongo.ts";
-import { atWork, type Job, type JobState, mediaKinds } from "./job.ts";
+import { type Job, type JobState, mediaKinds } from "./job.ts";
 import { maxTakeRounds } from "./limits-mongo.ts";
+import { latestDue, latestLease } from "./put-off.ts";
 import type { JobDocument } from "./schema-mongo.ts";
 import type { DueQuery } from "./store.ts";
 
@@ -63,15 +64,20 @@ function takeSome(
 export async function bringForward(
   db: MongoDatabase,
   jobs: Jobs,
-  after: number,
+  now: number,
   at: number,
 ): Promise<void> {
-  const putOff = { state: { $in: [...atWork] }, dueAt: { $gt: after } };
   const ofKinds = { $in: [...mediaKinds] };
-  const leased = { "spec.kind": ofKinds, state: "running", "lease.until": { $gt: after } };
+  const leased = {
+    "spec.kind": ofKinds,
+    state: "running",
+    "lease.until": { $gt: latestLease(now) },
+  };
   const set = (fields: object) => ({ $set: fields, $inc: { v: 1 } });
   await db.attempt(async () => {
-    await jobs.updateMany(putOff, set({ dueAt: at }));
+    for (const [state, after] of latestDue(now)) {
+      await jobs.updateMany({ state, dueAt: { $gt: after } }, set({ dueAt: at }));
+    }
     await jobs.updateMany(leased as Filter<JobDocument>, set({ "lease.until": at }));
   });
 }

@@ -182,15 +182,6 @@ export function statesShownAs(state: ShownState): JobState[] {
   return (Object.keys(shown) as JobState[]).filter((inside) => shown[inside] === state);
 }
 
-/** States in which something is still to be done, soon. */
-export const atWork: readonly JobState[] = [
-  "reserving",
-  "queued",
-  "running",
-  "settling",
-  "failing",
-];
-
 /** No change follows, as callers see it. */
 export function isTerminal(job: Pick<Job, "state">): boolean {
   return job.state === "completed" || job.state === "failed";

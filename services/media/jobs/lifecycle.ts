@@ -222,7 +222,8 @@ function claim(job: Job, { owner, now, leasesOverAt = now }: Of<"claim">): Job |
   const isSpent = counted && job.attempts >= maxAttempts;
   if (isSpent) return failing(job, generationFailed(), now);
   if (!mayBegin(job)) return failing(job, generationFailed(), now, "upstream may have begun it");
-  const startedAt = job.startedAt ?? now;
+  // Never later than now: a clock that was ahead would have given it more time than there is.
+  const startedAt = Math.min(job.startedAt ?? now, now);
   const claimed: Job = {
     ...job,
     state: "running",

@@ -24,7 +24,7 @@ export function createMongoJobStore(db: MongoDatabase): JobStore {
     claim: createClaim(db, jobs, transition),
     isAnyClaimable: (kinds, now) => db.attempt(() => isAnyClaimable(jobs, kinds, now)),
     takeDue: (query) => takeDue(db, jobs, query),
-    bringForward: (after, at) => bringForward(db, jobs, after, at),
+    bringForward: (now, at) => bringForward(db, jobs, now, at),
     isAnyDue: (states, now) => isAnyDue(db, jobs, states, now),
     forget: (jobId, now) => forget(db, jobs, jobId, now),
     find: (jobId) => db.attempt(() => findJob(jobs, { _id: jobId })),

@@ -1,8 +1,9 @@
 import type { SqliteDatabase, SqlRunner } from "#kit/sqlite.ts";
 import { readCensus } from "./census-sqlite.ts";
 import { createFairest, isAnyClaimable } from "./claim-sqlite.ts";
-import { atWork, isTerminal, type Job, type JobState, mediaKinds } from "./job.ts";
+import { isTerminal, type Job, type JobState, mediaKinds } from "./job.ts";
 import { type JobCommand, step } from "./lifecycle.ts";
+import { latestDue, latestLease } from "./put-off.ts";
 import {
   deleteJob,
   insertJob,
@@ -44,11 +45,12 @@ export function createSqliteJobStore(db: SqliteDatabase): JobStore {
           .filter((job) => job !== undefined),
       );
     },
-    async bringForward(after, at) {
-      for (const state of atWork) {
+    async bringForward(now, at) {
+      for (const [state, after] of latestDue(now)) {
         if (!db.get(putOffSql, state, after)) continue;
         await db.write((tx) => tx.run(bringForwardSql, at, state, after));
       }
+      const after = latestLease(now);
       for (const kind of mediaKinds) {
         if (!db.get(longLeaseSql, kind, after)) continue;
         await db.write((tx) => tx.run(shortenSql, at, kind, after));

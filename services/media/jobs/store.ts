@@ -13,6 +13,8 @@ export interface ClaimQuery {
   leasesOverAt?: number;
   /** Upstreams (names) that this worker has no place at. */
   fullUpstreams: readonly string[];
+  /** Accounts (ids), by upstream, that have their share of this worker's places there; default none. */
+  fullAccounts?: ReadonlyMap<string, readonly string[]>;
   /** Most `running` jobs of a model, everywhere; models that are not named have no bound. */
   modelLimits: ReadonlyMap<string, number>;
 }

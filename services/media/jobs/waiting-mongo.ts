@@ -19,15 +19,17 @@ export interface HeadsQuery {
   after: string;
   isModelFull(model: string): boolean;
   isUpstreamFull(upstream: string): boolean;
+  /** Has the account its share of the places at the upstream? */
+  isAccountFull(upstream: string, accountId: string): boolean;
 }
 
 /**
- * The heads of all lanes but those of full models and upstreams; `end` where there may be more. However many jobs wait,
+ * The heads of all lanes but those of full models, upstreams and accounts; `end` where there may be more. However many jobs wait,
  * a look reads a page of the index, and the next one begins behind the last lane that this one saw.
  */
 export async function readHeads(
   jobs: Collection<JobDocument>,
-  { kind, after, isModelFull, isUpstreamFull }: HeadsQuery,
+  { kind, after, isModelFull, isUpstreamFull, isAccountFull }: HeadsQuery,
 ): Promise<{ heads: Head[]; end: string | undefined }> {
   const heads: Head[] = [];
   let last = after;
@@ -46,7 +48,8 @@ export async function readHeads(
       else if (isUpstreamFull(upstream)) last = laneOf(model, upstream, afterAll);
       else {
         last = lane;
-        heads.push({ jobId: _id, model, accountId, createdAt });
+        if (!isAccountFull(upstream, accountId))
+          heads.push({ jobId: _id, model, accountId, createdAt });
       }
     }
     if (page.length < claimPage) return { heads, end: undefined };

@@ -1,4 +1,5 @@
 import type { FairShareBounds } from "#kit/fair-share.ts";
+import { clockSlackMs } from "#kit/lease-time.ts";
 
 /** Code points of the input (the contract's). */
 export const maxInputLength = 4_096;
@@ -30,6 +31,8 @@ export const keepHoldMs = 60_000;
 export const beatMs = 2_000;
 /** Without a beat for this long a request's process counts as dead, in ms (docs/money.md). */
 export const leaseMs = 30_000;
+/** No request is leased, or put off while it is settled, for longer by a right clock, in ms. */
+export const longestDueMs = leaseMs + clockSlackMs;
 /** A process that could not beat gives a request up this long before others may take it over, in ms. */
 export const leaseMarginMs = 5_000;
 /** A speech takes no longer, whatever the upstreams' own time-outs, in ms: below the edge's deadline of 15 minutes. */

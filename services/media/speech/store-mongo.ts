@@ -2,6 +2,7 @@ import type { Collection, Filter, ObjectId } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { mongodb } from "#kit/mongo/driver.ts";
 import { isDuplicate } from "#kit/mongo/errors.ts";
+import { longestDueMs } from "./limits.ts";
 import type { SpeechCloser, SpeechClosing, SpeechIntent, SpeechStore } from "./store.ts";
 import {
   documentOf,
@@ -49,10 +50,10 @@ export function createMongoSpeechStore(db: MongoDatabase): SpeechStore {
       db.attempt(async () => {
         await speech.updateOne({ _id: speechId, status: { $ne: "open" } }, { $set: { dueAt } });
       }),
-    bringForward: (after, at) =>
+    bringForward: (now, at) =>
       db.attempt(async () => {
         const status = { $in: ["open", "settling", "releasing"] as const };
-        const putOff = { status, dueAt: { $gt: after } } as Filter<SpeechDocument>;
+        const putOff = { status, dueAt: { $gt: now + longestDueMs } } as Filter<SpeechDocument>;
         await speech.updateMany(putOff, { $set: { dueAt: at } });
       }),
     find: (speechId) =>

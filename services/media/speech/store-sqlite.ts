@@ -1,4 +1,5 @@
 import type { SqliteDatabase, SqlRow } from "#kit/sqlite.ts";
+import { longestDueMs } from "./limits.ts";
 import type { SpeechIntent, SpeechRecord, SpeechStore } from "./store.ts";
 
 /** Tables, step by step; a step that was shipped is never changed. */
@@ -72,7 +73,8 @@ export function createSqliteSpeechStore(db: SqliteDatabase): SpeechStore {
     defer: async (speechId, dueAt) => {
       await change(deferSql, dueAt, speechId);
     },
-    bringForward: async (after, at) => {
+    bringForward: async (now, at) => {
+      const after = now + longestDueMs;
       // Hardly ever there: without, no transaction is begun.
       if (db.get(isPutOffSql, after)) await db.write((tx) => tx.run(bringForwardSql, at, after));
     },

@@ -153,8 +153,9 @@ async function generate(
     request: requestOf(job),
     upstreamModel: job.spec.upstreamModel,
     upstream: upstreamOf(job),
-    references: pinned.map(({ mimeType, width, height, blobKey }) => ({
+    references: pinned.map(({ mimeType, sizeBytes, width, height, blobKey }) => ({
       mimeType,
+      sizeBytes,
       width,
       height,
       open: () => untilStored(lease, clock, () => blobs.openRead(blobKey)),

@@ -1,43 +1,117 @@
-import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import type { MediaKind } from "../jobs/job.ts";
+import { type Clock, systemClock } from "#kit/clock.ts";
+import { type Snapshot, UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { type Job, type MediaKind, upstreamOf } from "../jobs/job.ts";
+import type { ClaimQuery } from "../jobs/store.ts";
+import { aloneMs, leftToOthers, upstreamJobs, upstreamJobsEach } from "../limits.ts";
 
-/** Places of one process: of each kind, and at each upstream. */
+/**
+ * Places of one process. A job that is rendered here takes one of its kind's workers. A job at any other upstream mostly
+ * waits: it takes one of the many places of its kind at that upstream, and of those that the catalog allows the upstream, so
+ * that an upstream that hangs holds up nobody but itself.
+ */
 export interface Capacity {
-  /** Takes a place; the answer gives it back. */
-  take(kind: MediaKind, upstream: string): () => void;
-  isFree(kind: MediaKind): boolean;
+  /** Takes the job's places; the answer gives them back. */
+  take(job: Job): () => void;
+  /** Does this process work on jobs of the kind at all? */
+  isOpen(kind: MediaKind): boolean;
   running(kind: MediaKind): number;
-  /** Upstreams where as many jobs of this process run as their limits allow. */
-  fullUpstreams(limits: ReadonlyMap<string, number>): string[];
+  /** Where a job of the kind has no place now, by what the catalog says of upstreams. */
+  full(kind: MediaKind, bounds: Bounds): Full;
   /** Resolves when any place becomes free, or `signal` aborts. */
   whenFreed(signal: AbortSignal): Promise<void>;
 }
 
+/** Upstreams without a place, and accounts that have their share of the places of an upstream. */
+export type Full = Required<Pick<ClaimQuery, "fullUpstreams" | "fullAccounts">>;
+
+/** Places that are counted together. */
+interface Group {
+  taken: number;
+  ofAccount: Map<string, number>;
+  /** The account that took a place last, and when another one did before it, by the monotonic clock. */
+  lastAccountId: string;
+  otherAtMs: number;
+}
+
+/** How many places a group has, and how many of them one account may have. */
+interface Bound {
+  group: Group | undefined;
+  places: number;
+  each: number;
+}
+
 /** Makes it, all free. */
-export function createCapacity(workers: Readonly<Record<MediaKind, number>>): Capacity {
-  const kinds = new Map<string, number>();
-  const upstreams = new Map<string, number>();
+export function createCapacity(
+  workers: Readonly<Record<MediaKind, number>>,
+  clock: Clock = systemClock,
+): Capacity {
+  const kinds = new Map<MediaKind, number>();
+  const groups = new Map<string, Group>();
+  /** Upstreams of jobs that this process has had: the catalog may not name them any more. */
+  const had = new Map<string, boolean>();
   const waiting = new Set<() => void>();
-  const add = (map: Map<string, number>, name: string, by: number) => {
-    map.set(name, (map.get(name) ?? 0) + by);
+
+  const takeIn = (name: string, accountId: string) => {
+    const now = clock.steady();
+    const known = groups.get(name);
+    const group = known ?? {
+      ...{ taken: 0, ofAccount: new Map(), lastAccountId: accountId },
+      otherAtMs: Number.NEGATIVE_INFINITY,
+    };
+    groups.set(name, group);
+    if (group.lastAccountId !== accountId) group.otherAtMs = now;
+    group.lastAccountId = accountId;
+    add(group, accountId, 1);
+    return () => add(group, accountId, -1);
+  };
+  const isShared = (group: Group | undefined) =>
+    group !== undefined && clock.steady() - group.otherAtMs < aloneMs;
+  const boundOf = (name: string, places: number): Bound => {
+    const group = groups.get(name);
+    const left = isShared(group) ? Math.ceil(places * leftToOthers) : 0;
+    return { group, places, each: Math.max(1, places - left) };
+  };
+  const boundsAt = (kind: MediaKind, name: string, isBuiltin: boolean, limit?: number): Bound[] => {
+    const ofUpstream = limit === undefined ? [] : [boundOf(upstreamGroup(name), limit)];
+    if (isBuiltin) return [boundOf(builtinGroup(kind), workers[kind]), ...ofUpstream];
+    if (limit !== undefined) return ofUpstream;
+    const group = groups.get(remoteGroup(kind, name));
+    return [{ group, places: upstreamJobs, each: upstreamJobsEach }];
   };
   return {
-    take(kind, upstream) {
-      add(kinds, kind, 1);
-      add(upstreams, upstream, 1);
+    take(job) {
+      const { kind } = job.spec;
+      const { name, protocol } = upstreamOf(job);
+      const isBuiltin = protocol === UpstreamProtocol.BUILTIN;
+      had.set(name, isBuiltin);
+      const own = isBuiltin ? builtinGroup(kind) : remoteGroup(kind, name);
+      const leave = [own, upstreamGroup(name)].map((group) => takeIn(group, job.accountId));
+      kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
       return () => {
-        add(kinds, kind, -1);
-        add(upstreams, upstream, -1);
+        for (const one of leave) one();
+        kinds.set(kind, (kinds.get(kind) ?? 0) - 1);
         for (const wake of waiting) wake();
         waiting.clear();
       };
     },
-    isFree: (kind) => (kinds.get(kind) ?? 0) < workers[kind],
+    isOpen: (kind) => workers[kind] > 0,
     running: (kind) => kinds.get(kind) ?? 0,
-    fullUpstreams: (limits) =>
-      [...limits]
-        .filter(([name, most]) => (upstreams.get(name) ?? 0) >= most)
-        .map(([name]) => name),
+    full(kind, { upstreams, upstreamLimits }) {
+      const fullUpstreams: string[] = [];
+      const fullAccounts = new Map<string, string[]>();
+      for (const [name, isBuiltin] of new Map([...had, ...upstreams])) {
+        const bounds = boundsAt(kind, name, isBuiltin, upstreamLimits.get(name));
+        if (bounds.some(({ group, places }) => (group?.taken ?? 0) >= places)) {
+          fullUpstreams.push(name);
+          continue;
+        }
+        const accounts = bounds.flatMap(({ group, each }) =>
+          [...(group?.ofAccount ?? [])].filter(([, jobs]) => jobs >= each).map(([id]) => id),
+        );
+        if (accounts.length > 0) fullAccounts.set(name, accounts);
+      }
+      return { fullUpstreams, fullAccounts };
+    },
     whenFreed: (signal) =>
       new Promise((resolve) => {
         waiting.add(resolve);
@@ -53,10 +127,23 @@ export function createCapacity(workers: Readonly<Record<MediaKind, number>>): Ca
   };
 }
 
+const builtinGroup = (kind: MediaKind) => `builtin ${kind}`;
+const remoteGroup = (kind: MediaKind, upstream: string) => `${kind} at ${upstream}`;
+const upstreamGroup = (upstream: string) => `any at ${upstream}`;
+
+function add(group: Group, accountId: string, by: 1 | -1): void {
+  const jobs = (group.ofAccount.get(accountId) ?? 0) + by;
+  group.taken += by;
+  if (jobs > 0) group.ofAccount.set(accountId, jobs);
+  else group.ofAccount.delete(accountId);
+}
+
 const bounds = new WeakMap<Snapshot, Bounds>();
 
-/** The catalog's bounds by name; what has none is not in them. */
+/** What the catalog says by name; what has no limit is not among the limits. */
 export interface Bounds {
+  /** All upstreams: is what they make rendered here? */
+  upstreams: ReadonlyMap<string, boolean>;
   modelLimits: ReadonlyMap<string, number>;
   upstreamLimits: ReadonlyMap<string, number>;
 }
@@ -65,11 +152,13 @@ export interface Bounds {
 export function boundsOf(snapshot: Snapshot): Bounds {
   const known = bounds.get(snapshot);
   if (known) return known;
+  const upstreams = Object.values(snapshot.upstreams);
   const read: Bounds = {
-    modelLimits: limitsOf(snapshot.models.map((model) => [model.id, model.maxConcurrent])),
-    upstreamLimits: limitsOf(
-      Object.values(snapshot.upstreams).map(({ name, maxConcurrent }) => [name, maxConcurrent]),
+    upstreams: new Map(
+      upstreams.map(({ name, protocol }) => [name, protocol === UpstreamProtocol.BUILTIN]),
     ),
+    modelLimits: limitsOf(snapshot.models.map((model) => [model.id, model.maxConcurrent])),
+    upstreamLimits: limitsOf(upstreams.map(({ name, maxConcurrent }) => [name, maxConcurrent])),
   };
   bounds.set(snapshot, read);
   return read;

@@ -2,7 +2,7 @@ import type { LiveCatalog } from "#kit/catalog-client.ts";
 import type { LeaseTime } from "#kit/lease-time.ts";
 import type { Subscription, WakeQueue } from "#kit/queue/port.ts";
 import { finish } from "../jobs/finish.ts";
-import { type Job, type MediaKind, mediaKinds, upstreamOf } from "../jobs/job.ts";
+import { type Job, type MediaKind, mediaKinds } from "../jobs/job.ts";
 import { topicOf } from "../jobs/wake.ts";
 import { claimPollMs, claimRetryMs } from "../limits.ts";
 import { type Attempt, type AttemptContext, beginAttempt } from "./attempt.ts";
@@ -16,7 +16,7 @@ export interface WorkerContext extends AttemptContext {
   leaseTime: LeaseTime;
   /** This worker, in the leases of its jobs. */
   owner: string;
-  /** Most jobs of each kind at once. */
+  /** Most jobs of each kind that are rendered here at once; 0: it takes none of the kind, wherever they are made. */
   workers: Readonly<Record<MediaKind, number>>;
 }
 
@@ -30,14 +30,14 @@ export interface Worker {
 
 /** Makes a worker. */
 export function createWorker(context: WorkerContext): Worker {
-  const capacity = createCapacity(context.workers);
+  const capacity = createCapacity(context.workers, context.clock);
   const attempts = new Set<Attempt>();
 
   const begin = (job: Job, claimedAt: number) => {
     const { kind } = job.spec;
     context.events.claimed(job);
     const attempt = beginAttempt(job, claimedAt, context);
-    const free = capacity.take(kind, upstreamOf(job).name);
+    const free = capacity.take(job);
     attempts.add(attempt);
     context.events.running(kind, capacity.running(kind));
     void attempt.done.then(() => {
@@ -103,7 +103,7 @@ async function runLane(lane: Lane, context: WorkerContext, signal: AbortSignal):
   }
 }
 
-/** Looks now and then, whoever was woken or not: most looks find nothing, and one is for all lanes that have a place. */
+/** Looks now and then, whoever was woken or not: most looks find nothing, and one is for all lanes. */
 async function poll(
   waiting: Waiting,
   capacity: Capacity,
@@ -112,7 +112,7 @@ async function poll(
 ): Promise<void> {
   while (!signal.aborted) {
     await clock.sleep(claimPollMs, signal).catch(() => {});
-    const kinds = [...waiting.keys()].filter((kind) => capacity.isFree(kind));
+    const kinds = [...waiting.keys()].filter((kind) => capacity.isOpen(kind));
     if (signal.aborted || kinds.length === 0) continue;
     try {
       if (!(await store.isAnyClaimable(kinds, leaseTime()))) continue;
@@ -131,18 +131,18 @@ async function claimOne(
   context: WorkerContext,
 ): Promise<boolean> {
   const { clock, leaseTime, store, owner } = context;
-  if (!capacity.isFree(kind)) return false;
+  if (!capacity.isOpen(kind)) return false;
   const { snapshot } = context.catalog.current();
-  const { modelLimits, upstreamLimits } = boundsOf(snapshot);
-  const fullUpstreams = capacity.fullUpstreams(upstreamLimits);
+  const bounds = boundsOf(snapshot);
+  const full = capacity.full(kind, bounds);
   const claimedAt = clock.steady();
   const job = await store.claim({
     kind,
     owner,
     now: clock.now(),
     leasesOverAt: leaseTime(),
-    fullUpstreams,
-    modelLimits,
+    ...full,
+    modelLimits: bounds.modelLimits,
   });
   if (!job) return false;
   // A job whose time, or whose attempts, were over has failed instead.
@@ -151,7 +151,7 @@ async function claimOne(
   return true;
 }
 
-/** Until a wake-up comes, a place becomes free, or a look has found something. A full lane takes no wake-up from others. */
+/** Until a wake-up comes, a place becomes free, or a look has found something. One whose job has no place here is another process's at its next look. */
 async function untilWoken(
   { kind, capacity, waiting }: Lane,
   wakes: Subscription,
@@ -171,7 +171,7 @@ async function untilWoken(
       await clock.sleep(claimRetryMs, either).catch(() => {});
     }
   };
-  const waking = capacity.isFree(kind) ? [wake()] : [];
+  const waking = capacity.isOpen(kind) ? [wake()] : [];
   const found = new Promise<void>((resolve) => waiting.set(kind, resolve));
   await Promise.race([...waking, capacity.whenFreed(either), found]);
   waiting.delete(kind);
