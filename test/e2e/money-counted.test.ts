@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, test } from "vitest";
+import { unseenTokensPerSecond } from "../../services/text/limits.ts";
 import { createTokenCounter } from "../../services/text/tokens/count.ts";
 import type { Behaviour, Break } from "../support/scripted-behaviours.ts";
 import { until } from "../support/until.ts";
@@ -29,8 +30,15 @@ const spent = async (payer: Caller) => {
 const isOutput = (data: string) => data.includes("the sea") || data.includes("the sky");
 
 describe.for(streams)("%s", ([, path, body]) => {
-  /** What a request costs whose caller leaves before any output: its input by count. */
+  /** What the input of a request costs by count: that of a complete answer of one token, without it. */
   const inputCost = async () => {
+    const payer = await world.caller();
+    world.play({ kind: "ok", deltas: [" word"], usage: null });
+    await payer.post(path, body);
+    return (await spent(payer)) - 4;
+  };
+  /** What a request costs whose caller leaves before any output. */
+  const leavingCost = async () => {
     const payer = await world.caller();
     world.play({ kind: "hang" });
     const leaving = new AbortController();
@@ -43,10 +51,14 @@ describe.for(streams)("%s", ([, path, body]) => {
   };
 
   test("a caller that left before any output pays the input by count", async () => {
-    const cost = await inputCost();
+    const input = await inputCost();
     const text = await counter.count([developerPrompt, "Hi"]);
-    expect(cost).toBeGreaterThanOrEqual(text);
-    expect(cost).toBeLessThanOrEqual(text + 32);
+    expect(input).toBeGreaterThanOrEqual(text);
+    expect(input).toBeLessThanOrEqual(text + 32);
+    const cost = await leavingCost();
+    expect(cost).toBeGreaterThanOrEqual(input);
+    // And for the time that upstream was waited for: less than a second.
+    expect(cost).toBeLessThanOrEqual(input + 4 * unseenTokensPerSecond);
   });
 
   test.for<[name: string, fields: object]>([
@@ -73,7 +85,10 @@ describe.for(streams)("%s", ([, path, body]) => {
     stream.leave();
     await until("the settlement", async () => (await payer.balance()).reserved === 0);
     const tokens = await counter.count([deltas.slice(0, 2).join("")]);
-    expect(await spent(payer)).toBe(input + 4 * tokens);
+    const cost = await spent(payer);
+    expect(cost).toBeGreaterThanOrEqual(input + 4 * tokens);
+    // And for the time before the first word.
+    expect(cost).toBeLessThanOrEqual(input + 4 * (tokens + unseenTokensPerSecond));
   });
 
   test("never above the bound, also where our count is", async () => {
