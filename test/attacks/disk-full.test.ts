@@ -93,8 +93,13 @@ test.for([
       .split("\n")
       .map((line) => JSON.parse(line))
       .filter(({ level }) => level > 30);
-    expect(faults).toMatchObject([{ level: 50, err: { code: "ENOSPC" } }]);
-    expect(faults[0].store).toMatch(/^disk/);
+    // A sweep that met the full disk before it was found may say so, as a warning.
+    const warnings = faults.filter(({ level }) => level < 50);
+    expect(warnings.filter(({ msg }) => msg !== "a sweep failed")).toEqual([]);
+    expect(warnings.length).toBeLessThan(10);
+    const errors = faults.filter(({ level }) => level >= 50);
+    expect(errors).toMatchObject([{ level: 50, err: { code: "ENOSPC" } }]);
+    expect(errors[0].store).toMatch(/^disk/);
     await free();
     await until("it is ready", async () => (await readiness(mesh)) === "200 ready", patience);
     expect(await ask(mesh)).toBeLessThan(300);

@@ -63,17 +63,17 @@ describe("a hold", () => {
 
   test("covers images at their full detail", async () => {
     const { default: sharp } = await import("sharp");
-    const create = { width: 640, height: 320, channels: 3, background: "#456" } as const;
+    const create = { width: 2048, height: 1024, channels: 3, background: "#456" } as const;
     const bytes = await sharp({ create }).png().toBuffer();
     const image_url = `data:image/png;base64,${bytes.toString("base64")}`;
     const input = (detail: string) => [
       { role: "user", content: [{ type: "input_image", image_url, detail }] },
     ];
     const [low, high] = [await ask({ input: input("low") }), await ask({ input: input("high") })];
-    // 20 by 10 patches; the word for the detail is one byte longer.
+    // 64 by 32 patches; the word for the detail is one byte longer.
     expect(high).toBe(low + 1);
-    expect(low - (await ask({}))).toBeGreaterThanOrEqual(200);
-    expect(low - (await ask({}))).toBeLessThan(600);
+    expect(low - (await ask({}))).toBeGreaterThanOrEqual(2_048);
+    expect(low - (await ask({}))).toBeLessThan(2_448);
   });
 
   test("is refused whole where the wallet lacks one micro, and taken where it does not", async () => {
