@@ -64,10 +64,6 @@ export const maxWorkers = 1_000;
 export const upstreamJobs = 64;
 /** Jobs of one account among these: where an upstream hangs, its other callers still have places. */
 export const upstreamJobsEach = 48;
-/** Part of the places, of workers or of `maxConcurrent`, that one account leaves to the others once there are any. */
-export const leftToOthers = 0.25;
-/** An account that nobody shared places with for this long may have all of them, in ms. */
-export const aloneMs = 15 * 60_000;
 /** How often an idle worker looks for due jobs without having been woken, in ms: queues forget, and model limits free up elsewhere. */
 export const claimPollMs = 2_000;
 /** Pause of a worker whose store or queue does not answer, in ms. */

@@ -1,8 +1,9 @@
 import { type Clock, systemClock } from "#kit/clock.ts";
+import { PlaceUse } from "#kit/shared-places.ts";
 import { type Snapshot, UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type Job, type MediaKind, upstreamOf } from "../jobs/job.ts";
 import type { ClaimQuery } from "../jobs/store.ts";
-import { aloneMs, leftToOthers, upstreamJobs, upstreamJobsEach } from "../limits.ts";
+import { upstreamJobs, upstreamJobsEach } from "../limits.ts";
 
 /**
  * Places of one process. A job that is rendered here takes one of its kind's workers. A job at any other upstream mostly
@@ -28,9 +29,7 @@ export type Full = Required<Pick<ClaimQuery, "fullUpstreams" | "fullAccounts">>;
 interface Group {
   taken: number;
   ofAccount: Map<string, number>;
-  /** The account that took a place last, and when another one did before it, by the monotonic clock. */
-  lastAccountId: string;
-  otherAtMs: number;
+  use: PlaceUse;
 }
 
 /** How many places a group has, and how many of them one account may have. */
@@ -52,24 +51,19 @@ export function createCapacity(
   const waiting = new Set<() => void>();
 
   const takeIn = (name: string, accountId: string) => {
-    const now = clock.steady();
-    const known = groups.get(name);
-    const group = known ?? {
-      ...{ taken: 0, ofAccount: new Map(), lastAccountId: accountId },
-      otherAtMs: Number.NEGATIVE_INFINITY,
-    };
+    const group = groups.get(name) ?? { taken: 0, ofAccount: new Map(), use: new PlaceUse() };
     groups.set(name, group);
-    if (group.lastAccountId !== accountId) group.otherAtMs = now;
-    group.lastAccountId = accountId;
+    group.use.note(accountId, clock.steady());
     add(group, accountId, 1);
     return () => add(group, accountId, -1);
   };
-  const isShared = (group: Group | undefined) =>
-    group !== undefined && clock.steady() - group.otherAtMs < aloneMs;
   const boundOf = (name: string, places: number): Bound => {
     const group = groups.get(name);
-    const left = isShared(group) ? Math.ceil(places * leftToOthers) : 0;
-    return { group, places, each: Math.max(1, places - left) };
+    return {
+      group,
+      places,
+      each: group?.use.placesOfOne(places, clock.steady()) ?? Math.max(1, places),
+    };
   };
   const boundsAt = (kind: MediaKind, name: string, isBuiltin: boolean, limit?: number): Bound[] => {
     const ofUpstream = limit === undefined ? [] : [boundOf(upstreamGroup(name), limit)];

@@ -69,10 +69,13 @@ export class UnseenNotes implements Unseen {
 export function unseenOf(answer: JsonObject): Unseen {
   const choices = Array.isArray(answer.choices) ? answer.choices.filter(isJsonObject) : [];
   const items = Array.isArray(answer.output) ? answer.output.filter(isJsonObject) : [];
-  const thoughts = items.filter(({ type }) => type === "reasoning").map(textOfItem);
+  const thoughts = [
+    ...items.filter(({ type }) => type === "reasoning").map(textOfItem),
+    ...choices.map(thoughtOfChoice),
+  ];
   return {
     sealedCharacters: sealedIn(choices) + sealedIn(items),
-    shownCharacters: [...thoughts, ...choices.map(thoughtOfChoice)].join("").length,
+    shownCharacters: thoughts.reduce((sum, { length }) => sum + length, 0),
   };
 }
 
