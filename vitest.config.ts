@@ -1,37 +1,52 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { configDefaults, defineConfig } from "vitest/config";
+import { listSecondTries } from "./test/support/second-tries.ts";
 
 // For the workers, and the threads and processes that they start: most of what a short one does is to compile.
 process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), "node-compile-cache");
 
-// A real server starts inside several suites; a slow shared machine needs the room. The contract promises times (250 ms,
-// 1 s) that a busy machine can miss once: what is wrong is wrong three times.
-const timeouts = { testTimeout: 60_000, hookTimeout: 60_000, retry: 2 };
+// A real server starts inside several suites; a slow shared machine needs the room. No test is tried again unless it says
+// that it measures the machine's clock (test/support/second-tries.ts).
+const timeouts = {
+  testTimeout: 60_000,
+  hookTimeout: 60_000,
+  expect: { poll: { timeout: 20_000 } },
+};
+const attacks = "test/attacks/**/*.test.ts";
+const browser = "test/console/**/*.test.ts";
 const faults = "test/faults/**/*.test.ts";
 const mesh = "test/mesh/**/*.test.ts";
+/**
+ * Modules are loaded once a worker: loading them for each file took a quarter of the whole run. What our modules keep of their own is
+ * caches; what a test makes comes from a context, so files cannot meet through one.
+ */
+const isolate = false;
 
 export default defineConfig({
+  plugins: [listSecondTries()],
   test: {
     // Most suites wait for sockets and processes more than they compute, so two cores carry three files at once.
     maxWorkers: 3,
     projects: [
       {
-        // `npm test`: all that needs nothing but the install.
+        // `npm test`: all that needs nothing but the install and a few minutes.
         test: {
           name: "main",
           include: ["{services,gateway,test,bin}/**/*.test.ts"],
-          exclude: [...configDefaults.exclude, faults, mesh],
-          // Modules are loaded once a worker: loading them for each file took a quarter of the whole run. What our modules
-          // keep of their own is caches; what a test makes comes from a context, so files cannot meet through one.
-          isolate: false,
+          exclude: [...configDefaults.exclude, attacks, browser, faults, mesh],
+          isolate,
           ...timeouts,
         },
       },
+      // `npm run test:attacks`: what callers do to be charged less, to read what is not theirs, or to stop others. Much of it waits for
+      // the clock: readers that stand still, callers that leave at every moment, disks that fill.
+      { test: { name: "attacks", include: [attacks], isolate, ...timeouts } },
+      // `npm run test:browser`: the console in Chromium.
+      { test: { name: "browser", include: [browser], isolate, ...timeouts } },
       // `npm run test:faults`: processes that are killed at every step, again and again, which takes minutes.
       { test: { name: "faults", include: [faults], ...timeouts } },
-      // `npm run test:mesh`: several processes of every role on real servers, one mesh at a time. Nothing is tried again: what
-      // is lost or charged twice once is wrong.
+      // `npm run test:mesh`: several processes of every role on real servers, one mesh at a time.
       {
         test: {
           name: "mesh",
@@ -39,7 +54,6 @@ export default defineConfig({
           fileParallelism: false,
           ...timeouts,
           hookTimeout: 180_000,
-          retry: 0,
         },
       },
     ],

@@ -38,16 +38,23 @@ export function catalogFor(upstreamPort: number): object {
     sizes: ["1024x1024"],
     availableAspectRatios: ["auto", "1:1"],
     maxReferences: 0,
+  };
+  const waiting = {
     // One is with the mock, for ever; what is measured is taking the others in, not doing them.
     maxConcurrent: 1,
   };
   return {
     developerPrompt: "Be brief.",
-    upstreams: { mock: upstream(""), slow: upstream("/paced") },
+    upstreams: {
+      mock: upstream(""),
+      slow: upstream("/paced"),
+      studio: { protocol: "builtin" },
+    },
     models: [
       { id: models.chat, upstream: "mock", ...chat },
       { id: models.paced, upstream: "slow", ...chat },
-      { id: models.image, upstream: "mock", ...image },
+      { id: models.image, upstream: "mock", ...image, ...waiting },
+      { id: models.drawn, upstream: "studio", ...image },
     ],
   };
 }

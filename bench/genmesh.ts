@@ -28,8 +28,9 @@ export interface GenmeshOptions {
 
 /** What the image runs; the bench builds it before anything is started. */
 export const genmeshProgram = `../${bundleOf("services/host/main.ts")}`;
-/** As `npm start` and the image have it. */
+/** As `npm start` and the image have it: flags of Node, and of the allocator. */
 export const genmeshNodeArgs = ["--use-largepages=silent", "--max-semi-space-size=8"] as const;
+export const genmeshEnv = { MALLOC_ARENA_MAX: "2" } as const;
 const adminToken = "admin-token-of-the-bench";
 const meshToken = "mesh-token-of-the-bench";
 
@@ -87,7 +88,7 @@ export async function startMesh(urls: ServerUrls, options: GenmeshOptions): Prom
     env: { ...(await commonEnv(folder, options)), ...stores.env },
     host,
     tls: false,
-    nextPort,
+    firstPorts: { public: 0, internal: 0 },
   });
   const started = plan.map(({ role, env }) => {
     const child = stack.use(startProgram(genmeshProgram, { ...programOptions(options), env }));
@@ -126,6 +127,7 @@ async function commonEnv(folder: string, { upstreamPort }: GenmeshOptions) {
   await writeFile(catalog, JSON.stringify(catalogFor(upstreamPort)));
   await mkdir(scratch);
   return {
+    ...genmeshEnv,
     TMPDIR: scratch,
     GENMESH_CATALOG: catalog,
     GENMESH_ADMIN_TOKEN: adminToken,

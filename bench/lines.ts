@@ -16,17 +16,22 @@ const [few, usual, many] = [1, 4, 32];
 /** Streams at once, of 50 deltas a second each: 1,000 a second. */
 const pacedStreams = 20;
 
+const peers = ["direct", "portkey", "gomodel"] as const;
+const layers = ["floor-answer", "floor-parse", "floor-forward", "floor-write"] as const;
+const floor = "floor-write";
+
 /**
  * The lines by their words, in the order in which they are run. Jobs last: those that were taken in wait from then on,
  * and are looked after.
  */
 export const lines = {
-  json: { kind: "json", inFlight: many, targets: ["direct", "portkey", "one", "traced", "mesh"] },
-  latency: { kind: "json", inFlight: few, targets: ["direct", "portkey", "one", "mesh", "floor"] },
-  prompts: { kind: "prompt", inFlight: many, targets: ["portkey", "one", "mesh"] },
-  first: { kind: "stream", inFlight: few, targets: ["direct", "portkey", "one", "mesh"] },
-  paced: { kind: "paced", inFlight: pacedStreams, targets: ["portkey", "one", "mesh"] },
-  deltas: { kind: "stream", inFlight: many, targets: ["direct", "portkey", "one", "mesh"] },
+  json: { kind: "json", inFlight: many, targets: [...peers, "one", "traced", "mesh"] },
+  layers: { kind: "json", inFlight: many, targets: [...layers, "one"] },
+  latency: { kind: "json", inFlight: few, targets: [...peers, floor, "one", "mesh", "writes"] },
+  prompts: { kind: "prompt", inFlight: many, targets: [...peers, floor, "one", "mesh"] },
+  first: { kind: "stream", inFlight: few, targets: [...peers, floor, "one", "mesh"] },
+  paced: { kind: "paced", inFlight: pacedStreams, targets: [...peers, floor, "one", "mesh"] },
+  deltas: { kind: "stream", inFlight: many, targets: [...peers, floor, "one", "mesh"] },
   ranges: { kind: "range", inFlight: usual, targets: ["folder", "one", "bucket", "mesh"] },
   jobs: { kind: "submit", inFlight: many, targets: ["one", "mesh"] },
 } as const satisfies Record<string, Line>;

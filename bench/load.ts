@@ -26,6 +26,8 @@ export interface LoadResult {
   requests: number;
   /** The others. */
   failures: number;
+  /** What the first of them was. */
+  firstFailure: string | undefined;
   deltas: number;
   /** Of the answers' bodies, in millions of bytes. */
   megabytesPerSecond: number;
@@ -34,7 +36,8 @@ export interface LoadResult {
 /** Characters of a failure that are kept. */
 const maxFailureLength = 800;
 const headEnd = Buffer.from("\r\n\r\n");
-const lastChunk = Buffer.from("0\r\n\r\n");
+/** With the end of the chunk before: a CSV line that ends in 0 is none. */
+const lastChunk = Buffer.from("\r\n0\r\n\r\n");
 const firstDelta = Buffer.from("output_text.delta");
 
 /**
@@ -75,6 +78,7 @@ export async function runLoad(load: Load): Promise<LoadResult> {
     firstDeltaMs: firsts.length > 0 ? percentile(firsts, 0.5) : undefined,
     requests: latencies.length,
     failures: failures.length,
+    firstFailure: failures[0],
     deltas: firsts.length * deltasPerStream,
     megabytesPerSecond: bytes / seconds / 1e6,
   };

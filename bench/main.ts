@@ -2,19 +2,27 @@ import { existsSync } from "node:fs";
 import { cpus } from "node:os";
 import { build, dist } from "../deploy/build.ts";
 import type { ServerUrls } from "../test/support/stores.ts";
+import type { FloorLayer } from "./floor.ts";
 import type { Round } from "./goals.ts";
+import { goModelVariable } from "./gomodel.ts";
+import { grow, growthReport, growthSizes } from "./growth.ts";
+import { growPages, pagesReport } from "./growth-pages.ts";
 import { type LineName, lines } from "./lines.ts";
-import { type BenchOptions, readOptions, usage } from "./options.ts";
+import { weigh } from "./memory.ts";
+import { type BenchOptions, type Measured, readOptions, usage } from "./options.ts";
 import { installPortkey } from "./portkey.ts";
 import { canPin, loadCore, pinSelf } from "./processes.ts";
-import { notes, report } from "./report.ts";
+import { memoryReport, notes, report } from "./report.ts";
 import { alternate } from "./rounds.ts";
 import { startContestants } from "./starts.ts";
+import type { TargetName } from "./target.ts";
 import { compileAll, restOf } from "./warm-up.ts";
 import { startWorld, type WorldOptions } from "./world.ts";
 
 /** Seconds of each in a line, at most, before anything is counted. */
 const maxWarmUpSeconds = 0.5;
+/** What is measured without other products. */
+const alone: ReadonlySet<Measured> = new Set(["memory", "growth", "pages"]);
 
 async function main(): Promise<void> {
   const options = readOptions(process.argv.slice(2));
@@ -30,7 +38,8 @@ async function main(): Promise<void> {
     process.on(signal, () => stop.abort(new Error("it was told to stop")));
   }
   pinSelf(loadCore);
-  installPortkey();
+  const isPortkeyIn = [...options.only].some((name) => !alone.has(name));
+  if (isPortkeyIn) installPortkey();
   say("building …");
   await build(dist);
   await measure(options, wanted(options), stop.signal);
@@ -53,6 +62,25 @@ async function measure(
     firstStart = starts.warmUp;
     results.set("starts", starts.rounds);
   }
+  if (only.has("memory") && world.one) {
+    say("memory …");
+    process.stdout.write(`${memoryReport(await weigh(signal))}\n`);
+  }
+  if (only.has("growth")) {
+    say(`growth, ${options.growth} …`);
+    const size = growthSizes[options.growth];
+    process.stdout.write(
+      `${growthReport(await grow(size, { profileFolder: options.profileFolder, signal }), size)}\n`,
+    );
+  }
+  if (only.has("pages")) {
+    const entries = options.entries ?? growthSizes[options.growth].pageEntries;
+    const stores = [...(world.one ? [undefined] : []), ...(world.mesh ? [world.mesh] : [])];
+    for (const servers of stores) {
+      say(`pages of ${entries} entries ${servers ? "at MongoDB" : "in SQLite"} …`);
+      process.stdout.write(`${pagesReport(await growPages(entries, { servers, signal }))}\n`);
+    }
+  }
   const chosen = Object.entries(lines).filter(([name]) => only.has(name as LineName));
   const rest = new Map<string, number>();
   if (chosen.length > 0) {
@@ -73,6 +101,7 @@ async function measure(
       }
     }
   }
+  if (results.size === 0) return;
   const model = cpus()[0]?.model ?? "unknown CPU";
   const cores = canPin
     ? "each of them alone on one core, load and mock on another; stores wherever they run"
@@ -83,9 +112,19 @@ async function measure(
 }
 
 /** What of genmesh can be measured; says what the mesh lacks. */
-function wanted({ forms, profileFolder }: BenchOptions): WorldOptions {
-  const one = forms.has("one");
-  if (!forms.has("mesh")) return { one, mesh: undefined, profileFolder };
+function wanted({ forms, only, profileFolder }: BenchOptions): WorldOptions {
+  const common = {
+    one: forms.has("one"),
+    floors: floorsOf(
+      [...only].flatMap((name) =>
+        Object.hasOwn(lines, name) ? lines[name as LineName].targets : [],
+      ),
+    ),
+    goModel: process.env[goModelVariable],
+    profileFolder,
+  };
+  if (common.goModel === undefined) say(`GoModel is left out: ${goModelVariable} not set`);
+  if (!forms.has("mesh")) return { ...common, mesh: undefined };
   const urls = Object.entries(storeVariables).map(([name, variable]) => [
     name,
     process.env[variable] ?? "",
@@ -93,7 +132,15 @@ function wanted({ forms, profileFolder }: BenchOptions): WorldOptions {
   const missing = Object.values(storeVariables).filter((variable) => !process.env[variable]);
   if (missing.length > 0) say(`the mesh is left out: ${missing.join(", ")} not set`);
   const mesh = missing.length > 0 ? undefined : (Object.fromEntries(urls) as ServerUrls);
-  return { one, mesh, profileFolder };
+  return { ...common, mesh };
+}
+
+function floorsOf(names: readonly TargetName[]): ReadonlySet<FloorLayer> {
+  return new Set(
+    names
+      .filter((name): name is `floor-${FloorLayer}` => name.startsWith("floor-"))
+      .map((name) => name.slice("floor-".length) as FloorLayer),
+  );
 }
 
 const storeVariables: Readonly<Record<keyof ServerUrls, string>> = {

@@ -4,7 +4,7 @@ import { portsFrom } from "../services/host/run-mesh/ports.ts";
 
 /** Where everything listens. */
 export const host = "127.0.0.1";
-/** Allots ports of this machine that nobody has. */
+/** Allots ports of this machine that are free. */
 export const nextPort = portsFrom(host, 0);
 
 /** Milliseconds between two looks at a program that starts: less than a start's own spread. */

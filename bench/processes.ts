@@ -11,7 +11,7 @@ export interface BenchProcess extends AsyncDisposable {
   pid: number;
   /** The first line that it prints; rejects where it ends before. */
   firstLine: Promise<string>;
-  /** Rejects when it ends, whoever ended it. */
+  /** Rejects when it ends, for whatever reason. */
   ended: Promise<never>;
 }
 
@@ -21,6 +21,8 @@ export interface ProgramOptions {
   /** All of its environment but PATH: what the caller's own says must not change what is measured. */
   env?: Record<string, string | undefined>;
   core?: number;
+  /** Where it is started; default: where the bench was. */
+  folder?: string;
   nodeArgs?: readonly string[];
 }
 
@@ -42,15 +44,26 @@ export function pinSelf(core: number): void {
 export function startProgram(file: string, options: ProgramOptions = {}): BenchProcess {
   const path = fileURLToPath(new URL(file, import.meta.url));
   const nodeArgs = ["--import", leaveWithParent, ...(options.nodeArgs ?? [])];
-  const command = [process.execPath, ...nodeArgs, path, ...(options.args ?? [])];
-  if (canPin && options.core !== undefined) command.unshift("taskset", "-c", `${options.core}`);
-  const [program = "", ...args] = command;
+  return startCommand([process.execPath, ...nodeArgs, path, ...(options.args ?? [])], options);
+}
+
+/** Starts a program that is none of Node's. It ends with SIGTERM, and when the bench is gone. */
+export function startBinary(file: string, options: ProgramOptions): BenchProcess {
+  return startCommand(["setpriv", "--pdeathsig", "TERM", file, ...(options.args ?? [])], options);
+}
+
+function startCommand(command: string[], options: ProgramOptions): BenchProcess {
+  const pinned = canPin && options.core !== undefined;
+  const [program = "", ...args] = pinned
+    ? ["taskset", "-c", `${options.core}`, ...command]
+    : command;
   const child = spawn(program, args, {
     env: { PATH: process.env.PATH, ...options.env },
+    ...(options.folder === undefined ? {} : { cwd: options.folder }),
     stdio: ["pipe", "pipe", "ignore"],
   });
   const ended = once(child, "exit").then(([code, signal]) => {
-    throw new Error(`${file} ended with ${signal ?? code}`);
+    throw new Error(`${command.slice(-2).join(" ")} ended with ${signal ?? code}`);
   });
   const firstLine = Promise.race([firstLineOf(child.stdout), ended]);
   // Who starts several waits for one after the other; a failure is not unheard meanwhile.

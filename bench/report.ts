@@ -1,13 +1,14 @@
 import { type Goal, goals, type Round } from "./goals.ts";
 import type { LineName } from "./lines.ts";
 import { percentile } from "./load.ts";
+import type { MemoryFigures } from "./memory.ts";
 import type { Figure } from "./rounds.ts";
 import type { TargetName } from "./target.ts";
 
 /** All that was measured. */
 export type Results = ReadonlyMap<LineName | "starts", readonly Round[]>;
 
-const head = ["", "", "direct", "Portkey", "one process", "ratio", "goal"];
+const head = ["", "", "direct", "Portkey", "GoModel", "floor", "one process", "ratio", "goal"];
 const meshHead = ["mesh", "ratio", "goal"];
 
 /** Goals and figures side by side: medians of the rounds, ± half of the distance between the extremes. */
@@ -19,6 +20,8 @@ export function report(results: Results): string {
       goal.unit,
       figure(goal, results, "direct"),
       figure(goal, results, "portkey"),
+      figure(goal, results, "gomodel"),
+      figure(goal, results, "floor-write"),
       ...judged(goal, results, "one"),
       ...judged(goal, results, "mesh"),
     ]);
@@ -43,9 +46,10 @@ export function notes(
     );
     if (values.some((value) => !Number.isNaN(value))) said.push(say(withSpread(values)));
   };
+  said.push(...layersIn(results));
   note(
     "latency",
-    "floor",
+    "writes",
     "p50Ms",
     (ms) =>
       `floor of the mesh's database, two durable writes by the driver alone, one after the other: ${ms} ms`,
@@ -82,16 +86,64 @@ function failuresIn(results: Results): string[] {
   });
 }
 
+/** What one process may have resident, in MiB: what small machines and pods are given. */
+const memoryGoals = { afterLoad: 300e6 / 2 ** 20, largeImages: 600e6 / 2 ** 20 };
+
+/** Memory of one process with its decoders, and what it may be. */
+export function memoryReport({ idle, afterLoad, largeImages, afterImages }: MemoryFigures): string {
+  const rows = [
+    ["with nothing to do", idle],
+    ["after a load", afterLoad, memoryGoals.afterLoad],
+    ["images of 50 megapixels at once, at most", largeImages, memoryGoals.largeImages],
+    ["after them", afterImages],
+  ] as const;
+  return rows
+    .map(([label, value, goal]) => {
+      const judged =
+        goal === undefined ? "" : `, goal ≤ ${number(goal)} ${value <= goal ? "met" : "MISSED"}`;
+      return `memory of one process, ${label}: ${number(value)} MiB${judged}`;
+    })
+    .join("\n");
+}
+
 function figure(goal: Goal, results: Results, name: TargetName): string {
   // What is added to the model server alone is nothing, by definition.
   const values = (results.get(goal.line) ?? []).map((round) => goal.value(round, name));
   return values.every((value) => value === 0) ? "–" : withSpread(values);
 }
 
+/** What each layer of the ground costs, and what genmesh adds to all of them: CPU time of a JSON request at 32 in flight. */
+function layersIn(results: Results): string[] {
+  const rounds = results.get("layers") ?? [];
+  const microsOf = (name: TargetName) =>
+    median(rounds.map((round) => 1e6 / (round.get(name)?.requestsPerCoreSecond ?? Number.NaN)));
+  let before = 0;
+  const rows = Object.entries(layerLabels).map(([name, label]) => {
+    const micros = microsOf(name as TargetName);
+    const added = micros - before;
+    before = micros;
+    return [label, "", `${number(added)} µs`, `${number(micros)} µs`];
+  });
+  if (rounds.length === 0) return [];
+  return [`what each layer costs of a core, a JSON request at 32 in flight\n${table(rows)}`];
+}
+
+const layerLabels: Partial<Record<TargetName, string>> = {
+  "floor-answer": "Fastify takes a body and answers from memory",
+  "floor-parse": "its JSON parsed, and written anew",
+  "floor-forward": "the model server asked, its answer parsed and written anew",
+  "floor-write": "one durable write in SQLite, shared within a turn",
+  one: "genmesh: the rest",
+};
+
 function judged(goal: Goal, results: Results, name: "one" | "mesh"): [string, string, string] {
   const ratios = ratiosOf(goal, results, name);
-  const wanted = goal[name];
-  return [figure(goal, results, name), withSpread(ratios), verdict(goal, wanted, median(ratios))];
+  const shown = [figure(goal, results, name), withSpread(ratios)] as const;
+  if (name === "mesh" && goal.meshAtMost !== undefined) {
+    const values = (results.get(goal.line) ?? []).map((round) => goal.value(round, name));
+    return [...shown, verdict(goal, goal.meshAtMost, median(values), ` ${goal.unit}`)];
+  }
+  return [...shown, verdict(goal, goal[name], median(ratios))];
 }
 
 function ratiosOf(goal: Goal, results: Results, name: "one" | "mesh"): number[] {
@@ -107,11 +159,16 @@ function baseOf(goal: Goal, results: Results, name: "one" | "mesh", round: Round
   return goal.value(round, goal.base);
 }
 
-function verdict({ isMoreBetter }: Goal, wanted: number | undefined, ratio: number): string {
+function verdict(
+  { isMoreBetter }: Goal,
+  wanted: number | undefined,
+  reached: number,
+  unit = "",
+): string {
   if (wanted === undefined) return "–";
-  const goal = `${isMoreBetter ? "≥" : "≤"} ${wanted}`;
-  if (Number.isNaN(ratio)) return goal;
-  return `${goal} ${(isMoreBetter ? ratio >= wanted : ratio <= wanted) ? "met" : "MISSED"}`;
+  const goal = `${isMoreBetter ? "≥" : "≤"} ${wanted}${unit}`;
+  if (Number.isNaN(reached)) return goal;
+  return `${goal} ${(isMoreBetter ? reached >= wanted : reached <= wanted) ? "met" : "MISSED"}`;
 }
 
 function median(values: readonly number[]): number {

@@ -4,8 +4,13 @@ export type RequestKind = "json" | "stream" | "prompt" | "paced" | "submit" | "r
 /** Bytes of a long prompt, and of one range of a download. */
 const [promptBytes, rangeBytes] = [64 * 1_024, 4 * 1_024 * 1_024];
 
-/** Names in the catalog: a model that answers at once, one whose deltas come at a pace, one whose jobs wait. */
-export const models = { chat: "bench", paced: "bench-paced", image: "bench-image" } as const;
+/** Names in the catalog: a model that answers at once, one whose deltas come at a pace, one whose jobs wait, and one that draws. */
+export const models = {
+  chat: "bench",
+  paced: "bench-paced",
+  image: "bench-image",
+  drawn: "bench-drawn",
+} as const;
 
 const sentence = "Describe a river in one hundred words, and mind the commas. ";
 const long = sentence.repeat(Math.ceil(promptBytes / sentence.length)).slice(0, promptBytes);
@@ -27,6 +32,11 @@ export function postRequest(
   const body = Buffer.from(JSON.stringify(bodies[kind]));
   const all = { ...headers, "content-type": "application/json", "content-length": body.length };
   return Buffer.concat([head(`POST ${path}`, { host: "127.0.0.1", ...all }), body]);
+}
+
+/** A GET. */
+export function getRequest(path: string, headers: Record<string, string> = {}): Buffer {
+  return head(`GET ${path}`, { host: "127.0.0.1", ...headers });
 }
 
 /** A GET of the first 4 MiB of something larger. */

@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { genmeshNodeArgs, genmeshProgram, scratchFolder } from "./genmesh.ts";
+import { genmeshEnv, genmeshNodeArgs, genmeshProgram, scratchFolder } from "./genmesh.ts";
 import { portkeyProgram, portkeyReadyPath } from "./portkey.ts";
 import { host, nextPort, untilReady } from "./ports.ts";
 import { type ProgramOptions, residentBytesOf, startProgram, targetCore } from "./processes.ts";
@@ -34,6 +34,7 @@ export async function startContestants(stack: AsyncDisposableStack): Promise<Con
         const own = join(folder, `${starts++}`);
         await mkdir(own);
         const env = {
+          ...genmeshEnv,
           HOST: host,
           PORT: `${port}`,
           GRPC_PORT: `${grpcPort}`,

@@ -1,3 +1,4 @@
+import type { FloorLayer } from "./floor.ts";
 import type { RequestKind } from "./requests.ts";
 
 /** What a load can be put on: genmesh, its peer, or what lies behind them. */
@@ -8,13 +9,13 @@ export interface Target {
   port: number;
   /** What it can be asked, as it goes over the wire; the requests of a kind are taken in turn. */
   requests: Partial<Record<RequestKind, readonly Buffer[]>>;
-  /** Whose CPU time it costs; empty where that is nobody's business. */
+  /** Whose CPU time it costs; empty where it is not measured. */
   pids: readonly number[];
 }
 
 /**
  * `direct`: the model server alone. `one` and `mesh`: genmesh; `traced`: `one` with tracing on. `folder` and `bucket`: what keeps the bytes of the one and
- * the other. `floor`: the mesh's database, written to by the driver alone.
+ * the other. `writes`: the mesh's database, written to by the driver alone. `floor-…`: the ground below one process, see floor.ts.
  */
 export type TargetName =
   | "direct"
@@ -24,4 +25,6 @@ export type TargetName =
   | "mesh"
   | "folder"
   | "bucket"
-  | "floor";
+  | "writes"
+  | "gomodel"
+  | `floor-${FloorLayer}`;

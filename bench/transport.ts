@@ -3,11 +3,13 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { parseArgs } from "node:util";
 import { type Client, createClient, type ServiceImpl, type Transport } from "@connectrpc/connect";
+import { createTransport } from "@connectrpc/connect/protocol-connect";
 import { connectNodeAdapter, createConnectTransport } from "@connectrpc/connect-node";
+import type { Dispatcher } from "undici";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
 import { refusingTransport } from "#kit/rpc/refusing-transport.ts";
 import { rpcService } from "#kit/rpc/service.ts";
-import { singlePeer } from "#kit/rpc/wire-pool.ts";
+import { createWireDispatcher, singlePeer } from "#kit/rpc/wire-pool.ts";
 import { createWireServer } from "#kit/rpc/wire-server.ts";
 import { createWireTransport } from "#kit/rpc/wire-transport.ts";
 import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
@@ -19,7 +21,11 @@ const bodyBytes = 600;
 /** Messages of a streamed answer, each one event. */
 const eventsPerStream = 50;
 
-const kinds = ["ours", "stock", "direct"] as const;
+/**
+ * - `ours`: the mesh's own client and server. `library`: connect-es's client over undici's pool, beside the same server.
+ * - `stock`: connect-node at both ends. `direct`: within one process.
+ */
+const kinds = ["ours", "library", "stock", "direct"] as const;
 type Kind = (typeof kinds)[number];
 
 const body = Buffer.alloc(bodyBytes, "x");
@@ -37,7 +43,7 @@ function serve(kind: Kind): void {
   const stock = connectNodeAdapter({
     routes: (router) => router.service(service.desc, service.impl),
   });
-  const server = createServer(kind === "ours" ? (req, res) => void ours.handler(req, res) : stock);
+  const server = createServer(kind === "stock" ? stock : (req, res) => void ours.handler(req, res));
   server.listen(0, "127.0.0.1", () => process.send?.((server.address() as AddressInfo).port));
   process.on("message", () => process.send?.(cpuMs()));
   process.on("disconnect", () => server.close().closeAllConnections());
@@ -48,12 +54,43 @@ function transportOf(kind: Kind, origin: string): Transport {
     const interceptors = { clientInterceptors: [], serverInterceptors: [] };
     return createDirectTransport({ services: () => [service], ...interceptors });
   }
-  const stock = { baseUrl: origin, httpVersion: "1.1" as const };
-  return refusingTransport(
-    kind === "ours"
-      ? createWireTransport({ pool: singlePeer(origin), baseUrl: origin })
-      : createConnectTransport(stock),
-  );
+  switch (kind) {
+    case "ours":
+      return refusingTransport(createWireTransport({ pool: singlePeer(origin), baseUrl: origin }));
+    case "library":
+      return refusingTransport(libraryTransport(origin));
+    case "stock":
+      return refusingTransport(createConnectTransport({ baseUrl: origin, httpVersion: "1.1" }));
+  }
+}
+
+/** connect-es's own client over undici: what a pool of addresses and repeats would cost comes on top. */
+function libraryTransport(origin: string): Transport {
+  const dispatcher: Dispatcher = createWireDispatcher(origin);
+  const bytes = 72 * 1024 * 1024;
+  return createTransport({
+    ...{ baseUrl: origin, useBinaryFormat: true, interceptors: [] },
+    ...{ readMaxBytes: bytes, writeMaxBytes: bytes, compressMinBytes: bytes },
+    ...{ acceptCompression: [], sendCompression: null },
+    async httpClient({ url, method, header, body, signal }) {
+      const parts: Uint8Array[] = [];
+      for await (const part of body ?? []) parts.push(part);
+      const reply = await dispatcher.request({
+        ...{ origin, method: method as "POST", path: url.slice(origin.length) },
+        headers: header as never,
+        body: Buffer.concat(parts),
+        signal: signal ?? null,
+      });
+      const headers = new Headers();
+      for (const [name, value] of Object.entries(reply.headers)) headers.set(name, String(value));
+      return {
+        status: reply.statusCode,
+        header: headers,
+        body: reply.body,
+        trailer: new Headers(),
+      };
+    },
+  });
 }
 
 function cpuMs(): number {
@@ -87,14 +124,27 @@ async function measure(kind: Kind, calls: number): Promise<void> {
     const count = Math.ceil(calls / weight);
     // Code is compiled when it has run for a while: a count of calls warms it, not a time.
     await load(text, work, count);
+    const alone = await latency(text, work, Math.ceil(count / 10));
     const before = { own: cpuMs(), server: await childCpu() };
     await load(text, work, count);
     const own = ((cpuMs() - before.own) * 1000) / count;
     const server = (((await childCpu()) - before.server) * 1000) / count;
     const cost = `client ${own.toFixed(0)} µs, server ${server.toFixed(0)} µs`;
-    process.stdout.write(`${kind}\t${name}\tCPU per call: ${cost}\n`);
+    const line = `CPU per call: ${cost}; one at a time p50 ${alone.toFixed(0)} µs`;
+    process.stdout.write(`${kind}\t${name}\t${line}\n`);
   }
   child?.disconnect();
+}
+
+/** The median of calls that go one after the other, in µs. */
+async function latency(text: Text, work: (text: Text) => Promise<unknown>, count: number) {
+  const took: number[] = [];
+  for (let i = 0; i < count; i++) {
+    const began = performance.now();
+    await work(text);
+    took.push((performance.now() - began) * 1000);
+  }
+  return took.sort((a, b) => a - b)[count >> 1] ?? 0;
 }
 
 async function load(text: Text, work: (text: Text) => Promise<unknown>, count: number) {

@@ -27,7 +27,7 @@ export async function compileAll(targets: readonly Target[], signal: AbortSignal
 /** Milliseconds of a look at processes that have nothing to do: several of their periods. */
 const lookMs = 3_000;
 
-/** Shares of a core that targets use while nobody asks them for anything. What one uses, the others lack. */
+/** Shares of a core that targets use while they have no request. What one uses, the others lack. */
 export async function restOf(targets: readonly Target[]): Promise<Map<string, number>> {
   const before = targets.map(({ pids }) => cpuMicrosOf(pids));
   await delay(lookMs);

@@ -2,13 +2,16 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { putReadable, type ServerUrls } from "../test/support/stores.ts";
 import { noisePicture } from "./accounts.ts";
+import type { FloorLayer } from "./floor.ts";
 import {
   type GenmeshMesh,
+  genmeshNodeArgs,
   scratchFolder,
   startMesh,
   startOneProcess,
   tracingEnv,
 } from "./genmesh.ts";
+import { startGoModel } from "./gomodel.ts";
 import { contestant, type Line } from "./lines.ts";
 import { startPortkey } from "./portkey.ts";
 import { loadCore, startProgram, targetCore } from "./processes.ts";
@@ -20,7 +23,7 @@ import type { Target, TargetName } from "./target.ts";
 export interface World {
   /** Those who run, of those that a line wants. */
   contestants(line: Line): Contestant<TargetName>[];
-  /** Genmesh and its peer. */
+  /** Genmesh, its peers and its ground. */
   targets: readonly Target[];
 }
 
@@ -29,12 +32,16 @@ export interface WorldOptions {
   one: boolean;
   /** Servers for the mesh's stores; undefined: no mesh. */
   mesh: ServerUrls | undefined;
+  /** Layers of the ground that lines of this run want. */
+  floors: ReadonlySet<FloorLayer>;
+  /** GoModel's binary; undefined: it is left out. */
+  goModel: string | undefined;
   profileFolder: string | undefined;
 }
 
 /** Starts the mock, the peer and genmesh, and what their figures are held against; `stack` ends them. */
 export async function startWorld(
-  { one, mesh, profileFolder }: WorldOptions,
+  { one, mesh, floors, goModel, profileFolder }: WorldOptions,
   stack: AsyncDisposableStack,
 ): Promise<World> {
   const upstream = stack.use(startProgram("./upstream.ts", { core: loadCore }));
@@ -42,7 +49,9 @@ export async function startWorld(
   const options = { upstreamPort, profileFolder };
   const targets: Target[] = [stack.use(await startPortkey(upstreamPort))];
   const beside: Target[] = [directTarget(upstreamPort)];
-  let floor: Contestant<TargetName> | undefined;
+  let writes: Contestant<TargetName> | undefined;
+  for (const layer of floors) targets.push(await startFloor(layer, upstreamPort, stack));
+  if (goModel !== undefined) targets.push(stack.use(await startGoModel(goModel, upstreamPort)));
   if (one) {
     targets.push(stack.use(await startOneProcess(options)));
     beside.push(await folderTarget(stack));
@@ -54,26 +63,45 @@ export async function startWorld(
     const genmesh = stack.use(await startMesh(mesh, options));
     targets.push(genmesh);
     beside.push(await bucketTarget(genmesh));
-    floor = floorOf(genmesh);
+    writes = writesOf(genmesh);
   }
   return {
     targets,
     contestants: (line) =>
       line.targets.flatMap((name) => {
-        if (name === "floor") return floor ? [floor] : [];
+        if (name === "writes") return writes ? [writes] : [];
         const target = [...beside, ...targets].find((each) => each.name === name);
         return target ? [contestant(target, line)] : [];
       }),
   };
 }
 
+async function startFloor(
+  layer: FloorLayer,
+  upstreamPort: number,
+  stack: AsyncDisposableStack,
+): Promise<Target> {
+  const args = [layer, `${upstreamPort}`];
+  const child = stack.use(
+    startProgram("./floor.ts", { args, core: targetCore, nodeArgs: genmeshNodeArgs }),
+  );
+  const port = Number(await child.firstLine);
+  return { name: `floor-${layer}`, port, pids: [child.pid], requests: plainRequests() };
+}
+
 function directTarget(port: number): Target {
+  return { name: "direct", port, requests: plainRequests(), pids: [] };
+}
+
+/** Of the mock, and of what passes its paths on as they are. */
+function plainRequests(): Target["requests"] {
   const path = "/v1/responses";
-  const requests = {
+  return {
     json: [postRequest("json", path)],
     stream: [postRequest("stream", path)],
+    prompt: [postRequest("prompt", path)],
+    paced: [postRequest("paced", `/paced${path}`)],
   };
-  return { name: "direct", port, requests, pids: [] };
 }
 
 /** A folder's own speed, on genmesh's core: a file over node:http and nothing else. */
@@ -100,9 +128,9 @@ async function bucketTarget({ blobsUrl }: GenmeshMesh): Promise<Target> {
   };
 }
 
-function floorOf({ databaseUrl }: GenmeshMesh): Contestant<TargetName> {
+function writesOf({ databaseUrl }: GenmeshMesh): Contestant<TargetName> {
   return {
-    name: "floor",
+    name: "writes",
     async measure(seconds) {
       const args = [databaseUrl, `${seconds}`];
       await using program = startProgram("./mongo-floor.ts", { args, core: targetCore });

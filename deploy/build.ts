@@ -1,8 +1,10 @@
 // `npm run build`: makes dist/, which is what the image runs: our code and the packages that it imports, as few modules as
 // lazy loading leaves. A tenth of the files of the sources are looked for, read and compiled when a process starts.
+import { execFile } from "node:child_process";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { type OutputChunk, rolldown } from "rolldown";
 import { bundledLicences } from "./bundled-licences.ts";
 import { ownFiles } from "./own-files.ts";
@@ -61,12 +63,34 @@ export async function build(folder: string): Promise<void> {
   const { output } = await bundle.write({
     dir: folder,
     format: "esm",
-    chunkFileNames: "chunks/[name].js",
+    // The extension says what they are: for `.js` Node looks for the package.json above each, 2 % of a start.
+    chunkFileNames: "chunks/[name].mjs",
   });
+  await buildConsole(join(folder, "gateway/console/app"));
   const chunks = output.filter((file): file is OutputChunk => file.type === "chunk");
-  const licences = await bundledLicences(chunks.flatMap(({ moduleIds }) => moduleIds));
+  const modules = chunks.flatMap(({ moduleIds }) => moduleIds);
+  const ofConsole = consolePackages.map((one) => join(root, "node_modules", one, "package.json"));
+  const licences = await bundledLicences([...modules, ...ofConsole]);
   await writeFile(join(folder, "THIRD-PARTY-LICENCES.txt"), licences);
   await writeFile(join(folder, "package.json"), await manifest());
+}
+
+/** Packages of the console's page. */
+const consolePackages = [
+  "preact",
+  "@preact/signals",
+  "@preact/signals-core",
+  "preact-iso",
+  "uplot",
+];
+
+/**
+ * The console as browsers load it, where the gateway looks for it: in place of the page that the bundle took along from the
+ * sources.
+ */
+async function buildConsole(folder: string): Promise<void> {
+  const program = join(root, "gateway/console/build.ts");
+  await promisify(execFile)(process.execPath, [program, folder], { cwd: root });
 }
 
 /** What npm needs to know of dist/: with it `npm prune` leaves the unbundled packages and theirs. */

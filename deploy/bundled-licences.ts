@@ -6,7 +6,7 @@ const licenceFile = /^(licen[cs]e|copying|notice)([.-].*)?$/i;
 const packageFolder = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/;
 
 /**
- * The licences of the packages that these modules (paths) are of: whoever passes a bundle on passes their terms on with it.
+ * The licences of the packages that these modules (paths) are of: passing a bundle on passes their terms on with it.
  * One section a package, by name.
  */
 export async function bundledLicences(modules: readonly string[]): Promise<string> {

@@ -1,12 +1,16 @@
 import { createServer, type ServerOptions } from "node:http";
 import type { Socket } from "node:net";
-import Fastify, { type FastifyInstance, type FastifyServerOptions } from "fastify";
+import type { FastifyInstance, FastifyServerOptions } from "fastify";
+import Fastify from "fastify";
+import { boundChunks } from "#kit/chunk-bounds.ts";
 import { boundConnections, boundPipelining } from "#kit/connection-bounds.ts";
 import { createFairShare } from "#kit/fair-share.ts";
 import { createJsonReader } from "#kit/json-reader/index.ts";
 import { schemaless } from "#kit/schemaless.ts";
 import { createBodyReader } from "./body.ts";
+import { consoleRoutes } from "./console/index.ts";
 import type { Edge, GatewayDeps } from "./context.ts";
+import { createDownloads } from "./downloads.ts";
 import { createEdgeEvents } from "./events.ts";
 import {
   connectionLimits,
@@ -17,18 +21,21 @@ import {
   keepAliveTimeoutMs,
   maxHeaderBytes,
   maxParamLength,
+  readShare,
+  repeatedShare,
   requestTimeoutMs,
+  tcpProbeAfterMs,
 } from "./limits.ts";
-import { authentication } from "./plugins/authentication.ts";
+import { authentication, byKey } from "./plugins/authentication.ts";
 import { cors } from "./plugins/cors.ts";
 import { docsRoutes } from "./plugins/docs.ts";
 import { errorEnvelope } from "./plugins/errors.ts";
-import { healthRoutes } from "./plugins/health.ts";
-import { protocolRules, refuseConnection, routedUrl } from "./plugins/protocol.ts";
+import { protocolRules, refuseChunks, refuseConnection, routedUrl } from "./plugins/protocol.ts";
 import { requestIdOf, requestLog } from "./plugins/request-log.ts";
 import { tracing } from "./plugins/tracing.ts";
-import { type UnknownRoutes, unknownRoutes } from "./plugins/unknown-routes.ts";
+import { refuseUnknown, unknownRoutes } from "./plugins/unknown-routes.ts";
 import { createPublicUrls } from "./public-url.ts";
+import { createReaderWatch } from "./readers.ts";
 import { v1Routes } from "./routes/v1/index.ts";
 import { trustedAddresses } from "./trusted.ts";
 
@@ -43,8 +50,12 @@ export async function buildGateway(deps: GatewayDeps): Promise<FastifyInstance> 
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _payload, done) => done(null));
   app.decorateRequest("caller", null);
+  app.decorateRequest("session", null);
   app.decorateRequest("refusal", null);
   app.decorateRequest("awaitsContinue", false);
+  app.decorateReply("whenClosed", null);
+  app.decorateReply("heldBytes", 0);
+  app.decorateReply("readTurn", null);
 
   tracing(app, edge);
   requestLog(app, edge);
@@ -60,12 +71,15 @@ export async function buildGateway(deps: GatewayDeps): Promise<FastifyInstance> 
   docsRoutes(app);
   await app.register(
     async (v1) => {
-      authentication(v1, edge);
+      authentication(v1, { admit: byKey(edge) });
       refuseUnknown(v1, unknown);
       v1Routes(v1, edge);
     },
     { prefix: "/v1" },
   );
+  if (edge.settings.console) {
+    await app.register((scope) => consoleRoutes(scope, edge, unknown), { prefix: "/console" });
+  }
   app.addHook("onClose", () => edge.reader[Symbol.asyncDispose]());
   await app.ready();
   return app;
@@ -81,12 +95,18 @@ function createEdge(deps: GatewayDeps): Edge {
     onHeld: events.bytesInFlight,
   });
   const { isPaying } = deps.payers;
-  const downloads = createFairShare(downloadShare, { clock, isPaying });
+  const readers = createReaderWatch(clock);
+  const sharing = { clock, payers: deps.payers, readers };
+  const downloads = createDownloads({ bounds: settings.downloads ?? downloadShare, ...sharing });
+  const repeated = createDownloads({ bounds: repeatedShare, ...sharing });
   return {
     ...deps,
     events,
     bodies,
     downloads,
+    repeated,
+    readers,
+    reads: createFairShare(readShare, { clock, isPaying }),
     reader: createJsonReader(),
     urls: createPublicUrls(settings.publicUrl),
   };
@@ -97,6 +117,8 @@ const nodeOptions: ServerOptions = {
   headersTimeout: headersTimeoutMs,
   requestTimeout: requestTimeoutMs,
   keepAliveTimeout: keepAliveTimeoutMs,
+  keepAlive: true,
+  keepAliveInitialDelay: tcpProbeAfterMs,
   connectionsCheckingInterval: connectionsCheckMs,
   // Node would answer in its own words; the rule is in plugins/protocol.ts.
   requireHostHeader: false,
@@ -109,8 +131,10 @@ function serverOptions(edge: Edge): FastifyServerOptions {
     serverFactory(handler) {
       const server = (edge.createServer ?? createServer)(nodeOptions, handler);
       boundPipelining(server);
-      const isShared = trustedAddresses(edge.settings.trustProxy);
-      boundConnections(server, { ...connectionLimits, isShared });
+      boundChunks(server, (socket) => refuseChunks(edge, socket));
+      const { trustProxy, connections = connectionLimits } = edge.settings;
+      const { isSlow } = edge.bodies;
+      boundConnections(server, { ...connections, isShared: trustedAddresses(trustProxy), isSlow });
       return server;
     },
     // The bodies' own limits are per route, in body.ts.
@@ -123,22 +147,23 @@ function serverOptions(edge: Edge): FastifyServerOptions {
     forceCloseConnections: "idle",
     trustProxy: edge.settings.trustProxy ?? false,
     routerOptions: { maxParamLength },
-    rewriteUrl: (request) => routedUrl(request.url ?? "/"),
+    rewriteUrl: routedUrl,
     genReqId: (request) => requestIdOf(request.headers["x-request-id"], () => edge.ids.make("req")),
     clientErrorHandler: (error, socket) => refuseConnection(edge, error, socket as Socket),
   };
 }
 
-/** 404 and 405 under `/v1`, after admission and before anything is made of the body. */
-function refuseUnknown(v1: FastifyInstance, unknown: UnknownRoutes): void {
-  v1.addHook("onRequest", (request, _reply, done) => {
-    const params = Object.values(request.params as Record<string, string>);
-    // The router takes `/models/` for `/models/:model` without a model.
-    const known = !request.is404 && !params.includes("");
-    done(known ? undefined : unknown.refusalOf(request));
-  });
-  // The hook answers first; this gives the prefix its own not-found route, and with it the hooks.
-  v1.setNotFoundHandler((request) => {
-    throw unknown.refusalOf(request);
+/** What balancers and probes ask, without a key. Metrics are on the operations port of the process alone. */
+function healthRoutes(app: FastifyInstance, edge: Edge): void {
+  app.get("/healthz", { schema: { hide: true } }, async (_request, reply) =>
+    reply.type("text/plain; charset=utf-8").send("ok\n"),
+  );
+  // While draining this says 503 and requests are still served: what sends them needs time to notice.
+  app.get("/readyz", { schema: { hide: true } }, async (_request, reply) => {
+    const reason = edge.notReady();
+    return reply
+      .code(reason === undefined ? 200 : 503)
+      .type("text/plain; charset=utf-8")
+      .send(`${reason ?? "ready"}\n`);
   });
 }

@@ -1,40 +1,59 @@
+import type { IncomingMessage } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Clock } from "#kit/clock.ts";
+import { networkOf } from "#kit/connection-bounds.ts";
 import { ErrorReason, RefusalError, refuse } from "#kit/errors.ts";
-import { createFairShare } from "#kit/fair-share.ts";
+import { createFairShare, type FairShareBounds, type Places } from "#kit/fair-share.ts";
+import { createGiveWay } from "#kit/give-way.ts";
 import type { Payers } from "#kit/payers.ts";
-import { CallerLeftError } from "./errors.ts";
-import { bodyBounds } from "./limits.ts";
-import { callerOf } from "./request.ts";
-import { createStallWatch } from "./stalls.ts";
+import { CallerLeftError, malformed } from "./errors.ts";
+import {
+  bodyBehindLookMs,
+  bodyBehindMs,
+  bodyBounds,
+  bodyBytesAMs,
+  bodyIdleMs,
+  bodySweepMs,
+  bodyTotalMs,
+  smallBodyBounds,
+  smallBodyBytes,
+} from "./limits.ts";
+import { endWithAnswer, whenClosed } from "./request.ts";
 
 /** Reads request bodies: as bytes, for the services parse them, and within what this process can hold. */
 export interface BodyReader {
   /**
    * The body of a JSON request, once its account may have that many bytes under way. Refuses with UNSUPPORTED_MEDIA_TYPE,
    * PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED (the account has too many waiting), SERVICE_UNAVAILABLE (too many bytes in
-   * flight) or INVALID_VALUE (it stalled); rejects with {@link CallerLeftError} where the caller left.
+   * flight) or INVALID_VALUE (it stalled, or took more than `mostMs`); rejects with {@link CallerLeftError} where the caller left.
    */
-  json(request: FastifyRequest, reply: FastifyReply, limitBytes: number): Promise<Buffer>;
+  json(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    limitBytes: number,
+    mostMs?: number,
+  ): Promise<Buffer>;
   /**
    * Begins reading a body that is consumed as a stream: asks the caller for it where it waits for that, and calls
    * `stalled` with a refusal when it stops coming while it is being read.
    */
   begin(request: FastifyRequest, reply: FastifyReply, stalled: (why: RefusalError) => void): void;
   /**
-   * Resolves when so many bytes may be held until the answer is over. Refuses as {@link json}; rejects with
-   * {@link CallerLeftError}.
+   * Resolves when so many bytes may be held until the answer is over, with what gives back those that did not come. Refuses
+   * as {@link json}; rejects with {@link CallerLeftError}.
    */
-  hold(request: FastifyRequest, reply: FastifyReply, bytes: number): Promise<void>;
+  hold(request: FastifyRequest, reply: FastifyReply, bytes: number): Promise<Places>;
   /** Counts bytes that have come and are kept until the answer is over. */
   came(reply: FastifyReply, bytes: number): void;
+  /** Does a body come more slowly than it may while others wait? Not one that waits for us. */
+  isSlow(source: IncomingMessage): boolean;
 }
 
 /** What a reader works with. */
-export interface BodyReaderOptions {
+interface BodyReaderOptions {
   clock: Clock;
   maxBytesInFlight: number;
-  /** Who pays has a larger share of that. */
+  /** An account that pays has a larger share of that. */
   payers: Pick<Payers, "isPaying">;
   /** Hears how many bytes are held whenever that changes. */
   onHeld: (bytes: number) => void;
@@ -42,10 +61,14 @@ export interface BodyReaderOptions {
 
 /** Makes the reader. */
 export function createBodyReader(options: BodyReaderOptions): BodyReader {
-  const watchStalls = createStallWatch(options.clock);
-  const hold = createHolder(options);
+  const watch = createStallWatch(options.clock);
+  const hold = createHolder(options, watch);
   const begin: BodyReader["begin"] = (request, reply, stalled) => {
-    watchStalls(request.raw, stalled);
+    const source = request.raw;
+    const coming = watch.begin(source, stalled);
+    source.once("end", coming.over);
+    source.once("close", coming.over);
+    source.on("data", (chunk: Buffer) => coming.moved(chunk.length));
     if (request.awaitsContinue) reply.raw.writeContinue();
   };
   const came = createCounter(options.onHeld);
@@ -53,78 +76,127 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     begin,
     hold,
     came,
-    async json(request, reply, limitBytes) {
+    isSlow: (source) => watch.behindMs(source) >= bodyBehindMs,
+    async json(request, reply, limitBytes, mostMs = bodyTotalMs) {
       checkJsonHeaders(request, limitBytes);
       const length = request.headers["content-length"];
       // Without a length, as much as it may be.
       const announced = length === undefined ? limitBytes : Number(length);
-      await hold(request, reply, announced);
-      return collect(request, reply, { limitBytes, announced }, { begin, came });
+      const held = await hold(request, reply, announced);
+      const bounds = { limitBytes, announced, mostMs };
+      const body = await collect(request, reply, bounds, { watch, came });
+      held.shrink(body.length);
+      return body;
     },
   };
 }
 
-function createHolder(options: BodyReaderOptions): BodyReader["hold"] {
+/**
+ * Bounds the bytes that are held. While an account waits for room, a body of another account that comes too slowly, or no more, is
+ * refused: its room is of its announced length, and a caller could announce much and send little.
+ */
+function createHolder(options: BodyReaderOptions, watch: StallWatch): BodyReader["hold"] {
   const { clock, maxBytesInFlight, payers } = options;
-  const share = createFairShare(bodyBounds(maxBytesInFlight), {
-    clock,
-    isPaying: payers.isPaying,
-    late: () =>
-      new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, {
-        message: "Too much is being sent at the moment. Try again shortly.",
-        metadata: { retry_after_ms: "1000" },
-      }),
-  });
+  const shareOf = (bounds: FairShareBounds) => {
+    const share = createFairShare(bounds, {
+      clock,
+      isPaying: payers.isPaying,
+      late: tooMuchAtOnce,
+    });
+    const looks = { afterMs: bodyBehindMs, lookMs: bodyBehindLookMs };
+    return { share, giveWay: createGiveWay({ share, clock, ...looks }) };
+  };
+  const large = shareOf(bodyBounds(maxBytesInFlight));
+  const small = shareOf(smallBodyBounds(maxBytesInFlight));
   return async (request, reply, bytes) => {
-    if (bytes === 0) return;
+    if (bytes === 0) return nothing;
+    const { share, giveWay } = bytes <= smallBodyBytes ? small : large;
     const { raw } = reply;
+    if (raw.destroyed) throw new CallerLeftError();
+    const accountId = sharerOf(request);
+    const source = request.raw;
+    const endingWith = (place: Places): Places => {
+      endWithAnswer(reply, place);
+      watch.restart(source);
+      const holding = giveWay.holds({
+        accountId,
+        stillMs: () => watch.behindMs(source),
+        end() {
+          watch.end(source, tooMuchAtOnce());
+          // Its answer may wait for its connection to close.
+          holding[Symbol.dispose]();
+          place[Symbol.dispose]();
+        },
+      });
+      endWithAnswer(reply, holding);
+      return place;
+    };
+    const free = share.takeFree(accountId, bytes);
+    if (free) return endingWith(free);
     const left = new AbortController();
     const leave = () => left.abort(new CallerLeftError());
-    if (raw.destroyed) leave();
     raw.once("close", leave);
-    const { accountId } = callerOf(request).principal;
-    const turn = await share.take(accountId, left.signal, bytes);
-    const end = () => turn[Symbol.dispose]();
-    if (raw.destroyed) end();
-    else raw.once("close", end);
+    const asked = share.take(accountId, left.signal, bytes);
+    giveWay.look();
+    const place = await asked;
+    raw.off("close", leave);
+    return endingWith(place);
   };
 }
 
+/**
+ * Whose share a request takes from: its account's. Operators have no account, and one share; who signs in has none yet, and shares
+ * with the same address, so that nobody without a key takes the room of all. No account has such an id.
+ */
+function sharerOf({ caller, session, ip }: FastifyRequest): string {
+  if (caller) return caller.principal.accountId;
+  return session?.role === "operator" ? "operators of the console" : `address ${networkOf(ip)}`;
+}
+
+const nothing: Places = { shrink() {}, [Symbol.dispose]() {} };
+
+function tooMuchAtOnce(): RefusalError {
+  return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, {
+    message: "Too much is being sent at the moment. Try again shortly.",
+    metadata: { retry_after_ms: "1000" },
+  });
+}
+
 function createCounter(onHeld: (bytes: number) => void): BodyReader["came"] {
-  const heldBy = new WeakMap<FastifyReply, number>();
   let held = 0;
   return (reply, bytes) => {
-    const before = heldBy.get(reply);
-    heldBy.set(reply, (before ?? 0) + bytes);
-    if (before === undefined) {
-      reply.raw.once("close", () => {
-        held -= heldBy.get(reply) ?? 0;
-        heldBy.delete(reply);
+    if (reply.heldBytes === 0) {
+      whenClosed(reply, () => {
+        held -= reply.heldBytes;
+        reply.heldBytes = 0;
         onHeld(held);
       });
     }
+    reply.heldBytes += bytes;
     held += bytes;
     onHeld(held);
   };
 }
 
-interface Sizes {
+interface Bounds {
   limitBytes: number;
   /** The most that is to come. */
   announced: number;
+  /** It counts as stalled when it is not complete after this long. */
+  mostMs: number;
 }
 
 function collect(
   request: FastifyRequest,
   reply: FastifyReply,
-  { limitBytes, announced }: Sizes,
-  { begin, came }: Pick<BodyReader, "begin" | "came">,
+  { limitBytes, announced, mostMs }: Bounds,
+  { watch, came }: { watch: StallWatch; came: BodyReader["came"] },
 ): Promise<Buffer> {
   const source = request.raw;
   return new Promise((resolve, reject) => {
     if (source.destroyed) throw new CallerLeftError();
-    // Filled as it comes: to put a large one together at its end would keep everybody waiting. Not touched, it is no memory.
-    let body: Buffer | undefined = Buffer.allocUnsafeSlow(announced);
+    // Filled as chunks come: joining a large body at its end would block the event loop. Pages that are never written take no memory.
+    let body: Buffer | undefined;
     let size = 0;
     const fail = (error: unknown) => {
       source.off("data", take);
@@ -133,22 +205,33 @@ function collect(
       source.resume();
       reject(error);
     };
+    const coming = watch.begin(source, fail, mostMs);
     const take = (chunk: Buffer) => {
+      coming.moved(chunk.length);
       const at = size;
       size += chunk.length;
       if (size > limitBytes) return fail(new RefusalError(ErrorReason.PAYLOAD_TOO_LARGE));
       came(reply, chunk.length);
-      body?.set(chunk, at);
+      // Most bodies come in one piece.
+      if (chunk.length === announced) body = chunk;
+      else {
+        body ??= Buffer.allocUnsafeSlow(announced);
+        body.set(chunk, at);
+      }
     };
     source.on("data", take);
-    source.once("end", () => resolve(body?.subarray(0, size) ?? Buffer.alloc(0)));
+    source.once("end", () => {
+      coming.over();
+      resolve(body?.subarray(0, size) ?? Buffer.alloc(0));
+    });
     // Every body closes; only one that is not whole was left by its caller.
     const left = () => {
+      coming.over();
       if (!source.readableEnded) reject(new CallerLeftError());
     };
     source.once("error", left);
     source.once("close", left);
-    begin(request, reply, fail);
+    if (request.awaitsContinue) reply.raw.writeContinue();
   });
 }
 
@@ -177,7 +260,98 @@ export function isPlain(contentEncoding: string | undefined): boolean {
 
 /** Does the request announce a body of which something may still be to come? */
 export function hasUnreadBody(request: FastifyRequest): boolean {
-  const { raw, headers } = request;
-  if (raw.complete) return false;
+  return !request.raw.complete && announcesBody(request);
+}
+
+/** Does the request announce a body, whether or not it has come? */
+export function announcesBody({ headers }: FastifyRequest): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+}
+
+/** A body that is still coming. */
+interface Coming {
+  /** When it counts as stalled, though it still comes. */
+  untilMs: number;
+  lastByteAtMs: number;
+  /** When one that comes as slowly as it may while others wait would have brought what came of it. */
+  paceAtMs: number;
+  stalled: (why: RefusalError) => void;
+}
+
+/** Watches bodies while they come. */
+interface StallWatch {
+  /**
+   * Watches a body from now on; reading it is the caller's, in the same turn. `stalled` is called once for one that brings nothing
+   * for too long, is not complete after `mostMs`, or was ended. `moved` is to be called with the bytes that came, `over` at its end.
+   */
+  begin(
+    source: IncomingMessage,
+    stalled: Coming["stalled"],
+    mostMs?: number,
+  ): { moved(bytes: number): void; over(): void };
+  /** Forgives a body what it is late: it waited for us. */
+  restart(source: IncomingMessage): void;
+  /** By how much a body is later than it may be while others wait, in ms; 0 where it is not being read. */
+  behindMs(source: IncomingMessage): number;
+  /** Has a body that is being read count as stalled. */
+  end(source: IncomingMessage, why: RefusalError): void;
+}
+
+function createStallWatch(clock: Clock): StallWatch {
+  const coming = new Map<IncomingMessage, Coming>();
+  const end: StallWatch["end"] = (source, why) => {
+    const body = coming.get(source);
+    coming.delete(source);
+    body?.stalled(why);
+  };
+  let sweeping = false;
+  // One timer for all bodies: nearly all of them are complete long before it fires.
+  const sweep = async () => {
+    sweeping = true;
+    while (coming.size > 0) {
+      await clock.sleep(bodySweepMs);
+      for (const [source, body] of coming) {
+        if (isStalled(source, body, clock.steady())) {
+          end(source, malformed("The body did not arrive in time."));
+        }
+      }
+    }
+    sweeping = false;
+  };
+  return {
+    begin(source, stalled, mostMs = bodyTotalMs) {
+      const nowMs = clock.steady();
+      const untilMs = nowMs + mostMs;
+      const body = { untilMs, lastByteAtMs: nowMs, paceAtMs: nowMs, stalled };
+      coming.set(source, body);
+      if (!sweeping) void sweep();
+      return {
+        moved(bytes) {
+          body.lastByteAtMs = clock.steady();
+          // What came faster than it had to is no leave to stand still later.
+          body.paceAtMs = Math.min(body.lastByteAtMs, body.paceAtMs + bytes / bodyBytesAMs);
+        },
+        over: () => coming.delete(source),
+      };
+    },
+    restart(source) {
+      const body = coming.get(source);
+      if (body) body.paceAtMs = clock.steady();
+    },
+    behindMs(source) {
+      const body = coming.get(source);
+      return body && !waitsForUs(source) ? clock.steady() - body.paceAtMs : 0;
+    },
+    end,
+  };
+}
+
+function isStalled(source: IncomingMessage, body: Coming, nowMs: number): boolean {
+  if (waitsForUs(source)) body.lastByteAtMs = nowMs;
+  return nowMs - body.lastByteAtMs >= bodyIdleMs || nowMs >= body.untilMs;
+}
+
+/** Does nobody read the body at the moment? Then it is no slow caller's. */
+function waitsForUs(source: IncomingMessage): boolean {
+  return source.readableFlowing === false;
 }

@@ -3,8 +3,9 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { BlobStore } from "#kit/blobs.ts";
 import type { CatalogView } from "#kit/catalog-client.ts";
 import type { Clock } from "#kit/clock.ts";
+import type { ConnectionBounds } from "#kit/connection-bounds.ts";
 import type { RefusalError } from "#kit/errors.ts";
-import type { FairShare } from "#kit/fair-share.ts";
+import type { FairShare, FairShareBounds, Turn } from "#kit/fair-share.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { JsonReader } from "#kit/json-reader/index.ts";
 import type { Logger } from "#kit/logger.ts";
@@ -12,16 +13,18 @@ import type { Metrics } from "#kit/metrics.ts";
 import type { Payers } from "#kit/payers.ts";
 import type { Peers } from "#kit/peers.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
-import type { Telemetry } from "#kit/telemetry/port.ts";
 import type { AdmissionSchema, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import type { AdmittedKey } from "./admission/key-cache.ts";
 import type { BodyReader } from "./body.ts";
+import type { Downloads } from "./downloads.ts";
 import type { EdgeEvents } from "./events.ts";
 import type { PublicUrls } from "./public-url.ts";
+import type { ReaderWatch } from "./readers.ts";
 
 /** What is known of a caller whose key was admitted. */
 export interface Admitted {
   principal: Principal;
-  /** For the services, which enforce it: deferred refusal, allowed models, monthly limit. */
+  /** For the services, which enforce it: deferred refusal, allowed models, limit. */
   admission: MessageInitShape<typeof AdmissionSchema>;
   /** Rate headers of the answer (`x-ratelimit-*`). */
   headers: Record<string, string>;
@@ -30,11 +33,16 @@ export interface Admitted {
    * the caller gets, for the service does not know when to come back.
    */
   refusal?: RefusalError;
+  /** What the key may use, for routes that offer more to some. */
+  scopes: ReadonlySet<Scope>;
+  /** Its account is suspended: it may only read. */
+  accountSuspended?: boolean;
 }
 
 /**
  * What admission leaves to the service in `admission.refuseWith`: the scope, where the service checks the body's syntax
- * before; with an idempotency key the rate too, because a recorded answer comes before both.
+ * before; with an idempotency key the rate too, because a recorded answer comes before both, for as many requests above it as
+ * the rate has.
  */
 export type Deferral = "nothing" | "scope" | "scope and rate";
 
@@ -45,10 +53,12 @@ export interface Admission {
    * SERVICE_UNAVAILABLE, but for what is deferred. The rate comes before the scope. Scope UNSPECIFIED: any valid key.
    */
   admit(authorization: string | undefined, scope: Scope, deferral: Deferral): Promise<Admitted>;
+  /** The same for a key that is known to be valid at this moment: a session of the console acts with it. */
+  admitKey(key: AdmittedKey, scope: Scope, deferral: Deferral): Promise<Admitted>;
 }
 
 /** The catalog in force. */
-export interface CatalogSource {
+interface CatalogSource {
   /** Refuses with SERVICE_UNAVAILABLE before the first snapshot has come. */
   current(): Pick<CatalogView, "snapshot" | "activeModels">;
 }
@@ -63,6 +73,32 @@ export interface GatewaySettings {
   corsOrigins?: readonly string[];
   /** Bytes of request bodies held at once; default 512 MiB. */
   maxBytesInFlight?: number;
+  /** Connections held at once; default `connectionLimits`. */
+  connections?: Omit<ConnectionBounds, "isShared">;
+  /** Files on their way to callers at once; default `downloadShare`. */
+  downloads?: FairShareBounds;
+  /** The console; absent: it is off. */
+  console?: ConsoleSettings;
+}
+
+/** What an operator may choose of the console. */
+export interface ConsoleSettings {
+  /** The admin token, by which operators sign in; absent: this gateway holds no admin power. */
+  operatorToken?: string;
+  /** Sign-in at an identity provider; absent: by a secret alone. */
+  oidc?: OidcSettings;
+}
+
+/** An identity provider, and what its claims mean here. */
+export interface OidcSettings {
+  /** Its URL, as it names itself. */
+  issuer: string;
+  clientId: string;
+  clientSecret: string;
+  /** The claim that holds the account's id. */
+  accountClaim: string;
+  /** The claim that holds `member`, `owner` or `operator`. */
+  roleClaim: string;
 }
 
 /** What the gateway needs. */
@@ -78,8 +114,6 @@ export interface GatewayDeps {
   metrics: Metrics;
   /** Hear of each account that was given what costs money; one that they do not know has smaller shares. */
   payers: Payers;
-  /** Default: nobody listens. */
-  telemetry?: Telemetry;
   /** Undefined when requests will be served; else one line that says why not (starting, a peer away, draining). */
   notReady: () => string | undefined;
   /** Aborts when the time for draining is over: streams that are still open then end with an error event. */
@@ -95,7 +129,12 @@ export interface Edge extends GatewayDeps {
   /** Reads what is in them. */
   reader: JsonReader;
   /** Shares the files on their way. */
-  downloads: FairShare;
+  downloads: Downloads;
+  /** Shares the bytes of repeated answers on their way. */
+  repeated: Downloads;
+  readers: ReaderWatch;
+  /** Shares the lists and reports that are being read. */
+  reads: FairShare;
   urls: PublicUrls;
   events: EdgeEvents;
 }
@@ -106,6 +145,8 @@ declare module "fastify" {
     scope?: Scope;
     /** True where the service behind it honours an Idempotency-Key, and so a deferred refusal. */
     idempotent?: boolean;
+    /** It looks through what its account has: see `plugins/reads.ts`. */
+    reads?: boolean;
   }
   interface FastifyRequest {
     /** The admitted caller; null outside `/v1`. */
@@ -114,5 +155,13 @@ declare module "fastify" {
     refusal: RefusalError | null;
     /** True where the body may only be sent after a 100 (Continue). */
     awaitsContinue: boolean;
+  }
+  interface FastifyReply {
+    /** Called when the answer's connection closes; see `whenClosed`. Null: nobody waits for that yet. */
+    whenClosed: (() => void)[] | null;
+    /** Bytes of the request's body that are kept until the answer is over. */
+    heldBytes: number;
+    /** Its account's turn at reading; null where it needs none. */
+    readTurn: Turn | null;
   }
 }

@@ -7,23 +7,29 @@ export const errorsPageFile = new URL("../docs/errors.md", import.meta.url);
 
 const headings: Readonly<Record<ErrorRow["audience"], string>> = {
   public: "Answers of the public API",
+  console: "Only in answers of the console",
   job: "Only in the `error` of a failed job",
   operator: "Internal calls and operator commands only",
 };
 
 /** The reasons of one audience as a Markdown table, by status and then by code. */
-export function errorTable(audience: ErrorRow["audience"]): string {
+function errorTable(audience: ErrorRow["audience"]): string {
   const lines = rowsOf(audience).map(({ name, row }) => {
-    const status = audience === "public" ? ` ${row.status} |` : "";
+    const status = isAnswered(audience) ? ` ${row.status} |` : "";
     return `| \`${name}\` | ${grpcName(row.rpc)} |${status} \`${row.type}\` | \`${row.code}\` | ${row.message} |`;
   });
-  const status = audience === "public" ? " HTTP |" : "";
-  const rule = audience === "public" ? "---|" : "";
+  const status = isAnswered(audience) ? " HTTP |" : "";
+  const rule = isAnswered(audience) ? "---|" : "";
   return [
     `| Reason | gRPC |${status} type | code | Text |`,
     `|---|---|${rule}---|---|---|`,
     ...lines,
   ].join("\n");
+}
+
+/** Is it an answer over HTTP? */
+function isAnswered(audience: ErrorRow["audience"]): boolean {
+  return audience === "public" || audience === "console";
 }
 
 /** What callers of the public API can meet, in two columns: the browsable page has no room for more. */
@@ -45,7 +51,7 @@ function rowsOf(
 
 /** The page of all reasons. */
 export function errorsPage(): string {
-  const sections = (["public", "job", "operator"] as const).map(
+  const sections = (["public", "console", "job", "operator"] as const).map(
     (audience) => `## ${headings[audience]}\n\n${errorTable(audience)}\n`,
   );
   return `# Errors

@@ -8,7 +8,7 @@ import {
 } from "#kit/errors.ts";
 
 /** `error` of the public API. */
-export interface ErrorBody {
+interface ErrorBody {
   message: string;
   type: ErrorType;
   param: string | null;
@@ -20,21 +20,27 @@ export interface ErrorBody {
   maxOutputTokens?: number;
   requiredCredits?: number;
   spendableCredits?: number;
+  /** The job that a caller waited for, and where to poll it. */
+  jobId?: string;
+  statusUrl?: string;
   requestId?: string;
   costUsdMicros?: number;
 }
 
 /** An error as it leaves: status, headers, body. */
-export interface HttpError {
+interface HttpError {
   status: number;
   headers: Record<string, string>;
   body: { error: ErrorBody };
 }
 
-/** The caller went away before it had its answer: nobody is left to be told. */
+/** The caller went away before it had its answer. */
 export class CallerLeftError extends Error {
   override readonly name = "CallerLeftError";
 }
+
+/** Names what an answer was charged. */
+export const costHeader = "x-genmesh-cost-usd-micros";
 
 /** Headers beside the body, by reason. */
 const reasonHeaders: { readonly [R in Reason]?: Record<string, string> } = {
@@ -42,6 +48,8 @@ const reasonHeaders: { readonly [R in Reason]?: Record<string, string> } = {
   [ErrorReason.INSUFFICIENT_BALANCE]: { "x-should-retry": "false" },
   [ErrorReason.INSUFFICIENT_CREDITS]: { "x-should-retry": "false" },
   [ErrorReason.IDEMPOTENCY_KEY_REUSED]: { "x-should-retry": "false" },
+  [ErrorReason.JOB_NOT_CANCELLABLE]: { "x-should-retry": "false" },
+  [ErrorReason.JOB_NOT_DELETABLE]: { "x-should-retry": "false" },
   [ErrorReason.IDEMPOTENCY_ANSWER_NOT_KEPT]: { "x-should-retry": "false" },
 };
 
@@ -68,8 +76,9 @@ const reasonNumbers: {
     required: "requiredCredits",
     spendable: "spendableCredits",
   },
-  [ErrorReason.IDEMPOTENCY_ANSWER_NOT_KEPT]: { cost: "costUsdMicros" },
 };
+/** Of any reason: what was charged all the same. */
+const anyNumbers = { cost: "costUsdMicros" } as const;
 
 /**
  * What a refusal is over HTTP, by the registry. Reasons of internal calls are faults of ours here and become
@@ -77,7 +86,8 @@ const reasonNumbers: {
  */
 export function toHttpError(refusal: RefusalError): HttpError {
   const row = errorRow(refusal.reason);
-  if (row.audience !== "public") return toHttpError(new RefusalError(ErrorReason.INTERNAL_ERROR));
+  if (row.audience === "job" || row.audience === "operator")
+    return toHttpError(new RefusalError(ErrorReason.INTERNAL_ERROR));
   return {
     status: row.status,
     headers: {
@@ -102,6 +112,10 @@ export function toErrorBody(refusal: RefusalError): ErrorBody {
     ...(options === undefined ? {} : { availableOptions: options }),
     ...(ratios === undefined ? {} : { availableAspectRatios: ratios }),
     ...numbersOf(refusal),
+    ...(refusal.metadata.job_id === undefined ? {} : { jobId: refusal.metadata.job_id }),
+    ...(refusal.metadata.status_url === undefined
+      ? {}
+      : { statusUrl: refusal.metadata.status_url }),
     ...(refusal.reason === ErrorReason.IDEMPOTENCY_ANSWER_NOT_KEPT
       ? { requestId: refusal.metadata.request_id ?? "" }
       : {}),
@@ -110,7 +124,8 @@ export function toErrorBody(refusal: RefusalError): ErrorBody {
 
 /** Exact up to 2^53, as the amounts of a balance. */
 function numbersOf({ reason, metadata }: RefusalError): Partial<ErrorBody> {
-  const named = Object.entries(reasonNumbers[reason] ?? {}).flatMap(([name, field]) => {
+  const numbers = { ...reasonNumbers[reason], ...anyNumbers };
+  const named = Object.entries(numbers).flatMap(([name, field]) => {
     const value = metadata[name];
     return value === undefined ? [] : [[field, Number(value)]];
   });
@@ -139,6 +154,13 @@ function headersOf(refusal: RefusalError): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(refusal.metadata)) {
     if (name.startsWith("x-ratelimit-")) headers[name] = value;
+  }
+  // A job was made: what is sent again without an Idempotency-Key would make, and pay for, another one.
+  if (refusal.metadata.job_id !== undefined) headers["x-should-retry"] = "false";
+  // It failed and was charged: so would be what is sent again.
+  if (refusal.metadata.cost !== undefined) {
+    headers["x-should-retry"] = "false";
+    headers[costHeader] = refusal.metadata.cost;
   }
   if (refusal.metadata.allow !== undefined) headers.allow = refusal.metadata.allow;
   if (refusal.metadata.size_bytes !== undefined) {

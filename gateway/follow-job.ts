@@ -1,6 +1,11 @@
-import { equals } from "@bufbuild/protobuf";
+import { equals, type MessageInitShape } from "@bufbuild/protobuf";
 import { ErrorReason, isRefusal, RefusalError } from "#kit/errors.ts";
-import { type Job, JobSchema, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { isTerminal } from "#kit/job-document.ts";
+import {
+  type Job,
+  JobSchema,
+  type WatchJobRequestSchema,
+} from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "./context.ts";
 import { deadlinesMs, followLimits } from "./limits.ts";
 import type { callOptions } from "./request.ts";
@@ -13,7 +18,7 @@ import type { callOptions } from "./request.ts";
  */
 export async function* followJob(
   edge: Pick<Edge, "peers" | "clock">,
-  jobId: string,
+  asked: MessageInitShape<typeof WatchJobRequestSchema>,
   options: ReturnType<typeof callOptions>,
 ): AsyncGenerator<Job | undefined, void> {
   const { clock } = edge;
@@ -26,7 +31,7 @@ export async function* followJob(
     const timeoutMs = Math.max(1, endsAtMs - begunAtMs);
     let fault: RefusalError | undefined;
     try {
-      for await (const { job } of edge.peers.media.watchJob({ jobId }, { ...options, timeoutMs })) {
+      for await (const { job } of edge.peers.media.watchJob(asked, { ...options, timeoutMs })) {
         heardAtMs = clock.steady();
         const isNews = job && !(last && equals(JobSchema, last, job));
         if (isNews) last = job;
@@ -40,15 +45,11 @@ export async function* followJob(
     const patienceMs = last ? followLimits.patienceMs : followLimits.firstPatienceMs;
     const nowMs = clock.steady();
     if (nowMs - heardAtMs >= patienceMs || nowMs >= endsAtMs) throw fault ?? away();
-    // A replica that stops tells everybody the job's state and ends the watch, for as long as it is asked.
+    // A replica that stops answers each watch with the job's state and ends it at once.
     if (nowMs - begunAtMs >= followLimits.longWatchMs) pauseMs = followLimits.minPauseMs;
     await clock.sleep(pauseMs, signal);
     pauseMs = Math.min(2 * pauseMs, followLimits.maxPauseMs);
   }
-}
-
-function isTerminal({ status }: Job): boolean {
-  return status === JobStatus.COMPLETED || status === JobStatus.FAILED;
 }
 
 function away(): RefusalError {

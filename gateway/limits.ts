@@ -1,4 +1,5 @@
 import type { FairShareBounds } from "#kit/fair-share.ts";
+import { maxSettingsBytes } from "#kit/request-bounds.ts";
 
 /** Bounds of the public edge, each with its reason. */
 
@@ -10,6 +11,12 @@ export const bodyLimitsBytes = {
   text: 64 * mib,
   references: 32 * mib,
   other: 1 * mib,
+  /** Keys and alerts. */
+  settings: maxSettingsBytes,
+  /** In base64, as its images go on, it is no larger than a body with references. */
+  imageForm: 23 * mib,
+  /** A sound of OpenAI's largest size, and the fields beside it. */
+  soundForm: 25 * mib + 64 * kib,
 } as const;
 
 /** All request bodies held at once, unless settings say otherwise: eight of the largest, so that bodies alone never fill a small container. */
@@ -29,6 +36,24 @@ export function bodyBounds(maxBytesInFlight: number): FairShareBounds {
   };
 }
 
+/** A body of no more than this has room of its own: a prompt never waits behind inline images. */
+export const smallBodyBytes = 64 * kib;
+
+/** That room, beside the one of large bodies and shared as it is: an eighth of it, a thousand of the largest small bodies. */
+export function smallBodyBounds(maxBytesInFlight: number): FairShareBounds {
+  const { each, eachUnpaid, waitMs } = bodyBounds(maxBytesInFlight);
+  const places = Math.max(smallBodyBytes, Math.floor(maxBytesInFlight / 8));
+  return {
+    places,
+    each: { ...each, places: Math.max(smallBodyBytes, Math.floor((3 * places) / 8)) },
+    eachUnpaid: {
+      ...(eachUnpaid ?? each),
+      places: Math.max(smallBodyBytes, Math.floor(places / 8)),
+    },
+    waitMs,
+  };
+}
+
 /** Files on their way to callers: each keeps a file or a connection to the store open, as slowly as its caller reads. */
 export const downloadShare: FairShareBounds = {
   places: 1_024,
@@ -36,6 +61,28 @@ export const downloadShare: FairShareBounds = {
   eachUnpaid: { places: 64, waiting: 64 },
   waitMs: 10_000,
 };
+
+/**
+ * Bytes of repeated JSON answers on their way to callers, which cost nothing and are in memory until their callers have read them: for
+ * each account four of the largest, or thousands of usual length. Others of it wait, a few at a time: each was read.
+ */
+export const repeatedShare: FairShareBounds = {
+  places: 128 * mib,
+  each: { places: 32 * mib, waiting: 4 },
+  waitMs: 10_000,
+};
+
+/**
+ * Lists and reports that are being read: each keeps the event loop for up to some 20 ms, and so many turns may come between two
+ * of another request. An account's pages and programs ask for a few at once; what is behind those that wait is refused.
+ */
+export const readShare: FairShareBounds = {
+  places: 8,
+  each: { places: 2, waiting: 64 },
+  waitMs: 10_000,
+};
+/** Entries that an export reads at a time: a few ms. */
+export const exportPage = 100;
 
 /** Largest image that the file storage takes; what a multipart body may hold back until its `purpose` is known. */
 export const uploadBufferBytes = 20 * mib;
@@ -58,6 +105,15 @@ export const headersTimeoutMs = 20_000;
 export const bodyIdleMs = 30_000;
 /** A body that is not complete after this long counts as stalled: 64 MiB at 1 Mbit/s take 9 minutes. */
 export const bodyTotalMs = 10 * 60_000;
+/**
+ * While another account waits for room, a body must come at this pace, in bytes a ms, and gives way where it is behind it by
+ * `bodyBehindMs`: 64 MiB in a minute. Without that, a few accounts could fill the room with bodies that they announce and do not send.
+ */
+export const bodyBytesAMs = mib / 1_000;
+/** As much as a caller that sends may pause. */
+export const bodyBehindMs = 1_000;
+/** How often such bodies are looked for while an account waits. */
+export const bodyBehindLookMs = 250;
 /** Node's own bound on a request, for what the two above do not see. */
 export const requestTimeoutMs = bodyTotalMs + 60_000;
 /** How often stalled bodies are looked for. */
@@ -70,10 +126,17 @@ export const readerSweepMs = 2_000;
 export const connectionsCheckMs = 5_000;
 /** Idle keep-alive connections; above the 60 s after which common load balancers drop theirs. */
 export const keepAliveTimeoutMs = 72_000;
+/**
+ * Silence on a connection after which TCP asks whether the other side is there: an answer may wait for minutes for its job, and what
+ * translates addresses in between forgets a connection on which nothing goes.
+ */
+export const tcpProbeAfterMs = 30_000;
 
 /**
  * Connections held at once, each some 50 KB with its buffers: half a GiB. One address has half of them, so that no single
- * machine takes them all; a proxy that `GENMESH_TRUST_PROXY` names stands for many callers and may have all.
+ * machine takes them all (IPv6: one /64); a proxy that `GENMESH_TRUST_PROXY` names stands for many callers and may have all. At the
+ * total, connections that have shown no valid key give way to newcomers, then those of the account that has most: idle ones, then those
+ * whose bodies come behind {@link bodyBytesAMs}.
  */
 export const connectionLimits = { total: 10_000, each: 5_000 } as const;
 
@@ -85,6 +148,12 @@ export const anonymousLinesASecond = 20;
 
 /** After an early refusal the rest of the body is read for this long, so that the caller sees the answer and no reset. */
 export const lingerMs = 2_000;
+/**
+ * All such rests together are read no faster than this in each window: 64 MiB a second, some hundredths of a core. Anybody may send
+ * them, without a key. A caller that is read more slowly has its answer all the same.
+ */
+export const lingerWindowMs = 50;
+export const lingerBytes = 3 * mib;
 /** A rest of a body up to this size is simply read, and the connection kept. */
 export const lingerFromBytes = 64 * kib;
 
@@ -115,6 +184,12 @@ export const deadlinesMs = {
   watch: 60 * 60_000,
 } as const;
 
+/**
+ * The longest that a caller waits for an image job, in ms, from its request on: HTTP clients (undici's fetch among them) give
+ * up an answer whose headers have not come after five minutes.
+ */
+export const imageWaitMs = 285_000;
+
 /** Taking a job's watch up again, in milliseconds. */
 export const followLimits = {
   /** First pause before the next watch; it doubles up to the longest. */
@@ -125,14 +200,25 @@ export const followLimits = {
   longWatchMs: 5_000,
   /** Silence of media after which the caller is told: twice its heartbeat. */
   patienceMs: 30_000,
-  /** The same before anything was heard: nobody has an answer yet, and may come back sooner than we find one. */
+  /** The same before anything was heard: the caller has no answer yet, and may come back sooner than we find one. */
   firstPatienceMs: 2_000,
 } as const;
 
-/** Pages of jobs and of files. */
+/** Pages of jobs, of files, of webhooks and of keys. */
 export const pageLimits = {
   jobs: { most: 100, default: 20 },
   files: { most: 1_000, default: 100 },
+  webhooks: { most: 100, default: 20 },
+  keys: { most: 100, default: 100 },
+  requests: { most: 100, default: 20 },
+  entries: { most: 1_000, default: 100 },
+  holds: { most: 1_000, default: 100 },
+} as const;
+/** Pages of usage: OpenAI's numbers of buckets. A filter names as many keys as an account has, and more models than a catalog. */
+export const usageLimits = {
+  hours: { most: 168, default: 24 },
+  days: { most: 31, default: 7 },
+  models: 100,
 } as const;
 /** Characters of a cursor or id in a query. */
 export const maxCursorLength = 512;

@@ -1,13 +1,15 @@
 import { readFile, writeFile } from "node:fs/promises";
 import swagger from "@fastify/swagger";
 import Fastify from "fastify";
+import { components } from "./components.ts";
 import type { Edge } from "./context.ts";
 import { shortErrorTable } from "./errors-page.ts";
+import { managedKeySchema } from "./keys.ts";
 import { v1Routes } from "./routes/v1/index.ts";
-import { components } from "./schemas/components.ts";
+import { requestRecordSchema } from "./usage.ts";
 
 /** Where the committed description is. */
-export const openapiFile = new URL("./openapi.json", import.meta.url);
+const openapiFile = new URL("./openapi.json", import.meta.url);
 
 const introduction = `Text, images, video, music and speech behind one OpenAI-shaped API.
 
@@ -40,6 +42,11 @@ References are \`input_reference\`, then \`referenceFileIds\`: images of yours (
 \`{"file_id": "file_…"}\` after \`POST /files\`, or as \`{"image_url": "…"}\`, a public URL or a data URI. A picture that this key
 has made is one too, by its id or by its \`url\`. A film begins with its reference.
 
+A submission may name a \`webhookUrl\`, which is sent \`{"type", "timestamp", "data"}\` when the job has ended: \`type\` is
+\`job.completed\`, \`job.failed\` or \`job.cancelled\`, \`data\` the job. It is signed by
+[Standard Webhooks](https://www.standardwebhooks.com) with the secret of \`GET /webhooks/secret\`, and sent again for 24 hours until it
+is answered with 2xx; 410 stops it. It may come twice: \`webhook-id\` is the same then.
+
 ## Errors
 
 The body is \`{"error": {message, type, param, code}}\`. 429 and 503 carry \`Retry-After\`; 402 and 422 carry
@@ -54,7 +61,8 @@ export async function describeApi(): Promise<string> {
   const app = Fastify({ exposeHeadRoutes: false });
   app.setValidatorCompiler(() => () => true);
   app.setSerializerCompiler(() => (value) => JSON.stringify(value));
-  for (const component of components) app.addSchema(component);
+  for (const component of [...components, managedKeySchema, requestRecordSchema])
+    app.addSchema(component);
   await app.register(swagger, {
     openapi: {
       openapi: "3.1.0",
@@ -67,11 +75,14 @@ export async function describeApi(): Promise<string> {
       tags: [
         "Catalog",
         "Billing",
+        "Usage",
+        "Keys",
         "Text",
         "Images",
         "Videos",
         "Music",
         "Jobs",
+        "Webhooks",
         "Speech",
         "Files",
       ].map((name) => ({ name })),
@@ -80,7 +91,7 @@ export async function describeApi(): Promise<string> {
       buildLocalReference: (json, _base, _fragment, index) => String(json.$id ?? `Schema${index}`),
     },
   });
-  // Routes touch their edge only when they answer, and nobody asks them here.
+  // Routes use their edge only when they answer a request, and none comes here.
   await app.register(async (v1) => v1Routes(v1, {} as Edge));
   await app.ready();
   const description = app.swagger();

@@ -5,6 +5,8 @@ import { malformed } from "./errors.ts";
 export interface PublicUrls {
   /** `{base}/v1`, without a trailing slash. Refuses a request whose Host makes no URL. */
   base(request: FastifyRequest): string;
+  /** The same for programs that are told of it elsewhere, by a webhook: below the console they have no cookie. */
+  api(request: FastifyRequest): string;
 }
 
 const hostPattern = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?$/;
@@ -12,7 +14,8 @@ const hostPattern = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?$/;
 /** `publicUrl`: what the operator set, with or without `/v1`; else the request's own host. Throws where it is no http(s) URL. */
 export function createPublicUrls(publicUrl: string | undefined): PublicUrls {
   const fixed = publicUrl === undefined ? undefined : withVersion(publicUrl);
-  return { base: (request) => fixed ?? `${originOf(request)}/v1` };
+  const api = (request: FastifyRequest) => fixed ?? `${originOf(request)}/v1`;
+  return { base: api, api };
 }
 
 /** Is it a host and an optional port, and nothing else, so that it makes a URL? */

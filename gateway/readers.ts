@@ -9,11 +9,19 @@ interface Standing {
   movedAtMs: number;
 }
 
+/** Knows which callers take nothing of their answers. */
+export interface ReaderWatch {
+  /** Looks at a connection until it closes. */
+  watch(socket: Socket): void;
+  /** For how long the caller has taken nothing of what there is for it, in ms, as of the last look. */
+  stillMs(socket: Socket): number;
+}
+
 /**
  * Closes connections whose caller takes nothing of its answer for too long: upstream, memory and a place are kept for it.
- * Whoever serves it hears of that as of any caller that leaves.
+ * Its handler hears of that as of any caller that leaves.
  */
-export function createReaderWatch(clock: Clock): (socket: Socket) => void {
+export function createReaderWatch(clock: Clock): ReaderWatch {
   const open = new Map<Socket, Standing>();
   let sweeping = false;
   // One timer for all connections: nearly all answers are taken long before it fires.
@@ -30,11 +38,19 @@ export function createReaderWatch(clock: Clock): (socket: Socket) => void {
     }
     sweeping = false;
   };
-  return (socket) => {
-    if (open.has(socket) || socket.destroyed) return;
-    open.set(socket, { mark: "", movedAtMs: clock.steady() });
-    socket.once("close", () => open.delete(socket));
-    if (!sweeping) void sweep();
+  return {
+    watch(socket) {
+      if (open.has(socket) || socket.destroyed) return;
+      open.set(socket, { mark: "", movedAtMs: clock.steady() });
+      socket.once("close", () => open.delete(socket));
+      if (!sweeping) void sweep();
+    },
+    stillMs(socket) {
+      const standing = open.get(socket);
+      const mark = markOf(socket);
+      if (!standing || mark === undefined || mark !== standing.mark) return 0;
+      return clock.steady() - standing.movedAtMs;
+    },
   };
 }
 

@@ -1,11 +1,12 @@
 import type { IncomingMessage } from "node:http";
 import type { CallOptions } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { ErrorReason, isRefusal, RefusalError, refuse } from "#kit/errors.ts";
 import { affinityHeader, affinityOf } from "#kit/rpc/affinity.ts";
 import { callHeaders } from "#kit/rpc/principal.ts";
 import type { Admitted, Edge } from "./context.ts";
-import { CallerLeftError } from "./errors.ts";
+import { CallerLeftError, costHeader } from "./errors.ts";
+import { maxCursorLength } from "./limits.ts";
 
 /** The admitted caller of a request under `/v1`. */
 export function callerOf(request: FastifyRequest): Admitted {
@@ -31,6 +32,38 @@ export function isRepeated({ rawHeaders }: IncomingMessage, name: string): boole
 export function idempotencyKeyOf(request: FastifyRequest): string | undefined {
   const value = request.headers["idempotency-key"];
   return Array.isArray(value) ? value.join(", ") : value;
+}
+
+/** What every submission tells its service beside the body: how the caller was admitted, and its Idempotency-Key. */
+export function submissionOf(request: FastifyRequest): Submission {
+  const idempotencyKey = idempotencyKeyOf(request);
+  const { admission } = callerOf(request);
+  return { admission, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) };
+}
+
+/** Names properties of the request that were accepted and had no effect. */
+export const ignoredParametersHeader = "x-genmesh-ignored-parameters";
+
+/** Tells the caller which properties of its request had no effect. */
+export function noteIgnored(reply: FastifyReply, ignoredParameters: readonly string[]): void {
+  if (ignoredParameters.length === 0) return;
+  reply.header(ignoredParametersHeader, ignoredParameters.join(", "));
+}
+
+/** Tells the caller that this is the first answer of its Idempotency-Key, given again. */
+export function noteReplayed(reply: FastifyReply, replayed: boolean): void {
+  if (replayed) reply.header("idempotency-replayed", "true");
+}
+
+/** Tells the caller what its request was charged. */
+export function noteCost(reply: FastifyReply, costUsdMicros: bigint): void {
+  reply.header(costHeader, String(costUsdMicros));
+}
+
+/** Fields of the messages that submit something. */
+export interface Submission {
+  admission: Admitted["admission"];
+  idempotencyKey?: string;
 }
 
 /**
@@ -63,24 +96,118 @@ export function callOptions(
 export function leavingSignal(reply: FastifyReply, cutOff?: AbortSignal): AbortSignal {
   const leaving = new AbortController();
   const { raw } = reply;
-  const left = () => {
+  const cut = () => leaving.abort(stopping());
+  const cuts = cutOff && listenersOf(cutOff);
+  const closed = () => {
+    cuts?.delete(cut);
     if (!raw.writableFinished) leaving.abort(new CallerLeftError());
   };
-  const cut = () => leaving.abort(stopping());
-  raw.once("close", left);
-  if (cutOff) {
-    cutOff.addEventListener("abort", cut);
-    raw.once("close", () => cutOff.removeEventListener("abort", cut));
+  if (raw.destroyed) closed();
+  else {
+    cuts?.add(cut);
+    whenClosed(reply, closed);
+    if (cutOff?.aborted) cut();
   }
-  if (raw.destroyed) left();
-  else if (cutOff?.aborted) cut();
   return leaving.signal;
 }
 
+/** Who hears when a process-wide signal aborts: it looks through all of its own listeners whenever one comes or goes. */
+const listeners = new WeakMap<AbortSignal, Set<() => void>>();
+
+function listenersOf(signal: AbortSignal): Set<() => void> {
+  const known = listeners.get(signal);
+  if (known) return known;
+  const made = new Set<() => void>();
+  listeners.set(signal, made);
+  signal.addEventListener("abort", () => {
+    for (const listener of [...made]) listener();
+  });
+  return made;
+}
+
+/**
+ * Calls `then` once when the answer's connection closes, or the answer is over. One listener for all that wait for that:
+ * half a dozen do for every request.
+ */
+export function whenClosed(reply: FastifyReply, then: () => void): void {
+  if (reply.whenClosed) {
+    reply.whenClosed.push(then);
+    return;
+  }
+  const all = [then];
+  reply.whenClosed = all;
+  reply.raw.once("close", () => {
+    for (const one of all) one();
+  });
+}
+
+/**
+ * What a stream that has begun ends with where it breaks: its status has gone, so the refusal stands in its last event. An
+ * error that is no refusal is logged as a fault of ours.
+ */
+export function refusalOfStream(edge: Edge, error: unknown, reply: FastifyReply): RefusalError {
+  if (edge.cutOff?.aborted) return stopping();
+  if (isRefusal(error)) return error;
+  if (!reply.raw.destroyed) {
+    edge.events.faulted(error, reply.request.id, reply.request.routeOptions.url ?? "");
+  }
+  return new RefusalError(ErrorReason.INTERNAL_ERROR);
+}
+
+/** Ends a place that an answer holds (of bytes, of downloads) when the answer's connection closes. */
+export function endWithAnswer(reply: FastifyReply, place: Disposable): void {
+  if (reply.raw.destroyed) place[Symbol.dispose]();
+  else whenClosed(reply, () => place[Symbol.dispose]());
+}
+
 /** What a stream ends with when the process stops. */
-export function stopping(): RefusalError {
+function stopping(): RefusalError {
   return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, {
     message: "The service is restarting. Send the request again.",
     metadata: { retry_after_ms: "1000" },
   });
+}
+
+/** A query parameter, or undefined where it is absent or empty. Refuses one that is repeated or over 512 characters. */
+export function queryString(request: FastifyRequest, name: string): string | undefined {
+  const value = (request.query as Record<string, unknown>)[name];
+  if (value === undefined || value === "") return undefined;
+  if (typeof value !== "string") refuse(ErrorReason.INVALID_TYPE, { param: name });
+  if (value.length > maxCursorLength) refuse(ErrorReason.INVALID_VALUE, { param: name });
+  return value;
+}
+
+/** A whole number between 1 and `most`. */
+export function queryLimit(
+  request: FastifyRequest,
+  bounds: { most: number; default: number },
+): number {
+  const text = queryString(request, "limit");
+  if (text === undefined) return bounds.default;
+  if (!/^\d{1,9}$/.test(text)) refuse(ErrorReason.INVALID_TYPE, { param: "limit" });
+  const value = Number(text);
+  if (value < 1 || value > bounds.most) {
+    refuse(ErrorReason.INVALID_VALUE, {
+      param: "limit",
+      message: `The parameter 'limit' lies between 1 and ${bounds.most}.`,
+    });
+  }
+  return value;
+}
+
+/** One of a table's names. */
+export function queryOneOf<T>(
+  request: FastifyRequest,
+  name: string,
+  table: Readonly<Record<string, T>>,
+): T | undefined {
+  const text = queryString(request, name);
+  if (text === undefined) return undefined;
+  if (!Object.hasOwn(table, text)) {
+    refuse(ErrorReason.INVALID_VALUE, {
+      param: name,
+      message: `The parameter '${name}' is one of: ${Object.keys(table).join(", ")}.`,
+    });
+  }
+  return table[text];
 }

@@ -70,7 +70,7 @@ export function eventText(event: string, data: unknown): string {
 }
 
 /** Something that is silent while nothing is heard of it. */
-export interface Silence extends Disposable {
+interface Silence extends Disposable {
   /** Starts the time anew. */
   broken(): void;
 }

@@ -1,11 +1,58 @@
+import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { ErrorReason, isRefusal, RefusalError } from "#kit/errors.ts";
+import { consume } from "#kit/push-stream.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
+import { failureEvents } from "./broken-stream.ts";
 import type { Edge } from "./context.ts";
+import { costHeader } from "./errors.ts";
 import { bodyLimitsBytes, deadlinesMs } from "./limits.ts";
-import { callerOf, callOptions, idempotencyKeyOf, notePaid, stopping } from "./request.ts";
+import {
+  callerOf,
+  callOptions,
+  ignoredParametersHeader,
+  noteCost,
+  noteIgnored,
+  notePaid,
+  noteReplayed,
+  refusalOfStream,
+  type Submission,
+  submissionOf,
+} from "./request.ts";
+import { errors, integer, number, object, type Schema, string } from "./schemas.ts";
 import { type EventStream, openEventStream, watchSilence } from "./sse.ts";
-import { failureEvents } from "./text-failure.ts";
+
+/** The error answers of a text operation. */
+export const textErrors = errors(400, 402, 413, 415, 422, 502, 504);
+
+/** What an answer's `usage` says of its charge. */
+export const costFields: Record<string, Schema> = {
+  cost: number("What was charged, in US dollars."),
+  costUsdMicros: integer("The same in USD micros, exactly."),
+};
+
+/** What an answer tells beside its body. */
+export const ignoredHeader: Schema = {
+  [ignoredParametersHeader]: {
+    description:
+      "Properties of the request that were accepted and had no effect, separated by commas. Absent: none. Not told again " +
+      "where an answer is repeated for an idempotency key.",
+    schema: { type: "string" },
+  },
+  [costHeader]: {
+    description: "What a JSON answer was charged, in USD micros: as its `usage.costUsdMicros`.",
+    schema: { type: "integer" },
+  },
+};
+
+/** The answer of a text operation, as JSON or as events. */
+export const textAnswerSchema = (description: string, name: string): Schema => ({
+  description,
+  headers: ignoredHeader,
+  content: {
+    "application/json": { schema: object({ object: string("", { enum: [name] }) }) },
+    "text/event-stream": { schema: string("Events, ended by `data: [DONE]`.") },
+  },
+});
 
 /** Answers a text operation, as JSON or as events, whichever its body asks for. */
 export async function answerText(
@@ -15,30 +62,29 @@ export async function answerText(
   operation: Operation,
 ): Promise<unknown> {
   const body = await edge.bodies.json(request, reply, bodyLimitsBytes.text);
-  const idempotencyKey = idempotencyKeyOf(request);
-  const message = {
-    operation,
-    body,
-    admission: callerOf(request).admission,
-    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
-  };
+  const message = { operation, body, ...submissionOf(request) };
   const options = callOptions(request, reply, deadlinesMs.text, edge.cutOff);
-  if (mayAskForStream(body)) return stream(edge, request, reply, message, options);
+  if (mayBeLong(operation, body)) return answerAsItComes(edge, request, reply, message, options);
   const answer = await edge.peers.text.generate(message, options);
   notePaid(edge, request);
-  return sendJson(reply, answer.body, answer);
+  return sendJson(edge, request, reply, answer);
 }
 
 /**
- * A body is parsed once, by the service. This look at its bytes saves most requests the dearer streaming call: a
- * JSON object can only have the name `stream` where those letters stand in quotes, or where a letter is escaped, and
- * a letter's only escape is `\u`.
+ * May the answer be a stream, or a JSON that is far longer than what its tokens spell? A body is parsed once, by the service. This look at its
+ * bytes saves most requests the dearer streaming call: a JSON object can only have the name `stream` where those letters stand in quotes, or
+ * where a letter is escaped, and a letter's only escape is `\u`. Without log probabilities, tools and what `include` adds an answer is text,
+ * which is paid for by its length, or repeats its body, whose room in memory is held until it is answered.
  */
-export function mayAskForStream(body: Buffer): boolean {
+function mayBeLong(operation: Operation, body: Buffer): boolean {
+  if (operation === Operation.EMBEDDINGS) return true;
   // In a large one the look would cost more than the call.
   if (body.length > lookedAtBytes) return true;
-  return body.includes('"stream"') || body.includes("\\u");
+  return longNames.some((name) => body.includes(name));
 }
+
+/** Log probabilities are asked for as `logprobs` and as `top_logprobs`. */
+const longNames = ['"stream"', "\\u", 'logprobs"', '"include"', '"tools"'];
 
 /** A body's letters are looked through up to this size: some tenths of a millisecond. */
 const lookedAtBytes = 256 * 1024;
@@ -64,12 +110,13 @@ async function mayStream(
   }
 }
 
-interface TextMessage {
+interface TextMessage extends Submission {
   operation: Operation;
   body: Buffer;
 }
 
-async function stream(
+/** Answers as text gives it: events as they come, or JSON, of which a large one is sent on piece by piece, as its caller takes it. */
+export async function answerAsItComes(
   edge: Edge,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -79,26 +126,36 @@ async function stream(
   let events: EventStream | undefined;
   let first: Uint8Array | undefined;
   let last: Uint8Array | undefined;
-  let whole: ({ body: Uint8Array } & AnswerNotes) | undefined;
+  let whole: WholeAnswer | undefined;
+  let pieces: Pieces | undefined;
   // Headers go out with the first event, so that a failure until then has its own status; or after 15 s.
   let isOver = false;
   const speak = async () => {
-    const isStream = events || (await mayStream(edge, request, asked, options.signal));
+    const isStream = events || (!pieces && (await mayStream(edge, request, asked, options.signal)));
     // Meanwhile the answer may have come, or the caller have left.
-    if (isOver || whole || !isStream || reply.raw.destroyed) return;
+    if (isOver || whole || pieces || !isStream || reply.raw.destroyed) return;
     events ??= openEventStream(reply);
     events.comment();
   };
   using silence = watchSilence(edge.clock, () => void speak());
   try {
-    for await (const message of edge.peers.text.streamGenerate(asked, options)) {
+    const message = { ...asked, takesPieces: true };
+    await consume(edge.peers.text.streamGenerate(message, options), (message) => {
       const { part } = message;
       silence.broken();
-      if (!first && !whole) notePaid(edge, request);
+      if (!first && !whole && !pieces) notePaid(edge, request);
       if (part.case === "complete" && !events) {
-        // Read on to the end: leaving the loop would leave the call open, and its deadline with it.
-        whole = { ...message, body: part.value };
-        continue;
+        if (pieces) return pieces.write(part.value) ?? true;
+        if (message.wholeBytes === undefined) {
+          whole = { ...message, body: part.value };
+          return true;
+        }
+        const begin = () => {
+          pieces = openPieces(reply, message);
+          return pieces.write(part.value);
+        };
+        if (!message.replayed) return begin() ?? true;
+        return edge.repeated.take(request, reply, Number(message.wholeBytes)).then(begin);
       }
       if (part.case !== "events") throw new Error("the text service sent no events");
       if (!events) {
@@ -107,14 +164,17 @@ async function stream(
       }
       first ??= part.value;
       last = part.value;
-      const room = events.write(part.value);
-      if (room) await room;
-    }
-    if (!events && !whole) throw new Error("the text service sent no answer");
+      return events.write(part.value) ?? true;
+    });
+    if (!events && !whole && !pieces) throw new Error("the text service sent no answer");
   } catch (error) {
     isOver = true;
+    if (pieces) {
+      pieces.fail();
+      return reply;
+    }
     if (events) {
-      const refusal = asRefusal(edge, error, reply);
+      const refusal = refusalOfStream(edge, error, reply);
       await events.write(
         failureEvents(
           { ...asked, first, last, newId: () => edge.ids.make("resp") },
@@ -127,18 +187,10 @@ async function stream(
     }
   }
   isOver = true;
-  if (whole) return sendJson(reply, whole.body, whole);
+  if (whole) return sendJson(edge, request, reply, whole);
+  pieces?.end();
   events?.end();
   return reply;
-}
-
-function asRefusal(edge: Edge, error: unknown, reply: FastifyReply): RefusalError {
-  if (edge.cutOff?.aborted) return stopping();
-  if (isRefusal(error)) return error;
-  if (!reply.raw.destroyed) {
-    edge.events.faulted(error, reply.request.id, reply.request.routeOptions.url ?? "");
-  }
-  return new RefusalError(ErrorReason.INTERNAL_ERROR);
 }
 
 /** What is told of an answer in its headers. */
@@ -146,22 +198,89 @@ interface AnswerNotes {
   replayed: boolean;
   /** Empty from a text service of an older release. */
   ignoredParameters: readonly string[];
+  /** Absent from one, and from streams. */
+  costUsdMicros?: bigint | undefined;
 }
+
+/** An answer in one piece. */
+interface WholeAnswer extends AnswerNotes {
+  body: Uint8Array;
+}
+
+/**
+ * Tells the headers of a complete answer, which is to be sent then. One that is repeated costs nothing, however often: it waits until its
+ * account may have that many bytes on their way, which are in memory until its caller has read them.
+ */
+export async function tellOfWhole(
+  edge: Edge,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  answer: WholeAnswer,
+): Promise<void> {
+  if (answer.replayed) await edge.repeated.take(request, reply, answer.body.length);
+  tell(reply, answer);
+  if (answer.costUsdMicros !== undefined) noteCost(reply, answer.costUsdMicros);
+}
+
+/** A large answer on its way to its caller. */
+interface Pieces {
+  /** To be waited for where the connection takes no more by now. */
+  write(piece: Uint8Array): Promise<void> | undefined;
+  end(): void;
+  /** What is left does not come: the connection closes, and its length says that it is not whole. */
+  fail(): void;
+}
+
+/** Tells the headers of an answer that comes in pieces, and takes it over. */
+function openPieces(
+  reply: FastifyReply,
+  answer: AnswerNotes & { wholeBytes?: bigint | undefined },
+): Pieces {
+  tell(reply, answer);
+  if (answer.costUsdMicros !== undefined) noteCost(reply, answer.costUsdMicros);
+  let taken: (() => void) | undefined;
+  const wake = () => {
+    taken?.();
+    taken = undefined;
+  };
+  const body = new Readable({
+    read: wake,
+    destroy(error, done) {
+      wake();
+      done(error);
+    },
+  });
+  const length = String(answer.wholeBytes ?? 0n);
+  reply.header("content-type", jsonType).header("content-length", length).send(body);
+  return {
+    write(piece) {
+      if (body.destroyed || body.push(piece)) return undefined;
+      return new Promise((resolve) => {
+        taken = resolve;
+      });
+    },
+    end: () => void body.push(null),
+    fail: () => void reply.raw.destroy(),
+  };
+}
+
+const jsonType = "application/json; charset=utf-8";
 
 function tell(reply: FastifyReply, { replayed, ignoredParameters }: AnswerNotes): void {
-  if (replayed) reply.header("idempotency-replayed", "true");
-  if (ignoredParameters.length > 0) {
-    reply.header(ignoredParametersHeader, ignoredParameters.join(", "));
-  }
+  noteReplayed(reply, replayed);
+  noteIgnored(reply, ignoredParameters);
 }
 
-/** Names properties of the request that were accepted and had no effect. */
-const ignoredParametersHeader = "x-genmesh-ignored-parameters";
-
 /** The answer's bytes as they came. */
-function sendJson(reply: FastifyReply, body: Uint8Array, notes: AnswerNotes): FastifyReply {
-  tell(reply, notes);
+async function sendJson(
+  edge: Edge,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  answer: WholeAnswer,
+): Promise<FastifyReply> {
+  await tellOfWhole(edge, request, reply, answer);
+  const { body } = answer;
   return reply
-    .header("content-type", "application/json; charset=utf-8")
+    .header("content-type", jsonType)
     .send(Buffer.from(body.buffer, body.byteOffset, body.byteLength));
 }

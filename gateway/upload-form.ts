@@ -1,13 +1,9 @@
-import {
-  Busboy,
-  type BusboyConfig,
-  type BusboyFileStream,
-  type BusboyInstance,
-} from "@fastify/busboy";
+import type { BusboyFileStream } from "@fastify/busboy";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, RefusalError, refuse } from "#kit/errors.ts";
-import { type BodyReader, isMediaType, isPlain } from "./body.ts";
-import { CallerLeftError, malformed } from "./errors.ts";
+import type { BodyReader } from "./body.ts";
+import { CallerLeftError } from "./errors.ts";
+import { createFormParser, notMultipart, watchForm } from "./form-parser.ts";
 import { multipartLimits, uploadBufferBytes, uploadChunkBytes } from "./limits.ts";
 
 /** A multipart upload (`file`, `purpose`) that is being read. */
@@ -16,11 +12,13 @@ export interface UploadForm {
   readonly header: Promise<{ fileName: string; purpose: string }>;
   /** The file's bytes; ends only when the whole form was well-formed, and throws where it was not. */
   chunks(): AsyncIterable<Uint8Array>;
-  /** Stops reading: nobody wants the rest. */
+  /** Stops reading: the rest is not needed. */
   abandon(why: Error): void;
 }
 
-const maxPurposeLength = 64;
+/** Characters of a `purpose`. */
+export const maxPurposeLength = 64;
+/** Characters that are kept of a file's name. */
 const maxFileNameLength = 255;
 
 /** What has been read of a form. */
@@ -43,7 +41,8 @@ export function openUploadForm(
   request: FastifyRequest,
   reply: FastifyReply,
 ): UploadForm {
-  const parser = createParser(request);
+  // Two, so that a second file is seen and refused rather than dropped.
+  const parser = createFormParser(request, { ...multipartLimits, files: 2 });
   const reading: Reading = {
     header: Promise.withResolvers(),
     complete: Promise.withResolvers(),
@@ -55,7 +54,7 @@ export function openUploadForm(
       reading.file?.stream.destroy(error);
     },
   };
-  // Whoever awaits them hears of a failure; nobody may be there yet.
+  // Their readers get a failure when they await them; until then it is no unhandled rejection.
   reading.header.promise.catch(() => {});
   reading.complete.promise.catch(() => {});
 
@@ -66,18 +65,12 @@ export function openUploadForm(
       came: (bytes) => bodies.came(reply, bytes),
     }),
   );
-  for (const limit of ["partsLimit", "filesLimit", "fieldsLimit"] as const) {
-    parser.on(limit, () => reading.fail(malformed("The form has too many parts.")));
-  }
-  parser.on("error", () => reading.fail(notMultipart()));
   parser.on("finish", () => {
     if (!reading.file) missing(reading, "file");
     else if (reading.purpose === undefined) missing(reading, "purpose");
     else reading.complete.resolve();
   });
-  request.raw.once("close", () => {
-    if (!request.raw.complete) reading.fail(new CallerLeftError());
-  });
+  watchForm(request, parser, reading.fail);
   if (request.raw.destroyed) reading.fail(new CallerLeftError());
   request.raw.pipe(parser);
   bodies.begin(request, reply, reading.fail);
@@ -91,7 +84,7 @@ export function openUploadForm(
 /** How bytes are kept that wait for `purpose`. */
 interface Holding {
   /** Resolves when there is room for them. */
-  hold(): Promise<void>;
+  hold(): Promise<unknown>;
   came(bytes: number): void;
 }
 
@@ -148,30 +141,6 @@ function missing(reading: Reading, param: string): void {
 
 function invalid(reading: Reading, param: string): void {
   reading.fail(new RefusalError(ErrorReason.INVALID_VALUE, { param }));
-}
-
-function notMultipart(): RefusalError {
-  return malformed("The form is not valid multipart/form-data.");
-}
-
-function createParser(request: FastifyRequest): BusboyInstance {
-  const contentType = request.headers["content-type"];
-  const plain = isPlain(request.headers["content-encoding"]);
-  if (!contentType || !isMediaType(contentType, "multipart/form-data") || !plain) {
-    refuse(ErrorReason.UNSUPPORTED_MEDIA_TYPE, {
-      message: "A file is sent as Content-Type: multipart/form-data, without Content-Encoding.",
-    });
-  }
-  const config: BusboyConfig = {
-    headers: { ...request.headers, "content-type": contentType },
-    // Two, so that a second file is seen and refused rather than dropped.
-    limits: { ...multipartLimits, files: 2 },
-  };
-  try {
-    return new Busboy(config);
-  } catch {
-    throw malformed("The form has no boundary.");
-  }
 }
 
 function collect(

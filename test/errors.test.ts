@@ -51,9 +51,22 @@ const table: [status: number, type: string, codes: string[]][] = [
   ],
   [401, "authentication_error", ["invalid_api_key"]],
   [402, "insufficient_quota", ["insufficient_credits", "insufficient_balance"]],
-  [403, "permission_error", ["permission_denied", "key_limit_exceeded"]],
-  [404, "not_found_error", ["job_not_found", "file_not_found", "unknown_route"]],
+  [403, "permission_error", ["permission_denied", "key_limit_exceeded", "account_suspended"]],
+  [
+    404,
+    "not_found_error",
+    [
+      "job_not_found",
+      "file_not_found",
+      "key_not_found",
+      "webhook_not_found",
+      "request_not_found",
+      "object_not_found",
+      "unknown_route",
+    ],
+  ],
   [405, "invalid_request_error", ["method_not_allowed"]],
+  [409, "invalid_request_error", ["job_not_cancellable", "job_not_deletable", "state_conflict"]],
   [413, "invalid_request_error", ["payload_too_large"]],
   [415, "invalid_request_error", ["unsupported_media_type"]],
   [416, "invalid_request_error", ["range_not_satisfiable"]],
@@ -61,8 +74,8 @@ const table: [status: number, type: string, codes: string[]][] = [
   [429, "rate_limit_error", ["rate_limit_exceeded", "too_many_open_requests"]],
   [500, "server_error", ["internal_error"]],
   [502, "server_error", ["model_request_failed"]],
-  [503, "server_error", ["service_unavailable"]],
-  [504, "server_error", ["upstream_timeout"]],
+  [503, "server_error", ["service_unavailable", "upstream_unavailable", "usage_being_counted"]],
+  [504, "server_error", ["upstream_timeout", "job_not_finished"]],
 ];
 
 const rows = allReasons().map((reason) => ({ reason, ...errorRow(reason) }));
@@ -85,6 +98,7 @@ describe("the registry and the contract's table", () => {
       generation_failed: "server_error",
       upstream_timeout: "server_error",
       job_expired: "server_error",
+      job_cancelled: "invalid_request_error",
       content_policy_violation: "invalid_request_error",
     });
   });
@@ -98,9 +112,16 @@ describe("the registry and the contract's table", () => {
   });
 });
 
+/** What the console answers beside that. */
+const ofConsole: typeof table = [
+  [403, "permission_error", ["secret_required", "cross_site_request", "insecure_connection"]],
+];
+
 test("what leaves over HTTP is in the table, whatever the reason", () => {
   const known = new Set(
-    table.flatMap(([status, type, codes]) => codes.map((code) => line(status, type, code))),
+    [...table, ...ofConsole].flatMap(([status, type, codes]) =>
+      codes.map((code) => line(status, type, code)),
+    ),
   );
   for (const { reason } of rows) {
     const { status, body } = toHttpError(new RefusalError(reason));

@@ -1,8 +1,9 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { importCircle, importGraph, importsOf, longestImportChain } from "./support/imports.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const tracked = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], {
@@ -12,35 +13,26 @@ const tracked = execFileSync("git", ["ls-files", "--cached", "--others", "--excl
   .split("\n")
   // What is deleted but still in the index is no part of the house.
   .filter((file) => file !== "" && existsSync(join(root, file)));
-const sources = tracked.filter((file) => file.endsWith(".ts") && !file.startsWith("proto/gen/"));
-const product = sources.filter((file) => !/\.test\.ts$|^test\/|^bench\//.test(file));
+const sources = tracked.filter((file) => /\.tsx?$/.test(file) && !file.startsWith("proto/gen/"));
+const product = sources.filter((file) => !/\.(test|fixture)\.ts$|^test\/|^bench\//.test(file));
 const text = (file: string) => readFileSync(join(root, file), "utf8");
 
 /** Lines of one file: a concept that needs more has parts that a reader would look for separately. */
 const maxLines = 400;
 
+/** Files in the longest chain of imports, those for types alone left out: what a reader opens to follow one thing to its end. */
+const maxImportChain = 22;
+
 /** Drivers, and the files that may import them. */
 const drivers: [pattern: RegExp, allowed: RegExp][] = [
   [
     /^node:sqlite$/,
-    /^services\/kit\/sqlite\.ts$|^services\/host\/data-dir\.ts$|\.test\.ts$|^test\//,
+    /^services\/kit\/sqlite\.ts$|^services\/host\/data-dir\.ts$|\.test\.ts$|^(test|bench)\//,
   ],
   [/^mongodb$/, /mongo[a-z-]*\.ts$|^services\/kit\/mongo\/|\.test\.ts$|^test\//],
   [/^@nats-io\//, /^services\/kit\/queue\/|\.test\.ts$|^test\//],
   [/^minio$/, /^services\/kit\/blobs\/|\.test\.ts$|^test\//],
 ];
-
-/** What `file` imports: relative paths resolved against the root, packages by name. */
-function importsOf(file: string): string[] {
-  const found = text(file).matchAll(
-    /(?:^|[\s;])(?:import|export)[^"';]*?from\s+"([^"]+)"|import\(\s*"([^"]+)"\s*\)|^import\s+"([^"]+)"/gm,
-  );
-  return [...found].map((match) => {
-    const name = match[1] ?? match[2] ?? match[3] ?? "";
-    if (name.startsWith(".")) return relative(root, join(root, dirname(file), name));
-    return name.replace(/^#kit\//, "services/kit/").replace(/^#proto\//, "proto/gen/");
-  });
-}
 
 /** The part of the house that a file lives in. */
 function areaOf(file: string): string {
@@ -48,11 +40,15 @@ function areaOf(file: string): string {
   return file.startsWith("proto/gen/") ? "proto/gen" : (file.split("/")[0] ?? "");
 }
 
-/** The law: who may import whom, inside the product. */
+/**
+ * The law: who may import whom, inside the product. Upstream protocols lie between the kit and the services: text and media
+ * share them, so that they are no service's own, and they know prompts and pictures, so that they are no part of the kit.
+ */
 function mayImport(from: string, to: string): boolean {
   if (from === to || to === "proto/gen" || from === "services/host") return true;
-  if (from === "gateway" || from.startsWith("services/"))
-    return to === "services/kit" && from !== to;
+  const isService = /^services\/(catalog|text|media)$/.test(from) || from === "gateway";
+  if (to === "services/upstreams") return isService || !/^(services|gateway)/.test(from);
+  if (from === "gateway" || from.startsWith("services/")) return to === "services/kit";
   return true;
 }
 
@@ -67,6 +63,33 @@ describe("the house is tidy", () => {
     expect(broken).toEqual([]);
   });
 
+  test("the host alone imports the models that are built in", () => {
+    const importers = product.filter((file) =>
+      importsOf(file).some((to) => to.startsWith("services/builtin/")),
+    );
+    const strangers = importers.filter((file) => !/^services\/(builtin|host)\//.test(file));
+    expect(importers).toContain("services/host/services.ts");
+    expect(strangers).toEqual([]);
+  });
+
+  test("the gateway and the catalog read the table of protocols, and load no driver", () => {
+    const table =
+      /^services\/upstreams\/(protocols|capabilities|catalog-rules|optional-fields|[a-z-]+\/(capabilities|catalog))\.ts$/;
+    const graph = importGraph(product, { values: true });
+    const reached = new Set(product.filter((file) => /^(gateway|services\/catalog)\//.test(file)));
+    for (const file of reached) for (const to of graph.get(file) ?? []) reached.add(to);
+    const ofUpstreams = [...reached].filter((file) => file.startsWith("services/upstreams/"));
+    expect(ofUpstreams).toContain("services/upstreams/protocols.ts");
+    expect(ofUpstreams.filter((file) => !table.test(file))).toEqual([]);
+  });
+
+  test("imports go one way, and not far", () => {
+    const house = product.filter((file) => /^(services|gateway)\//.test(file));
+    const graph = importGraph(house, { values: true });
+    expect(importCircle(graph)).toBeUndefined();
+    expect(longestImportChain(graph).length).toBeLessThanOrEqual(maxImportChain);
+  });
+
   test("the product imports nothing of the tests", () => {
     const broken = product
       .filter((file) => /^(services|gateway|bin)\//.test(file))
@@ -78,7 +101,8 @@ describe("the house is tidy", () => {
 
   test("only host/config.ts reads the environment", () => {
     const readers = product.filter((file) => /process\.env|\bfrom "node:process"/.test(text(file)));
-    const tools = /^bench\/|^vitest\.config\.ts$/;
+    // The console's snippets are code to copy, which reads the environment where it runs.
+    const tools = /^vitest\.config\.ts$|\/playground\/snippets\.ts$/;
     expect(readers.filter((file) => !tools.test(file))).toEqual(["services/host/config.ts"]);
   });
 
@@ -95,7 +119,7 @@ describe("the house is tidy", () => {
 
   test("domain files import no driver, no Connect, no clock of the system", () => {
     const domain = product.filter((file) =>
-      /^services\/(auth|billing|catalog|text|media)\/([a-z-]+\/)*(ledger|chain|key|pricing|usage|job|lifecycle|fairness|dimensions|parse|schema)\.ts$/.test(
+      /^services\/(auth|billing|catalog|text|media|upstreams)\/([a-z-]+\/)*(ledger|chain|key|pricing|usage|job|lifecycle|fairness|dimensions|parse|schema)\.ts$/.test(
         file,
       ),
     );
@@ -112,6 +136,15 @@ describe("the house is tidy", () => {
   test("files stay small enough to hold in mind", () => {
     const lengths = sources.map((file) => ({ file, lines: text(file).split("\n").length - 1 }));
     expect(lengths.filter(({ lines }) => lines > maxLines)).toEqual([]);
+  });
+
+  test("a second try is for tests that measure the machine's clock, and never for money or jobs", () => {
+    const tried = sources.filter((file) => /\bretry: \d|-{2}retry/.test(text(file)));
+    expect(tried).toEqual(["test/support/second-tries.ts"]);
+    const forgiven = sources.filter((file) => /\bmeasuresClock\b/.test(text(file)));
+    expect(
+      forgiven.filter((file) => /money|ledger|billing|wallet|holds|usage|job/.test(file)),
+    ).toEqual([]);
   });
 
   test("no path of a machine, no registry host, no promise to do it later", () => {
@@ -133,12 +166,17 @@ describe("the house is tidy", () => {
     }
   });
 
+  test("no merge left its marks", () => {
+    const written = tracked.filter((file) => /\.(ts|tsx|css|md|ya?ml|json|proto|tpl)$/.test(file));
+    expect(written.filter((file) => /^(<{7}|>{7}) /m.test(text(file)))).toEqual([]);
+  });
+
   test("names are kebab-case and exports have names", () => {
     const broken = sources.filter((file) => {
       const name = file.split("/").at(-1) ?? "";
-      const standard = file === "vitest.config.ts" || file === "bench/vitest.config.ts";
+      const standard = file === "vitest.config.ts";
       return (
-        !/^[a-z0-9]+([.-][a-z0-9]+)*\.ts$/.test(name) ||
+        !/^[a-z0-9]+([.-][a-z0-9]+)*\.tsx?$/.test(name) ||
         (!standard && /^export default/m.test(text(file)))
       );
     });

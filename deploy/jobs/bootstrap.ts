@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { readEnv } from "../../services/host/config.ts";
+import { ownerScopes, scopeName } from "../../services/kit/scopes.ts";
 import { operate } from "./operator.ts";
 import { runJob } from "./run-job.ts";
 
@@ -27,7 +28,8 @@ await runJob(async () => {
   const key = keyFile ? keptKey(keyFile) : readEnv().GENMESH_BOOTSTRAP_API_KEY;
   if (!key) throw new Error("GENMESH_BOOTSTRAP_API_KEY must be set");
   const words = Object.entries(account).flatMap(([name, value]) => [`--${name}`, value]);
-  const made = await operate(["account", "create", ...words, "--api-key", key], server);
+  const scopes = ownerScopes.flatMap((one) => ["--scope", scopeName(one)]);
+  const made = await operate(["account", "create", ...words, ...scopes, "--api-key", key], server);
   if (keyFile) return `genmesh is ready: ${url}  key: ${key}`;
   return `account ${made.accountId} ${made.replayed ? "was there" : "made"}`;
 });

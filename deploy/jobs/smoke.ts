@@ -1,5 +1,5 @@
 // `helm test`: a picture and a stream through the gateway, and whether they were charged to the micro. It uses an account
-// of its own, so that nobody else's requests get between, and a key that it revokes.
+// of its own, so that no other caller's requests get between, and a key that it revokes.
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { envToOperatorConfig, readEnv } from "../../services/host/config.ts";

@@ -19,9 +19,11 @@ export interface AdmissionEvents {
 /** Makes the counters. */
 export function createAdmissionEvents(deps: { log: Logger; metrics: Metrics }): AdmissionEvents {
   const { log, metrics } = deps;
-  const lookUps = metrics.counter("genmesh_gateway_key_look_ups_total", "Keys asked of auth.", [
-    "outcome",
-  ]);
+  const lookUps = metrics.counter(
+    "genmesh_gateway_key_look_ups_total",
+    "Keys that the gateway asked auth about, by outcome.",
+    ["outcome"],
+  );
   const refusals = metrics.counter(
     "genmesh_gateway_admission_refusals_total",
     "Requests refused for their key, scope or rate.",

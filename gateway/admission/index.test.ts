@@ -2,10 +2,12 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ErrorReason, isRefusal } from "#kit/errors.ts";
 import { createMetrics, type Metrics } from "#kit/metrics.ts";
-import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import { impliedScopes } from "#kit/scopes.ts";
+import { KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { createAuthWorld } from "../../test/contract/keys.world.ts";
 import type { Deferral } from "../context.ts";
 import { createAdmission, type LiveAdmission } from "./index.ts";
+import type { AdmittedKey } from "./key-cache.ts";
 
 let world: Awaited<ReturnType<typeof createAuthWorld>>;
 let admission: LiveAdmission;
@@ -119,6 +121,7 @@ describe("an admitted request", () => {
         "x-ratelimit-remaining-requests": "59",
         "x-ratelimit-reset-requests": "1s",
       },
+      scopes: impliedScopes,
     });
   });
 
@@ -142,7 +145,9 @@ describe("scope", () => {
         reason: ErrorReason.PERMISSION_DENIED,
       });
     }
-    const neverImplied = new Set<Scope>([Scope.KEYS, Scope.USAGE_READ_ALL, Scope.JOBS_READ_ALL]);
+    const neverImplied = new Set<Scope>([
+      ...[Scope.KEYS, Scope.WEBHOOKS, Scope.USAGE_READ_ALL, Scope.JOBS_READ_ALL],
+    ]);
     for (const scope of Object.values(Scope)) {
       const asked = admit(`Bearer ${secret}`, scope);
       if (neverImplied.has(scope))
@@ -195,6 +200,57 @@ describe("rate", () => {
     expect(admitted.admission.refuseWith).toBe(ErrorReason.RATE_LIMIT_EXCEEDED);
     expect(admitted.refusal?.metadata.retry_after_ms).toBe("60000");
     expect(admitted.headers["x-ratelimit-remaining-requests"]).toBe("0");
+  });
+
+  test.each([
+    ["counts for itself", false],
+    ["shares its rates", true],
+  ])(
+    "with an idempotency key, as many again are looked up: a gateway that %s",
+    async (_, sharesRates) => {
+      await using own = createAdmission({
+        ...{ auth: world.mesh, clock: world.clock, log: world.log },
+        ...{ metrics: createMetrics(), sharesRates },
+      });
+      await own.ready;
+      const sent = await limited(20);
+      const keyed = () => own.admit(sent, Scope.TEXT, "scope and rate");
+      const overRate = { reason: ErrorReason.RATE_LIMIT_EXCEEDED };
+      for (let n = 0; n < 20; n++) expect((await keyed()).refusal).toBeUndefined();
+      for (let n = 0; n < 20; n++) expect((await keyed()).refusal).toMatchObject(overRate);
+      for (let n = 0; n < 3; n++) {
+        await expect(keyed()).rejects.toMatchObject({
+          ...overRate,
+          metadata: { retry_after_ms: "3000" },
+        });
+      }
+      await world.clock.advance(3_000);
+      expect((await keyed()).refusal).toBeUndefined();
+      await expect(own.admit(sent, Scope.TEXT, "nothing")).rejects.toMatchObject(overRate);
+      expect((await keyed()).refusal).toMatchObject(overRate);
+      await expect(keyed()).rejects.toMatchObject(overRate);
+    },
+  );
+
+  test("a key of one request a minute has ten looked up", async () => {
+    const sent = await limited(1);
+    for (let n = 0; n < 11; n++) await admit(sent, Scope.TEXT, "scope and rate");
+    await expect(admit(sent, Scope.TEXT, "scope and rate")).rejects.toMatchObject({
+      reason: ErrorReason.RATE_LIMIT_EXCEEDED,
+    });
+  });
+
+  test("the look-ups of an account's keys have its rate together", async () => {
+    const key: AdmittedKey = {
+      ...{ accountId, scopes: new Set([Scope.TEXT]), allowedModels: [], webhookUrl: "" },
+      ...{ monthlyUsdMicrosLimit: undefined, limitReset: KeyLimitReset.MONTHLY },
+      ...{ requestsPerMinute: 20, accountRequestsPerMinute: 20, accountSuspended: false },
+      keyId: "",
+    };
+    const keyed = (keyId: string) =>
+      admission.admitKey({ ...key, keyId }, Scope.TEXT, "scope and rate");
+    for (let n = 0; n < 40; n++) await keyed(`key_${n % 3}`);
+    await expect(keyed("key_0")).rejects.toMatchObject({ reason: ErrorReason.RATE_LIMIT_EXCEEDED });
   });
 
   test("comes before the scope, and a request outside the scope counts", async () => {

@@ -3,20 +3,21 @@ import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, isRefusal, RefusalError, refuse } from "#kit/errors.ts";
 import type { Logger } from "#kit/logger.ts";
 import type { Metrics } from "#kit/metrics.ts";
-import type { RateVerdict } from "#kit/rate-buckets.ts";
+import { createRateBuckets, type RateVerdict } from "#kit/rate-buckets.ts";
+import { scopeName } from "#kit/scopes.ts";
 import type { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
-import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import { KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Admission, Admitted, Deferral } from "../context.ts";
 import { createAdmissionEvents } from "./events.ts";
 import { type AdmittedKey, createKeyCache } from "./key-cache.ts";
+import { createKeyUses } from "./key-uses.ts";
 import { type AdmissionLimits, admissionLimits } from "./limits.ts";
-import { rateHeaders } from "./rate-headers.ts";
-import { createOwnRates, createSharedRates } from "./rate-limiter.ts";
+import { createOwnRates, createSharedRates, rateHeaders } from "./rate-limiter.ts";
 
 export { type AdmissionLimits, admissionLimits } from "./limits.ts";
 
 /** What admission needs. */
-export interface AdmissionDeps {
+interface AdmissionDeps {
   auth: Client<typeof AuthService>;
   clock: Clock;
   log: Logger;
@@ -29,23 +30,14 @@ export interface AdmissionDeps {
 
 /** Admission of this process, with the watch that keeps its keys fresh. */
 export interface LiveAdmission extends Admission, AsyncDisposable {
-  admit(
-    authorization: string | undefined,
-    scope: Scope,
-    deferral: Deferral,
-    signal?: AbortSignal,
-  ): Promise<Admitted>;
   /** Resolves when auth was heard for the first time. */
   readonly ready: Promise<void>;
   /** Undefined when cached keys count; else one line that says why not. */
   notReady(): string | undefined;
 }
 
-/** "Bearer" without case, and a secret of the only form there is: what has another one is nobody's. */
+/** "Bearer" without case, and a secret of the only form that exists: no key has a secret of another form. */
 const bearer = /^Bearer +([A-Za-z0-9_-]{20,200})$/i;
-const scopeNames = new Map<number, string>(
-  Object.entries(Scope).map(([name, scope]) => [scope, name.toLowerCase()]),
-);
 
 /** Begins to watch auth, and admits from the first request on. */
 export function createAdmission(deps: AdmissionDeps): LiveAdmission {
@@ -57,36 +49,58 @@ export function createAdmission(deps: AdmissionDeps): LiveAdmission {
     limits,
     events,
   });
+  /**
+   * Look-ups of recorded answers above the rate: as many again as the rate, of a key and of its account, in the same minute. Each reads and
+   * fingerprints a body, so without a bound of its own that work had none. A client that repeats each of its requests once, after a 429 or a lost
+   * answer, finds room. Each gateway counts them for itself: nothing is admitted by them, and asking auth would be work for what is refused.
+   */
+  const lookUps = createRateBuckets({ ...deps, maxBuckets: limits.maxBuckets });
+  const mayLookUp = (key: AdmittedKey) =>
+    lookUps.take({
+      ...key,
+      requestsPerMinute: Math.max(key.requestsPerMinute, limits.fewestLookUps),
+    }).ok;
 
-  const keyOf = async (authorization: string | undefined, signal?: AbortSignal) => {
+  const uses = createKeyUses(deps);
+
+  const keyOf = async (authorization: string | undefined) => {
     const secret = bearer.exec(authorization ?? "")?.[1];
     if (secret === undefined) refuse(ErrorReason.INVALID_API_KEY);
-    const key = keys.admit(secret, signal);
+    const key = keys.admit(secret);
     return key instanceof Promise ? await key : key;
   };
+  const admitKey = async (key: AdmittedKey, scope: Scope, deferral: Deferral) => {
+    uses.note(key.keyId);
+    // A request outside the key's scopes counts too: refusing it is work.
+    const taken = rates.take(key);
+    const verdict = taken instanceof Promise ? await taken : taken;
+    const headers = rateHeaders(verdict);
+    const overRate = rateRefusal(verdict, headers);
+    if (overRate && !(deferral === "scope and rate" && mayLookUp(key))) throw overRate;
+    const outside = scopeRefusal(key, scope, headers);
+    if (outside && deferral === "nothing") throw outside;
+    const refusal = overRate ?? outside;
+    if (refusal) events.refused(refusal.reason);
+    return admitted(key, headers, refusal);
+  };
+  const counted = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      if (isRefusal(error)) events.refused(error.reason);
+      throw error;
+    }
+  };
   return {
-    async admit(authorization, scope, deferral, signal) {
-      try {
-        const key = await keyOf(authorization, signal);
-        // A request outside the key's scopes counts too: refusing it is work.
-        const taken = rates.take(key);
-        const verdict = taken instanceof Promise ? await taken : taken;
-        const headers = rateHeaders(verdict);
-        const overRate = rateRefusal(verdict, headers);
-        if (overRate && deferral !== "scope and rate") throw overRate;
-        const outside = scopeRefusal(key, scope, headers);
-        if (outside && deferral === "nothing") throw outside;
-        const refusal = overRate ?? outside;
-        if (refusal) events.refused(refusal.reason);
-        return admitted(key, headers, refusal);
-      } catch (error) {
-        if (isRefusal(error)) events.refused(error.reason);
-        throw error;
-      }
-    },
+    admit: (authorization, scope, deferral) =>
+      counted(async () => admitKey(await keyOf(authorization), scope, deferral)),
+    admitKey: (key, scope, deferral) => counted(() => admitKey(key, scope, deferral)),
     ready: keys.ready,
     notReady: keys.notReady,
-    [Symbol.asyncDispose]: () => keys[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await uses[Symbol.asyncDispose]();
+      await keys[Symbol.asyncDispose]();
+    },
   };
 }
 
@@ -96,7 +110,7 @@ function scopeRefusal(
   headers: Record<string, string>,
 ): RefusalError | undefined {
   if (scope === Scope.UNSPECIFIED || key.scopes.has(scope)) return undefined;
-  const name = scopeNames.get(scope) ?? String(scope);
+  const name = scopeName(scope);
   return new RefusalError(ErrorReason.PERMISSION_DENIED, {
     message: `The API key lacks the scope '${name}'.`,
     metadata: { ...headers, scope: name },
@@ -113,6 +127,11 @@ function rateRefusal(
   });
 }
 
+/** Monthly where nothing is said, as every peer knows it. */
+function resetOf({ limitReset }: AdmittedKey) {
+  return limitReset === KeyLimitReset.MONTHLY ? {} : { limitReset };
+}
+
 function admitted(
   key: AdmittedKey,
   headers: Record<string, string>,
@@ -122,12 +141,15 @@ function admitted(
     principal: { accountId: key.accountId, keyId: key.keyId },
     admission: {
       allowedModels: [...key.allowedModels],
+      ...(key.webhookUrl === "" ? {} : { webhookUrl: key.webhookUrl }),
       ...(key.monthlyUsdMicrosLimit === undefined
         ? {}
-        : { monthlyUsdMicrosLimit: key.monthlyUsdMicrosLimit }),
+        : { monthlyUsdMicrosLimit: key.monthlyUsdMicrosLimit, ...resetOf(key) }),
       ...(refusal ? { refuseWith: refusal.reason, refusalMessage: refusal.message } : {}),
     },
     headers,
+    scopes: key.scopes,
+    ...(key.accountSuspended ? { accountSuspended: true } : {}),
     ...(refusal ? { refusal } : {}),
   };
 }

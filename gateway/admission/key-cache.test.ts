@@ -72,18 +72,6 @@ describe("a known key", () => {
     expect(lookUps()).toBe(1);
   });
 
-  test("one who leaves hears its own reason, and the others their answer", async () => {
-    const cache = await newCache();
-    const { secret, keyId } = await newKey();
-    const leave = new AbortController();
-    const left = cache.admit(secret, leave.signal);
-    const stayed = ask(cache, secret);
-    leave.abort(new Error("left"));
-    await expect(left).rejects.toThrow("left");
-    expect((await stayed).keyId).toBe(keyId);
-    expect(lookUps()).toBe(1);
-  });
-
   test("a revocation counts within a second", async () => {
     const cache = await newCache();
     const { secret, keyId } = await newKey();

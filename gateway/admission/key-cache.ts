@@ -1,12 +1,12 @@
 import { hash } from "node:crypto";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
-import { untilAborted } from "#kit/abort.ts";
 import { createBoundedMap } from "#kit/bounded-map.ts";
 import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
+import { effectiveScopes } from "#kit/scopes.ts";
 import type { AuthService, LookUpKeyResponse } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
-import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import type { KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { AdmissionEvents } from "./events.ts";
 import { type KeyWatch, watchKeys } from "./key-watch.ts";
 import type { AdmissionLimits } from "./limits.ts";
@@ -20,8 +20,13 @@ export interface AdmittedKey {
   /** Model ids that it may use; empty: all. */
   readonly allowedModels: readonly string[];
   readonly monthlyUsdMicrosLimit: bigint | undefined;
+  readonly limitReset: KeyLimitReset;
+  /** Told of the ends of its jobs; empty: nobody is. */
+  readonly webhookUrl: string;
   readonly requestsPerMinute: number;
   readonly accountRequestsPerMinute: number;
+  /** Its account is suspended: it may only read. */
+  readonly accountSuspended: boolean;
 }
 
 /** The keys behind the secrets that callers send, known without a call where they were seen before. */
@@ -31,7 +36,7 @@ export interface KeyCache extends AsyncDisposable {
    * who ask for the same secret meanwhile. Refuses with INVALID_API_KEY what is unknown, revoked, expired or past its
    * grace; with SERVICE_UNAVAILABLE where that cannot be told, because auth does not answer within 2 s.
    */
-  admit(secret: string, signal?: AbortSignal): AdmittedKey | Promise<AdmittedKey>;
+  admit(secret: string): AdmittedKey | Promise<AdmittedKey>;
   /** Resolves when auth was heard for the first time, from when on keys are cached. */
   readonly ready: Promise<void>;
   /** Undefined when cached keys count; else one line that says why not. */
@@ -43,18 +48,6 @@ interface Entry {
   /** Expiry of the key or end of its former secret's grace; Infinity: none. */
   readonly validUntilMs: number;
 }
-
-/** What a key without scopes may use: those that reach beyond the key itself are never implied. */
-const impliedScopes: ReadonlySet<Scope> = new Set([
-  Scope.TEXT,
-  Scope.IMAGES,
-  Scope.VIDEOS,
-  Scope.MUSIC,
-  Scope.SPEECH,
-  Scope.FILES,
-  Scope.MODELS,
-  Scope.BILLING,
-]);
 
 /** Makes an empty cache and begins to watch for changes. */
 export function createKeyCache(deps: {
@@ -103,14 +96,14 @@ export function createKeyCache(deps: {
     clock.now() < entry.validUntilMs ? entry.key : refuse(ErrorReason.INVALID_API_KEY);
 
   return {
-    admit(secret, signal) {
+    admit(secret) {
       const digest = hash("sha256", secret, "base64url");
       const entry = cached.get(digest);
       // While auth is not heard of, what is cached says nothing; what auth answers when it is asked does.
       if (entry && watch.inForce()) return use(entry);
       const untilMs = invalidUntilMs.get(digest);
       if (untilMs !== undefined && clock.steady() < untilMs) refuse(ErrorReason.INVALID_API_KEY);
-      return untilAborted(shared(digest), signal).then(use);
+      return shared(digest).then(use);
     },
     ready: watch.heard,
     notReady() {
@@ -150,18 +143,28 @@ async function lookUp(
   }
 }
 
-function entryOf(answer: LookUpKeyResponse): Entry {
+/** What the edge knows of a key by auth's answer. */
+export function toAdmittedKey(
+  answer: Pick<LookUpKeyResponse, "key" | "accountRequestsPerMinute" | "accountSuspended">,
+): AdmittedKey {
   const key = answer.key ?? refuse(ErrorReason.INTERNAL_ERROR);
   return {
-    key: {
-      accountId: key.accountId,
-      keyId: key.keyId,
-      scopes: key.scopes.length === 0 ? impliedScopes : new Set(key.scopes),
-      allowedModels: key.allowedModels,
-      monthlyUsdMicrosLimit: key.monthlyUsdMicrosLimit,
-      requestsPerMinute: key.requestsPerMinute,
-      accountRequestsPerMinute: answer.accountRequestsPerMinute,
-    },
+    accountId: key.accountId,
+    keyId: key.keyId,
+    scopes: effectiveScopes(key.scopes),
+    allowedModels: key.allowedModels,
+    monthlyUsdMicrosLimit: key.monthlyUsdMicrosLimit,
+    limitReset: key.limitReset,
+    webhookUrl: key.webhookUrl,
+    requestsPerMinute: key.requestsPerMinute,
+    accountRequestsPerMinute: answer.accountRequestsPerMinute,
+    accountSuspended: answer.accountSuspended,
+  };
+}
+
+function entryOf(answer: LookUpKeyResponse): Entry {
+  return {
+    key: toAdmittedKey(answer),
     validUntilMs: answer.validUntil ? timestampMs(answer.validUntil) : Number.POSITIVE_INFINITY,
   };
 }

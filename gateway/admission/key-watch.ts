@@ -7,13 +7,13 @@ import type { AdmissionEvents, WatchEnd } from "./events.ts";
 import type { AdmissionLimits } from "./limits.ts";
 
 /** What the cache does about news of keys. */
-export interface KeyWatchListener {
+interface KeyWatchListener {
   /** The history has a gap here: nothing that was learned before counts. */
   forget(): void;
   changed(keyIds: readonly string[]): void;
 }
 
-/** The ear at auth: hears which keys changed, and takes the watch up anew where it breaks. */
+/** A watch of auth's key changes, which is begun anew where it breaks. */
 export interface KeyWatch extends AsyncDisposable {
   /** Resolves when auth was heard for the first time. */
   readonly heard: Promise<void>;

@@ -19,6 +19,8 @@ export interface AdmissionLimits {
   maxReconnectMs: number;
   /** Keys and accounts whose rate is kept, each. */
   maxBuckets: number;
+  /** Recorded answers that a key may have looked up above its rate, a minute, where its rate is less. */
+  fewestLookUps: number;
   /** A gateway holds requests for this long at the key's rate, at most; see `createSharedRates`. */
   leaseMs: number;
   /** Deadline of asking for them. */
@@ -33,7 +35,7 @@ export interface AdmissionLimits {
 export const admissionLimits: AdmissionLimits = {
   // About 1 KiB each: 50 MiB at most, and more keys than one gateway sees in an hour.
   maxCachedKeys: 50_000,
-  // About 150 bytes each. Someone who tries secrets finds this full in a moment: it spares the calls of one client that
+  // About 150 bytes each. A caller who tries secrets finds this full in a moment: it spares the calls of one client that
   // repeats a wrong key, not those of an attack.
   maxInvalidSecrets: 10_000,
   // The contract: an invalid secret may become valid (a new key), and that shows within a second.
@@ -51,6 +53,8 @@ export const admissionLimits: AdmissionLimits = {
   maxReconnectMs: 1_000,
   // About 100 bytes each. Above it the one idle for longest is forgotten, which can only be kind to it.
   maxBuckets: 100_000,
+  // A client repeats one request several times: the key of one request a minute has its answer, and bodies are read every 6 s at the most.
+  fewestLookUps: 10,
   // The error that is stated: a sixtieth of the limit for each gateway. Shorter costs calls, longer precision.
   leaseMs: 1_000,
   // A request waits for it: in memory it takes a millisecond, and counting for oneself is always at hand.

@@ -2,7 +2,12 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { RatedKey, RateVerdict } from "#kit/rate-buckets.ts";
 import { createAuthWorld, until } from "../../test/contract/keys.world.ts";
 import { admissionLimits } from "./limits.ts";
-import { createOwnRates, createSharedRates, type RateLimiter } from "./rate-limiter.ts";
+import {
+  createOwnRates,
+  createSharedRates,
+  type RateLimiter,
+  rateHeaders,
+} from "./rate-limiter.ts";
 
 let world: Awaited<ReturnType<typeof createAuthWorld>>;
 let faults: unknown[];
@@ -47,7 +52,7 @@ describe("the rate of several gateways", () => {
     const all = await admitted(gateways(3), key(limit), 2 * limit);
     expect(all).toBeLessThanOrEqual(limit);
     expect(all).toBeGreaterThanOrEqual(limit - 3 * (limit / 60));
-    // And where the requests went is no matter: what is held goes to whoever asks there.
+    // And where the requests went is no matter: what is held goes to the caller that asks there.
     expect(calls()).toBeLessThan(limit / 10);
   });
 
@@ -99,7 +104,7 @@ describe("calls", () => {
     expect(await other.take(key(6_000, "quiet"))).toMatchObject({ remaining: 5_999 });
   });
 
-  test("whoever goes on after a refusal costs one a second", async () => {
+  test("a caller that goes on after a refusal costs one a second", async () => {
     const [gateway, other] = gateways(2) as [RateLimiter, RateLimiter];
     // All of it at the other one: this one's own count would admit.
     await admitted([other], key(60), 60);
@@ -176,4 +181,22 @@ test("what auth is asked must make sense", async () => {
   ]) {
     await expect(world.mesh.leaseRequests({ ...right, ...wrong })).rejects.toThrow(/its rule/);
   }
+});
+
+test.each([
+  [0, "0ms"],
+  [0.06, "1ms"],
+  [12, "12ms"],
+  [999.1, "1s"],
+  [6_500, "6.5s"],
+  [59_999, "59.999s"],
+  [60_000, "1m0s"],
+  [61_250, "1m1.25s"],
+])("%d ms until reset is %s", (resetMs, text) => {
+  const verdict = { ok: true, limit: 60, remaining: 3, resetMs, retryAfterMs: 0 };
+  expect(rateHeaders(verdict)).toEqual({
+    "x-ratelimit-limit-requests": "60",
+    "x-ratelimit-remaining-requests": "3",
+    "x-ratelimit-reset-requests": text,
+  });
 });

@@ -21,14 +21,14 @@ export interface RateLimiter {
 }
 
 /** What a limiter needs. */
-export interface RateLimiterDeps {
+interface RateLimiterDeps {
   auth: Client<typeof AuthService>;
   clock: Clock;
   limits: AdmissionLimits;
   events: Pick<AdmissionEvents, "rateUnshared">;
 }
 
-/** The rates of an edge that has no other beside it: they are its own to count, and nobody is asked. */
+/** The rates of the only gateway of a deployment: it counts them itself, without a call. */
 export function createOwnRates({ clock, limits }: RateLimiterDeps): RateLimiter {
   return createRateBuckets({ clock, maxBuckets: limits.maxBuckets });
 }
@@ -116,7 +116,7 @@ async function renew(
   const most = Math.max(1, Math.floor((requestsPerMinute * limits.leaseMs) / bucketMs));
   // At the pace at which the last ones went, these last for the time of a lease.
   const atPace = Math.ceil((held.asked * limits.leaseMs) / (clock.steady() - held.toldAtMs));
-  // Those who wait use theirs at once.
+  // Callers that wait use theirs at once.
   held.asked = Math.max(held.waiting, Math.min(most, 2 * held.asked, atPace));
   const answer = await auth.leaseRequests(
     { keyId, accountId, requestsPerMinute, accountRequestsPerMinute, wanted: held.asked },
@@ -150,4 +150,27 @@ function refused(held: Lease, own: RateBuckets, key: RatedKey, nowMs: number): R
     resetMs: Math.max(0, told.resetMs - goneMs),
     retryAfterMs: Math.max(1, Math.ceil(told.retryAfterMs - goneMs)),
   };
+}
+
+/** Tolerance for sums of fractions of milliseconds. */
+const epsilonMs = 1e-6;
+
+/**
+ * OpenAI's headers: the limit a minute, what is left of it, and the time until all of it is there again ("12ms", "6.5s",
+ * "1m0s"; rounded up to the millisecond).
+ */
+export function rateHeaders(verdict: RateVerdict): Record<string, string> {
+  return {
+    "x-ratelimit-limit-requests": String(verdict.limit),
+    "x-ratelimit-remaining-requests": String(verdict.remaining),
+    "x-ratelimit-reset-requests": formatDuration(verdict.resetMs),
+  };
+}
+
+function formatDuration(durationMs: number): string {
+  const ms = Math.ceil(durationMs - epsilonMs);
+  if (ms < 1_000) return `${Math.max(0, ms)}ms`;
+  const minutes = Math.floor(ms / 60_000);
+  const seconds = `${(ms % 60_000) / 1_000}s`;
+  return minutes > 0 ? `${minutes}m${seconds}` : seconds;
 }

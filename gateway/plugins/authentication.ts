@@ -1,21 +1,28 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { noteValidKey } from "#kit/connection-bounds.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
-import type { Deferral, Edge } from "../context.ts";
+import type { Admitted, Deferral, Edge } from "../context.ts";
 import { idempotencyKeyOf, isRepeated } from "../request.ts";
 
-/** Admits callers before anything else happens, also on paths that do not exist: nobody learns more without a key. */
-export function authentication(app: FastifyInstance, edge: Edge): void {
+/** What an account that is suspended may still do. */
+const readingMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
+
+/**
+ * Admits callers before anything else happens, also on paths that do not exist: without a key a caller learns nothing.
+ * `admit` knows the caller of a request; refuses one whom it does not know.
+ */
+export function authentication(app: FastifyInstance, { admit }: { admit: Admit }): void {
   app.addHook("onRequest", async (request, reply) => {
-    if (isRepeated(request.raw, "authorization")) refuse(ErrorReason.INVALID_API_KEY);
     const { scope = Scope.UNSPECIFIED, idempotent = false } = request.routeOptions.config;
-    const admitted = await edge.admission.admit(
-      request.headers.authorization,
-      scope,
-      deferralOf(idempotent, idempotencyKeyOf(request) !== undefined),
-    );
+    const deferral = deferralOf(idempotent, idempotencyKeyOf(request) !== undefined);
+    const admitted = await admit(request, scope, deferral);
     request.caller = admitted;
+    noteValidKey(request.raw.socket, admitted.principal.accountId);
     reply.headers(admitted.headers);
+    if (admitted.accountSuspended && !readingMethods.has(request.method)) {
+      refuse(ErrorReason.ACCOUNT_SUSPENDED);
+    }
     if (isRepeated(request.raw, "content-type")) {
       refuse(ErrorReason.UNSUPPORTED_MEDIA_TYPE, { message: "A body has one Content-Type." });
     }
@@ -26,6 +33,21 @@ export function authentication(app: FastifyInstance, edge: Edge): void {
       });
     }
   });
+}
+
+/** Knows the caller of a request. */
+export type Admit = (
+  request: FastifyRequest,
+  scope: Scope,
+  deferral: Deferral,
+) => Promise<Admitted>;
+
+/** By the Authorization header. */
+export function byKey({ admission }: Pick<Edge, "admission">): Admit {
+  return async (request, scope, deferral) => {
+    if (isRepeated(request.raw, "authorization")) refuse(ErrorReason.INVALID_API_KEY);
+    return admission.admit(request.headers.authorization, scope, deferral);
+  };
 }
 
 /** A service that looks idempotency keys up reads the body first, so that it can refuse the scope behind its syntax. */

@@ -4,7 +4,7 @@ import type { Edge } from "../context.ts";
 /** Seconds for which a browser may keep a preflight's answer: what Chromium keeps at most. */
 const preflightMaxAgeSeconds = 7_200;
 /** Every method that some path takes: which path takes which, the request itself learns. */
-const methods = "GET, HEAD, POST, DELETE";
+const methods = "GET, HEAD, POST, PATCH, DELETE";
 
 /** Headers of answers that a page may read, beside those that it always may (`Content-Type`, `Content-Length`, …). */
 export const exposedHeaders = [
@@ -14,10 +14,12 @@ export const exposedHeaders = [
   "content-range",
   "etag",
   "idempotency-replayed",
+  "preference-applied",
   "retry-after",
   "www-authenticate",
   "x-genmesh-cost-usd-micros",
   "x-genmesh-ignored-parameters",
+  "x-next-page",
   "x-ratelimit-limit-requests",
   "x-ratelimit-remaining-requests",
   "x-ratelimit-reset-requests",
@@ -41,6 +43,7 @@ const requestHeaders: ReadonlySet<string> = new Set([
   "if-none-match",
   "if-range",
   "pragma",
+  "prefer",
   "range",
   "traceparent",
   "tracestate",
@@ -65,6 +68,8 @@ export function cors(app: FastifyInstance, { settings }: Edge): void {
   if (origins.size === 0) return;
   const isForAll = origins.has("*");
   app.addHook("onRequest", async (request, reply) => {
+    // The console is for its own pages alone.
+    if (request.url.startsWith("/console")) return;
     // Also where there is no origin: a cache must not give that answer to a page.
     reply.header("vary", "Origin");
     const { origin } = request.headers;

@@ -7,7 +7,7 @@ interface Asset {
   body: Buffer;
 }
 
-/** Nothing is loaded from elsewhere: the page works without a network, and tells nobody that it was opened. */
+/** Nothing is loaded from elsewhere: the page works without a network, and no other server learns that it was opened. */
 const policy = [
   "default-src 'self'",
   "script-src 'self' 'unsafe-inline' 'unsafe-eval'",
@@ -15,14 +15,34 @@ const policy = [
   "img-src 'self' data: blob:",
   "font-src 'self' data:",
   "worker-src 'self' blob:",
+  // The page runs what its viewer brings, inline too. In a sandbox it has no origin: no cookie goes with what it asks for.
+  "sandbox allow-scripts",
 ].join("; ");
+
+/**
+ * A page in a sandbox may not touch the browser's storage, and the viewer does when it loads: it gets one that lasts as long as
+ * the page.
+ */
+const storage = `<script>
+for (const name of ["localStorage", "sessionStorage"]) {
+  const kept = new Map();
+  Object.defineProperty(window, name, { value: {
+    get length() { return kept.size; },
+    key: (index) => [...kept.keys()][index] ?? null,
+    getItem: (key) => kept.get(String(key)) ?? null,
+    setItem: (key, value) => void kept.set(String(key), String(value)),
+    removeItem: (key) => void kept.delete(String(key)),
+    clear: () => kept.clear(),
+  } });
+}
+</script>`;
 
 /** `/openapi.json` as committed, and `/docs`, a page to browse it. */
 export function docsRoutes(app: FastifyInstance): void {
   let description: Promise<Buffer> | undefined;
   let viewer: Promise<FastifyInstance> | undefined;
   const assets = new Map<string, Promise<Asset>>();
-  // The viewer is 4 MB of script: a process whose documentation nobody reads never loads it.
+  // The viewer is 4 MB of script: a process whose documentation is not read never loads it.
   const asset = (path: string): Promise<Asset> => {
     viewer ??= openViewer();
     const known = assets.get(path) ?? viewer.then((open) => fetchAsset(open, path));
@@ -33,6 +53,8 @@ export function docsRoutes(app: FastifyInstance): void {
 
   app.get("/openapi.json", { schema: { hide: true } }, async (_request, reply) => {
     description ??= readFile(new URL("../openapi.json", import.meta.url));
+    // Public, and the page of the documentation has no origin to ask from.
+    reply.header("access-control-allow-origin", "*");
     return reply.type("application/json; charset=utf-8").send(await description);
   });
   app.get("/docs", { schema: { hide: true } }, async (_request, reply) =>
@@ -62,6 +84,8 @@ async function openViewer(): Promise<FastifyInstance> {
       pageTitle: "genmesh API",
       withDefaultFonts: false,
       hideClientButton: true,
+      // A page without an origin may not call the API; the console has a playground for that.
+      hideTestRequestButton: true,
       telemetry: false,
       showDeveloperTools: "never",
       agent: { disabled: true },
@@ -73,5 +97,8 @@ async function openViewer(): Promise<FastifyInstance> {
 
 async function fetchAsset(viewer: FastifyInstance, path: string): Promise<Asset> {
   const { headers, rawPayload } = await viewer.inject({ url: path });
-  return { contentType: String(headers["content-type"]), body: rawPayload };
+  const contentType = String(headers["content-type"]);
+  if (!contentType.startsWith("text/html")) return { contentType, body: rawPayload };
+  const page = rawPayload.toString().replace("<head>", `<head>${storage}`);
+  return { contentType, body: Buffer.from(page) };
 }

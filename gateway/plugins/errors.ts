@@ -2,20 +2,22 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, errorRow, RefusalError } from "#kit/errors.ts";
 import type { Edge } from "../context.ts";
 import { CallerLeftError, refusalOf, toHttpError } from "../errors.ts";
-import { answerAndLinger, mustLinger } from "../linger.ts";
+import { createLinger, type Linger, mustLinger } from "../linger.ts";
 
 /** Every error leaves in the contract's envelope; what is not a refusal is a fault of ours, logged and not told. */
 export function errorEnvelope(app: FastifyInstance, edge: Edge): void {
-  app.setErrorHandler((error, request, reply) => sendError(edge, error, request, reply));
+  const linger = createLinger(edge.clock);
+  app.setErrorHandler((error, request, reply) => sendError(edge, linger, error, request, reply));
 }
 
 function sendError(
   edge: Edge,
+  linger: Linger,
   error: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {
-  // Whatever it was, nobody hears it any more.
+  // The caller has left: there is no one to answer.
   if (reply.raw.destroyed || request.raw.socket.destroyed || error instanceof CallerLeftError) {
     reply.hijack();
     reply.raw.destroy();
@@ -30,7 +32,7 @@ function sendError(
   for (const name of entityHeaders) reply.removeHeader(name);
   reply.headers({ ...headers, "content-type": "application/json; charset=utf-8" });
   if (!mustLinger(request)) return reply.code(status).send(bytes);
-  answerAndLinger(edge.clock, request, reply, { status, headers, body: bytes });
+  linger(request, reply, { status, headers, body: bytes });
   return reply;
 }
 

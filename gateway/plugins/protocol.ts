@@ -2,21 +2,22 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { maxQueryNames, maxQueryParameters, overlongQueryAt } from "#kit/query-bounds.ts";
 import type { Edge } from "../context.ts";
 import { malformed, toHttpError } from "../errors.ts";
 import { isHost } from "../public-url.ts";
-import { createReaderWatch } from "../readers.ts";
 import { isRepeated } from "../request.ts";
 
 /** Requests whose caller waits for a 100 (Continue) before it sends the body. */
 const waiting = new WeakSet<IncomingMessage>();
 /** Requests with an expectation that is none of HTTP's. */
 const unexpected = new WeakSet<IncomingMessage>();
+/** Requests whose query has more than is parsed. */
+const overlong = new WeakSet<IncomingMessage>();
 
 /** What HTTP asks of a server and Node or the framework leaves open. */
 export function protocolRules(app: FastifyInstance, edge: Edge): void {
   const server = app.server as Server;
-  const watchReader = createReaderWatch(edge.clock);
   // Node would close the connection without a word.
   server.on("connect", (_request: IncomingMessage, socket: Socket) => {
     endWith(edge, socket, new RefusalError(ErrorReason.METHOD_NOT_ALLOWED));
@@ -31,7 +32,7 @@ export function protocolRules(app: FastifyInstance, edge: Edge): void {
     server.emit("request", request, response);
   });
   app.addHook("onRequest", (request, reply, done) => {
-    watchReader(request.raw.socket);
+    edge.readers.watch(request.raw.socket);
     request.awaitsContinue = waiting.has(request.raw);
     if (!isFramed(request.raw)) {
       // Where this request ends is not sure, and so is where the next one begins.
@@ -40,6 +41,17 @@ export function protocolRules(app: FastifyInstance, edge: Edge): void {
     } else if (unexpected.has(request.raw)) done(malformed("The Expect header is not supported."));
     else if (!hasOneHost(request.raw)) done(malformed("A request has one valid Host header."));
     else done();
+  });
+  // Behind admission: without a key a caller learns nothing else.
+  app.addHook("preParsing", (request, _reply, _payload, done) => {
+    done(overlong.has(request.raw) ? overlongQuery() : null);
+  });
+}
+
+function overlongQuery(): RefusalError {
+  return new RefusalError(ErrorReason.INVALID_VALUE, {
+    param: "query",
+    message: `A query has at most ${maxQueryParameters} parameters, and ${maxQueryNames} different names.`,
   });
 }
 
@@ -59,11 +71,16 @@ function isFramed({ headers, httpVersion }: IncomingMessage): boolean {
 
 /**
  * The path as the router takes it: the origin of an absolute URL is cut off (servers must accept that form), and a
- * path with broken percent encoding becomes one that exists nowhere, so that it meets the same rules as any other.
+ * path with broken percent encoding becomes one that exists nowhere, so that it meets the same rules as any other. A query
+ * of too many names is cut off, so that the router does not parse it, and its request refused later.
  */
-export function routedUrl(url: string): string {
+export function routedUrl(request: IncomingMessage): string {
+  const url = request.url ?? "/";
   const local = url.startsWith("/") ? url : url.replace(/^https?:\/\/[^/?#]*/i, "");
-  const path = local.startsWith("/") ? local : `/${local}`;
+  const whole = local.startsWith("/") ? local : `/${local}`;
+  const overlongAt = overlongQueryAt(whole);
+  if (overlongAt >= 0) overlong.add(request);
+  const path = overlongAt < 0 ? whole : whole.slice(0, overlongAt);
   if (!path.includes("%")) return path;
   const [route = "", ...query] = path.split("?");
   try {
@@ -91,6 +108,14 @@ export function refuseConnection(
   answerAfterEarlier(edge, socket, refusalOfParser(error.code));
 }
 
+/** Ends a connection whose body comes in too many small chunks: each costs as much as a large one. */
+export function refuseChunks(edge: Edge, socket: Socket): void {
+  refused.add(socket);
+  edge.events.connectionRefused("SMALL_CHUNKS");
+  const message = "The body comes in too many small chunks. Send larger ones.";
+  answerAfterEarlier(edge, socket, new RefusalError(ErrorReason.PAYLOAD_TOO_LARGE, { message }));
+}
+
 /** Connections on which something came that is no HTTP. */
 const refused = new WeakSet<Socket>();
 
@@ -106,8 +131,12 @@ function answerAfterEarlier(edge: Edge, socket: Socket, refusal: RefusalError): 
     // Node then makes the next answer of the connection the current one.
     answer.once("close", () => setImmediate(answerAfterEarlier, edge, socket, refusal));
   } else if (answer.headersSent) {
-    // What has begun cannot be taken back; the connection's end says that it is not whole.
-    socket.destroy();
+    // A request that was refused by its head has its answer in this turn, which ends the connection. What has only begun
+    // cannot be taken back; the connection's end says that it is not whole.
+    setImmediate(() => {
+      if (answer.writableEnded) socket.destroySoon();
+      else socket.destroy();
+    });
   } else {
     endWith(edge, socket, refusal);
   }

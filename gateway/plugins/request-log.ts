@@ -4,6 +4,7 @@ import { errorRow, type RefusalError } from "#kit/errors.ts";
 import type { Edge } from "../context.ts";
 import type { EndedRequest } from "../events.ts";
 import { requestIdPattern } from "../limits.ts";
+import { whenClosed } from "../request.ts";
 
 /** Status of the log and the metrics for an answer that its caller did not wait for. */
 const callerLeft = 499;
@@ -14,10 +15,7 @@ export function requestLog(app: FastifyInstance, edge: Edge): void {
     const beganAt = performance.now();
     edge.events.requestBegan();
     reply.header("x-request-id", request.id);
-    let over = false;
-    const end = () => {
-      if (over) return;
-      over = true;
+    whenClosed(reply, () => {
       edge.events.requestEnded({
         requestId: request.id,
         method: request.method,
@@ -27,8 +25,7 @@ export function requestLog(app: FastifyInstance, edge: Edge): void {
         accountId: request.caller?.principal.accountId,
         ...(request.refusal ? refusalFields(request.refusal) : {}),
       });
-    };
-    reply.raw.once("close", end);
+    });
     done();
   });
 }

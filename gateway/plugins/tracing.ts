@@ -1,27 +1,28 @@
 import { METHODS } from "node:http";
+import { context, propagation, ROOT_CONTEXT, type Span, trace } from "@opentelemetry/api";
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { noTelemetry, type Span } from "#kit/telemetry/port.ts";
+import { type Attributes, beginTrace, failSpan } from "#kit/telemetry/spans.ts";
 import type { Edge } from "../context.ts";
 import { trustedAddresses } from "../trusted.ts";
 
 /**
- * Begins a trace with every request, or goes on with the one of a trusted proxy: anybody else's word would let callers
+ * Begins a trace with every request, or goes on with the one of a trusted proxy: the headers of any other client would let callers
  * choose what is recorded, and mix their traces into ours. Nothing that the caller named is told, but for the method.
  */
 export function tracing(app: FastifyInstance, edge: Edge): void {
-  const { telemetry = noTelemetry } = edge;
-  if (!telemetry.isOn) return;
   const isTrusted = trustedAddresses(edge.settings.trustProxy);
   app.addHook("onRequest", (request, reply, done) => {
-    // Asked every few seconds by whoever runs us.
-    if (!request.url.startsWith("/v1")) return done();
-    const headers = isTrusted(request.socket.remoteAddress) ? contextOf(request) : undefined;
-    const span = telemetry.start(specOf(request), headers);
+    // Probes of the platform ask every few seconds.
+    if (!/^\/(?:v1|console\/api)/.test(request.url)) return done();
+    const parent = isTrusted(request.socket.remoteAddress)
+      ? propagation.extract(ROOT_CONTEXT, request.headers)
+      : ROOT_CONTEXT;
+    const span = beginTrace(specOf(request), parent);
     const { raw } = reply;
-    if (span.isRecording) {
+    if (span.isRecording()) {
       raw.once("close", () => end(span, raw.writableFinished ? raw.statusCode : undefined));
     }
-    telemetry.run(span, done);
+    context.with(trace.setSpan(ROOT_CONTEXT, span), done);
   });
 }
 
@@ -36,20 +37,13 @@ function specOf(request: FastifyRequest) {
       "http.route": route,
       "url.scheme": request.protocol === "https" ? "https" : "http",
     },
-    root: true,
   } as const;
-}
-
-function contextOf({ headers }: FastifyRequest) {
-  const { traceparent, tracestate } = headers;
-  if (typeof traceparent !== "string") return undefined;
-  return { traceparent, ...(typeof tracestate === "string" ? { tracestate } : {}) };
 }
 
 /** `status` is undefined where the caller left before it was answered. */
 function end(span: Span, status: number | undefined): void {
-  if (status === undefined) span.fail("caller_left");
-  else span.set({ "http.response.status_code": status });
-  if (status !== undefined && status >= 500) span.fail(String(status));
+  if (status === undefined) failSpan(span, "caller_left");
+  else span.setAttributes({ "http.response.status_code": status } satisfies Attributes);
+  if (status !== undefined && status >= 500) failSpan(span, String(status));
   span.end();
 }

@@ -36,6 +36,20 @@ export function unknownRoutes(app: FastifyInstance): UnknownRoutes {
   };
 }
 
+/** 404 and 405 under `/v1`, after admission and before anything is made of the body. */
+export function refuseUnknown(v1: FastifyInstance, unknown: UnknownRoutes): void {
+  v1.addHook("onRequest", (request, _reply, done) => {
+    const params = Object.values(request.params as Record<string, string>);
+    // The router takes `/models/` for `/models/:model` without a model.
+    const known = !request.is404 && !params.includes("");
+    done(known ? undefined : unknown.refusalOf(request));
+  });
+  // The hook answers first; this gives the prefix its own not-found route, and with it the hooks.
+  v1.setNotFoundHandler((request) => {
+    throw unknown.refusalOf(request);
+  });
+}
+
 function patternOf(url: string): RegExp {
   const parts = url
     .split("/")

@@ -1,12 +1,22 @@
 import type { Logger } from "#kit/logger.ts";
 import type { Metrics } from "#kit/metrics.ts";
 import type { Account, Key } from "./key.ts";
+import type { Session } from "./session.ts";
 
 /** What auth tells the operator. Ids are told, secrets, their hashes and hints never. */
 export interface AuthEvents {
   accountCreated(account: Account): void;
-  keyChanged(change: "created" | "rotated" | "revoked", key: Key): void;
+  accountStateSet(account: Account): void;
+  accountClosing(account: Account): void;
+  accountClosed(account: Account): void;
+  keyChanged(change: "created" | "updated" | "rotated" | "revoked", key: Key): void;
   keyLookedUp(outcome: "found" | "invalid"): void;
+  sessionBegan(session: Session): void;
+  sessionEnded(session: Session): void;
+  /** A secret of the console was wrong. */
+  signInFailed(): void;
+  /** A line of the audit log could not be written. */
+  lineMissing(error: unknown): void;
   watchersChanged(count: number): void;
   /** The first failure of a row is logged, each is counted. */
   pollFailed(error: unknown, inARow: number): void;
@@ -19,13 +29,29 @@ export function createAuthEvents(deps: { log: Logger; metrics: Metrics }): AuthE
   const accounts = metrics.counter("genmesh_auth_accounts_created_total", "Accounts made.", []);
   const changes = metrics.counter(
     "genmesh_auth_key_changes_total",
-    "Keys made, rotated, revoked.",
+    "Changes of keys: made, updated, rotated, revoked.",
     ["change"],
   );
-  const lookUps = metrics.counter("genmesh_auth_key_look_ups_total", "Look-ups by secret.", [
-    "outcome",
-  ]);
-  const watchers = metrics.gauge("genmesh_auth_watchers", "Open watches of key changes.", []);
+  const lookUps = metrics.counter(
+    "genmesh_auth_key_look_ups_total",
+    "Keys looked up by their secret, by outcome.",
+    ["outcome"],
+  );
+  const watchers = metrics.gauge(
+    "genmesh_auth_watchers",
+    "Watches of key changes that gateways have open.",
+    [],
+  );
+  const sessions = metrics.counter(
+    "genmesh_auth_sessions_total",
+    "Sessions of the console: begun, ended by their owners, and sign-ins that failed.",
+    ["event"],
+  );
+  const sessionFields = ({ keyId, identity }: Session) => ({
+    role: keyId === undefined ? "operator" : "key",
+    ...(keyId === undefined ? {} : { keyId }),
+    ...(identity ? { issuer: identity.issuer } : {}),
+  });
   const pollFailures = metrics.counter(
     "genmesh_auth_poll_failures_total",
     "Looks at the store's revision that failed.",
@@ -36,11 +62,26 @@ export function createAuthEvents(deps: { log: Logger; metrics: Metrics }): AuthE
       accounts.inc();
       log.info({ accountId: account.accountId }, "account created");
     },
+    accountStateSet({ accountId, suspendedAtMs }) {
+      log.info({ accountId, suspended: suspendedAtMs !== undefined }, "account state set");
+    },
+    accountClosing: ({ accountId }) => log.info({ accountId }, "account is being closed"),
+    accountClosed: ({ accountId }) => log.info({ accountId }, "account closed"),
     keyChanged(change, key) {
       changes.inc({ change });
       log.info({ accountId: key.accountId, keyId: key.keyId, change }, "key changed");
     },
     keyLookedUp: (outcome) => lookUps.inc({ outcome }),
+    sessionBegan(session) {
+      sessions.inc({ event: "began" });
+      log.info(sessionFields(session), "session began");
+    },
+    sessionEnded(session) {
+      sessions.inc({ event: "ended" });
+      log.info(sessionFields(session), "session ended");
+    },
+    signInFailed: () => sessions.inc({ event: "failed" }),
+    lineMissing: (error) => log.error({ err: error }, "a sign-in is not in the audit log"),
     watchersChanged: (count) => watchers.set(count),
     pollFailed(error, inARow) {
       pollFailures.inc();

@@ -1,32 +1,68 @@
+import type { Clock } from "#kit/clock.ts";
 import type { Database } from "#kit/database.ts";
+import type { Ids } from "#kit/ids.ts";
+import type { Logger } from "#kit/logger.ts";
+import type { Metrics } from "#kit/metrics.ts";
 import { createRateBuckets } from "#kit/rate-buckets.ts";
 import { rpcService, type Service } from "#kit/rpc/service.ts";
 import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
-import type { AuthDeps } from "./context.ts";
+import { openActionStore } from "./actions.ts";
 import { createAuthEvents } from "./events.ts";
 import { maxRateBuckets } from "./limits.ts";
 import { createAuthRoutes } from "./routes.ts";
+import type { SessionStore } from "./session-store.ts";
+import { createMongoSessionStore } from "./session-store-mongo.ts";
+import { createSqliteSessionStore } from "./session-store-sqlite.ts";
+import { createSignInLimits } from "./sign-in-limits.ts";
+import { createSignInLog } from "./sign-in-log.ts";
 import type { AuthStore } from "./store.ts";
 import { createMongoAuthStore } from "./store-mongo.ts";
 import { createSqliteAuthStore } from "./store-sqlite.ts";
 import { createKeyChangeFeed, isStale } from "./watch.ts";
 
-export type { AuthDeps } from "./context.ts";
-export { authMongoSchema } from "./store-mongo-schema.ts";
+export { auditMongoSchema } from "./action-store-mongo.ts";
+export { sessionMongoSchema } from "./session-store-mongo.ts";
+export { authMongoSchema } from "./store-mongo-docs.ts";
+
+/** What auth needs. */
+export interface AuthDeps {
+  clock: Clock;
+  ids: Ids;
+  log: Logger;
+  metrics: Metrics;
+  database: Database;
+}
 
 /** Accounts and their API keys: makes, rotates and revokes them, and tells the gateways at once. */
 export function createAuth(deps: AuthDeps): Service {
-  const store = openStore(deps.database);
+  const { store, sessions } = openStores(deps.database);
+  const actions = openActionStore(deps.database);
   const events = createAuthEvents(deps);
   const feed = createKeyChangeFeed({ store, clock: deps.clock, events });
   // A rate is no truth that must outlive its minute: the memory of the replica that all gateways ask will do.
   const rates = createRateBuckets({ clock: deps.clock, maxBuckets: maxRateBuckets });
+  // Neither are failed sign-ins, which count for a minute.
+  const signIns = createSignInLimits(deps.clock);
+  const signInLog = createSignInLog({ ...deps, actions, trouble: events.lineMissing });
+  const routes = createAuthRoutes({
+    ...deps,
+    store,
+    sessions,
+    signIns,
+    signInLog,
+    feed,
+    events,
+    rates,
+    actions,
+  });
   let started = false;
   return {
     name: "auth",
-    rpc: [rpcService(AuthService, createAuthRoutes({ ...deps, store, feed, events, rates }))],
+    rpc: [rpcService(AuthService, routes)],
     async start() {
       await store.open();
+      await sessions.open();
+      await actions.open();
       await feed.start();
       started = true;
     },
@@ -39,15 +75,24 @@ export function createAuth(deps: AuthDeps): Service {
     async drain() {
       feed.endWatches();
     },
-    [Symbol.asyncDispose]: () => feed[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await feed[Symbol.asyncDispose]();
+      await signInLog[Symbol.asyncDispose]();
+    },
   };
 }
 
-function openStore(database: Database): AuthStore {
+function openStores(database: Database): { store: AuthStore; sessions: SessionStore } {
   switch (database.kind) {
     case "sqlite":
-      return createSqliteAuthStore(database.sqlite);
+      return {
+        store: createSqliteAuthStore(database.sqlite),
+        sessions: createSqliteSessionStore(database.sqlite),
+      };
     case "mongodb":
-      return createMongoAuthStore(database.mongo);
+      return {
+        store: createMongoAuthStore(database.mongo),
+        sessions: createMongoSessionStore(database.mongo),
+      };
   }
 }

@@ -6,6 +6,7 @@ import {
   type ApiKey,
   ApiKeySchema,
 } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
+import { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Account } from "./key.ts";
 import type { StoredKey } from "./store.ts";
 
@@ -16,6 +17,13 @@ export function toAccountMessage(account: Account): AccountMessage {
     name: account.name,
     createTime: timestampFromMs(account.createdAtMs),
     requestsPerMinute: account.requestsPerMinute,
+    ...(account.suspendedAtMs === undefined
+      ? {}
+      : { suspendTime: timestampFromMs(account.suspendedAtMs) }),
+    ...(account.closingAtMs === undefined
+      ? {}
+      : { closingTime: timestampFromMs(account.closingAtMs) }),
+    ...(account.closedAtMs === undefined ? {} : { closeTime: timestampFromMs(account.closedAtMs) }),
   });
 }
 
@@ -31,9 +39,15 @@ export function toKeyMessage(key: StoredKey, nowMs: number): ApiKey {
     createTime: timestampFromMs(key.createdAtMs),
     requestsPerMinute: key.requestsPerMinute,
     revision: key.revision,
+    name: key.name ?? "",
+    disabled: key.disabled ?? false,
+    webhookUrl: key.webhookUrl ?? "",
+    ...(key.lastUsedAtMs === undefined ? {} : { lastUseTime: timestampFromMs(key.lastUsedAtMs) }),
+    ...(key.updatedAtMs === undefined ? {} : { updateTime: timestampFromMs(key.updatedAtMs) }),
     ...(key.expiresAtMs === undefined ? {} : { expireTime: timestampFromMs(key.expiresAtMs) }),
     ...(key.revokedAtMs === undefined ? {} : { revokeTime: timestampFromMs(key.revokedAtMs) }),
     ...(graceEndMs === undefined ? {} : { formerSecretEndTime: timestampFromMs(graceEndMs) }),
+    limitReset: key.limitReset ?? KeyLimitReset.MONTHLY,
     ...(key.monthlyUsdMicrosLimit === undefined
       ? {}
       : { monthlyUsdMicrosLimit: key.monthlyUsdMicrosLimit }),

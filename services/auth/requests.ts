@@ -1,27 +1,38 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { codePoints } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import { isLimitReset } from "#kit/key-limits.ts";
+import { isOutsideUrl } from "#kit/outside/url.ts";
 import type { RatedKey } from "#kit/rate-buckets.ts";
-import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import {
+  accountOrKeyIdPattern,
+  maxModelIdCharacters,
+  maxWebhookUrlLength,
+} from "#kit/request-bounds.ts";
+import type { Identity, KeyUse as KeyUseMessage } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
+import { type KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import {
   defaultGraceSeconds,
   defaultKeyRequestsPerMinute,
   defaultPageSize,
   maxAllowedModels,
+  maxClientChars,
   maxGraceSeconds,
-  maxModelIdChars,
+  maxIssuerChars,
   maxNameChars,
   maxOperationIdChars,
   maxPageSize,
   maxRequestsPerMinute,
+  maxSubjectChars,
+  maxUsesPerMessage,
   secretPattern,
 } from "./limits.ts";
-import type { AccountCursor } from "./store.ts";
+import type { SessionIdentity } from "./session.ts";
+import type { AccountCursor, AccountSearch, KeyPage, KeyUse } from "./store.ts";
 
 // What a request's fields may hold. Everything here refuses with INVALID_ARGUMENT, naming the field, never its value.
 
 const sha256Bytes = 32;
-const idPattern = /^[A-Za-z0-9_-]{1,64}$/;
 const knownScopes: ReadonlySet<number> = new Set(
   Object.values(Scope).filter((scope) => scope !== Scope.UNSPECIFIED),
 );
@@ -52,8 +63,8 @@ export function readOperationId(id: string): string | undefined {
 /** Whose requests are counted. */
 export function readRatedKey(request: RatedKey): RatedKey {
   const { keyId, accountId, requestsPerMinute, accountRequestsPerMinute } = request;
-  if (!idPattern.test(keyId)) invalid("key_id");
-  if (!idPattern.test(accountId)) invalid("account_id");
+  if (!accountOrKeyIdPattern.test(keyId)) invalid("key_id");
+  if (!accountOrKeyIdPattern.test(accountId)) invalid("account_id");
   if (!isRate(requestsPerMinute)) invalid("requests_per_minute");
   if (!isRate(accountRequestsPerMinute)) invalid("account_requests_per_minute");
   return { keyId, accountId, requestsPerMinute, accountRequestsPerMinute };
@@ -76,7 +87,7 @@ export function readScopes(scopes: readonly Scope[]): Scope[] {
 
 /** Model ids, each once. Whether the catalog has them is not asked: a key may precede its model. */
 export function readAllowedModels(models: readonly string[]): string[] {
-  const fits = models.every((id) => id !== "" && id.length <= maxModelIdChars);
+  const fits = models.every((id) => id !== "" && id.length <= maxModelIdCharacters);
   if (!fits || models.length > maxAllowedModels) invalid("allowed_models");
   return [...new Set(models)];
 }
@@ -89,9 +100,20 @@ export function readExpiry(time: Timestamp | undefined, nowMs: number): number |
   return ms > nowMs && ms <= 8.64e15 ? ms : invalid("expire_time");
 }
 
-/** A monthly limit, 0 or more; absent: none. */
+/** A key's limit, 0 or more; absent: none. */
 export function readMonthlyLimit(micros: bigint | undefined): bigint | undefined {
   return micros === undefined || micros >= 0n ? micros : invalid("monthly_usd_micros_limit");
+}
+
+/** When a limit begins anew. */
+export function readLimitReset(reset: KeyLimitReset): KeyLimitReset {
+  return isLimitReset(reset) ? reset : invalid("limit_reset");
+}
+
+/** Whom a key tells of its jobs and alerts; empty: nobody. */
+export function readWebhookUrl(url: string): string {
+  const fits = url === "" || (url.length <= maxWebhookUrlLength && isOutsideUrl(url));
+  return fits ? url : invalid("webhook_url");
 }
 
 /** Requests a minute; 0: the default. */
@@ -127,9 +149,61 @@ export function pageTokenAfter(last: AccountCursor): string {
   return Buffer.from(`${last.createdAtMs}:${last.accountId}`).toString("base64url");
 }
 
+/** What accounts or keys are looked for by; empty: all. */
+export function readQuery(query: string): string {
+  return codePoints(query, maxNameChars) <= maxNameChars ? query : invalid("query");
+}
+
+/** Where a page of found accounts begins; empty: at the first. */
+export function readSearchToken(token: string): AccountSearch["after"] {
+  if (token === "") return undefined;
+  const text = Buffer.from(token, "base64url").toString();
+  const [, accountId, nameKey] = /^([\w-]{1,64}):(.*)$/s.exec(text) ?? [];
+  if (accountId === undefined || nameKey === undefined) invalid("page_token");
+  return { accountId, nameKey };
+}
+
+/** The token of the page after `last`. */
+export function searchTokenAfter(last: { accountId: string; nameKey: string }): string {
+  return Buffer.from(`${last.accountId}:${last.nameKey}`).toString("base64url");
+}
+
+/** Where a page of keys begins; empty: at the first. */
+export function readKeyToken(token: string): KeyPage["after"] {
+  const after = readPageToken(token);
+  return after && { createdAtMs: after.createdAtMs, keyId: after.accountId };
+}
+
 /** A revision to watch from, 0 or more. */
 export function readRevision(revision: bigint): bigint {
   return revision >= 0n ? revision : invalid("since_revision");
+}
+
+/** How many keys to pass over, 0 or more. */
+export function readOffset(offset: number): number {
+  return offset >= 0 ? offset : invalid("offset");
+}
+
+/** Uses of keys. */
+export function readUses(uses: readonly KeyUseMessage[]): KeyUse[] {
+  if (uses.length > maxUsesPerMessage) invalid("uses");
+  return uses.map(({ keyId, useTime }) => {
+    if (!accountOrKeyIdPattern.test(keyId) || !useTime) invalid("uses");
+    return { keyId, atMs: timestampMs(useTime) };
+  });
+}
+
+/** Whose failed sign-ins are counted together. */
+export function readClient(client: string): string {
+  return client !== "" && client.length <= maxClientChars ? client : invalid("client");
+}
+
+/** A person by an identity provider's word. */
+export function readIdentity(identity: Identity | undefined): SessionIdentity {
+  const { issuer = "", subject = "", confirmed = false } = identity ?? {};
+  const fits = issuer.length <= maxIssuerChars && subject.length <= maxSubjectChars;
+  if (issuer === "" || subject === "" || !fits) invalid("identity");
+  return { issuer, subject, confirmed };
 }
 
 function invalid(field: string): never {

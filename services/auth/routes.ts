@@ -1,35 +1,53 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
+import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { Ids } from "#kit/ids.ts";
+import { parseSettings } from "#kit/json.ts";
 import type { RateBuckets } from "#kit/rate-buckets.ts";
 import {
   type AuthService,
   type CreateAccountRequest,
   type CreateKeyRequest,
+  type ListAccountsRequest,
   type LookUpKeyRequest,
   LookUpKeyResponseSchema,
   WatchKeysResponseSchema,
 } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
-import type { AuthDeps } from "./context.ts";
+import { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
+import type { ActionStore } from "./action.ts";
+import { createActionRoutes } from "./actions.ts";
+import { createClosingRoutes } from "./closing.ts";
 import type { AuthEvents } from "./events.ts";
-import { type Key, validityOf } from "./key.ts";
+import { digestOf, type Key, makeSecret, nameKeyOf, refuseClosing, validityOf } from "./key.ts";
+import { readKeyChange } from "./key-body.ts";
 import { defaultAccountRequestsPerMinute, idChars } from "./limits.ts";
+import { changed, createManagedKeyRoutes, lowBalanceField } from "./managed-keys.ts";
 import { toAccountMessage, toKeyMessage } from "./messages.ts";
 import * as read from "./requests.ts";
-import { digestOf, makeSecret } from "./secret.ts";
+import type { SessionStore } from "./session-store.ts";
+import { createSessionRoutes } from "./sessions.ts";
+import type { SignInLimits } from "./sign-in-limits.ts";
+import type { SignInLog } from "./sign-in-log.ts";
 import type { AuthStore } from "./store.ts";
 import type { KeyChangeFeed } from "./watch.ts";
 
 /** What the methods work on. */
-export interface RoutesContext extends Pick<AuthDeps, "clock" | "ids"> {
+interface RoutesContext {
+  clock: Clock;
+  ids: Ids;
   store: AuthStore;
   feed: KeyChangeFeed;
   events: AuthEvents;
   rates: RateBuckets;
+  sessions: SessionStore;
+  signIns: SignInLimits;
+  signInLog: SignInLog;
+  actions: ActionStore;
 }
 
-/** The methods of AuthService. Who may call which is the access interceptor's matter. */
+/** The methods of AuthService. The access interceptor decides which caller may call which method. */
 export function createAuthRoutes(context: RoutesContext): ServiceImpl<typeof AuthService> {
   const { clock, ids, store, feed, events } = context;
   return {
@@ -53,6 +71,7 @@ export function createAuthRoutes(context: RoutesContext): ServiceImpl<typeof Aut
       return { account: toAccountMessage(account ?? refuse(ErrorReason.ACCOUNT_NOT_FOUND)) };
     },
     async listAccounts(req) {
+      if (req.query !== "") return searchAccounts(context, req);
       const size = read.readPageSize(req.pageSize);
       const after = read.readPageToken(req.pageToken);
       // One more than asked for tells whether there is a next page.
@@ -62,6 +81,51 @@ export function createAuthRoutes(context: RoutesContext): ServiceImpl<typeof Aut
       return {
         accounts: accounts.map(toAccountMessage),
         nextPageToken: last ? read.pageTokenAfter(last) : "",
+      };
+    },
+    async setAccountState({ accountId, suspended }) {
+      const nowMs = clock.now();
+      const account = await store.setAccountState({ accountId, suspended, nowMs });
+      events.accountStateSet(account);
+      return { account: toAccountMessage(account) };
+    },
+    async noteKeyUses(req) {
+      await store.noteUses(read.readUses(req.uses));
+      return {};
+    },
+    async updateKey({ keyId, body }) {
+      const nowMs = clock.now();
+      const asked = readKeyChange(parseSettings(body), nowMs);
+      const key = await store.changeKey(keyId, (before) => {
+        refuseRevoked(before);
+        return changed(before, asked, nowMs);
+      });
+      if (key.updatedAtMs === nowMs) events.keyChanged("updated", key);
+      return { key: toKeyMessage(key, nowMs), ...lowBalanceField(asked) };
+    },
+    async getKeyWebhook({ keyId }) {
+      const key = await store.findKey(keyId);
+      return { webhookUrl: (key?.revokedAtMs === undefined && key?.webhookUrl) || "" };
+    },
+    ...createManagedKeyRoutes(context),
+    ...createSessionRoutes(context),
+    ...createClosingRoutes(context),
+    ...createActionRoutes(context),
+    async listAllKeys({ pageSize, pageToken, query }) {
+      const size = read.readPageSize(pageSize);
+      const after = read.readKeyToken(pageToken);
+      const prefix = read.readQuery(query);
+      const found = await store.listAllKeys({
+        limit: size + 1,
+        ...(prefix === "" ? {} : { prefix }),
+        ...(after ? { after } : {}),
+      });
+      const keys = found.slice(0, size);
+      const last = found.length > size ? keys.at(-1) : undefined;
+      const next = last && { createdAtMs: last.createdAtMs, accountId: last.keyId };
+      return {
+        keys: keys.map((key) => toKeyMessage(key, clock.now())),
+        nextPageToken: next ? read.pageTokenAfter(next) : "",
       };
     },
     createKey: (req) => createKey(context, req),
@@ -94,11 +158,15 @@ async function lookUpKey({ store, clock, events }: RoutesContext, req: LookUpKey
   const nowMs = clock.now();
   const validity = found && validityOf(found.key, sha256, nowMs);
   events.keyLookedUp(validity ? "found" : "invalid");
-  if (!found || !validity) refuse(ErrorReason.INVALID_API_KEY);
+  // Of an account that is being closed no key is valid, those that could not be revoked yet included.
+  if (!found || !validity || found.account.closingAtMs !== undefined) {
+    refuse(ErrorReason.INVALID_API_KEY);
+  }
   return create(LookUpKeyResponseSchema, {
     key: toKeyMessage(found.key, nowMs),
     revision: found.revision,
     accountRequestsPerMinute: found.account.requestsPerMinute,
+    accountSuspended: found.account.suspendedAtMs !== undefined,
     ...(validity.untilMs === undefined ? {} : { validUntil: timestampFromMs(validity.untilMs) }),
   });
 }
@@ -118,7 +186,7 @@ async function createAccount(context: RoutesContext, req: CreateAccountRequest) 
       createdAtMs: nowMs,
       requestsPerMinute: defaultAccountRequestsPerMinute,
     },
-    key: newKey(context, accountId, secret),
+    key: { ...newKey(context, accountId, secret), scopes: read.readScopes(req.scopes) },
     secretBrought: brought !== undefined,
     ...(operationId === undefined ? {} : { operationId }),
   });
@@ -129,28 +197,58 @@ async function createAccount(context: RoutesContext, req: CreateAccountRequest) 
   return {
     account: toAccountMessage(made.account),
     key: toKeyMessage(made.key, nowMs),
-    // A repeat that brought no secret drew a new one above, which is nobody's.
+    // A repeat that brought no secret drew a new one above, which no key has.
     secret: made.replayed ? (brought ?? "") : secret,
     replayed: made.replayed,
   };
 }
 
+/** Accounts by their ids or names. */
+async function searchAccounts({ store }: RoutesContext, req: ListAccountsRequest) {
+  const size = read.readPageSize(req.pageSize);
+  const query = read.readQuery(req.query);
+  const after = read.readSearchToken(req.pageToken);
+  const by = query.startsWith("acct_") ? "id" : "name";
+  const prefix = by === "id" ? query : nameKeyOf(query);
+  const search = { by, prefix, limit: size + 1, ...(after ? { after } : {}) } as const;
+  const found = await store.searchAccounts(search);
+  const accounts = found.slice(0, size);
+  const last = found.length > size ? accounts.at(-1) : undefined;
+  const next = last && { accountId: last.accountId, nameKey: nameKeyOf(last.name) };
+  return {
+    accounts: accounts.map(toAccountMessage),
+    nextPageToken: next ? read.searchTokenAfter(next) : "",
+  };
+}
+
 async function createKey(context: RoutesContext, req: CreateKeyRequest) {
   const { clock, ids, store, events } = context;
+  const account = await store.findAccount(req.accountId);
+  if (account) refuseClosing(account);
   const nowMs = clock.now();
   const expiresAtMs = read.readExpiry(req.expireTime, nowMs);
   const monthlyUsdMicrosLimit = read.readMonthlyLimit(req.monthlyUsdMicrosLimit);
   const secret = makeSecret(ids);
   const key = await store.createKey({
     ...newKey(context, req.accountId, secret),
+    ...(req.name === "" ? {} : { name: read.readName(req.name) }),
     scopes: read.readScopes(req.scopes),
     allowedModels: read.readAllowedModels(req.allowedModels),
     requestsPerMinute: read.readKeyRate(req.requestsPerMinute),
     ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
     ...(monthlyUsdMicrosLimit === undefined ? {} : { monthlyUsdMicrosLimit }),
+    ...(req.webhookUrl === "" ? {} : { webhookUrl: read.readWebhookUrl(req.webhookUrl) }),
+    ...(req.limitReset === KeyLimitReset.UNSPECIFIED
+      ? {}
+      : { limitReset: read.readLimitReset(req.limitReset) }),
   });
   events.keyChanged("created", key);
   return { key: toKeyMessage(key, nowMs), secret };
+}
+
+function refuseRevoked(key: Key): void {
+  if (key.revokedAtMs === undefined) return;
+  refuse(ErrorReason.OPERATION_CONFLICT, { message: "A revoked key cannot be changed." });
 }
 
 /** A key that may do everything, at the default rate. */

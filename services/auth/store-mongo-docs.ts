@@ -1,10 +1,147 @@
+import { storedLimitReset } from "#kit/key-limits.ts";
+import type { MongoDatabase } from "#kit/mongo/connect.ts";
+import { isDuplicate } from "#kit/mongo/errors.ts";
+import { indexStep, type MongoSchema } from "#kit/mongo/migrate.ts";
 import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
-import type { Account, Key } from "./key.ts";
+import { type Account, type Key, type KeyOperation, nameKeyOf } from "./key.ts";
 import type { StoredKey } from "./store.ts";
-import type { KeyDocument } from "./store-mongo-schema.ts";
+
+/** Collections of auth. */
+export const authCollections = { keys: "auth_key", revision: "auth_revision" } as const;
+
+/**
+ * A key; the first one of an account carries the account, so that both come to be in one write. Keys are never deleted,
+ * so an account's keys have the places 1 to 1,000, each once.
+ */
+export interface KeyDocument {
+  /** The key id. */
+  _id: string;
+  /** Rises with every change: what compare-and-set compares. */
+  v: number;
+  accountId: string;
+  place: number;
+  /** SHA-256 of its secret, and of the one before where there is a grace; lower-case hexadecimal. No other key has them. */
+  hashes: string[];
+  hint: string;
+  /** End of the former secret's grace. */
+  formerEndMs?: number;
+  scopes: number[];
+  allowedModels: string[];
+  createdAtMs: number;
+  expiresAtMs?: number;
+  revokedAtMs?: number;
+  monthlyUsdMicrosLimit?: bigint;
+  requestsPerMinute: number;
+  name?: string;
+  disabled?: true;
+  lastUsedAtMs?: number;
+  updatedAtMs?: number;
+  madeBy?: KeyOperation;
+  rotations?: KeyOperation[];
+  webhookUrl?: string;
+  limitReset?: number;
+  revision: bigint;
+  /** At place 1. */
+  account?: AccountDocument;
+}
+
+export interface AccountDocument {
+  name: string;
+  createdAtMs: number;
+  requestsPerMinute: number;
+  /** Of the call that made it. */
+  operationId?: string;
+  /** Hash of the secret that the key had at first: a repeat of that call must bring the same. */
+  firstHash: string;
+  suspendedAtMs?: number;
+  closingAtMs?: number;
+  closedAtMs?: number;
+  /** From the beginning of its closing to the end. */
+  isClosing?: true;
+  /** `nameKeyOf`; absent where an earlier version made the account and this one was at work already. */
+  nameKey?: string;
+  /** Of the account's last change of state: above a known revision, all of the account's keys have changed. */
+  stateRevision?: bigint;
+}
+
+/** The one document that is polled. */
+export interface RevisionDocument {
+  _id: "revision";
+  /** The last revision that was given away. */
+  last: bigint;
+  /** Revisions whose changes may not have been written yet: what is below the least of them is told. */
+  pending: bigint[];
+}
+
+const indexes: MongoSchema["indexes"] = {
+  [authCollections.keys]: [
+    { name: "hashes", key: { hashes: 1 }, unique: true },
+    { name: "place", key: { accountId: 1, place: 1 }, unique: true },
+    { name: "revision", key: { revision: 1 } },
+    {
+      name: "operation",
+      key: { "account.operationId": 1 },
+      unique: true,
+      partial: { "account.operationId": { $exists: true } },
+    },
+    {
+      name: "made",
+      key: { "madeBy.slot": 1 },
+      unique: true,
+      partial: { "madeBy.slot": { $exists: true } },
+    },
+    {
+      name: "age",
+      key: { "account.createdAtMs": 1, accountId: 1 },
+      partial: { "account.createdAtMs": { $exists: true } },
+    },
+    {
+      name: "name",
+      key: { "account.nameKey": 1, accountId: 1 },
+      partial: { "account.nameKey": { $exists: true } },
+    },
+    {
+      name: "closing",
+      key: { "account.isClosing": 1, "account.closingAtMs": 1 },
+      partial: { "account.isClosing": { $exists: true } },
+    },
+    { name: "key_age", key: { createdAtMs: 1, _id: 1 } },
+  ],
+};
+
+/** What auth keeps in MongoDB. The revision begins at 1: 0 stands for "from now" in a watch. */
+export const authMongoSchema: MongoSchema = {
+  component: "auth",
+  indexes,
+  steps: [
+    async (db) => {
+      await indexStep(indexes)(db);
+      const revisions = db.collection<RevisionDocument>(authCollections.revision);
+      const first: RevisionDocument = { _id: "revision", last: 1n, pending: [] };
+      await db.attempt(async () => {
+        await revisions.insertOne(first).catch((error) => {
+          if (!isDuplicate(error)) throw error;
+        });
+      });
+    },
+    nameAccounts,
+  ],
+};
+
+/** Accounts of earlier versions are found by their names from now on. */
+async function nameAccounts(db: MongoDatabase): Promise<void> {
+  const keys = db.collection<KeyDocument>(authCollections.keys);
+  const unnamed = { "account.createdAtMs": { $gte: 0 }, "account.nameKey": { $exists: false } };
+  await db.attempt(async () => {
+    for await (const { _id, account } of keys.find(unnamed, { projection: { account: 1 } })) {
+      const nameKey = nameKeyOf(account?.name ?? "");
+      await keys.updateOne({ _id }, { $set: { "account.nameKey": nameKey }, $inc: { v: 1 } });
+    }
+  });
+}
 
 /** The part of a key's document that its key decides. */
-export type KeyFields = Omit<KeyDocument, "_id" | "v" | "accountId" | "place" | "account">;
+type KeyFields = Omit<KeyDocument, "_id" | "v" | "accountId" | "place" | "account">;
 
 /** A hash as it is stored. */
 export function hashText(sha256: Uint8Array): string {
@@ -25,7 +162,24 @@ export function keyFields(key: StoredKey): KeyFields {
     ...(revokedAtMs === undefined ? {} : { revokedAtMs }),
     ...(monthlyUsdMicrosLimit === undefined ? {} : { monthlyUsdMicrosLimit }),
     requestsPerMinute: key.requestsPerMinute,
+    ...laterFields(key),
     revision: key.revision,
+  };
+}
+
+/** What keys of earlier versions have not. */
+function laterFields(key: Key | KeyDocument) {
+  const { name, disabled, lastUsedAtMs, updatedAtMs, madeBy, rotations, webhookUrl } = key;
+  const { limitReset } = key;
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(disabled ? { disabled } : {}),
+    ...(lastUsedAtMs === undefined ? {} : { lastUsedAtMs }),
+    ...(updatedAtMs === undefined ? {} : { updatedAtMs }),
+    ...(madeBy ? { madeBy: { ...madeBy } } : {}),
+    ...(rotations ? { rotations: [...rotations] } : {}),
+    ...(webhookUrl === undefined ? {} : { webhookUrl }),
+    ...(limitReset === undefined ? {} : { limitReset: storedLimitReset(limitReset) }),
   };
 }
 
@@ -47,6 +201,7 @@ export function keyOf(doc: KeyDocument): StoredKey {
     ...(revokedAtMs === undefined ? {} : { revokedAtMs }),
     ...(monthlyUsdMicrosLimit === undefined ? {} : { monthlyUsdMicrosLimit }),
     requestsPerMinute: doc.requestsPerMinute,
+    ...laterFields(doc),
     revision: doc.revision,
   };
 }
@@ -55,8 +210,13 @@ export function keyOf(doc: KeyDocument): StoredKey {
 export function accountOf(doc: Pick<KeyDocument, "accountId" | "account">): Account {
   const { accountId, account } = doc;
   if (!account) throw new Error(`the first key of ${accountId} carries no account`);
-  const { name, createdAtMs, requestsPerMinute } = account;
-  return { accountId, name, createdAtMs, requestsPerMinute };
+  const { name, createdAtMs, requestsPerMinute, suspendedAtMs, closingAtMs, closedAtMs } = account;
+  return {
+    ...{ accountId, name, createdAtMs, requestsPerMinute },
+    ...(suspendedAtMs === undefined ? {} : { suspendedAtMs }),
+    ...(closingAtMs === undefined ? {} : { closingAtMs }),
+    ...(closedAtMs === undefined ? {} : { closedAtMs }),
+  };
 }
 
 /** Has the key this hash, as its current or its former one? */

@@ -1,22 +1,30 @@
+import type { Collection } from "mongodb";
 import { ErrorReason, refuse } from "#kit/errors.ts";
-import { maxKeysPerAccount } from "./limits.ts";
-import type { KeyContext } from "./store-mongo-update.ts";
+import type { MongoDatabase } from "#kit/mongo/connect.ts";
+import { maxKeysPerAccount } from "#kit/request-bounds.ts";
+import type { KeyDocument } from "./store-mongo-docs.ts";
 
-/** Chooses places for new keys: whoever inserts a key at one has the last word, by a unique index. */
+/** Chooses places for new keys. A place is only a proposal: the unique index decides which insert gets it. */
 export interface Places {
   /**
-   * Runs `use` with a place that was free a moment ago and that nobody in this process is about to use. Refuses with
+   * Runs `use` with a place that was free a moment ago and that no other call of this process uses. Refuses with
    * ACCOUNT_NOT_FOUND, and with OPERATION_CONFLICT where the account has 1,000 keys.
    */
   with<T>(accountId: string, use: (place: number) => Promise<T>): Promise<T>;
 }
 
 /** Makes the {@link Places} of a store. */
-export function createPlaces({ db, keys }: KeyContext): Places {
+export function createPlaces({
+  db,
+  keys,
+}: {
+  db: MongoDatabase;
+  keys: Collection<KeyDocument>;
+}): Places {
   const inUse = new Map<string, Set<number>>();
   const reading = new Map<string, Promise<Set<number>>>();
 
-  /** Those who ask at the same time share a look: one that is old only makes them try again. */
+  /** Calls at the same time share one read; where it is out of date, the insert fails and is tried again. */
   function taken(accountId: string): Promise<Set<number>> {
     const known = reading.get(accountId);
     if (known) return known;

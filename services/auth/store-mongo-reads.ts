@@ -1,16 +1,31 @@
-import type { Filter } from "mongodb";
+import type { Collection, Filter } from "mongodb";
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import type { Account } from "./key.ts";
-import type { AccountCursor, AuthStore, StoredKey } from "./store.ts";
-import { accountOf, hashText, keyOf } from "./store-mongo-docs.ts";
+import { type AccountCursor, type AuthStore, beyond, type StoredKey } from "./store.ts";
+import { accountOf, hashText, type KeyDocument, keyOf } from "./store-mongo-docs.ts";
 import type { Revisions } from "./store-mongo-revisions.ts";
-import type { KeyDocument } from "./store-mongo-schema.ts";
-import type { KeyContext } from "./store-mongo-update.ts";
+
+/** Where keys are. */
+export interface KeyContext {
+  db: MongoDatabase;
+  keys: Collection<KeyDocument>;
+}
 
 /** The part of the store that changes nothing. */
-export type Reads = Pick<
+type Reads = Pick<
   AuthStore,
-  "findBySecretHash" | "findAccount" | "listAccounts" | "listKeys" | "revision" | "changesSince"
+  | "findBySecretHash"
+  | "findKey"
+  | "findKeyMadeBy"
+  | "findAccount"
+  | "listAccounts"
+  | "searchAccounts"
+  | "closingAccounts"
+  | "listAllKeys"
+  | "listKeys"
+  | "revision"
+  | "changesSince"
 >;
 
 /** Makes that part. */
@@ -30,6 +45,11 @@ export function createReads({ db, keys }: KeyContext, revisions: Revisions): Rea
       return { key: keyOf(doc), account, revision: told };
     },
     findAccount,
+    async findKey(keyId) {
+      const doc = await db.attempt(() => keys.findOne({ _id: keyId }));
+      return doc ? keyOf(doc) : undefined;
+    },
+    findKeyMadeBy: (slot) => findMadeBy({ db, keys }, slot),
     listAccounts: ({ after, limit }) =>
       db.attempt(async () => {
         const docs = await keys
@@ -38,6 +58,76 @@ export function createReads({ db, keys }: KeyContext, revisions: Revisions): Rea
           .limit(limit)
           .toArray();
         return docs.map(accountOf);
+      }),
+    searchAccounts: ({ by, prefix, after, limit }) =>
+      db.attempt(async () => {
+        const range = { $gte: prefix, $lt: beyond(prefix) };
+        const from = after ? { $gt: after.accountId } : {};
+        const [filter, sort] =
+          by === "id"
+            ? [{ accountId: { ...range, ...from }, place: 1 }, { accountId: 1, place: 1 } as const]
+            : [
+                {
+                  "account.nameKey": { ...range, ...(after ? { $gte: after.nameKey } : {}) },
+                  ...(after
+                    ? {
+                        $or: [
+                          { "account.nameKey": { $gt: after.nameKey } },
+                          { accountId: { $gt: after.accountId } },
+                        ],
+                      }
+                    : {}),
+                },
+                { "account.nameKey": 1, accountId: 1 } as const,
+              ];
+        const docs = await keys
+          .find(filter as Filter<KeyDocument>)
+          .sort(sort)
+          .limit(limit)
+          .toArray();
+        return docs.map(accountOf);
+      }),
+    closingAccounts: (limit) =>
+      db.attempt(async () => {
+        const docs = await keys
+          .find({ "account.isClosing": true })
+          .sort({ "account.closingAtMs": 1 })
+          .limit(limit)
+          .toArray();
+        return docs.map(accountOf);
+      }),
+    listAllKeys: ({ prefix, after, limit }) =>
+      db.attempt(async () => {
+        const [filter, sort] =
+          prefix === undefined
+            ? [
+                after
+                  ? {
+                      createdAtMs: { $gte: after.createdAtMs },
+                      $or: [
+                        { createdAtMs: { $gt: after.createdAtMs } },
+                        { _id: { $gt: after.keyId } },
+                      ],
+                    }
+                  : { createdAtMs: { $gte: 0 } },
+                { createdAtMs: 1, _id: 1 } as const,
+              ]
+            : [
+                {
+                  _id: {
+                    $gte: prefix,
+                    $lt: beyond(prefix),
+                    ...(after ? { $gt: after.keyId } : {}),
+                  },
+                },
+                { _id: 1 } as const,
+              ];
+        const docs = await keys
+          .find(filter as Filter<KeyDocument>)
+          .sort(sort)
+          .limit(limit)
+          .toArray();
+        return docs.map(keyOf);
       }),
     async listKeys(accountId) {
       const docs = await db.attempt(() => keys.find({ accountId }).toArray());
@@ -52,12 +142,22 @@ export function createReads({ db, keys }: KeyContext, revisions: Revisions): Rea
       if (since === last) return { revision: told, keyIds: [] };
       const docs = await db.attempt(() =>
         keys
-          .find({ revision: { $gt: since } }, { projection: { _id: 1 } })
+          .find(
+            { revision: { $gt: since } },
+            { projection: { _id: 1, accountId: 1, "account.stateRevision": 1 } },
+          )
           .limit(limit + 1)
           .toArray(),
       );
-      if (docs.length > limit) return undefined;
-      return { revision: told, keyIds: docs.map(({ _id }) => _id) };
+      const changed = docs.filter((doc) => (doc.account?.stateRevision ?? 0n) > since);
+      const keyIds = new Set(docs.map(({ _id }) => _id));
+      for (const { accountId } of changed) {
+        const ofAccount = await db.attempt(() =>
+          keys.find({ accountId }, { projection: { _id: 1 } }).toArray(),
+        );
+        for (const { _id } of ofAccount) keyIds.add(_id);
+      }
+      return keyIds.size > limit ? undefined : { revision: told, keyIds: [...keyIds] };
     },
   };
 }
@@ -73,4 +173,13 @@ function accountsAfter(after: AccountCursor | undefined): Filter<KeyDocument> {
     "account.createdAtMs": { $gte: createdAtMs },
     $or: [{ "account.createdAtMs": { $gt: createdAtMs } }, { accountId: { $gt: accountId } }],
   };
+}
+
+/** The key that an operation made. */
+export async function findMadeBy(
+  { db, keys }: KeyContext,
+  slot: string,
+): Promise<StoredKey | undefined> {
+  const doc = await db.attempt(() => keys.findOne({ "madeBy.slot": slot }));
+  return doc ? keyOf(doc) : undefined;
 }

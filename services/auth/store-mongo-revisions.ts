@@ -1,18 +1,18 @@
 import type { Collection } from "mongodb";
+import { batched } from "#kit/batching.ts";
 import { ErrorReason, isRefusal } from "#kit/errors.ts";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { awayRefusal } from "#kit/mongo/errors.ts";
-import { together } from "#kit/together.ts";
 import { conflictPauseMs, maxConflicts, revisionLostMs } from "./limits.ts";
-import { authCollections, type RevisionDocument } from "./store-mongo-schema.ts";
+import { authCollections, type RevisionDocument } from "./store-mongo-docs.ts";
 
 /**
  * Numbers the changes of keys, which lie in documents of their own. A revision is given away before its change is
- * written, and pending until it is; the store's revision stays below all that are pending. So whoever reads it first, and
- * then what changed above the one that he knows, misses nothing.
+ * written, and pending until it is; the store's revision stays below all that are pending. So a process that
+ * reads it first, and then what changed above the one that it knows, misses nothing.
  */
 export interface Revisions {
-  /** Gives up the revisions of those who died over their change. */
+  /** Reads the revision; gives up those pending ones whose process died before its change was written. */
   read(): Promise<RevisionState>;
   /**
    * Makes a change under a new revision. `write` writes it with the revision, or refuses; `touch` gives what it wrote a
@@ -25,7 +25,7 @@ export interface Revisions {
 }
 
 /** Where the revision stands. */
-export interface RevisionState {
+interface RevisionState {
   /** The store's revision: every change up to it can be read. */
   told: bigint;
   /** The last that was given away: where it is above {@link told}, changes above that may be read, or not yet. */
@@ -37,8 +37,8 @@ export function createRevisions(db: MongoDatabase): Revisions {
   const revisions = db.collection<RevisionDocument>(authCollections.revision);
   const lost = createLostWatch(db.clock);
 
-  const begin = together<undefined, bigint>((asked) => give(revisions, db, asked.length));
-  const end = together<bigint, RevisionDocument>(async (done) => {
+  const begin = batched<undefined, bigint>((asked) => give(revisions, db, asked.length));
+  const end = batched<bigint, RevisionDocument>(async (done) => {
     const before = await endAll(revisions, db, done);
     return done.map(() => before);
   });
@@ -67,7 +67,7 @@ export function createRevisions(db: MongoDatabase): Revisions {
       for (;;) {
         const { pending } = await end(revision);
         if (pending.includes(revision)) return result;
-        // Somebody had given it up, and perhaps told all that came after it.
+        // Another process had given it up, and may have told its watchers all that came after it.
         revision = await begin(undefined);
         result = await touch(revision, result);
       }
@@ -116,7 +116,7 @@ async function endAll(
   return before ?? missing();
 }
 
-/** Tells which pending revisions have been seen pending for so long that whoever took them must be dead. */
+/** Tells which revisions have been pending for so long that the process that took them must be dead. */
 function createLostWatch(clock: MongoDatabase["clock"]) {
   let seen = new Map<bigint, number>();
   return {

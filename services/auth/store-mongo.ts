@@ -1,15 +1,36 @@
+import type { Collection, UpdateFilter } from "mongodb";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
+import { awayRefusal, isDuplicate } from "#kit/mongo/errors.ts";
 import { migrate } from "#kit/mongo/migrate.ts";
-import { revoked, rotated } from "./key.ts";
-import type { AuthStore, StoredKey } from "./store.ts";
-import { insertAccount, insertKey, replayOf } from "./store-mongo-create.ts";
-import { hasHash, keyOf } from "./store-mongo-docs.ts";
-import { createPlaces } from "./store-mongo-places.ts";
-import { createReads } from "./store-mongo-reads.ts";
+import {
+  type Account,
+  closed,
+  closing,
+  isRepeated,
+  isSameOperation,
+  type Key,
+  nameKeyOf,
+  revoked,
+  rotated,
+  withState,
+} from "./key.ts";
+import { conflictPauseMs, maxConflicts } from "./limits.ts";
+import type { AuthStore, MadeAccount, NewAccount, StoredKey } from "./store.ts";
+import {
+  type AccountDocument,
+  accountOf,
+  authCollections,
+  authMongoSchema,
+  hasHash,
+  hashText,
+  type KeyDocument,
+  keyFields,
+  keyOf,
+} from "./store-mongo-docs.ts";
+import { createPlaces, type Places } from "./store-mongo-places.ts";
+import { createReads, findMadeBy, type KeyContext } from "./store-mongo-reads.ts";
 import { createRevisions } from "./store-mongo-revisions.ts";
-import { authCollections, authMongoSchema } from "./store-mongo-schema.ts";
-import { changeKey, type KeyContext, refuseSecretInUse, touchKey } from "./store-mongo-update.ts";
 
 /**
  * Accounts and keys in MongoDB: a key is a document, and an account lies in that of its first key, so that every
@@ -23,6 +44,13 @@ export function createMongoAuthStore(db: MongoDatabase): AuthStore {
   const mustFind = async (keyId: string): Promise<StoredKey> => {
     const doc = await db.attempt(() => context.keys.findOne({ _id: keyId }));
     return doc ? keyOf(doc) : refuse(ErrorReason.KEY_NOT_FOUND);
+  };
+  const changeState = async (accountId: string, next: (account: Account) => Account) => {
+    const account = await createReads(context, revisions).findAccount(accountId);
+    if (!account) refuse(ErrorReason.ACCOUNT_NOT_FOUND);
+    if (next(account) === account) return account;
+    const write = (revision: bigint) => changeAccount(context, accountId, next, revision);
+    return revisions.change(write, write);
   };
   return {
     ...createReads(context, revisions),
@@ -38,13 +66,18 @@ export function createMongoAuthStore(db: MongoDatabase): AuthStore {
     },
     createKey: (key) =>
       revisions.change((revision) => insertKey(context, places, key, revision), touch),
-    async rotateKey({ keyId, secret, graceMs, nowMs }) {
-      rotated(await mustFind(keyId), secret, graceMs, nowMs);
+    async rotateKey({ keyId, secret, graceMs, nowMs, allow, operation }) {
+      const found = await mustFind(keyId);
+      if (isRepeated(found, operation)) return found;
+      allow?.(found);
+      rotated(found, secret, graceMs, nowMs);
       await refuseSecretInUse(context, secret.sha256);
       const rotate = (key: StoredKey, unsure: boolean) => {
-        // Nobody else would bring this secret: an attempt whose answer was lost has done it.
+        // No other call brings this secret: an attempt whose answer was lost has done it.
         if (unsure && hasHash(key, secret.sha256)) return key;
-        return rotated(key, secret, graceMs, nowMs);
+        if (isRepeated(key, operation)) return key;
+        allow?.(key);
+        return rotated(key, secret, graceMs, nowMs, operation);
       };
       return revisions.change((revision) => changeKey(context, keyId, revision, rotate), touch);
     },
@@ -54,5 +87,215 @@ export function createMongoAuthStore(db: MongoDatabase): AuthStore {
       const revoke = (one: StoredKey) => revoked(one, nowMs);
       return revisions.change((revision) => changeKey(context, keyId, revision, revoke), touch);
     },
+    async changeKey(keyId, next) {
+      const key = await mustFind(keyId);
+      if (next(key) === key) return key;
+      return revisions.change((revision) => changeKey(context, keyId, revision, next), touch);
+    },
+    setAccountState: ({ accountId, suspended, nowMs }) =>
+      changeState(accountId, (account) => withState(account, suspended, nowMs)),
+    beginClosing: ({ accountId, nowMs }) =>
+      changeState(accountId, (account) => closing(account, nowMs)),
+    endClosing: ({ accountId, nowMs }) =>
+      changeState(accountId, (account) => closed(account, nowMs)),
+    async noteUses(uses) {
+      if (uses.length === 0) return;
+      await db.attempt(() =>
+        context.keys.bulkWrite(
+          uses.map(({ keyId, atMs }) => ({
+            updateOne: { filter: { _id: keyId }, update: { $max: { lastUsedAtMs: atMs } } },
+          })),
+          { ordered: false },
+        ),
+      );
+    },
   };
+}
+
+/** Puts what `next` makes of an account in its place, in the document of its first key. Refuses as `next` does. */
+function changeAccount(
+  { db, keys }: KeyContext,
+  accountId: string,
+  next: (account: Account) => Account,
+  revision: bigint,
+): Promise<Account> {
+  return db.attempt(async () => {
+    for (let conflicts = 0; conflicts < maxConflicts; conflicts++) {
+      const doc = await keys.findOne({ accountId, place: 1 });
+      if (!doc) refuse(ErrorReason.ACCOUNT_NOT_FOUND);
+      const account = next(accountOf(doc));
+      const { name, suspendedAtMs, closingAtMs, closedAtMs } = account;
+      const isClosing = closingAtMs !== undefined && closedAtMs === undefined;
+      const fields = {
+        ...{ suspendedAtMs, closingAtMs, closedAtMs },
+        isClosing: isClosing ? true : undefined,
+      };
+      const present = Object.entries(fields).filter(([, value]) => value !== undefined);
+      const absent = Object.entries(fields).filter(([, value]) => value === undefined);
+      const path = (list: [string, unknown][], value?: string) =>
+        Object.fromEntries(list.map(([field, own]) => [`account.${field}`, value ?? own]));
+      const { matchedCount } = await keys.updateOne({ _id: doc._id, v: doc.v }, {
+        $set: { "account.name": name, "account.nameKey": nameKeyOf(name), ...path(present) },
+        ...(absent.length > 0 ? { $unset: path(absent, "") } : {}),
+        $max: { revision, "account.stateRevision": revision },
+        $inc: { v: 1 },
+      } as UpdateFilter<KeyDocument>);
+      if (matchedCount === 1) return account;
+      await db.clock.sleep(Math.random() * conflictPauseMs * conflicts);
+    }
+    throw awayRefusal(new Error(`overtaken ${maxConflicts} times at an account`));
+  });
+}
+
+/** What an operation id made before; undefined where it is new, or absent. Refuses another name or secret. */
+async function replayOf(
+  { db, keys }: KeyContext,
+  { operationId, account, key, secretBrought }: NewAccount,
+): Promise<MadeAccount | undefined> {
+  if (operationId === undefined) return undefined;
+  const doc = await db.attempt(() => keys.findOne({ "account.operationId": operationId }));
+  if (!doc) return undefined;
+  // The first secret, not the present one: a rotation in between makes no repeat wrong.
+  const isSameSecret = !secretBrought || doc.account?.firstHash === hashText(key.secret.sha256);
+  if (doc.account?.name !== account.name || !isSameSecret) refuse(ErrorReason.OPERATION_MISMATCH);
+  return { account: accountOf(doc), key: keyOf(doc), replayed: true };
+}
+
+/** Makes an account with its first key. Refuses as `createAccount` does. */
+async function insertAccount(
+  context: KeyContext,
+  command: NewAccount,
+  revision: bigint,
+): Promise<MadeAccount> {
+  const { account, key, operationId } = command;
+  const { name, createdAtMs, requestsPerMinute } = account;
+  const carried: AccountDocument = {
+    name,
+    createdAtMs,
+    requestsPerMinute,
+    ...(operationId === undefined ? {} : { operationId }),
+    firstHash: hashText(key.secret.sha256),
+    nameKey: nameKeyOf(name),
+  };
+  const doc = { ...documentOf({ ...key, revision }, 1), account: carried };
+  for (let tries = 0; tries < maxConflicts; tries++) {
+    const key = await insert(context, doc);
+    if (key) return { account: accountOf(doc), key, replayed: false };
+    const replay = await replayOf(context, command);
+    if (replay) return replay;
+    await refuseSecretInUse(context, command.key.secret.sha256);
+    // The account that was made first cannot be read yet.
+    await context.db.clock.sleep(conflictPauseMs * tries);
+  }
+  throw awayRefusal(new Error("an account stands in the way that cannot be seen"));
+}
+
+/** Adds a key at a place that is free. Refuses as `createKey` does. */
+async function insertKey(
+  context: KeyContext,
+  places: Places,
+  key: Key,
+  revision: bigint,
+): Promise<StoredKey> {
+  const stored = { ...key, revision };
+  for (let tries = 0; tries < maxConflicts; tries++) {
+    const made = key.madeBy && (await findMadeBy(context, key.madeBy.slot));
+    if (made && key.madeBy && isSameOperation(made.madeBy, key.madeBy)) return made;
+    const inserted = await places.with(key.accountId, (place) =>
+      insert(context, documentOf(stored, place)),
+    );
+    if (inserted) return inserted;
+    // The secret was taken, or the place, or the operation was made meanwhile.
+    await refuseSecretInUse(context, key.secret.sha256);
+  }
+  throw awayRefusal(new Error(`overtaken ${maxConflicts} times at a key's place`));
+}
+
+/** Undefined where something that must be unique is taken. */
+function insert({ db, keys }: KeyContext, doc: KeyDocument): Promise<StoredKey | undefined> {
+  return db.attempt(async (unsure) => {
+    try {
+      await keys.insertOne(doc);
+      return keyOf(doc);
+    } catch (error) {
+      if (!isDuplicate(error)) throw error;
+      // Ids are drawn for each call: what has this one is what an attempt without an answer wrote.
+      const own = unsure ? await keys.findOne({ _id: doc._id }) : null;
+      return own ? keyOf(own) : undefined;
+    }
+  });
+}
+
+function documentOf(key: StoredKey, place: number): KeyDocument {
+  const { keyId, accountId } = key;
+  return { _id: keyId, v: 1, accountId, place, ...keyFields(key) };
+}
+
+/** Refuses with OPERATION_CONFLICT where some key has the secret; early, for the index has the last word. */
+async function refuseSecretInUse({ db, keys }: KeyContext, sha256: Uint8Array) {
+  const hashes = hashText(sha256);
+  const holder = await db.attempt(() => keys.findOne({ hashes }, { projection: { _id: 1 } }));
+  if (holder) refuseUsedSecret();
+}
+
+/** The refusal of a secret that another key has. */
+function refuseUsedSecret(): never {
+  refuse(ErrorReason.OPERATION_CONFLICT, { message: "The secret belongs to another key." });
+}
+
+/**
+ * Puts what `next` makes of a key in its place, under `revision`; leaves it as it is where `next` does. `unsure`: the key
+ * may be what `next` made of it already. Refuses as `next` does, and a secret that another key has.
+ */
+function changeKey(
+  { db, keys }: KeyContext,
+  keyId: string,
+  revision: bigint,
+  next: (key: StoredKey, unsure: boolean) => Key,
+): Promise<StoredKey> {
+  return db.attempt(async (unsure) => {
+    for (let conflicts = 0; conflicts < maxConflicts; conflicts++) {
+      const doc = await keys.findOne({ _id: keyId });
+      if (!doc) refuse(ErrorReason.KEY_NOT_FOUND);
+      const key = keyOf(doc);
+      const changed = next(key, unsure);
+      if (changed === key) return key;
+      const isNewSecret = changed.secret !== key.secret;
+      if (isNewSecret && hasHash(key, changed.secret.sha256)) refuseUsedSecret();
+      // A change that began later may have come first: the document's revision never falls.
+      const newest = revision > key.revision ? revision : key.revision;
+      if (await replace(keys, doc, { ...changed, revision: newest }))
+        return { ...changed, revision };
+      await db.clock.sleep(Math.random() * conflictPauseMs * conflicts);
+    }
+    throw awayRefusal(new Error(`overtaken ${maxConflicts} times at a key`));
+  });
+}
+
+/** Gives a key that was changed a newer revision, so that the change is told. */
+function touchKey({ db, keys }: KeyContext, keyId: string, revision: bigint): Promise<StoredKey> {
+  return db.attempt(async () => {
+    const doc = await keys.findOneAndUpdate(
+      { _id: keyId },
+      { $max: { revision }, $inc: { v: 1 } },
+      { returnDocument: "after" },
+    );
+    return doc ? keyOf(doc) : refuse(ErrorReason.KEY_NOT_FOUND);
+  });
+}
+
+async function replace(
+  keys: Collection<KeyDocument>,
+  doc: KeyDocument,
+  key: StoredKey,
+): Promise<boolean> {
+  const { _id, v, accountId, place, account } = doc;
+  const whole = { v: v + 1, accountId, place, ...keyFields(key), ...(account ? { account } : {}) };
+  try {
+    const { matchedCount } = await keys.replaceOne({ _id, v }, whole);
+    return matchedCount === 1;
+  } catch (error) {
+    if (isDuplicate(error)) refuseUsedSecret();
+    throw error;
+  }
 }

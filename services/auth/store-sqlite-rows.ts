@@ -1,6 +1,7 @@
+import { storedLimitReset } from "#kit/key-limits.ts";
 import type { SqlRow, SqlValue } from "#kit/sqlite.ts";
 import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
-import type { Account } from "./key.ts";
+import type { Account, KeyOperation } from "./key.ts";
 import type { StoredKey } from "./store.ts";
 
 /** The tables of auth, step by step. The revision begins at 1: 0 stands for "from now" in a watch. */
@@ -38,11 +39,33 @@ export const authSchema: readonly string[] = [
      revision INTEGER NOT NULL
    ) STRICT;
    INSERT INTO auth_revision VALUES (1, 1);`,
+  `ALTER TABLE auth_account ADD COLUMN suspended_at_ms INTEGER;
+   ALTER TABLE auth_key ADD COLUMN name TEXT;
+   ALTER TABLE auth_key ADD COLUMN disabled INTEGER NOT NULL DEFAULT 0;
+   ALTER TABLE auth_key ADD COLUMN last_used_at_ms INTEGER;
+   ALTER TABLE auth_key ADD COLUMN updated_at_ms INTEGER;
+   ALTER TABLE auth_key ADD COLUMN made_slot TEXT;
+   ALTER TABLE auth_key ADD COLUMN made_body TEXT;
+   ALTER TABLE auth_key ADD COLUMN rotations TEXT;
+   CREATE UNIQUE INDEX auth_key_by_made_slot ON auth_key (made_slot);`,
+  "ALTER TABLE auth_key ADD COLUMN webhook_url TEXT;",
+  // Names of earlier versions are found without regard to the case of A to Z alone.
+  `ALTER TABLE auth_account ADD COLUMN closing_at_ms INTEGER;
+   ALTER TABLE auth_account ADD COLUMN closed_at_ms INTEGER;
+   ALTER TABLE auth_account ADD COLUMN name_key TEXT NOT NULL DEFAULT '';
+   UPDATE auth_account SET name_key = lower(name);
+   CREATE INDEX auth_account_by_name ON auth_account (name_key, account_id);
+   CREATE INDEX auth_account_closing ON auth_account (closing_at_ms)
+     WHERE closing_at_ms IS NOT NULL AND closed_at_ms IS NULL;
+   CREATE INDEX auth_key_by_age ON auth_key (created_at_ms, key_id);`,
+  // A limit of before is one of a month: null.
+  "ALTER TABLE auth_key ADD COLUMN limit_reset INTEGER;",
 ];
 
 /** Columns of an account, from `auth_account a`. */
 export const accountColumns = `a.account_id AS a_id, a.name AS a_name, a.created_at_ms AS a_created_at_ms,
-  a.requests_per_minute AS a_requests_per_minute`;
+  a.requests_per_minute AS a_requests_per_minute, a.suspended_at_ms AS a_suspended_at_ms,
+  a.closing_at_ms AS a_closing_at_ms, a.closed_at_ms AS a_closed_at_ms`;
 
 const names = [
   "key_id",
@@ -58,6 +81,15 @@ const names = [
   "revoked_at_ms",
   "monthly_usd_micros_limit",
   "requests_per_minute",
+  "name",
+  "disabled",
+  "last_used_at_ms",
+  "updated_at_ms",
+  "made_slot",
+  "made_body",
+  "rotations",
+  "webhook_url",
+  "limit_reset",
   "revision",
 ] as const;
 
@@ -88,6 +120,15 @@ export function keyValues(key: StoredKey): SqlValue[] {
     key.revokedAtMs ?? null,
     key.monthlyUsdMicrosLimit ?? null,
     key.requestsPerMinute,
+    key.name ?? null,
+    key.disabled ? 1 : 0,
+    key.lastUsedAtMs ?? null,
+    key.updatedAtMs ?? null,
+    key.madeBy?.slot ?? null,
+    key.madeBy?.body ?? null,
+    key.rotations ? JSON.stringify(key.rotations) : null,
+    key.webhookUrl ?? null,
+    key.limitReset ?? null,
     key.revision,
   ];
 }
@@ -110,6 +151,18 @@ export function keyOf(row: SqlRow): StoredKey {
       ? {}
       : { monthlyUsdMicrosLimit: row.monthly_usd_micros_limit as bigint }),
     requestsPerMinute: Number(row.requests_per_minute),
+    ...(row.name === null ? {} : { name: String(row.name) }),
+    ...(Number(row.disabled) === 0 ? {} : { disabled: true }),
+    ...(row.last_used_at_ms === null ? {} : { lastUsedAtMs: Number(row.last_used_at_ms) }),
+    ...(row.updated_at_ms === null ? {} : { updatedAtMs: Number(row.updated_at_ms) }),
+    ...(row.made_slot === null
+      ? {}
+      : { madeBy: { slot: String(row.made_slot), body: String(row.made_body) } }),
+    ...(row.rotations === null
+      ? {}
+      : { rotations: JSON.parse(String(row.rotations)) as KeyOperation[] }),
+    ...(row.webhook_url === null ? {} : { webhookUrl: String(row.webhook_url) }),
+    ...(row.limit_reset === null ? {} : { limitReset: storedLimitReset(row.limit_reset) }),
     revision: row.revision as bigint,
   };
 }
@@ -121,6 +174,9 @@ export function accountOf(row: SqlRow): Account {
     name: String(row.a_name),
     createdAtMs: Number(row.a_created_at_ms),
     requestsPerMinute: Number(row.a_requests_per_minute),
+    ...(row.a_suspended_at_ms === null ? {} : { suspendedAtMs: Number(row.a_suspended_at_ms) }),
+    ...(row.a_closing_at_ms === null ? {} : { closingAtMs: Number(row.a_closing_at_ms) }),
+    ...(row.a_closed_at_ms === null ? {} : { closedAtMs: Number(row.a_closed_at_ms) }),
   };
 }
 

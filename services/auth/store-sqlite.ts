@@ -1,9 +1,25 @@
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import { maxKeysPerAccount } from "#kit/request-bounds.ts";
 import type { SqliteDatabase, SqlRunner } from "#kit/sqlite.ts";
-import type { Key } from "./key.ts";
-import { revoked, rotated } from "./key.ts";
-import { maxKeysPerAccount } from "./limits.ts";
-import type { AuthStore, MadeAccount, NewAccount, StoredKey } from "./store.ts";
+import {
+  type Account,
+  closed,
+  closing,
+  isRepeated,
+  isSameOperation,
+  type Key,
+  nameKeyOf,
+  revoked,
+  rotated,
+  withState,
+} from "./key.ts";
+import {
+  type AuthStore,
+  beyond,
+  type MadeAccount,
+  type NewAccount,
+  type StoredKey,
+} from "./store.ts";
 import {
   accountColumns,
   accountOf,
@@ -22,9 +38,12 @@ export function createSqliteAuthStore(db: SqliteDatabase): AuthStore {
     open: async () => db.migrate("auth", authSchema),
     createAccount: (command) => db.write((tx) => createAccount(tx, command)),
     createKey: (key) => db.write((tx) => createKey(tx, key)),
-    rotateKey: ({ keyId, secret, graceMs, nowMs }) =>
+    rotateKey: ({ keyId, secret, graceMs, nowMs, allow, operation }) =>
       db.write((tx) => {
-        const next = rotated(mustFindKey(tx, keyId), secret, graceMs, nowMs);
+        const key = mustFindKey(tx, keyId);
+        if (isRepeated(key, operation)) return key;
+        allow?.(key);
+        const next = rotated(key, secret, graceMs, nowMs, operation);
         refuseUsedSecret(tx, secret.sha256);
         return updateKey(tx, next);
       }),
@@ -34,6 +53,40 @@ export function createSqliteAuthStore(db: SqliteDatabase): AuthStore {
         const next = revoked(key, nowMs);
         return next === key ? key : updateKey(tx, next);
       }),
+    changeKey: (keyId, next) =>
+      db.write((tx) => {
+        const key = mustFindKey(tx, keyId);
+        const changed = next(key);
+        return changed === key ? key : updateKey(tx, changed);
+      }),
+    setAccountState: ({ accountId, suspended, nowMs }) =>
+      db.write((tx) =>
+        changeAccount(tx, accountId, (account) => withState(account, suspended, nowMs)),
+      ),
+    beginClosing: ({ accountId, nowMs }) =>
+      db.write((tx) => changeAccount(tx, accountId, (account) => closing(account, nowMs))),
+    endClosing: ({ accountId, nowMs }) =>
+      db.write((tx) => changeAccount(tx, accountId, (account) => closed(account, nowMs))),
+    closingAccounts: async (limit) =>
+      db
+        .all(
+          `SELECT ${accountColumns} FROM auth_account a WHERE a.closing_at_ms IS NOT NULL
+           AND a.closed_at_ms IS NULL ORDER BY a.closing_at_ms LIMIT ?`,
+          limit,
+        )
+        .map(accountOf),
+    noteUses: (uses) =>
+      db.write((tx) => {
+        for (const { keyId, atMs } of uses) {
+          tx.run(
+            "UPDATE auth_key SET last_used_at_ms = max(coalesce(last_used_at_ms, 0), ?) WHERE key_id = ?",
+            atMs,
+            keyId,
+          );
+        }
+      }),
+    findKey: async (keyId) => findKey(db, "key_id", keyId),
+    findKeyMadeBy: async (slot) => findKey(db, "made_slot", slot),
     async findBySecretHash(sha256) {
       // One statement, so that key and revision are of the same moment.
       const row = db.get(
@@ -47,11 +100,7 @@ export function createSqliteAuthStore(db: SqliteDatabase): AuthStore {
       return { key: keyOf(row), account: accountOf(row), revision: row.now_revision as bigint };
     },
     async findAccount(accountId) {
-      const row = db.get(
-        `SELECT ${accountColumns} FROM auth_account a WHERE a.account_id = ?`,
-        accountId,
-      );
-      return row && accountOf(row);
+      return findAccount(db, accountId);
     },
     async listAccounts({ after, limit }) {
       return db
@@ -63,6 +112,29 @@ export function createSqliteAuthStore(db: SqliteDatabase): AuthStore {
           limit,
         )
         .map(accountOf);
+    },
+    searchAccounts: async ({ by, prefix, after, limit }) => {
+      const [column, begin, from] =
+        by === "id"
+          ? ["a.account_id", "a.account_id > ?", [after?.accountId ?? ""]]
+          : [
+              "a.name_key",
+              "(a.name_key, a.account_id) > (?, ?)",
+              [after?.nameKey ?? "", after?.accountId ?? ""],
+            ];
+      const sql = `SELECT ${accountColumns} FROM auth_account a WHERE ${column} >= ? AND ${column} < ?
+        AND ${begin} ORDER BY ${column}, a.account_id LIMIT ?`;
+      return db.all(sql, prefix, beyond(prefix), ...from, limit).map(accountOf);
+    },
+    listAllKeys: async ({ prefix, after, limit }) => {
+      if (prefix !== undefined) {
+        const sql = `SELECT ${keyColumns} FROM auth_key k WHERE k.key_id >= ? AND k.key_id < ?
+          AND k.key_id > ? ORDER BY k.key_id LIMIT ?`;
+        return db.all(sql, prefix, beyond(prefix), after?.keyId ?? "", limit).map(keyOf);
+      }
+      const sql = `SELECT ${keyColumns} FROM auth_key k WHERE (k.created_at_ms, k.key_id) > (?, ?)
+        ORDER BY k.created_at_ms, k.key_id LIMIT ?`;
+      return db.all(sql, after?.createdAtMs ?? -1, after?.keyId ?? "", limit).map(keyOf);
     },
     async listKeys(accountId) {
       refuseUnknownAccount(db, accountId);
@@ -88,7 +160,7 @@ function createAccount(tx: SqlRunner, command: NewAccount): MadeAccount {
   refuseUsedSecret(tx, key.secret.sha256);
   tx.run(
     `INSERT INTO auth_account (account_id, name, created_at_ms, requests_per_minute, operation_id,
-       first_key_id, first_secret_sha256) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+       first_key_id, first_secret_sha256, name_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
     account.accountId,
     account.name,
     account.createdAtMs,
@@ -96,6 +168,7 @@ function createAccount(tx: SqlRunner, command: NewAccount): MadeAccount {
     operationId ?? null,
     key.keyId,
     key.secret.sha256,
+    nameKeyOf(account.name),
   );
   return { account, key: insertKey(tx, key), replayed: false };
 }
@@ -120,6 +193,8 @@ function replayOf(
 }
 
 function createKey(tx: SqlRunner, key: Key): StoredKey {
+  const made = key.madeBy && findKey(tx, "made_slot", key.madeBy.slot);
+  if (made && key.madeBy && isSameOperation(made.madeBy, key.madeBy)) return made;
   refuseUnknownAccount(tx, key.accountId);
   const count = tx.get("SELECT count(*) AS n FROM auth_key WHERE account_id = ?", key.accountId);
   if (Number(count?.n) >= maxKeysPerAccount) {
@@ -145,8 +220,48 @@ function updateKey(tx: SqlRunner, key: Key): StoredKey {
 }
 
 function mustFindKey(runner: SqlRunner, keyId: string): StoredKey {
-  const row = runner.get(`SELECT ${keyColumns} FROM auth_key k WHERE k.key_id = ?`, keyId);
-  return row ? keyOf(row) : refuse(ErrorReason.KEY_NOT_FOUND);
+  return findKey(runner, "key_id", keyId) ?? refuse(ErrorReason.KEY_NOT_FOUND);
+}
+
+function findKey(
+  runner: SqlRunner,
+  by: "key_id" | "made_slot",
+  value: string,
+): StoredKey | undefined {
+  const row = runner.get(`SELECT ${keyColumns} FROM auth_key k WHERE k.${by} = ?`, value);
+  return row && keyOf(row);
+}
+
+function findAccount(runner: SqlRunner, accountId: string): Account | undefined {
+  const row = runner.get(
+    `SELECT ${accountColumns} FROM auth_account a WHERE a.account_id = ?`,
+    accountId,
+  );
+  return row && accountOf(row);
+}
+
+/** All keys of the account get one new revision: that is how they are told as changed. */
+function changeAccount(
+  tx: SqlRunner,
+  accountId: string,
+  change: (account: Account) => Account,
+): Account {
+  const account = findAccount(tx, accountId) ?? refuse(ErrorReason.ACCOUNT_NOT_FOUND);
+  const next = change(account);
+  if (next === account) return account;
+  tx.run(
+    `UPDATE auth_account SET name = ?, name_key = ?, suspended_at_ms = ?, closing_at_ms = ?,
+       closed_at_ms = ? WHERE account_id = ?`,
+    next.name,
+    nameKeyOf(next.name),
+    next.suspendedAtMs ?? null,
+    next.closingAtMs ?? null,
+    next.closedAtMs ?? null,
+    accountId,
+  );
+  const revision = nextRevision(tx);
+  tx.run("UPDATE auth_key SET revision = ? WHERE account_id = ?", revision, accountId);
+  return next;
 }
 
 function refuseUnknownAccount(runner: SqlRunner, accountId: string): void {

@@ -1,4 +1,4 @@
-import type { Account, Key, SecretDigest } from "./key.ts";
+import type { Account, Key, KeyOperation, SecretDigest } from "./key.ts";
 
 /** A key as it lies in the store. */
 export interface StoredKey extends Key {
@@ -25,7 +25,7 @@ export interface MadeAccount {
 }
 
 /** A key found by its secret, as of one revision. */
-export interface FoundKey {
+interface FoundKey {
   readonly key: StoredKey;
   readonly account: Account;
   /** Everything that changed up to here is in `key`; what changed later may or may not be. Never above the truth. */
@@ -40,10 +40,38 @@ export interface KeyChanges {
   readonly keyIds: readonly string[];
 }
 
+/** When a key was used. */
+export interface KeyUse {
+  readonly keyId: string;
+  readonly atMs: number;
+}
+
 /** Where a page of accounts begins: after this one. */
 export interface AccountCursor {
   readonly createdAtMs: number;
   readonly accountId: string;
+}
+
+/** Which accounts. */
+export interface AccountSearch {
+  readonly by: "id" | "name";
+  /** As it is stored: an id, or folded as `nameKeyOf` does. */
+  readonly prefix: string;
+  readonly after?: { readonly nameKey: string; readonly accountId: string };
+  readonly limit: number;
+}
+
+/** Which keys. */
+export interface KeyPage {
+  /** Of their ids; absent: all. */
+  readonly prefix?: string;
+  readonly after?: { readonly createdAtMs: number; readonly keyId: string };
+  readonly limit: number;
+}
+
+/** Above every text that begins with a prefix. */
+export function beyond(prefix: string): string {
+  return `${prefix}\u{10ffff}`;
 }
 
 /**
@@ -51,8 +79,8 @@ export interface AccountCursor {
  * raises the store's revision by at least one. A change is in `changesSince` by the time its promise resolves; a caller
  * that got no answer knows nothing and repeats.
  *
- * A secret's SHA-256 belongs to one key for ever, as its current or its former secret: whoever would give it to another
- * is refused with OPERATION_CONFLICT, also where the key that has it is revoked.
+ * A secret's SHA-256 belongs to one key for ever, as its current or its former secret: a call that would give it to
+ * another key is refused with OPERATION_CONFLICT, also where the key that has it is revoked.
  */
 export interface AuthStore {
   /** Makes tables, collections and indexes. To be called once, before all else. */
@@ -62,15 +90,50 @@ export interface AuthStore {
    * again where the name is the same and the secret (if brought) too, else refuses with OPERATION_MISMATCH.
    */
   createAccount(command: NewAccount): Promise<MadeAccount>;
-  /** Adds a key. Refuses with ACCOUNT_NOT_FOUND; with OPERATION_CONFLICT where the account has 1,000. */
+  /**
+   * Adds a key. Refuses with ACCOUNT_NOT_FOUND; with OPERATION_CONFLICT where the account has 1,000. Where its `madeBy` has
+   * made a key before, nothing changes and that key is the answer; with another body: IDEMPOTENCY_KEY_REUSED.
+   */
   createKey(key: Key): Promise<StoredKey>;
-  /** `rotated` of key.ts, in place. Refuses with KEY_NOT_FOUND and as `rotated` does. */
+  /**
+   * `rotated` of key.ts, in place. Refuses with KEY_NOT_FOUND and as `rotated` does. Where the operation has rotated the
+   * key before (`isRepeated`), nothing changes.
+   */
   rotateKey(command: {
     keyId: string;
     secret: SecretDigest;
     graceMs: number;
     nowMs: number;
+    /** Throws where this key may not be rotated; judged in the same step. */
+    allow?: (key: StoredKey) => void;
+    operation?: KeyOperation;
   }): Promise<StoredKey>;
+  /**
+   * Puts what `next` makes of a key in its place; leaves it as it is where `next` answers the same object. `next` may run
+   * several times, keeps id, account and secrets, and what it throws is thrown. Refuses with KEY_NOT_FOUND.
+   */
+  changeKey(keyId: string, next: (key: StoredKey) => Key): Promise<StoredKey>;
+  /** `withState` of key.ts, in place; all keys of the account count as changed. Refuses with ACCOUNT_NOT_FOUND. */
+  setAccountState(command: {
+    accountId: string;
+    suspended: boolean;
+    nowMs: number;
+  }): Promise<Account>;
+  /** `closing` of key.ts, in place; all keys of the account count as changed. Refuses with ACCOUNT_NOT_FOUND. */
+  beginClosing(command: { accountId: string; nowMs: number }): Promise<Account>;
+  /** `closed` of key.ts, in place. Refuses with ACCOUNT_NOT_FOUND, and as `closed` does. */
+  endClosing(command: { accountId: string; nowMs: number }): Promise<Account>;
+  /** Accounts that are being closed and not closed yet, the longest first, by an index. */
+  closingAccounts(limit: number): Promise<Account[]>;
+  /**
+   * Raises the last use of keys; no change that is told. Unknown keys are passed over. A use that is noted while its key
+   * changes may be lost.
+   */
+  noteUses(uses: readonly KeyUse[]): Promise<void>;
+  /** One key, of whatever state. */
+  findKey(keyId: string): Promise<StoredKey | undefined>;
+  /** The key that an operation made. */
+  findKeyMadeBy(slot: string): Promise<StoredKey | undefined>;
   /** `revoked` of key.ts, in place. A repeat answers the first state. Refuses with KEY_NOT_FOUND. */
   revokeKey(command: { keyId: string; nowMs: number }): Promise<StoredKey>;
   /** The key that has this secret, current or former, valid or not. By a unique index, never by a scan. */
@@ -79,6 +142,13 @@ export interface AuthStore {
   findAccount(accountId: string): Promise<Account | undefined>;
   /** Accounts by age, then id, after `after` (absent: from the first), at most `limit`. */
   listAccounts(page: { after?: AccountCursor; limit: number }): Promise<Account[]>;
+  /**
+   * Accounts whose id begins with the prefix, by id; or whose `nameKeyOf` does, by that, then id. After `after`, at most
+   * `limit`, by an index.
+   */
+  searchAccounts(search: AccountSearch): Promise<Account[]>;
+  /** The keys of all accounts by age, then id; or by id those whose id begins with a prefix. By an index. */
+  listAllKeys(page: KeyPage): Promise<StoredKey[]>;
   /** An account's keys by age, then id. Refuses with ACCOUNT_NOT_FOUND. */
   listKeys(accountId: string): Promise<StoredKey[]>;
   /** The revision now: 1 or more, never falling while the data lives. */

@@ -4,6 +4,7 @@ import { randomIds } from "#kit/ids.ts";
 import { createMetrics } from "#kit/metrics.ts";
 import { createAuthWorld, until } from "../../test/contract/keys.world.ts";
 import { createAuth } from "./index.ts";
+import { createWatcher } from "./watch.ts";
 
 let world: Awaited<ReturnType<typeof createAuthWorld>>;
 let leave: AbortController;
@@ -186,4 +187,33 @@ test("auth is not ready before it has started", async () => {
   await auth.start();
   expect(auth.notReady()).toBeUndefined();
   await auth[Symbol.asyncDispose]();
+});
+
+async function first<T>(messages: AsyncIterable<T>): Promise<T | undefined> {
+  for await (const one of messages) return one;
+  return undefined;
+}
+
+test("what a slow reader missed is one message, each key once, at the latest revision", async () => {
+  const watcher = createWatcher(3, 0);
+  watcher.push({ revision: 5n, keyIds: ["a", "b"] }, 10);
+  watcher.push({ revision: 4n, keyIds: ["b", "c"] }, 20);
+  expect(watcher.toldAtMs()).toBe(20);
+  expect(await first(watcher.messages())).toEqual({ revision: 5n, keyIds: ["a", "b", "c"] });
+});
+
+test("a reader too slow for the bound begins anew", async () => {
+  const watcher = createWatcher(3, 0);
+  watcher.push({ revision: 5n, keyIds: ["a", "b"] }, 10);
+  watcher.push({ revision: 6n, keyIds: ["c", "d"] }, 20);
+  await expect(first(watcher.messages())).rejects.toMatchObject({
+    reason: ErrorReason.WATCH_RESET,
+  });
+});
+
+test("the first end stands", async () => {
+  const watcher = createWatcher(3, 0);
+  watcher.end();
+  watcher.reset();
+  expect(await first(watcher.messages())).toBeUndefined();
 });

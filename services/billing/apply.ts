@@ -1,5 +1,5 @@
 import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, isRefusal } from "#kit/errors.ts";
+import { ErrorReason, isRefusal, type RefusalError } from "#kit/errors.ts";
 import type { Operation as OperationMessage } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { BillingEvents } from "./events.ts";
 import { maxApplyOperations } from "./limits.ts";
@@ -38,19 +38,16 @@ export async function applyEach(
 ): Promise<Outcome[]> {
   if (messages.length === 0 || messages.length > maxApplyOperations) broken("operations");
   const outcomes: Outcome[] = [];
-  const groups = new Map<string, { at: number; addressed: Addressed }[]>();
+  const sound: { at: number; addressed: Addressed }[] = [];
   for (const [at, message] of messages.entries()) {
     try {
-      const addressed = readOperation(message);
-      const name = walletName(addressed.wallet);
-      const group = groups.get(name);
-      if (group) group.push({ at, addressed });
-      else groups.set(name, [{ at, addressed }]);
+      sound.push({ at, addressed: readOperation(message) });
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      outcomes[at] = { kind: "refused", reason: error.reason, metadata: { ...error.metadata } };
+      outcomes[at] = refusedBy(error);
     }
   }
+  const groups = Map.groupBy(sound, ({ addressed }) => walletName(addressed.wallet));
   await Promise.all(
     [...groups.values()].map(async (group) => {
       const results = await applyGroup(
@@ -89,9 +86,11 @@ async function applyGroup(
 }
 
 function failed(error: unknown, log: () => string): Refused {
-  if (isRefusal(error)) {
-    return { kind: "refused", reason: error.reason, metadata: { ...error.metadata } };
-  }
+  if (isRefusal(error)) return refusedBy(error);
   const metadata = { incident: log() };
   return { kind: "refused", reason: ErrorReason.INTERNAL_ERROR, metadata };
+}
+
+function refusedBy({ reason, metadata }: RefusalError): Refused {
+  return { kind: "refused", reason, metadata: { ...metadata } };
 }

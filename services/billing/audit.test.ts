@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openSqlite, type SqliteDatabase } from "#kit/sqlite.ts";
 import { auditWallet, type Difference } from "./audit.ts";
+import { type Fold, fold } from "./ledger.ts";
 import type { LedgerStore } from "./store.ts";
 import { createSqliteLedger } from "./store-sqlite.ts";
 
@@ -105,8 +106,14 @@ describe("an audit", () => {
     ["spent", "UPDATE ledger_key SET spent = 0"],
     ["held", "UPDATE ledger_key SET held = 0"],
     ["month", "UPDATE ledger_key SET month = '2025-12'"],
+    ["day", "UPDATE ledger_key SET day_spent = 19"],
+    ["week", "UPDATE ledger_key SET week = '2026-01-01'"],
+    ["total", "UPDATE ledger_key SET ever_spent = 21"],
     ["row, gone", "DELETE FROM ledger_key"],
-    ["row, invented", "INSERT INTO ledger_key VALUES (1, 'key_z', '2026-01', 1, 0, '', 0)"],
+    [
+      "row, invented",
+      "INSERT INTO ledger_key (wallet, key_id, month, spent, held) VALUES (1, 'key_z', '2026-01', 1, 0)",
+    ],
   ])("finds a key's changed %s", async (_, sql) => {
     tamper(sql);
     expect(fields(await audit())).toEqual(["key"]);
@@ -125,6 +132,27 @@ describe("an audit", () => {
   ])("finds an open hold's changed %s", async (_, sql) => {
     tamper(sql);
     expect(fields(await audit())).toEqual(["hold"]);
+  });
+
+  test("finds a refund of more than its charge, and of no charge", async () => {
+    const generous: Fold = (view, operation, moment) => {
+      const recorded = (id: string) => {
+        const entry = view.recorded(id);
+        return entry && { ...entry, spentDelta: 20n };
+      };
+      const isRefund = operation.kind === "refund";
+      return fold(isRefund ? { ...view, recorded } : view, operation, moment);
+    };
+    const wrong = createSqliteLedger(db, generous);
+    const settle = { kind: "settle", holdId: "hold_bbb", amount: 5n } as const;
+    const refund = { kind: "refund", holdId: "hold_bbb", entry: 6, refundId: "r" } as const;
+    const outcomes = await wrong.apply(usd, [settle, { ...refund, amount: 6n }], now + 2);
+    expect(outcomes).toMatchObject([{ charged: 5n }, { kind: "refunded", amount: 6n }]);
+    expect(await audit()).toEqual([
+      { field: "refund", recorded: "6 of entry 6", computed: "settle 5", entryNumber: 7 },
+    ]);
+    tamper("DELETE FROM ledger_entry WHERE n = 6");
+    expect(fields(await audit())).toContain("refund");
   });
 
   test("finds a deleted entry, in the middle and at the end", async () => {

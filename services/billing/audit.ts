@@ -5,6 +5,7 @@ import {
   advanceHold,
   advanceKey,
   advanceWallet,
+  chargeTold,
   countsForKey,
   type Entry,
   emptyWallet,
@@ -15,7 +16,18 @@ import {
 
 /** Something that does not add up. */
 export interface Difference {
-  field: "free" | "held" | "spent" | "granted" | "month" | "key" | "hold" | "sequence" | "chain";
+  field:
+    | "free"
+    | "held"
+    | "spent"
+    | "granted"
+    | "month"
+    | "key"
+    | "hold"
+    | "usage"
+    | "refund"
+    | "sequence"
+    | "chain";
   /** What the wallet, or the entry, says. */
   recorded: string;
   /** What the entries add up to. */
@@ -25,7 +37,7 @@ export interface Difference {
 }
 
 /** What an audit of one wallet has read. */
-export interface AuditCount {
+interface AuditCount {
   entries: number;
 }
 
@@ -44,16 +56,23 @@ export async function* auditWallet(
     yield { field: "sequence", recorded: "no wallet", computed: left, entryNumber: 0 };
     return;
   }
-  const image: Image = { wallet: emptyWallet(snapshot.ref), holds: new Map(), keys: new Map() };
+  const image: Image = {
+    wallet: emptyWallet(snapshot.ref),
+    holds: new Map(),
+    keys: new Map(),
+    refunded: new Set(),
+  };
   for await (const page of snapshot.entries()) {
     for (const entry of page) {
       count.entries++;
       yield* auditEntry(image, entry);
+      if (entry.kind === "refund") yield* auditRefund(image, entry, snapshot);
     }
   }
   yield* compareWallets(snapshot.wallet, image.wallet);
   yield* compareRows("hold", snapshot.holds, image.holds, (hold) => hold.holdId, describeHold);
-  yield* compareRows("key", snapshot.keys, image.keys, (key) => key.keyId, describeKey);
+  const { keys } = snapshot;
+  yield* compareRows("key", keys, asStored(image.keys, keys), (key) => key.keyId, describeKey);
 }
 
 /** What the entries so far add up to. */
@@ -61,6 +80,32 @@ interface Image {
   wallet: Wallet;
   holds: Map<string, OpenHold>;
   keys: Map<string, KeyCounter>;
+  /** Numbers of the charges that were given back: few. */
+  refunded: Set<number>;
+}
+
+/** A refund names a charge of its own hold and key that came before it, was at least as much, and was not given back yet. */
+async function* auditRefund(
+  { refunded }: Image,
+  entry: Entry,
+  journal: Pick<WalletSnapshot, "entry">,
+): AsyncIterable<Difference> {
+  const told = chargeTold(entry);
+  const charge = told && (await journal.entry(told.refundOf));
+  const fits =
+    charge !== undefined &&
+    charge.n < entry.n &&
+    (charge.kind === "settle" || charge.kind === "draw") &&
+    charge.holdId === entry.holdId &&
+    charge.keyId === entry.keyId &&
+    charge.at === told?.chargedMs &&
+    charge.spentDelta >= entry.amount &&
+    !refunded.has(charge.n);
+  if (told) refunded.add(told.refundOf);
+  if (fits) return;
+  const recorded = `${entry.amount} of entry ${told?.refundOf ?? "unknown"}`;
+  const computed = charge ? `${charge.kind} ${charge.spentDelta}` : "no such charge";
+  yield { field: "refund", recorded, computed, entryNumber: entry.n };
 }
 
 function* auditEntry(image: Image, entry: Entry): Iterable<Difference> {
@@ -97,7 +142,7 @@ function advance(image: Image, entry: Entry, hold: OpenHold | undefined): void {
 }
 
 /** The deltas that an entry of this kind and amount may have. */
-function allowed({ kind, amount }: Entry, hold: OpenHold | undefined): string {
+function allowed({ kind, amount, spentDelta }: Entry, hold: OpenHold | undefined): string {
   switch (kind) {
     case "grant":
       return amount > 0n ? deltas(amount, 0n, 0n) : "no such grant";
@@ -109,6 +154,15 @@ function allowed({ kind, amount }: Entry, hold: OpenHold | undefined): string {
       const charged = kind === "release" ? 0n : amount < hold.amount ? amount : hold.amount;
       return deltas(hold.amount - charged, -hold.amount, charged);
     }
+    case "draw": {
+      if (amount < 0n) return "no such draw";
+      // Its hold was closed before: all of it out of what was free, or nothing.
+      if (!hold) return spentDelta === 0n ? deltas(0n, 0n, 0n) : deltas(-amount, 0n, amount);
+      const charged = amount < hold.amount ? amount : hold.amount;
+      return deltas(hold.amount - charged, -hold.amount, charged);
+    }
+    case "refund":
+      return amount > 0n ? deltas(amount, 0n, -amount) : "no such refund";
     case "extend":
       return hold ? deltas(0n, 0n, 0n) : "no open hold";
     default:
@@ -164,6 +218,22 @@ function describeHold(h: OpenHold): string {
   return `${h.holdId} ${h.amount} ${h.holdKind} ${h.keyId} ${h.ref} ${h.openedAt} ${h.checkAt} ${h.extensions}`;
 }
 
+/** Without totals where the stored counter has none: an earlier release wrote it, and no limit has needed them yet. */
+function asStored(
+  computed: ReadonlyMap<string, KeyCounter>,
+  stored: readonly KeyCounter[],
+): ReadonlyMap<string, KeyCounter> {
+  const keys = new Map(computed);
+  for (const { keyId, totals } of stored) {
+    const key = keys.get(keyId);
+    if (key && !totals) keys.set(keyId, { ...key, totals });
+  }
+  return keys;
+}
+
 function describeKey(k: KeyCounter): string {
-  return `${k.keyId} ${k.month} spent ${k.spent} held ${k.held}`;
+  const counted = `${k.keyId} ${k.month} spent ${k.spent} held ${k.held}`;
+  if (!k.totals) return counted;
+  const { day, week, ever } = k.totals;
+  return `${counted} day ${day.period} ${day.spent} week ${week.period} ${week.spent} ever ${ever}`;
 }

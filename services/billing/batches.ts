@@ -54,7 +54,7 @@ export function createBatches(run: RunBatch): Batches {
         queue.size += operations.length;
         if (known) return;
         queues.set(name, queue);
-        // In the same turn in which nothing is left: whoever comes later begins anew.
+        // In the same turn in which nothing is left: an operation that comes later begins a new batch.
         void empty(queue, wallet, run, () => queues.delete(name));
       }),
   };

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { type Entry, type WalletRef, walletName } from "./wallet.ts";
+import { type Entry, packedRef, type WalletRef, walletName } from "./wallet.ts";
 
 /** An entry that is not yet chained. */
 export type UnsealedEntry = Omit<Entry, "hash">;
@@ -23,7 +23,7 @@ export function entryHash(previous: string, wallet: WalletRef, entry: UnsealedEn
     entry.freeDelta.toString(),
     entry.heldDelta.toString(),
     entry.spentDelta.toString(),
-    entry.ref,
+    packedRef(entry),
     entry.at,
     entry.checkAt,
   ];

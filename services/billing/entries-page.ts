@@ -1,6 +1,6 @@
 import { broken } from "./requests.ts";
 import type { LedgerStore, Page } from "./store.ts";
-import type { Entry, Unit, WalletRef } from "./wallet.ts";
+import { type Entry, units, type WalletRef } from "./wallet.ts";
 
 /** An entry and whose it is. */
 export interface WalletEntry {
@@ -17,8 +17,6 @@ export interface AccountEntriesQuery {
   /** {@link Page.next} of the page before. */
   after?: string | undefined;
 }
-
-const units: readonly Unit[] = ["usd_micros", "credits"];
 
 /**
  * Entries of both wallets of an account, newest first. Each wallet's times only rise, so two journals merge like two

@@ -1,9 +1,9 @@
 import type { Clock } from "#kit/clock.ts";
-import { type Reason, reasonName } from "#kit/errors.ts";
+import { ErrorReason, isRefusal, type Reason, reasonName } from "#kit/errors.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { Logger } from "#kit/logger.ts";
 import { childrenOf, type Metrics } from "#kit/metrics.ts";
-import type { AuditCount, Difference } from "./audit.ts";
+import type { Difference } from "./audit.ts";
 import type { Operation, Outcome } from "./operations.ts";
 import type { WalletHold } from "./store.ts";
 import type { Unit, WalletRef } from "./wallet.ts";
@@ -19,7 +19,7 @@ export interface BillingEvents {
   operation(wallet: WalletRef, operation: Operation, outcome: Outcome): void;
   /** A wallet's transition was overtaken by another process, and goes again. */
   conflict(unit: Unit): void;
-  /** A wallet's transition failed in a way that nobody foresaw. Answers the id under which it was logged. */
+  /** A wallet's transition failed in a way that the code does not know. Answers the id under which it was logged. */
   applyFailed(wallet: WalletRef, error: unknown): string;
   /** The operator ended a hold. */
   holdEnded(
@@ -33,11 +33,20 @@ export interface BillingEvents {
   /** How long the oldest of all open holds has been open, in ms; 0 where none is. */
   oldestHold(ageMs: number): void;
   /** A look for holds failed as a whole. */
-  reapFailed(error: unknown): void;
+  sweepFailed(error: unknown): void;
+  /** A wallet's journal (undefined: which, is not known) could not be added up behind the callers' backs. */
+  countingFailed(wallet: WalletRef | undefined, error: unknown): void;
+  /** An alert of an account ("": which, is not known) could not be written down, or forgotten. */
+  alertFailed(accountId: string, error: unknown): void;
+  /** Alerts are not told: their account has too many that are kept. */
+  alertsLeftOut(accountId: string, count: number): void;
   /** An audit found something. */
   auditDifference(wallet: WalletRef, difference: Difference): void;
-  /** An audit read a wallet to its end. */
-  walletAudited(wallet: WalletRef, count: AuditCount): void;
+}
+
+/** Of a store that is away, what watches the stores tells once; what failed is tried again. */
+function levelOf(error: unknown): "debug" | "error" {
+  return isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE) ? "debug" : "error";
 }
 
 /** Makes the events of one service. */
@@ -68,7 +77,13 @@ export function createBillingEvents(deps: {
         const { amount, grantId } = operation;
         log.info({ ...wallet, amount: `${amount}`, operationId: grantId }, "funds granted");
       }
+      if (outcome.kind === "refunded") {
+        count.money(unit, "refunded", outcome.amount);
+        const { amount, entry } = outcome;
+        log.info({ ...wallet, amount: `${amount}`, entry }, "charge given back");
+      }
       if (outcome.kind === "reserved") count.money(unit, "held", outcome.held);
+      if (outcome.kind === "drawn") count.money(unit, "charged", outcome.charged);
       if (outcome.kind === "closed") {
         count.money(unit, "charged", outcome.charged);
         if (operation.kind === "settle" && operation.amount > outcome.charged) {
@@ -100,15 +115,21 @@ export function createBillingEvents(deps: {
       }
     },
     oldestHold: (ageMs) => count.oldest(ageMs / 1_000),
-    reapFailed(error) {
+    sweepFailed(error) {
       log.error({ err: error }, "holds could not be read");
+    },
+    countingFailed(wallet, error) {
+      log[levelOf(error)]({ err: error, ...wallet }, "usage could not be counted");
+    },
+    alertFailed(accountId, error) {
+      log[levelOf(error)]({ err: error, accountId }, "an alert could not be kept");
+    },
+    alertsLeftOut(accountId, count) {
+      log.warn({ accountId, count }, "an account has too many alerts, and is not told more");
     },
     auditDifference(wallet, difference) {
       count.difference(difference.field);
       log.error({ ...wallet, ...difference }, "ledger audit found a difference");
-    },
-    walletAudited(wallet, { entries }) {
-      log.debug({ ...wallet, entries }, "wallet audited");
     },
   };
 }
@@ -116,7 +137,7 @@ export function createBillingEvents(deps: {
 /** Refusals that no correct caller meets. */
 const strange = new Set(["OPERATION_MISMATCH", "OPERATION_CONFLICT", "INVALID_ARGUMENT"]);
 
-/** Seconds: from a request that takes its time to a hold that nobody ends for days. */
+/** Seconds: from a request that takes its time to a hold that stays open for days. */
 const ageBuckets = [60, 300, 900, 1_800, 3_600, 21_600, 86_400, 604_800];
 
 function createCounters(metrics: Metrics) {
@@ -136,7 +157,7 @@ function createCounters(metrics: Metrics) {
   const money = childrenOf(
     metrics.counter(
       "genmesh_billing_amount_total",
-      "USD micros or credits granted, set aside in holds, and charged; a rate, not the books",
+      "USD micros or credits granted, set aside in holds, charged and given back; a rate, not the books",
       ["unit", "flow"],
     ),
   );
@@ -175,7 +196,7 @@ function createCounters(metrics: Metrics) {
       operations(unit, operation, outcome).inc(),
     refused: (operation: Operation["kind"], reason: Reason) =>
       refusals(operation, reasonName(reason)).inc(),
-    money: (unit: Unit, flow: "granted" | "held" | "charged", amount: bigint) =>
+    money: (unit: Unit, flow: "granted" | "held" | "charged" | "refunded", amount: bigint) =>
       money(unit, flow).inc(Number(amount)),
     aged: (owner: Owner, seconds: number) => ages.observe({ owner }, seconds),
     oldest: (seconds: number) => oldest.set(seconds),

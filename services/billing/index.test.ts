@@ -73,6 +73,61 @@ describe("balances", () => {
   });
 });
 
+describe("refunds", () => {
+  const refund = (entryNumber: bigint, more: object = {}) =>
+    world.operator.refund({ ...usd, entryNumber, operationId: "r1", ...more });
+
+  test("give a charge back once, with an entry that names it, and the key its limit", async () => {
+    await grant(usd, 100n);
+    await world.billing.reserve(hold("hold_aaa", 60n));
+    await world.billing.settle({ ...usd, holdId: "hold_aaa", amount: 40n });
+    const limited = { ...hold("hold_bbb", 10n), keyMonthlyLimit: 45n };
+    await expect(world.billing.reserve(limited)).rejects.toEqual(
+      refusal(ErrorReason.KEY_LIMIT_EXCEEDED),
+    );
+    const first = { refundedAmount: 40n, entryNumber: 4n };
+    const wallet = { available: 100n, spent: 0n, monthSpent: 0n, granted: 100n };
+    expect(await refund(3n)).toMatchObject({ ...first, wallet, replayed: false });
+    expect(await refund(3n)).toMatchObject({ ...first, wallet, replayed: true });
+    const { keys } = await world.billing.getKeyUsage({ accountId: "acct_a", keyIds: ["key_a"] });
+    expect(keys).toMatchObject([{ monthSpent: 0n, spent: 0n, daySpent: 0n, weekSpent: 0n }]);
+    expect(await world.billing.reserve(limited)).toMatchObject({ heldAmount: 10n });
+    const { entries } = await world.operator.listEntries({
+      ...{ accountId: "acct_a", holdId: "hold_aaa" },
+    });
+    expect(entries[0]).toMatchObject({
+      ...{ kind: EntryKind.REFUND, number: 4n, refundOf: 3n, spentDelta: -40n, freeDelta: 40n },
+    });
+  });
+
+  test("refuse with their reasons", async () => {
+    await grant(usd, 100n);
+    await world.billing.reserve(hold("hold_aaa", 60n));
+    await world.billing.settle({ ...usd, holdId: "hold_aaa", amount: 40n });
+    const { ENTRY_NOT_FOUND, INVALID_ARGUMENT, OPERATION_CONFLICT } = ErrorReason;
+    await expect(refund(4n)).rejects.toEqual(refusal(ENTRY_NOT_FOUND));
+    await expect(refund(3n, credits)).rejects.toEqual(refusal(ENTRY_NOT_FOUND));
+    // A grant has no hold, an opening charges nothing.
+    await expect(refund(1n)).rejects.toEqual(refusal(ENTRY_NOT_FOUND));
+    await expect(refund(2n)).rejects.toEqual(refusal(ENTRY_NOT_FOUND));
+    for (const [field, wrong] of [
+      ["entry_number", { entryNumber: 0n }],
+      ["amount", { amount: 0n }],
+      ["amount", { amount: 41n }],
+      ["operation_id", { operationId: "" }],
+      ["operation_id", { operationId: "a b" }],
+    ] as const) {
+      await expect(refund(3n, wrong)).rejects.toEqual(refusal(INVALID_ARGUMENT, { field }));
+    }
+    await refund(3n, { amount: 1n });
+    await expect(refund(3n, { operationId: "r2" })).rejects.toEqual(
+      refusal(OPERATION_CONFLICT, { entry: "4" }),
+    );
+    const asCaller = world.billing.refund({ ...usd, entryNumber: 3n, operationId: "r1" });
+    await expect(asCaller).rejects.toEqual(refusal(ErrorReason.CALLER_FORBIDDEN));
+  });
+});
+
 describe("single operations", () => {
   test("refuse with their reasons", async () => {
     await grant(usd, 100n);

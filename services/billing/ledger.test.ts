@@ -27,6 +27,7 @@ function walletOf(unit: Unit, funds: bigint) {
     hold: (id) => holds.get(id),
     key: (id) => keys.get(id),
     recorded: (id) => journal.get(id),
+    entriesAfter: (number) => [...journal.values()].filter(({ n }) => n > number),
   };
   const apply = (operation: Operation, now = january): Outcome => {
     const { outcome, change } = fold(view, operation, now);
@@ -48,6 +49,7 @@ function reserve(holdId: string, amount: bigint, more: Partial<Reserve> = {}): R
   return { kind: "reserve", holdId, amount, ...content, ...more };
 }
 
+const monthly = (amount: bigint) => ({ amount, period: "month" }) as const;
 const settle = (holdId: string, amount: bigint): Operation => ({ kind: "settle", holdId, amount });
 const release = (holdId: string): Operation => ({ kind: "release", holdId });
 const refused = (reason: ErrorReason) => expect.objectContaining({ kind: "refused", reason });
@@ -94,7 +96,7 @@ describe("holds", () => {
     const { apply } = walletOf("usd_micros", 100n);
     apply(reserve("hold_aaa", 60n));
     const replay = (state: string) => ({ kind: "reserved", state, held: 60n, replayed: true });
-    expect(apply(reserve("hold_aaa", 60n, { keyMonthlyLimit: 1n }))).toEqual(replay("open"));
+    expect(apply(reserve("hold_aaa", 60n, { keyLimit: monthly(1n) }))).toEqual(replay("open"));
     apply(settle("hold_aaa", 0n));
     expect(apply(reserve("hold_aaa", 60n))).toEqual(replay("settled"));
     for (const other of [
@@ -141,7 +143,9 @@ describe("refusals", () => {
     const { apply, view, entries } = walletOf("usd_micros", 100n);
     for (let i = 0; i < 1_000; i++) apply(reserve(`hold_${i}xxx`, 0n));
     const asked = (amount: bigint, limit?: bigint) =>
-      apply(reserve("hold_aaa", amount, { keyMonthlyLimit: limit }));
+      apply(
+        reserve("hold_aaa", amount, { keyLimit: limit === undefined ? undefined : monthly(limit) }),
+      );
     const { wallet } = view;
     expect(asked(101n, 5n)).toEqual(refused(ErrorReason.KEY_LIMIT_EXCEEDED));
     expect(asked(101n)).toEqual(refused(ErrorReason.INSUFFICIENT_BALANCE));
@@ -154,7 +158,7 @@ describe("refusals", () => {
 
   test("credits have their own reason, and no key limit", () => {
     const { apply, keys } = walletOf("credits", 5n);
-    const beyond = reserve("hold_aaa", 6n, { keyMonthlyLimit: 1n });
+    const beyond = reserve("hold_aaa", 6n, { keyLimit: monthly(1n) });
     expect(apply(beyond)).toEqual(refused(ErrorReason.INSUFFICIENT_CREDITS));
     expect(apply({ ...beyond, amount: 5n })).toMatchObject({ kind: "reserved" });
     expect(keys.size).toBe(0);
@@ -189,7 +193,7 @@ describe("months", () => {
   test("a key's limit counts the month's spend and all that is held, whenever it was opened", () => {
     const { apply } = walletOf("usd_micros", 1_000n);
     const limited = (holdId: string, amount: bigint) =>
-      reserve(holdId, amount, { keyMonthlyLimit: 100n });
+      reserve(holdId, amount, { keyLimit: monthly(100n) });
     apply(limited("hold_aaa", 60n), january);
     apply(settle("hold_aaa", 50n), january);
     apply(limited("hold_bbb", 40n), january);
@@ -208,7 +212,7 @@ describe("months", () => {
     const { apply } = walletOf("usd_micros", 1_000n);
     apply(reserve("hold_aaa", 60n));
     apply(settle("hold_aaa", 60n));
-    const limited = reserve("hold_bbb", 41n, { keyMonthlyLimit: 100n });
+    const limited = reserve("hold_bbb", 41n, { keyLimit: monthly(100n) });
     expect(apply(limited)).toEqual(refused(ErrorReason.KEY_LIMIT_EXCEEDED));
   });
 
@@ -227,7 +231,7 @@ describe("months", () => {
     const november = Date.UTC(2026, 10, 22);
     const january = november + 40 * 86_400_000;
     const charge = (holdId: string, amount: bigint, at: number) => {
-      const limited = { keyMonthlyLimit: 100n };
+      const limited = { keyLimit: monthly(100n) };
       const held = apply(reserve(holdId, amount, limited), at);
       return held.kind === "reserved" ? apply(settle(holdId, amount), at) : held;
     };

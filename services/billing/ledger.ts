@@ -1,16 +1,29 @@
 import { ErrorReason, type Reason } from "#kit/errors.ts";
 import { seal, type UnsealedEntry } from "./chain.ts";
 import { maxGranted, maxOpenHolds, openHoldsRetryMs } from "./limits.ts";
-import type { Extend, Grant, Operation, Outcome, Refused, Reserve, Settle } from "./operations.ts";
+import {
+  closeSlot,
+  type Draw,
+  type Extend,
+  type Grant,
+  type Operation,
+  type Outcome,
+  type Refund,
+  type Refused,
+  type Release,
+  type Reserve,
+  type Settle,
+} from "./operations.ts";
+import { counted, type Room, roomFor } from "./room.ts";
 import {
   advanceHold,
   advanceKey,
   advanceWallet,
+  type ChargeTold,
   countsForKey,
   type Entry,
   entryTime,
   type KeyCounter,
-  keySpentThisMonth,
   type OpenHold,
   operationIds,
   type Wallet,
@@ -25,9 +38,11 @@ export interface LedgerView {
   key(keyId: string): KeyCounter | undefined;
   /** The entry that an operation made, however long ago. */
   recorded(operationId: string): Entry | undefined;
+  /** The wallet's entries after this number, in their order; undefined where not all are at hand. */
+  entriesAfter(number: number): readonly Entry[] | undefined;
 }
 
-/** An entry to be written, with all that it changes. Whoever stores it stores all of it or nothing. */
+/** An entry to be written, with all that it changes. A store writes all of it or nothing. */
 export interface Change {
   entry: Entry;
   /** The wallet after it. */
@@ -59,6 +74,10 @@ export const fold: Fold = (view, operation, now) => {
       return close(view, operation, now);
     case "extend":
       return extend(view, operation, now);
+    case "draw":
+      return draw(view, operation, now);
+    case "refund":
+      return refund(view, operation, now);
   }
 };
 
@@ -98,15 +117,19 @@ function reserve(view: LedgerView, operation: Reserve, now: number): Folded {
       known.ref === ref &&
       known.checkAt === checkAt;
     if (!same) return mismatch(operationId);
-    const state = stateOf(view.recorded(operationIds.close(holdId)));
+    const state = view.hold(holdId) ? "open" : stateOf(endOf(view, holdId));
     return { outcome: { kind: "reserved", state, held: known.amount, replayed: true } };
   }
-  const room = roomFor(view, operation, now);
+  // Its request is over, and this a copy of its opening that was under way for too long: its money would lie idle.
+  if (view.recorded(operationIds.charge(holdId))) return refused(ErrorReason.OPERATION_CONFLICT);
+  const whole = counted(view, operation, operation.keyLimit);
+  if ("reason" in whole) return { outcome: whole };
+  const room = roomFor(whole, operation, now);
   const amount = smaller(room.spendable, most);
   const refusal = refusalOf(view, operation, room);
   if (refusal) return { outcome: refusal };
   // From here on it must succeed.
-  const change = record(view, now, {
+  const change = record(whole, now, {
     ...blank,
     operationId,
     kind: "hold",
@@ -122,34 +145,15 @@ function reserve(view: LedgerView, operation: Reserve, now: number): Folded {
   return { outcome: { kind: "reserved", state: "open", held: amount, replayed: false }, change };
 }
 
-/** What a new hold may take. */
-interface Room {
-  /** 0 or more, and at most what is free in the wallet. */
-  spendable: bigint;
-  /** What the key's limit leaves, 0 or more; undefined: it has none. */
-  ofKey: bigint | undefined;
-}
-
-function roomFor(view: LedgerView, { keyId, keyMonthlyLimit }: Reserve, now: number): Room {
-  const { wallet } = view;
-  if (wallet.unit !== "usd_micros" || keyMonthlyLimit === undefined) {
-    return { spendable: wallet.free, ofKey: undefined };
-  }
-  const counter = view.key(keyId);
-  const used = counter ? keySpentThisMonth(counter, entryTime(wallet, now)) + counter.held : 0n;
-  const ofKey = keyMonthlyLimit > used ? keyMonthlyLimit - used : 0n;
-  return { spendable: smaller(ofKey, wallet.free), ofKey };
-}
-
 /**
  * Why a new hold cannot be opened: first what waiting does not mend (the key's limit, then the balance), last what it
  * does. None of these is recorded, so the same operation may succeed later.
  */
 function refusalOf({ wallet }: LedgerView, operation: Reserve, room: Room): Refused | undefined {
-  const { amount, least = amount, keyMonthlyLimit } = operation;
+  const { amount, least = amount, keyLimit } = operation;
   const money = { required: `${least}`, spendable: `${room.spendable}` };
   if (room.ofKey !== undefined && room.ofKey < least) {
-    const metadata = { limit: `${keyMonthlyLimit}`, ...money };
+    const metadata = { limit: `${keyLimit?.amount}`, ...money };
     return refused(ErrorReason.KEY_LIMIT_EXCEEDED, metadata).outcome;
   }
   if (wallet.free < least) {
@@ -165,18 +169,15 @@ function refusalOf({ wallet }: LedgerView, operation: Reserve, room: Room): Refu
   return undefined;
 }
 
-function close(
-  view: LedgerView,
-  operation: Settle | { kind: "release"; holdId: string },
-  now: number,
-): Folded {
+function close(view: LedgerView, operation: Settle | Release, now: number): Folded {
   const { holdId } = operation;
-  const operationId = operationIds.close(holdId);
+  const operationId =
+    operation.kind === "release" ? closeSlot(operation) : operationIds.close(holdId);
   const hold = view.hold(holdId);
   if (!hold) {
-    const closed = view.recorded(operationId);
+    const closed = view.recorded(operationId) ?? endOf(view, holdId);
     if (!closed) return refused(ErrorReason.HOLD_NOT_FOUND);
-    const state = closed.kind === "settle" ? "settled" : "released";
+    const state = stateOf(closed);
     return { outcome: { kind: "closed", state, charged: closed.spentDelta, replayed: true } };
   }
   const asked = operation.kind === "settle" ? operation.amount : 0n;
@@ -193,9 +194,95 @@ function close(
     freeDelta: hold.amount - charged,
     heldDelta: -hold.amount,
     spentDelta: charged,
+    record: operation.record ?? "",
   });
   const state = operation.kind === "settle" ? "settled" : "released";
   return { outcome: { kind: "closed", state, charged, replayed: false }, change };
+}
+
+function draw(view: LedgerView, operation: Draw, now: number): Folded {
+  const { holdId, amount, keyId, record: told, fromFree } = operation;
+  const operationId = operationIds.charge(holdId);
+  const hold = view.hold(holdId);
+  // A hold that is open has not been charged: each of these entries ends it.
+  const known = hold ? undefined : decidedCharge(view, holdId);
+  if (known) return { outcome: { kind: "drawn", charged: known.spentDelta, replayed: true } };
+  const whole = hold ? view : counted(view, operation, fromFree?.keyLimit);
+  if ("reason" in whole) return { outcome: whole };
+  const room = fromFree ? roomFor(whole, { keyId, ...fromFree }, now).spendable : 0n;
+  // From here on it must succeed.
+  const charged = hold ? smaller(amount, hold.amount) : amount <= room ? amount : 0n;
+  const held = hold?.amount ?? 0n;
+  const change = record(whole, now, {
+    ...(hold ? ofHold(hold) : { ...blank, holdId, keyId, ref: holdId }),
+    operationId,
+    kind: "draw",
+    amount,
+    freeDelta: held - charged,
+    heldDelta: -held,
+    spentDelta: charged,
+    record: told,
+  });
+  return { outcome: { kind: "drawn", charged, replayed: false }, change };
+}
+
+function refund(view: LedgerView, operation: Refund, now: number): Folded {
+  const { holdId, entry: n, refundId } = operation;
+  const charge = decidedCharge(view, holdId);
+  if (charge?.n !== n) return refused(ErrorReason.ENTRY_NOT_FOUND);
+  const amount = operation.amount ?? charge.spentDelta;
+  const operationId = operationIds.refund(holdId);
+  const known = view.recorded(operationId);
+  if (known) {
+    if (known.ref !== refundId)
+      return refused(ErrorReason.OPERATION_CONFLICT, { entry: `${known.n}` });
+    if (known.amount !== amount) return mismatch(refundId);
+    return {
+      outcome: { kind: "refunded", wallet: view.wallet, amount, entry: known.n, replayed: true },
+    };
+  }
+  if (charge.spentDelta === 0n)
+    return refused(ErrorReason.INVALID_ARGUMENT, { field: "entry_number" });
+  if (amount > charge.spentDelta) return refused(ErrorReason.INVALID_ARGUMENT, { field: "amount" });
+  // From here on it must succeed.
+  const change = record(view, now, {
+    ...blank,
+    operationId,
+    kind: "refund",
+    holdId,
+    holdKind: charge.holdKind,
+    keyId: charge.keyId,
+    amount,
+    freeDelta: amount,
+    spentDelta: -amount,
+    ref: refundId,
+    record: JSON.stringify(toldOf(charge)),
+  });
+  const { entry, wallet } = change;
+  return { outcome: { kind: "refunded", wallet, amount, entry: entry.n, replayed: false }, change };
+}
+
+/** What a refund says of its charge. */
+function toldOf({ n, at, record }: Entry): ChargeTold {
+  const told: Partial<ChargeTold> = record === "" ? {} : JSON.parse(record);
+  const { model, operation, answerId } = told;
+  return {
+    refundOf: n,
+    chargedMs: at,
+    ...(model === undefined ? {} : { model }),
+    ...(operation === undefined ? {} : { operation }),
+    ...(answerId === undefined ? {} : { answerId }),
+  };
+}
+
+/** The entry that decided what a request is charged; a settlement of its hold did, as older releases make them. */
+function decidedCharge(view: LedgerView, holdId: string): Entry | undefined {
+  return view.recorded(operationIds.charge(holdId)) ?? view.recorded(operationIds.close(holdId));
+}
+
+/** The entry that ended a hold, or keeps it from being opened. */
+function endOf(view: LedgerView, holdId: string): Entry | undefined {
+  return decidedCharge(view, holdId) ?? view.recorded(operationIds.lapse(holdId));
 }
 
 function extend(view: LedgerView, operation: Extend, now: number): Folded {
@@ -240,6 +327,7 @@ const blank = {
   heldDelta: 0n,
   spentDelta: 0n,
   ref: "",
+  record: "",
   checkAt: 0,
 } satisfies Partial<Content>;
 
@@ -247,9 +335,8 @@ function ofHold({ holdId, holdKind, keyId, ref }: OpenHold) {
   return { ...blank, holdId, holdKind, keyId, ref };
 }
 
-function stateOf(closed: Entry | undefined): "open" | "settled" | "released" {
-  if (!closed) return "open";
-  return closed.kind === "settle" ? "settled" : "released";
+function stateOf(closed: Entry | undefined): "settled" | "released" {
+  return closed?.kind === "settle" || closed?.kind === "draw" ? "settled" : "released";
 }
 
 function smaller(a: bigint, b: bigint): bigint {

@@ -28,12 +28,15 @@ export const maxClockLagMs = 5 * 60_000;
 export const holdIdPattern = /^[a-z0-9_]{8,40}$/;
 /** Operation ids of grants, chosen by the operator's tools. */
 export const grantIdPattern = /^[A-Za-z0-9_.:-]{1,128}$/;
-/** Account and key ids, as in a principal; without a slash, which separates account and unit in a wallet's name. */
-export const accountIdPattern = /^[A-Za-z0-9_-]{1,64}$/;
 /** What people look a hold up by: printable, so that every store gives back what it was given. */
 export const refPattern = /^[^\p{Cc}\p{Cs}]{0,100}$/u;
+/** Characters of what an entry keeps of its request: three short names and ten numbers. */
+export const maxRecordLength = 1_000;
 /** Last check time, ms since the epoch: the end of year 9999, the last that a timestamp can say. */
 export const maxTimeMs = 253_402_300_799_999;
+
+/** Highest number of an entry that is looked for: what a number of JavaScript holds exactly. */
+export const maxEntryNumber = BigInt(Number.MAX_SAFE_INTEGER);
 
 /** Operations in one Apply: bounds the message and the time for which a commit holds the event loop. */
 export const maxApplyOperations = 256;
@@ -49,14 +52,20 @@ export const defaultPageSize = 100;
 /** Entries read in one go by an audit: a few ms of a synchronous store's time. */
 export const auditPageSize = 1_000;
 
+/** Entries read in one go where a journal is added up by key: some ms of a synchronous store's time. */
+export const usagePageSize = 500;
+
+/** Of the keys of an account, those whose week is read in one go, at most 168 hours each for every model: some ms of a synchronous store's time. */
+export const keysGroupedAtOnce = 50;
+
 /** Time between two looks for holds whose check time has passed, in ms. */
-export const reapIntervalMs = 1_000;
+export const sweepIntervalMs = 1_000;
 /** Time between two looks for the oldest open hold, in ms: about as often as metrics are read. */
 export const holdAgeIntervalMs = 15_000;
 /** Due holds read at a look: what is left comes with the next. */
-export const reapPageSize = 256;
+export const sweepPageSize = 256;
 /** Owners' answers awaited at once: an owner that was away is not run over when it is back. */
-export const reapConcurrency = 16;
+export const sweepConcurrency = 16;
 /** An owner's answer, in ms: it reads one record. */
 export const askTimeoutMs = 5_000;
 /** First pause after an owner could not be asked, or failed on a hold, in ms; doubled each time. */
@@ -86,3 +95,60 @@ export const maxConflicts = 64;
 export const conflictPauseMs = 2;
 /** Wallet documents read at once where lists are put together of them. */
 export const walletBatchSize = 64;
+
+/** Entries that were made while a key's journal was added up, read once more in its transition: some ms of a synchronous store's time. */
+export const maxEntriesSince = 500;
+/** Times that a key's journal is read on because its wallet was written to meanwhile. */
+export const maxTotalsRounds = 64;
+/** An operation waits so long for a key's journal to be added up, in ms: less than its caller does before it asks again. */
+export const addingWaitMs = 1_500;
+/** Keys whose journals are being added up, or were lately. */
+export const maxAddings = 1_000;
+
+/** Entries that are counted in one go: some ms of a synchronous store's time, and one command of a document store each. */
+export const countedAtOnce = 250;
+/** Times that rows of the rollup are tried where other processes count the same entries: each time one of them got on. */
+export const maxSlotRounds = 64;
+/** Milliseconds for which a call counts what its account's journals have that is not counted yet: its caller waits. */
+export const countingMs = 1_000;
+/** Hint of the refusal after that, in ms: a million entries take about a minute. */
+export const countingRetryMs = 2_000;
+/** Milliseconds between two looks at wallets that were written to: what is read meanwhile counts by itself. */
+export const countIntervalMs = 1_000;
+/** Milliseconds between two looks for wallets that nobody noted here: a replica that ended wrote to them last. */
+export const behindIntervalMs = 10 * 60_000;
+/** Wallets looked at in one go for journals that are not counted. */
+export const looksBehind = 500;
+/** Lines looked through for one page: some 50 ms, in pieces. A page with a rare filter may end there. */
+export const maxLookedThrough = 4_000;
+/** Lines read in one such piece: 3 ms of a synchronous store's time. */
+export const linesReadOn = 250;
+/** Rows of the rollup that an audit reads in one go. */
+export const usageRowsPage = 1_000;
+/** Buckets of an answer: a week of hours. */
+export const maxBuckets = 168;
+/** Seconds of the rollup that are grouped in one go, a week: bounds a synchronous store's time. */
+export const maxGroupedSeconds = 7 * 86_400;
+/** Results after which no further bucket is added to an answer: about 3 MB of JSON. */
+export const maxUsageResults = 10_000;
+/** Models in a filter: each is a parameter of the store's query. A caller with more asks for all, and groups by model. */
+export const maxUsageModels = 100;
+/** Lines with the same id, the newest, that are looked through for one of the key's. */
+export const maxSameIds = 100;
+/** Characters of what a line is looked up by: a model, an id or an `x-request-id`; all of them are shorter. */
+export const maxLookUpLength = 200;
+
+/** Largest balance of which an alert is told, in USD micros: nine billion dollars, exact as a number of JSON. */
+export const maxLowBalance = 9_000_000_000_000_000n;
+/** Alerts of limits that are known to be written down: about 100 bytes each; beyond it one is written, in vain, again. */
+export const maxToldAlerts = 10_000;
+/** Alerts of an account that are kept: a thousand keys reach a limit of each period within what is kept of it. Some 2 MB. */
+export const maxAlertsKept = 5_000;
+/** Accounts whose alerts are handed over for delivery in one go; the next go is the next accounts'. */
+export const alertAccountsAtOnce = 20;
+/** Alerts of one account that are handed over in one go: they are delivered one after the other. */
+export const alertsOfAccountAtOnce = 5;
+/** Milliseconds between two looks for alerts that may be forgotten. */
+export const forgetAlertsMs = 60_000;
+/** Alerts that are forgotten at one look. */
+export const alertsForgottenAtOnce = 1_000;

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { RefusalError } from "#kit/errors.ts";
+import { isJsonObject, type JsonValue } from "#kit/json.ts";
 import {
   EntryKind,
   type Entry as EntryMessage,
@@ -11,6 +12,8 @@ import {
   HoldState,
   type Outcome as OutcomeMessage,
   OutcomeSchema,
+  type RequestRecord,
+  RequestRecordSchema,
   Unit,
   type Wallet as WalletMessage,
   WalletSchema,
@@ -18,6 +21,7 @@ import {
 import type { Outcome, Refused } from "./operations.ts";
 import type { WalletHold } from "./store.ts";
 import {
+  chargeTold,
   type Entry,
   type EntryKind as EntryKindName,
   type HoldKind as HoldKindName,
@@ -39,6 +43,8 @@ const entryKinds: Record<EntryKindName, EntryKind> = {
   settle: EntryKind.SETTLE,
   release: EntryKind.RELEASE,
   extend: EntryKind.EXTEND,
+  draw: EntryKind.DRAW,
+  refund: EntryKind.REFUND,
 };
 const holdStates: Record<"open" | "settled" | "released", HoldState> = {
   open: HoldState.OPEN,
@@ -99,12 +105,80 @@ export function entryMessage(wallet: WalletRef, entry: Entry): EntryMessage {
     ref: entry.ref,
     time: timestampFromMs(entry.at),
     hash: entry.hash,
+    ...(entry.kind !== "refund" && entry.record !== ""
+      ? { record: recordMessage(entry.record) }
+      : {}),
+    refundOf: BigInt(chargeTold(entry)?.refundOf ?? 0),
+  });
+}
+
+/** What an entry keeps of a request, as JSON with the wire's names: whole numbers, and ms since the epoch. */
+export function recordText(record: RequestRecord): string {
+  const { startTime, firstOutputTime, endTime } = record;
+  return JSON.stringify({
+    model: record.model,
+    operation: record.operation,
+    status: record.status,
+    streamed: record.streamed,
+    estimated: record.estimated,
+    upstream: record.upstream,
+    inputTokens: Number(record.inputTokens),
+    cachedInputTokens: Number(record.cachedInputTokens),
+    outputTokens: Number(record.outputTokens),
+    reasoningTokens: Number(record.reasoningTokens),
+    startMs: startTime && timestampMs(startTime),
+    firstOutputMs: firstOutputTime && timestampMs(firstOutputTime),
+    endMs: endTime && timestampMs(endTime),
+    // Only where they are: most requests are texts.
+    characters: record.characters > 0n ? Number(record.characters) : undefined,
+    images: record.images > 0n ? Number(record.images) : undefined,
+    mediaMs: record.mediaMs > 0n ? Number(record.mediaMs) : undefined,
+    answerId: record.answerId || undefined,
+    requestId: record.requestId || undefined,
+    finishReason: record.finishReason || undefined,
+  });
+}
+
+/** The record of a {@link recordText}; what is not there has its default. */
+export function recordMessage(text: string): RequestRecord {
+  const told: JsonValue = JSON.parse(text);
+  const fields = isJsonObject(told) ? told : {};
+  const count = (value: JsonValue | undefined) => BigInt(Math.trunc(Number(value ?? 0)));
+  const time = (value: JsonValue | undefined) =>
+    typeof value === "number" ? timestampFromMs(value) : undefined;
+  const [startTime, firstOutputTime] = [time(fields.startMs), time(fields.firstOutputMs)];
+  const endTime = time(fields.endMs);
+  return create(RequestRecordSchema, {
+    model: String(fields.model ?? ""),
+    operation: String(fields.operation ?? ""),
+    status: String(fields.status ?? ""),
+    streamed: fields.streamed === true,
+    estimated: fields.estimated === true,
+    upstream: String(fields.upstream ?? ""),
+    inputTokens: count(fields.inputTokens),
+    cachedInputTokens: count(fields.cachedInputTokens),
+    outputTokens: count(fields.outputTokens),
+    reasoningTokens: count(fields.reasoningTokens),
+    characters: count(fields.characters),
+    images: count(fields.images),
+    mediaMs: count(fields.mediaMs),
+    answerId: String(fields.answerId ?? ""),
+    requestId: String(fields.requestId ?? ""),
+    finishReason: String(fields.finishReason ?? ""),
+    ...(startTime ? { startTime } : {}),
+    ...(firstOutputTime ? { firstOutputTime } : {}),
+    ...(endTime ? { endTime } : {}),
   });
 }
 
 /** How a hold was opened, as the wire shows it. */
-export function reserved({ state, held, replayed }: Extract<Outcome, { kind: "reserved" }>) {
+export function openedMessage({ state, held, replayed }: Extract<Outcome, { kind: "reserved" }>) {
   return { state: holdStates[state], heldAmount: held, replayed };
+}
+
+/** How a hold was ended, as the wire shows it. */
+export function closedMessage({ state, charged, replayed }: Extract<Outcome, { kind: "closed" }>) {
+  return { state: holdStates[state], chargedAmount: charged, replayed };
 }
 
 /** A refusal's error, with the registry's text. */
@@ -123,19 +197,20 @@ export function outcomeMessage(operation: string | undefined, outcome: Outcome):
     }
     case "reserved":
       return create(OutcomeSchema, {
-        outcome: { case: "reserve", value: reserved(outcome) },
+        outcome: { case: "reserve", value: openedMessage(outcome) },
       });
     case "closed": {
-      const value = {
-        state: holdStates[outcome.state],
-        chargedAmount: outcome.charged,
-        replayed: outcome.replayed,
-      };
+      const value = closedMessage(outcome);
       return create(OutcomeSchema, {
         outcome: { case: operation === "settle" ? "settle" : "release", value },
       });
     }
+    case "drawn": {
+      const value = { chargedAmount: outcome.charged, replayed: outcome.replayed };
+      return create(OutcomeSchema, { outcome: { case: "draw", value } });
+    }
     case "granted":
+    case "refunded":
     case "extended":
       throw new Error(`no ${outcome.kind} outcome travels among others`);
   }

@@ -1,28 +1,36 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import { accountOrKeyIdPattern, maxKeysPerAccount } from "#kit/request-bounds.ts";
 import {
+  type DrawRequest,
   type EndHoldRequest,
   type GrantRequest,
   HoldKind,
   type Operation as OperationMessage,
+  type RefundRequest,
   type ReleaseRequest,
+  type RequestRecord,
   type ReserveRequest,
   type SettleRequest,
   Unit,
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
 import {
-  accountIdPattern,
   defaultPageSize,
   grantIdPattern,
   holdIdPattern,
   maxAmount,
+  maxEntryNumber,
   maxGrantAmount,
   maxPageSize,
+  maxRecordLength,
   maxTimeMs,
   refPattern,
 } from "./limits.ts";
-import type { Grant, Operation, Release, Reserve, Settle } from "./operations.ts";
-import type { HoldKind as HoldKindName, WalletRef } from "./wallet.ts";
+import { recordText } from "./messages.ts";
+import type { Draw, Grant, Operation, Refund, Release, Reserve, Settle } from "./operations.ts";
+import type { LimitPeriod } from "./periods.ts";
+import type { HoldKind as HoldKindName, KeyLimit, WalletRef } from "./wallet.ts";
 
 /** An operation and the wallet that it is for. */
 export interface Addressed<O extends Operation = Operation> {
@@ -42,12 +50,11 @@ export function readReserve(message: ReserveRequest): Addressed<Reserve> {
   const holdId = readHoldId(message.holdId);
   const amount = readAmount("amount", message.amount, 0n, maxAmount);
   const holdKind = holdKinds[message.kind] ?? broken("kind");
-  if (!accountIdPattern.test(message.keyId)) broken("key_id");
+  if (!accountOrKeyIdPattern.test(message.keyId)) broken("key_id");
   if (!refPattern.test(message.ref)) broken("ref");
   const checkAt = message.checkTime ? timestampMs(message.checkTime) : broken("check_time");
   if (checkAt < 0 || checkAt > maxTimeMs) broken("check_time");
-  const limit = message.keyMonthlyLimit;
-  if (limit !== undefined) readAmount("key_monthly_limit", limit, 0n, maxAmount);
+  const keyLimit = readKeyLimit(message);
   const least = message.leastAmount;
   if (least !== undefined) readAmount("least_amount", least, 0n, amount);
   const { keyId, ref } = message;
@@ -62,10 +69,28 @@ export function readReserve(message: ReserveRequest): Addressed<Reserve> {
       ref,
       // A timestamp may say microseconds; the ledger counts whole ms.
       checkAt: Math.floor(checkAt),
-      keyMonthlyLimit: limit,
+      keyLimit,
       least,
     },
   };
+}
+
+const periods: Readonly<Record<KeyLimitReset, LimitPeriod>> = {
+  // Peers of before other limits say nothing.
+  [KeyLimitReset.UNSPECIFIED]: "month",
+  [KeyLimitReset.DAILY]: "day",
+  [KeyLimitReset.WEEKLY]: "week",
+  [KeyLimitReset.MONTHLY]: "month",
+  [KeyLimitReset.NEVER]: "ever",
+};
+
+function readKeyLimit({
+  keyMonthlyLimit: limit,
+  keyLimitReset,
+}: ReserveRequest | DrawRequest): KeyLimit | undefined {
+  if (limit === undefined) return undefined;
+  const amount = readAmount("key_monthly_limit", limit, 0n, maxAmount);
+  return { amount, period: periods[keyLimitReset] ?? broken("key_limit_reset") };
 }
 
 /** Checks a request to end a hold with a charge. */
@@ -73,13 +98,43 @@ export function readSettle(message: SettleRequest): Addressed<Settle> {
   const wallet = readWallet(message);
   const holdId = readHoldId(message.holdId);
   const amount = readAmount("amount", message.amount, 0n, maxAmount);
-  return { wallet, operation: { kind: "settle", holdId, amount } };
+  const record = readRecord(message.record);
+  return { wallet, operation: { kind: "settle", holdId, amount, record } };
 }
 
 /** Checks a request to end a hold without one. */
 export function readRelease(message: ReleaseRequest): Addressed<Release> {
   const wallet = readWallet(message);
-  return { wallet, operation: { kind: "release", holdId: readHoldId(message.holdId) } };
+  const holdId = readHoldId(message.holdId);
+  return { wallet, operation: { kind: "release", holdId, record: readRecord(message.record) } };
+}
+
+/** What an entry keeps of a request, as text; empty where nothing is told. */
+function readRecord(told: RequestRecord | undefined): string {
+  const record = told ? recordText(told) : "";
+  return record.length > maxRecordLength ? broken("record") : record;
+}
+
+/** Checks a request's charge. */
+export function readDraw(message: DrawRequest): Addressed<Draw> {
+  const wallet = readWallet(message);
+  const holdId = readHoldId(message.holdId);
+  const amount = readAmount("amount", message.amount, 0n, maxAmount);
+  const { keyId, fromFree } = message;
+  if (!accountOrKeyIdPattern.test(keyId)) broken("key_id");
+  const keyLimit = readKeyLimit(message);
+  const record = readRecord(message.record);
+  return {
+    wallet,
+    operation: {
+      kind: "draw",
+      holdId,
+      amount,
+      keyId,
+      record,
+      ...(fromFree ? { fromFree: { keyLimit } } : {}),
+    },
+  };
 }
 
 /** Checks one operation of several. */
@@ -91,6 +146,8 @@ export function readOperation({ operation }: OperationMessage): Addressed {
       return readSettle(operation.value);
     case "release":
       return readRelease(operation.value);
+    case "draw":
+      return readDraw(operation.value);
     case undefined:
       return broken("operation");
   }
@@ -105,6 +162,21 @@ export function readGrant(message: GrantRequest): Addressed<Grant> {
   return { wallet, operation: { kind: "grant", grantId, amount } };
 }
 
+/** A refund, before its charge is looked up. */
+export interface AskedRefund extends Pick<Refund, "entry" | "refundId" | "amount"> {
+  wallet: WalletRef;
+}
+
+/** Checks a refund. */
+export function readRefund(message: RefundRequest): AskedRefund {
+  const wallet = readWallet(message);
+  const { operationId: refundId, amount, entryNumber } = message;
+  if (entryNumber < 1n || entryNumber > maxEntryNumber) broken("entry_number");
+  if (!grantIdPattern.test(refundId)) broken("operation_id");
+  if (amount !== undefined) readAmount("amount", amount, 1n, maxAmount);
+  return { wallet, entry: Number(entryNumber), refundId, amount };
+}
+
 /** Checks the operator's decision on a hold. */
 export function readEndHold(message: EndHoldRequest): Addressed<Settle | Release> {
   const wallet = readWallet(message);
@@ -116,7 +188,14 @@ export function readEndHold(message: EndHoldRequest): Addressed<Settle | Release
 
 /** Checks an account's id. */
 export function readAccountId(accountId: string): string {
-  return accountIdPattern.test(accountId) ? accountId : broken("account_id");
+  return accountOrKeyIdPattern.test(accountId) ? accountId : broken("account_id");
+}
+
+/** Checks the ids of keys. */
+export function readKeyIds(keyIds: readonly string[]): readonly string[] {
+  const fits =
+    keyIds.length <= maxKeysPerAccount && keyIds.every((id) => accountOrKeyIdPattern.test(id));
+  return fits ? keyIds : broken("key_ids");
 }
 
 /** Checks a hold's id. */

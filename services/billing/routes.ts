@@ -6,33 +6,50 @@ import {
   AuditLedgerResponseSchema,
   BillingService,
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import type { Alerts } from "./alerts.ts";
 import { applyEach, applyOne, type LedgerContext } from "./apply.ts";
 import { auditWallet } from "./audit.ts";
+import { beginUsageAudit } from "./audit-usage.ts";
 import { readAccountEntries } from "./entries-page.ts";
+import { readKeyUsage } from "./key-usage.ts";
 import {
+  closedMessage,
   entryMessage,
   holdMessage,
   holdStateMessage,
+  openedMessage,
   outcomeMessage,
-  reserved,
   unitMessage,
   walletMessage,
 } from "./messages.ts";
 import type { Operation, Outcome } from "./operations.ts";
 import * as requests from "./requests.ts";
+import type { Counting } from "./usage-counting.ts";
+import { createUsageRoutes } from "./usage-routes.ts";
+import type { UsageStore } from "./usage-store.ts";
+import type { Entry, WalletRef } from "./wallet.ts";
+
+/** What the methods need. */
+export interface BillingRoutesContext extends LedgerContext {
+  usage: UsageStore;
+  counting: Counting;
+  alerts: Alerts;
+}
 
 /** The methods of BillingService; their promises stand in its proto file. */
-export function createBillingRoutes(ctx: LedgerContext): RpcService {
+export function createBillingRoutes(ctx: BillingRoutesContext): RpcService {
   const { store, clock, events } = ctx;
   return rpcService(BillingService, {
+    ...createUsageRoutes(ctx),
+    ...ctx.alerts.methods,
     async reserve(request) {
-      return reserved(await one(requests.readReserve(request), "reserved"));
+      return openedMessage(await one(requests.readReserve(request), "reserved"));
     },
     async settle(request) {
-      return closing(await one(requests.readSettle(request), "closed"));
+      return closedMessage(await one(requests.readSettle(request), "closed"));
     },
     async release(request) {
-      return closing(await one(requests.readRelease(request), "closed"));
+      return closedMessage(await one(requests.readRelease(request), "closed"));
     },
     async apply({ operations }) {
       const outcomes = await applyEach(ctx, operations);
@@ -51,9 +68,37 @@ export function createBillingRoutes(ctx: LedgerContext): RpcService {
       const now = clock.now();
       return { usdMicros: walletMessage(usdMicros, now), credits: walletMessage(credits, now) };
     },
+    async getKeyUsage(request) {
+      const accountId = requests.readAccountId(request.accountId);
+      const [keys, lowBalances] = await Promise.all([
+        readKeyUsage(ctx, accountId, requests.readKeyIds(request.keyIds)),
+        ctx.alerts.lowBalances(accountId),
+      ]);
+      return {
+        keys: keys.map(({ keyId, monthSpent, held, totals = {} }) => {
+          const lowBalanceUsdMicros = lowBalances.get(keyId);
+          const low = lowBalanceUsdMicros === undefined ? {} : { lowBalanceUsdMicros };
+          return { keyId, monthSpent, held, ...totals, ...low };
+        }),
+      };
+    },
     async grant(request) {
       const { wallet, replayed } = await one(requests.readGrant(request), "granted");
       return { wallet: walletMessage(wallet, clock.now()), replayed };
+    },
+    async refund(request) {
+      const asked = requests.readRefund(request);
+      const charge = await entryOf(ctx, asked.wallet, asked.entry);
+      if (!charge) refuse(ErrorReason.ENTRY_NOT_FOUND);
+      const { wallet, ...rest } = asked;
+      const operation = { kind: "refund", holdId: charge.holdId, ...rest } as const;
+      const done = await one({ wallet, operation }, "refunded");
+      return {
+        wallet: walletMessage(done.wallet, clock.now()),
+        refundedAmount: done.amount,
+        entryNumber: BigInt(done.entry),
+        replayed: done.replayed,
+      };
     },
     auditLedger: (request, call) => audit(ctx, request.accountId, call.signal),
     async listHolds(request) {
@@ -103,25 +148,35 @@ export function createBillingRoutes(ctx: LedgerContext): RpcService {
   }
 }
 
-function closing({ state, charged, replayed }: Extract<Outcome, { kind: "closed" }>) {
-  return { state: holdStateMessage(state), chargedAmount: charged, replayed };
+/** The entry of this number. */
+async function entryOf(
+  { store }: Pick<LedgerContext, "store">,
+  wallet: WalletRef,
+  number: number,
+): Promise<Entry | undefined> {
+  const [found] = await store.entries(wallet, { below: number + 1, limit: 1 });
+  return found?.n === number ? found : undefined;
 }
 
 async function* audit(
-  { store, events }: LedgerContext,
+  { store, events, usage, counting }: BillingRoutesContext,
   account: string,
   signal: AbortSignal,
 ): AsyncIterable<AuditLedgerResponse> {
   const accountId = account ? requests.readAccountId(account) : undefined;
   let wallets = 0n;
-  let differences = 0n;
+  let differenceCount = 0n;
   const count = { entries: 0 };
-  for await (const snapshot of store.snapshots(accountId)) {
+  for await (const found of store.snapshots(accountId)) {
     signal.throwIfAborted();
     wallets++;
-    for await (const difference of auditWallet(snapshot, count)) {
+    if (found.wallet) await counting.catchUpWallet(found.ref);
+    const ofUsage = await beginUsageAudit(found, { usage, store });
+    const { snapshot } = ofUsage;
+    const differences = inTurn(auditWallet(snapshot, count), ofUsage.differences());
+    for await (const difference of differences) {
       signal.throwIfAborted();
-      differences++;
+      differenceCount++;
       events.auditDifference(snapshot.ref, difference);
       yield create(AuditLedgerResponseSchema, {
         finding: {
@@ -138,6 +193,10 @@ async function* audit(
       });
     }
   }
-  const summary = { wallets, entries: BigInt(count.entries), differences };
+  const summary = { wallets, entries: BigInt(count.entries), differences: differenceCount };
   yield create(AuditLedgerResponseSchema, { finding: { case: "summary", value: summary } });
+}
+
+async function* inTurn<T>(...parts: readonly AsyncIterable<T>[]): AsyncIterable<T> {
+  for (const part of parts) yield* part;
 }

@@ -1,5 +1,5 @@
 import { maxImages, waryTransitions } from "./limits.ts";
-import type { Image } from "./store-mongo-image.ts";
+import type { Image } from "./store-mongo-wallets.ts";
 
 /** Wallets as this process last wrote them, so that the next batch needs no read. The least recently used is forgotten. */
 export interface Images {

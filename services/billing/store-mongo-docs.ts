@@ -1,9 +1,11 @@
+import type { Periods } from "./periods.ts";
 import type {
   EntryDocument,
   HoldDocument,
   JournalDocument,
   KeyDocument,
   MonthDocument,
+  PeriodDocument,
   TailDocument,
   WalletDocument,
 } from "./store-mongo-schema.ts";
@@ -11,9 +13,12 @@ import {
   type Entry,
   holdIdOf,
   type KeyCounter,
+  type KeyTotals,
   type MonthTotal,
   type OpenHold,
+  packedRef,
   type Unit,
+  unpackedRef,
   type Wallet,
   type WalletRef,
 } from "./wallet.ts";
@@ -89,11 +94,41 @@ export function keysOf(docs: Record<string, KeyDocument> | undefined): KeyCounte
     spent: amountOf(doc.spent),
     lastMonth: lastMonthOf(doc),
     held: amountOf(doc.held),
+    totals: totalsOf(doc),
   }));
 }
 
-export function keyDocument({ month, spent, lastMonth, held }: KeyCounter): KeyDocument {
-  return { ym: month, spent, held, ...lastMonthFields(lastMonth) };
+export function keyDocument({ month, spent, lastMonth, held, totals }: KeyCounter): KeyDocument {
+  return { ym: month, spent, held, ...lastMonthFields(lastMonth), ...totalsFields(totals) };
+}
+
+function totalsOf({ day, week, ever }: KeyDocument): KeyTotals | undefined {
+  if (!day || !week || ever === undefined) return undefined;
+  return { day: periodsOf(day), week: periodsOf(week), ever: amountOf(ever) };
+}
+
+function totalsFields(totals: KeyTotals | undefined): Pick<KeyDocument, "day" | "week" | "ever"> {
+  if (!totals) return {};
+  const { day, week, ever } = totals;
+  return { day: periodsDocument(day), week: periodsDocument(week), ever };
+}
+
+function periodsOf({ p, spent, last }: PeriodDocument): Periods {
+  return {
+    period: String(p),
+    spent: amountOf(spent),
+    last: last
+      ? { period: String(last.p), spent: amountOf(last.spent) }
+      : { period: "", spent: 0n },
+  };
+}
+
+function periodsDocument({ period, spent, last }: Periods): PeriodDocument {
+  return {
+    p: period,
+    spent,
+    ...(last.period === "" ? {} : { last: { p: last.period, spent: last.spent } }),
+  };
 }
 
 function lastMonthOf(doc: MonthDocument | undefined): MonthTotal {
@@ -139,7 +174,7 @@ function entryOf(operationId: string, doc: EntryDocument): Entry {
     freeDelta: amountOf(doc.dFree),
     heldDelta: amountOf(doc.dHeld),
     spentDelta: amountOf(doc.dSpent),
-    ref: String(doc.ref),
+    ...unpackedRef(String(doc.ref)),
     at: Number(doc.at),
     checkAt: Number(doc.checkAt),
     hash: String(doc.h),
@@ -156,15 +191,16 @@ function entryDocument(entry: Entry): EntryDocument {
     dFree: entry.freeDelta,
     dHeld: entry.heldDelta,
     dSpent: entry.spentDelta,
-    ref: entry.ref,
+    ref: packedRef(entry),
     at: entry.at,
     checkAt: entry.checkAt,
     h: entry.hash,
   };
 }
 
-function amountOf(value: unknown): bigint {
+/** An amount as it is stored. */
+export function amountOf(value: unknown): bigint {
   if (typeof value === "bigint") return value;
-  // Someone's hand in a shell writes doubles.
+  // A number that was written by hand in a MongoDB shell is a double.
   return Number.isSafeInteger(value) ? BigInt(value as number) : noAmount;
 }

@@ -2,14 +2,14 @@ import type { Collection } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { isDuplicate } from "#kit/mongo/errors.ts";
 import type { Operation } from "./operations.ts";
+import type { SharedCommands } from "./store-mongo-commands.ts";
 import { journalDocument, journalEntryOf, journalId } from "./store-mongo-docs.ts";
-import type { Image } from "./store-mongo-image.ts";
 import {
   type JournalDocument,
   ledgerCollections,
   type WalletDocument,
 } from "./store-mongo-schema.ts";
-import type { Shared } from "./store-mongo-together.ts";
+import type { Image } from "./store-mongo-wallets.ts";
 import { type Entry, operationIds } from "./wallet.ts";
 
 /**
@@ -17,18 +17,22 @@ import { type Entry, operationIds } from "./wallet.ts";
  * order would miss an entry that moves from the one to the other in between.
  */
 export async function readRecorded(
-  journal: Pick<Shared, "journaled">,
+  journal: Pick<SharedCommands, "journaled">,
   image: Image,
   operations: readonly Operation[],
 ): Promise<Map<string, Entry | undefined>> {
   const recorded = new Map<string, Entry | undefined>();
+  const lookedUp = new Set<string>();
   for (const operation of operations) {
-    for (const id of askedFor(operation, image)) recorded.set(id, undefined);
+    for (const id of askedFor(operation)) {
+      recorded.set(id, undefined);
+      if (!isEndOfOpen(operation, image)) lookedUp.add(id);
+    }
   }
   for (const entry of image.tail) {
     if (recorded.has(entry.operationId)) recorded.set(entry.operationId, entry);
   }
-  const missing = [...recorded].flatMap(([id, entry]) => (entry ? [] : [id]));
+  const missing = [...lookedUp].filter((id) => !recorded.get(id));
   if (missing.length === 0) return recorded;
   const ids = missing.map((id) => journalId(image.name, id));
   for (const doc of await journal.journaled(ids)) {
@@ -39,19 +43,33 @@ export async function readRecorded(
 }
 
 /** Operation ids whose entries the fold may ask for. */
-function askedFor(operation: Operation, image: Image): string[] {
+function askedFor(operation: Operation): string[] {
   switch (operation.kind) {
     case "grant":
       return [operationIds.grant(operation.grantId)];
     case "reserve":
-      return [operationIds.open(operation.holdId), operationIds.close(operation.holdId)];
+      return [operationIds.open(operation.holdId), ...endsOf(operation.holdId)];
     case "settle":
     case "release":
-      // What is open has not ended: no look-up, and so most settlements cost one write and no read.
-      return image.holds.has(operation.holdId) ? [] : [operationIds.close(operation.holdId)];
+    case "draw":
+      return endsOf(operation.holdId);
+    case "refund":
+      return [operationIds.refund(operation.holdId), ...endsOf(operation.holdId)];
     case "extend":
       return [operationIds.extend(operation.holdId, operation.step)];
   }
+}
+
+/** A hold that is open has not ended: no look-up, and so most ends cost one write and no read. */
+function isEndOfOpen(operation: Operation, { holds }: Image): boolean {
+  const { kind } = operation;
+  const isEnd = kind === "settle" || kind === "release" || kind === "draw";
+  return isEnd && holds.has(operation.holdId);
+}
+
+/** Operation ids of all that ends a hold. */
+function endsOf(holdId: string): string[] {
+  return [operationIds.charge(holdId), operationIds.close(holdId), operationIds.lapse(holdId)];
 }
 
 /** Copies tails to the journal. */

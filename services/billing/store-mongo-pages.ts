@@ -4,7 +4,7 @@ import { walletBatchSize } from "./limits.ts";
 import type { DueQuery, EntryQuery, HoldQuery, Page, WalletHold } from "./store.ts";
 import { holdsOf, journalEntryOf, journalId, refOfName, tailEntryOf } from "./store-mongo-docs.ts";
 import type { JournalDocument, WalletDocument } from "./store-mongo-schema.ts";
-import { type Entry, type Unit, type WalletRef, walletName } from "./wallet.ts";
+import { type Entry, operationIds, units, type WalletRef, walletName } from "./wallet.ts";
 
 type Wallets = Collection<WalletDocument>;
 type Journal = Collection<JournalDocument>;
@@ -29,12 +29,16 @@ export async function readDueHolds(wallets: Wallets, query: DueQuery): Promise<P
 
 /** A page of open holds by age, put together from all wallets that have any: the operator asks seldom. */
 export async function readHolds(wallets: Wallets, query: HoldQuery): Promise<Page<WalletHold>> {
-  const { accountId, after, limit } = query;
+  const { accountId, keyId, after, limit } = query;
   const found = createSelection({ after, limit, timeOf: (hold) => hold.openedAt });
   const filter: Filter<WalletDocument> =
     accountId === undefined ? { dueAt: { $gte: 0 } } : { _id: { $in: walletsOf(accountId) } };
   const cursor = wallets.find(filter, { projection: { holds: 1 } }).batchSize(walletBatchSize);
-  for await (const doc of cursor) for (const hold of holdsOf(doc.holds)) found.add(doc._id, hold);
+  for await (const doc of cursor) {
+    for (const hold of holdsOf(doc.holds)) {
+      if (keyId === undefined || hold.keyId === keyId) found.add(doc._id, hold);
+    }
+  }
   return found.page();
 }
 
@@ -54,10 +58,9 @@ export async function readOldestHold(wallets: Wallets): Promise<number | undefin
   return oldest && Number(oldest.openedAt);
 }
 
-/** The names of an account's wallets. */
+/** The names of an account's wallets, in their order. */
 export function walletsOf(accountId: string): string[] {
-  const units: readonly Unit[] = ["credits", "usd_micros"];
-  return units.map((unit) => walletName({ accountId, unit }));
+  return units.map((unit) => walletName({ accountId, unit })).sort();
 }
 
 /** Entries of a wallet, newest first: of its tail, then, **after** it was read, of its journal. */
@@ -72,11 +75,14 @@ export async function readEntries(
   const recent = (doc?.tail ?? [])
     .map(tailEntryOf)
     .filter((entry) => entry.n < below && (holdId === undefined || entry.holdId === holdId));
-  const older = await journal
-    .find(holdId === undefined ? { wallet: name, n: { $lt: below } } : entriesOfHold(name, holdId))
-    .sort(holdId === undefined ? { n: -1 } : {})
-    .limit(holdId === undefined ? limit : 0)
-    .toArray();
+  const older =
+    holdId === undefined
+      ? await journal
+          .find({ wallet: name, n: { $lt: below } })
+          .sort({ n: -1 })
+          .limit(limit)
+          .toArray()
+      : await entriesOfHold(journal, name, holdId);
   const byNumber = new Map(recent.map((entry) => [entry.n, entry]));
   for (const entry of older.map(journalEntryOf)) {
     if (entry.n < below) byNumber.set(entry.n, entry);
@@ -84,10 +90,19 @@ export async function readEntries(
   return [...byNumber.values()].sort((a, b) => b.n - a.n).slice(0, limit);
 }
 
-/** A hold's entries share the beginning of their ids, so the index on these finds them: all of them, for they are few. */
-function entriesOfHold(wallet: string, holdId: string): Filter<JournalDocument> {
+/** A hold's entries but for its charge and refund share the beginning of their ids, so the index on these finds them: all, for they are few. */
+async function entriesOfHold(
+  journal: Journal,
+  wallet: string,
+  holdId: string,
+): Promise<JournalDocument[]> {
   const prefix = journalId(wallet, holdId);
-  return { _id: { $gt: `${prefix}:`, $lt: `${prefix};` } };
+  const others = [operationIds.charge(holdId), operationIds.refund(holdId)];
+  const [rest, more] = await Promise.all([
+    journal.find({ _id: { $gt: `${prefix}:`, $lt: `${prefix};` } }).toArray(),
+    journal.find({ _id: { $in: others.map((id) => journalId(wallet, id)) } }).toArray(),
+  ]);
+  return [...rest, ...more];
 }
 
 interface Placed {

@@ -1,4 +1,5 @@
 import { indexStep, type MongoSchema } from "#kit/mongo/migrate.ts";
+import { usageMongoIndexes } from "./store-mongo-usage-docs.ts";
 import type { EntryKind, HoldKind } from "./wallet.ts";
 
 /** Collections of the ledger. */
@@ -37,6 +38,17 @@ export interface MonthDocument {
 
 export interface KeyDocument extends MonthDocument {
   held: bigint;
+  /** Absent, all three, where an older version wrote this. */
+  day?: PeriodDocument;
+  week?: PeriodDocument;
+  ever?: bigint;
+}
+
+export interface PeriodDocument {
+  p: string;
+  spent: bigint;
+  /** As in {@link MonthDocument}. */
+  last?: { p: string; spent: bigint };
 }
 
 export interface HoldDocument {
@@ -88,6 +100,6 @@ const indexes: MongoSchema["indexes"] = {
 /** What the ledger keeps in MongoDB. */
 export const ledgerMongoSchema: MongoSchema = {
   component: "ledger",
-  indexes,
+  indexes: { ...indexes, ...usageMongoIndexes },
   steps: [indexStep(indexes)],
 };

@@ -73,6 +73,12 @@ function snapshot(db: MongoDatabase, name: string): Promise<WalletSnapshot | und
       keys: keysOf(doc?.keys),
       lastEntry,
       entries: () => entriesOf(db, name, tail, lastEntry),
+      async entry(number) {
+        const recent = tail.find(({ n }) => n === number);
+        if (recent) return recent;
+        const found = await db.attempt(() => journal.findOne({ wallet: name, n: number }));
+        return found ? journalEntryOf(found) : undefined;
+      },
     };
   });
 }

@@ -4,8 +4,15 @@ import { awayRefusal, isDuplicate } from "#kit/mongo/errors.ts";
 import type { TimedOperation } from "./batches.ts";
 import type { Fold } from "./ledger.ts";
 import { conflictPauseMs, maxConflicts, maxTail, tailFlushedAt } from "./limits.ts";
-import { type Outcome, operationIdOf } from "./operations.ts";
+import type { Outcome } from "./operations.ts";
 import { createImages, type Images } from "./store-mongo-cache.ts";
+import { createSharedCommands, type SharedCommands } from "./store-mongo-commands.ts";
+import { createFlusher, type Flusher, readRecorded } from "./store-mongo-journal.ts";
+import {
+  type JournalDocument,
+  ledgerCollections,
+  type WalletDocument,
+} from "./store-mongo-schema.ts";
 import {
   advanceImage,
   changeOf,
@@ -14,14 +21,7 @@ import {
   firstDocument,
   type Image,
   readImage,
-} from "./store-mongo-image.ts";
-import { createFlusher, type Flusher, readRecorded } from "./store-mongo-journal.ts";
-import {
-  type JournalDocument,
-  ledgerCollections,
-  type WalletDocument,
-} from "./store-mongo-schema.ts";
-import { createShared, type Shared } from "./store-mongo-together.ts";
+} from "./store-mongo-wallets.ts";
 import { type WalletRef, walletName } from "./wallet.ts";
 
 /** Applies operations to one wallet, all that are not refused at once. One at a time for a wallet. */
@@ -32,18 +32,22 @@ export type Transition = (
 
 interface Context {
   wallets: Collection<WalletDocument>;
-  shared: Shared;
+  shared: SharedCommands;
   images: Images;
   flusher: Flusher;
   rules: Fold;
 }
 
-/** Hashes of the entries that a transition tried to write without hearing of it, by operation id. */
-type OwnEntries = Map<string, string>;
+/** A write that was sent and not heard of: one of its entries, which are written all together or not at all, and what it would have told. */
+interface UnheardWrite {
+  operationId: string;
+  hash: string;
+  outcomes: Outcome[];
+}
 
 /**
- * Makes a {@link Transition}. What another process overtook, and what was sent without an answer, is folded anew on the
- * wallet as it is then: an operation that was carried out is found by its id.
+ * Makes a {@link Transition}. What another process overtook is folded anew on the wallet as it is then. What was sent without an
+ * answer is looked for first: where it was carried out, its outcomes stand.
  */
 export function createTransition(
   db: MongoDatabase,
@@ -53,16 +57,16 @@ export function createTransition(
   const journal = db.collection<JournalDocument>(ledgerCollections.journal);
   const ctx: Context = {
     wallets,
-    shared: createShared(wallets, journal),
+    shared: createSharedCommands(wallets, journal),
     images: createImages(),
     flusher: createFlusher(db),
     rules,
   };
   return (ref, operations) => {
-    const own: OwnEntries = new Map();
+    const unheard: UnheardWrite[] = [];
     return db.attempt(async () => {
       for (let conflicts = 0; conflicts < maxConflicts; conflicts++) {
-        const result = await tryOnce(ctx, ref, operations, own);
+        const result = await tryOnce(ctx, ref, operations, unheard);
         if (Array.isArray(result)) return result;
         if (result === "overtaken") onConflict(ref);
         await db.clock.sleep(Math.random() * conflictPauseMs * conflicts);
@@ -77,7 +81,7 @@ async function tryOnce(
   ctx: Context,
   ref: WalletRef,
   operations: readonly TimedOperation[],
-  own: OwnEntries,
+  unheard: UnheardWrite[],
 ): Promise<Outcome[] | "stale" | "overtaken"> {
   const { wallets, shared, images, flusher } = ctx;
   const name = walletName(ref);
@@ -86,7 +90,12 @@ async function tryOnce(
   while (image.tail.length + operations.length > maxTail) await flusher.flush(image);
   const asked = operations.map(({ operation }) => operation);
   const draft = draftOf(image, await readRecorded(shared, image, asked));
-  const outcomes = foldAll(ctx.rules, draft, operations, own);
+  // It was carried out, and its callers are told what they would have been told then: by now the wallet says something else.
+  const heard = unheard.find(({ operationId, hash }) => {
+    return draft.view.recorded(operationId)?.hash === hash;
+  });
+  if (heard) return heard.outcomes;
+  const outcomes = foldAll(ctx.rules, draft, operations);
   if (draft.entries.length === 0) {
     // No compare-and-set will tell: a refusal must not rest on what was true some time ago.
     const isNow = !remembered || (await isCurrent(wallets, image));
@@ -101,7 +110,8 @@ async function tryOnce(
     written = await write(ctx, image, draft);
   } finally {
     // It may have been carried out all the same, and been overtaken after that.
-    if (!written) for (const entry of draft.entries) own.set(entry.operationId, entry.hash);
+    const [entry] = draft.entries;
+    if (!written && entry) unheard.push({ ...entry, outcomes });
   }
   if (!written) {
     images.distrust(name);
@@ -114,23 +124,11 @@ async function tryOnce(
   return outcomes;
 }
 
-function foldAll(
-  rules: Fold,
-  draft: Draft,
-  operations: readonly TimedOperation[],
-  own: OwnEntries,
-): Outcome[] {
-  const left = new Map(own);
+function foldAll(rules: Fold, draft: Draft, operations: readonly TimedOperation[]): Outcome[] {
   return operations.map(({ operation, now }) => {
     const { outcome, change } = rules(draft.view, operation, now);
     if (change) draft.add(change);
-    if (outcome.kind === "refused" || !outcome.replayed) return outcome;
-    // Known, but by this very transition, whose answer was lost: to its caller it is new.
-    const id = operationIdOf(operation);
-    const hash = left.get(id);
-    left.delete(id);
-    const isOwn = hash !== undefined && draft.view.recorded(id)?.hash === hash;
-    return isOwn ? { ...outcome, replayed: false } : outcome;
+    return outcome;
   });
 }
 

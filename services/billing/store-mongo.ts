@@ -5,7 +5,7 @@ import { type Fold, fold } from "./ledger.ts";
 import { maxTransitionOperations } from "./limits.ts";
 import type { Outcome } from "./operations.ts";
 import type { LedgerStore } from "./store.ts";
-import { walletOf } from "./store-mongo-docs.ts";
+import { keysOf, walletOf } from "./store-mongo-docs.ts";
 import { readDueHolds, readEntries, readHolds, readOldestHold } from "./store-mongo-pages.ts";
 import {
   type JournalDocument,
@@ -56,6 +56,13 @@ export function createMongoLedger(
     dueHolds: (query) => db.attempt(() => readDueHolds(wallets, query)),
     holds: (query) => db.attempt(() => readHolds(wallets, query)),
     oldestHold: () => db.attempt(() => readOldestHold(wallets)),
+    keyCounters: (ref, keyIds) =>
+      db.attempt(async () => {
+        const keys = Object.fromEntries(keyIds.map((keyId) => [`keys.${keyId}`, 1]));
+        const projection = { _id: 1, ...keys };
+        const doc = await wallets.findOne({ _id: walletName(ref) }, { projection });
+        return keysOf(doc?.keys);
+      }),
     entries: (wallet, query) => db.attempt(() => readEntries(wallets, journal, wallet, query)),
     snapshots: (accountId) => readSnapshots(db, accountId),
   };

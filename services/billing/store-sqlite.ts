@@ -1,15 +1,16 @@
 import type { SqliteDatabase } from "#kit/sqlite.ts";
 import type { SqlTransaction } from "#kit/sqlite-transaction.ts";
 import { createBatches, type TimedOperation } from "./batches.ts";
-import { mapErrors } from "./errors-sqlite.ts";
-import { createWalletImages, type WalletImage } from "./images-sqlite.ts";
 import { type Fold, fold, type LedgerView } from "./ledger.ts";
+import { maxEntriesSince } from "./limits.ts";
 import type { Outcome } from "./operations.ts";
-import { readDueHolds, readEntries, readHolds, readOldestHold } from "./pages-sqlite.ts";
-import { readEntry, readWallet } from "./rows-sqlite.ts";
-import { ledgerSchema } from "./schema-sqlite.ts";
-import { readSnapshots } from "./snapshots-sqlite.ts";
 import type { LedgerStore } from "./store.ts";
+import { mapErrors } from "./store-sqlite-errors.ts";
+import { readDueHolds, readEntries, readHolds, readOldestHold } from "./store-sqlite-pages.ts";
+import { readEntriesAfter, readEntry, readKey, readWallet } from "./store-sqlite-rows.ts";
+import { ledgerSchema } from "./store-sqlite-schema.ts";
+import { readSnapshots } from "./store-sqlite-snapshots.ts";
+import { createWalletImages, type WalletImage } from "./store-sqlite-wallets.ts";
 import { emptyWallet } from "./wallet.ts";
 
 /**
@@ -36,6 +37,12 @@ export function createSqliteLedger(db: SqliteDatabase, rules: Fold = fold): Ledg
     dueHolds: (query) => read(() => readDueHolds(db, query)),
     holds: (query) => read(() => readHolds(db, query)),
     oldestHold: () => read(() => readOldestHold(db)),
+    keyCounters: (wallet, keyIds) =>
+      read(() => {
+        const found = readWallet(db, wallet);
+        if (!found) return [];
+        return keyIds.map((id) => readKey(db, found.id, id)).filter((key) => key !== undefined);
+      }),
     entries: (wallet, query) => read(() => readEntries(db, wallet, query)),
     snapshots: (accountId) => readSnapshots(db, accountId),
   };
@@ -52,6 +59,7 @@ function applyBatch(
     hold: (holdId) => image.hold(tx, holdId),
     key: (keyId) => image.key(tx, keyId),
     recorded: (operationId) => readEntry(tx, image.id, operationId),
+    entriesAfter: (number) => readEntriesAfter(tx, image.id, number, maxEntriesSince),
   };
   return operations.map(({ operation, now }) => {
     const { outcome, change } = rules(view, operation, now);

@@ -23,6 +23,8 @@ export interface LedgerStore {
   holds(query: HoldQuery): Promise<Page<WalletHold>>;
   /** When the oldest of all open holds was opened, in ms since the epoch; undefined where none is open. */
   oldestHold(): Promise<number | undefined>;
+  /** The counters of these keys in a wallet; of keys that it knows nothing of there is none. Reads these and nothing else. */
+  keyCounters(wallet: WalletRef, keyIds: readonly string[]): Promise<KeyCounter[]>;
   /** Entries of a wallet, newest first. */
   entries(wallet: WalletRef, query: EntryQuery): Promise<Entry[]>;
   /** Every wallet (of one account, where given) as it is stored, for an audit. */
@@ -53,6 +55,8 @@ export interface DueQuery {
 export interface HoldQuery {
   /** One account; undefined: all. */
   accountId?: string | undefined;
+  /** Those that one key pays for; undefined: all. */
+  keyId?: string | undefined;
   /** {@link Page.next} of the page before; undefined: from the oldest. One that makes no sense is an INVALID_ARGUMENT. */
   after?: string | undefined;
   limit: number;
@@ -79,4 +83,6 @@ export interface WalletSnapshot {
   lastEntry: number;
   /** Its journal up to {@link lastEntry}, in order, by pages; what is added meanwhile is left out. */
   entries(): AsyncIterable<readonly Entry[]>;
+  /** One entry of it. */
+  entry(number: number): Promise<Entry | undefined>;
 }

@@ -1,6 +1,6 @@
 import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import type { CatalogContext } from "./context.ts";
 import { type Fault, faultText } from "./faults.ts";
+import type { CatalogContext } from "./source.ts";
 
 /** What happens to a catalog, for logs and metrics. */
 export interface CatalogEvents {

@@ -1,12 +1,12 @@
 import { rpcService, type Service } from "#kit/rpc/service.ts";
 import { CatalogService } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import type { CatalogContext } from "./context.ts";
+import { createDraftChecker } from "./draft/index.ts";
 import { catalogRoutes } from "./routes.ts";
-import { createSnapshotSource } from "./source.ts";
+import { type CatalogContext, createSnapshotSource } from "./source.ts";
 
-export { type CatalogCheck, checkCatalogFile } from "./check.ts";
-export type { CatalogContext } from "./context.ts";
 export type { Fault } from "./faults.ts";
+export type { CatalogContext } from "./source.ts";
+export { type CatalogCheck, checkCatalogFile } from "./source.ts";
 
 /**
  * Makes the catalog service. `start` rejects, listing every fault with its path, where the file cannot be served; from
@@ -14,6 +14,7 @@ export type { Fault } from "./faults.ts";
  */
 export function createCatalog(context: CatalogContext): Service {
   const source = createSnapshotSource(context);
+  const drafts = createDraftChecker();
   const stop = new AbortController();
   const closing = new AbortController();
   let watching: Promise<void> | undefined;
@@ -22,7 +23,7 @@ export function createCatalog(context: CatalogContext): Service {
     rpc: [
       rpcService(
         CatalogService,
-        catalogRoutes({ source, clock: context.clock, closing: closing.signal }),
+        catalogRoutes({ source, clock: context.clock, drafts, closing: closing.signal }),
       ),
     ],
     async start() {
@@ -39,6 +40,7 @@ export function createCatalog(context: CatalogContext): Service {
       stop.abort();
       closing.abort();
       await watching;
+      await drafts[Symbol.asyncDispose]();
     },
   };
 }

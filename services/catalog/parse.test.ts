@@ -158,7 +158,7 @@ describe("a broken file names each fault with its path", () => {
     ["models.0.reasoningAliases", { deep: "low", Deep: "high" }, "models[0].reasoningAliases.Deep"],
     ["models.0.reasoningAliases", { LOW: "high" }, "models[0].reasoningAliases.LOW"],
     ["models.0.inputModalities", ["image"], "models[0].inputModalities"],
-    ["models.0.inputModalities", ["text", "audio"], "models[0].inputModalities[1]"],
+    ["models.0.inputModalities", ["text", "smell"], "models[0].inputModalities[1]"],
     ["models.0.tools", ["*", "function"], "models[0].tools"],
     ["models.0.maxConcurrent", 4, "models[0].maxConcurrent"],
     // Image, speech, music

@@ -1,11 +1,11 @@
+import { type FaultPath, type FoundFault, validPartsOf, whereValid } from "#kit/valid-parts.ts";
 import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { explainIssue, faultsOf } from "./explain.ts";
-import { type Fault, type FaultPath, type FoundFault, pathText } from "./faults.ts";
+import { explainIssue, type Fault, faultsOf, pathText } from "./faults.ts";
+import type { WorkflowFiles } from "./file.ts";
 import { maxFaults, maxFileBytes, maxSnapshotBytes } from "./limits.ts";
 import { crossFaults } from "./rules.ts";
 import { catalogSchema } from "./schema.ts";
 import { snapshotBytes, snapshotOf } from "./snapshot.ts";
-import { soundPartOf, whereSound } from "./sound-part.ts";
 import { readYaml } from "./yaml.ts";
 
 /** A file's snapshot, or everything that is wrong with it (at least one fault). */
@@ -13,20 +13,23 @@ export type CatalogVerdict =
   | { snapshot: Snapshot; faults?: never }
   | { snapshot?: never; faults: Fault[] };
 
-/** Judges the text of a catalog file. Never throws; the same text always gives the same verdict. */
-export function parseCatalog(text: string): CatalogVerdict {
+/**
+ * Judges the text of a catalog file, with the workflow files that it names. Never throws; the same texts always give the same
+ * verdict.
+ */
+export function parseCatalog(text: string, workflows: WorkflowFiles = new Map()): CatalogVerdict {
   if (Buffer.byteLength(text) > maxFileBytes) return refused([], tooLarge);
   const { value, faults, lineOf } = readYaml(text);
   if (faults.length > 0) return refused(faults);
   const parsed = catalogSchema.safeParse(value, { error: explainIssue });
   if (!parsed.success) {
     const own = faultsOf(parsed.error);
-    const crossed = whereSound(() => crossFaults(soundPartOf(catalogSchema, value)));
+    const crossed = whereValid(() => crossFaults(validPartsOf(catalogSchema, value), workflows));
     return refused(withLines([...own, ...crossed.filter(isElsewhere(own))], lineOf));
   }
-  const crossed = crossFaults(parsed.data);
+  const crossed = crossFaults(parsed.data, workflows);
   if (crossed.length > 0) return refused(withLines(crossed, lineOf));
-  const snapshot = snapshotOf(parsed.data);
+  const snapshot = snapshotOf(parsed.data, workflows);
   return snapshotBytes(snapshot) > maxSnapshotBytes ? refused([], unfolded) : { snapshot };
 }
 

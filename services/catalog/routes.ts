@@ -6,13 +6,15 @@ import {
   GetSnapshotResponseSchema,
   WatchSnapshotsResponseSchema,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type { DraftChecker } from "./draft/index.ts";
 import { heartbeatMs } from "./limits.ts";
 import type { SnapshotSource } from "./source.ts";
 
 /** What the methods need. */
-export interface CatalogRoutesDeps {
+interface CatalogRoutesDeps {
   source: SnapshotSource;
   clock: Clock;
+  drafts: Pick<DraftChecker, "check">;
   /** Aborts when open watches are to end, so that their callers turn to another replica. */
   closing: AbortSignal;
 }
@@ -21,6 +23,7 @@ export interface CatalogRoutesDeps {
 export function catalogRoutes({
   source,
   clock,
+  drafts,
   closing,
 }: CatalogRoutesDeps): ServiceImpl<typeof CatalogService> {
   return {
@@ -28,6 +31,10 @@ export function catalogRoutes({
       const snapshot = source.current();
       const known = snapshot.version === req.knownVersion;
       return create(GetSnapshotResponseSchema, known ? {} : { snapshot });
+    },
+    checkDraft({ yaml }, { signal }) {
+      const draft = { text: yaml, workflows: source.workflows() };
+      return drafts.check({ draft, inForce: source.inForce() }, signal);
     },
     async *watchSnapshots(req, context) {
       const ending = AbortSignal.any([context.signal, closing]);

@@ -1,27 +1,24 @@
-import { driverFaults } from "./driver-rules.ts";
-import type { FaultPath, FoundFault } from "./faults.ts";
-import { bytesPerToken } from "./limits.ts";
-import type { CatalogFile } from "./schema.ts";
-import type { CatalogModel, CatalogModelOf } from "./schema-model.ts";
-import { eachSound, whereSound } from "./sound-part.ts";
-
-type Protocol = CatalogFile["upstreams"][string]["protocol"];
-
-/** Kinds that an upstream of each protocol can serve. */
-const kindsServed: Record<Protocol, readonly CatalogModel["kind"][]> = {
-  openai: ["chat", "image", "video", "speech"],
-  "chat-completions": ["chat"],
-  genmesh: ["chat", "image", "video", "speech", "music"],
-  builtin: ["chat", "image", "video", "speech", "music"],
-};
+import type { JsonObject } from "#kit/json.ts";
+import { eachValid, type FaultPath, type FoundFault, whereValid } from "#kit/valid-parts.ts";
+import type { Capabilities } from "../upstreams/capabilities.ts";
+import { catalogRules } from "../upstreams/catalog-rules.ts";
+import { type ProtocolName, protocols } from "../upstreams/protocols.ts";
+import { type CallableModel, callFaults, callShapeFaults, callsOf } from "./calls.ts";
+import type { WorkflowFiles } from "./file.ts";
+import { bytesPerToken, maxWorkflows } from "./limits.ts";
+import type { CatalogFile, CatalogModel, CatalogModelOf } from "./schema.ts";
 
 /** What the parts of a file must say of each other, beyond their own types. */
-export function crossFaults(file: CatalogFile): FoundFault[] {
+export function crossFaults(file: CatalogFile, workflows: WorkflowFiles): FoundFault[] {
   const ids = new Set<string>();
   const defaults = new Set<CatalogModel["kind"]>();
-  return eachSound(file.models, (model, index) => {
+  return eachValid(file.models, (model, index) => {
     const at = (...rest: FaultPath): FaultPath => ["models", index, ...rest];
-    return modelFaults(file, model, at, { ids, defaults });
+    return [
+      ...modelFaults(file, model, at, { ids, defaults }),
+      ...protocolFaults(file, model, at),
+      ...ownCallFaults(file, model, at, workflows),
+    ];
   });
 }
 
@@ -57,20 +54,148 @@ function modelFaults(
     },
     ...upstreamRules(file, model, at),
     ...kindRules(file, model, at),
-    () => driverFaults(model, protocolsOf(file, model), at),
   ];
-  return rules.flatMap(whereSound);
+  return rules.flatMap(whereValid);
 }
+
+/** A path in the model that is judged. */
+type At = (...rest: FaultPath) => FaultPath;
 
 /** A fault or more, or none. */
 type Rule = () => readonly FoundFault[];
 
-function protocolsOf(file: CatalogFile, model: CatalogModel): Protocol[] {
-  const names = [model.upstream, ...model.fallbackUpstreams];
-  return names.flatMap((name) => file.upstreams[name]?.protocol ?? []);
+/** Protocols of a model's upstreams, the fallbacks included, each once. */
+function protocolsOf(file: CatalogFile, model: CatalogModel): ProtocolName[] {
+  const upstreams = [model.upstream, ...model.fallbackUpstreams].map(
+    (name) => file.upstreams[name],
+  );
+  return [...new Set(upstreams.flatMap((upstream) => upstream?.protocol ?? []))];
 }
 
-type At = (...rest: FaultPath) => FaultPath;
+/** What a model offers that one of its upstreams cannot make, and what it tells an upstream that takes no such thing. */
+function protocolFaults(file: CatalogFile, model: CatalogModel, at: At): FoundFault[] {
+  return [
+    ...whereValid(() => strangeFallbacks(file, model, at)),
+    ...whereValid(() => {
+      if (!isCallable(model)) return [];
+      return callFaults(model, isCalledByTemplate(protocolsOf(file, model)), at);
+    }),
+    ...whereValid(() =>
+      protocolsOf(file, model).flatMap((name) => [
+        ...whereValid(() => referenceFaults(model, name, at)),
+        ...whereValid(() => modalityFaults(model, name, at)),
+        ...whereValid(() => formatFaults(model, name, at)),
+        ...whereValid(() => catalogRules[name]?.check?.(model, at) ?? []),
+      ]),
+    ),
+  ];
+}
+
+/** Is it of a kind that has jobs, and so may have a call of its own? */
+function isCallable(model: CatalogModel): model is CallableModel {
+  return model.kind === "image" || model.kind === "video" || model.kind === "music";
+}
+
+/** A call is written for one protocol, and so may the names of voices be: an upstream of another would not understand them. */
+function strangeFallbacks(file: CatalogFile, model: CatalogModel, at: At): FoundFault[] {
+  const first = file.upstreams[model.upstream]?.protocol;
+  const names = protocolsOf(file, model);
+  const whatIsOwn = isCalledByTemplate(names)
+    ? "call is"
+    : names.some(hasOwnVoices) && model.kind === "speech"
+      ? "voices are"
+      : undefined;
+  if (!first || !whatIsOwn) return [];
+  return model.fallbackUpstreams.flatMap((name, index) => {
+    const protocol = file.upstreams[name]?.protocol;
+    if (!protocol || protocol === first) return [];
+    const message = `speaks ${protocol}, and the model's ${whatIsOwn} for ${first}`;
+    return [{ path: at("fallbackUpstreams", index), message }];
+  });
+}
+
+/** Is a model of these upstreams called as its key `call` says? */
+function isCalledByTemplate(names: readonly ProtocolName[]): boolean {
+  return names.some((name) => {
+    const { callsBy }: Capabilities = protocols[name];
+    return callsBy !== undefined;
+  });
+}
+
+function hasOwnVoices(name: ProtocolName): boolean {
+  const { serves }: Capabilities = protocols[name];
+  return serves.speech?.ownVoices === true;
+}
+
+/** What the model's calls get wrong about the protocol that they are for. */
+function ownCallFaults(
+  file: CatalogFile,
+  model: CatalogModel,
+  at: At,
+  workflows: WorkflowFiles,
+): readonly FoundFault[] {
+  return whereValid(() => {
+    if (!isCallable(model)) return [];
+    const calls = callsOf(model);
+    return protocolsOf(file, model).flatMap((name) => {
+      const { callsBy }: Capabilities = protocols[name];
+      if (callsBy === undefined) return [];
+      return calls.flatMap(({ path, call }) => {
+        const inCall: At = (...rest) => at("call", ...path, ...rest);
+        const { input, output, workflow } = call;
+        const found = workflow === undefined ? undefined : workflows.get(workflow);
+        const offered = {
+          ...(workflow !== undefined && { workflow: found ?? { fault: notRead } }),
+          ...{ input: input as JsonObject, output },
+        };
+        return [
+          ...callShapeFaults(call, callsBy, inCall),
+          ...(catalogRules[name]?.checkCall?.(offered, inCall) ?? []),
+        ];
+      });
+    });
+  });
+}
+
+const notRead = `was not read: a catalog has at most ${maxWorkflows} workflows`;
+
+function referenceFaults(model: CatalogModel, name: ProtocolName, at: At): FoundFault[] {
+  if (model.kind !== "image" && model.kind !== "video") return [];
+  const { serves }: Capabilities = protocols[name];
+  const most = serves[model.kind]?.references?.most;
+  if (most === undefined || model.maxReferences <= most) return [];
+  const article = /^[aeiou]/.test(name) ? "an" : "a";
+  const message =
+    most === 1
+      ? `${article} ${name} upstream takes one reference`
+      : `the ${name} upstream takes at most ${most}`;
+  return [{ path: at("maxReferences"), message }];
+}
+
+/** What a chat model is said to take, and one of its upstreams does not. */
+function modalityFaults(model: CatalogModel, name: ProtocolName, at: At): FoundFault[] {
+  if (model.kind !== "chat") return [];
+  const { serves }: Capabilities = protocols[name];
+  if (serves.chat?.files) return [];
+  const strange = model.inputModalities.filter((one) => one === "pdf" || one === "audio");
+  const message = `a ${name} upstream takes text and images alone`;
+  return strange.map((one) => ({
+    path: at("inputModalities", model.inputModalities.indexOf(one)),
+    message,
+  }));
+}
+
+/** Formats of a speech model that one of its upstreams does not make. */
+function formatFaults(model: CatalogModel, name: ProtocolName, at: At): FoundFault[] {
+  if (model.kind !== "speech") return [];
+  const { serves }: Capabilities = protocols[name];
+  const made = serves.speech?.formats;
+  if (!made) return [];
+  return eachValid(model.formats, (format, index) => {
+    const message = `${name} makes ${made.join(", ")} alone`;
+    return made.includes(format) ? [] : [{ path: at("formats", index), message }];
+  });
+}
 
 function upstreamRules(file: CatalogFile, model: CatalogModel, at: At): Rule[] {
   const fault = (name: string, path: FaultPath, isFirst: boolean): FoundFault[] => {
@@ -79,7 +204,7 @@ function upstreamRules(file: CatalogFile, model: CatalogModel, at: At): Rule[] {
     if (!isFirst && name === model.upstream) {
       return [{ path, message: "is the model's first upstream already" }];
     }
-    if (!kindsServed[upstream.protocol].includes(model.kind)) {
+    if (!(model.kind in protocols[upstream.protocol].serves)) {
       return [{ path, message: `a ${upstream.protocol} upstream serves no ${model.kind} models` }];
     }
     return [];
@@ -87,7 +212,7 @@ function upstreamRules(file: CatalogFile, model: CatalogModel, at: At): Rule[] {
   return [
     () => fault(model.upstream, at("upstream"), true),
     () =>
-      eachSound(model.fallbackUpstreams, (name, index) =>
+      eachValid(model.fallbackUpstreams, (name, index) =>
         fault(name, at("fallbackUpstreams", index), false),
       ),
   ];
@@ -95,7 +220,21 @@ function upstreamRules(file: CatalogFile, model: CatalogModel, at: At): Rule[] {
 
 function kindRules(file: CatalogFile, model: CatalogModel, at: At): Rule[] {
   if (model.kind === "chat") return chatRules(file, model, at);
+  if (model.kind === "speech") {
+    const message = "must hold mp3, which /speech/generations answers with";
+    const isRight = model.formats.includes("mp3");
+    return [
+      () => voiceFaults(model, at),
+      () => (isRight ? [] : [{ path: at("formats"), message }]),
+    ];
+  }
   return model.kind === "video" ? videoRules(model, at) : [];
+}
+
+function voiceFaults({ voices, upstreamVoices }: CatalogModelOf<"speech">, at: At): FoundFault[] {
+  const message = "is none of the model's voices";
+  const strange = Object.keys(upstreamVoices).filter((voice) => !voices.includes(voice));
+  return strange.map((voice) => ({ path: at("upstreamVoices", voice), message }));
 }
 
 function chatRules(file: CatalogFile, model: CatalogModelOf<"chat">, at: At): Rule[] {
@@ -124,7 +263,7 @@ function chatRules(file: CatalogFile, model: CatalogModelOf<"chat">, at: At): Ru
     () => aliasFaults(model, at),
     () => promptFaults(file, model, at),
     () =>
-      eachSound(model.passParameters, (name, index) => {
+      eachValid(model.passParameters, (name, index) => {
         const message = "is decided here, whatever this list says";
         return decidedHere.has(name) ? [{ path: at("passParameters", index), message }] : [];
       }),
@@ -190,7 +329,7 @@ function videoRules(model: CatalogModelOf<"video">, at: At): Rule[] {
   const taken = new Set<string>();
   return [
     () =>
-      eachSound(videoOptions, (row, index) => {
+      eachValid(videoOptions, (row, index) => {
         if (!row.active) return [];
         return row.modes.flatMap((mode, place) => {
           const key = `${row.durationSeconds} ${row.resolution} ${mode}`;
@@ -204,7 +343,7 @@ function videoRules(model: CatalogModelOf<"video">, at: At): Rule[] {
       }),
     () => {
       if (model.maxReferences > 0) return [];
-      return eachSound(videoOptions, (row, index) => {
+      return eachValid(videoOptions, (row, index) => {
         const place = row.active ? row.modes.indexOf("i2v") : -1;
         if (place < 0) return [];
         const path = at("videoOptions", index, "modes", place);

@@ -1,27 +1,209 @@
 import { z } from "zod";
+import { maxImages } from "#kit/request-bounds.ts";
+import { soundFormats } from "#kit/sound/formats.ts";
+import type { UpstreamKey } from "../upstreams/capabilities.ts";
+import { type ProtocolName, protocolNames, protocols } from "../upstreams/protocols.ts";
+import { callSchema, videoCallSchema } from "./calls.ts";
 import {
   defaultConnectTimeoutMs,
+  defaultEmbeddingInputs,
   defaultIdleTimeoutMs,
   defaultTimeoutMs,
   defaultTokenDelayMs,
   maxDeveloperPromptCharacters,
+  maxDurationSeconds,
+  maxEmbeddingInputs,
+  maxFallbacks,
+  maxIdCharacters,
   maxInFlight,
+  maxListItems,
   maxModels,
   maxNameCharacters,
+  maxPrice,
+  maxReferences,
+  maxSoundSeconds,
   maxTextCharacters,
   maxTimeoutMs,
   maxTokenDelayMs,
+  maxTokens,
+  maxTokensPerSecond,
   maxUpstreams,
 } from "./limits.ts";
-import { modelSchema, upstreamName } from "./schema-model.ts";
+
+/** Name of an upstream. */
+const upstreamName = z
+  .string()
+  .max(maxNameCharacters)
+  .regex(/^[A-Za-z0-9][\w.-]*$/, "must be a name of letters, digits, '.', '_' and '-'");
+
+const label = z.string().min(1).max(maxNameCharacters);
+const price = z.int().min(0).max(maxPrice);
+const tokens = z.int().min(1).max(maxTokens);
+const inFlight = z.int().min(1).max(maxInFlight).optional();
+const references = z.int().min(0).max(maxReferences).default(0);
+
+/** Each item once, compared as it will be matched. */
+function listOf<T extends z.ZodType<string>>(item: T, max = maxListItems) {
+  return z
+    .array(item)
+    .max(max)
+    .superRefine((list, context) => {
+      for (const [index, value] of list.entries()) {
+        if (list.indexOf(value) < index) {
+          context.addIssue({ code: "custom", path: [index], message: "is in the list already" });
+        }
+      }
+    });
+}
+
+const ratio = z
+  .string()
+  .regex(/^(auto|[1-9]\d?:[1-9]\d?)$/, 'must be auto or a ratio in quotes, like "16:9"');
+const size = z.string().regex(/^[1-9]\d{1,4}x[1-9]\d{1,4}$/, "must be a size like 1024x1024");
+const ratios = listOf(ratio);
+
+const common = {
+  id: z
+    .string()
+    .max(maxIdCharacters)
+    .regex(
+      /^[A-Za-z0-9][\w.:/-]*$/,
+      "must be an id of letters, digits, '.', '_', ':', '/' and '-'",
+    ),
+  name: label.optional(),
+  description: z.string().max(maxTextCharacters).default(""),
+  active: z.boolean().default(true),
+  default: z.boolean().default(false),
+  upstream: upstreamName,
+  upstreamModel: label.optional(),
+  fallbackUpstreams: listOf(upstreamName, maxFallbacks).default([]),
+};
+
+const chat = z.strictObject({
+  ...common,
+  kind: z.literal("chat"),
+  maxInputTokens: tokens,
+  maxOutputTokens: tokens,
+  safetyMarginTokens: z.int().min(0).max(maxTokens).default(0),
+  reasoningEfforts: listOf(label).default([]),
+  reasoningAliases: z
+    .record(label, label)
+    .refine((map) => Object.keys(map).length <= maxListItems, `has at most ${maxListItems} entries`)
+    .default({}),
+  imageTokensAtLeast: tokens.optional(),
+  imageTiles: z.strictObject({ base: z.int().min(0).max(maxTokens), each: tokens }).optional(),
+  pdfTokensPerPage: tokens.optional(),
+  audioTokensPerSecond: tokens.optional(),
+  tokensPerSecond: z.int().min(1).max(maxTokensPerSecond).optional(),
+  inputModalities: listOf(z.enum(["text", "image", "pdf", "audio"])).default(["text"]),
+  tools: listOf(label).default([]),
+  developerPrompt: z.string().max(maxDeveloperPromptCharacters).optional(),
+  serviceTier: label.optional(),
+  passParameters: listOf(label).default([]),
+  pricing: z.strictObject({
+    inputUsdMicrosPerMillionTokens: price,
+    cachedInputUsdMicrosPerMillionTokens: price.optional(),
+    outputUsdMicrosPerMillionTokens: price,
+  }),
+});
+
+const image = z.strictObject({
+  ...common,
+  kind: z.literal("image"),
+  maxConcurrent: inFlight,
+  creditPrice: price,
+  sizes: listOf(size).default([]),
+  resolutions: listOf(label).default([]),
+  availableAspectRatios: ratios.default([]),
+  maxReferences: references,
+  maxImages: z.int().min(1).max(maxImages).default(maxImages),
+  call: callSchema.optional(),
+});
+
+const videoMode = z.enum(["t2v", "i2v"]);
+const safetyCheck = z.enum(["applied", "none", "standard"]).optional();
+
+const video = z.strictObject({
+  ...common,
+  kind: z.literal("video"),
+  maxConcurrent: inFlight,
+  maxReferences: references,
+  availableAspectRatios: ratios.min(1),
+  approxRuntimeSeconds: z.int().min(1).max(maxDurationSeconds).optional(),
+  safetyCheck: z.strictObject({ t2v: safetyCheck, i2v: safetyCheck }).default({}),
+  nativeAudio: z.enum(["none", "mono", "stereo"]).default("none"),
+  firstLastFrame: z.boolean().default(false),
+  videoOptions: z
+    .array(
+      z.strictObject({
+        durationSeconds: z.int().min(1).max(maxDurationSeconds),
+        resolution: z.string().regex(/^[1-9]\d{2,3}p$/, "must be a resolution like 720p"),
+        modes: listOf(videoMode).min(1),
+        credits: price,
+        active: z.boolean().default(true),
+      }),
+    )
+    .min(1)
+    .max(maxListItems),
+  call: videoCallSchema.optional(),
+});
+
+const speech = z.strictObject({
+  ...common,
+  kind: z.literal("speech"),
+  voices: listOf(label).min(1),
+  /** What the upstreams call a voice, where they call it otherwise. */
+  upstreamVoices: z.record(label, label).default({}),
+  languages: listOf(label).default([]),
+  formats: listOf(z.enum(soundFormats)).default(["mp3"]),
+  pricing: z.strictObject({ usdMicrosPerMillionCharacters: price }),
+});
+
+const music = z.strictObject({
+  ...common,
+  kind: z.literal("music"),
+  maxConcurrent: inFlight,
+  creditPrice: price,
+  call: callSchema.optional(),
+});
+
+const embedding = z.strictObject({
+  ...common,
+  kind: z.literal("embedding"),
+  maxInputTokens: tokens,
+  maxInputs: z.int().min(1).max(maxEmbeddingInputs).default(defaultEmbeddingInputs),
+  pricing: z.strictObject({ inputUsdMicrosPerMillionTokens: price }),
+});
+
+const transcription = z.strictObject({
+  ...common,
+  kind: z.literal("transcription"),
+  maxSeconds: z.int().min(1).max(maxSoundSeconds).default(maxSoundSeconds),
+  pricing: z.strictObject({ usdMicrosPerMinute: price }),
+});
+
+/** A model: what every kind has, and what its own kind adds. */
+const modelSchema = z.discriminatedUnion("kind", [
+  chat,
+  image,
+  video,
+  speech,
+  music,
+  embedding,
+  transcription,
+]);
+
+/** A model of a catalog file, with its defaults filled in. */
+export type CatalogModel = z.output<typeof modelSchema>;
+/** A model of one kind. */
+export type CatalogModelOf<K extends CatalogModel["kind"]> = Extract<CatalogModel, { kind: K }>;
 
 // Compiling the schema costs more than it saves where a file is read once in a while; of a start it was a hundredth.
 z.config({ jitless: true });
 
 const timeoutMs = z.int().min(1).max(maxTimeoutMs);
-const maxConcurrent = z.int().min(1).max(maxInFlight).optional();
-
-const remote = {
+/** Keys that upstreams have, each where its protocol's row has it. */
+const upstreamKeys = {
   baseUrl: z.string().max(maxTextCharacters).transform(trimmedUrl),
   apiKeyEnv: z
     .string()
@@ -31,24 +213,35 @@ const remote = {
   timeoutMs: timeoutMs.default(defaultTimeoutMs),
   idleTimeoutMs: timeoutMs.default(defaultIdleTimeoutMs),
   connectTimeoutMs: timeoutMs.default(defaultConnectTimeoutMs),
-  maxConcurrent,
-};
-const inlineImages = z.boolean().default(false);
-/** What the server calls the bound of a text answer's output. */
-const outputLimit = z
-  .enum(["max_tokens", "max_completion_tokens", "max_output_tokens", "none"])
-  .optional();
+  maxConcurrent: z.int().min(1).max(maxInFlight).optional(),
+  inlineImages: z.boolean().default(false),
+  /** It charges for a job that is cancelled after it was sent there. */
+  chargesWhenCancelled: z.boolean().default(false),
+  /** What the server calls the bound of a text answer's output. */
+  outputLimit: z
+    .enum(["max_tokens", "max_completion_tokens", "max_output_tokens", "none"])
+    .optional(),
+  /** How it is given reference images. */
+  references: z.enum(["inline", "upload"]).optional(),
+  tokenDelayMs: z.int().min(0).max(maxTokenDelayMs).default(defaultTokenDelayMs),
+} as const satisfies Record<UpstreamKey, z.ZodType>;
 
+/** An upstream of a catalog file: what its protocol has no key for is absent. */
+export type CatalogUpstream = { protocol: ProtocolName } & Partial<
+  z.output<z.ZodObject<typeof upstreamKeys>>
+>;
+
+function upstreamOf(name: ProtocolName) {
+  const keys = protocols[name].keys.map((key) => [key, upstreamKeys[key]]);
+  return z.strictObject({ protocol: z.literal(name), ...Object.fromEntries(keys) });
+}
+
+const [firstProtocol, ...otherProtocols] = protocolNames.map(upstreamOf);
+if (!firstProtocol) throw new TypeError("there is no protocol");
 const upstreamSchema = z.discriminatedUnion("protocol", [
-  z.strictObject({ protocol: z.literal("openai"), ...remote, inlineImages, outputLimit }),
-  z.strictObject({ protocol: z.literal("genmesh"), ...remote, inlineImages }),
-  z.strictObject({ protocol: z.literal("chat-completions"), ...remote, outputLimit }),
-  z.strictObject({
-    protocol: z.literal("builtin"),
-    tokenDelayMs: z.int().min(0).max(maxTokenDelayMs).default(defaultTokenDelayMs),
-    maxConcurrent,
-  }),
-]);
+  firstProtocol,
+  ...otherProtocols,
+]) as unknown as z.ZodType<CatalogUpstream>;
 
 /** A catalog file: the names, types and bounds of its keys. What its parts say of each other: rules.ts. */
 export const catalogSchema = z.strictObject({
@@ -64,8 +257,6 @@ export const catalogSchema = z.strictObject({
 
 /** A catalog file whose keys are right, with its defaults filled in. */
 export type CatalogFile = z.output<typeof catalogSchema>;
-/** An upstream of a catalog file. */
-export type CatalogUpstream = z.output<typeof upstreamSchema>;
 
 /** http or https, no credentials, query or fragment; without the slash at its end, so that paths can be appended. */
 function trimmedUrl(value: string, context: z.RefinementCtx): string {

@@ -2,26 +2,35 @@ import { createHash } from "node:crypto";
 import { create, type MessageInitShape, toBinary, toJson } from "@bufbuild/protobuf";
 import canonicalize from "canonicalize";
 import {
+  type ModelCallSchema,
+  ModelKind,
   type ModelSchema,
+  NativeAudio,
+  OutputLimit,
+  ReferenceTransport,
+  SafetyCheck,
   type Snapshot,
   SnapshotSchema,
   type UpstreamSchema,
+  VideoMode,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import type { CatalogFile, CatalogUpstream } from "./schema.ts";
-import type { CatalogModel } from "./schema-model.ts";
-import { kinds, modes, nativeAudios, outputLimits, protocols, safetyChecks } from "./words.ts";
+import { protocols } from "../upstreams/protocols.ts";
+import { type CatalogCall, callsOf } from "./calls.ts";
+import type { WorkflowFiles } from "./file.ts";
+import type { CatalogFile, CatalogModel, CatalogUpstream } from "./schema.ts";
 
 type UpstreamInit = MessageInitShape<typeof UpstreamSchema>;
 type ModelInit = MessageInitShape<typeof ModelSchema>;
+type CallInit = MessageInitShape<typeof ModelCallSchema>;
 
 /** The snapshot of a file without faults. Equal content gives an equal version, whatever the order of its keys. */
-export function snapshotOf(file: CatalogFile): Snapshot {
+export function snapshotOf(file: CatalogFile, workflows: WorkflowFiles): Snapshot {
   const content = create(SnapshotSchema, {
     developerPrompt: file.developerPrompt,
     upstreams: Object.fromEntries(
       Object.entries(file.upstreams).map(([name, upstream]) => [name, upstreamOf(name, upstream)]),
     ),
-    models: file.models.map(modelOf),
+    models: file.models.map((model) => modelOf(model, workflows)),
   });
   const hash = createHash("sha256").update(canonicalize(toJson(SnapshotSchema, content)) ?? "");
   return create(SnapshotSchema, { ...content, version: hash.digest("hex").slice(0, 16) });
@@ -33,27 +42,25 @@ export function snapshotBytes(snapshot: Snapshot): number {
 }
 
 function upstreamOf(name: string, upstream: CatalogUpstream): UpstreamInit {
-  const common = {
-    name,
-    protocol: protocols[upstream.protocol],
-    maxConcurrent: upstream.maxConcurrent ?? 0,
-  };
-  if (upstream.protocol === "builtin") return { ...common, tokenDelayMs: upstream.tokenDelayMs };
+  const { protocol, outputLimit, references } = upstream;
   return {
-    ...common,
-    baseUrl: upstream.baseUrl,
+    name,
+    protocol: protocols[protocol].wire,
+    baseUrl: upstream.baseUrl ?? "",
     apiKeyEnv: upstream.apiKeyEnv ?? "",
-    timeoutMs: BigInt(upstream.timeoutMs),
-    idleTimeoutMs: BigInt(upstream.idleTimeoutMs),
-    connectTimeoutMs: BigInt(upstream.connectTimeoutMs),
-    inlineImages: "inlineImages" in upstream && upstream.inlineImages,
-    ...("outputLimit" in upstream && upstream.outputLimit
-      ? { outputLimit: outputLimits[upstream.outputLimit] }
-      : {}),
+    timeoutMs: BigInt(upstream.timeoutMs ?? 0),
+    idleTimeoutMs: BigInt(upstream.idleTimeoutMs ?? 0),
+    connectTimeoutMs: BigInt(upstream.connectTimeoutMs ?? 0),
+    inlineImages: upstream.inlineImages ?? false,
+    chargesWhenCancelled: upstream.chargesWhenCancelled ?? false,
+    maxConcurrent: upstream.maxConcurrent ?? 0,
+    tokenDelayMs: upstream.tokenDelayMs ?? 0,
+    ...(outputLimit && { outputLimit: outputLimits[outputLimit] }),
+    ...(references && { references: transports[references] }),
   };
 }
 
-function modelOf(model: CatalogModel): ModelInit {
+function modelOf(model: CatalogModel, workflows: WorkflowFiles): ModelInit {
   return {
     id: model.id,
     kind: kinds[model.kind],
@@ -65,8 +72,21 @@ function modelOf(model: CatalogModel): ModelInit {
     upstreamModel: model.upstreamModel ?? model.id,
     fallbackUpstreams: model.fallbackUpstreams,
     maxConcurrent: "maxConcurrent" in model ? (model.maxConcurrent ?? 0) : 0,
+    calls:
+      "call" in model ? callsOf(model).map(({ mode, call }) => callOf(mode, call, workflows)) : [],
     spec: specOf(model),
   };
+}
+
+function callOf(
+  mode: string,
+  { model = "", workflow: file = "", input, output, refused = "" }: CatalogCall,
+  workflows: WorkflowFiles,
+): CallInit {
+  const text = workflows.get(file)?.text;
+  // Without the spaces of the file: it goes with every job.
+  const workflow = text === undefined ? "" : JSON.stringify(JSON.parse(text));
+  return { mode, model, input: JSON.stringify(input), output, refused, workflow };
 }
 
 function specOf(model: CatalogModel): NonNullable<ModelInit["spec"]> {
@@ -80,6 +100,11 @@ function specOf(model: CatalogModel): NonNullable<ModelInit["spec"]> {
         maxOutputTokens: BigInt(model.maxOutputTokens),
         safetyMarginTokens: BigInt(model.safetyMarginTokens),
         imageTokensAtLeast: BigInt(model.imageTokensAtLeast ?? 0),
+        imageTokensPerTile: BigInt(model.imageTiles?.each ?? 0),
+        imageTokensBase: BigInt(model.imageTiles?.base ?? 0),
+        pdfTokensPerPage: BigInt(model.pdfTokensPerPage ?? 0),
+        audioTokensPerSecond: BigInt(model.audioTokensPerSecond ?? 0),
+        tokensPerSecond: BigInt(model.tokensPerSecond ?? 0),
         reasoningEfforts: model.reasoningEfforts,
         reasoningAliases: Object.fromEntries(
           Object.entries(model.reasoningAliases).map(([name, to]) => [name.toLowerCase(), to]),
@@ -102,6 +127,7 @@ function specOf(model: CatalogModel): NonNullable<ModelInit["spec"]> {
         resolutions: model.resolutions,
         aspectRatios: model.availableAspectRatios,
         maxReferences: model.maxReferences,
+        maxImages: model.maxImages,
       };
       return { case: "image", value };
     }
@@ -124,13 +150,74 @@ function specOf(model: CatalogModel): NonNullable<ModelInit["spec"]> {
     }
     case "speech": {
       const perMillion = BigInt(model.pricing.usdMicrosPerMillionCharacters);
-      const { voices, languages } = model;
+      const { voices, languages, upstreamVoices, formats } = model;
       return {
         case: "speech",
-        value: { voices, languages, usdMicrosPerMillionCharacters: perMillion },
+        value: {
+          ...{ voices, languages, upstreamVoices, formats },
+          usdMicrosPerMillionCharacters: perMillion,
+        },
       };
+    }
+    case "embedding": {
+      const value = {
+        maxInputTokens: BigInt(model.maxInputTokens),
+        maxInputs: model.maxInputs,
+        inputUsdMicrosPerMillionTokens: BigInt(model.pricing.inputUsdMicrosPerMillionTokens),
+      };
+      return { case: "embedding", value };
+    }
+    case "transcription": {
+      const value = {
+        maxSeconds: BigInt(model.maxSeconds),
+        usdMicrosPerMinute: BigInt(model.pricing.usdMicrosPerMinute),
+      };
+      return { case: "transcription", value };
     }
     case "music":
       return { case: "music", value: { creditPrice: BigInt(model.creditPrice) } };
   }
 }
+
+/** The file's words for the wire's enums. */
+const kinds = {
+  chat: ModelKind.CHAT,
+  image: ModelKind.IMAGE,
+  video: ModelKind.VIDEO,
+  speech: ModelKind.SPEECH,
+  music: ModelKind.MUSIC,
+  embedding: ModelKind.EMBEDDING,
+  transcription: ModelKind.TRANSCRIPTION,
+} as const;
+
+/** `upstreams.*.outputLimit`. */
+const outputLimits = {
+  max_tokens: OutputLimit.MAX_TOKENS,
+  max_completion_tokens: OutputLimit.MAX_COMPLETION_TOKENS,
+  max_output_tokens: OutputLimit.MAX_OUTPUT_TOKENS,
+  none: OutputLimit.NONE,
+} as const;
+
+/** `upstreams.*.references`. */
+const transports = {
+  inline: ReferenceTransport.INLINE,
+  upload: ReferenceTransport.UPLOAD,
+} as const;
+
+/** `videoOptions[].modes[]`. */
+const modes = { t2v: VideoMode.T2V, i2v: VideoMode.I2V } as const;
+
+/** `safetyCheck.*`, and its absence. */
+const safetyChecks = {
+  unsaid: SafetyCheck.UNSPECIFIED,
+  applied: SafetyCheck.APPLIED,
+  none: SafetyCheck.NONE,
+  standard: SafetyCheck.STANDARD,
+} as const;
+
+/** `nativeAudio`. */
+const nativeAudios = {
+  none: NativeAudio.NONE,
+  mono: NativeAudio.MONO,
+  stereo: NativeAudio.STEREO,
+} as const;

@@ -1,17 +1,45 @@
+import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { Logger } from "#kit/logger.ts";
+import type { Metrics } from "#kit/metrics.ts";
+import type { FoundFault } from "#kit/valid-parts.ts";
 import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import type { CatalogContext } from "./context.ts";
 import { type CatalogEvents, createCatalogEvents } from "./events.ts";
-import { type Fault, faultText } from "./faults.ts";
+import { type Fault, faultText, pathText } from "./faults.ts";
+import {
+  type CatalogRead,
+  type FileWatch,
+  readCatalogFile,
+  type WorkflowFiles,
+  watchFile,
+} from "./file.ts";
 import { type CatalogVerdict, parseCatalog } from "./parse.ts";
-import { type FileRead, readCatalogFile } from "./read-file.ts";
-import { type FileWatch, watchFile } from "./watch-file.ts";
+
+/** What the catalog service needs. */
+export interface CatalogContext {
+  /** Path of the catalog file. */
+  file: string;
+  clock: Clock;
+  log: Logger;
+  metrics: Metrics;
+}
+
+/** A catalog as text. */
+export interface CatalogText {
+  text: string;
+  /** The workflow files that it names. */
+  workflows: WorkflowFiles;
+}
 
 /** The snapshot in force, and news of the next one. */
 export interface SnapshotSource {
   /** Refuses with SERVICE_UNAVAILABLE before the file was read. */
   current(): Snapshot;
   loaded(): boolean;
+  /** The text of the snapshot in force. Refuses as `current` does. */
+  inForce(): CatalogText;
+  /** The workflow files beside the file, as they were read last. */
+  workflows(): WorkflowFiles;
   /** Calls `listener` after each change of the snapshot, until the returned function is called. */
   onChange(listener: () => void): () => void;
   /** Reads the file for the first time. Rejects, listing every fault, where it cannot be served. */
@@ -23,15 +51,24 @@ export function createSnapshotSource(context: CatalogContext): SnapshotSource {
   const events = createCatalogEvents(context);
   const listeners = new Set<() => void>();
   let inForce: Snapshot | undefined;
-  const changed = (read: FileRead) => {
+  let text: CatalogText | undefined;
+  let workflows: WorkflowFiles = new Map();
+  const put = (snapshot: Snapshot | undefined, read: CatalogRead) => {
+    inForce = snapshot;
+    if (read.text !== undefined) text = { text: read.text, workflows };
+  };
+  const changed = (read: CatalogRead) => {
+    workflows = read.workflows ?? workflows;
     const next = judge(read, inForce, events);
     if (next === inForce) return;
-    inForce = next;
+    put(next, read);
     for (const listener of [...listeners]) listener();
   };
   return {
     current: () => inForce ?? refuse(ErrorReason.SERVICE_UNAVAILABLE),
+    inForce: () => text ?? refuse(ErrorReason.SERVICE_UNAVAILABLE),
     loaded: () => inForce !== undefined,
+    workflows: () => workflows,
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
@@ -40,7 +77,8 @@ export function createSnapshotSource(context: CatalogContext): SnapshotSource {
       const known = await readCatalogFile(context.file);
       const { snapshot, faults } = verdictOf(known);
       if (faults) throw new Error(refusalText(context.file, faults));
-      inForce = snapshot;
+      workflows = known.workflows ?? workflows;
+      put(snapshot, known);
       events.loaded(snapshot);
       return watchFile({ path: context.file, clock: context.clock, known, changed });
     },
@@ -49,7 +87,7 @@ export function createSnapshotSource(context: CatalogContext): SnapshotSource {
 
 /** The snapshot that is in force after `read`. */
 function judge(
-  read: FileRead,
+  read: CatalogRead,
   inForce: Snapshot | undefined,
   events: CatalogEvents,
 ): Snapshot | undefined {
@@ -66,8 +104,8 @@ function judge(
   return snapshot;
 }
 
-function verdictOf(read: FileRead): CatalogVerdict {
-  if (read.fault === undefined) return parseCatalog(read.text);
+function verdictOf(read: CatalogRead): CatalogVerdict {
+  if (read.fault === undefined) return parseCatalog(read.text, read.workflows);
   return { faults: [{ path: "", message: read.fault }] };
 }
 
@@ -75,4 +113,47 @@ function refusalText(file: string, faults: readonly Fault[]): string {
   return [`The catalog ${file} cannot be served:`, ...faults.map((f) => `  ${faultText(f)}`)].join(
     "\n",
   );
+}
+
+/** What `genmesh catalog check` says of a file. */
+export interface CatalogCheck {
+  /** Empty: the file can be served. */
+  faults: Fault[];
+  /** What can be served and had better be looked at; empty where there are faults. */
+  notices: Fault[];
+  /** Number of models; 0 where there are faults. */
+  models: number;
+  /** Version that its snapshot would have; absent where there are faults. */
+  version?: string;
+}
+
+/**
+ * Validates a catalog file without a server. `ask` may find more in a snapshot that has no faults. Never rejects, but with what `ask`
+ * rejects with: a file that cannot be read is a fault as well.
+ */
+export async function checkCatalogFile(
+  path: string,
+  ask: (snapshot: Snapshot) => Promise<readonly FoundFault[]> = async () => [],
+): Promise<CatalogCheck> {
+  const read = await readCatalogFile(path);
+  if (read.fault !== undefined) {
+    return { faults: [{ path: "", message: read.fault }], notices: [], models: 0 };
+  }
+  const { snapshot, faults } = parseCatalog(read.text, read.workflows);
+  if (faults) return { faults, notices: [], models: 0 };
+  const { version, models } = snapshot;
+  const found = (await ask(snapshot)).map((fault) => ({ ...fault, path: pathText(fault.path) }));
+  return { faults: found, notices: noticesOf(snapshot), models: models.length, version };
+}
+
+/** A model that thinks and does not say how fast: what its callers pay when they leave is the most that any hardware makes. */
+function noticesOf({ models }: Snapshot): Fault[] {
+  return models.flatMap(({ id, spec }) => {
+    if (spec.case !== "chat") return [];
+    const { reasoningEfforts, tokensPerSecond } = spec.value;
+    if (reasoningEfforts.length === 0 || tokensPerSecond > 0n) return [];
+    const message =
+      "thinks and has no tokensPerSecond: a caller that leaves pays for 4,000 a second";
+    return [{ path: id, message }];
+  });
 }

@@ -11,11 +11,11 @@ import {
   visit,
   type YAMLError,
 } from "yaml";
-import type { FaultPath, FoundFault } from "./faults.ts";
+import type { FaultPath, FoundFault } from "#kit/valid-parts.ts";
 import { maxAliasUses, maxDepth } from "./limits.ts";
 
 /** A YAML file as plain data. */
-export interface YamlFile {
+interface YamlFile {
   value: unknown;
   /** Faults of the notation itself: syntax, duplicate keys, aliases without end. */
   faults: FoundFault[];

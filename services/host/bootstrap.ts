@@ -2,6 +2,7 @@ import { ErrorReason, isRefusal } from "#kit/errors.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { Logger } from "#kit/logger.ts";
 import type { Peers } from "#kit/peers.ts";
+import { ownerScopes } from "#kit/scopes.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Config } from "./config.ts";
 import type { DataDir } from "./data-dir.ts";
@@ -63,12 +64,11 @@ function done(dir: DataDir): void {
 
 /** Undefined where another data directory has made the account in the same database. */
 async function makeAccount(apiKey: string, headers: Record<string, string>, peers: Peers) {
+  const request = { name: "demo", apiKey, operationId, scopes: [...ownerScopes] };
   try {
-    const request = { name: "demo", apiKey, operationId };
-    const { account } = await peers.auth.createAccount(request, { headers });
-    return account;
+    return (await peers.auth.createAccount(request, { headers })).account;
   } catch (error) {
-    if (isRefusal(error) && error.reason === ErrorReason.OPERATION_MISMATCH) return undefined;
+    if (isRefusal(error, ErrorReason.OPERATION_MISMATCH)) return undefined;
     throw error;
   }
 }

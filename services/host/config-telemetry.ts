@@ -1,6 +1,32 @@
-import type { ExportConfig, SamplerConfig, TelemetryConfig } from "#kit/telemetry/config.ts";
 import { badVariable, type EnvReader } from "./env.ts";
 import type { Role } from "./roles.ts";
+
+/** How new traces are chosen; those that came from elsewhere are as their beginning was, where `isParentBased`. */
+export interface SamplerConfig {
+  /** Of all new traces, 0 to 1. */
+  ratio: number;
+  isParentBased: boolean;
+}
+
+/** Where one kind of data goes. */
+export interface ExportConfig {
+  /** OTLP over HTTP, with its path. */
+  url: string;
+  /** May hold secrets. */
+  headers: Readonly<Record<string, string>>;
+  /** Milliseconds for one export, its repeats included. */
+  timeoutMs: number;
+  /** Milliseconds between two exports. */
+  intervalMs: number;
+}
+
+/** What goes out, and where to. Undefined: that kind does not. */
+export interface TelemetryConfig {
+  traces: (ExportConfig & { sampler: SamplerConfig }) | undefined;
+  metrics: ExportConfig | undefined;
+  /** `service.name` and whatever else tells this process from others. */
+  resource: Readonly<Record<string, string>>;
+}
 
 /** Kinds of data that can be sent, as the variables' names have them. */
 type Signal = "traces" | "metrics";
@@ -16,6 +42,7 @@ const samplers = [
 
 /** Milliseconds; those that OpenTelemetry has for them. */
 const defaults = { timeoutMs: 10_000, traces: 5_000, metrics: 60_000 } as const;
+/** Milliseconds; an hour: sent less often, figures tell of nothing while it matters, and one export must end before the next. */
 const maxIntervalMs = 3_600_000;
 
 /**

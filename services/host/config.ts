@@ -2,9 +2,10 @@ import { isIP } from "node:net";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type LogLevel, logLevels } from "#kit/logger.ts";
-import type { TelemetryConfig } from "#kit/telemetry/config.ts";
+import { defaultWorkers, maxWorkers } from "../media/limits.ts";
+import { type ConsoleConfig, consoleConfig } from "./config-console.ts";
 import { type StoresConfig, storesConfig } from "./config-stores.ts";
-import { telemetryConfig } from "./config-telemetry.ts";
+import { type TelemetryConfig, telemetryConfig } from "./config-telemetry.ts";
 import {
   type PeerUrls,
   type PortsConfig,
@@ -23,10 +24,12 @@ export interface Config extends StoresConfig {
   ports: PortsConfig;
   /** Base of every URL in an answer; undefined: from `Host`. */
   publicUrl: string | undefined;
-  /** Addresses whose X-Forwarded-* count; empty: nobody's. */
+  /** Addresses whose X-Forwarded-* count; empty: that of none. */
   trustProxy: string[];
   /** Origins whose pages may call the API, or `*` alone; empty: none. */
   corsOrigins: string[];
+  /** Undefined: the console is off. */
+  console: ConsoleConfig | undefined;
   /** Undefined: plain text on every port. */
   tls: TlsConfig | undefined;
   /** The peers that the role calls over the wire; none in role `all`. */
@@ -40,13 +43,13 @@ export interface Config extends StoresConfig {
   tokens: { mesh: string[]; admin: string | undefined };
   references: { allowPrivate: boolean };
   retentionDays: number;
-  /** Most jobs of each kind at once in this process. */
+  /** Most jobs of each kind that this process renders itself at once; 0: it takes none of the kind. */
   workers: Record<"image" | "video" | "music", number>;
   drainMs: number;
   logLevel: LogLevel;
   /** May the log have colours, where it is shown on a terminal? */
   logColours: boolean;
-  /** Undefined: nobody listens. */
+  /** Undefined: this process does not listen. */
   telemetry: TelemetryConfig | undefined;
   /** The value of a variable that the catalog names (`apiKeyEnv`). */
   secret: (name: string) => string | undefined;
@@ -65,10 +68,10 @@ export interface OperatorConfig {
   /** Base URL and key for `genmesh generate`. */
   baseUrl: string | undefined;
   apiKey: string | undefined;
+  /** The value of a variable that a catalog names as `apiKeyEnv`, for `genmesh catalog check --online`. */
+  secret: (name: string) => string | undefined;
 }
 
-/** Jobs of a kind at once: a job waits for its upstream for most of its life. */
-const [defaultWorkers, maxWorkers] = [4, 1_000];
 /** Milliseconds that open requests have to end after SIGTERM. */
 const defaultDrainMs = 25_000;
 const shippedCatalog = fileURLToPath(new URL("../../deploy/catalog.yaml", import.meta.url));
@@ -91,6 +94,7 @@ export function envToConfig(env: Env, args: { role?: string } = {}): Config {
     publicUrl: publicUrl(read),
     trustProxy: trustProxy(read),
     corsOrigins: corsOrigins(read),
+    console: needsConsole(role) ? consoleConfig(read) : undefined,
     tls,
     peers: peersConfig(read, role),
     dataDir,
@@ -127,7 +131,13 @@ export function envToOperatorConfig(env: Env): OperatorConfig {
     databaseUrl: read.text("GENMESH_DATABASE_URL"),
     baseUrl: read.text("GENMESH_BASE_URL"),
     apiKey: read.text("GENMESH_API_KEY"),
+    secret: (name) => env[name],
   };
+}
+
+/** The roles with a public port. */
+function needsConsole(role: Role): boolean {
+  return role === "all" || role === "gateway";
 }
 
 /** By the conventions of terminals (https://no-color.org). */

@@ -1,13 +1,10 @@
-import type { Clock } from "#kit/clock.ts";
-import { type CorrectedClock, correctedClock } from "#kit/corrected-clock.ts";
+import { type Clock, type CorrectedClock, correctedClock } from "#kit/clock.ts";
 import { type Ids, randomIds } from "#kit/ids.ts";
 import type { Logger } from "#kit/logger.ts";
 import { createMetrics, type Metrics } from "#kit/metrics.ts";
 import { createPayers, type Payers } from "#kit/payers.ts";
 import type { Service } from "#kit/rpc/service.ts";
 import { createInferences, type Inferences } from "#kit/telemetry/inference.ts";
-import { noTelemetry, type Telemetry } from "#kit/telemetry/port.ts";
-import type { ProcessTelemetry } from "#kit/telemetry/start.ts";
 import type { Config } from "./config.ts";
 
 /** What a process takes from outside beside its configuration; the overrides are for tests. */
@@ -17,8 +14,8 @@ export interface ProcessOptions {
   signal: AbortSignal;
   clock?: Clock;
   ids?: Ids;
-  /** Belongs to whoever made it; default: nobody listens. */
-  telemetry?: ProcessTelemetry;
+  /** Default: a registry of its own. */
+  metrics?: Metrics;
 }
 
 /** What every part of a process shares. */
@@ -30,17 +27,14 @@ export interface HostContext {
   correctedClock: CorrectedClock;
   ids: Ids;
   metrics: Metrics;
-  telemetry: Telemetry;
   inferences: Inferences;
   /** Filled by every hold of this process, read where something is shared between accounts. */
   payers: Payers;
 }
 
-/** Makes it, with a registry of its own. */
+/** Makes it. */
 export function createHostContext(config: Config, options: ProcessOptions): HostContext {
-  const metrics = createMetrics({ processMetrics: true });
-  const { telemetry = noTelemetry } = options;
-  options.telemetry?.exportMetrics(metrics);
+  const { metrics = createMetrics({ processMetrics: true }) } = options;
   const clock = correctedClock(options.clock);
   return {
     config,
@@ -49,10 +43,19 @@ export function createHostContext(config: Config, options: ProcessOptions): Host
     correctedClock: clock,
     ids: options.ids ?? randomIds,
     metrics,
-    telemetry,
-    inferences: createInferences({ metrics, telemetry }),
+    inferences: createInferences({ metrics }),
     payers: createPayers({ clock }),
   };
+}
+
+/** Begins to send traces and metrics. Where no collector is configured, nothing of OpenTelemetry's SDK is loaded. */
+export async function openTelemetry(
+  { telemetry }: Config,
+  deps: { log: Logger; metrics: Metrics },
+): Promise<AsyncDisposable | undefined> {
+  if (!telemetry) return undefined;
+  const { startTelemetry } = await import("./telemetry.ts");
+  return startTelemetry(telemetry, deps);
 }
 
 /** Undefined when requests will be served; else why not. */

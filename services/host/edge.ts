@@ -1,11 +1,16 @@
 import { untilAborted } from "#kit/abort.ts";
+import { deliverAlerts } from "#kit/alert-delivery.ts";
 import type { BlobStore } from "#kit/blobs.ts";
-import { createCatalogView } from "#kit/catalog-client.ts";
+import type { LiveCatalog } from "#kit/catalog-client.ts";
+import { driveClosings } from "#kit/closing.ts";
 import type { Peers } from "#kit/peers.ts";
 import type { ServerTls } from "#kit/rpc/tls.ts";
 import { createAdmission } from "../../gateway/admission/index.ts";
 import { buildGateway } from "../../gateway/app.ts";
+import type { ConsoleSettings } from "../../gateway/context.ts";
 import { tlsServerMaker, withoutClientAuth } from "./certificates.ts";
+import type { Config } from "./config.ts";
+import { type ConsoleConfig, readClientSecret } from "./config-console.ts";
 import type { HostContext } from "./context.ts";
 import { countInFlight, hostInUrl } from "./listen.ts";
 
@@ -35,18 +40,18 @@ export async function openEdge(
   context: HostContext,
   deps: {
     peers: Peers;
+    catalog: LiveCatalog;
     blobs: BlobStore;
     notReady: () => string | undefined;
     tls: ServerTls | undefined;
   },
 ): Promise<HostEdge> {
-  const { config, clock, log } = context;
-  const { peers, tls } = deps;
+  const { config } = context;
+  const { peers, catalog, tls } = deps;
   await using stack = new AsyncDisposableStack();
   const admission = stack.use(
     createAdmission({ ...context, auth: peers.auth, sharesRates: config.role !== "all" }),
   );
-  const catalog = stack.use(createCatalogView({ catalog: peers.catalog, clock, log }));
   const notReady = () => deps.notReady() ?? admission.notReady() ?? catalog.notReady();
   const inFlight = countInFlight();
   const cutOff = new AbortController();
@@ -64,7 +69,17 @@ export async function openEdge(
       ...(config.publicUrl === undefined ? {} : { publicUrl: config.publicUrl }),
       corsOrigins: config.corsOrigins,
       ...(config.trustProxy.length === 0 ? {} : { trustProxy: config.trustProxy.join(",") }),
+      ...(config.console ? { console: consoleSettings(config.console, config) } : {}),
     },
+  });
+  // Gateways meet every service, so they drive on what takes all of them.
+  const life = new AbortController();
+  const driven = [driveClosings, deliverAlerts].map((drive) =>
+    drive({ ...context, peers }, life.signal),
+  );
+  stack.defer(async () => {
+    life.abort();
+    await Promise.all(driven);
   });
   let closing: Promise<void> | undefined;
   const close = () => {
@@ -96,5 +111,13 @@ export async function openEdge(
     whenLeft: inFlight.whenLeft,
     close,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** A gateway holds admin power only where its operator has given it the token; one that a process made for itself does not count. */
+function consoleSettings({ oidc }: ConsoleConfig, { tokens }: Config): ConsoleSettings {
+  return {
+    ...(tokens.admin === undefined ? {} : { operatorToken: tokens.admin }),
+    ...(oidc ? { oidc: { ...oidc, clientSecret: readClientSecret(oidc.clientSecretFile) } } : {}),
   };
 }

@@ -90,7 +90,7 @@ describe("requests in flight", () => {
     await open;
   });
 
-  test("whoever stops waiting is let go", async () => {
+  test("a caller that stops waiting is let go", async () => {
     const { inFlight, held, ask } = await holding();
     const open = ask();
     await expect.poll(() => held.length).toBe(1);

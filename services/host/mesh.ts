@@ -1,18 +1,17 @@
+import { createCatalogView } from "#kit/catalog-client.ts";
 import { createPeers } from "#kit/peers.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
-import { healthService } from "#kit/rpc/health.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
-import { createGrpcServer } from "#kit/rpc/server.ts";
 import type { Service } from "#kit/rpc/service.ts";
-import { rpcClientTelemetry } from "#kit/telemetry/rpc-client.ts";
-import { rpcServerTelemetry } from "#kit/telemetry/rpc-server.ts";
+import { rpcClientTelemetry, rpcServerTelemetry } from "#kit/telemetry/rpc.ts";
 import { type Bootstrap, bootstrap } from "./bootstrap.ts";
 import { openCertificates } from "./certificates.ts";
 import type { Config } from "./config.ts";
 import { createHostContext, type ProcessOptions, readinessOf } from "./context.ts";
 import { openDataDir } from "./data-dir.ts";
 import { openEdge } from "./edge.ts";
+import { listenForGrpc } from "./grpc-port.ts";
 import { type Address, checkAddress, listening } from "./listen.ts";
 import { listenForOps, opsAddress } from "./ops.ts";
 import { createScratch } from "./scratch.ts";
@@ -31,7 +30,7 @@ export interface Mesh extends AsyncDisposable {
   /** Where metrics and health are. */
   readonly opsUrl: string;
   readonly bootstrap: Bootstrap;
-  /** Admin token, for whoever operates this process from inside it. */
+  /** Admin token, for code that operates this process from inside it. */
   readonly adminToken: string;
   /**
    * Stops being ready, goes on serving until no request is open, then hands back what it holds. When `signal` aborts, what
@@ -71,32 +70,31 @@ export async function startMesh(config: Config, options: ProcessOptions): Promis
   ];
   const direct = createDirectTransport({
     services: () => services.flatMap((service) => [...service.rpc]),
-    clientInterceptors: [
-      ...rpcClientTelemetry(context.telemetry),
-      tokenInterceptor(tokens.mesh[0] ?? ""),
-    ],
+    clientInterceptors: [rpcClientTelemetry, tokenInterceptor(tokens.mesh[0] ?? "")],
     serverInterceptors,
   });
   const peers = createPeers(() => direct);
-  services.push(...(await createServices(context, { stores, scratch, peers, stack })));
+  const started = Promise.withResolvers<void>();
+  const catalog = stack.use(
+    createCatalogView({ ...context, catalog: peers.catalog, after: started.promise }),
+  );
+  // The view's end waits for its start, so this comes before it where the process ends early.
+  stack.defer(() => started.resolve());
+  services.push(...(await createServices(context, { stores, scratch, peers, catalog, stack })));
   await startServices(services, context, { stack, signal: options.signal });
+  started.resolve();
 
   const state = { draining: false };
   const watch = stack.use(watchStores(context, stores.checks));
   const ready = readinessOf(services, () => state.draining);
   const notReady = () => ready() ?? watch.notReady();
   const blobs = storeOf(stores, "blobs");
-  const edge = stack.use(await openEdge(context, { peers, blobs, notReady, tls: tls.server }));
+  const edge = stack.use(
+    await openEdge(context, { peers, catalog, blobs, notReady, tls: tls.server }),
+  );
   const opsUrl = await listenForOps(context, edge.notReady, stack);
-  const rpc = services.flatMap((service) => [...service.rpc]);
-  const grpcServer = createGrpcServer({
-    services: [...rpc, healthService(rpc, notReady)],
-    interceptors: serverInterceptors,
-    ...(tls.server ? { tls: tls.server } : {}),
-  });
-  stack.defer(() => grpcServer.close());
   await edge.ready(options.signal);
-  // Text and media watch the catalog on their own; nobody is told that this process is ready before they have it.
+  // The stores are looked at on their own; no caller is told that this process is ready before they have answered.
   while (notReady()) await context.clock.sleep(readyPollMs, options.signal);
   const done = await bootstrap(dir, config.bootstrap, {
     peers,
@@ -104,13 +102,18 @@ export async function startMesh(config: Config, options: ProcessOptions): Promis
     log: context.log,
     adminToken: tokens.admin,
   });
-  const grpcPort = await listening(grpc, () => grpcServer.listen(grpc.host, grpc.port));
   const baseUrl = await listening(http, () => edge.listen());
+  // After the public port: callers need not wait for what operators and other programs speak to.
+  const grpcAddress = await listenForGrpc({
+    address: grpc,
+    interceptors: serverInterceptors,
+    ...{ services, tokens, notReady, stack, tls: tls.server },
+  });
 
   const owned = stack.move();
   return {
     baseUrl,
-    grpcAddress: `${grpc.host}:${grpcPort}`,
+    grpcAddress,
     opsUrl,
     bootstrap: done,
     adminToken: tokens.admin,

@@ -32,22 +32,27 @@ export async function migrateMesh(databaseUrl: string): Promise<Migrated[]> {
 
 /** All that the roles keep in MongoDB. */
 export async function meshSchemas(): Promise<MongoSchema[]> {
-  const [auth, billing, text, jobs, files, quota, speech] = await Promise.all([
+  const [auth, billing, text, jobs, files, quota, speech, webhooks] = await Promise.all([
     import("../auth/index.ts"),
     import("../billing/index.ts"),
     import("../text/index.ts"),
-    import("../media/jobs/schema-mongo.ts"),
-    import("../media/files/store-mongo-schema.ts"),
-    import("../media/files/quota-mongo-schema.ts"),
-    import("../media/speech/store-mongo-schema.ts"),
+    import("../media/jobs/store-mongo-docs.ts"),
+    import("../media/files/store-mongo-docs.ts"),
+    import("../media/files/quota-mongo-wallet.ts"),
+    import("../media/speech/store-mongo.ts"),
+    import("../media/webhooks/store-mongo.ts"),
   ]);
   return [
     auth.authMongoSchema,
+    auth.sessionMongoSchema,
+    auth.auditMongoSchema,
     billing.ledgerMongoSchema,
+    billing.alertsMongoSchema,
     text.textMongoSchema,
     jobs.jobsMongoSchema,
     files.filesMongoSchema,
     quota.quotaMongoSchema,
     speech.speechMongoSchema,
+    webhooks.webhooksMongoSchema,
   ];
 }

@@ -1,3 +1,4 @@
+import { createCatalogView } from "#kit/catalog-client.ts";
 import { openCertificates } from "./certificates.ts";
 import { type HostContext, readinessOf, untilReady } from "./context.ts";
 import { openEdge } from "./edge.ts";
@@ -25,7 +26,10 @@ export async function startGateway(
   const ready = readinessOf([], () => draining);
   const notReady = () => ready() ?? watch.notReady();
   const blobs = storeOf(stores, "blobs");
-  const edge = stack.use(await openEdge(context, { peers, blobs, notReady, tls: tls.server }));
+  const catalog = stack.use(createCatalogView({ ...context, catalog: peers.catalog }));
+  const edge = stack.use(
+    await openEdge(context, { peers, catalog, blobs, notReady, tls: tls.server }),
+  );
   const opsUrl = await listenForOps(context, edge.notReady, stack);
   const { host, port } = config.ports.http;
   const address = { host, port, portVariable: "PORT", hostVariable: "HOST" };

@@ -1,16 +1,14 @@
-import type { Interceptor } from "@connectrpc/connect";
-import { accessInterceptor } from "#kit/rpc/access.ts";
-import { healthService } from "#kit/rpc/health.ts";
+import { accessInterceptor, callerCheck } from "#kit/rpc/access.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import type { Service } from "#kit/rpc/service.ts";
-import type { ServerTls } from "#kit/rpc/tls.ts";
 import { refuseNotStarted } from "#kit/rpc/wire/not-started.ts";
-import { rpcServerTelemetry } from "#kit/telemetry/rpc-server.ts";
+import { rpcServerTelemetry } from "#kit/telemetry/rpc.ts";
 import { openCertificates, tlsServerMaker } from "./certificates.ts";
 import { type HostContext, readinessOf, untilReady } from "./context.ts";
 import { followDatabaseTime } from "./database-time.ts";
+import { listenForGrpc } from "./grpc-port.ts";
 import { createHttpPort, type HttpPort, type PartialHandler } from "./http-port.ts";
-import { hostInUrl, listening } from "./listen.ts";
+import { hostInUrl } from "./listen.ts";
 import { createHealthHandler, listenForOps } from "./ops.ts";
 import type { RoleProcess } from "./role.ts";
 import { createScratch } from "./scratch.ts";
@@ -66,14 +64,15 @@ export async function startService(
     accessInterceptor(tokensOf(context)),
   ];
   const rpc = services.flatMap((service) => [...service.rpc]);
-  handlers.push(createRpcHandler(rpc, interceptors));
-  const grpcAddress = await listenForGrpc(services, {
-    context,
-    interceptors,
-    notReady,
-    stack,
-    tls: tls.server,
-  });
+  handlers.push(createRpcHandler(rpc, interceptors, callerCheck(tokensOf(context))));
+  const { grpc } = config.ports;
+  const grpcAddress =
+    grpc &&
+    (await listenForGrpc({
+      address: { ...grpc, portVariable: "GRPC_PORT", hostVariable: "HOST" },
+      tokens: tokensOf(context),
+      ...{ services, interceptors, notReady, stack, tls: tls.server },
+    }));
   state = "started";
   await untilReady(context, notReady, signal);
   const owned = stack.move();
@@ -107,33 +106,6 @@ async function drainService(
     await Promise.race([idle, clock.sleep(watchesComeBackMs)]);
     if (!isIdle) await drained();
   }
-}
-
-/** Answers HOST:PORT; undefined for a role without one. */
-async function listenForGrpc(
-  services: readonly Service[],
-  deps: {
-    context: HostContext;
-    interceptors: Interceptor[];
-    notReady: () => string | undefined;
-    stack: AsyncDisposableStack;
-    tls: ServerTls | undefined;
-  },
-): Promise<string | undefined> {
-  const { context, interceptors, notReady, stack, tls } = deps;
-  const { grpc } = context.config.ports;
-  if (!grpc) return undefined;
-  const rpc = services.flatMap((service) => [...service.rpc]);
-  const { createGrpcServer } = await import("#kit/rpc/server.ts");
-  const server = createGrpcServer({
-    services: [...rpc, healthService(rpc, notReady)],
-    interceptors,
-    ...(tls ? { tls } : {}),
-  });
-  stack.defer(() => server.close());
-  const address = { ...grpc, portVariable: "GRPC_PORT", hostVariable: "HOST" };
-  const port = await listening(address, () => server.listen(grpc.host, grpc.port));
-  return `${hostInUrl(grpc.host)}:${port}`;
 }
 
 function tokensOf({ config }: HostContext) {

@@ -31,7 +31,7 @@ function openRoot(config: Config, stack: AsyncDisposableStack): string {
   return made;
 }
 
-/** What a process that died left in it is of no use to anyone. */
+/** What a process that died left in it is of no use to a later one. */
 function emptyFolder(path: string): string {
   rmSync(path, { recursive: true, force: true });
   makePrivateFolder(path);

@@ -1,8 +1,10 @@
 import { systemClock } from "#kit/clock.ts";
 import { createLogger } from "#kit/logger.ts";
-import { type ProcessTelemetry, startTelemetry, traceFields } from "#kit/telemetry/start.ts";
+import { createMetrics } from "#kit/metrics.ts";
+import { traceFields } from "#kit/telemetry/spans.ts";
 import type { Config } from "./config.ts";
-import type { ProcessOptions } from "./context.ts";
+import { consoleLine } from "./console-line.ts";
+import { openTelemetry, type ProcessOptions } from "./context.ts";
 
 /** npm passes a Ctrl-C on which the terminal has sent to this process already: within these milliseconds it is one. */
 const oneSignalMs = 1_000;
@@ -11,9 +13,9 @@ const aliveTickMs = 60 * 60_000;
 
 /** Runs until SIGTERM or SIGINT, then drains. A second signal ends the drain at once. */
 export async function serve(config: Config): Promise<void> {
-  let telemetry: ProcessTelemetry | undefined;
-  const fields = config.telemetry && (() => (telemetry ? traceFields(telemetry) : {}));
+  const fields = config.telemetry && traceFields;
   const log = createLogger(config.logLevel, await terminal(config), fields);
+  const metrics = createMetrics({ processMetrics: true });
   const stop = new AbortController();
   const hurry = new AbortController();
   let stoppedAtMs = 0;
@@ -33,9 +35,8 @@ export async function serve(config: Config): Promise<void> {
   const alive = setInterval(() => {}, aliveTickMs);
   try {
     // Disposed of last, so that it sends what the end of the others was.
-    await using listening = await startTelemetry(config.telemetry, { log });
-    telemetry = listening;
-    await using running = await start(config, { log, signal: stop.signal, telemetry });
+    await using _telemetry = await openTelemetry(config, { log, metrics });
+    await using running = await start(config, { log, signal: stop.signal, metrics });
     isReady = true;
     log.info({ url: running.opsUrl }, "health and metrics");
     process.stdout.write(`${running.banner}\n`);
@@ -72,7 +73,7 @@ async function terminal({ logColours }: Config) {
 
 /** What serving needs of a process, whatever its role. */
 interface Running extends AsyncDisposable {
-  /** The one line on standard output. */
+  /** What is said on standard output. */
   banner: string;
   /** Where metrics and health are. */
   opsUrl: string;
@@ -88,7 +89,8 @@ async function start(config: Config, options: ProcessOptions): Promise<Running> 
     const { startMesh } = await import("./mesh.ts");
     const mesh = await startMesh(config, options);
     const { apiKey } = mesh.bootstrap;
-    const banner = `genmesh is ready: ${mesh.baseUrl}${apiKey ? `  key: ${apiKey}` : ""}`;
+    const ready = `genmesh is ready: ${mesh.baseUrl}${apiKey ? `  key: ${apiKey}` : ""}`;
+    const banner = [ready, ...consoleLine(config, mesh.baseUrl)].join("\n");
     return Object.assign(mesh, { banner, shown: () => mesh.bootstrap.shown() });
   }
   const { startRole } = await import("./role.ts");

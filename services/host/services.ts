@@ -1,9 +1,14 @@
 import { availableParallelism } from "node:os";
+import { createCatalogView, type LiveCatalog } from "#kit/catalog-client.ts";
 import type { ImageVerifier } from "#kit/images/index.ts";
 import type { GuardedFetcher } from "#kit/outside/index.ts";
 import type { Peers } from "#kit/peers.ts";
 import type { Service } from "#kit/rpc/service.ts";
+import { tracedHttpClient } from "#kit/telemetry/http-client.ts";
+import type { UpstreamAccounts } from "#kit/upstream/accounts.ts";
+import type { HttpClient } from "#kit/upstream/client.ts";
 import type { MediaCommonDeps } from "../media/context.ts";
+import type { UpstreamHealth } from "../upstreams/health/index.ts";
 import type { HostContext } from "./context.ts";
 import type { Role } from "./roles.ts";
 import type { Scratch } from "./scratch.ts";
@@ -11,8 +16,8 @@ import { type Stores, storeOf } from "./stores.ts";
 
 /** Processes that decode images: one a core, four at most, and two at least, so that one account leaves a place to others. */
 const imageProcesses = Math.max(2, Math.min(4, availableParallelism()));
-/** The worst image of 50 megapixels was seen to take 510 MiB while it is decoded. */
-const imageMemoryMb = 640;
+/** The worst image of 50 megapixels was seen to take 320 MiB while it is decoded; some go on for a while until they are weighed. */
+const imageMemoryMb = 448;
 /** Milliseconds for one image; the worst ones seen take about 1,000 of a core. */
 const imageTimeoutMs = 10_000;
 
@@ -24,6 +29,8 @@ export interface ServiceDeps {
   stores: Stores;
   scratch: Scratch;
   peers: Peers;
+  /** The view of this process; default: one made at its first use. */
+  catalog?: LiveCatalog;
   /** Owns what the services are given. */
   stack: AsyncDisposableStack;
 }
@@ -59,13 +66,27 @@ const makers: Readonly<Record<Part, Maker>> = {
   async text(context, { stores, peers, stack }, tools) {
     const { createText } = await import("../text/index.ts");
     const { createTokenCounter } = await import("../text/tokens/count.ts");
-    const { createTextUpstreams } = await import("../text/upstream/index.ts");
+    const { createLargeAnswers } = await import("../text/large/index.ts");
+    const { createBuiltinText } = await import("../builtin/index.ts");
+    const { createTextUpstreams } = await import("../upstreams/text/index.ts");
     const { allowPrivate } = context.config.references;
+    const large = stack.use(createLargeAnswers());
     return createText({
       ...context,
       peers,
+      catalog: tools.catalog(),
       database: storeOf(stores, "database"),
-      upstreams: stack.use(createTextUpstreams({ ...context, secrets: context.config.secret })),
+      upstreams: createTextUpstreams({
+        ...context,
+        secrets: context.config.secret,
+        http: await tools.http(),
+        accounts: await tools.accounts(),
+        builtin: stack.use(createBuiltinText(context)),
+        lift: large.lift,
+        plain: large.plain,
+      }),
+      health: await tools.health(),
+      large,
       counter: stack.use(createTokenCounter()),
       images: await tools.images(),
       outside: await tools.outside(),
@@ -92,8 +113,15 @@ const allParts: readonly Part[] = ["catalog", "auth", "billing", "text", "media"
 
 /** What more than one service of a process uses; each is made at its first use. */
 interface Tools {
+  catalog(): LiveCatalog;
   images(): Promise<ImageVerifier>;
   outside(): Promise<GuardedFetcher>;
+  /** Tells of the operator's accounts at upstreams. */
+  accounts(): Promise<UpstreamAccounts>;
+  /** Tells of upstreams, and reports what this process sees of them. */
+  health(): Promise<UpstreamHealth>;
+  /** Connections to configured upstreams. */
+  http(): Promise<HttpClient>;
   /** What the API of media and its worker have in common; in one process they hear of each other's changes at once. */
   media(): Promise<MediaCommonDeps>;
 }
@@ -102,6 +130,9 @@ function createTools(context: HostContext, deps: ServiceDeps): Tools {
   const { config } = context;
   const { stores, peers, stack } = deps;
   const tools: Tools = {
+    catalog: once(
+      () => deps.catalog ?? stack.use(createCatalogView({ ...context, catalog: peers.catalog })),
+    ),
     images: once(async () => {
       const { createImageVerifier } = await import("#kit/images/index.ts");
       return stack.use(
@@ -118,11 +149,27 @@ function createTools(context: HostContext, deps: ServiceDeps): Tools {
       const { createGuardedFetcher } = await import("#kit/outside/index.ts");
       return createGuardedFetcher({ allowPrivate: config.references.allowPrivate });
     }),
+    accounts: once(async () => {
+      const { createUpstreamAccounts } = await import("#kit/upstream/accounts.ts");
+      return createUpstreamAccounts(context);
+    }),
+    health: once(async () => {
+      const { createUpstreamHealth } = await import("../upstreams/health/index.ts");
+      const store = await healthStore(stores);
+      const process = context.ids.make("process", 12);
+      return stack.use(createUpstreamHealth({ ...context, store, process }));
+    }),
+    http: once(async () => {
+      const { createHttpClient } = await import("#kit/upstream/client.ts");
+      return stack.use(tracedHttpClient(createHttpClient()));
+    }),
     media: once(async () => {
       const { createMediaShared } = await import("../media/index.ts");
+      await tools.health();
       return {
         ...context,
         peers,
+        catalog: tools.catalog(),
         database: storeOf(stores, "database"),
         blobs: storeOf(stores, "blobs"),
         queue: storeOf(stores, "queue"),
@@ -140,18 +187,26 @@ async function createUpstreams(
   { stack, scratch }: ServiceDeps,
   tools: Tools,
 ) {
-  const { createBuiltinRenderer } = await import("../media/builtin/index.ts");
-  const { createMediaUpstreams } = await import("../media/generate/index.ts");
-  return stack.use(
-    createMediaUpstreams({
-      ...context,
-      secrets: context.config.secret,
-      verifier: await tools.images(),
-      fetcher: await tools.outside(),
-      renderer: stack.use(createBuiltinRenderer({ threads: renderThreads })),
-      tempDir: scratch("renders"),
-    }),
-  );
+  const { createBuiltinRenderer } = await import("../builtin/index.ts");
+  const { createMediaUpstreams } = await import("../upstreams/media/index.ts");
+  return createMediaUpstreams({
+    ...context,
+    secrets: context.config.secret,
+    http: await tools.http(),
+    accounts: await tools.accounts(),
+    verifier: await tools.images(),
+    fetcher: await tools.outside(),
+    renderer: stack.use(createBuiltinRenderer({ ...context, threads: renderThreads })),
+    tempDir: scratch("renders"),
+  });
+}
+
+/** An embedded database has one process alone. */
+async function healthStore(stores: Stores) {
+  const database = storeOf(stores, "database");
+  if (database.kind === "sqlite") return (await import("../upstreams/health/store.ts")).noOthers;
+  const { createMongoHealthStore } = await import("../upstreams/health/store-mongo.ts");
+  return createMongoHealthStore(database.mongo);
 }
 
 function once<T>(make: () => T): () => T {

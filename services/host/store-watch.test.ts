@@ -67,7 +67,7 @@ describe.each([
     expect(watch.notReady()).toBe("the database does not answer");
     expect(await isUp()).toBe("0");
     server = async () => {};
-    // Whoever waits for an answer of a silent one waits it out.
+    // A look that waits for an answer of a silent store waits it out.
     await pass(fault === silent ? 2_500 : 1_000);
     expect(watch.notReady()).toBeUndefined();
     expect(await isUp()).toBe("1");

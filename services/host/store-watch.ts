@@ -13,7 +13,7 @@ export interface StoreCheck {
 
 /** Ears at the servers of a process. */
 export interface StoreWatch extends AsyncDisposable {
-  /** Undefined where those that are needed answer; else which does not. Asks nobody. */
+  /** Undefined where those that are needed answer; else which does not. Sends nothing to them. */
   notReady: Readiness;
 }
 

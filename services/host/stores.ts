@@ -73,7 +73,8 @@ async function openDatabase(
   if (config.kind === "mongodb") {
     const { openMongo } = await import("#kit/mongo/connect.ts");
     const { url } = config;
-    const mongo = stack.use(mongoAt(() => openMongo({ url, ...context })));
+    const isTraced = context.config.telemetry?.traces !== undefined;
+    const mongo = stack.use(mongoAt(() => openMongo({ url, clock: context.clock, isTraced })));
     checks.push({ store: "database", isNeeded: true, ask: () => mongo.ping() });
     return { kind: "mongodb", mongo };
   }
@@ -81,7 +82,7 @@ async function openDatabase(
   const { file } = config;
   const sqlite = await writable("GENMESH_DATABASE_URL", "a database file", file, () => {
     makePrivateFolder(dirname(file));
-    return openSqlite(file, context);
+    return openSqlite(file);
   });
   folders.push(dirname(file));
   return { kind: "sqlite", sqlite: stack.use(sqlite) };
@@ -117,7 +118,7 @@ async function openBlobs(
 }
 
 function seenBlobs(store: BlobStore, context: HostContext, kind: "file" | "s3"): BlobStore {
-  return tracedBlobs(timedBlobs(store, context.metrics, kind), context.telemetry, kind);
+  return tracedBlobs(timedBlobs(store, context.metrics, kind), kind);
 }
 
 async function openQueue(
@@ -127,13 +128,13 @@ async function openQueue(
 ): Promise<WakeQueue> {
   if (config.kind === "memory") {
     const { createMemoryQueue } = await import("#kit/queue/memory.ts");
-    return tracedQueue(stack.use(createMemoryQueue(context)), context.telemetry, "memory");
+    return tracedQueue(stack.use(createMemoryQueue(context)), "memory");
   }
   const { openJetstreamQueue } = await import("#kit/queue/jetstream.ts");
   const queue = await sensible("GENMESH_QUEUE_URL", () =>
     openJetstreamQueue({ ...context, ...config }),
   );
-  return tracedQueue(stack.use(queue), context.telemetry, "nats");
+  return tracedQueue(stack.use(queue), "nats");
 }
 
 /** Faults of opening an embedded store name the variable that chose it. */

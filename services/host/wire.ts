@@ -1,13 +1,14 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { createPeers, type Peers } from "#kit/peers.ts";
 import { tokenInterceptor } from "#kit/rpc/access.ts";
+import type { IsCaller } from "#kit/rpc/gate.ts";
 import { createDnsPeers } from "#kit/rpc/peers-dns.ts";
 import type { RpcService } from "#kit/rpc/service.ts";
 import type { TlsSource } from "#kit/rpc/tls.ts";
 import type { PeerPool } from "#kit/rpc/wire-pool.ts";
 import { createWireServer } from "#kit/rpc/wire-server.ts";
 import { createWireTransport } from "#kit/rpc/wire-transport.ts";
-import { rpcClientTelemetry } from "#kit/telemetry/rpc-client.ts";
+import { rpcClientTelemetry } from "#kit/telemetry/rpc.ts";
 import type { HostContext } from "./context.ts";
 import type { PartialHandler } from "./http-port.ts";
 import { severalPeers } from "./several-peers.ts";
@@ -23,12 +24,9 @@ interface WireDeps {
 /** Clients of the peers that the role calls, over the wire. */
 export function openPeers(context: HostContext, deps: WireDeps): Peers {
   const { peers, tokens } = context.config;
-  const interceptors = [
-    ...rpcClientTelemetry(context.telemetry),
-    tokenInterceptor(tokens.mesh[0] ?? ""),
-  ];
+  const interceptors = [rpcClientTelemetry, tokenInterceptor(tokens.mesh[0] ?? "")];
   return createPeers((name) => {
-    // Nobody calls a peer that the role does not need; its clients are there for the type.
+    // The code of a role calls no peer that the role does not need; its clients are there for the type.
     const urls = peers[name] ?? [];
     const pool = openPool(urls, context, deps);
     return createWireTransport({ pool, baseUrl: urls[0] ?? `http://${name}`, interceptors });
@@ -52,7 +50,8 @@ function openPool(
 export function createRpcHandler(
   services: readonly RpcService[],
   interceptors: readonly Interceptor[],
+  isCaller: IsCaller,
 ): PartialHandler {
-  const server = createWireServer({ services, interceptors });
+  const server = createWireServer({ services, interceptors, isCaller });
   return (request, response) => server.handler(request, response);
 }

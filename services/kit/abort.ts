@@ -1,6 +1,6 @@
 /**
  * `work`, or the signal's reason as soon as that aborts. The work itself goes on, for others or until it notices; how it
- * then ends is nobody's concern.
+ * ends after the signal is ignored.
  */
 export function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return work;

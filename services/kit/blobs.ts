@@ -26,7 +26,7 @@ export interface ByteRange {
 }
 
 /**
- * Where bytes rest. Keys are chosen by the caller, unique for ever: they are written once, so whoever has a key and
+ * Where bytes rest. Keys are chosen by the caller, unique for ever: they are written once, so a reader that has a key and
  * its digest can trust the bytes. Keys look like `images/job_abc/file_def`: see {@link checkBlobKey}.
  */
 export interface BlobStore {
@@ -48,7 +48,7 @@ export interface BlobStore {
   delete(key: string): Promise<void>;
   /**
    * Every blob whose key begins with `prefix` (default: all), in no particular order, as a stream: for the collection
-   * of what nobody needs. What is written or deleted meanwhile may be seen or not.
+   * of what is not needed. What is written or deleted meanwhile may be seen or not.
    */
   list(prefix?: string): AsyncIterable<ListedBlob>;
 }

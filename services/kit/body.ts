@@ -6,6 +6,8 @@ export interface StringRule {
   /** Least length; default 0. With 1 or more, an empty string counts as missing. */
   min?: number;
   max?: number;
+  /** Nothing but white space counts as missing, as an empty string does. */
+  notBlank?: boolean;
   /** Accepted values. */
   oneOf?: readonly string[];
 }
@@ -40,9 +42,10 @@ export function optionalString(
   const value = present(body, name);
   if (value === undefined) return undefined;
   if (typeof value !== "string") refuse(ErrorReason.INVALID_TYPE, { param });
-  if (value === "" && (rule.min ?? 0) > 0)
-    refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param });
-  const length = codePoints(value, rule.max);
+  const isMissing = rule.notBlank ? value.trim() === "" : value === "" && (rule.min ?? 0) > 0;
+  if (isMissing) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param });
+  // No further than the rule goes: a text without a bound may be a file of megabytes.
+  const length = codePoints(value, rule.max ?? rule.min ?? 0);
   if (length < (rule.min ?? 0) || length > (rule.max ?? Number.POSITIVE_INFINITY)) {
     refuse(ErrorReason.INVALID_VALUE, {
       param,

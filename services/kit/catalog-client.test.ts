@@ -35,6 +35,7 @@ function following(...scripts: Watch[]) {
   const warnings: string[] = [];
   const log = createLogger("warn", { write: (line) => warnings.push(JSON.parse(line).msg) });
   const impl: ServiceImpl<typeof CatalogService> = {
+    checkDraft: () => ({}),
     getSnapshot: () => ({}),
     watchSnapshots(req, context) {
       calls.push(req.knownVersion);

@@ -36,6 +36,8 @@ export interface CatalogViewDeps {
   catalog: Client<typeof CatalogService>;
   clock: Clock;
   log: Logger;
+  /** The first call waits for this; default: for nothing. */
+  after?: Promise<void>;
 }
 
 /** Wait before the first new attempt, milliseconds; it doubles with each that fails. */
@@ -51,7 +53,7 @@ const quietAttempts = 6;
  * Follows the catalog from now on. While the catalog is away, the last snapshot stays in force and the watch is tried
  * again and again.
  */
-export function createCatalogView({ catalog, clock, log }: CatalogViewDeps): LiveCatalog {
+export function createCatalogView({ catalog, clock, log, after }: CatalogViewDeps): LiveCatalog {
   const stop = new AbortController();
   const first = Promise.withResolvers<void>();
   let view: CatalogView | undefined;
@@ -85,6 +87,7 @@ export function createCatalogView({ catalog, clock, log }: CatalogViewDeps): Liv
   };
 
   const follow = async () => {
+    await after;
     let failed = 0;
     while (!stop.signal.aborted) {
       failed = (await watch()) ? 0 : failed + 1;

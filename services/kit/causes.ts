@@ -5,7 +5,7 @@ import { codeName } from "./telemetry/codes.ts";
 /** Causes of causes that are named: a driver's error has two or three. */
 const maxCauses = 6;
 
-/** Codes of Node and drivers, and names of classes; anything else may be somebody's words. */
+/** Codes of Node and drivers, and names of classes; anything else may be text that a caller wrote. */
 const wordPattern = /^[A-Za-z][A-Za-z0-9_]{1,63}$/;
 
 /**

@@ -40,7 +40,7 @@ export const systemClock: Clock = {
 export interface ManualClock extends Clock {
   /** Moves forward by `ms` and lets everything that became due run. */
   advance(ms: number): Promise<void>;
-  /** Moves forward by `ms` at once, as after a long pause of the process: who sleeps less than that wakes late, and once. */
+  /** Moves forward by `ms` at once, as after a long pause of the process: a sleep of less than that ends late, and once. */
   leap(ms: number): Promise<void>;
   /** Sets the clock ahead (or back) by `ms`: no time passes. */
   set(ms: number): void;
@@ -88,4 +88,51 @@ export function manualClock(startMs = Date.UTC(2026, 0, 15, 12)): ManualClock {
     },
   };
   return clock;
+}
+
+/** A clock that is set by a server's, so that all processes that are set by the same server agree. */
+export interface CorrectedClock extends Clock {
+  /**
+   * Asks for the server's time, in milliseconds since the epoch, and goes by it from then on. Answers whether this changed
+   * anything; "unsure": it took so long, or said so little, that it tells nothing. Rejects as `ask` does.
+   */
+  correct(ask: () => Promise<number>): Promise<"corrected" | "kept" | "unsure">;
+  /** Milliseconds by which the machine's clock is taken to be behind. */
+  readonly behindMs: number;
+}
+
+/**
+ * Milliseconds below which a difference is left alone: clocks that are kept by NTP differ by less. A worker gives
+ * its lease up seconds before others may take it over.
+ */
+const toleratedMs = 1_000;
+/** Milliseconds that an answer may take: it is off by no more than that. */
+const roundTripMs = 500;
+
+/** Makes one that shows `base` until it is corrected. `machineNow`: what the machine shows, whatever `base` is. */
+export function correctedClock(
+  base: Clock = systemClock,
+  machineNow: () => number = () => Date.now(),
+): CorrectedClock {
+  let behindMs = 0;
+  return {
+    now: () => base.now() + behindMs,
+    steady: () => base.steady(),
+    sleep: (ms, signal) => base.sleep(ms, signal),
+    async correct(ask) {
+      const askedAtMs = performance.now();
+      const serverMs = await ask();
+      const tookMs = performance.now() - askedAtMs;
+      // Whole, as all that is made of a clock's time.
+      const measuredMs = Math.round(serverMs + tookMs / 2 - machineNow());
+      if (tookMs > roundTripMs || Number.isNaN(serverMs)) return "unsure";
+      // A little is not followed to and fro: time that jumps back is worse than time that is a little off.
+      if (Math.abs(measuredMs - behindMs) <= toleratedMs) return "kept";
+      behindMs = measuredMs;
+      return "corrected";
+    },
+    get behindMs() {
+      return behindMs;
+    },
+  };
 }

@@ -6,6 +6,7 @@ const bad = at(Code.InvalidArgument, 400, "invalid_request_error");
 const unpaid = at(Code.FailedPrecondition, 402, "insufficient_quota");
 const forbidden = at(Code.PermissionDenied, 403, "permission_error");
 const missing = at(Code.NotFound, 404, "not_found_error");
+const conflict = at(Code.FailedPrecondition, 409, "invalid_request_error");
 const ours = (rpc: Code, status: number) => at(rpc, status, "server_error");
 
 /** One row for each reason of error_reason.proto; complete by type. Codes and statuses: the public API's tables. */
@@ -77,9 +78,21 @@ export const registry: Readonly<Record<Reason, ErrorRow>> = {
     "The account's balance does not cover what this request may cost.",
   ),
   [ErrorReason.PERMISSION_DENIED]: forbidden("The API key may not do this."),
-  [ErrorReason.KEY_LIMIT_EXCEEDED]: forbidden("The API key's monthly limit would be exceeded."),
+  [ErrorReason.KEY_LIMIT_EXCEEDED]: forbidden("The API key's limit would be exceeded."),
+  [ErrorReason.ACCOUNT_SUSPENDED]: forbidden("The account is suspended: it may only read."),
+  [ErrorReason.KEY_NOT_FOUND]: missing("No such key."),
+  [ErrorReason.REQUEST_NOT_FOUND]: missing("No such request."),
   [ErrorReason.JOB_NOT_FOUND]: missing("No such job."),
   [ErrorReason.FILE_NOT_FOUND]: missing("No such file."),
+  [ErrorReason.WEBHOOK_NOT_FOUND]: missing("No such webhook."),
+  [ErrorReason.JOB_NOT_CANCELLABLE]: conflict(
+    "The job has ended, or its outputs are stored and being charged.",
+  ),
+  [ErrorReason.JOB_NOT_DELETABLE]: conflict("The job has not ended. Cancel it first."),
+  [ErrorReason.OBJECT_NOT_FOUND]: missing("No such object."),
+  [ErrorReason.STATE_CONFLICT]: conflict(
+    "The state does not allow this, or the operation id was used for something else.",
+  ),
   [ErrorReason.UNKNOWN_ROUTE]: at(Code.Unimplemented, 404, "not_found_error")("No such path."),
   [ErrorReason.METHOD_NOT_ALLOWED]: at(
     Code.Unimplemented,
@@ -130,15 +143,38 @@ export const registry: Readonly<Record<Reason, ErrorRow>> = {
     Code.Unavailable,
     503,
   )("The service is not available at the moment."),
+  [ErrorReason.USAGE_BEING_COUNTED]: ours(
+    Code.Unavailable,
+    503,
+  )("The account's usage is still being added up. Try again in a moment."),
+  [ErrorReason.UPSTREAM_UNAVAILABLE]: ours(
+    Code.Unavailable,
+    503,
+  )("The model is not available at the moment."),
   [ErrorReason.UPSTREAM_TIMEOUT]: ours(
     Code.DeadlineExceeded,
     504,
   )("The model did not answer in time."),
+  [ErrorReason.JOB_NOT_FINISHED]: ours(
+    Code.DeadlineExceeded,
+    504,
+  )("The job has not ended in time. It goes on: poll its status."),
   [ErrorReason.GENERATION_FAILED]: job("The generation failed."),
   [ErrorReason.JOB_EXPIRED]: job("The job was not begun within 24 hours."),
+  [ErrorReason.JOB_CANCELLED]: { ...job("The job was cancelled."), type: "invalid_request_error" },
+  [ErrorReason.SECRET_REQUIRED]: ofConsole(
+    "This needs the secret of the session again, in the header 'x-console-secret'.",
+  ),
+  [ErrorReason.CROSS_SITE_REQUEST]: ofConsole(
+    "The console takes this request from its own pages alone.",
+  ),
+  [ErrorReason.INSECURE_CONNECTION]: ofConsole(
+    "The console needs HTTPS: over plain HTTP it is served on the loopback alone (127.0.0.1, localhost). Behind a proxy that " +
+      "ends TLS, name the proxy in GENMESH_TRUST_PROXY.",
+  ),
   [ErrorReason.ACCOUNT_NOT_FOUND]: operator(Code.NotFound, 404, "No such account."),
-  [ErrorReason.KEY_NOT_FOUND]: operator(Code.NotFound, 404, "No such key."),
   [ErrorReason.HOLD_NOT_FOUND]: operator(Code.NotFound, 404, "No such hold."),
+  [ErrorReason.ENTRY_NOT_FOUND]: operator(Code.NotFound, 404, "No such entry."),
   [ErrorReason.OPERATION_MISMATCH]: operator(
     Code.AlreadyExists,
     500,
@@ -174,6 +210,11 @@ export const registry: Readonly<Record<Reason, ErrorRow>> = {
 /** Makes rows of the public tables. */
 function at(rpc: Code, status: number, type: ErrorType): (message: string) => ErrorRow {
   return (message) => ({ rpc, status, type, message, audience: "public" });
+}
+
+/** The console does not take a request as it came. */
+function ofConsole(message: string): ErrorRow {
+  return { ...forbidden(message), audience: "console" };
 }
 
 /** A failed job's error; its status is never sent. */

@@ -24,8 +24,11 @@ export interface ErrorRow {
   type: ErrorType;
   /** Default text; `{name}` is replaced from the metadata. */
   message: string;
-  /** `public`: in the tables of the API. `job`: only in a failed job's `error`. `operator`: internal calls only. */
-  audience: "public" | "job" | "operator";
+  /**
+   * `public`: in the tables of the API. `console`: answers of the console alone. `job`: only in a failed job's `error`.
+   * `operator`: internal calls only.
+   */
+  audience: "public" | "console" | "job" | "operator";
 }
 
 /** A reason that can be given. */

@@ -2,7 +2,7 @@ import { type Clock, systemClock } from "./clock.ts";
 import { ErrorReason, RefusalError } from "./errors.ts";
 
 /** What one account may have. */
-export interface AccountShare {
+interface AccountShare {
   /** Places at once. Fewer than there are in all, so that what one account does leaves places to the others. */
   places: number;
   /** Requests that wait for a place; the next is refused at once. */
@@ -24,19 +24,29 @@ export interface FairShareBounds {
 /** A place that is held until this is disposed of; disposing again does nothing. */
 export type Turn = Disposable;
 
+/** Several places. */
+export interface Places extends Turn {
+  /** Gives back what is more than `size` places. */
+  shrink(size: number): void;
+}
+
 /** Shares something scarce between accounts: each has a bounded queue of its own, and the queues take turns. */
 export interface FairShare {
   /**
    * Waits for a place, or for `size` of them (no more than the account may have). Rejects with `full` where the account
    * has too many waiting, with `late` after the waiting time, and with the signal's reason.
    */
-  take(accountId: string, signal: AbortSignal, size?: number): Promise<Turn>;
+  take(accountId: string, signal: AbortSignal, size?: number): Promise<Places>;
+  /** The same where that need not wait; undefined where it must. */
+  takeFree(accountId: string, size?: number): Places | undefined;
   /** Puts other bounds in force; turns that are held stay held. */
   rebound(bounds: FairShareBounds): void;
+  /** Accounts with a request that lacks nothing but a free place, the one whose turn is next first. */
+  lacking(): string[];
 }
 
 /** What a {@link FairShare} works with. */
-export interface FairShareOptions {
+interface FairShareOptions {
   /** Is the account known to pay? Default: every one is. */
   isPaying?: ((accountId: string) => boolean) | undefined;
   /** Error of a request for which its account's queue has no room; default: {@link tooManyAtOnce}. */
@@ -50,7 +60,7 @@ interface Waiter {
   account: Account;
   size: number;
   untilMs: number;
-  enter(turn: Turn): void;
+  enter(turn: Places): void;
   leave(error: unknown): void;
 }
 
@@ -73,8 +83,9 @@ export function tooManyAtOnce(): RefusalError {
 }
 
 /** 503: all places stayed taken. */
-export function noPlaceInTime(): RefusalError {
+export function noPlaceInTime(cause?: unknown): RefusalError {
   return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, {
+    cause,
     metadata: { retry_after_ms: String(retryMs) },
   });
 }
@@ -90,7 +101,7 @@ export function createFairShare(
   let held = 0;
   let isTiming = false;
   const accounts = new Map<string, Account>();
-  /** Accounts that have somebody waiting, the one whose turn is next first. */
+  /** Accounts that have a request waiting, the one whose turn is next first. */
   const queue = new Set<Account>();
   /** All that wait, in the order of asking, which is that of their deadlines. */
   const waiting = new Set<Waiter>();
@@ -117,20 +128,19 @@ export function createFairShare(
     forget(waiter.account);
   };
 
-  const giveTurn = (account: Account, size: number): Turn => {
+  const giveTurn = (account: Account, size: number): Places => {
     account.held += size;
     held += size;
-    let isOver = false;
-    return {
-      [Symbol.dispose]() {
-        if (isOver) return;
-        isOver = true;
-        account.held -= size;
-        held -= size;
-        forget(account);
-        advance();
-      },
+    let own = size;
+    const shrink = (to: number) => {
+      if (to >= own) return;
+      account.held -= own - to;
+      held -= own - to;
+      own = to;
+      forget(account);
+      advance();
     };
+    return { shrink, [Symbol.dispose]: () => shrink(0) };
   };
 
   /** Lets in all that fit, one of each account in turn. */
@@ -170,17 +180,24 @@ export function createFairShare(
     isTiming = false;
   };
 
+  const takeFree = (accountId: string, wanted = 1): Places | undefined => {
+    const account = accountOf(accountId);
+    const share = shareOf(accountId);
+    const size = sizeFor(wanted, share);
+    const isFree = held + size <= bounds.places && account.held + size <= share.places;
+    if (isFree && account.waiting.size === 0 && !isSomebodyNext()) return giveTurn(account, size);
+    forget(account);
+    return undefined;
+  };
+
   return {
+    takeFree,
     take(accountId, signal, wanted = 1) {
       if (signal.aborted) return Promise.reject(signal.reason);
+      const turn = takeFree(accountId, wanted);
+      if (turn) return Promise.resolve(turn);
       const account = accountOf(accountId);
-      const share = shareOf(accountId);
-      const size = sizeFor(wanted, share);
-      const isFree = held + size <= bounds.places && account.held + size <= share.places;
-      if (isFree && account.waiting.size === 0 && !isSomebodyNext()) {
-        return Promise.resolve(giveTurn(account, size));
-      }
-      if (account.waiting.size >= share.waiting) {
+      if (account.waiting.size >= shareOf(accountId).waiting) {
         forget(account);
         return Promise.reject(full());
       }
@@ -214,15 +231,55 @@ export function createFairShare(
       bounds = next;
       advance();
     },
+    lacking: () => [...queue].filter(lacksPlace).map(({ id }) => id),
   };
 
   /** Does a large request wait for room that a small one would take from it? */
   function isSomebodyNext(): boolean {
-    for (const { id, held: own, waiting: requests } of queue) {
-      const [first] = requests;
-      const share = shareOf(id);
-      if (first && own + sizeFor(first.size, share) <= share.places) return true;
-    }
+    for (const account of queue) if (lacksPlace(account)) return true;
     return false;
+  }
+
+  function lacksPlace({ id, held: own, waiting: requests }: Account): boolean {
+    const [first] = requests;
+    const share = shareOf(id);
+    return first !== undefined && own + sizeFor(first.size, share) <= share.places;
+  }
+}
+
+/**
+ * Part of the places that one account leaves to the others, at least one place where there are two: what generates keeps its place
+ * to its end, and all of it may be of one account.
+ */
+const leftToOthers = 0.25;
+
+/** Of so many places, those that one account may have: at least one. */
+function placesOfOne(places: number): number {
+  return Math.max(1, places - Math.ceil(places * leftToOthers));
+}
+
+/**
+ * An account that alone has used some places for this long, in ms, may have all of them: where one team is all that there is,
+ * nothing is kept free for others. The first to come waits until one is given back, and from then on finds some left.
+ */
+const aloneMs = 15 * 60_000;
+
+/** Notes which accounts use some places, and so how many of them one account may have. Times are of the monotonic clock, in ms. */
+export class PlaceUse {
+  #lastAccountId: string | undefined;
+  /** When an account used them that was not the one before it. */
+  #otherAtMs = Number.NEGATIVE_INFINITY;
+
+  /** The account asks for a place, or takes one. */
+  note(accountId: string, nowMs: number): void {
+    const isOther = this.#lastAccountId !== undefined && this.#lastAccountId !== accountId;
+    if (isOther) this.#otherAtMs = nowMs;
+    this.#lastAccountId = accountId;
+  }
+
+  /** Of so many places, those that one account may have: at least one. */
+  placesOfOne(places: number, nowMs: number): number {
+    const isShared = nowMs - this.#otherAtMs < aloneMs;
+    return isShared ? placesOfOne(places) : Math.max(1, places);
   }
 }

@@ -9,6 +9,7 @@ import {
   type Outcome,
   Unit,
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
 import { billingWorld } from "../../test/contract/ledger.world.ts";
 import { manualClock } from "./clock.ts";
 import { ErrorReason, RefusalError } from "./errors.ts";
@@ -60,7 +61,10 @@ test("against the real ledger: reserve, settle, release, and refusals as errors"
   const [first, second, third] = await Promise.allSettled([
     holds.reserve(hold("hold_aaa", 60n)),
     holds.reserve(hold("hold_bbb", 41n)),
-    holds.reserve({ ...hold("hold_ccc", 40n), keyMonthlyLimit: 99n }),
+    holds.reserve({
+      ...hold("hold_ccc", 40n),
+      keyLimit: { usdMicros: 99n, reset: KeyLimitReset.MONTHLY },
+    }),
   ]);
   expect(first).toMatchObject({ value: { state: HoldState.OPEN, held: 60n } });
   expect(second).toMatchObject({
@@ -163,4 +167,61 @@ test("a billing that stands still does not fill the memory", async () => {
   await expect(world.holds.release({ ...usd, holdId: "hold_aaa" })).rejects.toMatchObject({
     reason: ErrorReason.SERVICE_UNAVAILABLE,
   });
+});
+
+test("a hold that was refused after a lost attempt cannot be opened by a late copy of it", async () => {
+  await using world = await billingWorld();
+  const { clock } = world;
+  let isLost = true;
+  const late: ApplyRequest[] = [];
+  const apply = async (request: ApplyRequest) => {
+    if (isLost) {
+      isLost = false;
+      late.push(request);
+      return away();
+    }
+    return world.billing.apply(request);
+  };
+  const holds = createHoldClient({ apply } as never, { clock });
+  const opened = holds.open(hold("hold_aaa", 60n));
+  const refused = expect(opened).rejects.toMatchObject({
+    reason: ErrorReason.INSUFFICIENT_BALANCE,
+  });
+  await expect.poll(() => late.length).toBe(1);
+  await new Promise((resolve) => setImmediate(resolve));
+  await clock.advance(1_000);
+  await refused;
+  await world.operator.grant({ ...usd, amount: 100n, operationId: "g" });
+  for (const request of late) {
+    const { outcomes } = await world.billing.apply(request);
+    expect(outcomes[0]?.outcome.case).toBe("refusal");
+  }
+  const { usdMicros } = await world.billing.getBalance(usd);
+  expect(usdMicros).toMatchObject({ spendable: 100n, reserved: 0n });
+});
+
+test("a draw charges once, whatever the repeats bring; a refusal at first sight needs none", async () => {
+  await using world = await billingWorld();
+  const holds = createHoldClient(world.billing, { clock: world.clock });
+  await expect(holds.open(hold("hold_bbb", 1n))).rejects.toThrow();
+  expect((await world.operator.listEntries(usd)).entries).toEqual([]);
+  await world.operator.grant({ ...usd, amount: 100n, operationId: "g" });
+  await holds.open(hold("hold_aaa", 60n));
+  const draw = {
+    ...usd,
+    holdId: "hold_aaa",
+    keyId: "key_a",
+    fromFree: { keyLimit: { usdMicros: 9n, reset: KeyLimitReset.MONTHLY } },
+  };
+  expect(await holds.draw({ ...draw, amount: 70n })).toBe(60n);
+  expect(await holds.draw({ ...draw, amount: 7n })).toBe(60n);
+  expect((await holds.settle({ ...draw, amount: 7n })).chargedAmount).toBe(60n);
+  // Without a hold, out of what is free: within the key's limit, all of it or nothing, and for good.
+  expect(await holds.draw({ ...draw, holdId: "hold_ccc", amount: 1n })).toBe(0n);
+  const unlimited = { ...draw, fromFree: { keyLimit: undefined } };
+  expect(await holds.draw({ ...unlimited, holdId: "hold_ccc", amount: 1n })).toBe(0n);
+  expect(await holds.draw({ ...unlimited, holdId: "hold_ddd", amount: 41n })).toBe(0n);
+  expect(await holds.draw({ ...unlimited, holdId: "hold_eee", amount: 40n })).toBe(40n);
+  const { usdMicros } = await world.billing.getBalance(usd);
+  expect(usdMicros).toMatchObject({ spendable: 0n, reserved: 0n, spent: 100n });
 });

@@ -1,8 +1,9 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
 import {
   type BillingService,
+  DrawRequestSchema,
   type HoldKind,
   type HoldState,
   type Operation,
@@ -11,13 +12,15 @@ import {
   type Refusal,
   ReleaseRequestSchema,
   type ReleaseResponse,
+  type RequestRecordSchema,
   ReserveRequestSchema,
   SettleRequestSchema,
   type SettleResponse,
   type Unit,
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import type { Admission, KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
+import { createBatchWait } from "./batching.ts";
 import type { Clock } from "./clock.ts";
-import { createCompany } from "./company.ts";
 import { ErrorReason, isRefusal, knownReason, RefusalError, refuse } from "./errors.ts";
 import type { Payers } from "./payers.ts";
 
@@ -29,7 +32,22 @@ export interface HoldRef {
   holdId: string;
 }
 
-/** A hold to be opened. A repeat must bring the same content, {@link NewHold.keyMonthlyLimit} apart. */
+/** What a key may have spent and hold in a time. */
+export interface KeyLimit {
+  /** 0 or more. */
+  usdMicros: bigint;
+  reset: KeyLimitReset;
+}
+
+/** The limit that the edge tells of a request's key; undefined: it has none. */
+export function keyLimitOf(admission: Admission | undefined): KeyLimit | undefined {
+  const usdMicros = admission?.monthlyUsdMicrosLimit;
+  return admission && usdMicros !== undefined
+    ? { usdMicros, reset: admission.limitReset }
+    : undefined;
+}
+
+/** A hold to be opened. A repeat must bring the same content, {@link NewHold.keyLimit} apart. */
 export interface NewHold extends HoldRef {
   /** 0 or more, in the unit. */
   amount: bigint;
@@ -40,10 +58,36 @@ export interface NewHold extends HoldRef {
   ref: string;
   /** When billing asks the owner about it, in ms since the epoch. Content: a repeat brings the same time. */
   checkTimeMs: number;
-  /** USD micros a month; absent: none. */
-  keyMonthlyLimit?: bigint | undefined;
+  /** Absent: none. */
+  keyLimit?: KeyLimit | undefined;
   /** 0 up to the amount: where wallet or key have less, the hold takes what they have, from this on. Absent: all of it. */
   least?: bigint | undefined;
+}
+
+/** What is kept of a request, as `billing_service.proto` describes it. */
+export type RequestRecord = MessageInitShape<typeof RequestRecordSchema>;
+
+/** A request's charge. */
+export interface Drawn extends HoldRef {
+  /** 0 or more, in the unit. */
+  amount: bigint;
+  /** The key that pays. */
+  keyId: string;
+  record?: RequestRecord | undefined;
+  /** Where the hold is closed already: take it out of what is free, within the key's limit. Absent: nothing is charged. */
+  fromFree?: { keyLimit: KeyLimit | undefined } | undefined;
+}
+
+/** A hold that ends without a charge. */
+export interface Released extends HoldRef {
+  /** What the journal keeps of what was not paid for; absent: nothing was begun. */
+  record?: RequestRecord | undefined;
+}
+
+/** A hold that ends with a charge. */
+export interface Settled extends Released {
+  /** 0 or more, in the unit. */
+  amount: bigint;
 }
 
 /** An opened hold. */
@@ -78,10 +122,17 @@ export interface HoldCallOptions {
 export interface HoldClient {
   /** Opens a hold. Refuses as BillingService.Reserve does. */
   reserve(hold: NewHold, options?: HoldCallOptions): Promise<Reserved>;
+  /**
+   * As {@link reserve}, for a hold that is ended by a draw: after a refusal none can be opened any more, though a copy of
+   * the operation be under way still.
+   */
+  open(hold: NewHold, options?: HoldCallOptions): Promise<Reserved>;
+  /** Ends a hold by its request's charge: answers what was charged, by this call or an earlier one. Never refused. */
+  draw(drawn: Drawn, options?: HoldCallOptions): Promise<bigint>;
   /** Ends a hold by charging min(amount, hold), or tells how it ended before. Refuses with HOLD_NOT_FOUND. */
-  settle(hold: HoldRef & { amount: bigint }, options?: HoldCallOptions): Promise<SettleResponse>;
+  settle(hold: Settled, options?: HoldCallOptions): Promise<SettleResponse>;
   /** Ends a hold without a charge, or tells how it ended before. Refuses with HOLD_NOT_FOUND. */
-  release(hold: HoldRef, options?: HoldCallOptions): Promise<ReleaseResponse>;
+  release(hold: Released, options?: HoldCallOptions): Promise<ReleaseResponse>;
 }
 
 /** Operations in one message: what Apply takes. */
@@ -99,12 +150,17 @@ const maxAttempts = 4;
 /** Pause after the first failed attempt, three times as long each time: 1.3 s in all, in which a process is replaced. */
 const firstPauseMs = 100;
 
+/** How often an operation was sent in vain. */
+interface Tried {
+  attempts: number;
+}
+
 /** An operation that waits for its outcome. */
 interface Waiting {
   operation: Operation;
   /** Ms since the epoch. */
   deadline: number;
-  attempts: number;
+  tried: Tried;
   resolve: (outcome: Outcome["outcome"]) => void;
   reject: (error: unknown) => void;
 }
@@ -114,13 +170,15 @@ export function createHoldClient(
   billing: Pick<Client<typeof BillingService>, "apply">,
   { clock, payers }: { clock: Clock; payers?: Pick<Payers, "paid"> | undefined },
 ): HoldClient {
-  const company = createCompany();
+  const batchWait = createBatchWait();
   let queue: Waiting[] = [];
   let waiting = 0;
 
+  /** `tried` counts the attempts. */
   async function add(
     operation: Operation["operation"],
     { timeoutMs = defaultTimeoutMs }: HoldCallOptions = {},
+    tried: Tried = { attempts: 0 },
   ): Promise<Outcome["outcome"]> {
     if (waiting >= maxWaiting) {
       refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
@@ -130,7 +188,7 @@ export function createHoldClient(
       return await new Promise((resolve, reject) => {
         const deadline = clock.steady() + Math.max(timeoutMs, minAttemptMs);
         const message = create(OperationSchema, { operation });
-        enqueue({ operation: message, deadline, attempts: 0, resolve, reject });
+        enqueue({ operation: message, deadline, tried, resolve, reject });
       });
     } finally {
       waiting--;
@@ -140,14 +198,14 @@ export function createHoldClient(
   function enqueue(one: Waiting): void {
     queue.push(one);
     if (queue.length > 1) return;
-    if (company.isExpected()) setImmediate(flush);
+    if (batchWait.isWorthwhile()) setImmediate(flush);
     else queueMicrotask(flush);
   }
 
   function flush(): void {
     const all = queue;
     queue = [];
-    company.met(all.length);
+    batchWait.ended(all.length);
     for (let from = 0; from < all.length; from += maxOperations) {
       void send(all.slice(from, from + maxOperations));
     }
@@ -173,43 +231,82 @@ export function createHoldClient(
 
   /** Tries again what is worth it; the same operation id makes that safe. */
   function failed(one: Waiting, error: unknown): void {
-    one.attempts++;
-    const pauseMs = firstPauseMs * 3 ** (one.attempts - 1);
+    const { tried } = one;
+    tried.attempts++;
+    const pauseMs = firstPauseMs * 3 ** (tried.attempts - 1);
     const inTime = clock.steady() + pauseMs + minAttemptMs <= one.deadline;
     const worthIt = isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE) && inTime;
-    if (worthIt && one.attempts < maxAttempts) clock.sleep(pauseMs).then(() => enqueue(one));
+    if (worthIt && tried.attempts < maxAttempts) clock.sleep(pauseMs).then(() => enqueue(one));
     else one.reject(error);
   }
 
+  async function reserve(
+    hold: NewHold,
+    options?: HoldCallOptions,
+    tried?: Tried,
+  ): Promise<Reserved> {
+    const { accountId, unit, holdId, amount, kind, keyId, ref, keyLimit, least } = hold;
+    const value = create(ReserveRequestSchema, {
+      accountId,
+      unit,
+      holdId,
+      amount,
+      kind,
+      keyId,
+      ref,
+      checkTime: timestampFromMs(hold.checkTimeMs),
+      ...limitFields(keyLimit),
+      ...(least === undefined ? {} : { leastAmount: least }),
+    });
+    const outcome = await add({ case: "reserve", value }, options, tried);
+    if (outcome.case !== "reserve") return unexpected(outcome);
+    // A billing of before least amounts knows the whole amount alone.
+    const held = outcome.value.heldAmount ?? amount;
+    if (held > 0n) payers?.paid(accountId);
+    return { state: outcome.value.state, held };
+  }
+
+  async function draw(drawn: Drawn, options?: HoldCallOptions): Promise<bigint> {
+    const { accountId, unit, holdId, amount, keyId, record, fromFree } = drawn;
+    const value = create(DrawRequestSchema, {
+      accountId,
+      unit,
+      holdId,
+      amount,
+      keyId,
+      ...(record ? { record } : {}),
+      fromFree: fromFree !== undefined,
+      ...limitFields(fromFree?.keyLimit),
+    });
+    const outcome = await add({ case: "draw", value }, options);
+    return outcome.case === "draw" ? outcome.value.chargedAmount : unexpected(outcome);
+  }
+
   return {
-    async reserve(hold, options) {
-      const { accountId, unit, holdId, amount, kind, keyId, ref, keyMonthlyLimit, least } = hold;
-      const value = create(ReserveRequestSchema, {
-        accountId,
-        unit,
-        holdId,
-        amount,
-        kind,
-        keyId,
-        ref,
-        checkTime: timestampFromMs(hold.checkTimeMs),
-        ...(keyMonthlyLimit === undefined ? {} : { keyMonthlyLimit }),
-        ...(least === undefined ? {} : { leastAmount: least }),
-      });
-      const outcome = await add({ case: "reserve", value }, options);
-      if (outcome.case !== "reserve") return unexpected(outcome);
-      // A billing of before least amounts knows the whole amount alone.
-      const held = outcome.value.heldAmount ?? amount;
-      if (held > 0n) payers?.paid(accountId);
-      return { state: outcome.value.state, held };
+    reserve,
+    draw,
+    async open(hold, options) {
+      const tried = { attempts: 0 };
+      try {
+        return await reserve(hold, options, tried);
+      } catch (error) {
+        // The first attempt's refusal is the only one of which no copy can be under way.
+        const mayBeOpened = tried.attempts > 1;
+        if (mayBeOpened && !isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) {
+          await draw({ ...hold, amount: 0n });
+        }
+        throw error;
+      }
     },
-    async settle({ accountId, unit, holdId, amount }, options) {
-      const value = create(SettleRequestSchema, { accountId, unit, holdId, amount });
+    async settle({ accountId, unit, holdId, amount, record }, options) {
+      const hold = { accountId, unit, holdId, ...(record ? { record } : {}) };
+      const value = create(SettleRequestSchema, { ...hold, amount });
       const outcome = await add({ case: "settle", value }, options);
       return outcome.case === "settle" ? outcome.value : unexpected(outcome);
     },
-    async release({ accountId, unit, holdId }, options) {
-      const value = create(ReleaseRequestSchema, { accountId, unit, holdId });
+    async release({ accountId, unit, holdId, record }, options) {
+      const hold = { accountId, unit, holdId, ...(record ? { record } : {}) };
+      const value = create(ReleaseRequestSchema, hold);
       const outcome = await add({ case: "release", value }, options);
       return outcome.case === "release" ? outcome.value : unexpected(outcome);
     },
@@ -226,4 +323,9 @@ function unexpected(outcome: Outcome["outcome"]): never {
   throw new RefusalError(ErrorReason.INTERNAL_ERROR, {
     cause: new Error(`billing answered with ${outcome.case ?? "nothing"}`),
   });
+}
+
+// A billing of before other limits takes each for one of a month.
+function limitFields(limit: KeyLimit | undefined) {
+  return limit ? { keyMonthlyLimit: limit.usdMicros, keyLimitReset: limit.reset } : {};
 }

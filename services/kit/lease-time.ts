@@ -4,9 +4,16 @@ import type { Clock } from "./clock.ts";
  * The time by which a process judges leases that others wrote down, in ms since the epoch: one that ends at it or before is
  * over. It does not follow the machine's clock when that is set ahead, until `leaseMs` have passed by the monotonic clock: by
  * then every owner that lives has renewed its leases by the new time. When the clock is set back it follows at once.
- * One for all the leases of a process, so that they agree on when the clock was set.
+ * One for all the leases of a service in a process, so that they agree on when the clock was set. It notices that only where it is
+ * asked, so a sweeper asks in every round.
  */
 export type LeaseTime = () => number;
+
+/**
+ * How long a clock that was set far ahead must go on so before what is kept for a time is erased by it, in ms: what was erased by a clock
+ * that was wrong does not come back, and an operator or a time server sets one right within the hour.
+ */
+export const erasingPatienceMs = 3_600_000;
 
 /** Milliseconds by which the clock may run ahead between two looks and count as running: NTP slews by far less. */
 const toleratedMs = 1_000;

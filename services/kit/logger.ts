@@ -23,7 +23,7 @@ export function createLogger(
 const writeLength = 8 * 1024;
 /** Pino's number of the level `error`. */
 const errorLevel = 50;
-/** Milliseconds for which a line waits for others at most: whoever reads along does not notice. */
+/** Milliseconds for which a line waits for others at most: a person who reads along does not notice. */
 const maxWaitMs = 50;
 
 /**

@@ -28,6 +28,8 @@ export interface Metrics {
   readonly contentType: string;
   /** Every metric as it stands. */
   read(): Promise<MetricReading[]>;
+  /** One metric as it stands; undefined where there is none of that name. */
+  readOne(name: string): Promise<MetricReading | undefined>;
 }
 
 /**
@@ -53,7 +55,7 @@ const secondsBuckets = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 6
 
 /**
  * Milliseconds between two looks at the event loop's lag, which the lag that is told includes. The usual 10 were a quarter
- * of the CPU time of a process with nothing to do; what anyone is woken for begins at 250.
+ * of the CPU time of a process with nothing to do; what an operator is woken for begins at 250.
  */
 const loopLagResolutionMs = 50;
 
@@ -75,5 +77,7 @@ export function createMetrics({ processMetrics = false } = {}): Metrics {
     text: () => registry.metrics(),
     contentType: registry.contentType,
     read: async () => (await registry.getMetricsAsJSON()) as unknown as MetricReading[],
+    readOne: async (name) =>
+      (await registry.getSingleMetric(name)?.get()) as unknown as MetricReading | undefined,
   };
 }

@@ -14,7 +14,7 @@ const remembersMs = 15 * 60_000;
 /** Accounts that are remembered; one above that has the smaller share until it pays again. */
 const maxPayers = 10_000;
 
-/** Makes {@link Payers} that have seen nobody yet. */
+/** Makes {@link Payers} that have seen no account yet. */
 export function createPayers({ clock }: { clock: Clock }): Payers {
   const paidAtMs = createBoundedMap<number>(maxPayers);
   return {

@@ -49,7 +49,7 @@ export function closeToOthers(path: string): void {
 }
 
 /**
- * The same of a folder with all that is in it. One that is closed already is not looked into: nobody else gets at what is
+ * The same of a folder with all that is in it. One that is closed already is not looked into: no other user gets at what is
  * there, and what this version puts there is closed itself.
  */
 export async function closeFolderToOthers(folder: string): Promise<void> {

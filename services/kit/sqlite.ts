@@ -1,9 +1,12 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { closeToOthers, openPrivately } from "./private-files.ts";
-import { createQueue, type WriteOptions } from "./sqlite-commit.ts";
-import { committer, type SqlTransaction } from "./sqlite-transaction.ts";
-import { noTelemetry, type Telemetry } from "./telemetry/port.ts";
-import { traced } from "./telemetry/traced.ts";
+import {
+  committer,
+  createQueue,
+  type SqlTransaction,
+  type WriteOptions,
+} from "./sqlite-transaction.ts";
+import { traced } from "./telemetry/spans.ts";
 
 export type SqlValue = SQLInputValue;
 /** Integers come back as bigint, so that money never passes through a float. */
@@ -39,10 +42,7 @@ const checkpointPages = 4_000;
  * Opens (and makes) a database file; ":memory:" for tests. Write-ahead log, `synchronous=NORMAL`: a killed process loses
  * nothing; after a power cut the file is whole, but may be a moment behind, all services together (one file, one log).
  */
-export function openSqlite(
-  file: string,
-  { telemetry = noTelemetry }: { telemetry?: Telemetry } = {},
-): SqliteDatabase {
+export function openSqlite(file: string): SqliteDatabase {
   if (file !== ":memory:") closeDatabaseFiles(file);
   const db = new DatabaseSync(file, { readBigInts: true });
   db.exec(`PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA busy_timeout=${busyTimeoutMs};
@@ -51,10 +51,7 @@ export function openSqlite(
   const queue = createQueue(committer(db, runner));
   return {
     ...runner,
-    write: (work, options) =>
-      telemetry.isOn
-        ? traced(telemetry, transactionSpan, () => queue.add(work, options))
-        : queue.add(work, options),
+    write: (work, options) => traced(transactionSpan, () => queue.add(work, options)),
     migrate: (component, steps) => migrate(db, runner, component, steps),
     [Symbol.dispose]() {
       queue.finish();

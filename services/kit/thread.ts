@@ -4,7 +4,7 @@ import type { WorkerOptions } from "node:worker_threads";
 /** Young generation of a thread, in MiB: three times what `--max-semi-space-size` would be; the usual 48 stay resident. */
 const youngMib = 12;
 
-/** Settings of a thread of our own, named for whoever looks at the process; its JavaScript heap has `heapMib` at most. */
+/** Settings of a thread of our own, named for an operator who looks at the process; its JavaScript heap has `heapMib` at most. */
 export function threadOptions(name: string, heapMib: number): WorkerOptions {
   return {
     name,

@@ -1,36 +1,37 @@
 import type { BlobStore } from "#kit/blobs.ts";
+import type { LiveCatalog } from "#kit/catalog-client.ts";
 import type { Clock } from "#kit/clock.ts";
 import type { Database } from "#kit/database.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { ImageVerifier } from "#kit/images/index.ts";
+import { createLeaseTime, type LeaseTime } from "#kit/lease-time.ts";
 import type { Logger } from "#kit/logger.ts";
 import type { Metrics } from "#kit/metrics.ts";
 import type { GuardedFetcher } from "#kit/outside/index.ts";
 import type { Payers } from "#kit/payers.ts";
 import type { Peers } from "#kit/peers.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
-import type { Telemetry } from "#kit/telemetry/port.ts";
+import type { MediaUpstreams } from "../upstreams/media/port.ts";
 import { createJobEvents, type JobEvents } from "./events.ts";
 import type { FailPoints } from "./fail-points.ts";
-import type { MediaUpstreams } from "./generate/port.ts";
-import { createJobChanges, type JobChanges } from "./jobs/changes.ts";
 import type { MediaKind } from "./jobs/job.ts";
 import type { JobStore } from "./jobs/store.ts";
 import { createMongoJobStore } from "./jobs/store-mongo.ts";
 import { createSqliteJobStore } from "./jobs/store-sqlite.ts";
+import { createJobChanges, type JobChanges } from "./jobs/watch.ts";
+import { leaseMs } from "./limits.ts";
 
-/** What the API and the workers of media both need. Whatever is disposable here belongs to whoever made it. */
+/** What the API and the workers of media both need. What is disposable here belongs to the host, which made it. */
 export interface MediaCommonDeps {
   clock: Clock;
   ids: Ids;
   log: Logger;
   metrics: Metrics;
-  /** Default: nobody listens. */
-  telemetry?: Telemetry;
   database: Database;
   queue: WakeQueue;
   blobs: BlobStore;
-  peers: Pick<Peers, "billing" | "catalog">;
+  peers: Pick<Peers, "billing">;
+  catalog: LiveCatalog;
   upstreams: MediaUpstreams;
   /** Hear of each account whose money is held; an account that they do not know has smaller shares. */
   payers?: Payers;
@@ -59,15 +60,25 @@ export interface MediaWorkerDeps extends MediaCommonDeps {
   workers?: Partial<Record<MediaKind, number>>;
 }
 
-/** One a process: its counters have one registry, and a watch hears of a worker's changes at once. */
+/**
+ * One a process: its counters have one registry, a watch hears of a worker's changes at once, and all its sweepers and workers
+ * notice at the same moment that the clock was set.
+ */
 export interface MediaShared {
   events: JobEvents;
   changes: JobChanges;
+  leaseTime: LeaseTime;
 }
 
 /** Makes what the API and the workers of a process share. */
-export function createMediaShared(deps: { log: Logger; metrics: Metrics }): MediaShared {
-  return { events: createJobEvents(deps), changes: createJobChanges() };
+export function createMediaShared(
+  deps: Pick<MediaCommonDeps, "clock" | "log" | "metrics">,
+): MediaShared {
+  return {
+    events: createJobEvents(deps),
+    changes: createJobChanges(),
+    leaseTime: createLeaseTime(deps.clock, leaseMs),
+  };
 }
 
 const dayMs = 24 * 3_600_000;

@@ -17,13 +17,19 @@ export interface JobEvents {
   givenBack(job: Job, why: "stopping" | "unknown" | "not_taken"): void;
   /** A job is terminal. */
   ended(job: Job): void;
+  /** A worker stopped: its job was cancelled. */
+  stoppedCancelled(job: Job): void;
+  /** An upstream was told that a cancelled job's task is not wanted; `isTaken`: it will not go on with it. */
+  cancelledUpstream(job: Job, isTaken: boolean): void;
+  /** Its caller deleted a job. */
+  deleted(job: Job): void;
   /** Its hold did not end as the job did: an operator ended it, or billing has lost it. */
   holdEndedOtherwise(job: Job, charged: bigint): void;
-  /** A job that nobody else drove on was. */
+  /** The sweep drove on a job that no worker had. */
   swept(state: Job["state"]): void;
   /** A record and its outputs are gone because their time was over. */
   forgotten(job: Job): void;
-  /** A blob that nobody needs was removed. */
+  /** A blob that no record names was removed. */
   collected(blobKey: string): void;
   /** Jobs of a kind that this process works on now. */
   running(kind: MediaKind, jobs: number): void;
@@ -64,13 +70,17 @@ export function createJobEvents(deps: { log: Logger; metrics: Metrics }): JobEve
       log.info({ ...facts(job), why }, "job given back");
     },
     ended(job) {
-      const { kind, price } = job.spec;
+      const { kind } = job.spec;
       const outcome = job.failure ? reasonName(job.failure.reason).toLowerCase() : "completed";
       count.ended.inc({ kind, outcome });
       count.runs.observe({ kind, outcome }, since(job.startedAt, job.completedAt));
-      if (job.state === "completed") count.charged.inc({ kind }, Number(price));
+      if (job.charged) count.charged.inc({ kind }, Number(job.charged));
       log.info({ ...facts(job), outcome, attempts: job.attempts }, "job ended");
     },
+    stoppedCancelled: (job) => log.info(facts(job), "work on a cancelled job stopped"),
+    cancelledUpstream: (job, isTaken) =>
+      log.info({ ...facts(job), isTaken }, "a task was cancelled upstream"),
+    deleted: (job) => log.info(facts(job), "job deleted"),
     holdEndedOtherwise(job, charged) {
       log.error({ ...facts(job), charged: String(charged) }, "a hold ended otherwise than its job");
     },
@@ -94,41 +104,64 @@ export function createJobEvents(deps: { log: Logger; metrics: Metrics }): JobEve
 
 function countersOf(metrics: Metrics) {
   return {
-    submissions: metrics.counter("genmesh_media_submissions_total", "Submissions by outcome.", [
-      "kind",
-      "outcome",
-    ]),
-    attempts: metrics.counter("genmesh_media_attempts_total", "Claims of jobs.", ["kind", "how"]),
-    leasesLost: metrics.counter("genmesh_media_leases_lost_total", "Leases lost.", ["kind"]),
-    givenBack: metrics.counter("genmesh_media_given_back_total", "Jobs given back.", [
-      "kind",
-      "why",
-    ]),
+    submissions: metrics.counter(
+      "genmesh_media_submissions_total",
+      "Submissions of jobs that were written down, by outcome.",
+      ["kind", "outcome"],
+    ),
+    attempts: metrics.counter(
+      "genmesh_media_attempts_total",
+      "Jobs claimed by a worker: for the first time, again, or with a task upstream to resume.",
+      ["kind", "how"],
+    ),
+    leasesLost: metrics.counter(
+      "genmesh_media_leases_lost_total",
+      "Running jobs that were lost to another worker.",
+      ["kind"],
+    ),
+    givenBack: metrics.counter(
+      "genmesh_media_given_back_total",
+      "Jobs that went back to the queue, by the reason.",
+      ["kind", "why"],
+    ),
     ended: metrics.counter("genmesh_media_jobs_ended_total", "Jobs by their end.", [
       "kind",
       "outcome",
     ]),
-    charged: metrics.counter("genmesh_media_charged_credits_total", "Credits charged.", ["kind"]),
-    swept: metrics.counter("genmesh_media_swept_total", "Jobs driven on.", ["state"]),
-    removed: metrics.counter("genmesh_media_removed_total", "What was removed.", ["what"]),
-    running: metrics.gauge("genmesh_media_running_jobs", "Jobs worked on here.", ["kind"]),
-    standing: metrics.gauge("genmesh_media_jobs", "Open jobs everywhere, by state.", [
+    charged: metrics.counter("genmesh_media_charged_credits_total", "Credits charged for jobs.", [
+      "kind",
+    ]),
+    swept: metrics.counter(
+      "genmesh_media_swept_total",
+      "Jobs without a worker that the sweep drove on, by the state that it found.",
+      ["state"],
+    ),
+    removed: metrics.counter(
+      "genmesh_media_removed_total",
+      "Jobs removed because their time was over, and blobs that no record names.",
+      ["what"],
+    ),
+    running: metrics.gauge("genmesh_media_running_jobs", "Jobs that this process works on now.", [
+      "kind",
+    ]),
+    standing: metrics.gauge("genmesh_media_jobs", "Open jobs of all processes, by state.", [
       "kind",
       "state",
     ]),
-    ages: metrics.gauge("genmesh_media_oldest_job_seconds", "Age of the oldest of them.", [
-      "kind",
-      "state",
-    ]),
+    ages: metrics.gauge(
+      "genmesh_media_oldest_job_seconds",
+      "Age of the oldest open job of all processes, by state.",
+      ["kind", "state"],
+    ),
     waits: metrics.histogram(
       "genmesh_media_queue_seconds",
-      "From acceptance to the first work.",
+      "From a job's acceptance to its first work.",
       ["kind"],
       waitBuckets,
     ),
     runs: metrics.histogram(
       "genmesh_media_run_seconds",
-      "From the first work to the end.",
+      "From a job's first work to its end.",
       ["kind", "outcome"],
       waitBuckets,
     ),

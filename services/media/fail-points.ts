@@ -34,6 +34,12 @@ export const failPoints = [
   /** Released, not failed. */
   "released",
   "failed",
+  /** Its caller cancelled it; the hold stands, and a worker may be at it. */
+  "cancelled",
+  /** Its caller deleted it; its bytes and pins are still there. */
+  "deleted",
+  /** They are not. */
+  "erased",
   /** A stopping worker's job is claimable again. */
   "handed-back",
   /** No upstream would take it: the job waits in the queue. */
@@ -42,6 +48,10 @@ export const failPoints = [
   "offered",
   /** The references of an ended job were let go of. */
   "unpinned",
+  /** A job's end is among the webhooks, the job does not know. */
+  "announced",
+  /** A receiver has answered a webhook, which is not written down. */
+  "sent",
   /** Retention: the record is gone, its objects are not. */
   "forgotten",
 ] as const;
@@ -49,8 +59,8 @@ export const failPoints = [
 /** One of them. */
 export type FailPoint = (typeof failPoints)[number];
 
-/** Is told where the work stands; must return at once. In production nobody listens. */
+/** Is told where the work stands; must return at once. In production there is no listener. */
 export type FailPoints = (point: FailPoint) => void;
 
-/** Nobody listens. */
+/** No listener. */
 export const noFailPoints: FailPoints = () => {};

@@ -1,23 +1,29 @@
-import { createCatalogView } from "#kit/catalog-client.ts";
 import { ErrorReason, RefusalError } from "#kit/errors.ts";
 import { createFairShare } from "#kit/fair-share.ts";
 import { createHoldClient } from "#kit/holds.ts";
 import { createJsonReader } from "#kit/json-reader/index.ts";
-import { createLeaseTime } from "#kit/lease-time.ts";
 import { rpcService, type Service } from "#kit/rpc/service.ts";
 import { FileArea, MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { createJobStore, createMediaShared, type MediaDeps, retentionMsOf } from "./context.ts";
+import { createEraseAccountRoute } from "./erase-account.ts";
 import { noFailPoints } from "./fail-points.ts";
 import { createFiles, type GeneratedFiles } from "./files/index.ts";
 import { takeCensus } from "./jobs/census.ts";
 import { createDriver } from "./jobs/drive.ts";
 import { createJobHolds } from "./jobs/holds.ts";
-import { lendOutput, locateOutput, needsReferences, outputsOwner } from "./jobs/outputs.ts";
-import { createRetention } from "./jobs/retention.ts";
+import { createQueuePlaces } from "./jobs/line.ts";
+import {
+  createRetention,
+  lendOutput,
+  locateOutput,
+  needsReferences,
+  outputsOwner,
+} from "./jobs/outputs.ts";
 import { createSweeper } from "./jobs/sweeper.ts";
-import { leaseMs, watchShare } from "./limits.ts";
+import { watchShare } from "./limits.ts";
 import { createJobRoutes } from "./routes.ts";
 import { createSpeech } from "./speech/index.ts";
+import { createWebhooks } from "./webhooks/index.ts";
 
 export {
   createMediaShared,
@@ -29,11 +35,10 @@ export { createMediaWorker } from "./worker/index.ts";
 
 /** The media service: jobs, speech and files, and the sweeper of all three. Workers are services of their own. */
 export function createMedia(deps: MediaDeps): Service {
-  const { clock, ids, log, blobs, queue } = deps;
-  const { events, changes } = deps.shared ?? createMediaShared(deps);
+  const { clock, ids, blobs, queue, catalog, upstreams } = deps;
+  const { events, changes, leaseTime } = deps.shared ?? createMediaShared(deps);
   const failPoints = deps.failPoints ?? noFailPoints;
   const retentionMs = retentionMsOf(deps);
-  const catalog = createCatalogView({ catalog: deps.peers.catalog, clock, log });
   const reader = createJsonReader();
   const holdClient = createHoldClient(deps.peers.billing, deps);
   const store = changes.observed(createJobStore(deps.database));
@@ -45,8 +50,8 @@ export function createMedia(deps: MediaDeps): Service {
 
   const speech = createSpeech({
     ...deps,
-    catalog,
     holds: holdClient,
+    leaseTime,
     reader,
     retentionMs: retentionMs > 0 ? retentionMs : undefined,
   });
@@ -61,23 +66,35 @@ export function createMedia(deps: MediaDeps): Service {
   const files = createFiles({ ...deps, generated });
 
   const holds = createJobHolds(holdClient);
-  const { telemetry } = deps;
-  const saga = { clock, ids, store, queue, holds, events, failPoints, retentionMs, telemetry };
   const { importer } = files;
-  const driver = createDriver({ ...saga, importer, life: life.signal });
+  const saga = {
+    ...{ clock, ids, store, queue, holds, events, failPoints, retentionMs },
+    ...{ blobs, importer, upstreams },
+  };
+  const driver = createDriver({ ...saga, life: life.signal });
   const owners = [
     outputsOwner(store),
     { prefix: "uploads/", isReferenced: files.isReferenced },
     { prefix: "speech/", isReferenced: speech.isReferenced },
   ];
-  const retention = createRetention({ ...saga, blobs, owners });
-  const leaseTime = createLeaseTime(clock, leaseMs);
-  const sweeper = createSweeper({ ...saga, leaseTime, driver, importer, retention });
+  const retention = createRetention({ ...saga, owners });
+  const webhooks = createWebhooks({ ...deps, jobs: store, failPoints });
+  const { announce } = webhooks;
+  const sweeper = createSweeper({ ...saga, leaseTime, driver, retention, announce });
+  const erasing = createEraseAccountRoute({
+    ...saga,
+    announce,
+    eraseFiles: files.eraseAccount,
+    eraseSpeeches: speech.eraseOf,
+    eraseWebhooks: webhooks.eraseAccount,
+  });
   const jobs = createJobRoutes({
     ...saga,
+    announce,
     driver,
     catalog,
     changes,
+    places: createQueuePlaces({ ...saga, catalog }),
     reader,
     watches: createFairShare(watchShare, { isPaying: deps.payers?.isPaying, clock }),
     closing: closing.signal,
@@ -87,39 +104,58 @@ export function createMedia(deps: MediaDeps): Service {
 
   return {
     name: "media",
-    rpc: [rpcService(MediaService, { ...jobs, ...files.methods, ...speech.methods })],
+    rpc: [
+      rpcService(MediaService, {
+        ...jobs,
+        ...erasing,
+        ...files.methods,
+        ...speech.methods,
+        ...webhooks.methods,
+      }),
+    ],
     async start() {
       await store.open();
+      await webhooks.open();
       await files.start();
       await speech.start();
-      loops = [sweeper.run(work.signal), retention.run(work.signal), takeCensus(saga, work.signal)];
+      loops = [
+        sweeper.run(work.signal),
+        retention.run(work.signal),
+        takeCensus(saga, work.signal),
+        webhooks.run(work.signal),
+      ];
     },
     notReady: () => (loops ? catalog.notReady() : "media: its stores are not open yet"),
     async drain(signal) {
       work.abort();
       await Promise.all(loops ?? []);
-      await Promise.all([files.drain(signal), speech.drain(signal), untilIdle(driver, signal)]);
+      await Promise.all([
+        files.drain(signal),
+        speech.drain(signal),
+        untilIdle(driver, signal),
+        untilIdle(webhooks, signal),
+      ]);
       closing.abort();
     },
     async [Symbol.asyncDispose]() {
       work.abort();
       closing.abort();
       life.abort(new RefusalError(ErrorReason.SERVICE_UNAVAILABLE));
+      await webhooks[Symbol.asyncDispose]();
       await Promise.all(loops ?? []);
       await driver.idle();
       await speech[Symbol.asyncDispose]();
       await files[Symbol.asyncDispose]();
       await reader[Symbol.asyncDispose]();
-      await catalog[Symbol.asyncDispose]();
     },
   };
 }
 
-/** Until every submission under way has its end, or `signal` aborts. */
-async function untilIdle(driver: { idle(): Promise<void> }, signal: AbortSignal): Promise<void> {
+/** Until what is under way has its end, or `signal` aborts. */
+async function untilIdle(work: { idle(): Promise<void> }, signal: AbortSignal): Promise<void> {
   const aborted = new Promise<void>((resolve) => {
     if (signal.aborted) resolve();
     signal.addEventListener("abort", () => resolve(), { once: true });
   });
-  await Promise.race([driver.idle(), aborted]);
+  await Promise.race([work.idle(), aborted]);
 }

@@ -1,22 +1,24 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { FairShare } from "#kit/fair-share.ts";
-import { principalOf } from "#kit/rpc/principal.ts";
+import { principalOf, requestIdHeader } from "#kit/rpc/principal.ts";
 import type { HoldVerdict } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
-import type { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
-import type { JobChanges } from "./jobs/changes.ts";
-import type { Job } from "./jobs/job.ts";
+import type { JobKind, MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { cancelJob } from "./jobs/cancel.ts";
+import { deleteJob, type EraseContext } from "./jobs/delete.ts";
+import { endHold, type FinishContext, holdVerdict } from "./jobs/holds.ts";
+import { isShown, type Job, upstreamOf } from "./jobs/job.ts";
+import type { QueuePlaces } from "./jobs/line.ts";
 import { eventMessages, jobMessage, kindOf, statusOf, waitMessage } from "./jobs/messages.ts";
 import { readJobsPage } from "./jobs/pages.ts";
-import { holdVerdict } from "./jobs/resolve.ts";
-import { retryJob } from "./jobs/retry.ts";
-import { type SubmitContext, submit } from "./jobs/submit.ts";
-import { watchJob } from "./jobs/watch.ts";
+import { retryJob, type SubmitContext, submit } from "./jobs/submit.ts";
+import { type JobChanges, watchJob } from "./jobs/watch.ts";
 import { pageSizes } from "./limits.ts";
 
 /** What the routes need. */
-export interface JobRoutesContext extends SubmitContext {
+export interface JobRoutesContext extends SubmitContext, FinishContext, EraseContext {
   changes: JobChanges;
+  places: QueuePlaces;
   /** Shares the watches of this process. */
   watches: FairShare;
   /** Aborts when this process stops answering. */
@@ -30,6 +32,8 @@ export type JobMethods = Pick<
   ServiceImpl<typeof MediaService>,
   | "submitJob"
   | "getJob"
+  | "cancelJob"
+  | "deleteJob"
   | "listJobs"
   | "watchJob"
   | "resolveHold"
@@ -40,53 +44,79 @@ export type JobMethods = Pick<
 
 /** Makes the RPCs; their promises stand in the service's proto file. */
 export function createJobRoutes(context: JobRoutesContext): JobMethods {
-  const { store, clock, changes, closing, watches } = context;
+  const { store, clock, changes, places, closing, watches } = context;
 
-  /** A job that the caller's key made. */
-  const findOwn = async (
-    jobId: string,
+  /** A job that the caller's key made; with `allKeys` any key of its account. */
+  const findSeen = async (
+    { jobId, allKeys = false }: { jobId: string; allKeys?: boolean },
     call: HandlerContext,
-    find = () => store.find(jobId),
+    find = () => store.findWithoutText(jobId),
   ): Promise<Job | undefined> => {
-    const { keyId } = principalOf(call);
+    const { accountId, keyId } = principalOf(call);
     const job = await find();
-    return job && job.keyId === keyId && job.state !== "rejected" ? job : undefined;
+    const isSeen = allKeys ? job?.accountId === accountId : job?.keyId === keyId;
+    return job && isSeen && isShown(job) ? job : undefined;
   };
+  /** The same, of one kind where that is given. Refuses with JOB_NOT_FOUND. */
+  const seenOf = async (
+    asked: { jobId: string; kind: JobKind; allKeys?: boolean },
+    call: HandlerContext,
+  ): Promise<Job> => {
+    const { kind } = asked;
+    const job = await findSeen(asked, call);
+    const wanted = kindOf(kind);
+    if (!job || (wanted && job.spec.kind !== wanted)) refuse(ErrorReason.JOB_NOT_FOUND);
+    return job;
+  };
+  const placed = async (job: Job) => jobMessage(job, await places.of(job));
 
   return {
-    async submitJob({ kind, body, idempotencyKey, admission, publicBaseUrl }, call) {
+    async submitJob({ kind, body, idempotencyKey, admission, publicBaseUrl, form }, call) {
       const principal = principalOf(call);
       const asked = { kind: kindOf(kind) ?? broken("kind"), body, idempotencyKey };
-      const submission = { ...asked, admission, publicBaseUrl };
+      const submission = { ...asked, admission, publicBaseUrl, form };
       const { signal } = call;
-      const { job, replayed } = await submit({ ...submission, principal, signal }, context);
-      return { job: jobMessage(job), replayed };
+      const requestId = call.requestHeader.get(requestIdHeader) ?? undefined;
+      const order = { ...submission, principal, signal, requestId };
+      const { job, ...how } = await submit(order, context);
+      return { job: jobMessage(job), ...how };
     },
-    async getJob({ jobId, kind }, call) {
-      const job = await findOwn(jobId, call);
-      const wanted = kindOf(kind);
-      if (!job || (wanted && job.spec.kind !== wanted)) refuse(ErrorReason.JOB_NOT_FOUND);
-      return { job: jobMessage(job) };
+    async getJob(asked, call) {
+      return { job: await placed(await seenOf(asked, call)) };
     },
-    async listJobs({ pageSize, pageToken, status, kind }, call) {
+    async cancelJob({ jobId, kind }, call) {
+      await seenOf({ jobId, kind }, call);
+      return { job: jobMessage(await cancelJob(jobId, context)) };
+    },
+    async deleteJob({ jobId, kind }, call) {
+      await seenOf({ jobId, kind }, call);
+      await deleteJob(jobId, context);
+      return {};
+    },
+    async listJobs({ pageSize, pageToken, status, kind, ...asked }, call) {
+      const { accountId, keyId } = principalOf(call);
+      const { after, before, model, allKeys } = asked;
+      if ([pageToken, after, before].filter((one) => one !== "").length > 1) broken("page_token");
       const page = await readJobsPage(store, {
-        of: { keyId: principalOf(call).keyId },
+        of: allKeys ? { accountId } : { keyId },
         size: readPageSize(pageSize, pageSizes.key),
         token: pageToken,
+        ...{ after, before, model },
         state: statusOf(status),
         kind: kindOf(kind),
       });
       // The caller's own cursor, passed on as it came.
       if (!page) refuse(ErrorReason.INVALID_VALUE, { param: "cursor" });
-      return { jobs: page.jobs.map(jobMessage), nextPageToken: page.nextToken };
+      const { jobs, hasMore, nextToken } = page;
+      return { jobs: await Promise.all(jobs.map(placed)), nextPageToken: nextToken, hasMore };
     },
-    async *watchJob({ jobId }, call) {
+    async *watchJob({ jobId, allKeys }, call) {
       const signal = AbortSignal.any([call.signal, closing]);
       using _turn = await watches.take(principalOf(call).accountId, signal);
-      const look = () => changes.look(jobId, clock.now(), () => store.find(jobId));
-      const find = () => findOwn(jobId, call, look);
+      const look = () => changes.look(jobId, clock.steady(), store);
+      const find = () => findSeen({ jobId, allKeys }, call, look);
       let isOver = false;
-      for await (const job of watchJob(jobId, { clock, changes, find, signal })) {
+      for await (const job of watchJob(jobId, { clock, changes, places, find, signal })) {
         yield job ? { job } : {};
         isOver = job?.completeTime !== undefined;
       }
@@ -95,25 +125,25 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
     async resolveHold({ holdId, accountId }) {
       const other = await context.resolveOtherHold(holdId, accountId);
       if (other) return { verdict: other };
-      const job = await store.find(holdId);
+      const job = await store.findWithoutText(holdId);
       const own = job?.accountId === accountId ? job : undefined;
+      await endHold(own, context);
       return { verdict: holdVerdict(own, clock.now()) };
     },
     async listAccountJobs({ accountId, pageSize, pageToken, status }) {
-      if (accountId === "") broken("account_id");
       const page = await readJobsPage(store, {
-        of: { accountId },
+        of: accountId === "" ? "all" : { accountId },
         size: readPageSize(pageSize, pageSizes.account),
         token: pageToken,
         state: statusOf(status),
         kind: undefined,
       });
       if (!page) broken("page_token");
-      return { jobs: page.jobs.map(jobMessage), nextPageToken: page.nextToken };
+      return { jobs: page.jobs.map((job) => jobMessage(job)), nextPageToken: page.nextToken };
     },
     async inspectJob({ jobId }) {
-      const job = await store.find(jobId);
-      if (!job || job.state === "rejected") refuse(ErrorReason.JOB_NOT_FOUND);
+      const job = await store.findWithoutText(jobId);
+      if (!job || !isShown(job)) refuse(ErrorReason.JOB_NOT_FOUND);
       const { accountId, keyId, attempts, wait } = job;
       return {
         job: jobMessage(job),
@@ -121,6 +151,7 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
         keyId,
         holdId: jobId,
         attempts,
+        upstream: upstreamOf(job).name,
         events: eventMessages(job),
         ...(wait ? { wait: waitMessage(wait) } : {}),
       };

@@ -1,84 +1,71 @@
+import { staged } from "#kit/stages.ts";
 import {
   type StreamGenerateResponse,
   StreamGenerateResponseSchema,
 } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import type { Answer } from "./joins.ts";
-
-/** What an answer is asked for with. */
-export interface Asked {
-  /** Rejects with the refusal of the request. */
-  answer: Promise<Answer>;
-  /** The caller is served, or gone. May be called twice. */
-  leave(): void;
-}
-
-/** Of every message but the first. */
-const noNotes = { replayed: false, ignoredParameters: [] };
+import { answerPieceBytes } from "./limits.ts";
 
 /**
- * An answer as the messages of its call; `ask` is called for the first of them. By hand: a generator takes several turns of
- * the microtask queue for each delta.
+ * An answer as the messages of its call, the first of which says what is to be known of it. `takesPieces`: a large whole answer goes in several, as
+ * its caller takes them. `over`: its caller is served, or gone; may be called twice.
  */
-export class AnswerMessages implements AsyncIterableIterator<StreamGenerateResponse> {
-  readonly #ask: () => Asked;
-  #asked: Asked | undefined;
-  #read: (() => Promise<Uint8Array | undefined>) | undefined;
-  #notes: Pick<StreamGenerateResponse, "replayed" | "ignoredParameters"> = noNotes;
-  #isOver = false;
-  readonly #give = (value: Uint8Array | undefined) => (value ? this.#events(value) : this.#end());
-  readonly #fail = (error: unknown): never => {
-    this.#end();
-    throw error;
+export function messagesOf(
+  answer: Answer,
+  { takesPieces }: { takesPieces: boolean },
+  over: () => void,
+): AsyncIterable<StreamGenerateResponse> {
+  const { replayed, ignored } = answer;
+  const cost = answer.kind === "json" ? answer.cost : undefined;
+  const costs = cost === undefined ? {} : { costUsdMicros: cost };
+  let notes: Notes = { replayed, ignoredParameters: [...ignored], ...costs };
+  const message = (part: StreamGenerateResponse["part"]): StreamGenerateResponse => {
+    // Whole, so that nothing on its way has to make one of it.
+    const whole = { $typeName: StreamGenerateResponseSchema.typeName, part, ...notes };
+    notes = noNotes;
+    return whole;
   };
-
-  constructor(ask: () => Asked) {
-    this.#ask = ask;
-  }
-
-  next(): Promise<IteratorResult<StreamGenerateResponse>> {
-    if (this.#isOver) return Promise.resolve(this.#end());
-    return this.#read ? this.#read().then(this.#give, this.#fail) : this.#begin();
-  }
-
-  async return(): Promise<IteratorResult<StreamGenerateResponse>> {
-    return this.#end();
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  async #begin(): Promise<IteratorResult<StreamGenerateResponse>> {
-    try {
-      this.#asked = this.#ask();
-      const answer = await this.#asked.answer;
-      this.#notes = { replayed: answer.replayed, ignoredParameters: [...answer.ignored] };
-      if (answer.kind === "json") {
-        this.#end();
-        return this.#step({ case: "complete", value: answer.body });
-      }
-      this.#read = answer.next;
-      return this.#give(await answer.next());
-    } catch (error) {
-      return this.#fail(error);
+  const fail = (error: unknown) => {
+    over();
+    return error;
+  };
+  if (answer.kind === "json") {
+    const { body, room } = answer;
+    if (takesPieces && body.length > answerPieceBytes) {
+      notes = { ...notes, wholeBytes: BigInt(body.length) };
+      const until = (stop: (reason: unknown) => void) =>
+        room?.goes((reason) => {
+          stop(reason);
+          over();
+        });
+      const pass = (value: Uint8Array) => {
+        room?.moved();
+        return message({ case: "complete", value });
+      };
+      return staged(inPieces(body), { until, pass, end: over, fail, leave: over });
     }
+    over();
+    return only(message({ case: "complete", value: body }));
   }
+  const pass = (value: Uint8Array) => message({ case: "events", value });
+  return staged(answer.events, { pass, end: over, fail, leave: over });
+}
 
-  #events(value: Uint8Array): IteratorResult<StreamGenerateResponse> {
-    const step = this.#step({ case: "events", value });
-    this.#notes = noNotes;
-    return step;
-  }
+type Notes = Pick<
+  StreamGenerateResponse,
+  "replayed" | "ignoredParameters" | "costUsdMicros" | "wholeBytes"
+>;
 
-  /** A whole message, so that nobody on its way has to make one of it. */
-  #step(part: StreamGenerateResponse["part"]): IteratorResult<StreamGenerateResponse> {
-    const $typeName = StreamGenerateResponseSchema.typeName;
-    return { done: false, value: { $typeName, part, ...this.#notes } };
-  }
+/** Of every message but the first. */
+const noNotes: Notes = { replayed: false, ignoredParameters: [] };
 
-  #end(): IteratorResult<StreamGenerateResponse> {
-    this.#isOver = true;
-    this.#asked?.leave();
-    return { done: true, value: undefined };
+async function* only<T>(value: T): AsyncIterable<T> {
+  yield value;
+}
+
+/** One is given when the one before it was taken. */
+async function* inPieces(body: Uint8Array): AsyncIterable<Uint8Array> {
+  for (let at = 0; at < body.length; at += answerPieceBytes) {
+    yield body.subarray(at, at + answerPieceBytes);
   }
 }

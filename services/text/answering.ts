@@ -1,30 +1,41 @@
 import type { LiveCatalog } from "#kit/catalog-client.ts";
-import { refuseAtEdge } from "#kit/edge-refusal.ts";
 import { ErrorReason, isRefusal, RefusalError } from "#kit/errors.ts";
 import type { FairShare } from "#kit/fair-share.ts";
-import { checkIdempotencyKey } from "#kit/idempotency.ts";
+import { keyLimitOf } from "#kit/holds.ts";
+import { checkIdempotencyKey, refuseAtEdge } from "#kit/idempotency.ts";
+import { consume } from "#kit/push-stream.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
+import { staged } from "#kit/stages.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
-import { type Begun, type GenerateContext, generate, wholeStream } from "./generate.ts";
-import { type AnswerNotes, createJoins, type Joins, type Seat } from "./joins.ts";
+import { type Begun, type GenerateContext, generate } from "./generate.ts";
+import { type Answer, createJoins, type Joins, type Seat } from "./joins.ts";
+import { type FoundAnswer, findKeptAnswer } from "./kept-answer.ts";
+import { replayFactor } from "./limits.ts";
+import type { FileMeter } from "./measuring/meter.ts";
 import type { Meter } from "./meter.ts";
-import { findRecorded } from "./recorded.ts";
-import { eventsOfAnswer } from "./replay/events.ts";
+import { createModelHabits } from "./model-habits.ts";
+import { chargeOf } from "./pricing.ts";
+import { piecesOf } from "./replay/events.ts";
 import type { ImageSources } from "./request/images.ts";
 import { type AnswerForm, answerForms, type ParsedRequest } from "./request/parse.ts";
-import { type PreparedRequest, prepareRequest } from "./request/prepare.ts";
-import { type StopReason, stopped, stopReasonOf } from "./stopped.ts";
+import { prepareRequest } from "./request/prepare.ts";
+import type { PreparedRequest } from "./request/prepared.ts";
+import { type StopReason, stopped, stopReasonOf } from "./stop-reason.ts";
 import type { IdempotencySlot, UsageStore } from "./store.ts";
-import type { TokenCounter } from "./tokens/count.ts";
+import { counterFor, type TokenCounter } from "./tokens/count.ts";
+import { createTally } from "./tokens/tally.ts";
 
 /** What answering needs. */
-export interface AnsweringContext extends GenerateContext {
+export interface AnsweringContext extends Omit<GenerateContext, "habits"> {
   catalog: Pick<LiveCatalog, "current">;
   store: UsageStore;
   meter: Meter;
   counter: TokenCounter;
+  fileMeter: FileMeter;
   /** Places for counting before there is money. */
   contextCounts: FairShare;
+  /** Places for bytes of answers that are given again as streams. */
+  replays: FairShare;
   /** Images of one caller's requests. */
   images(principal: Principal, requestId: string): ImageSources;
 }
@@ -39,10 +50,21 @@ export interface Call {
   requestId: string;
 }
 
+/** What an input comes to, by the price in force. Amounts in USD micros. */
+export interface CountedInput {
+  inputTokens: number;
+  /** None of it cached. */
+  cost: bigint;
+  /** With the bound of the output. */
+  hold: bigint;
+}
+
 /** Answers requests: the idempotency look-up, then scope, catalog, imports, limits, hold. */
 export interface Answering {
-  /** A seat at the answer; see `joins.ts`. Refuses at once with INVALID_IDEMPOTENCY_KEY or INVALID_JSON. */
+  /** A seat at the answer; see `joins.ts`. Refuses at once with INVALID_IDEMPOTENCY_KEY, INVALID_JSON or RATE_LIMIT_EXCEEDED. */
   ask(call: Call): Seat;
+  /** What the input of a request comes to; refuses as a request does before its money is held. */
+  count(call: Omit<Call, "idempotencyKey">, signal: AbortSignal): Promise<CountedInput>;
   /** Resolves when nothing is in flight. */
   whenEmpty(): Promise<void>;
   /** Stops everything that runs; what comes later is refused with SERVICE_UNAVAILABLE. */
@@ -50,7 +72,8 @@ export interface Answering {
 }
 
 /** Makes the answering side of a process. */
-export function createAnswering(context: AnsweringContext): Answering {
+export function createAnswering(asked: AnsweringContext): Answering {
+  const context = { ...asked, habits: createModelHabits(asked.clock) };
   const joins = createJoins();
   let closedFor: StopReason | undefined;
   const answer = async (call: Call, keyed: Keyed | undefined, stop: AbortController) => {
@@ -69,7 +92,7 @@ export function createAnswering(context: AnsweringContext): Answering {
       const { operation, form } = parsed;
       const key = checkIdempotencyKey(call.idempotencyKey);
       if (key === undefined) {
-        return joins.take(undefined, (stop) => answer(call, undefined, stop));
+        return joins.take(undefined, principal.accountId, (stop) => answer(call, undefined, stop));
       }
       const slot = { keyId: principal.keyId, operation, key };
       const keyed: Keyed = { slot, fingerprint: parsed.fingerprint };
@@ -77,10 +100,22 @@ export function createAnswering(context: AnsweringContext): Answering {
       const name = flightName(keyed, form);
       // What the edge refuses can find an answer, not begin one, and others must not join in its refusal.
       const seat = admission?.refuseWith
-        ? (joins.join(name) ?? joins.take(undefined, begin))
-        : joins.take(name, begin);
+        ? (joins.join(name) ?? joins.take(undefined, principal.accountId, begin))
+        : joins.take(name, principal.accountId, begin);
       if (seat.joined) context.events.joined(operation);
       return seat;
+    },
+    async count(call, signal) {
+      refuseAtEdge(call.admission);
+      const prepared = await prepare({ ...call, idempotencyKey: undefined }, signal, context);
+      const counter = counterFor(call.principal.accountId, context.counter);
+      const tally = createTally(prepared, counter, (error) => {
+        context.events.trouble("tokens are guessed", call.requestId, error);
+      });
+      const inputTokens = await tally.input();
+      const { price, holdAmount: hold } = prepared;
+      const tokens = { input: inputTokens, cachedInput: 0, output: 0 };
+      return { inputTokens, cost: chargeOf(price, tokens, hold), hold };
     },
     whenEmpty: joins.whenEmpty,
     stop(reason) {
@@ -120,15 +155,14 @@ async function sitOut(
   signal: AbortSignal,
 ): Promise<void> {
   const others = answerForms.filter((other) => other !== form);
-  for (const seat of others.map((other) => joins.join(flightName(keyed, other)))) {
+  for (const seat of others.map((other) => joins.watch(flightName(keyed, other)))) {
     if (!seat) continue;
     signal.addEventListener("abort", seat.leave, { once: true });
     try {
       const answer = await seat.answer;
-      if (answer.kind === "json") continue;
-      while (!signal.aborted && (await answer.next())) {
-        // The stream is another's; only its end counts here.
-      }
+      if (answer.kind === "json" || signal.aborted) continue;
+      // The stream is another's; only its end counts here.
+      await consume(answer.events, () => true);
     } catch {
       // Its refusal is its own; this request is tried by itself.
     } finally {
@@ -142,29 +176,35 @@ async function answerOf(
   call: Call,
   keyed: Keyed | undefined,
   stop: AbortController,
-  context: AnsweringContext,
-): Promise<Begun & AnswerNotes> {
+  context: AnsweringContext & GenerateContext,
+): Promise<Answer> {
   const { parsed, principal, admission } = call;
   let prepared: PreparedRequest | undefined;
   for (;;) {
     if (keyed) {
-      const answer = await findRecorded(keyed.slot, keyed.fingerprint, context, stop.signal);
+      const answer = await findKeptAnswer(keyed.slot, keyed.fingerprint, context, stop.signal);
       if (answer) {
         context.events.replayed(parsed.operation);
-        return { ...replay(parsed, answer.body), replayed: true, ignored: answer.ignored };
+        const again = await replay(call, answer, stop.signal, context);
+        return { ...again, replayed: true, ignored: answer.ignored };
       }
     }
     refuseAtEdge(admission);
     stop.signal.throwIfAborted();
     prepared ??= await prepare(call, stop.signal, context);
-    const opened = await context.meter.open(
+    stop.signal.throwIfAborted();
+    const metered = await context.meter.open(
       prepared,
-      { principal, keyMonthlyLimit: admission?.monthlyUsdMicrosLimit },
+      {
+        principal,
+        callId: call.requestId,
+        keyLimit: keyLimitOf(admission),
+      },
       keyed && { key: keyed.slot.key, fingerprint: keyed.fingerprint },
+      stop.signal,
     );
     // Taken meanwhile: by another process, or by an equal request that wants another form.
-    if (!opened) continue;
-    const metered = await opened.pay(stop.signal);
+    if (!metered) continue;
     const begun = await generate(
       prepared,
       call.requestId,
@@ -189,6 +229,7 @@ function prepare(
     {
       view: context.catalog.current(),
       counter: context.counter,
+      fileMeter: context.fileMeter,
       contextCounts: context.contextCounts,
       makers: (hashes) => context.store.findMakers(hashes, context.clock.now()),
       images: context.images(principal, requestId),
@@ -197,7 +238,21 @@ function prepare(
   );
 }
 
-function replay({ operation, form }: ParsedRequest, answer: Uint8Array): Begun {
-  if (form === "json") return { kind: "json", body: answer };
-  return wholeStream(eventsOfAnswer(operation, form, answer));
+async function replay(
+  { parsed: { operation, form }, principal: { accountId } }: Call,
+  { body: answer, cost }: FoundAnswer,
+  signal: AbortSignal,
+  { replays, large }: AnsweringContext,
+): Promise<Begun> {
+  if (form === "json") return { kind: "json", body: answer, cost };
+  const turn = await replays.take(accountId, signal, answer.length * replayFactor);
+  const over = () => turn[Symbol.dispose]();
+  signal.addEventListener("abort", over, { once: true });
+  try {
+    const ready = await large.run("events", { accountId, signal }, answer, operation, form);
+    return { kind: "events", events: staged(piecesOf(ready), { end: over }) };
+  } catch (error) {
+    over();
+    throw error;
+  }
 }

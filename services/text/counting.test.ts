@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createLogger } from "#kit/logger.ts";
 import { createMetrics } from "#kit/metrics.ts";
+import { leaseMs } from "#kit/paid-work/limits.ts";
 import { openSqlite } from "#kit/sqlite.ts";
 import { intentOf } from "../../test/contract/usage.suite.ts";
 import {
@@ -13,8 +14,9 @@ import {
 import { createTextWorld, type TextWorld } from "../../test/contract/usage.world.ts";
 import { createBudgets } from "./budget.ts";
 import { createTextEvents } from "./events.ts";
-import { countPatienceMs, leaseMs, stopCountsMs } from "./limits.ts";
+import { countPatienceMs, stopCountsMs } from "./limits.ts";
 import { createMetered } from "./metered.ts";
+import { noMedia } from "./request/media.ts";
 import { createSqliteUsageStore } from "./store-sqlite.ts";
 import type { TokenCounter } from "./tokens/count.ts";
 import { createTally } from "./tokens/tally.ts";
@@ -49,6 +51,11 @@ beforeEach(async () => {
       counts++;
       return count(...asked);
     },
+    async measure(texts, accountId) {
+      counts++;
+      const tokens = await count(texts, undefined, accountId);
+      return { tokens, most: tokens };
+    },
   };
   world = await createTextWorld({ upstreams, counter });
 });
@@ -63,7 +70,7 @@ async function streamed() {
   return stream;
 }
 const settled = async () => {
-  await vi.waitFor(async () => expect((await world.wallet()).reserved).toBe(0n), 10_000);
+  await vi.waitFor(async () => expect((await world.wallet()).reserved).toBe(0n), 40_000);
   return (await world.wallet()).spent;
 };
 /** The input by a guess at one, and fifteen tokens of output at ten. */
@@ -103,7 +110,7 @@ describe("where a count does not end", () => {
     count = never;
     const stream = await streamed();
     await stream[Symbol.asyncDispose]();
-    await vi.waitFor(() => expect(counts).toBeGreaterThan(0));
+    await vi.waitFor(() => expect(counts).toBeGreaterThan(0), 40_000);
     let isDrained = false;
     const drained = world.text.drain(AbortSignal.abort()).then(() => {
       isDrained = true;
@@ -114,7 +121,7 @@ describe("where a count does not end", () => {
     await vi.waitFor(async () => {
       await world.clock.advance(100);
       expect(isDrained).toBe(true);
-    });
+    }, 40_000);
     await drained;
     expectGuessed(await settled());
   });
@@ -134,33 +141,52 @@ describe("where a count does not end", () => {
     expect(await world.metrics.text()).not.toMatch(/genmesh_text_lost_total [1-9]/);
   });
 
+  test("the counting thread is asked before the first checkpoint, so that it is loaded by then", async () => {
+    count = async () => 7;
+    const stream = await streamed();
+    expect(counts).toBe(0);
+    await world.clock.advance(1_500);
+    await vi.waitFor(() => expect(counts).toBe(1), 40_000);
+    current.push(events.end());
+    await stream.rest();
+  });
+
   test("a checkpoint is written by a guess, and the lease with it; the next one by count", async () => {
     const { clock } = world;
     const store = createSqliteUsageStore(openSqlite(":memory:"));
     await store.prepare();
     const intent = intentOf(1, { openedAt: clock.now(), leaseUntil: clock.now() + leaseMs });
-    await store.open(intent);
     const slow = Promise.withResolvers<number>();
     count = () => slow.promise;
     const patience = createBudgets(clock, countPatienceMs, () => {});
     const tally = createTally(
       {
         body: { input: "x" },
-        images: { parts: [], sizes: [], base64Bytes: 0 },
+        media: noMedia,
         items: 0,
+        mediaTokens: { estimate: 0, most: 0, least: 0 },
+        toolTokens: 0,
         guessedInput: intent.inputTokens,
       },
-      { count: (...asked) => count(...asked) },
+      {
+        count: (...asked) => count(...asked),
+        async measure(texts) {
+          const tokens = await count(texts);
+          return { tokens, most: tokens };
+        },
+      },
       () => {},
     );
     const metered = createMetered(
-      intent,
-      tally,
+      {
+        ...{ intent, tally, openedAt: clock.steady() },
+        keyLimit: undefined,
+      },
       {
         clock,
         store,
         owner: intent.owner,
-        holds: { open: async () => 0n, end: async () => {}, isOpen: async () => false },
+        holds: { open: async () => 0n, draw: async () => 0n, isOpen: async () => false },
         events: createTextEvents({ log: createLogger("silent"), metrics: createMetrics() }),
         budgets: createBudgets(clock, 500, () => {}),
         patience,
@@ -181,7 +207,7 @@ describe("where a count does not end", () => {
           outputTokens,
           leaseUntil,
         });
-      });
+      }, 40_000);
     await beatAfter(2_000);
     await beatAfter(countPatienceMs);
     await written(11, 15, intent.openedAt + 2_000 + leaseMs);

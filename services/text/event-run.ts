@@ -1,26 +1,29 @@
 import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, type Reason } from "#kit/errors.ts";
-import type { End } from "./closing.ts";
+import { type Pushed, pushed, pushTo, type Sink } from "#kit/push-stream.ts";
+import { largeAnswerBytes } from "../upstreams/text/limits.ts";
+import type { AnswerEvent, Ending, ReportedUsage, StreamAnswer } from "../upstreams/text/port.ts";
+import { answerIdOf, finishReasonOf } from "./answer-facts.ts";
 import type { TextEvents } from "./events.ts";
 import { failedEvent } from "./failed-event.ts";
+import type { LargeAnswers } from "./large/index.ts";
 import { usageWaitMs } from "./limits.ts";
-import type { Metered } from "./metered.ts";
+import type { Finished, Metered } from "./metered.ts";
+import type { WholeAnswer } from "./model-habits.ts";
+import type { ShownText } from "./pace.ts";
+import { cutBoundOf } from "./pricing.ts";
 import { type Collector, createCollector, keepable } from "./replay/collect.ts";
 import { doneFrame, joinFrames } from "./replay/frames.ts";
+import type { PreparedRequest } from "./request/prepared.ts";
+import { lastFramesShown, withShownCost } from "./shown-charge.ts";
 import { lastFramesWithUsage } from "./shown-usage.ts";
-import { stopReasonOf } from "./stopped.ts";
-import { createUnseenTime, unseenTokens } from "./unseen-time.ts";
-import type {
-  AnswerEvent,
-  Ending,
-  ReportedUsage,
-  StreamAnswer,
-  TextOperation,
-} from "./upstream/port.ts";
+import { stopped, stopReasonOf } from "./stop-reason.ts";
+import { createUnseenTime, unseenInput, unseenTokens } from "./unseen-time.ts";
+import type { End } from "./usage.ts";
 
 /** What a run belongs to. */
 export interface EventRunOptions {
-  operation: TextOperation;
+  request: Pick<PreparedRequest, "operation" | "hosted" | "bounds" | "maxOutputTokens">;
   metered: Metered;
   stop: AbortController;
   /** Closes the connection to upstream. */
@@ -34,86 +37,152 @@ export interface EventRunOptions {
   onFirstOutput(): void;
   /** The model may think unseen. */
   mayThink: boolean;
-  /** Milliseconds from dispatch to the first events. */
-  firstWaitMs: number;
+  /** Milliseconds since dispatch. */
+  sinceSent(): number;
+  /** Hears of a whole answer with its usage. */
+  noteWhole(answer: WholeAnswer): void;
+  /** Tokens that a second of silence is taken for. */
+  paceOf(shown: ShownText): number;
   clock: Clock;
   events: TextEvents;
+  large: Pick<LargeAnswers, "run">;
 }
 
 /**
- * Runs a stream: each call pulls what is ready together, as bytes. The terminal event is held back until the hold is
- * settled. A run that is stopped is closed at once, whether or not anybody pulls; only where its caller left and nothing but
- * usage is awaited, upstream is read on for a moment. Never rejects.
+ * Runs a stream: its bytes are pushed to one reader, what is ready together in one piece. The terminal event is held back until
+ * the hold is settled. A run that is stopped is closed at once, whether or not its reader takes anything; only where its caller
+ * left and nothing but usage is awaited, upstream is read on for a moment.
  */
-export function createEventRun(
-  answer: StreamAnswer,
-  options: EventRunOptions,
-): () => Promise<Uint8Array | undefined> {
-  const { operation, metered, stop, events, closeUpstream } = options;
-  const batches = answer.batches[Symbol.asyncIterator]();
+export function createEventRun(answer: StreamAnswer, options: EventRunOptions): Pushed<Uint8Array> {
+  const { request, metered, stop, events, closeUpstream, large } = options;
+  const { operation } = request;
+  let reader: Sink<Uint8Array> = nobody;
+  /** The reader takes more. */
+  let hasRoom = false;
   const seen = createNotes(options);
-  const unseen = createUnseenTime(answer, options);
+  const unseen = createUnseenTime(answer, {
+    ...{ clock: options.clock, mayThink: options.mayThink, firstWaitMs: options.sinceSent() },
+    hasOutput: () => seen.bytes > 0,
+  });
+  /** Of the batch that brought the first text. */
+  let firstBytes = 0;
+  metered.unseenInput = () => unseenInput(answer.unseen, request);
+  metered.answering = () => {
+    const answerId = answerIdOf(seen.first);
+    return { upstream: answer.upstream, ...(answerId ? { answerId } : {}) };
+  };
   let isOver = false;
-  /** The batch that is waited for. */
-  let coming: Promise<IteratorResult<readonly AnswerEvent[]>> | undefined;
+  /** What is read after the end: by a caller that held its stream back when it comes for more, or behind a large last event. */
+  let farewell: Uint8Array | undefined;
+  /** Takes the events while upstream is read on for usage alone. */
+  let usageSink: Sink<readonly AnswerEvent[]> | undefined;
 
-  const endOf = (kind: Ending | "left"): End => {
+  /** Who broke it off: what does while the caller keeps upstream waiting costs what leaving costs. */
+  const brokenOff = (kind: "ended" | "failed") => (answer.isHeldBack?.() ? "left" : kind);
+  const hostedCallsSeen = () => answer.unseen?.hostedCalls ?? 0;
+  /** Has upstream made anything yet? */
+  const hasOutput = () => {
+    const { sealedCharacters = 0, silentItems = 0 } = answer.unseen ?? {};
+    return seen.bytes + sealedCharacters + silentItems + hostedCallsSeen() > 0;
+  };
+  const endOf = (kind: Ending | "ended" | "left"): End => {
     const { collector } = seen;
     const isWhole = kind === "completed" || kind === "incomplete";
     const isKnownWhole = isWhole && !answer.isStopped?.();
     return {
-      // What breaks off while the caller keeps upstream waiting costs what leaving costs.
-      kind: kind === "failed" && answer.isHeldBack?.() ? "left" : kind,
-      reported: seen.reported,
+      kind,
+      answerId: answerIdOf(seen.first),
+      finishReason: finishReasonOf(seen.terminal?.frame, kind),
+      reported: seen.reported ?? answer.usageSoFar?.(),
       opaque: { values: seen.opaque, upstream: answer.upstream },
-      isCut: seen.terminal?.isCut,
+      cutAt: seen.terminal?.isCut ? cutBoundOf(request, metered.bounds) : undefined,
+      hasCalls: hostedCallsSeen() > 0,
       ignored: options.ignored,
-      unseenTokens: unseenTokens(answer.unseen, isKnownWhole ? 0 : unseen.ms()),
+      unseenTokens: unseenTokens(answer.unseen, {
+        ms: isKnownWhole || (kind === "ended" && !hasOutput()) ? 0 : unseen.ms(),
+        tokensPerSecond: options.paceOf({ bytes: seen.bytes - firstBytes, ms: unseen.textMs() }),
+      }),
+      unseenInput: unseenInput(answer.unseen, request),
       answer:
         isWhole && collector
-          ? (estimate) => keepable(collector.answer(seen.reported, estimate))
+          ? async (cost, estimate) => {
+              const kept = await collector.answer(seen.reported, estimate);
+              return keepable(
+                kept && (await withShownCost(operation, kept, { cost }, large, metered)),
+              );
+            }
           : undefined,
     };
   };
-  const finish = (kind: Ending) => metered.finish(endOf(kind));
+  const finish = (kind: Ending | "ended") =>
+    metered.finish(endOf(kind === "failed" || kind === "ended" ? brokenOff(kind) : kind));
   /** Reads for usage as long as no further output comes. Never rejects. */
   const readOn = async (): Promise<void> => {
     const over = new AbortController();
     options.clock.sleep(usageWaitMs, over.signal).then(closeUpstream, () => {});
-    try {
-      while (!seen.reported && !seen.terminal && answer.isOutputDone?.()) {
-        const step = await (coming ?? batches.next());
-        coming = undefined;
-        if (step.done || !seen.noteUsage(step.value)) break;
-      }
-    } catch {
+    const isAwaited = () => !seen.reported && !seen.terminal && answer.isOutputDone?.() === true;
+    await new Promise<void>((resolve) => {
+      const push = (batch: readonly AnswerEvent[]) => {
+        if (seen.noteUsage(batch) && isAwaited()) return true;
+        resolve();
+        return false;
+      };
       // It broke, or took too long: what was counted counts.
-    } finally {
-      over.abort("over");
-    }
+      usageSink = { push, end: resolve, fail: () => resolve() };
+      if (isAwaited()) upstream.resume();
+      else resolve();
+    });
+    over.abort("over");
   };
   const leave = async (): Promise<End> => {
     unseen.came();
-    if (answer.isOutputDone?.()) await readOn();
-    void batches.return?.();
+    if (answer.isOutputDone?.()) {
+      // A model that thinks on behind what seemed its last word gives no usage meanwhile.
+      unseen.waits();
+      await readOn();
+      unseen.came();
+    } else if (answer.readArrived) {
+      await answer.readArrived((events) => {
+        for (const event of events) seen.note(event);
+      });
+    }
+    upstream.leave()?.catch(() => {});
     closeUpstream();
+    if (hasRoom) reader.end();
     return endOf("left");
   };
   const breakOff = async (reason: Reason): Promise<Uint8Array> => {
     isOver = true;
-    await finish("failed");
-    const failed = failedEvent(operation, reason, seen.first, seen.count);
-    return operation === "chat" ? failed : joinFrames([failed, doneFrame]);
+    return failedFrames(reason, await finish("failed"));
   };
-  const last = async ({ frame, ending }: TerminalEvent): Promise<Uint8Array> => {
+  const failedFrames = (reason: Reason, finished: Partial<Finished> = {}): Uint8Array => {
+    const failed = failedEvent(operation, reason, seen.first, seen.count);
+    if (operation === "chat") return failed;
+    return joinFrames([...lastFramesWithUsage(failed, operation, finished, false), doneFrame]);
+  };
+  /** Another account waits for the place that nothing is taken from: that is leaving. */
+  const endHeldBack = () => {
+    if (isOver || stop.signal.aborted) return;
+    farewell = failedFrames(ErrorReason.SERVICE_UNAVAILABLE);
+    stop.abort(stopped("left"));
+  };
+  const last = async ({ frame, ending, isByUs }: TerminalEvent): Promise<Uint8Array> => {
     isOver = true;
-    const { isOurs, estimate } = await finish(ending);
-    void batches.return?.();
-    if (!isOurs) return breakOff(ErrorReason.SERVICE_UNAVAILABLE);
+    const { reported: usage, bytes } = seen;
+    if (usage && ending !== "failed" && !answer.isStopped?.()) {
+      options.noteWhole({ usage, bytes, unseen: answer.unseen });
+    }
+    const finished = await finish(isByUs ? "ended" : ending);
+    upstream.leave()?.catch(() => {});
+    if (!finished.isOurs) return breakOff(ErrorReason.SERVICE_UNAVAILABLE);
     // A broken chat stream must not look complete.
     if (operation === "chat" && ending === "failed") return frame;
-    const shown = lastFramesWithUsage(operation, frame, estimate, options.withUsage);
-    return joinFrames([...shown, doneFrame]);
+    const charge = { ...finished, inChunk: options.withUsage };
+    const shown = await lastFramesShown(operation, frame, charge, large, metered);
+    if (frame.length <= largeAnswerBytes) return joinFrames([...shown, doneFrame]);
+    // Joining them would copy it.
+    farewell = doneFrame;
+    return joinFrames(shown);
   };
   const onStop = () => {
     if (isOver) return;
@@ -121,42 +190,105 @@ export function createEventRun(
       isOver = true;
       void metered.finish(leave());
     } else {
-      if (!seen.terminal) void finish("failed");
+      unseen.came();
+      // Its reader may never come for the terminal event that is here.
+      const { terminal } = seen;
+      void finish(terminal && !terminal.isByUs ? terminal.ending : "ended");
       closeUpstream();
     }
   };
+  /** The last bytes are on their way; the reader has room for them. */
+  const conclude = (last: Promise<Uint8Array>) => {
+    last.then(
+      (bytes) => {
+        hasRoom = reader.push(bytes);
+        if (hasRoom) sayFarewell();
+      },
+      (error) => reader.fail(error),
+    );
+  };
+  const sayFarewell = () => {
+    const bytes = farewell;
+    farewell = undefined;
+    hasRoom = !bytes || reader.push(bytes);
+    if (hasRoom) reader.end();
+  };
+  const broken = (error: unknown) => {
+    const reason = stopReasonOf(stop.signal);
+    if (isOver || reason === "left") return;
+    if (!reason) events.trouble("a stream broke off", metered.requestId, error);
+    const { SERVICE_UNAVAILABLE, MODEL_REQUEST_FAILED } = ErrorReason;
+    conclude(breakOff(reason ? SERVICE_UNAVAILABLE : MODEL_REQUEST_FAILED));
+  };
+  /** The reader has room: may upstream be read on? Else what ends the stream is on its way. */
+  const goOn = (): boolean => {
+    answer.place?.used();
+    if (seen.terminal) {
+      conclude(last(seen.terminal));
+      return false;
+    }
+    unseen.waits();
+    return true;
+  };
+  const upstream = pushTo(answer.batches, {
+    push(batch) {
+      if (usageSink) return usageSink.push(batch);
+      if (isOver) return false;
+      unseen.came();
+      try {
+        for (const event of batch) seen.note(event);
+        if (firstBytes === 0) firstBytes = seen.bytes;
+      } catch (error) {
+        upstream.leave()?.catch(() => {});
+        closeUpstream();
+        broken(error);
+        return false;
+      }
+      // Upstream has nothing more to do for it.
+      if (seen.terminal) answer.place?.[Symbol.dispose]();
+      const frames = readyFrames(batch);
+      if (frames) hasRoom = reader.push(frames);
+      if (isOver) return false;
+      if (hasRoom) return goOn();
+      if (!seen.terminal && !stop.signal.aborted) answer.place?.heldBack(endHeldBack);
+      return false;
+    },
+    end() {
+      if (usageSink) usageSink.end();
+      else if (!isOver) {
+        unseen.came();
+        conclude(breakOff(ErrorReason.MODEL_REQUEST_FAILED));
+      }
+    },
+    fail(error) {
+      if (usageSink) usageSink.fail(error);
+      else broken(error);
+    },
+  });
   stop.signal.addEventListener("abort", onStop, { once: true });
   if (stop.signal.aborted) onStop();
 
-  const broken = (error: unknown) => {
-    const reason = stopReasonOf(stop.signal);
-    if (isOver || reason === "left") return undefined;
-    if (reason) return breakOff(ErrorReason.SERVICE_UNAVAILABLE);
-    events.trouble("a stream broke off", metered.requestId, error);
-    return breakOff(ErrorReason.MODEL_REQUEST_FAILED);
-  };
-  const took = (step: IteratorResult<readonly AnswerEvent[]>) => {
-    if (isOver) return undefined;
-    coming = undefined;
-    unseen.came();
-    if (step.done) return breakOff(ErrorReason.MODEL_REQUEST_FAILED);
-    try {
-      for (const event of step.value) seen.note(event);
-      return readyFrames(step.value) ?? pull();
-    } catch (error) {
-      return broken(error);
-    }
-  };
-  // One promise for each delta: an async function would take three.
-  const pull = (): Promise<Uint8Array | undefined> => {
-    if (isOver) return Promise.resolve(undefined);
-    if (seen.terminal) return last(seen.terminal);
-    unseen.waits();
-    coming = batches.next();
-    return coming.then(took, broken);
-  };
-  return pull;
+  return pushed((sink) => {
+    reader = sink;
+    return {
+      resume() {
+        if (hasRoom) return;
+        hasRoom = true;
+        if (isOver) sayFarewell();
+        else if (goOn()) upstream.resume();
+      },
+      leave() {
+        reader = nobody;
+        // Nothing is wanted of upstream any more, so its end would be told to nobody.
+        if (stop.signal.aborted && !isOver) upstream.leave()?.catch(() => {});
+        return undefined;
+      },
+    };
+  });
 }
+
+/** Before there is a reader, and when it has left. */
+const nobody: Sink<unknown> = { push: () => false, end() {}, fail() {} };
 
 /** The frames of the events before the terminal one; undefined where there are none. */
 function readyFrames(events: readonly AnswerEvent[]): Uint8Array | undefined {
@@ -172,32 +304,34 @@ type TerminalEvent = AnswerEvent & { ending: Ending };
 /** What went past so far. */
 interface Notes {
   note(event: AnswerEvent): void;
-  /** Notes what events that nobody gets report; false where they are further output. */
+  /** Notes what events that no caller gets report; false where they are further output. */
   noteUsage(events: readonly AnswerEvent[]): boolean;
   /** First frame: it has the response object. */
   first: Uint8Array | undefined;
   /** Events before the terminal one. */
   count: number;
   reported: ReportedUsage | undefined;
+  /** Of text, in UTF-8. */
+  bytes: number;
   opaque: string[];
   terminal: TerminalEvent | undefined;
   collector: Collector | undefined;
 }
 
-function createNotes({ operation, metered, isKept, onFirstOutput }: EventRunOptions): Notes {
-  let hasOutput = false;
+function createNotes({ request, metered, isKept, onFirstOutput, large }: EventRunOptions): Notes {
   const notes: Notes = {
     first: undefined,
     count: 0,
     reported: undefined,
+    bytes: 0,
     opaque: [],
     terminal: undefined,
-    collector: isKept ? createCollector(operation) : undefined,
+    collector: isKept ? createCollector(request.operation, metered.accountId, large) : undefined,
     note(event) {
       notes.first ??= event.frame;
       if (event.text !== "") {
-        if (!hasOutput) onFirstOutput();
-        hasOutput = true;
+        if (notes.bytes === 0) onFirstOutput();
+        notes.bytes += Buffer.byteLength(event.text);
         metered.saw(event.text);
       }
       if (event.usage) notes.reported = event.usage;

@@ -1,7 +1,7 @@
 import type { Logger } from "#kit/logger.ts";
 import { childrenOf, type Metrics } from "#kit/metrics.ts";
+import type { ReportedUsage, TextOperation } from "../upstreams/text/port.ts";
 import type { Charge, Intent, UsageRecord } from "./store.ts";
-import type { ReportedUsage, TextOperation } from "./upstream/port.ts";
 import type { EndKind } from "./usage.ts";
 
 /** What the text service counts and logs. Never a prompt, an answer or a key. */
@@ -12,6 +12,8 @@ export interface TextEvents {
   review(request: Intent, reported: ReportedUsage): void;
   /** The first output of a request is on its way, so long after the request came. */
   firstOutput(operation: TextOperation, elapsedMs: number): void;
+  /** An answer is not kept for its idempotency key, because its account has as many bytes of them as it may. */
+  unkept(request: Intent): void;
   /** A recorded answer was given again. */
   replayed(operation: TextOperation): void;
   /** A request joined one in flight. */
@@ -31,29 +33,46 @@ export function createTextEvents(deps: { log: Logger; metrics: Metrics }): TextE
     "operation",
     "end",
   ]);
-  const tokens = metrics.counter("genmesh_text_tokens_total", "Tokens charged.", [
-    "direction",
-    "source",
-  ]);
-  const charged = metrics.counter("genmesh_text_charged_usd_micros_total", "USD micros charged.", [
-    "operation",
-  ]);
-  const firstOutput = metrics.histogram(
-    "genmesh_text_first_output_seconds",
-    "Time to the first output.",
+  const tokens = metrics.counter(
+    "genmesh_text_tokens_total",
+    "Tokens charged, as the upstream reported them or as estimated here.",
+    ["direction", "source"],
+  );
+  const charged = metrics.counter(
+    "genmesh_text_charged_usd_micros_total",
+    "USD micros charged for text.",
     ["operation"],
   );
-  const repeats = metrics.counter("genmesh_text_repeats_total", "Repeats that cost nothing.", [
-    "operation",
-    "kind",
-  ]);
+  const firstOutput = metrics.histogram(
+    "genmesh_text_first_output_seconds",
+    "From a text request's coming to its first output.",
+    ["operation"],
+  );
+  const repeats = metrics.counter(
+    "genmesh_text_repeats_total",
+    "Text requests that were given another's answer at no cost: a recorded one, or one in flight.",
+    ["operation", "kind"],
+  );
   const reviews = metrics.counter(
     "genmesh_text_reviews_total",
-    "Requests whose reported usage was not believable.",
+    "Text requests whose reported usage was not believable.",
     [],
   );
-  const orphans = metrics.counter("genmesh_text_orphans_total", "Requests of dead processes.", []);
-  const lost = metrics.counter("genmesh_text_lost_total", "Requests lost to another process.", []);
+  const unkept = metrics.counter(
+    "genmesh_text_answers_unkept_total",
+    "Answers not kept for their idempotency key: their account has too many.",
+    [],
+  );
+  const orphans = metrics.counter(
+    "genmesh_text_orphans_total",
+    "Text requests of processes that are gone, which this one closed.",
+    [],
+  );
+  const lost = metrics.counter(
+    "genmesh_text_lost_total",
+    "Running text requests that another process took over.",
+    [],
+  );
   const requestsOf = childrenOf(requests);
   const tokensOf = childrenOf(tokens);
   const chargedFor = childrenOf(charged);
@@ -76,6 +95,10 @@ export function createTextEvents(deps: { log: Logger; metrics: Metrics }): TextE
       );
     },
     firstOutput: (operation, elapsedMs) => firstOutputOf(operation).observe(elapsedMs / 1_000),
+    unkept(request) {
+      unkept.inc();
+      log.info(facts(request), "an answer is not kept: its account has too many");
+    },
     replayed: (operation) => repeats.inc({ operation, kind: "replayed" }),
     joined: (operation) => repeats.inc({ operation, kind: "joined" }),
     lost(request) {

@@ -1,8 +1,8 @@
 import { errorRow, type Reason } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
+import { dataFrame, errorBody, typedFrame } from "../upstreams/text/frame.ts";
+import type { TextOperation } from "../upstreams/text/port.ts";
 import { dataOf } from "./replay/frames.ts";
-import { dataFrame, errorBody, typedFrame } from "./upstream/frame.ts";
-import type { TextOperation } from "./upstream/port.ts";
 
 /**
  * The last event of a stream that we ourselves break off. Chat: an error chunk. Responses: `response.failed` with the

@@ -1,26 +1,32 @@
 import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, type Reason, refuse } from "#kit/errors.ts";
-import { createEventRun } from "./event-run.ts";
-import type { TextEvents } from "./events.ts";
-import type { AnswerNotes } from "./joins.ts";
-import { usageWaitMs } from "./limits.ts";
-import type { Metered } from "./metered.ts";
-import type { TokenBounds } from "./pricing.ts";
-import { keepable } from "./replay/collect.ts";
-import { eventsOfAnswer } from "./replay/events.ts";
-import type { PreparedRequest } from "./request/prepare.ts";
-import { bodyWithUsage } from "./shown-usage.ts";
-import { stopped, stopReasonOf } from "./stopped.ts";
-import { counterFor, countOrGuess, type TokenCounter } from "./tokens/count.ts";
-import { unseenTokens } from "./unseen-time.ts";
-import { failureOf } from "./upstream/failure.ts";
+import { ErrorReason, isRefusal, type Reason, RefusalError, refuse } from "#kit/errors.ts";
+import { staged } from "#kit/stages.ts";
+import { failureOf, type UpstreamFailure } from "../upstreams/text/failure.ts";
 import type {
   JsonAnswer,
-  ReportedUsage,
   StreamAnswer,
   TextOperation,
   TextUpstreams,
-} from "./upstream/port.ts";
+} from "../upstreams/text/port.ts";
+import { answerIdOf, finishReasonOf } from "./answer-facts.ts";
+import type { AnswerRoom, AnswerRooms } from "./answer-room.ts";
+import { createEventRun } from "./event-run.ts";
+import type { TextEvents } from "./events.ts";
+import type { AnswerNotes } from "./joins.ts";
+import type { LargeAnswers } from "./large/index.ts";
+import { longestPauseMs, usageWaitMs } from "./limits.ts";
+import type { Metered } from "./metered.ts";
+import type { ModelHabits, WholeAnswer } from "./model-habits.ts";
+import { type ShownText, unseenPace } from "./pace.ts";
+import { cutBoundOf, type TokenBounds } from "./pricing.ts";
+import { keepable } from "./replay/collect.ts";
+import { piecesOf } from "./replay/events.ts";
+import type { PreparedRequest } from "./request/prepared.ts";
+import { isWithoutReasoning } from "./request/reasoning.ts";
+import { withShownCost } from "./shown-charge.ts";
+import { Stopped, stopped, stopReasonOf } from "./stop-reason.ts";
+import { counterFor, countOrGuess, type TokenCounter } from "./tokens/count.ts";
+import { unseenInput, unseenTokens } from "./unseen-time.ts";
 
 /** What sending needs. */
 export interface GenerateContext {
@@ -28,13 +34,22 @@ export interface GenerateContext {
   upstreams: TextUpstreams;
   events: TextEvents;
   counter: TokenCounter;
+  habits: ModelHabits;
+  /** Works on whole answers. */
+  large: Pick<LargeAnswers, "run">;
+  /** Have room in memory for them. */
+  rooms: AnswerRooms;
 }
 
 /** An answer that has begun. */
 export type Begun =
-  | { kind: "json"; body: Uint8Array }
-  /** Bytes of whole events, as they are ready; undefined after the last. Pulled by one reader at a time; never rejects. */
-  | { kind: "events"; pull(): Promise<Uint8Array | undefined> };
+  /**
+   * `cost`: USD micros that it was charged; undefined where that is not known. `room`: what its bytes have in memory, to be given back once its
+   * caller has taken them; undefined where they need none.
+   */
+  | { kind: "json"; body: Uint8Array; cost?: bigint | undefined; room?: AnswerRoom | undefined }
+  /** Bytes of whole events, as they are ready; for one reader. */
+  | { kind: "events"; events: AsyncIterable<Uint8Array> };
 
 /**
  * Sends a paid request, and sees it through to its settlement whatever happens: the answer's end, a broken upstream, the
@@ -47,7 +62,49 @@ export async function generate(
   stop: AbortController,
   isKept: boolean,
   context: GenerateContext,
-): Promise<Begun & Pick<AnswerNotes, "ignored">> {
+): Promise<GeneratedAnswer> {
+  let room: AnswerRoom | undefined;
+  const reach = (bytes: number, signal: AbortSignal) => {
+    room ??= context.rooms.open(metered.accountId, signal);
+    return room.reach(bytes);
+  };
+  const over = () => room?.[Symbol.dispose]();
+  try {
+    const begun = await send(request, { callId, metered, stop, isKept, reach }, context);
+    if (!room) return begun;
+    if (begun.kind === "json") {
+      room.shrink(begun.body.length);
+      return { ...begun, room };
+    }
+    stop.signal.addEventListener("abort", over, { once: true });
+    if (stop.signal.aborted) over();
+    const fail = (error: unknown) => {
+      over();
+      return error;
+    };
+    return { ...begun, events: staged(begun.events, { end: over, fail, leave: over }) };
+  } catch (error) {
+    over();
+    throw error;
+  }
+}
+
+type GeneratedAnswer = Begun & Pick<AnswerNotes, "ignored">;
+
+/** What one sending is about. `reach`: as `UpstreamRequest.reach`, until the signal aborts. */
+interface Sending {
+  callId: string;
+  metered: Metered;
+  stop: AbortController;
+  isKept: boolean;
+  reach: (bytes: number, signal: AbortSignal) => Promise<void>;
+}
+
+async function send(
+  request: PreparedRequest,
+  { callId, metered, stop, isKept, reach }: Sending,
+  context: GenerateContext,
+): Promise<GeneratedAnswer> {
   const startedAt = context.clock.steady();
   metered.onLost = () => stop.abort(stopped("lost"));
   let answer: JsonAnswer | StreamAnswer;
@@ -56,14 +113,33 @@ export async function generate(
   let isAnswering = false;
   const onSent = () => {
     sentAt = context.clock.steady();
+    metered.unseenInput = () => unseenInput(undefined, request);
   };
   const onAnswering = () => {
     isAnswering = true;
   };
   const { clock } = context;
-  const sinceSent = () => (sentAt === undefined ? 0 : clock.steady() - sentAt);
+  /** Upstream made nothing while its answer waited for room here. */
+  let waitedMs = 0;
+  const reachRoom = async (bytes: number) => {
+    const fromMs = clock.steady();
+    try {
+      await reach(bytes, upstream.signal);
+    } finally {
+      waitedMs += clock.steady() - fromMs;
+    }
+  };
+  const sinceSent = () => (sentAt === undefined ? 0 : clock.steady() - sentAt - waitedMs);
   const { spec } = request.model;
-  const mayThink = spec.case === "chat" && spec.value.reasoningEfforts.length > 0;
+  const said = spec.case === "chat" ? Number(spec.value.tokensPerSecond) : 0;
+  const hasEfforts = spec.case === "chat" && spec.value.reasoningEfforts.length > 0;
+  const isQuiet = isWithoutReasoning(request.operation, request.body);
+  // One that was asked not to think has habits of its own.
+  const habitsOf = isQuiet ? `${request.model.id} without reasoning` : request.model.id;
+  const noteWhole = (answered: WholeAnswer) => context.habits.note(habitsOf, answered);
+  const paceOf = (shown?: ShownText) => unseenPace({ said, shown });
+  const thinks = context.habits.thinks(habitsOf);
+  const mayThink = isQuiet ? thinks === true : hasEfforts || thinks !== false;
   const isUnseen = mayThink || request.form === "json";
   const counter = counterFor(metered.accountId, context.counter);
   const upstream = new AbortController();
@@ -80,10 +156,11 @@ export async function generate(
       accountId: metered.accountId,
       operation: request.operation,
       body: request.body,
+      sound: request.sound,
       stream: request.form !== "json",
       maxOutputTokens: toldBound(request, metered.bounds),
       outputBound: {
-        tokens: metered.bounds.output,
+        tokens: cutBoundOf(request, metered.bounds),
         count: (texts, limit) => countOrGuess(counter, texts, limit),
       },
       modelId: request.model.id,
@@ -95,21 +172,28 @@ export async function generate(
       callId,
       onSent,
       asked: request.asked,
+      leftOut: request.leftOut,
       passParameters: request.passParameters,
       onIgnored: (names) => ignored.push(...names),
       onAnswering,
+      reach: reachRoom,
       signal: upstream.signal,
     });
   } catch (error) {
     const reason = stopReasonOf(stop.signal);
     const left = sentAt === undefined ? "unsent" : "left";
-    const unseenMs = isUnseen ? sinceSent() : 0;
-    await metered.finish({
-      kind: reason === "left" ? left : "failed",
-      reported: usageOfRefusal(error),
-      unseenTokens: unseenTokens(undefined, unseenMs),
+    const isTooLarge = upstreamFailure(error)?.kind === "too_large";
+    // Of an answer that is too large only the time is known that it took.
+    const isCounted = isUnseen || isTooLarge || sinceSent() >= longestPauseMs;
+    const ms = isCounted ? sinceSent() : 0;
+    const { cost } = await metered.finish({
+      kind: reason === "left" ? left : isTooLarge ? "ended" : "failed",
+      hasAnswer: isTooLarge,
+      reported: upstreamFailure(error)?.usage,
+      unseenTokens: unseenTokens(undefined, { ms, tokensPerSecond: paceOf() }),
+      unseenInput: unseenInput(undefined, request),
     });
-    throw reason ? stop.signal.reason : error;
+    throw charged(reason ? stop.signal.reason : error, cost);
   } finally {
     stop.signal.removeEventListener("abort", onStop);
   }
@@ -118,14 +202,24 @@ export async function generate(
     context.events.firstOutput(operation, context.clock.steady() - startedAt);
   };
   if (answer.kind === "json") {
-    const body = await finishJson(operation, answer, metered, { isKept, ignored });
+    const { usage, outputText, unseen, ending } = answer;
+    if (usage && ending !== "failed") {
+      noteWhole({ usage, bytes: Buffer.byteLength(outputText), unseen });
+    }
+    const { large } = context;
+    const { accountId } = metered;
+    const finished = await finishJson(request, answer, metered, { isKept, ignored, large });
+    const { body, cost } = finished;
     onFirstOutput();
-    if (form === "json") return { kind: "json", body, ignored };
-    return { ...wholeStream(eventsOfAnswer(operation, form, body)), ignored };
+    if (form === "json") return { kind: "json", body, cost, ignored };
+    const ready = await large
+      .run("events", { accountId }, body, operation, form)
+      .catch((error) => Promise.reject(charged(error, cost)));
+    return { kind: "events", events: piecesOf(ready), ignored };
   }
-  const { events } = context;
+  const { events, large } = context;
   const run = createEventRun(answer, {
-    operation,
+    request,
     metered,
     stop,
     closeUpstream,
@@ -134,68 +228,90 @@ export async function generate(
     withUsage: form === "events+usage",
     onFirstOutput,
     mayThink,
-    firstWaitMs: sinceSent(),
+    sinceSent,
+    noteWhole,
+    paceOf,
     clock,
     events,
+    large,
   });
-  return { kind: "events", pull: run, ignored };
+  return { kind: "events", events: run, ignored };
 }
 
-/** What upstream reported in an answer that is none. */
-function usageOfRefusal(error: unknown): ReportedUsage | undefined {
-  return error instanceof Error ? failureOf(error.cause)?.usage : undefined;
+/** The failure of an upstream that a refusal tells of. */
+function upstreamFailure(error: unknown): UpstreamFailure | undefined {
+  return error instanceof Error ? failureOf(error.cause) : undefined;
 }
 
-/** The caller's bound, or one that fell below the model's maximum because no more could be paid for. */
-function toldBound(
-  { maxOutputTokens, bounds }: PreparedRequest,
-  held: TokenBounds,
-): number | undefined {
-  return held.output < bounds.output ? held.output : maxOutputTokens;
+/** The caller's bound, or one that fell below the model's maximum because no more could be paid for. No server knows one of a compaction. */
+function toldBound(request: PreparedRequest, held: TokenBounds): number | undefined {
+  if (request.operation === "compact") return undefined;
+  const isLowered = held.output < request.bounds.output;
+  return isLowered ? cutBoundOf(request, held) : request.maxOutputTokens;
 }
 
 async function finishJson(
-  operation: TextOperation,
+  request: PreparedRequest,
   answer: JsonAnswer,
   metered: Metered,
-  { isKept, ignored }: { isKept: boolean; ignored: readonly string[] },
-): Promise<Uint8Array> {
+  {
+    isKept,
+    ignored,
+    large,
+  }: Pick<GenerateContext, "large"> & {
+    isKept: boolean;
+    ignored: readonly string[];
+  },
+): Promise<{ body: Uint8Array; cost: bigint | undefined }> {
+  const { operation } = request;
   const { ending, failure, usage, opaque, upstream, isCut } = answer;
   metered.saw(answer.outputText);
   let { body } = answer;
-  const { isOurs } = await metered.finish({
+  const { isOurs, cost } = await metered.finish({
     kind: ending,
+    answerId: answerIdOf(body),
+    finishReason: finishReasonOf(body, ending),
     reported: usage,
-    isCut,
-    unseenTokens: unseenTokens(answer.unseen, 0),
+    cutAt: isCut ? cutBoundOf(request, metered.bounds) : undefined,
+    unseenTokens: unseenTokens(answer.unseen, { ms: 0, tokensPerSecond: 0 }),
+    unseenInput: unseenInput(answer.unseen, request),
     opaque: { values: opaque, upstream },
     ignored,
-    answer(counted) {
+    async answer(cost, estimate) {
       if (ending === "failed") return undefined;
-      body = bodyWithUsage(operation, body, counted);
+      body = await withShownCost(operation, body, { cost, estimate }, large, metered);
       return isKept ? keepable(body) : undefined;
     },
   });
   // Another process has closed it, and charged for what was seen.
   if (!isOurs) refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
-  if (ending === "failed") refuseFailed(operation, failure ?? ErrorReason.MODEL_REQUEST_FAILED);
-  return body;
+  if (ending === "failed") {
+    throw charged(failedAs(operation, failure ?? ErrorReason.MODEL_REQUEST_FAILED), cost);
+  }
+  return { body, cost };
 }
 
-function refuseFailed(operation: TextOperation, reason: Reason): never {
+function failedAs(operation: TextOperation, reason: Reason): RefusalError {
   const isTooLong = reason === ErrorReason.CONTEXT_LENGTH_EXCEEDED;
-  refuse(reason, isTooLong ? { param: operation === "chat" ? "messages" : "input" } : {});
+  const param = operation === "chat" ? "messages" : "input";
+  return new RefusalError(reason, isTooLong ? { param } : {});
 }
 
-/** An answer that came whole, for a caller who asked for a stream. */
-export function wholeStream(bytes: Uint8Array): Begun {
-  let rest: Uint8Array | undefined = bytes;
-  return {
-    kind: "events",
-    pull: async () => {
-      const piece = rest;
-      rest = undefined;
-      return piece;
-    },
-  };
+/** The error of a request, which says what was charged all the same: then no client sends it again by itself. */
+function charged(error: unknown, cost: bigint | undefined): unknown {
+  if (!cost) return error;
+  const refusal = error instanceof Stopped ? restarting(error) : error;
+  if (!isRefusal(refusal)) return error;
+  const { reason, param, metadata, message, cause } = refusal;
+  return new RefusalError(reason, {
+    message: `${message} The model has worked on it, and that is charged.`,
+    ...(param === undefined ? {} : { param }),
+    metadata: { ...metadata, cost: cost.toString() },
+    cause,
+  });
+}
+
+function restarting(cause: Stopped): RefusalError {
+  const metadata = { retry_after_ms: "1000" };
+  return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, { metadata, cause });
 }

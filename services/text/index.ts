@@ -1,17 +1,20 @@
 import { untilAborted, whenAborted } from "#kit/abort.ts";
-import { createCatalogView } from "#kit/catalog-client.ts";
 import type { Database } from "#kit/database.ts";
+import { createFairShare } from "#kit/fair-share.ts";
 import { createHoldClient } from "#kit/holds.ts";
 import { createJsonReader } from "#kit/json-reader/index.ts";
 import { createLeaseTime } from "#kit/lease-time.ts";
+import { leaseMs } from "#kit/paid-work/limits.ts";
 import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
 import { rpcService, type Service } from "#kit/rpc/service.ts";
 import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
+import { createAnswerRooms } from "./answer-room.ts";
 import { createAnswering } from "./answering.ts";
 import type { TextDeps } from "./context.ts";
 import { createTextEvents } from "./events.ts";
 import { createTextHolds } from "./holds.ts";
-import { leaseMs, readFileTimeoutMs, stopCountsMs } from "./limits.ts";
+import { readFileTimeoutMs, replayShare, stopCountsMs } from "./limits.ts";
+import { createFileMeter } from "./measuring/meter.ts";
 import { createMeter } from "./meter.ts";
 import { createReaper } from "./reaper.ts";
 import type { ImageSources } from "./request/images.ts";
@@ -26,17 +29,17 @@ import { CountError } from "./tokens/thread.ts";
 export type { TextDeps } from "./context.ts";
 export { textMongoSchema } from "./store-mongo-schema.ts";
 
-/** The text service: Responses, compaction, Chat Completions. */
+/** The text service: Responses, compaction, Chat Completions, embeddings, transcriptions. */
 export function createText(deps: TextDeps): Service {
-  const { clock, ids, log } = deps;
+  const { clock, ids, catalog } = deps;
   const store = storeOf(deps.database);
   const events = createTextEvents(deps);
   const holds = createTextHolds(createHoldClient(deps.peers.billing, deps));
   const hurry = new AbortController();
   const counter = endedBy(hurry.signal, deps.counter);
-  const catalog = createCatalogView({ catalog: deps.peers.catalog, clock, log });
   const common = { clock, ids, store, holds, counter, events, owner: ids.make("text", 12) };
   const reader = createJsonReader();
+  const fileMeter = createFileMeter();
   const meter = createMeter(common);
   const reaper = createReaper({ ...common, leaseTime: createLeaseTime(clock, leaseMs) });
   const images = (principal: Principal, requestId: string) => imagesOf(deps, principal, requestId);
@@ -45,17 +48,19 @@ export function createText(deps: TextDeps): Service {
     ...common,
     ...deps,
     events,
-    catalog,
     meter,
     images,
     contextCounts,
+    fileMeter,
+    replays: createFairShare(replayShare),
+    rooms: createAnswerRooms(deps),
   });
   const work = new AbortController();
   const sweeps = new AbortController();
   let loops: Promise<void>[] = [];
   return {
     name: "text",
-    rpc: [rpcService(TextService, createTextRoutes({ answering, reaper, store, ids, reader }))],
+    rpc: [rpcService(TextService, createTextRoutes({ ...deps, answering, reaper, store, reader }))],
     async start() {
       await store.prepare();
       loops = [meter.keepAlive(work.signal), reaper.run(sweeps.signal)];
@@ -73,8 +78,8 @@ export function createText(deps: TextDeps): Service {
       await stop();
       work.abort();
       await Promise.all(loops);
-      await catalog[Symbol.asyncDispose]();
       await reader[Symbol.asyncDispose]();
+      await fileMeter[Symbol.asyncDispose]();
     },
   };
 
@@ -94,7 +99,10 @@ export function createText(deps: TextDeps): Service {
 
 /** A counter whose counts reject once `signal` aborts. */
 function endedBy(signal: AbortSignal, counter: TokenCounter): TokenCounter {
-  return { count: (...asked) => untilAborted(counter.count(...asked), signal) };
+  return {
+    count: (...asked) => untilAborted(counter.count(...asked), signal),
+    measure: (...asked) => untilAborted(counter.measure(...asked), signal),
+  };
 }
 
 function storeOf(database: Database): UsageStore {

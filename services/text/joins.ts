@@ -1,6 +1,11 @@
+import { tooManyAtOnce } from "#kit/fair-share.ts";
+import { pushed } from "#kit/push-stream.ts";
+import { staged } from "#kit/stages.ts";
 import type { Begun } from "./generate.ts";
+import { maxJoiners } from "./limits.ts";
+import { createReplayRoom, type ReplayRoom } from "./replay-room.ts";
 import { type EventReader, type SharedEvents, shareEvents } from "./shared-events.ts";
-import { type StopReason, stopped } from "./stopped.ts";
+import { type StopReason, stopped } from "./stop-reason.ts";
 
 /** What an answer is told with. */
 export interface AnswerNotes {
@@ -10,15 +15,10 @@ export interface AnswerNotes {
 }
 
 /** An answer to one caller. */
-export type Answer = AnswerNotes &
-  (
-    | { kind: "json"; body: Uint8Array }
-    /** Bytes of whole events; undefined after the last. */
-    | { kind: "events"; next(): Promise<Uint8Array | undefined> }
-  );
+export type Answer = Begun & AnswerNotes;
 
-/** What a flight resolves to. */
-export type Begin = (stop: AbortController) => Promise<Begun & AnswerNotes>;
+/** Makes what a flight resolves to. */
+export type Begin = (stop: AbortController) => Promise<Answer>;
 
 /** A caller's part in a request. */
 export interface Seat {
@@ -33,12 +33,15 @@ export interface Seat {
 /** Requests in flight, by what makes them equal. */
 export interface Joins {
   /**
-   * A seat in the flight of this name, or in a new one that `begin` starts. Synchronous up to the registration, so equal
-   * requests cannot miss each other. Without a name the request is nobody else's.
+   * A seat in the flight of this name, or in a new one of the account that `begin` starts. Synchronous up to the registration, so equal
+   * requests cannot miss each other. A request without a name is joined by none. Refuses with RATE_LIMIT_EXCEEDED where the flight
+   * has `maxJoiners`.
    */
-  take(name: string | undefined, begin: Begin): Seat;
-  /** A seat in a flight of this name, if there is one. */
+  take(name: string | undefined, accountId: string, begin: Begin): Seat;
+  /** A seat in a flight of this name, if there is one. Refuses as {@link take}. */
   join(name: string): Seat | undefined;
+  /** The same for a flight that sits this one out: there is one of it for each form of answer, so it needs no bound. */
+  watch(name: string): Seat | undefined;
   /** Resolves when nothing is in flight. */
   whenEmpty(): Promise<void>;
   /** Stops everything that runs. */
@@ -47,7 +50,7 @@ export interface Joins {
 
 interface Flight {
   stop: AbortController;
-  begun: Promise<Begun & AnswerNotes>;
+  begun: Promise<Answer>;
   /** Set once a stream has begun. */
   shared: SharedEvents | undefined;
   seats: number;
@@ -56,19 +59,21 @@ interface Flight {
 }
 
 /** Makes an empty set of flights. */
-export function createJoins(): Joins {
+export function createJoins(room: ReplayRoom = createReplayRoom()): Joins {
   const named = new Map<string, Flight>();
   const all = new Set<Flight>();
   let empty = Promise.withResolvers<void>();
   empty.resolve();
 
-  const start = (name: string | undefined, begin: Begin): Flight => {
+  const start = (name: string | undefined, accountId: string, begin: Begin): Flight => {
     const stop = new AbortController();
+    const kept = room.open(accountId);
     const unname = () => {
       if (name !== undefined && named.get(name) === flight) named.delete(name);
     };
     const land = () => {
       flight.isLanded = true;
+      kept.free();
       unname();
       all.delete(flight);
       if (all.size === 0) empty.resolve();
@@ -78,20 +83,20 @@ export function createJoins(): Joins {
         land();
         return answer;
       }
-      const passed = (piece: Uint8Array | undefined) => {
-        if (!piece) land();
-        return piece;
+      const fail = (error: unknown) => {
+        land();
+        return error;
       };
-      const pull = () => answer.pull().then(passed);
-      if (name !== undefined) flight.shared = shareEvents(pull);
-      return { ...answer, pull };
+      const events = staged(answer.events, { end: land, fail });
+      if (name !== undefined) flight.shared = shareEvents(events, { room: kept });
+      return { ...answer, events };
     });
     begun.catch(land);
     const flight: Flight = { stop, begun, shared: undefined, seats: 0, isLanded: false };
     if (all.size === 0) empty = Promise.withResolvers();
     all.add(flight);
     if (name !== undefined) named.set(name, flight);
-    // Nobody joins what is being stopped; an abandoned stream is pulled no more.
+    // No request joins what is being stopped; an abandoned stream is read no more.
     const onStop = () => {
       unname();
       void begun.then(land, land);
@@ -100,18 +105,24 @@ export function createJoins(): Joins {
     return flight;
   };
   const join = (name: string): Seat | undefined => {
+    // Beside these there is the seat of the one that began it.
+    if ((named.get(name)?.seats ?? 0) > maxJoiners) throw tooManyAtOnce();
+    return watch(name);
+  };
+  const watch = (name: string): Seat | undefined => {
     const running = named.get(name);
     if (!running) return undefined;
-    // Of a stream whose beginning is gone nobody gets a part; its answer will be recorded.
+    // Of a stream whose beginning is gone no joiner gets a part; its answer will be recorded.
     const reader = running.shared?.read();
     return running.shared && !reader ? undefined : sit(running, true, reader);
   };
   return {
-    take(name, begin) {
+    take(name, accountId, begin) {
       const seat = name === undefined ? undefined : join(name);
-      return seat ?? sit(start(name, begin), false, undefined);
+      return seat ?? sit(start(name, accountId, begin), false, undefined);
     },
     join,
+    watch,
     whenEmpty: () => empty.promise,
     stopAll(reason) {
       for (const flight of [...all]) flight.stop.abort(stopped(reason));
@@ -119,18 +130,32 @@ export function createJoins(): Joins {
   };
 }
 
+const nothing = pushed<Uint8Array>((sink) => ({
+  resume: () => sink.end(),
+  leave: () => undefined,
+}));
+
 function sit(flight: Flight, joined: boolean, early: EventReader | undefined): Seat {
   flight.seats++;
   let isLeft = false;
   let reader = early;
+  let room: Disposable | undefined;
   const answer = flight.begun.then((begun): Answer => {
-    const notes = { replayed: begun.replayed || joined, ignored: begun.ignored };
-    if (begun.kind === "json") return { kind: "json", body: begun.body, ...notes };
-    // Nothing was pulled before everybody who waited for the beginning has a reader.
+    const told = { ...begun, replayed: begun.replayed || joined };
+    if (told.kind === "json") {
+      // A joiner gets the same bytes; their room is that of the request that began it.
+      if (joined) return { ...told, room: undefined };
+      if (isLeft) told.room?.[Symbol.dispose]();
+      else room = told.room;
+      return told;
+    }
+    // Nothing was read before every caller that waited for the beginning has a reader.
     if (!isLeft) reader ??= flight.shared?.read();
-    return { kind: "events", next: reader?.next ?? begun.pull, ...notes };
+    // One that has left must not read in the place of the others.
+    const rest = flight.shared ? nothing : told.events;
+    return { ...told, events: reader?.events ?? rest };
   });
-  // Whoever left does not hear of the refusal.
+  // A joiner that left does not hear of the refusal.
   answer.catch(() => {});
   return {
     answer,
@@ -139,6 +164,7 @@ function sit(flight: Flight, joined: boolean, early: EventReader | undefined): S
       if (isLeft) return;
       isLeft = true;
       reader?.close();
+      room?.[Symbol.dispose]();
       if (--flight.seats === 0 && !flight.isLanded) flight.stop.abort(stopped("left"));
     },
   };

@@ -1,7 +1,8 @@
+import type { FairShareBounds } from "#kit/fair-share.ts";
+import { clockSlackMs } from "#kit/lease-time.ts";
+
 /** Levels of nesting in a body: no schema or conversation comes near it, and every recursive walk stays flat. */
 export const maxJsonDepth = 128;
-/** Characters of a model id: above it no catalog has one, and a refusal does not echo it. */
-export const maxModelIdLength = 200;
 
 /** Tools in one request: eight times what upstreams take; each is checked, rewritten and repeated in the answer. */
 export const maxTools = 1_024;
@@ -14,6 +15,41 @@ export const maxImageBytes = 20 * 1024 * 1024;
 export const maxImagePixels = 50_000_000;
 /** Images of one request checked or fetched at once: the next request's images get their turn too. */
 export const imagesAtOnce = 4;
+/** PDFs and sounds in one request: as many as images. */
+export const maxFileParts = 20;
+/** Bytes of one PDF or sound, and of all of a request together: as many as of images, for both are held while a request lasts. */
+export const maxFileBytes = 20 * 1024 * 1024;
+/** Pages of one PDF: at a thousand tokens each, those of the largest windows. */
+export const maxPdfPages = 1_000;
+/** Characters of a file's name: what file systems take. */
+export const maxFileNameCharacters = 255;
+/**
+ * Tokens of the picture of a page, where the catalog does not say (`pdfTokensPerPage`): what OpenAI's models take at most of an image
+ * unless told otherwise, for an estimate; and for a hold a letter page at 200 dots an inch in patches of 32 pixels, rounded up.
+ */
+export const usualPageTokens = { estimate: 1_536, most: 4_096 } as const;
+/**
+ * Tokens of a second of sound, where the catalog does not say (`audioTokensPerSecond`): 10 at OpenAI, for an estimate; 25 and 32 are
+ * taken by Qwen's and Google's models, so for a hold 50.
+ */
+export const usualSecondTokens = { estimate: 10, most: 50 } as const;
+/** Tokens of the shortest sound in a hold, where the catalog does not say: encoders fill up to 30 seconds, at 25 a second. */
+export const usualSoundTokensAtLeast = 768;
+
+/** Threads that measure callers' files: two, so that what one account sends leaves one to the others. */
+export const measuringThreads = 2;
+/** Files measured at once, and of one account that wait, each in memory; and how long, in ms. */
+export const measuringShare: FairShareBounds = {
+  places: measuringThreads,
+  each: { places: 1, waiting: 32 },
+  waitMs: 30_000,
+};
+/** For one file, the thread's start included, in ms: the worst takes a core three seconds, and an honest one of 20 MiB nearly as long where others use it too. */
+export const measuringTimeoutMs = 10_000;
+/** JavaScript heap of such a thread, in MiB: the objects of a PDF, or the index of a long sound. */
+export const measuringHeapMib = 384;
+/** Without work for this long such a thread ends, in ms. */
+export const measuringThreadIdleMs = 60_000;
 /** Milliseconds for reading a file of the account from media. */
 export const readFileTimeoutMs = 10_000;
 
@@ -28,21 +64,10 @@ export const opaqueStateKeptMs = 30 * 24 * 3_600_000;
  */
 export const leastOutputTokens = 1_024;
 
-/** An intent that was not confirmed within this is never dispatched (docs/money.md). */
-export const confirmWithinMs = 5_000;
-/** When billing asks about a hold that is still open, counted from its opening (docs/money.md). */
-export const holdCheckMs = 60_000;
-/** Time between two checkpoints of a request (docs/money.md): what a lost process costs us at most. */
-export const beatMs = 2_000;
 /** How often running requests are looked through for one that is due; a beat or a budget is late by at most this. */
 export const beatTickMs = 100;
 /** Output between two checkpoints, in characters: about 256 tokens of English (docs/money.md). */
 export const checkpointCharacters = 1_024;
-/** Without a checkpoint for this long a request's process counts as dead (docs/money.md). */
-export const leaseMs = 30_000;
-/** A process that could not write a checkpoint gives up this long before others may take the request over. */
-export const leaseMarginMs = 5_000;
-
 /**
  * How long upstream is read on for its usage when the caller has left after the last of the output (the contract's), in ms:
  * models report it some hundred ms later.
@@ -50,35 +75,48 @@ export const leaseMarginMs = 5_000;
 export const usageWaitMs = 2_000;
 
 /**
- * Tokens that a model is taken to generate in a second of which nothing is seen, where its caller leaves before it reports
- * usage: what fast reasoning models make, so that leaving early costs no less than staying, and several seconds of them
- * are still a fraction of any model's bound.
+ * Tokens that a model is taken to generate at least in a second of which nothing is seen, where its caller leaves before it reports
+ * usage and its catalog does not say: what usual reasoning models make.
  */
 export const unseenTokensPerSecond = 200;
-
-/** What closing and settling may add to a request before its last event goes out (docs/money.md). */
-export const settleBudgetMs = 500;
-/** Pause between two attempts at closing a request whose store is away; the lease bounds how many there are. */
-export const closeRetryMs = 1_000;
-/** When a request that was closed but not settled is taken up by any replica. */
-export const settleRetryMs = 5_000;
 /**
- * How long a settled request waits for others to be finished with in one command of MongoDB, in ms. Nobody waits for it; a
+ * No hardware generates more tokens than this a second. A model of which nothing is known may be as fast, or a caller that always leaves
+ * would never pay for more than the usual.
+ */
+export const fastestTokensPerSecond = 4_000;
+/** Bytes of a stream's text that tell how fast it is made, and the least time for them, in ms: enough for a caller that reads some words and stops. */
+export const ownPace = { bytes: 144, ms: 200 } as const;
+/** What answers told of a model counts for this long and up to twice as long, in ms: models and their hardware change behind a name. */
+export const habitsKeptMs = 3_600_000;
+/**
+ * Whole answers that tell that a model does not think, where the catalog does not say: fewer may have been easy ones. A long silence
+ * counts as thought all the same.
+ */
+export const provingAnswers = 3;
+/** What is silent for this long, in ms, thinks, before its first text and within it: the slowest models say a word in less. */
+export const longestPauseMs = 2_000;
+/**
+ * Tokens that an item of reasoning is at least which shows neither text nor a seal, however quickly it came: OpenAI counts hidden
+ * reasoning in steps of 64.
+ */
+export const silentItemTokens = 64;
+/**
+ * Input tokens that each call of a tool which upstream carries out is taken to have added, where upstream reports no usage: what a
+ * web search with its pages does, which is the most of the usual ones.
+ */
+export const hostedCallTokens = 20_000;
+
+/** Pause between two attempts at ending a request whose store or billing is away; a lease bounds how many there are. */
+export const closeRetryMs = 1_000;
+/**
+ * How long a settled request waits for others to be finished with in one command of MongoDB, in ms. No caller waits for it; a
  * process that is killed meanwhile leaves so many more to the sweeper, which finds them settled.
  */
 export const finishLingerMs = 100;
-/** Pause after a failed attempt of the sweeper at the same request. */
-export const sweepRetryMs = 10_000;
-/** How often due requests are looked for, by index. */
-export const sweepIntervalMs = 1_000;
-/** Due requests taken up in one round: a backlog after an outage does not hold up what runs. */
-export const sweepBatch = 100;
-/** How often answers and makers whose time is over are looked for, in ms: whoever reads one sees its time, too. */
+/** How often answers and makers whose time is over are looked for, in ms: a read of one looks at its time, too. */
 export const forgetIntervalMs = 10_000;
 /** Answers and makers of opaque state deleted in one round: faster than any one process makes them, in some ms. */
 export const forgetBatch = 1_000;
-/** How long billing is told to keep the hold of a request that runs or waits for a replica. */
-export const keepHoldMs = 60_000;
 /** How long what an upstream reported beyond belief is shown to the operator, in ms: a month of accounts. */
 export const reviewKeptMs = 31 * 24 * 3_600_000;
 /**
@@ -86,6 +124,8 @@ export const reviewKeptMs = 31 * 24 * 3_600_000;
  * looked at.
  */
 export const keepReviewMs = 10 * 60_000;
+/** No such request is put off for longer by a right clock, in ms. */
+export const longestReviewMs = keepReviewMs + clockSlackMs;
 /** Requests in one answer of ListReviews (the contract's). */
 export const maxReviews = 1_000;
 
@@ -93,8 +133,70 @@ export const maxReviews = 1_000;
 export const answerKeptMs = 24 * 3_600_000;
 /** Bytes of an answer that is kept: a stored document has 16 MiB in the least of our stores, with room for the rest. */
 export const maxKeptAnswerBytes = 8 * 1024 * 1024;
+/**
+ * Bytes of kept answers of one account: 32 of the largest, or a day of 65,000 of 4 KiB. Answers repeat instructions, tools and
+ * schemas, which cost next to nothing where they are cached, so by money alone one account could fill the store's disk.
+ */
+export const maxKeptBytesPerAccount = 256 * 1024 * 1024;
+/** Kept bytes are counted by the hour in which their time is over: at most 25 numbers an account, and none is ever taken back. */
+export const keptCountMs = 3_600_000;
+/**
+ * Callers that join a request in flight, beside the one that began it: those of one client that asks again before it hangs up are two or
+ * three, those of its processes that start together some tens. Each piece of a stream is written to all of them in one turn of the event loop.
+ */
+export const maxJoiners = 64;
 /** Bytes of a running stream kept for duplicates that join it late: about 100,000 deltas of one token. */
 export const maxReplayBytes = 24 * 1024 * 1024;
+/**
+ * Such bytes of all running streams of one account: two of the longest and many of usual length. An account may have 1,000
+ * streams open, and a few accounts together may use less than a process has.
+ */
+export const maxReplayBytesPerAccount = 64 * 1024 * 1024;
+/** Such bytes of a process: four accounts at their bound, beside the bodies that it holds. */
+export const maxReplayBytesInAll = 256 * 1024 * 1024;
+/** Bytes of an answer that is repeated as a stream which go out together, where its events are not larger. */
+export const replayPieceBytes = 256 * 1024;
+/**
+ * Bytes of kept answers that are on their way to callers as streams, which cost nothing: for each account one of the largest, which
+ * becomes about three times as many bytes of events, and many of usual length. Others of it wait, a few at a time: each was read.
+ */
+export const replayShare: FairShareBounds = {
+  places: 128 * 1024 * 1024,
+  each: { places: 32 * 1024 * 1024, waiting: 16 },
+  waitMs: 30_000,
+};
+/** Bytes of a stream for each byte of the answer that it repeats: its events show each text, item and answer once more. */
+export const replayFactor = 4;
+/**
+ * Bytes of large whole answers in memory, from before most of one is read until its caller has taken it: four of the largest that upstreams give, or
+ * a thousand of a quarter MiB. Two of the largest for one account, one for one that is not known to pay. They were generated and are paid for, so as many
+ * wait as there may be requests; each waits at its upstream, which gives up a reader that takes nothing after some minutes.
+ */
+export const answersInMemory: FairShareBounds = {
+  places: 256 * 1024 * 1024,
+  each: { places: 128 * 1024 * 1024, waiting: 10_000 },
+  eachUnpaid: { places: 64 * 1024 * 1024, waiting: 10_000 },
+  waitMs: 120_000,
+};
+/** Bytes of such an answer that go to its caller at once: what takes nothing of them for 5 s is slower than 13 KB a second. */
+export const answerPieceBytes = 64 * 1024;
+/** Threads for large answers: two, so that what one account has leaves one to the others. */
+export const largeAnswerThreads = 2;
+/**
+ * Large answers worked on at once. They were generated, and mostly paid for: as many wait as there may be requests, as long as a request
+ * takes.
+ */
+export const largeAnswerShare: FairShareBounds = {
+  places: largeAnswerThreads,
+  each: { places: 1, waiting: 10_000 },
+  waitMs: 600_000,
+};
+/** For one answer, the thread's start included, in ms: twenty times what the largest takes, so that a busy machine ends no sound thread. */
+export const largeAnswerTimeoutMs = 60_000;
+/** JavaScript heap of such a thread in MiB: 64 MiB of log probabilities as text, as values, and as text once more. */
+export const largeAnswerHeapMib = 768;
+/** Without work for this long such a thread ends, in ms: starting it anew takes 100, and few answers are large. */
+export const largeAnswerThreadIdleMs = 10_000;
 /** Times that an intent tries for a slot in which it finds an answer whose time is over: others may be as quick. */
 export const maxOpenTries = 8;
 /** Makers of opaque state in one command: some hundred KB. */
@@ -143,5 +245,17 @@ export const tokenThreadIdleMs = 60_000;
 export const tokenThreadHeapMib = 256;
 /** What a checkpoint or an answer's end waits for its counts, in ms: both must be written well within the lease. */
 export const countPatienceMs = 10_000;
+/**
+ * The counting thread is loaded when a request is this old, in ms, a second before its first checkpoint: one that waited for that would
+ * come late, and what a process had not written down when it was killed is charged to nobody.
+ */
+export const countAheadMs = 1_000;
+/** How often that is seen to, in ms: less than the thread lives on without work. */
+export const countAheadEveryMs = 30_000;
 /** What a stopping process waits for counts that are still under way, in ms: a prompt of 10 MiB. */
 export const stopCountsMs = 2_000;
+
+/** Characters of the words that go with a sound: a few hundred tokens, which no upstream charges for. */
+export const maxSoundPromptCharacters = 4_096;
+/** Kept answers of a closing account that one call erases: up to 64 MiB each. */
+export const eraseBatch = 50;

@@ -1,27 +1,23 @@
-import { ErrorReason, isRefusal, RefusalError, refuse } from "#kit/errors.ts";
-import { noHoldReasons } from "#kit/holds.ts";
+import { ErrorReason, isRefusal, RefusalError } from "#kit/errors.ts";
+import { type KeyLimit, noHoldReasons } from "#kit/holds.ts";
 import type { Ids } from "#kit/ids.ts";
+import { refuseLate } from "#kit/paid-work/holds.ts";
+import { drawBudgetMs, holdCheckMs, leaseMs } from "#kit/paid-work/limits.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import { createBudgets } from "./budget.ts";
 import type { ClosingContext } from "./closing.ts";
-import {
-  beatTickMs,
-  confirmWithinMs,
-  countPatienceMs,
-  holdCheckMs,
-  leaseMs,
-  settleBudgetMs,
-} from "./limits.ts";
+import { beatTickMs, countAheadEveryMs, countAheadMs, countPatienceMs } from "./limits.ts";
 import { createMetered, type Metered, type MeteredContext } from "./metered.ts";
 import { outputWithin } from "./pricing.ts";
-import type { PreparedRequest } from "./request/prepare.ts";
+import type { PreparedRequest } from "./request/prepared.ts";
 import type { Intent } from "./store.ts";
 import { createTicker } from "./ticker.ts";
 import { counterFor, type TokenCounter } from "./tokens/count.ts";
-import { createTally, type Tally } from "./tokens/tally.ts";
+import { createTally } from "./tokens/tally.ts";
+import { noCharge } from "./usage.ts";
 
 /** What metering needs. */
-export interface MeterContext extends Omit<ClosingContext, "background"> {
+export interface MeterContext extends Omit<ClosingContext, "background" | "budgets"> {
   ids: Ids;
   counter: TokenCounter;
 }
@@ -29,27 +25,25 @@ export interface MeterContext extends Omit<ClosingContext, "background"> {
 /** Who a request is made for. */
 export interface Payer {
   principal: Principal;
-  /** USD micros of a calendar month; undefined: none. */
-  keyMonthlyLimit: bigint | undefined;
-}
-
-/** A written intent. */
-export interface Opened {
-  /**
-   * Holds the money and makes the request ready for dispatch. Refuses as billing does, with SERVICE_UNAVAILABLE where that
-   * took too long or failed, or with the reason of `signal`; the hold is then gone or on its way out.
-   */
-  pay(signal: AbortSignal): Promise<Metered>;
+  /** The caller's HTTP request. */
+  callId?: string | undefined;
+  /** Undefined: none. */
+  keyLimit: KeyLimit | undefined;
 }
 
 /** Opens requests and keeps the running ones alive (docs/money.md). */
 export interface Meter {
-  /** Writes the intent. Undefined where its idempotency slot is taken. */
+  /**
+   * Holds the money of a request, which may then be sent upstream. Undefined where its idempotency slot is taken. Refuses as
+   * billing does, with SERVICE_UNAVAILABLE where that took too long or failed, or with the reason of `signal`; the hold is then
+   * gone or on its way out.
+   */
   open(
     request: PreparedRequest,
     payer: Payer,
     idempotency: Intent["idempotency"],
-  ): Promise<Opened | undefined>;
+    signal: AbortSignal,
+  ): Promise<Metered | undefined>;
   /** Checkpoints what runs, every 2 s each, until `signal` aborts. */
   keepAlive(signal: AbortSignal): Promise<void>;
   /** Resolves when every end that was decided is written down, or left to the sweeper. */
@@ -65,8 +59,20 @@ export function createMeter(context: MeterContext): Meter {
     ending.add(work);
     void work.finally(() => ending.delete(work));
   };
-  const budgets = createBudgets(clock, settleBudgetMs, () => ticker.wake());
+  const budgets = createBudgets(clock, drawBudgetMs, () => ticker.wake());
   const patience = createBudgets(clock, countPatienceMs, () => ticker.wake());
+  let countedAheadMs = Number.NEGATIVE_INFINITY;
+  /** Has the counting thread loaded by the time of the first checkpoint. */
+  const countAhead = () => {
+    // The first is the oldest.
+    const [oldest] = running;
+    const now = clock.steady();
+    if (!oldest || now - oldest.openedAt < countAheadMs) return;
+    if (now - countedAheadMs < countAheadEveryMs) return;
+    countedAheadMs = now;
+    // What cannot be counted is guessed, where it is needed.
+    context.counter.count(["."]).catch(() => {});
+  };
   const ticker = createTicker({
     clock,
     tickMs: beatTickMs,
@@ -75,34 +81,31 @@ export function createMeter(context: MeterContext): Meter {
       budgets.tick();
       patience.tick();
       for (const metered of running) metered.beat();
+      countAhead();
     },
   });
   const metering = { ...context, background, budgets, patience };
   return {
-    async open(request, payer, idempotency) {
+    async open(request, payer, idempotency, signal) {
       const openedAt = clock.steady();
-      const intent = intentOf(request, payer, idempotency, context);
-      if (!(await store.open(intent))) return undefined;
+      const { keyLimit } = payer;
+      const asked = intentOf(request, payer, idempotency, context);
+      if (idempotency && !(await store.open(asked))) return undefined;
+      const paid = { openedAt, signal, keyLimit };
+      const intent = await hold(asked, request, paid, context).catch(async (error) => {
+        await giveUp(asked, error, metering);
+        throw withAffordable(error, request);
+      });
       const counter = counterFor(intent.accountId, context.counter);
       const tally = createTally(request, counter, (error) => {
         context.events.trouble("tokens are guessed", intent.requestId, error);
       });
-      return {
-        async pay(signal) {
-          const paid = await hold(intent, request, payer, context, { openedAt, signal }).catch(
-            async (error) => {
-              await giveUp(intent, tally, error, metering);
-              throw withAffordable(error, request);
-            },
-          );
-          const metered = createMetered(paid, tally, metering, () => {
-            running.delete(metered);
-          });
-          running.add(metered);
-          ticker.wake();
-          return metered;
-        },
-      };
+      const metered = createMetered({ intent, tally, openedAt, keyLimit }, metering, () =>
+        running.delete(metered),
+      );
+      running.add(metered);
+      ticker.wake();
+      return metered;
     },
     keepAlive: (signal) => ticker.run(signal),
     async idle() {
@@ -113,7 +116,7 @@ export function createMeter(context: MeterContext): Meter {
 
 function intentOf(
   request: PreparedRequest,
-  { principal, keyMonthlyLimit: _limit }: Payer,
+  { principal, callId }: Payer,
   idempotency: Intent["idempotency"],
   { clock, ids, owner }: MeterContext,
 ): Intent {
@@ -130,58 +133,51 @@ function intentOf(
     bounds: request.bounds,
     holdAmount: request.holdAmount,
     holdCheckAt: now + holdCheckMs,
-    // Without a key nothing of a request is known that was lost before its first checkpoint: it costs nothing.
-    inputTokens: idempotency ? request.guessedInput : 0,
     owner,
     openedAt: now,
     leaseUntil: now + leaseMs,
+    // Nothing of it was sent: until its first checkpoint it costs nothing.
+    inputTokens: 0,
+    outputTokens: 0,
     ...(idempotency ? { idempotency } : {}),
+    told: { ...(callId ? { callId } : {}), streamed: request.form !== "json" },
   };
 }
 
-/**
- * Reserve, then confirm, both within 5 s of the intent (of `openedAt`, by the monotonic clock); the intent with what is held
- * now.
- */
+/** Opens the hold; the intent with what is held. Refuses where 5 s have passed since `openedAt`, by the monotonic clock. */
 async function hold(
   intent: Intent,
   { leastHold }: PreparedRequest,
-  { keyMonthlyLimit }: Payer,
-  { clock, store, holds, owner }: MeterContext,
-  { openedAt, signal }: { openedAt: number; signal: AbortSignal },
+  paid: { openedAt: number; signal: AbortSignal; keyLimit: KeyLimit | undefined },
+  { clock, holds }: MeterContext,
 ): Promise<Intent> {
-  const { requestId, price } = intent;
-  const isInTime = () => clock.steady() <= openedAt + confirmWithinMs;
+  const { openedAt, signal, keyLimit } = paid;
+  const holdAmount = await holds.open(intent, { keyLimit, least: leastHold });
   signal.throwIfAborted();
-  const holdAmount = await holds.open(intent, { keyMonthlyLimit, least: leastHold });
-  signal.throwIfAborted();
+  // Its lease runs from the first look for money: what is late could be sent without any.
+  refuseLate(openedAt, clock);
   // The whole amount pays for the whole bound; less for a smaller one.
-  const output = outputWithin(price, intent.bounds, holdAmount);
-  const paid = { ...intent, holdAmount, bounds: { ...intent.bounds, output } };
-  const isConfirmed =
-    isInTime() && (await store.confirm(requestId, owner, clock.now() + leaseMs, paid));
-  // Past the time others may act as if it were never sent.
-  if (!isConfirmed || !isInTime()) {
-    refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
-  }
-  signal.throwIfAborted();
-  return paid;
+  const output = outputWithin(intent.price, intent.bounds, holdAmount);
+  return { ...intent, holdAmount, bounds: { ...intent.bounds, output } };
 }
 
-/** Ends a request that was not paid for: there is no hold, or it is on its way out. Never rejects. */
-async function giveUp(
-  intent: Intent,
-  tally: Tally,
-  error: unknown,
-  context: MeteredContext,
-): Promise<void> {
+/** Ends a request that was not sent: there is no hold, or it is on its way out, at the latest when its lease is over. Never rejects. */
+async function giveUp(intent: Intent, error: unknown, context: MeteredContext): Promise<void> {
+  const { clock, events, holds, store, owner } = context;
   const { requestId } = intent;
   if (!isRefusal(error, ...noHoldReasons)) {
-    await createMetered(intent, tally, context, () => {}).finish({ kind: "unsent" });
-    return;
+    events.closed(intent, "unsent", noCharge);
+    const told = { ...intent.told, status: "unsent", endedAt: clock.now() };
+    const drawing = holds.draw(intent, noCharge, told).catch((trouble) => {
+      // Billing that is away is told of where that is found, once, and not for each request.
+      if (isRefusal(trouble, ErrorReason.SERVICE_UNAVAILABLE)) return;
+      events.trouble("a hold is left to its lease", requestId, trouble);
+    });
+    context.background(drawing);
   }
-  await context.store.withdraw(requestId, context.owner).catch((trouble) => {
-    context.events.trouble("an intent could not be withdrawn", requestId, trouble);
+  if (!intent.idempotency) return;
+  await store.withdraw(requestId, owner).catch((trouble) => {
+    events.trouble("an intent could not be withdrawn", requestId, trouble);
   });
 }
 
@@ -192,6 +188,7 @@ function withAffordable(error: unknown, request: PreparedRequest): unknown {
   const { reason, message, metadata } = error;
   // A billing of before named no amounts.
   if (metadata.spendable === undefined) return error;
+  if (!request.heldByBound) return error;
   const { price, bounds } = request;
   const output = outputWithin(price, bounds, BigInt(metadata.spendable));
   const hint = `It would be taken with a max_output_tokens of up to ${output}.`;

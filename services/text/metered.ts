@@ -1,9 +1,12 @@
+import type { KeyLimit } from "#kit/holds.ts";
+import { beatMs, leaseMarginMs, leaseMs } from "#kit/paid-work/limits.ts";
 import type { Budgets } from "./budget.ts";
-import { type ClosingContext, closeRequest, decide, type End } from "./closing.ts";
-import { beatMs, checkpointCharacters, leaseMarginMs, leaseMs } from "./limits.ts";
+import { type ClosingContext, type Cover, closeRequest, openRow } from "./closing.ts";
+import { checkpointCharacters } from "./limits.ts";
 import type { ChargedTokens, TokenBounds } from "./pricing.ts";
-import type { Intent } from "./store.ts";
+import type { Intent, Seen, Told } from "./store.ts";
 import type { Tally } from "./tokens/tally.ts";
+import { decide, type End } from "./usage.ts";
 
 /** How finishing went. */
 export interface Finished {
@@ -11,14 +14,22 @@ export interface Finished {
   isOurs: boolean;
   /** What is charged, where we counted it ourselves; undefined: what upstream reported, or nothing. */
   estimate?: ChargedTokens | undefined;
+  /** USD micros that are charged; undefined where another process decided that. */
+  cost?: bigint | undefined;
 }
 
 /** A request with its hold, from dispatch to settlement. */
 export interface Metered {
   readonly requestId: string;
   readonly accountId: string;
+  /** By the monotonic clock, in ms. */
+  readonly openedAt: number;
   /** What is paid for. */
   readonly bounds: TokenBounds;
+  /** Tokens of input that upstream's own tools have added so far, as far as they are known of; absent: none. */
+  unseenInput: (() => number) | undefined;
+  /** What is known of the answer so far, for the record; absent: none has begun. */
+  answering: (() => Pick<Told, "answerId" | "upstream">) | undefined;
   /** Called once, when another process has taken the request over: it must stop. */
   onLost: (() => void) | undefined;
   /** Output that went past. */
@@ -26,38 +37,52 @@ export interface Metered {
   /** Writes down what was seen so far, where the last time is 2 s ago. Never throws. */
   beat(): void;
   /**
-   * Closes the request, once its end is known, and settles its hold: once, the first end counts. Where upstream reported no
-   * usage, that waits for our count, and with an idempotency key for the record. Resolves when it is done, or has then taken
-   * 500 ms and goes on behind. Never rejects.
+   * Charges the request once its end is known: once, the first end counts. Where upstream reported no usage, that waits for
+   * our count, and with an idempotency key for the record. Resolves when its last event may go out. Never rejects.
    */
   finish(end: End | Promise<End>): Promise<Finished>;
 }
 
 /** What metering one request needs. */
 export interface MeteredContext extends ClosingContext {
-  /** Of 500 ms each. */
-  budgets: Budgets;
   /** What a checkpoint waits for its counts. */
   patience: Budgets;
 }
 
-/** Meters the request of an intent that was written after `openedAt`, by the monotonic clock. `onClosed`: it needs no more beats. */
+/** A request whose money is held. */
+export interface PaidRequest {
+  intent: Intent;
+  tally: Tally;
+  /** When its money was first asked for, by the monotonic clock. */
+  openedAt: number;
+  keyLimit: KeyLimit | undefined;
+}
+
+/** Meters a request. `onClosed`: it needs no more beats. */
 export function createMetered(
-  intent: Intent,
-  tally: Tally,
+  { intent, tally, openedAt, keyLimit }: PaidRequest,
   context: MeteredContext,
   onClosed: () => void,
-  openedAt = context.clock.steady(),
 ): Metered {
   const { clock, store, events, owner } = context;
   const { requestId, accountId } = intent;
-  // By the monotonic clock: a machine's clock that is set takes no lease away and gives none.
-  let leaseUntil = openedAt + leaseMs;
+  // By the monotonic clock: a machine's clock that is set takes no lease away and gives none. A row that was written before
+  // the hold was opened is there in time.
+  const cover: Cover = {
+    until: openedAt + leaseMs,
+    row: intent.idempotency ? "early" : "none",
+  };
   let beatAt = openedAt;
-  let isChecking = false;
+  let checking: Promise<unknown> | undefined;
+  let firstOutputAt: number | undefined;
   let isLost = false;
   let finished: Promise<Finished> | undefined;
 
+  const told = (): Told => ({
+    ...intent.told,
+    ...metered.answering?.(),
+    ...(firstOutputAt === undefined ? {} : { firstOutputAt }),
+  });
   const lose = () => {
     if (isLost || finished) return;
     isLost = true;
@@ -68,9 +93,23 @@ export function createMetered(
     const counted = Promise.all([tally.input(), tally.output()]);
     return (await context.patience.within(counted, undefined)) ?? tally.guess();
   };
+  /** What an upstream may have counted at most, where its caller or we keep it from telling. */
+  const mostCounts = async () => {
+    await counts();
+    return tally.most();
+  };
+  /** The first writes the row. False where another process has closed it. */
+  const write = async (seen: Seen): Promise<boolean> => {
+    if (cover.row === "early" || cover.row === "late") {
+      return store.checkpoint(requestId, owner, seen);
+    }
+    const isRepeat = cover.row === "sent";
+    cover.row = "sent";
+    await openRow({ ...intent, ...seen }, cover, context);
+    // What an attempt without an answer may have written has an older lease.
+    return !isRepeat || store.checkpoint(requestId, owner, seen);
+  };
   const checkpoint = async () => {
-    if (isChecking || isLost || finished) return;
-    isChecking = true;
     const now = clock.now();
     const begunAt = clock.steady();
     beatAt = begunAt;
@@ -79,40 +118,45 @@ export function createMetered(
       await Promise.resolve();
       if (finished) return;
       // The lease does not depend on how long counting takes.
-      const [inputTokens, outputTokens] = await counts();
-      const seen = { inputTokens, outputTokens, leaseUntil: now + leaseMs };
+      const [shownTokens, outputTokens] = await counts();
+      const unseenTokens = metered.unseenInput?.() ?? 0;
+      const inputTokens = Math.min(
+        shownTokens + unseenTokens,
+        Math.max(shownTokens, intent.bounds.input),
+      );
       if (finished) return;
-      if (await store.checkpoint(requestId, owner, seen)) leaseUntil = begunAt + leaseMs;
+      const leaseUntil = now + leaseMs;
+      const isOurs = await write({ inputTokens, outputTokens, leaseUntil, told: told() });
+      if (isOurs && cover.row === "early") cover.until = begunAt + leaseMs;
+      // What is late may be paid for no more.
       else lose();
     } catch (error) {
       events.trouble("a checkpoint could not be written", requestId, error);
-      if (clock.steady() > leaseUntil - leaseMarginMs) lose();
+      if (clock.steady() > cover.until - leaseMarginMs) lose();
     } finally {
-      isChecking = false;
+      checking = undefined;
     }
+  };
+  const beat = () => {
+    if (!checking && !isLost && !finished) checking = checkpoint();
   };
   const close = async (end: End | Promise<End>): Promise<Finished> => {
     onClosed();
     if (isLost) return { isOurs: false };
-    const decision = await decide(await end, intent, counts);
-    const written = Promise.withResolvers<void>();
-    const closing = closeRequest(decision, intent, leaseUntil, context, written.resolve);
-    const work = closing.catch((error) => {
-      events.trouble("a request is left to the sweeper", requestId, error);
-      return true;
-    });
-    context.background(work);
-    // Nobody gets the end of an answer that a repeat would not find: should this process die, it would be generated and
-    // charged again. What may go on behind is the settlement.
-    if (intent.idempotency) await Promise.race([written.promise, work]);
-    const isOurs = await context.budgets.within(work, true);
+    const ended = await end;
+    const isBrokenOff = ended.kind === "left" || ended.kind === "ended";
+    const decision = await decide(ended, intent, isBrokenOff ? mostCounts : counts);
+    const fromFree = { keyLimit };
+    const ending = { intent, cover, told: told(), fromFree, checking: Promise.resolve(checking) };
+    const isOurs = await closeRequest(decision, ending, context);
     if (!isOurs) events.lost(intent);
-    return { isOurs, estimate: decision.estimate };
+    const cost = isOurs ? (decision.closing.charge.amount ?? 0n) : undefined;
+    return { isOurs, estimate: decision.estimate, cost };
   };
   const closeOnce = (end: End | Promise<End>): Promise<Finished> => {
     const closing = close(end).catch((error) => {
-      events.trouble("a request is left to the sweeper", requestId, error);
-      return { isOurs: true };
+      events.trouble("a request could not be ended", requestId, error);
+      return { isOurs: false };
     });
     context.background(closing);
     return closing;
@@ -120,15 +164,20 @@ export function createMetered(
   const metered: Metered = {
     requestId,
     accountId,
+    openedAt,
     bounds: intent.bounds,
+    unseenInput: undefined,
+    answering: undefined,
     onLost: undefined,
     saw(text) {
       if (text === "") return;
+      firstOutputAt ??= clock.now();
       tally.add(text);
-      if (tally.uncounted >= checkpointCharacters) void checkpoint();
+      // A request that is over within 2 s leaves no row, however much it said.
+      if (tally.uncounted >= checkpointCharacters && cover.row !== "none") beat();
     },
     beat() {
-      if (clock.steady() - beatAt >= beatMs) void checkpoint();
+      if (clock.steady() - beatAt >= beatMs) beat();
     },
     finish(end) {
       finished ??= closeOnce(end);

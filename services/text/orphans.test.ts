@@ -5,7 +5,8 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { manualClock } from "#kit/clock.ts";
 import { openSqlite } from "#kit/sqlite.ts";
-import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { EntryKind, HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { journal } from "../../test/contract/leases.world.ts";
 import { intentOf } from "../../test/contract/usage.suite.ts";
 import {
   events,
@@ -51,8 +52,8 @@ afterEach(async () => {
 });
 
 /** A stream of which `words` were sent and written down by a checkpoint. */
-async function streamed(words: number) {
-  const stream = first.stream("RESPONSES", asStream, key);
+async function streamed(words: number, asked: object = {}) {
+  const stream = first.stream("RESPONSES", { ...asStream, ...asked }, key);
   await stream.next();
   current.push(events.delta("word ".repeat(words)));
   await stream.next();
@@ -62,16 +63,16 @@ async function streamed(words: number) {
     const due = await store.due(Number.MAX_SAFE_INTEGER, 10);
     expect(due[0]?.outputTokens).toBeGreaterThan(0);
     // The first count of a process starts its thread.
-  }, 10_000);
+  }, 40_000);
   return { stream, store };
 }
 
 /** Advances until the wallet holds nothing. */
 async function settledIn(world: TextWorld): Promise<bigint> {
   await vi.waitFor(async () => {
-    await world.clock.advance(1_000);
+    await world.clock.advance(5_000);
     expect((await world.wallet()).reserved).toBe(0n);
-  });
+  }, 40_000);
   return (await world.wallet()).spent;
 }
 
@@ -110,7 +111,7 @@ test("what an older release left in review stands until the operator ends it", a
   await vi.waitFor(async () => {
     await first.clock.advance(1_000);
     expect((await first.admin.text.listReviews({})).reviews).toEqual([]);
-  });
+  }, 40_000);
   expect(await first.wallet()).toMatchObject({ reserved: 0n, spent: 42n });
 });
 
@@ -129,6 +130,29 @@ describe("a process that died", () => {
     expect(spent).toBeLessThan(470n);
     expect(await second.metrics.text()).toMatch(/end="lost"\} 1/);
   });
+  test("its record is found by the answer's id and by the caller's request, as a stream", async () => {
+    const { store } = await streamed(40);
+    const told = (await store.due(Number.MAX_SAFE_INTEGER, 1))[0]?.told;
+    first.die();
+    const second = await open(start + 20_000);
+    await second.clock.advance(20_000);
+    await settledIn(second);
+    const { record } = (await journal(second)).at(-1) ?? {};
+    expect(told?.callId).toMatch(/./);
+    expect(record).toMatchObject({
+      ...{ status: "lost", streamed: true, upstream: "up", requestId: told?.callId },
+      answerId: "resp_1",
+    });
+    expect(record?.firstOutputTime).toBeDefined();
+  });
+  test("what hosted tools may have added stands in its checkpoint", async () => {
+    await streamed(40, { tools: [{ type: "web_search" }] });
+    first.die();
+    const second = await open(start + 20_000);
+    await second.clock.advance(20_000);
+    // No item told of a call: all that is held for input, at one.
+    expect(await settledIn(second)).toBeGreaterThanOrEqual(10_400n);
+  });
   test("its key is free after that: the same request is sent anew, and waits until then", async () => {
     await streamed(40);
     first.die();
@@ -142,13 +166,13 @@ describe("a process that died", () => {
     await vi.waitFor(async () => {
       await second.clock.advance(1_000);
       expect(isDone).toHaveBeenCalled();
-    });
+    }, 40_000);
     expect(await again).toMatchObject({ replayed: false, json: { id: "resp_again" } });
   });
-  test.each<[name: string, key: { key: string } | undefined, isCharged: boolean]>([
-    ["without a key costs nothing", undefined, false],
-    ["with a key has its intent for one, and costs a guess of its input", key, true],
-  ])("one that had no checkpoint yet, %s", async (_name, keyed, isCharged) => {
+  test.each<[name: string, key: { key: string } | undefined]>([
+    ["without a key costs nothing, and its hold is closed when its lease is over", undefined],
+    ["with a key costs nothing either: nothing tells whether it was sent", key],
+  ])("one that had no checkpoint yet, %s", async (_name, keyed) => {
     const stream = first.stream("RESPONSES", asStream, keyed);
     await stream.next();
     current.push(events.delta("word ".repeat(40)));
@@ -156,16 +180,19 @@ describe("a process that died", () => {
     first.die();
     const second = await open(start + 31_000);
     const spent = await settledIn(second);
-    if (isCharged) expect(spent).toBeGreaterThan(4n);
-    else expect(spent).toBe(0n);
-    expect(spent).toBeLessThan(100n);
-    expect(await second.metrics.text()).toMatch(/end="lost"\} 1/);
+    expect(spent).toBe(0n);
+    const { entries } = await second.admin.billing.listEntries({ accountId: principal.accountId });
+    const kinds = entries.map(({ kind }) => kind);
+    const { GRANT, HOLD, RELEASE, DRAW } = EntryKind;
+    expect(kinds).toEqual(keyed ? [DRAW, HOLD, GRANT] : [RELEASE, HOLD, GRANT]);
   });
-  test("one that was never sent costs nothing", async () => {
-    const store = createSqliteUsageStore(openSqlite(join(folder, "genmesh.db")));
+  test("one that an older release wrote down and did not send costs nothing", async () => {
+    const db = openSqlite(join(folder, "genmesh.db"));
+    const store = createSqliteUsageStore(db);
     const holdId = "text_00000001";
     const hold = { holdAmount: 5_000n, openedAt: start, leaseUntil: start + 30_000 };
     await store.open(intentOf(1, { ...hold, ...principal }));
+    await db.write((tx) => tx.run("UPDATE text_usage SET dispatched = 0"));
     await first.peers.billing.reserve({
       ...principal,
       unit: Unit.USD_MICROS,
@@ -177,7 +204,7 @@ describe("a process that died", () => {
     });
     expect(await first.wallet()).toMatchObject({ reserved: 5_000n });
     await first.clock.advance(31_500);
-    await vi.waitFor(async () => expect(await store.find(holdId)).toBeUndefined());
+    await vi.waitFor(async () => expect(await store.find(holdId)).toBeUndefined(), 40_000);
     expect(await first.wallet()).toMatchObject({ reserved: 0n, spent: 0n });
   });
   test("closed but not settled: settled by another, for the same amount", async () => {
@@ -204,7 +231,7 @@ describe("a process that lost its request", () => {
     expect(await store.close(requestId, taken, closing, { now, dueAt: now + 5_000 })).toBe(true);
     const rest = stream.rest();
     await first.clock.advance(2_600);
-    await vi.waitFor(() => expect(current.isAborted).toBe(true));
+    await vi.waitFor(() => expect(current.isAborted).toBe(true), 40_000);
     const text = await rest;
     expect(text).toContain("event: response.failed");
     expect(text).toContain("service_unavailable");
@@ -248,7 +275,7 @@ describe("what billing is told", () => {
     await stream.rest();
     expect(await first.wallet()).toMatchObject({ reserved: 0n, spent: 311n });
   });
-  test("of a dead process's request: the checkpoint, after it was closed", async () => {
+  test("of a dead process's request: release, after its checkpoint was drawn", async () => {
     const { store } = await streamed(40);
     const holdId = await holdOf();
     first.die();
@@ -257,8 +284,10 @@ describe("what billing is told", () => {
     expect(await store.find(holdId)).toMatchObject({ status: "open" });
     const third = await open(start + 60_000);
     const verdict = await verdictOn(third, holdId);
-    expect(verdict?.case).toBe("settleAmount");
-    expect(await store.find(holdId)).toMatchObject({ status: "settling", end: "lost" });
-    expect(await settledIn(third)).toBe(verdict?.value);
+    expect(verdict).toEqual({ case: "release", value: true });
+    expect(await store.find(holdId)).toBeUndefined();
+    const { reserved, spent } = await third.wallet();
+    expect(reserved).toBe(0n);
+    expect(spent).toBeGreaterThan(400n);
   });
 });

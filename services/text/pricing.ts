@@ -50,6 +50,14 @@ export function outputWithin(price: TextPrice, bounds: TokenBounds, amount: bigi
 /** Prices are for so many tokens. */
 const tokensPerPrice = 1_000_000n;
 
+/** Tokens of output at which an answer is cut: the caller's bound, or all that is held for. */
+export function cutBoundOf(
+  { maxOutputTokens }: { maxOutputTokens: number | undefined },
+  held: TokenBounds,
+): number {
+  return Math.min(held.output, maxOutputTokens ?? held.output);
+}
+
 /** A catalog may price cached tokens above fresh ones; whichever is dearer bounds both. */
 function dearestInput({ input, cachedInput }: TextPrice): bigint {
   return cachedInput > input ? cachedInput : input;

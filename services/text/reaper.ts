@@ -1,23 +1,14 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Clock } from "#kit/clock.ts";
-import { createBringForward, type LeaseTime } from "#kit/lease-time.ts";
+import { createLeaseTime, erasingPatienceMs, type LeaseTime } from "#kit/lease-time.ts";
+import { keepHoldMs, settleRetryMs } from "#kit/paid-work/limits.ts";
+import { createSweep } from "#kit/paid-work/sweep.ts";
 import type { HoldVerdict } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
-import { estimatedCharge, noCharge } from "./closing.ts";
 import type { TextEvents } from "./events.ts";
 import type { TextHolds } from "./holds.ts";
-import {
-  answerKeptMs,
-  forgetBatch,
-  forgetIntervalMs,
-  keepHoldMs,
-  keepReviewMs,
-  leaseMs,
-  settleRetryMs,
-  sweepBatch,
-  sweepIntervalMs,
-  sweepRetryMs,
-} from "./limits.ts";
+import { answerKeptMs, forgetBatch, forgetIntervalMs, keepReviewMs } from "./limits.ts";
 import type { Charge, UsageRecord, UsageStore } from "./store.ts";
+import { estimatedCharge, noCharge } from "./usage.ts";
 
 /** What the reaper needs. */
 export interface ReaperContext {
@@ -36,7 +27,7 @@ export type Verdict = HoldVerdict["verdict"];
 export interface Reaper {
   /**
    * Drives everything that is due one step on, every second, until `signal` aborts. What is kept for a time is deleted
-   * within 10 s of its end: nobody is given it after that anyway.
+   * within 10 s of its end: no caller is given it after that anyway.
    */
   run(signal: AbortSignal): Promise<void>;
   /** One round; answers how many requests it took up. */
@@ -47,40 +38,31 @@ export interface Reaper {
 
 /** Makes a reaper. */
 export function createReaper(context: ReaperContext): Reaper {
-  const { clock, store, events } = context;
-  const { leaseTime } = context;
-  const bringForward = createBringForward(clock, leaseMs, store);
+  const { clock, leaseTime, store, events } = context;
+  const erasingTime = createLeaseTime(clock, erasingPatienceMs);
   let forgetAt = 0;
-  const sweep = async () => {
-    await bringForward();
-    const due = await store.due(leaseTime(), sweepBatch);
-    await Promise.all(due.map(driveOn));
-    if (clock.steady() >= forgetAt) await forget();
-    return due.length;
-  };
   const forget = async () => {
-    const gone = await store.forget(clock.now(), forgetBatch);
+    if (clock.steady() < forgetAt) return;
+    const gone = await store.forget(erasingTime(), forgetBatch);
     // After a full batch there is more.
     if (gone < forgetBatch) forgetAt = clock.steady() + forgetIntervalMs;
   };
-  const driveOn = async (record: UsageRecord) => {
-    try {
-      await drive(record, context);
-    } catch (error) {
-      events.trouble("a due request could not be driven on", record.requestId, error);
-      if (record.status === "open") return;
-      await store.defer(record.requestId, clock.now() + sweepRetryMs).catch(() => {});
-    }
-  };
-  return {
-    sweep,
-    async run(signal) {
-      while (!signal.aborted) {
-        await clock.sleep(sweepIntervalMs, signal).catch(() => {});
-        if (signal.aborted) return;
-        await sweep().catch((error) => events.trouble("a sweep failed", undefined, error));
-      }
+  const sweep = createSweep({
+    clock,
+    leaseTime,
+    store,
+    idOf: ({ requestId }) => requestId,
+    drive: (record) => drive(record, context),
+    afterRound: forget,
+    failed(requestId, error) {
+      const what =
+        requestId === undefined ? "a sweep failed" : "a due request could not be driven on";
+      events.trouble(what, requestId, error);
     },
+  });
+  return {
+    run: sweep.run,
+    sweep: sweep.once,
     async verdictOn(requestId, accountId) {
       const record = await store.find(requestId);
       if (!record || record.accountId !== accountId) return release;
@@ -106,13 +88,17 @@ async function drive(record: UsageRecord, context: ReaperContext): Promise<void>
       if (await holds.isOpen(record)) {
         return store.defer(record.requestId, clock.now() + keepReviewMs);
       }
-      return store.finish(record.requestId, clock.now() + answerKeptMs);
+      return store.finish(
+        record.requestId,
+        clock.now() + answerKeptMs,
+        record.charge?.amount ?? 0n,
+      );
     case "closed":
       return;
   }
 }
 
-/** `open → settling {checkpoint}` where the lease is over; undefined where somebody else was first. */
+/** `open → settling {checkpoint}` where the lease is over; undefined where another process was first. */
 async function closeOrphan(
   record: UsageRecord,
   { clock, leaseTime, store, events }: ReaperContext,
@@ -131,32 +117,27 @@ async function closeOrphan(
   return charge;
 }
 
+/** Out of the hold alone: the process that ran it was told, or will be, what the first draw charged. */
 async function settle(record: UsageRecord, charge: Charge, context: ReaperContext): Promise<void> {
-  await context.holds.end(record, charge);
-  await context.store.finish(record.requestId, context.clock.now() + answerKeptMs);
+  const now = context.clock.now();
+  const told = { ...record.told, status: record.end ?? "lost", endedAt: record.closedAt ?? now };
+  const charged = await context.holds.draw(record, charge, told);
+  // Its day began when it ended, whenever the sweeper comes to it.
+  await context.store.finish(record.requestId, told.endedAt + answerKeptMs, charged);
 }
 
+/** Billing closes the hold after a release: what is charged must be drawn by then. */
 async function verdictOf(record: UsageRecord, context: ReaperContext): Promise<Verdict> {
   const { clock, leaseTime, store } = context;
-  const now = clock.now();
-  const keepUntil = (ms: number): Verdict => ({ case: "keepUntil", value: timestampFromMs(ms) });
-  switch (record.status) {
-    case "open": {
-      if (record.leaseUntil > leaseTime()) return keepUntil(now + keepHoldMs);
-      const charge = await closeOrphan(record, context);
-      if (charge) return verdictOfCharge(charge);
-      const changed = await store.find(record.requestId);
-      if (!changed) return release;
-      return changed.status === "open" ? keepUntil(now + keepHoldMs) : verdictOf(changed, context);
-    }
-    case "review":
-      return keepUntil(now + keepReviewMs);
-    case "settling":
-    case "closed":
-      return verdictOfCharge(record.charge ?? noCharge);
-  }
-}
-
-function verdictOfCharge({ amount }: Charge): Verdict {
-  return amount === undefined ? release : { case: "settleAmount", value: amount };
+  const keepFor = (ms: number): Verdict => ({
+    case: "keepUntil",
+    value: timestampFromMs(clock.now() + ms),
+  });
+  if (record.status === "review") return keepFor(keepReviewMs);
+  if (record.status === "open" && record.leaseUntil > leaseTime()) return keepFor(keepHoldMs);
+  await drive(record, context);
+  const left = record.status === "open" ? await store.find(record.requestId) : undefined;
+  if (!left || left.status === "closed") return release;
+  // Its process lives after all, or has ended it this moment.
+  return left.status === "open" ? keepFor(keepHoldMs) : verdictOf(left, context);
 }

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { manualClock } from "#kit/clock.ts";
 import { ErrorReason } from "#kit/errors.ts";
+import { beatMs } from "#kit/paid-work/limits.ts";
 import {
   jsonAnswer,
   type ScriptedUpstreams,
@@ -11,7 +12,7 @@ import {
 } from "../../test/contract/usage.upstream.ts";
 import { createTextWorld, type TextWorld } from "../../test/contract/usage.world.ts";
 import { until } from "../../test/support/until.ts";
-import { beatMs, waitElsewhereMs, waitPollMs } from "./limits.ts";
+import { maxJoiners, waitElsewhereMs, waitPollMs } from "./limits.ts";
 
 // Two replicas over one store, between which equal requests fell: the pool of addresses did not bring them together.
 
@@ -43,8 +44,11 @@ beforeEach(async () => {
 });
 afterEach(() => stack[Symbol.asyncDispose]());
 
-test("fifty over both are one upstream call and one charge", async () => {
-  const all = Array.from({ length: 50 }, (_, n) =>
+/** At each replica the request that begins, or waits for the other one, and those that join it. */
+const together = 2 * (1 + maxJoiners);
+
+test("as many over both as may join are one upstream call and one charge", async () => {
+  const all = Array.from({ length: together }, (_, n) =>
     (n % 2 ? replicas[0] : replicas[1]).ask("RESPONSES", ask, key),
   );
   await until("it is sent", () => upstreams.sent.length > 0);
@@ -53,7 +57,7 @@ test("fifty over both are one upstream call and one charge", async () => {
   for (const one of all) void one.then(() => answered++);
   await until("all are answered", async () => {
     await clock.advance(waitPollMs);
-    return answered === 50;
+    return answered === together;
   });
   const answers = await Promise.all(all);
   expect(upstreams.sent).toHaveLength(1);

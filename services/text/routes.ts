@@ -4,6 +4,8 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { JsonReader } from "#kit/json-reader/index.ts";
+import { later } from "#kit/push-stream.ts";
+import { maxKeysPerAccount } from "#kit/request-bounds.ts";
 import { principalOf, requestIdHeader } from "#kit/rpc/principal.ts";
 import { HoldVerdictSchema } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
 import {
@@ -12,14 +14,15 @@ import {
   type StreamGenerateRequest,
   type TextService,
 } from "#proto/genmesh/text/v1/text_service_pb.ts";
-import { AnswerMessages } from "./answer-messages.ts";
+import type { UpstreamHealth } from "../upstreams/health/index.ts";
+import type { TextOperation } from "../upstreams/text/port.ts";
+import { messagesOf } from "./answer-messages.ts";
 import type { Answering, Call } from "./answering.ts";
 import type { Seat } from "./joins.ts";
-import { maxReviews } from "./limits.ts";
+import { eraseBatch, maxReviews } from "./limits.ts";
 import type { Reaper } from "./reaper.ts";
 import { parseRequest } from "./request/parse.ts";
 import type { UsageStore } from "./store.ts";
-import type { TextOperation } from "./upstream/port.ts";
 
 /** What the methods call. */
 export interface TextRoutesContext {
@@ -27,6 +30,7 @@ export interface TextRoutesContext {
   reaper: Reaper;
   store: UsageStore;
   ids: Ids;
+  health: Pick<UpstreamHealth, "read">;
   /** Reads bodies. */
   reader: JsonReader;
 }
@@ -41,29 +45,60 @@ export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof
       try {
         const answer = await seat.answer;
         if (answer.kind !== "json") throw new TypeError("a stream for a caller who asked for none");
-        const { body, replayed, ignored } = answer;
-        return { body, replayed, ignoredParameters: [...ignored] };
+        const { body, cost, replayed, ignored } = answer;
+        return {
+          body,
+          replayed,
+          ignoredParameters: [...ignored],
+          ...(cost === undefined ? {} : { costUsdMicros: cost }),
+        };
       } finally {
         leave();
       }
     },
     streamGenerate(request, call) {
-      return new AnswerMessages(() => {
-        const asked = callOf(request, call, context).then((parsed) => {
-          const seat = answering.ask(parsed);
-          return { seat, leave: leaveWith(seat, call.signal) };
-        });
-        return {
-          answer: asked.then(({ seat }) => seat.answer),
-          leave: () => {
-            asked.then(({ leave }) => leave()).catch(() => {});
-          },
-        };
+      return later(async () => {
+        const seat = answering.ask(await callOf(request, call, context));
+        const leave = leaveWith(seat, call.signal);
+        try {
+          return messagesOf(await seat.answer, request, leave);
+        } catch (error) {
+          leave();
+          throw error;
+        }
       });
+    },
+    async countInput({ body, admission }, call) {
+      const asked = { operation: Operation.RESPONSES, body, admission, idempotencyKey: undefined };
+      const parsed = await callOf(asked, call, context);
+      const { inputTokens, cost, hold } = await answering.count(parsed, call.signal);
+      return {
+        inputTokens: BigInt(inputTokens),
+        costUsdMicros: cost,
+        holdUsdMicros: hold,
+      };
     },
     async resolveHold({ holdId, accountId }) {
       const verdict = await reaper.verdictOn(holdId, accountId);
       return { verdict: create(HoldVerdictSchema, { verdict }) };
+    },
+    async eraseAccount({ keyIds }) {
+      if (keyIds.length > maxKeysPerAccount) {
+        refuse(ErrorReason.INVALID_ARGUMENT, { metadata: { field: "key_ids" } });
+      }
+      return { isOver: (await store.eraseKept(keyIds, eraseBatch)) === 0 };
+    },
+    async listUpstreamHealth() {
+      const { upstreams, processes } = await context.health.read();
+      return {
+        processes,
+        upstreams: upstreams.map(({ requests, errors, emptyAtMs, ...one }) => ({
+          ...one,
+          requests: BigInt(requests),
+          errors: BigInt(errors),
+          ...(emptyAtMs === undefined ? {} : { accountEmptyTime: timestampFromMs(emptyAtMs) }),
+        })),
+      };
     },
     async listReviews({ accountId }) {
       const reviews = await store.reviews(accountId || undefined, maxReviews);
@@ -87,10 +122,15 @@ const operations: Readonly<Record<Operation, TextOperation | undefined>> = {
   [Operation.RESPONSES]: "responses",
   [Operation.COMPACT]: "compact",
   [Operation.CHAT_COMPLETIONS]: "chat",
+  [Operation.EMBEDDINGS]: "embeddings",
+  [Operation.TRANSCRIPTIONS]: "transcriptions",
 };
 
 async function callOf(
-  request: GenerateRequest | StreamGenerateRequest,
+  request: Pick<
+    GenerateRequest | StreamGenerateRequest,
+    "operation" | "body" | "admission" | "idempotencyKey"
+  >,
   context: HandlerContext,
   { ids, reader }: Pick<TextRoutesContext, "ids" | "reader">,
 ): Promise<Call> {

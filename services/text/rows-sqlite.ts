@@ -1,8 +1,8 @@
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import type { SqlRow } from "#kit/sqlite.ts";
+import type { TextOperation } from "../upstreams/text/port.ts";
 import type { OpaqueMaker } from "./request/opaque.ts";
-import type { Charge, KeyedRecord, Review, UsageRecord } from "./store.ts";
-import type { TextOperation } from "./upstream/port.ts";
+import type { Charge, KeyedRecord, Review, Told, UsageRecord } from "./store.ts";
 import type { EndKind } from "./usage.ts";
 
 /** A row of `text_usage`. */
@@ -32,6 +32,7 @@ export function recordOf(row: SqlRow): UsageRecord {
     ...(row.idem_key === null
       ? {}
       : { idempotency: { key: String(row.idem_key), fingerprint: String(row.fingerprint) } }),
+    ...(typeof row.told === "string" ? { told: toldOfText(row.told) } : {}),
     ...(row.charge === null ? {} : { charge: chargeOfText(String(row.charge)) }),
     ...(row.reported === null ? {} : { reported: String(row.reported) }),
     ...(row.end_kind === null ? {} : { end: String(row.end_kind) as EndKind }),
@@ -78,6 +79,16 @@ export function makerOf(row: SqlRow): OpaqueMaker {
   };
 }
 
+/** What a record says, as JSON; null: nothing. */
+export function toldText(told: Told | undefined): string | null {
+  return told ? JSON.stringify(told) : null;
+}
+
+function toldOfText(text: string): Told {
+  const told: unknown = JSON.parse(text);
+  return isJsonObject(told) ? (told as Told) : {};
+}
+
 /** A charge as JSON; its amount as text, because it is money. */
 export function chargeText(charge: Charge): string {
   return JSON.stringify({ ...charge, amount: charge.amount?.toString() ?? null });
@@ -85,7 +96,9 @@ export function chargeText(charge: Charge): string {
 
 function chargeOfText(text: string): Charge {
   const parsed: unknown = JSON.parse(text);
-  const { amount, input, cachedInput, output, estimated }: JsonObject = isJsonObject(parsed)
+  const { amount, input, cachedInput, output, reasoning, estimated }: JsonObject = isJsonObject(
+    parsed,
+  )
     ? parsed
     : {};
   return {
@@ -93,6 +106,7 @@ function chargeOfText(text: string): Charge {
     input: Number(input),
     cachedInput: Number(cachedInput),
     output: Number(output),
+    ...(reasoning === undefined ? {} : { reasoning: Number(reasoning) }),
     estimated: estimated === true,
   };
 }

@@ -63,4 +63,14 @@ export const textSchema: readonly string[] = [
   CREATE INDEX text_usage_kept ON text_usage (due_at) WHERE status = 'closed';`,
   // Names of a JSON array; null: none, or the answer is an older release's.
   "ALTER TABLE text_answer ADD COLUMN ignored TEXT",
+  // Bytes of kept answers. Those of older releases are not among them: they are over within a day.
+  `CREATE TABLE text_kept (
+    account_id TEXT NOT NULL,
+    until INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    PRIMARY KEY (account_id, until)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX text_kept_until ON text_kept (until);`,
+  // What a record says beside the charge, as JSON; null: an older release wrote the row.
+  "ALTER TABLE text_usage ADD COLUMN told TEXT",
 ];

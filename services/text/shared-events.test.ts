@@ -1,22 +1,28 @@
 import { describe, expect, test } from "vitest";
-import { type EventReader, type SharedEvents, shareEvents } from "./shared-events.ts";
+import { createReplayRoom } from "./replay-room.ts";
+import { type SharedEvents, shareEvents } from "./shared-events.ts";
 
 /** A source that counts how often it was pulled; each piece has `size` bytes, the first byte is its number. */
 function source(count: number, size = 10) {
   const state = { pulls: 0 };
-  const pull = async () => {
-    if (state.pulls >= count) return undefined;
-    return new Uint8Array(size).fill(state.pulls++);
-  };
-  return { state, pull };
+  async function* pull() {
+    while (state.pulls < count) yield new Uint8Array(size).fill(state.pulls++);
+  }
+  return { state, pull: pull() };
 }
 
-const reading = (shared: SharedEvents): EventReader => {
+interface Reading {
+  next(): Promise<Uint8Array | undefined>;
+  close(): void;
+}
+
+const reading = (shared: SharedEvents): Reading => {
   const reader = shared.read();
   if (!reader) throw new Error("it cannot be joined");
-  return reader;
+  const pieces = reader.events[Symbol.asyncIterator]();
+  return { next: async () => (await pieces.next()).value, close: () => reader.close() };
 };
-const numbersOf = async (reader: EventReader) => {
+const numbersOf = async (reader: Reading) => {
   const numbers: number[] = [];
   for (let piece = await reader.next(); piece; piece = await reader.next()) {
     numbers.push(piece[0] ?? -1);
@@ -50,7 +56,7 @@ describe("a shared stream", () => {
   });
   test("beyond its bound takes nobody new, and the fastest waits for the slowest", async () => {
     const { state, pull } = source(100);
-    const shared = shareEvents(pull, 35);
+    const shared = shareEvents(pull, { maxBytes: 35 });
     const [fast, slow] = [reading(shared), reading(shared)];
     for (let n = 0; n < 4; n++) await fast.next();
     expect(shared.read()).toBeUndefined();
@@ -65,7 +71,7 @@ describe("a shared stream", () => {
     expect(rest[1]).toEqual(Array.from({ length: 99 }, (_, n) => n + 1));
   });
   test("a reader that leaves holds nobody back", async () => {
-    const shared = shareEvents(source(10).pull, 15);
+    const shared = shareEvents(source(10).pull, { maxBytes: 15 });
     const [fast, slow] = [reading(shared), reading(shared)];
     await fast.next();
     await fast.next();
@@ -74,7 +80,39 @@ describe("a shared stream", () => {
     expect((await waiting)?.[0]).toBe(2);
     expect(await numbersOf(fast)).toHaveLength(7);
   });
+  test("beyond the room of its account, or of all, takes nobody new either", async () => {
+    const room = createReplayRoom(60, 40);
+    const share = (accountId: string) => {
+      const bytes = room.open(accountId);
+      return { bytes, events: shareEvents(source(50).pull, { room: bytes }) };
+    };
+    const take = async (events: SharedEvents, pieces: number) => {
+      const reader = reading(events);
+      for (let n = 0; n < pieces; n++) await reader.next();
+      return reader;
+    };
+    const [first, second, other] = [share("a"), share("a"), share("b")];
+    await take(first.events, 3);
+    const reader = await take(second.events, 2);
+    // The fifth piece of ten bytes was too much: it goes on, alone.
+    expect(first.events.read()).toBeDefined();
+    expect(second.events.read()).toBeUndefined();
+    expect(await numbersOf(reader)).toHaveLength(48);
+    // Its bytes are given back: three pieces of the first, three of the other.
+    await take(other.events, 3);
+    expect(other.events.read()).toBeDefined();
+    await take(share("c").events, 0);
+    const third = share("c");
+    await take(third.events, 1);
+    expect(third.events.read()).toBeUndefined();
+    first.bytes.free();
+    const fourth = share("c");
+    await take(fourth.events, 3);
+    expect(fourth.events.read()).toBeDefined();
+  });
   test("a single reader is never held up by itself", async () => {
-    expect(await numbersOf(reading(shareEvents(source(50).pull, 15)))).toHaveLength(50);
+    expect(await numbersOf(reading(shareEvents(source(50).pull, { maxBytes: 15 })))).toHaveLength(
+      50,
+    );
   });
 });

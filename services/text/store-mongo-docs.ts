@@ -10,8 +10,7 @@ export function documentOf(intent: Intent): UsageDocument {
     _id: requestId,
     ...rest,
     status: "open",
-    dispatched: false,
-    outputTokens: 0,
+    dispatched: true,
     dueAt: leaseUntil,
     ...(idempotency ? { idem: { ...idempotency } } : {}),
   };
@@ -52,7 +51,7 @@ export function closingFields(
   closing: Closing,
   at: { now: number; dueAt: number },
 ): Partial<UsageDocument> {
-  const { kind, end, answer, ignored } = closing;
+  const { kind, end, answer, ignored, told } = closing;
   return {
     status: kind,
     end,
@@ -61,6 +60,7 @@ export function closingFields(
     charge: chargeDocument(closing.charge),
     ...(answer instanceof Uint8Array ? { answer: new (mongodb().Binary)(answer) } : {}),
     ...(ignored ? { ignored } : {}),
+    ...(told ? { told } : {}),
   };
 }
 

@@ -1,6 +1,7 @@
 import type { Collection } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { isDuplicate } from "#kit/mongo/errors.ts";
+import { deleteSome } from "#kit/mongo/writes.ts";
 import { makersAtOnce } from "./limits.ts";
 import type { OpaqueMaker } from "./request/opaque.ts";
 import type { UsageStore } from "./store.ts";
@@ -28,20 +29,7 @@ export function createMongoMakers(db: MongoDatabase): Makers {
       }
       return found;
     },
-    forget: (now, limit) =>
-      db.attempt(async () => {
-        const over = { until: { $lte: now } };
-        const docs = await makers
-          .find(over, { projection: { _id: 1 } })
-          .limit(limit)
-          .toArray();
-        if (docs.length === 0) return 0;
-        const { deletedCount } = await makers.deleteMany({
-          _id: { $in: docs.map(({ _id }) => _id) },
-          ...over,
-        });
-        return deletedCount;
-      }),
+    forget: (now, limit) => db.attempt(() => deleteSome(makers, { until: { $lte: now } }, limit)),
   };
 }
 

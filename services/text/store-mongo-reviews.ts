@@ -1,6 +1,7 @@
 import type { Collection } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { isDuplicate } from "#kit/mongo/errors.ts";
+import { deleteSome } from "#kit/mongo/writes.ts";
 import type { Review, UsageStore } from "./store.ts";
 import {
   type ReviewDocument,
@@ -46,18 +47,7 @@ export function createMongoReviews(db: MongoDatabase, usage: Collection<UsageDoc
         const all = [...noted.map(reviewOf), ...standing.map(standingReview)];
         return all.sort((a, b) => a.at - b.at).slice(0, limit);
       }),
-    forget: (now, limit) =>
-      db.attempt(async () => {
-        const over = { until: { $lte: now } };
-        const docs = await reviews
-          .find(over, { projection: { _id: 1 } })
-          .limit(limit)
-          .toArray();
-        if (docs.length === 0) return 0;
-        const ids = docs.map(({ _id }) => _id);
-        const { deletedCount } = await reviews.deleteMany({ _id: { $in: ids }, ...over });
-        return deletedCount;
-      }),
+    forget: (now, limit) => db.attempt(() => deleteSome(reviews, { until: { $lte: now } }, limit)),
   };
 }
 

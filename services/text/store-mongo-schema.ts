@@ -7,6 +7,7 @@ export const textCollections = {
   usage: "text_usage",
   makers: "text_maker",
   reviews: "text_review",
+  kept: "text_kept",
 } as const;
 
 /**
@@ -52,6 +53,16 @@ export interface ReviewDocument extends Omit<Review, "requestId" | "charged"> {
   until: number;
 }
 
+/** The bytes of an account's kept answers. */
+export interface KeptDocument {
+  /** The account id. */
+  _id: string;
+  /** By the time until which they count, in ms since the epoch. */
+  bytes: Record<string, number | bigint>;
+  /** The last of those times. */
+  until: number;
+}
+
 const indexes: MongoSchema["indexes"] = {
   [textCollections.usage]: [
     {
@@ -69,6 +80,7 @@ const indexes: MongoSchema["indexes"] = {
     { name: "until", key: { until: 1 } },
   ],
   [textCollections.reviews]: [{ name: "until", key: { until: 1 } }],
+  [textCollections.kept]: [{ name: "until", key: { until: 1 } }],
 };
 
 /** What the text service keeps in MongoDB. */

@@ -24,6 +24,8 @@ export interface Finished {
   requestId: string;
   /** Of one with an answer; ms since the epoch. */
   keptUntil: number;
+  /** USD micros. */
+  charged: bigint;
 }
 
 /** A change that does not fit a second time. */
@@ -32,7 +34,7 @@ export interface OnceChange extends Change<UsageDocument> {
   requestId: string;
   /** Tells, where it does not fit and may have been carried out before, whether it was. */
   isMade: () => Promise<boolean>;
-  /** It travels with no other: it brings megabytes, or somebody else might make the very same. */
+  /** It travels with no other: it brings megabytes, or another replica might make the very same. */
   isAlone: boolean;
 }
 
@@ -81,7 +83,7 @@ export function createUsageWrites(
           return deletedCount === list.length ? list.map(() => true as const) : [];
         },
       },
-      { lingerMs: finishLingerMs },
+      { waitMs: finishLingerMs },
     ),
   };
 }
@@ -124,14 +126,14 @@ async function openAll(
 /** Most have no answer to be kept; where nothing is deleted, it is one that has, or was finished before. */
 async function finish(
   usage: Collection<UsageDocument>,
-  { requestId, keptUntil }: Finished,
+  { requestId, keptUntil, charged }: Finished,
 ): Promise<true> {
   const { deletedCount } = await usage.deleteOne(unkept(requestId));
   if (deletedCount === 0) {
     await usage.updateOne(
       { _id: requestId, status: ended, "idem.key": { $exists: true } } as Filter<UsageDocument>,
       {
-        $set: { status: "closed", keptUntil },
+        $set: { status: "closed", keptUntil, "charge.amount": charged },
         $unset: { dueAt: "" },
       },
     );
@@ -142,5 +144,6 @@ async function finish(
 const ended = { $in: ["settling", "review"] };
 
 function unkept(_id: string | { $in: string[] }): Filter<UsageDocument> {
-  return { _id, status: ended, "idem.key": { $exists: false } } as Filter<UsageDocument>;
+  const status = { $in: ["open", ...ended.$in] };
+  return { _id, status, "idem.key": { $exists: false } } as Filter<UsageDocument>;
 }

@@ -1,9 +1,12 @@
-import type { Collection, Filter } from "mongodb";
+import type { Filter } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { migrate } from "#kit/mongo/migrate.ts";
-import { longestDueMs, longestReviewMs } from "./put-off.ts";
+import { deleteSome } from "#kit/mongo/writes.ts";
+import { longestDueMs } from "#kit/paid-work/limits.ts";
+import { longestReviewMs } from "./limits.ts";
 import type { UsageStore } from "./store.ts";
 import { closingFields, isClosedAs, keyedOf, recordOf } from "./store-mongo-docs.ts";
+import { createMongoKeptCounts } from "./store-mongo-kept.ts";
 import { createMongoMakers } from "./store-mongo-makers.ts";
 import { createMongoReviews } from "./store-mongo-reviews.ts";
 import {
@@ -20,16 +23,18 @@ export function createMongoUsageStore(db: MongoDatabase): UsageStore {
   const usage = db.collection<UsageDocument>(textCollections.usage);
   const makers = createMongoMakers(db);
   const reviews = createMongoReviews(db, usage);
+  const kept = createMongoKeptCounts(db);
   const writes = createUsageWrites(db, usage);
   const changeOpen = (requestId: string, owner: string, set: Partial<UsageDocument>) =>
     writes.change({ filter: { _id: requestId, owner, status: "open" }, update: { $set: set } });
   return {
     prepare: () => migrate(db, [textMongoSchema]),
     open: writes.open,
-    confirm: (requestId, owner, leaseUntil, { bounds, holdAmount }) =>
-      changeOpen(requestId, owner, { dispatched: true, dueAt: leaseUntil, bounds, holdAmount }),
-    checkpoint: (requestId, owner, { inputTokens, outputTokens, leaseUntil }) =>
-      changeOpen(requestId, owner, { inputTokens, outputTokens, dueAt: leaseUntil }),
+    checkpoint: (requestId, owner, { inputTokens, outputTokens, leaseUntil, told }) =>
+      changeOpen(requestId, owner, {
+        ...{ inputTokens, outputTokens, dueAt: leaseUntil },
+        ...(told ? { told } : {}),
+      }),
     close(requestId, closer, closing, at) {
       const mayClose =
         "owner" in closer ? { owner: closer.owner } : { dueAt: { $lte: closer.leaseOverAt } };
@@ -48,17 +53,18 @@ export function createMongoUsageStore(db: MongoDatabase): UsageStore {
         isAlone: closing.answer instanceof Uint8Array || !("owner" in closer),
       });
     },
-    async finish(requestId, keptUntil) {
-      await writes.finish({ requestId, keptUntil });
+    async finish(requestId, keptUntil, charged) {
+      await writes.finish({ requestId, keptUntil, charged });
     },
     withdraw: (requestId, owner) =>
       db.attempt(async () => {
-        await usage.deleteOne({ _id: requestId, owner, status: "open", dispatched: false });
+        await usage.deleteOne({ _id: requestId, owner, status: "open" });
       }),
     defer: async (requestId, dueAt) => {
       const filter = { _id: requestId, status: { $in: ["settling", "review"] as const } };
       await writes.change({ filter: filter as Filter<UsageDocument>, update: { $set: { dueAt } } });
     },
+    countKept: kept.countKept,
     find: (requestId) =>
       db.attempt(async () => {
         const doc = await usage.findOne({ _id: requestId }, withoutAnswer);
@@ -87,25 +93,25 @@ export function createMongoUsageStore(db: MongoDatabase): UsageStore {
     reviews: reviews.reviews,
     rememberMakers: makers.rememberMakers,
     findMakers: makers.findMakers,
+    eraseKept: (keyIds, limit) =>
+      db.attempt(async () => {
+        const kept = {
+          ...{ keyId: { $in: [...keyIds] }, status: "closed" as const },
+          "idem.key": { $exists: true },
+        };
+        const docs = await usage
+          .find(kept, { projection: { _id: 1 } })
+          .limit(limit)
+          .toArray();
+        if (docs.length === 0) return 0;
+        await usage.deleteMany({ _id: { $in: docs.map(({ _id }) => _id) }, status: "closed" });
+        return docs.length;
+      }),
     async forget(now, limit) {
-      const answers = await db.attempt(() => forgetAnswers(usage, now, limit));
-      return answers + (await makers.forget(now, limit)) + (await reviews.forget(now, limit));
+      const over = { keptUntil: { $lte: now } };
+      const answers = await db.attempt(() => deleteSome(usage, over, limit));
+      const others = [makers, reviews, kept].map((part) => part.forget(now, limit));
+      return (await Promise.all(others)).reduce((sum, gone) => sum + gone, answers);
     },
   };
-}
-
-async function forgetAnswers(
-  usage: Collection<UsageDocument>,
-  now: number,
-  limit: number,
-): Promise<number> {
-  const over = { keptUntil: { $lte: now } };
-  const docs = await usage
-    .find(over, { projection: { _id: 1 } })
-    .limit(limit)
-    .toArray();
-  if (docs.length === 0) return 0;
-  const ids = docs.map(({ _id }) => _id);
-  const { deletedCount } = await usage.deleteMany({ _id: { $in: ids }, ...over });
-  return deletedCount;
 }

@@ -1,6 +1,7 @@
+import { longestDueMs } from "#kit/paid-work/limits.ts";
 import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/sqlite.ts";
-import { longestDueMs, longestReviewMs } from "./put-off.ts";
-import { chargeText, keyedOf, makerOf, recordOf, reviewOf } from "./rows-sqlite.ts";
+import { keptCountMs, longestReviewMs } from "./limits.ts";
+import { chargeText, keyedOf, makerOf, recordOf, reviewOf, toldText } from "./rows-sqlite.ts";
 import { schemaName, textSchema } from "./schema-sqlite.ts";
 import type { Closer, Closing, Intent, UsageStore } from "./store.ts";
 
@@ -12,10 +13,6 @@ export function createSqliteUsageStore(db: SqliteDatabase): UsageStore {
   return {
     prepare: async () => db.migrate(schemaName, textSchema),
     open: (intent) => db.write((tx) => insert(tx, intent)),
-    confirm: (requestId, owner, leaseUntil, { bounds, holdAmount }) =>
-      db.write(
-        (tx) => tx.run(confirmSql, leaseUntil, bounds.output, holdAmount, requestId, owner) === 1,
-      ),
     checkpoint: (requestId, owner, seen) =>
       db.write(
         (tx) =>
@@ -24,16 +21,18 @@ export function createSqliteUsageStore(db: SqliteDatabase): UsageStore {
             seen.inputTokens,
             seen.outputTokens,
             seen.leaseUntil,
+            toldText(seen.told),
             requestId,
             owner,
           ) === 1,
       ),
     close: (requestId, closer, closing, at) =>
       db.write((tx) => close(tx, requestId, closer, closing, at)),
-    finish: (requestId, keepUntil) =>
+    finish: (requestId, keepUntil, charged) =>
       db.write(
         (tx) => {
-          if (tx.run(finishSql, requestId) === 0) tx.run(finishKeptSql, keepUntil, requestId);
+          if (tx.run(finishSql, requestId) > 0) return;
+          tx.run(finishKeptSql, keepUntil, `${charged}`, requestId);
         },
         { lazy: true },
       ),
@@ -43,6 +42,13 @@ export function createSqliteUsageStore(db: SqliteDatabase): UsageStore {
     defer: async (requestId, dueAt) => {
       await db.write((tx) => tx.run(deferSql, dueAt, requestId));
     },
+    countKept: (accountId, bytes, { now, until, most }) =>
+      db.write((tx) => {
+        const kept = Number(tx.get(keptSql, accountId, now, until + keptCountMs)?.bytes ?? 0);
+        if (kept + bytes > most) return false;
+        tx.run(countKeptSql, accountId, until, bytes);
+        return true;
+      }),
     find: async (requestId) => {
       const row = db.get("SELECT * FROM text_usage WHERE request_id = ?", requestId);
       return row && recordOf(row);
@@ -73,29 +79,34 @@ export function createSqliteUsageStore(db: SqliteDatabase): UsageStore {
       }),
     findMakers: async (hashes, now) =>
       db.all(findMakersSql, JSON.stringify(hashes), now).map(makerOf),
+    eraseKept: (keyIds, limit) =>
+      db.write((tx) => {
+        const rows = tx.all(keptOfSql, JSON.stringify(keyIds), limit);
+        for (const { request_id } of rows) forgetAnswer(tx, String(request_id));
+        return rows.length;
+      }),
     forget: (now, limit) =>
       db.write(
         (tx) =>
           forgetAnswers(tx, now, limit) +
           tx.run(forgetMakersSql, now, limit) +
-          tx.run(forgetReviewsSql, now, limit),
+          tx.run(forgetReviewsSql, now, limit) +
+          tx.run(forgetKeptSql, now, limit),
       ),
   };
 }
 
 const insertSql = `INSERT INTO text_usage (request_id, account_id, key_id, operation, model_id, catalog_version,
   price_input, price_cached, price_output, bound_input, bound_output, hold_amount, hold_check_at, owner, opened_at,
-  status, dispatched, input_tokens, output_tokens, due_at, idem_key, fingerprint)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', 0, ?, 0, ?, ?, ?) ON CONFLICT DO NOTHING`;
-const confirmSql = `UPDATE text_usage SET dispatched = 1, due_at = ?, bound_output = ?, hold_amount = ?
+  status, dispatched, input_tokens, output_tokens, due_at, idem_key, fingerprint, told)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', 1, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`;
+const checkpointSql = `UPDATE text_usage SET input_tokens = ?, output_tokens = ?, due_at = ?, told = coalesce(?, told)
   WHERE request_id = ? AND owner = ? AND status = 'open'`;
-const checkpointSql = `UPDATE text_usage SET input_tokens = ?, output_tokens = ?, due_at = ?
-  WHERE request_id = ? AND owner = ? AND status = 'open'`;
-const finishKeptSql = `UPDATE text_usage SET status = 'closed', due_at = ?
+const finishKeptSql = `UPDATE text_usage SET status = 'closed', due_at = ?, charge = json_set(charge, '$.amount', ?)
   WHERE request_id = ? AND status IN ('settling', 'review') AND idem_key IS NOT NULL`;
 const finishSql = `DELETE FROM text_usage
-  WHERE request_id = ? AND status IN ('settling', 'review') AND idem_key IS NULL`;
-const withdrawSql = `DELETE FROM text_usage WHERE request_id = ? AND owner = ? AND status = 'open' AND dispatched = 0`;
+  WHERE request_id = ? AND status IN ('open', 'settling', 'review') AND idem_key IS NULL`;
+const withdrawSql = `DELETE FROM text_usage WHERE request_id = ? AND owner = ? AND status = 'open'`;
 const deferSql = `UPDATE text_usage SET due_at = ? WHERE request_id = ? AND status IN ('settling', 'review')`;
 const byKeySql = `SELECT u.request_id, u.fingerprint, u.status, u.due_at, u.charge, a.body, a.ignored FROM text_usage u
   LEFT JOIN text_answer a ON a.request_id = u.request_id
@@ -116,6 +127,14 @@ const rememberSql = `INSERT INTO text_opaque (hash, account_id, upstream, until)
   ON CONFLICT DO UPDATE SET upstream = excluded.upstream, until = excluded.until`;
 const findMakersSql = `SELECT hash, account_id, upstream FROM text_opaque
   WHERE hash IN (SELECT value FROM json_each(?)) AND until > ?`;
+const keptOfSql = `SELECT request_id FROM text_usage WHERE key_id IN (SELECT value FROM json_each(?))
+  AND idem_key IS NOT NULL AND status = 'closed' LIMIT ?`;
+const keptSql =
+  "SELECT sum(bytes) AS bytes FROM text_kept WHERE account_id = ? AND until > ? AND until <= ?";
+const countKeptSql = `INSERT INTO text_kept (account_id, until, bytes) VALUES (?, ?, ?)
+  ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes`;
+const forgetKeptSql = `DELETE FROM text_kept WHERE (account_id, until) IN
+  (SELECT account_id, until FROM text_kept WHERE until <= ? LIMIT ?)`;
 const forgetReviewsSql = `DELETE FROM text_review WHERE request_id IN
   (SELECT request_id FROM text_review WHERE until <= ? LIMIT ?)`;
 const forgetMakersSql = `DELETE FROM text_opaque WHERE (hash, account_id) IN
@@ -152,14 +171,16 @@ function intentValues(intent: Intent): SqlValue[] {
     intent.owner,
     intent.openedAt,
     intent.inputTokens,
+    intent.outputTokens,
     intent.leaseUntil,
     idempotency?.key ?? null,
     idempotency?.fingerprint ?? null,
+    toldText(intent.told),
   ];
 }
 
 const closeSql = `UPDATE text_usage SET status = ?, end_kind = ?, charge = ?, closed_at = ?, due_at = ?,
-  idem_key = CASE WHEN ? THEN idem_key END WHERE request_id = ? AND status = 'open' AND `;
+  told = coalesce(?, told), idem_key = CASE WHEN ? THEN idem_key END WHERE request_id = ? AND status = 'open' AND `;
 const closeOwnSql = `${closeSql}owner = ?`;
 const closeOrphanSql = `${closeSql}due_at <= ?`;
 
@@ -177,6 +198,7 @@ function close(
     chargeText(closing.charge),
     at.now,
     at.dueAt,
+    toldText(closing.told),
     answer === undefined ? 0 : 1,
     requestId,
   ];

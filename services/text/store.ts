@@ -1,7 +1,7 @@
 import type { PutOffWork } from "#kit/lease-time.ts";
+import type { TextOperation } from "../upstreams/text/port.ts";
 import type { TextPrice, TokenBounds } from "./pricing.ts";
 import type { OpaqueMaker } from "./request/opaque.ts";
-import type { TextOperation } from "./upstream/port.ts";
 import type { EndKind } from "./usage.ts";
 
 /** Under what a request is found again by its caller: unique while it runs and while its answer is kept. */
@@ -12,7 +12,26 @@ export interface IdempotencySlot {
   key: string;
 }
 
-/** A request as it is written before any money is held for it (docs/money.md). */
+/**
+ * What the record of a request says beside its charge, for whichever process ends it. Absent: not known yet, or an older release wrote
+ * the row.
+ */
+export interface Told {
+  /** The caller's HTTP request. */
+  callId?: string;
+  /** Its caller asked for a stream. */
+  streamed?: boolean;
+  /** Name of the upstream that answered. */
+  upstream?: string;
+  /** The id that the caller knows the answer by. */
+  answerId?: string;
+  /** Why the answer ended, in OpenAI's words. */
+  finishReason?: string;
+  /** Ms since the epoch. */
+  firstOutputAt?: number;
+}
+
+/** A request of which money is held. Most leave no row; see {@link UsageStore.open}. */
 export interface Intent {
   /** Also the id of its hold: [a-z0-9_]{8,40}. */
   requestId: string;
@@ -24,23 +43,22 @@ export interface Intent {
   price: TextPrice;
   /** Its output may fall when the money is held. */
   bounds: TokenBounds;
-  /** USD micros: the most that is held, and once that is confirmed what is held. */
+  /** USD micros: the most that is held, or, in a row that was written after that, what is held. */
   holdAmount: bigint;
   /** As sent to billing, for a repeat of the same reserve; ms since the epoch. */
   holdCheckAt: number;
-  /** Input tokens that are charged if the process dies before its first checkpoint. */
-  inputTokens: number;
-  /** The process that runs it. */
+  /** The process that runs it: an id that is new at each start. */
   owner: string;
   openedAt: number;
-  /** Until when it counts as alive without a checkpoint; ms since the epoch. */
+  /** Until when its row counts as alive without a checkpoint; ms since the epoch. */
   leaseUntil: number;
+  /** Tokens at the last checkpoint: what is charged if the process dies. */
+  inputTokens: number;
+  outputTokens: number;
   /** The caller's Idempotency-Key and the fingerprint of the body; absent: none. */
   idempotency?: { key: string; fingerprint: string };
+  told?: Told;
 }
-
-/** What the hold of a request came to. */
-export type HeldBounds = Pick<Intent, "bounds" | "holdAmount">;
 
 /** What a request costs, once that is decided. */
 export interface Charge {
@@ -49,14 +67,19 @@ export interface Charge {
   input: number;
   cachedInput: number;
   output: number;
+  /** Of the output, tokens of reasoning that upstream told of. Absent: none, or an older release wrote this. */
+  reasoning?: number | undefined;
   /** Counted by us, not reported. */
   estimated: boolean;
 }
 
-/** The complete answer of a request with an idempotency key; `not_kept`: it was given, but is too large to be stored. */
+/**
+ * The complete answer of a request with an idempotency key; `not_kept`: it was given, but is too large to be stored, or its
+ * account has too many.
+ */
 export type KeptAnswer = Uint8Array | "not_kept";
 
-/** How a request is closed: once, by whoever comes first. */
+/** How a request is closed: once, by the process that comes first. */
 export interface Closing {
   kind: "settling";
   end: EndKind;
@@ -64,6 +87,15 @@ export interface Closing {
   answer?: KeptAnswer;
   /** Kept beside the answer: what the header names of it. Absent: nothing. */
   ignored?: readonly string[];
+  /** Absent: what stands in the row. */
+  told?: Told;
+}
+
+/** Until when kept bytes count, in ms since the epoch, and how many an account may have. */
+export interface KeptCount {
+  now: number;
+  until: number;
+  most: number;
 }
 
 /** Usage that an upstream reported and that cannot be: for the operator to look into. */
@@ -79,16 +111,20 @@ export interface Review {
   at: number;
 }
 
+/** What a checkpoint writes down. */
+export interface Seen extends Pick<Intent, "inputTokens" | "outputTokens" | "leaseUntil"> {
+  /** Absent: what stands in the row. */
+  told?: Told;
+}
+
 /** Who closes: the process that runs it, or any once its lease is over at `now`. */
 export type Closer = { owner: string } | { leaseOverAt: number };
 
 /** A request as it stands. */
 export interface UsageRecord extends Intent {
   status: "open" | "settling" | "review" | "closed";
-  /** Set once it may have been sent upstream. */
+  /** False in rows that older releases wrote before they held money, and that were not sent upstream. */
   dispatched: boolean;
-  /** Output tokens at the last checkpoint. */
-  outputTokens: number;
   /** Set from `settling` on. */
   charge?: Charge;
   /** Set in `review`, in which older releases put requests. */
@@ -119,18 +155,13 @@ export interface UsageStore extends PutOffWork {
   /** Makes tables, collections and indexes. To be called once, before all else. */
   prepare(): Promise<void>;
   /**
-   * Writes an intent, with status `open`, undispatched. False where its idempotency slot is taken: nothing is written
-   * then. An answer whose time is over at `openedAt` takes no slot. A repeat of the same intent answers true.
+   * Writes a row, with status `open`: of a request with an idempotency key before its money is held, of any other at its
+   * first checkpoint. False where its idempotency slot is taken: nothing is written then. An answer whose time is over at
+   * `openedAt` takes no slot. A repeat of the same intent answers true.
    */
   open(intent: Intent): Promise<boolean>;
-  /** Its money is held, and from now on it may be upstream: `open` and still the owner's, else false. Moves the lease. */
-  confirm(requestId: string, owner: string, leaseUntil: number, held: HeldBounds): Promise<boolean>;
   /** Writes down what was seen: `open` and still the owner's, else false. Moves the lease. */
-  checkpoint(
-    requestId: string,
-    owner: string,
-    seen: { inputTokens: number; outputTokens: number; leaseUntil: number },
-  ): Promise<boolean>;
+  checkpoint(requestId: string, owner: string, seen: Seen): Promise<boolean>;
   /**
    * The one closer: from `open` to `settling`, else false. Without an answer its idempotency slot is free from then on;
    * with one, kept or not, the slot stays taken, and the answer is found there. `dueAt`: when others take it up.
@@ -142,14 +173,21 @@ export interface UsageStore extends PutOffWork {
     at: { now: number; dueAt: number },
   ): Promise<boolean>;
   /**
-   * The hold is ended: from `settling` or `review` to `closed`. One with an answer stays until `keepUntil` (ms since the
-   * epoch), any other is deleted; the ledger's entries are its trace. Does nothing where it is not found.
+   * The hold is ended: from `settling` or `review` to `closed`, and, without an idempotency key, from `open` too. One with an
+   * answer stays until `keepUntil` (ms since the epoch), any other is deleted; the ledger's entries are its trace. Its charge
+   * is from then on what was drawn. Does nothing where it is not found.
    */
-  finish(requestId: string, keepUntil: number): Promise<void>;
-  /** Deletes an undispatched `open` request of the owner whose reserve was refused: there is no hold. */
+  finish(requestId: string, keepUntil: number, charged: bigint): Promise<void>;
+  /** Deletes an `open` request of the owner that was not sent upstream. */
   withdraw(requestId: string, owner: string): Promise<void>;
   /** Tries a `settling` or `review` request again at `dueAt`, not before. */
   defer(requestId: string, dueAt: number): Promise<void>;
+
+  /**
+   * Counts bytes that are about to be kept for an account. False, and nothing is counted, where it would then have more than
+   * `most`. What is counted stays so until `until`, also where the bytes were never kept.
+   */
+  countKept(accountId: string, bytes: number, at: KeptCount): Promise<boolean>;
 
   /** Undefined where there is none: it was never written, or is closed and deleted. */
   find(requestId: string): Promise<UsageRecord | undefined>;
@@ -167,6 +205,8 @@ export interface UsageStore extends PutOffWork {
   /** Makers of these hashes, of every account, that are not forgotten at `now`. */
   findMakers(hashes: readonly string[], now: number): Promise<OpaqueMaker[]>;
 
-  /** Deletes up to `limit` answers, makers and reviews of each whose time is over; answers how many went. */
+  /** Deletes up to `limit` answers that are kept for these keys, by an index; answers how many went. */
+  eraseKept(keyIds: readonly string[], limit: number): Promise<number>;
+  /** Deletes up to `limit` answers, makers, reviews and counts of each whose time is over; answers how many went. */
   forget(now: number, limit: number): Promise<number>;
 }

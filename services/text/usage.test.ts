@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import type { ReportedUsage } from "../upstreams/text/port.ts";
 import { chargeOf, holdAmountOf } from "./pricing.ts";
-import type { ReportedUsage } from "./upstream/port.ts";
 import { type EndKind, verdictOf } from "./usage.ts";
 
 const bounds = { input: 100, output: 50 };
@@ -10,7 +10,7 @@ const usage = (more: Partial<ReportedUsage> = {}): ReportedUsage => ({
   outputTokens: 30,
   ...more,
 });
-const ends: EndKind[] = ["completed", "incomplete", "failed", "left", "unsent", "lost"];
+const ends: EndKind[] = ["completed", "incomplete", "failed", "ended", "left", "unsent", "lost"];
 
 describe("the table of ends", () => {
   test.each(ends)("reported usage counts, also when it ended as %s", (end) => {
@@ -44,6 +44,7 @@ describe("the table of ends", () => {
   test.each<[EndKind, string]>([
     ["completed", "count"],
     ["incomplete", "count"],
+    ["ended", "count"],
     ["left", "count"],
     ["lost", "count"],
     ["failed", "free"],

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, afterEach, describe, expect, test } from "vitest";
-import { sampleMp3 } from "../../services/media/generate/samples.fixture.ts";
+import { afterAll, afterEach, expect, test } from "vitest";
+import { sampleMp3 } from "../../services/upstreams/media/samples.fixture.ts";
 import { startMediaWorld } from "../e2e/media-world.ts";
 import { oneProcessOnly } from "../e2e/world.ts";
 import { until } from "../support/until.ts";
@@ -23,29 +23,17 @@ const setAhead = (ms: number) => {
 };
 afterEach(() => setAhead(0));
 
-describe.for([
+test.for([
   ["60 s ahead", 60_000],
   ["40 days ahead", 40 * dayMs],
   ["an hour back", -3_600_000],
-] as const)("a machine's clock that is set %s meanwhile", ([, jumpMs]) => {
-  test("ends no stream", async () => {
-    const caller = await world.caller();
-    world.play({ kind: "ok", deltas: Array.from({ length: 10 }, () => "la "), deltaDelayMs: 500 });
-    const stream = await caller.open("/responses", ask);
-    await stream.until(({ name }) => name === "response.output_text.delta");
-    setAhead(jumpMs);
-    const events = await stream.rest();
-    expect(events.at(-2)?.name).toBe("response.completed");
-    setAhead(0);
-    const { available, reserved } = await caller.settled();
-    expect([available, reserved]).toEqual([10_000_000 - cost, 0]);
-  });
-
-  test("begins no job's generation a second time, and fails none", async () => {
+] as const)(
+  "a machine's clock that is set %s meanwhile ends no stream and no speech, and begins no job's generation again",
+  async ([, jumpMs]) => {
     const caller = await world.caller({ credits: 10n });
-    const route = "POST /images/generations";
+    const [images, speech] = ["POST /images/generations", "POST /audio/speech"];
     media.requests.length = 0;
-    media.next(route, {
+    media.next(images, {
       kind: "custom",
       async handle(_seen, answer) {
         await delay(workMs);
@@ -53,12 +41,34 @@ describe.for([
         answer.end(JSON.stringify({ data: [{ b64_json: png.toString("base64") }] }));
       },
     });
+    media.next(speech, {
+      kind: "custom",
+      async handle(_seen, answer) {
+        await delay(workMs);
+        answer.setHeader("content-type", "audio/mpeg");
+        answer.end(sampleMp3());
+      },
+    });
+    world.play({ kind: "ok", deltas: Array.from({ length: 10 }, () => "la "), deltaDelayMs: 500 });
+    const stream = await caller.open("/responses", ask);
+    await stream.until(({ name }) => name === "response.output_text.delta");
     const accepted = await caller.post("/images/generations", {
       ...{ model: "scripted-image", prompt: "a boat" },
     });
     expect(accepted.status).toBe(202);
-    await until("the generation", () => media.seen(route).length > 0);
+    // A wallet of its own: what the stream costs is read from the other one.
+    const speaker = await world.caller();
+    const asked = speaker.post("/speech/generations", {
+      ...{ model: "scripted-speech", input: "Hi, you.", voice: "alloy" },
+    });
+    await until("both generations", () => {
+      return media.seen(images).length > 0 && media.seen(speech).length > 0;
+    });
+
     setAhead(jumpMs);
+    const events = await stream.rest();
+    expect(events.at(-2)?.name).toBe("response.completed");
+    expect((await asked).status).toBe(200);
     const path = `/images/generations/${accepted.json.jobId}`;
     const ended = await until(
       "the job's end",
@@ -69,30 +79,12 @@ describe.for([
       { withinMs: 4 * workMs },
     );
     expect(ended).toMatchObject({ status: "completed", creditsCharged: 1 });
-    expect(media.seen(route)).toHaveLength(1);
-  });
-
-  test("ends no speech", async () => {
-    const caller = await world.caller();
-    const route = "POST /audio/speech";
-    media.requests.length = 0;
-    media.next(route, {
-      kind: "custom",
-      async handle(_seen, answer) {
-        await delay(workMs);
-        answer.setHeader("content-type", "audio/mpeg");
-        answer.end(sampleMp3());
-      },
-    });
-    const asked = caller.post("/speech/generations", {
-      ...{ model: "scripted-speech", input: "Hi, you.", voice: "alloy" },
-    });
-    await until("the generation", () => media.seen(route).length > 0);
-    setAhead(jumpMs);
-    expect((await asked).status).toBe(200);
-    expect(media.seen(route)).toHaveLength(1);
-  });
-});
+    expect([media.seen(images), media.seen(speech)]).toMatchObject([{ length: 1 }, { length: 1 }]);
+    setAhead(0);
+    const { available, reserved } = await caller.settled();
+    expect([available, reserved]).toEqual([10_000_000 - cost, 0]);
+  },
+);
 
 test("a clock that was 40 days ahead and comes back: the right month counts on", async () => {
   const caller = await world.caller();

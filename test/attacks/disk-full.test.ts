@@ -2,8 +2,15 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { sampleMp3, sampleMp4, samplePng } from "../../services/media/generate/samples.fixture.ts";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { sampleMp3, sampleMp4, samplePng } from "../../services/upstreams/media/samples.fixture.ts";
+import {
+  createWorld,
+  imageRequest,
+  upstreamAt,
+  videoRequest,
+} from "../../services/upstreams/media/world.fixture.ts";
 import { type RunningMesh, startRunning, tempFolder } from "../host/process.ts";
 import { startScriptedMediaUpstream } from "../support/scripted-media-upstream.ts";
 import { until } from "../support/until.ts";
@@ -123,7 +130,7 @@ models:
     pricing: { usdMicrosPerMillionCharacters: 15000000 }
 `;
 
-test("an image that was paid for outlives a disk of files that is full for seconds; speech is 503", {
+test("an image and a speech that were paid for outlive a disk of files that is full for seconds", {
   timeout: 120_000,
 }, async ({ skip }) => {
   if (whyNot !== undefined) skip(whyNot);
@@ -150,9 +157,9 @@ test("an image that was paid for outlives a disk of files that is full for secon
   const { status, json } = await ask("/images/generations", image);
   expect(status).toBe(202);
   await until("upstream to have painted", () => upstream.requests.length === 1, patience);
-  const spoken = await ask("/speech/generations", {
-    ...{ model: "paid-speech", input: "Hello there.", voice: "alloy" },
-  });
+  const speech = { model: "paid-speech", input: "Hello there.", voice: "alloy" };
+  const speaking = ask("/speech/generations", speech);
+  await until("upstream to have spoken", () => upstream.requests.length === 2, patience);
   await until(
     "it is not ready",
     async () => (await readiness(mesh)) === "503 the disk takes no writes",
@@ -170,5 +177,71 @@ test("an image that was paid for outlives a disk of files that is full for secon
   expect(ended.status).toBe("completed");
   const painted = upstream.requests.filter(({ path }) => path.includes("/images/"));
   expect(painted).toHaveLength(1);
-  expect(spoken).toMatchObject({ status: 503, json: { error: { code: "service_unavailable" } } });
+  const spoken = upstream.requests.filter(({ path }) => path.includes("/audio/"));
+  expect((await speaking).status).toBe(200);
+  expect(spoken).toHaveLength(1);
+});
+
+test.each([
+  ["in base64", "b64_json", "when it is written", "size=4k"],
+  ["by its URL", "url", "when it is written", "size=4k"],
+  ["in base64", "b64_json", "for its file", "nr_inodes=1"],
+] as const)(
+  "a picture that comes %s (%s) outlives a disk without room %s",
+  async (_, imagesAs, _when, bound) => {
+    if (whyNot !== undefined) return;
+    const image = Buffer.concat([await samplePng(64, 48), Buffer.alloc(300_000)]);
+    const outputs = { images: [image], video: sampleMp4(), sound: sampleMp3() };
+    await using upstream = await startScriptedMediaUpstream("openai", outputs);
+    upstream.wording.imagesAs = imagesAs;
+    const tempDir = join(folder.path, "renders");
+    mkdirSync(tempDir);
+    execFileSync("mount", ["-t", "tmpfs", "-o", bound, "tmpfs", tempDir], { stdio: "pipe" });
+    try {
+      await using world = await createWorld({ tempDir });
+      const { task } = world.task({
+        upstream: upstreamAt(upstream.baseUrl),
+        request: imageRequest,
+      });
+      const [output] = await world.upstreams.generate(task);
+      expect(await world.stored(output?.blobKey ?? "")).toEqual(image);
+      expect(upstream.seen("POST /images/generations")).toHaveLength(1);
+    } finally {
+      execFileSync("umount", ["--lazy", tempDir]);
+    }
+  },
+);
+
+describe("a disk without room while a builtin video is made", () => {
+  const upstream = upstreamAt("", "BUILTIN", { apiKeyEnv: "" });
+  const request = { ...videoRequest, durationSeconds: 1, resolution: "96p" } as const;
+
+  test.each([
+    ["when it is written", "size=4k"],
+    ["for its folder", "nr_inodes=1"],
+  ])("%s: the job is offered again later, and has lost no attempt", async (_, bound) => {
+    if (whyNot !== undefined) return;
+    const tempDir = join(folder.path, "renders");
+    mkdirSync(tempDir);
+    execFileSync("mount", ["-t", "tmpfs", "-o", bound, "tmpfs", tempDir], { stdio: "pipe" });
+    try {
+      await using world = await createWorld({ tempDir });
+      const { task } = world.task({ upstream, request });
+      await expect(world.upstreams.generate(task)).rejects.toMatchObject({
+        fault: "not_taken",
+        refusal: "unavailable",
+        isCertain: true,
+      });
+    } finally {
+      execFileSync("umount", ["--lazy", tempDir]);
+    }
+  });
+
+  test("in the store of files: likewise", async () => {
+    await using world = await createWorld();
+    const full = new RefusalError(ErrorReason.SERVICE_UNAVAILABLE);
+    const store = () => Promise.reject(full);
+    const { task } = world.task({ upstream, request, store });
+    await expect(world.upstreams.generate(task)).rejects.toMatchObject({ fault: "not_taken" });
+  });
 });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { scopeNames } from "#kit/scopes.ts";
 import { committedDescription } from "../../gateway/openapi.ts";
 import type { Caller } from "../e2e/caller.ts";
 import {
@@ -25,7 +26,8 @@ let caller: Caller;
 /** The documented paths, with ids of things that are there. */
 const real = new Map<string, string>();
 beforeAll(async () => {
-  caller = await world.caller({ credits: 1_000n });
+  const owner = await world.caller({ credits: 1_000n });
+  caller = await world.withKey(owner, { scopes: [...Object.values(scopeNames)] });
   const ids: Record<string, { job: string; file: string }> = {};
   const bodies = {
     images: { model: "scripted-image", prompt: "x" },
@@ -47,9 +49,14 @@ beforeAll(async () => {
       .replace("/files/{fileId}/content", `/files/${file.id}/content`)
       .replace(/^\/files\/\{fileId\}/, `/files/${file.id}`)
       .replace("{model}", "scripted-image")
+      .replace("{keyId}", caller.keyId)
       .replace(/\{(?:jobId|speechId)\}/, own?.job ?? "")
       .replace("{fileId}", own?.file ?? "");
-    real.set(path, replaced);
+    const query: Record<string, string> = {
+      "/usage": `?start_time=${Math.floor(world.now() / 1_000) - 3_600}`,
+      "/generation": `?id=${speech.id}`,
+    };
+    real.set(path, replaced + (query[path] ?? ""));
   }
   // Three kinds of media are made, music by rendering it: most of a second on a core that is free.
 }, 180_000);

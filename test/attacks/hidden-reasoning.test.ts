@@ -1,19 +1,22 @@
 import type { ServerResponse } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, describe, expect, test } from "vitest";
+import { usageWaitMs } from "../../services/text/limits.ts";
 import type { Caller } from "../e2e/caller.ts";
 import { chat, pricing } from "../e2e/catalog.ts";
 import { ownWorldOnly, startWorld } from "../e2e/world.ts";
 
 ownWorldOnly();
 
-const thinking = { reasoningEfforts: ["low", "high"], maxOutputTokens: 20_000 };
+const thinking = { reasoningEfforts: ["none", "low", "high"], maxOutputTokens: 20_000 };
 const world = await startWorld({
   catalog: (usual) => ({
     ...usual,
     models: [
       ...usual.models,
       chat("thinker", thinking),
+      chat("stopper", thinking),
+      chat("thoughtless", { reasoningEfforts: [], reasoningAliases: {} }),
       chat("keen", { maxInputTokens: 100_000, imageTokensAtLeast: 3_000 }),
       chat("sighted", { maxInputTokens: 100_000 }),
       chat("thinker-legacy", { ...thinking, upstream: "legacy" }),
@@ -28,6 +31,8 @@ const messages = [{ role: "user", content: input }];
 const outputPrice = pricing.outputUsdMicrosPerMillionTokens / 1_000_000;
 const usage = { input_tokens: 500, output_tokens: 5_000, total_tokens: 5_500 };
 const usageCost = 500 + 5_000 * outputPrice;
+/** What a model may have thought in so many ms, at 200 tokens a second. */
+const thoughtCost = (ms: number) => 0.2 * ms * outputPrice;
 /** A PNG of one pixel. */
 const dot =
   "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -72,7 +77,8 @@ function streaming(...parts: (string | number)[]) {
 }
 
 describe("a stop sequence that only we look for", () => {
-  const asked = { model: "thinker", messages, stop: ["END"] };
+  // One of its own: how fast a model answers tells what its silence costs.
+  const asked = { model: "stopper", messages, stop: ["END"] };
 
   test("hides what follows it, and the usage that upstream reports then is charged", async () => {
     for (const isWithUsage of [true, false]) {
@@ -134,15 +140,53 @@ describe("leaving before upstream reports usage", () => {
     const caller = await world.caller({ usdMicros: opening });
     const isNative = way.body.model === "thinker-legacy";
     const words = isNative ? chunk({ content: " word" }) : say(" word");
-    const seen = world.play(streaming(way.begin, 1_000, words, 1_000, words));
+    const seen = world.play(streaming(way.begin, 1_000, words, 600, words));
+    const askedAtMs = performance.now();
     const stream = await caller.open(way.path, way.body);
     await stream.until(({ data }) => data.includes(" word"));
+    const firstMs = performance.now() - askedAtMs;
     await stream.until(({ data }) => data.includes(" word"));
     stream.leave();
     await seen[0]?.over;
-    // A second, at 200 tokens; the one between two words is not unseen.
+    // A second, at 200 tokens; the time between two words, which would be 120, is not unseen.
     expect(await spent(caller)).toBeGreaterThan(190 * outputPrice);
-    expect(await spent(caller)).toBeLessThan(390 * outputPrice);
+    expect(await spent(caller)).toBeLessThan(60 * outputPrice + thoughtCost(firstMs));
+  });
+
+  test.for(ways)("without reasoning no time is taken for it: $name", async (way) => {
+    const isNative = way.body.model === "thinker-legacy";
+    const words = isNative ? chunk({ content: " word" }) : say(" word");
+    const nested = { reasoning: { effort: "none" } };
+    const own = way.path === "/responses" ? nested : { reasoning_effort: "none" };
+    const leaving = async (asked: object, pauseMs: number) => {
+      const caller = await world.caller({ usdMicros: opening });
+      const seen = world.play(streaming(way.begin, pauseMs, words));
+      const stream = await caller.open(way.path, { ...way.body, ...asked });
+      await stream.until(({ data }) => data.includes(" word"));
+      stream.leave();
+      await seen[0]?.over;
+      return spent(caller);
+    };
+    // Its input alone, and a word: the pause would be 60 tokens. A long one is thought all the same.
+    expect(await leaving(own, 300)).toBeLessThan(40 * outputPrice);
+    const unsaid = way.path === "/responses" ? { reasoning: {} } : nested;
+    expect(await leaving(unsaid, 1_000)).toBeGreaterThan(190 * outputPrice);
+    if (way.path === "/responses") return;
+    const both = { reasoning_effort: "high", ...nested };
+    expect(await leaving(both, 1_000)).toBeGreaterThan(190 * outputPrice);
+  });
+
+  test("pays for reasoning that came at once and shows nothing", async () => {
+    for (const way of ways.slice(0, 2)) {
+      const caller = await world.caller({ usdMicros: opening });
+      const silent = { id: "rs_1", type: "reasoning", summary: [] };
+      const seen = world.play(streaming(created, thought(silent), thought(silent), say(" word")));
+      const stream = await caller.open(way.path, way.body);
+      await stream.until(({ data }) => data.includes(" word"));
+      stream.leave();
+      await seen[0]?.over;
+      expect(await spent(caller)).toBeGreaterThanOrEqual(2 * 64 * outputPrice);
+    }
   });
 
   test("pays for sealed reasoning", async () => {
@@ -182,24 +226,50 @@ describe("leaving before upstream reports usage", () => {
     const item = { id: "rs_1", type: "reasoning", summary: [] };
     const added = event("response.output_item.added", { output_index: 0, item });
     const seen = world.play(streaming(created, added, 60_000));
+    const askedAtMs = performance.now();
     const stream = await caller.open("/responses", { model: "plain", input });
     await stream.until(({ name }) => name === "response.output_item.added");
     await delay(1_000);
     const leftAtMs = performance.now();
     stream.leave();
     await seen[0]?.over;
-    expect(performance.now() - leftAtMs).toBeLessThan(1_000);
+    const overAtMs = performance.now();
+    // It was not read on for its usage.
+    expect(overAtMs - leftAtMs).toBeLessThan(usageWaitMs);
     expect(await spent(caller)).toBeGreaterThan(190 * outputPrice);
-    expect(await spent(caller)).toBeLessThan(390 * outputPrice);
+    expect(await spent(caller)).toBeLessThan(60 * outputPrice + thoughtCost(overAtMs - askedAtMs));
   });
 
   test("a model that neither thinks nor has shown it pays for what it said alone", async () => {
     const caller = await world.caller({ usdMicros: opening });
-    world.play(streaming(created, 1_000, say(" word")));
-    const stream = await caller.open("/responses", { model: "plain", input });
+    const said = { ...response, status: "completed", usage: { input_tokens: 1, output_tokens: 1 } };
+    for (let answers = 0; answers < 3; answers++) {
+      world.play(streaming(created, say(" word"), event("response.completed", { response: said })));
+      await caller.stream("/responses", { model: "thoughtless", input });
+    }
+    const before = await spent(caller);
+    world.play(streaming(created, 300, say(" word")));
+    const stream = await caller.open("/responses", { model: "thoughtless", input });
     await stream.until(({ data }) => data.includes(" word"));
     stream.leave();
-    expect(await spent(caller)).toBeLessThan(40);
+    expect((await spent(caller)) - before).toBeLessThan(40);
+  });
+
+  test.for(ways)("a long silence is thought, whatever was asked: $name", async (way) => {
+    const isNative = way.body.model === "thinker-legacy";
+    const words = isNative ? chunk({ content: " word" }) : say(" word");
+    const own =
+      way.path === "/responses" ? { reasoning: { effort: "none" } } : { reasoning_effort: "none" };
+    const caller = await world.caller({ usdMicros: opening });
+    const seen = world.play(streaming(way.begin, 2_500, words));
+    const askedAtMs = performance.now();
+    const stream = await caller.open(way.path, { ...way.body, ...own });
+    await stream.until(({ data }) => data.includes(" word"));
+    const firstMs = performance.now() - askedAtMs;
+    stream.leave();
+    await seen[0]?.over;
+    expect(await spent(caller)).toBeGreaterThan(490 * outputPrice);
+    expect(await spent(caller)).toBeLessThan(60 * outputPrice + thoughtCost(firstMs));
   });
 
   test.for([
@@ -211,14 +281,16 @@ describe("leaving before upstream reports usage", () => {
     const asked = Promise.withResolvers<void>();
     const seen = world.play({ kind: "custom", handle: () => asked.resolve() });
     const leaving = new AbortController();
+    const askedAtMs = performance.now();
     const answer = caller.post(path, body, { signal: leaving.signal });
     answer.catch(() => {});
     await asked.promise;
     await delay(1_000);
     leaving.abort();
     await seen[0]?.over;
+    const tookMs = performance.now() - askedAtMs;
     expect(await spent(caller)).toBeGreaterThan(190 * outputPrice);
-    expect(await spent(caller)).toBeLessThan(390 * outputPrice);
+    expect(await spent(caller)).toBeLessThan(60 * outputPrice + thoughtCost(tookMs));
   });
 });
 
@@ -238,8 +310,8 @@ describe("usage in an answer that is none is charged, and the caller has the err
   const chatPath = "/chat/completions";
   const bodies: [path: string, asked: object, body: object][] = [
     ...ofResponses.flatMap((body): [string, object, object][] => [
-      ["/responses", { model: "thinker", input }, body],
-      [chatPath, { model: "thinker", messages }, body],
+      ["/responses", { model: "stopper", input }, body],
+      [chatPath, { model: "stopper", messages }, body],
     ]),
     ...ofChat.map((body): [string, object, object] => [
       chatPath,

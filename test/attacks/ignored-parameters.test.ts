@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "vitest";
-import { ignoredParameters } from "../../services/text/upstream/ignored.ts";
+import { ignoredParameters } from "../../services/upstreams/text/ignored.ts";
 import { chat } from "../e2e/catalog.ts";
 import { ownWorldOnly, startWorld } from "../e2e/world.ts";
 
@@ -106,6 +106,24 @@ describe("what had no effect is named, and nothing else", () => {
     const options = { idempotencyKey: "again-streamed" };
     expect(await named("/responses", body, options)).toEqual(["future"]);
     expect(await named("/responses", body, options)).toEqual(["future"]);
+  });
+
+  test("what stands within items, messages and tools by its path, and it stays here", async () => {
+    const seen = world.play();
+    const cache_control = { type: "ephemeral", ttl: "1h" };
+    const content = [{ type: "input_text", text: "Hi", cache_control }];
+    const tools = [{ type: "function", name: "f", parameters: {}, cache_control }];
+    const asked = { model: "scripted", input: [{ role: "user", content }], tools, odd: 1 };
+    const within = ["input.content.cache_control", "tools.cache_control"];
+    expect((await named("/responses", asked)).sort()).toEqual([...within, "odd"].sort());
+    expect(JSON.stringify(seen[0]?.body)).not.toContain("cache_control");
+    const parts = [{ type: "text", text: "Hi", cache_control }];
+    for (const model of ["scripted", "legacy", "chat-1"]) {
+      const said = await named(path, { model, messages: [{ role: "user", content: parts }] });
+      expect(said).toEqual(["messages.content.cache_control"]);
+    }
+    await named("/responses", { ...asked, model: "all" });
+    expect(seen.at(-1)?.body).toMatchObject({ input: asked.input, tools });
   });
 
   test("the first 32 names, in a header that is not long", async () => {

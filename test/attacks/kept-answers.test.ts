@@ -2,6 +2,8 @@ import { afterAll, describe, expect, test } from "vitest";
 import { type Caller, refusalOf } from "../e2e/caller.ts";
 import { chat } from "../e2e/catalog.ts";
 import { ownWorldOnly, startWorld } from "../e2e/world.ts";
+import { requestsUnderWay } from "../support/requests-under-way.ts";
+import { until } from "../support/until.ts";
 
 const wordy = { maxInputTokens: 10_000_000, maxOutputTokens: 9_000_000 };
 const world = await startWorld({
@@ -66,9 +68,15 @@ describe("an answer that is too large to keep", () => {
 
   test("goes to all who asked for it at once", async () => {
     const payer = await world.caller({ usdMicros: BigInt(opening) });
-    world.play({ kind: "ok", deltas, firstByteDelayMs: 100 });
+    // One that comes behind the answer's end is refused: none was kept for it.
+    const allCame = Promise.withResolvers<void>();
+    world.play({ kind: "ok", deltas, firstByteAfter: allCame.promise });
     const ask = () => payer.post("/responses", body, { idempotencyKey: "one" });
-    const answers = await Promise.all([ask(), ask(), ask()]);
+    const asked = Promise.all([ask(), ask(), ask()]);
+    await world.upstream.request(1);
+    await until("all three", async () => (await requestsUnderWay(world.opsUrl)) === 3);
+    allCame.resolve();
+    const answers = await asked;
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
     expect(world.upstream.requests).toHaveLength(1);
     expect((await ask()).status).toBe(422);

@@ -154,6 +154,26 @@ describe.for(ways)("an upstream that does not keep to its bound: %s", ([, path, 
     }
   });
 
+  test("a stream of English is cut a quarter above its bound", async () => {
+    const payer = await world.caller();
+    world.play({ kind: "ok", deltas: many, usage: null });
+    const asked = { ...body, ...asChunk, max_output_tokens: 400 };
+    const end = endOfStream(await payer.stream(path, asked));
+    expect(end).toMatchObject({ output: 400, estimated: true });
+    expect(await tokensOf(end.text)).toBeLessThanOrEqual(400 * 1.25 + 16 + 1);
+    expect(await costOf(payer)).toBe(end.input + 4 * 400);
+  });
+
+  test("one whose vocabulary has fewer tokens for a script is not cut", async () => {
+    // 41 tokens of Gemma's, 99 by our count.
+    const words = "ᏂᎦᏓ ᎠᏂᏴᏫ ᏂᎨᎫᏓᎸᎾ ᎠᎴ ᎤᏂᏠᏱ ᎤᎾᏕᎿ ᏚᏳᎧᏛ ᎨᏒᎢ. ".split(/(?= )/);
+    const deltas = Array.from({ length: 10 }, () => words).flat();
+    world.play({ kind: "ok", deltas, usage: { input_tokens: 10, output_tokens: 410 } });
+    const asked = { ...body, ...asChunk, max_output_tokens: 410 };
+    const end = endOfStream(await (await world.caller()).stream(path, asked));
+    expect(end).toMatchObject({ text: deltas.join(""), output: 410, input: 10 });
+  });
+
   test("one that counts fewer tokens than we do is not cut", async () => {
     const payer = await world.caller();
     // By its own tokenizer these are ten.

@@ -99,3 +99,53 @@ test.each(routes)(
   },
   60_000,
 );
+
+/** A field of each route that takes free text. */
+const texts: [path: string, field: string][] = [
+  ["/responses", "input"],
+  ["/responses/compact", "input"],
+  ["/chat/completions", "messages.0.content"],
+  ["/images/generations", "prompt"],
+  ["/videos/generations", "prompt"],
+  ["/music/generations", "title"],
+  ["/music/generations", "lyrics"],
+  ["/speech/generations", "input"],
+];
+const goodBody = (path: string) => routes.find(([one]) => one === path)?.[1] ?? {};
+
+test.each(texts)("%s: half a surrogate pair in %s is an invalid value", async (path, field) => {
+  const caller = await world.caller({ usdMicros: 1_000_000_000n });
+  const body = changed(goodBody(path), field, "a \ud800 b");
+  const param = field.replace(".0.", "[0].");
+  // A large body is read in a thread.
+  for (const more of [{}, { user: "x".repeat(200_000) }]) {
+    for (const options of [{}, { idempotencyKey: "a key" }]) {
+      const { status, json } = await caller.post(path, { ...body, ...more }, options);
+      expect(status).toBe(400);
+      expect(json?.error).toMatchObject({ code: "invalid_value", param });
+    }
+  }
+});
+
+test.each([
+  ["/images/generations", "prompt"],
+  ["/videos/generations", "prompt"],
+  ["/music/generations", "title"],
+  ["/speech/generations", "input"],
+])("%s: a %s of white space alone is missing", async (path, field) => {
+  const caller = await world.caller({ usdMicros: 1_000_000_000n });
+  for (const blank of ["", " ", "\n\t\u00a0"]) {
+    const { status, json } = await caller.post(path, changed(goodBody(path), field, blank));
+    expect(status).toBe(400);
+    expect(json?.error).toMatchObject({ code: "missing_required_parameter", param: field });
+  }
+});
+
+test("lyrics of white space alone are none", async () => {
+  const caller = await world.caller({ usdMicros: 1_000_000_000n });
+  const music = goodBody("/music/generations");
+  const sung = await caller.post("/music/generations", { ...music, mode: "lyrics", lyrics: " \n" });
+  expect(sung.json?.error).toMatchObject({ code: "missing_required_parameter", param: "lyrics" });
+  // Nothing else is wrong with it: this caller has no credits.
+  expect((await caller.post("/music/generations", { ...music, lyrics: " " })).status).toBe(402);
+});

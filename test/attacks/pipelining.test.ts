@@ -3,13 +3,17 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parse } from "yaml";
 import { openRaw } from "../edge/raw.ts";
+import { slowness } from "../support/reference-machine.ts";
 import { startWatched, type WatchedProcess } from "../support/watched-process.ts";
 
 /** One read of a connection (64 KiB) holds some 1,800 of these. */
 const small = "GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n";
 const requests = 1_500;
-/** What other callers may wait longer than on a quiet machine, in ms. */
-const mostMoreMs = 1_000;
+/**
+ * What the server may compute while other callers wait, in ms of its event loop's thread: a machine that others use too makes them wait
+ * longer, and no request is at fault.
+ */
+const mostMs = 1_000;
 
 let watched: WatchedProcess;
 let key: string;
@@ -22,10 +26,19 @@ afterAll(() => watched?.[Symbol.asyncDispose]());
 
 const portOf = (url: string) => Number(new URL(url).port);
 
-/** The longest of a liveness probe and a caller's request, in ms. */
+/** What the server's event loop computed so far, in ms, as Linux tells it at once, however busy that is: in ticks of 10 ms. */
+function computedMs(): number {
+  const stat = readFileSync(`/proc/${watched.pid}/task/${watched.pid}/stat`, "utf8");
+  // Behind the name of the command.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const [user, system] = fields.slice(11, 13).map(Number);
+  return 10 * ((user ?? 0) + (system ?? 0));
+}
+
+/** What the server computed while a liveness probe and a caller's request waited, in ms. */
 async function othersWait(): Promise<number> {
   const origin = new URL(watched.baseUrl).origin;
-  const beganAt = performance.now();
+  const beforeMs = computedMs();
   await Promise.all(
     [`${origin}/healthz`, `${watched.baseUrl}/models`].map(async (url) => {
       const answer = await fetch(url, { headers: { authorization: `Bearer ${key}` } });
@@ -33,18 +46,17 @@ async function othersWait(): Promise<number> {
       await answer.arrayBuffer();
     }),
   );
-  return performance.now() - beganAt;
+  return computedMs() - beforeMs;
 }
 
 test.each([
   ["200 connections", 200, false],
   ["300 connections that never read", 300, true],
 ])(
-  "%s with 1,500 requests each keep other callers for less than 1 s",
-  { timeout: 120_000, retry: 0 },
+  "%s with 1,500 requests each keep other callers for less than 1 s of computing",
+  { timeout: 120_000 },
   async (_, count, neverRead) => {
     await othersWait();
-    const quietMs = await othersWait();
     const all = await Promise.all(
       Array.from({ length: count }, () => openRaw(portOf(watched.baseUrl))),
     );
@@ -52,7 +64,7 @@ test.each([
     for (const one of all) one.send(small.repeat(requests));
     const waits = [await othersWait(), await othersWait()];
     for (const one of all) one[Symbol.dispose]();
-    expect(Math.max(...waits)).toBeLessThan(mostMoreMs + quietMs);
+    expect(Math.max(...waits)).toBeLessThan(mostMs * slowness());
   },
 );
 

@@ -53,6 +53,9 @@ describe("chat on a server with forms of its own", () => {
   const token = { token: "H", logprob: -1, bytes: [72], top_logprobs: [], ...echoes };
   const logprobs = { content: [token], ...echoes };
 
+  /** Ours: what the answer cost. */
+  const cost = { cost: 0.000011, costUsdMicros: 11 };
+
   test.for(["legacy", "peer"])(
     "JSON on %s shows what chat has, and nothing else",
     async (model) => {
@@ -81,7 +84,7 @@ describe("chat on a server with forms of its own", () => {
             logprobs: { content: [{ token: "H", logprob: -1, bytes: [72], top_logprobs: [] }] },
           },
         ],
-        usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+        usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5, ...cost },
       });
     },
   );
@@ -120,6 +123,7 @@ describe("chat on a server with forms of its own", () => {
       prompt_tokens: 3,
       completion_tokens: 2,
       total_tokens: 5,
+      ...cost,
     });
   });
 });

@@ -24,7 +24,6 @@ const messages = [{ role: "user", content: "Hi" }];
 const body = { model: "roomy", input: "Hi" };
 const routes = [
   ["/responses", body, "max_output_tokens"],
-  ["/responses/compact", body, "max_output_tokens"],
   ["/chat/completions", { model: "roomy", messages }, "max_output_tokens"],
   ["/chat/completions", { model: "roomy-legacy", messages }, "max_tokens"],
 ] as const;
@@ -156,12 +155,21 @@ test("a model of fewer than 1,024 tokens is all or nothing", async () => {
 
 test("many at once hold no more than there is, and the rest is refused", async () => {
   const payer = await poor(80_000n);
-  world.play({ kind: "ok", firstByteDelayMs: 3_000 });
-  const asked = Array.from({ length: 20 }, () => payer.post("/responses", body));
+  // None is answered before all were judged: what one leaves of its hold makes room for another.
+  const judged = Promise.withResolvers<void>();
+  world.play({ kind: "ok", firstByteAfter: judged.promise });
+  let answered = 0;
+  const asked = Array.from({ length: 20 }, async () => {
+    const answer = await payer.post("/responses", body);
+    answered++;
+    return answer;
+  });
   await world.upstream.request(2);
   const { reserved, spendable } = await payer.balance();
   expect(reserved + spendable).toBe(80_000);
   expect(spendable).toBeGreaterThanOrEqual(0);
+  await until("the refusals", () => answered >= 18);
+  judged.resolve();
   const answers = await Promise.all(asked);
   const [taken, refused] = [200, 402].map((code) => answers.filter((a) => a.status === code));
   expect([taken?.length, refused?.length]).toEqual([2, 18]);

@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, expect, test } from "vitest";
-import { sampleMp3 } from "../../services/media/generate/samples.fixture.ts";
+import { sampleMp3 } from "../../services/upstreams/media/samples.fixture.ts";
 import { startMediaWorld } from "../e2e/media-world.ts";
 import { isOwnWorld, ownWorldOnly } from "../e2e/world.ts";
 import { until } from "../support/until.ts";

@@ -24,24 +24,6 @@ const hosted: [body: object, operation: "responses" | "compact" | "chat", param:
       ] as const
     ).map(([more, param]) => [ask(more), operation, param] as (typeof hosted)[number]),
   ),
-  [
-    message([{ type: "input_text", text: "x", tools: [search] }]),
-    "responses",
-    "input[0].content[0].tools[0].type",
-  ],
-  [
-    ask({
-      input: [
-        {
-          type: "function_call_output",
-          call_id: "c",
-          output: [{ type: "input_text", text: "x", tools: [search] }],
-        },
-      ],
-    }),
-    "responses",
-    "input[0].output[0].tools[0].type",
-  ],
   [chat({ tool_choice: search }), "chat", "tool_choice.type"],
   [
     chat({
@@ -76,6 +58,23 @@ test.each(hosted)(
 test.each(hosted)("and paid for where the model takes it: %j on %s", async (body, operation) => {
   const { bounds } = await prepare(body, { operation, snapshot: every });
   expect(bounds.input).toBe(10_000);
+});
+
+test.each([
+  message([{ type: "input_text", text: "x", tools: [search] }]),
+  ask({
+    input: [
+      {
+        type: "function_call_output",
+        call_id: "c",
+        output: [{ type: "input_text", text: "x", tools: [search] }],
+      },
+    ],
+  }),
+])("in a part, which has no tools, it does not go up: %j", async (body) => {
+  const prepared = await prepare(body, { operation: "responses", snapshot: every });
+  expect(JSON.stringify(prepared.body)).not.toContain("web_search");
+  expect(prepared.bounds.input).toBeLessThan(2_000);
 });
 
 describe("what SDKs send passes", () => {

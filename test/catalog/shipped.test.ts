@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { viewOf } from "#kit/catalog-client.ts";
 import { ModelKind, UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { toCatalogEntry } from "../../gateway/mappers/model.ts";
+import { toCatalogEntry } from "../../gateway/models.ts";
 import { parseCatalog } from "../../services/catalog/parse.ts";
 
 // The tables of the API specification, transcribed from it and not from the catalog.

@@ -116,6 +116,14 @@ test("an account is made once, a picture and a stream are charged to the micro",
     credits: { available: 50 },
   });
 
+  // The first key manages its account's other keys.
+  const madeKey = await fetch(`${mesh.baseUrl}/keys`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ name: "worker" }),
+  });
+  expect(madeKey.status).toBe(201);
+
   const kept = [
     ...server,
     "--name",

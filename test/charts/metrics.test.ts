@@ -1,9 +1,11 @@
-import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
+import { callersErrors } from "#kit/telemetry/inference.ts";
+import { emptyForMs, failingShare } from "../../gateway/console/admin/system.ts";
+import { metricsOfSource } from "../support/metrics-page.ts";
 import { findTool, root } from "./helm.ts";
 
 const read = (file: string) => readFileSync(join(root, file), "utf8");
@@ -13,18 +15,10 @@ const alerts: { alert: string; expr: string; annotations: Record<string, string>
 ).groups[0].rules;
 const dashboard = JSON.parse(read("charts/genmesh/files/dashboard.json"));
 
-/** The first argument of every metric that the services register. */
+/** Every metric that a process exports; a histogram is marked. */
 function registered(): Set<string> {
-  const files = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], {
-    cwd: root,
-    encoding: "utf8",
-  })
-    .split("\n")
-    .filter((file) => /^(services|gateway)\/.*\.ts$/.test(file) && !file.endsWith(".test.ts"));
-  const names = files.flatMap((file) =>
-    [...read(file).matchAll(/\.(counter|gauge|histogram)\(\s*"(genmesh_[a-z_]+)"/g)].map((one) =>
-      one[1] === "histogram" ? `${one[2]}#` : `${one[2]}`,
-    ),
+  const names = metricsOfSource().map(({ name, type }) =>
+    type === "histogram" ? `${name}#` : name,
   );
   const process = new Registry();
   collectDefaultMetrics({ register: process });
@@ -54,6 +48,19 @@ test("every metric of the alerts and the dashboard is one that a service exports
     expect(names.length, expr).toBeGreaterThan(0);
     for (const name of names) expect(known, expr).toContain(name);
   }
+});
+
+test("alerts on upstreams fire at what the operator's console calls failing and empty", () => {
+  const exprOf = (name: string) => alerts.find(({ alert }) => alert === name)?.expr.trim();
+  const words = [...callersErrors].sort().join("|");
+  const ended = "genmesh_inference_duration_seconds_count";
+  expect(exprOf("GenmeshUpstreamFails")).toBe(
+    [
+      `sum by (namespace, provider) (rate(${ended}{error!~"${words}"}[10m]))`,
+      `/ sum by (namespace, provider) (rate(${ended}[10m])) > ${failingShare}`,
+    ].join("\n"),
+  );
+  expect(exprOf("GenmeshUpstreamAccountEmpty")).toMatch(new RegExp(` < ${emptyForMs / 1_000}$`));
 });
 
 test("every alert has a section in the runbook, and every section an alert", () => {

@@ -8,7 +8,7 @@ describe.each(examples)("%s", (example) => {
   const manifests = rendered(example);
   const policies = ofKind(manifests, "NetworkPolicy");
 
-  test("nothing but the API and its documentation is led in", () => {
+  test("nothing but the API and its documentation is led in, and the console where it has a host", () => {
     const paths = [
       ...ofKind(manifests, "Ingress").flatMap(({ spec }) =>
         spec.rules.map((rule: Manifest) =>
@@ -23,9 +23,10 @@ describe.each(examples)("%s", (example) => {
         ),
       ),
     ];
-    for (const one of paths)
-      expect(one).toEqual(["Exact /openapi.json", "Prefix /docs", "Prefix /v1"]);
-    expect(paths).toHaveLength({ production: 1, everything: 2 }[example as string] ?? 0);
+    const api = ["Exact /openapi.json", "Prefix /docs", "Prefix /v1"];
+    const both = [api, ["Prefix /console"]];
+    const expected = { production: [api], everything: [...both, ...both] };
+    expect(paths).toEqual(expected[example as keyof typeof expected] ?? []);
   });
 
   test("no secret is written into an object, but by name", () => {

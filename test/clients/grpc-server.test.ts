@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { type ClientHttp2Session, connect as connectHttp2 } from "node:http2";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import * as grpc from "@grpc/grpc-js";
@@ -41,6 +42,7 @@ afterEach(async () => {
 async function serve(tls?: ServerTls) {
   const calls: HandlerContext[] = [];
   const catalog = rpcService(CatalogService, {
+    checkDraft: () => ({}),
     getSnapshot: () => ({}),
     async *watchSnapshots(_, context) {
       calls.push(context);
@@ -54,7 +56,7 @@ async function serve(tls?: ServerTls) {
     ...(tls ? { tls } : {}),
   });
   stack.push(() => server.close());
-  return { calls, port: await server.listen("127.0.0.1", 0) };
+  return { calls, port: await server.listen("127.0.0.1", 0), close: () => server.close() };
 }
 
 function connect(port: number, credentials = grpc.credentials.createInsecure(), options = {}) {
@@ -132,6 +134,70 @@ describe("a call that its caller ends", () => {
     expect(error.code).toBe(grpc.status.DEADLINE_EXCEEDED);
     expect(calls[0]?.signal.aborted).toBe(true);
     expect(calls[0]?.timeoutMs()).toBeLessThanOrEqual(0);
+  });
+});
+
+describe("the port", () => {
+  async function session(port: number): Promise<ClientHttp2Session> {
+    const opened = connectHttp2(`http://127.0.0.1:${port}`);
+    stack.push(() => opened.destroy());
+    await once(opened, "remoteSettings");
+    return opened;
+  }
+
+  async function answerTo(opened: ClientHttp2Session, path: string, contentType: string) {
+    const request = opened.request({
+      ":method": "POST",
+      ":path": path,
+      "content-type": contentType,
+    });
+    request.end("{}");
+    const [headers] = await once(request, "response");
+    const body = await request.setEncoding("utf8").toArray();
+    return { status: headers[":status"], body: body.join("") };
+  }
+
+  test("takes 256 calls at once on a session", async () => {
+    const { port } = await serve();
+    expect((await session(port)).remoteSettings.maxConcurrentStreams).toBe(256);
+  });
+
+  test("says of what it does not have that it is not there, in no words of a framework's", async () => {
+    const { port } = await serve();
+    const opened = await session(port);
+    const check = "/grpc.health.v1.Health/Check";
+    expect(await answerTo(opened, check, "application/json")).toEqual({
+      status: 200,
+      body: '{"status":"SERVING"}',
+    });
+    expect(await answerTo(opened, "/no.such.Service/Method", "application/json")).toEqual({
+      status: 404,
+      body: "",
+    });
+    expect(await answerTo(opened, check, "text/plain")).toEqual({ status: 415, body: "" });
+    const error = await failure(
+      new Promise((resolve, reject) => {
+        connect(port).makeUnaryRequest(
+          "/grpc.health.v1.Health/NoSuchMethod",
+          (bytes: Buffer) => bytes,
+          (bytes) => bytes,
+          Buffer.alloc(0),
+          (fault, answer) => (fault ? reject(fault) : resolve(answer)),
+        );
+      }),
+    );
+    expect(error.code).toBe(grpc.status.UNIMPLEMENTED);
+  });
+
+  test("closes though a session is idle and a stream is open", async () => {
+    const { calls, port, close } = await serve();
+    const idle = await session(port);
+    const call = watch(connect(port));
+    call.on("error", () => {});
+    await once(call, "data");
+    const left = once(idle, "close");
+    await Promise.all([close(), left]);
+    expect(calls[0]?.signal.aborted).toBe(true);
   });
 });
 

@@ -1,13 +1,18 @@
 import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, expect, test } from "vitest";
-import { startWorld } from "../e2e/world.ts";
+import { creditsOf, startMediaWorld } from "../e2e/media-world.ts";
+import { isOwnWorld, startWorld } from "../e2e/world.ts";
 
 const run = promisify(execFile);
 /** Where to find a Python that has the client; default the one on the path. */
 const python = process.env.PYTHON ?? "python3";
 const script = fileURLToPath(new URL("openai_client.py", import.meta.url));
+const mediaScript = fileURLToPath(new URL("openai_media_client.py", import.meta.url));
 const why = await run(python, ["-c", "import openai"]).then(
   () => undefined,
   () => `needs \`${python} -c "import openai"\` to work (pip install openai; PYTHON names another)`,
@@ -37,3 +42,42 @@ test("the official Python client, unmodified", async ({ skip }) => {
     image: true,
   });
 }, 30_000);
+
+test("the official Python client's media calls, unmodified", async ({ skip }) => {
+  if (why !== undefined) return skip(why);
+  skip(!isOwnWorld, "needs an upstream and an operator of its own");
+  await using media = await startMediaWorld();
+  const folder = await mkdtemp(join(tmpdir(), "genmesh-python-"));
+  try {
+    const picture = join(folder, "picture.png");
+    await writeFile(picture, media.png);
+    const caller = await media.world.caller({ credits: 100n });
+    const vectors = { data: [{ index: 0, embedding: [0.5, -1] }], usage: { prompt_tokens: 3 } };
+    media.media.always("POST /embeddings", { kind: "json", body: vectors });
+    const said = { text: "Hi, you.", usage: { type: "duration", seconds: 0.06 } };
+    media.media.always("POST /audio/transcriptions", { kind: "json", body: said });
+    const { stdout } = await run(python, [mediaScript, media.world.baseUrl, caller.key, picture]);
+    expect(JSON.parse(stdout)).toEqual({
+      generate: ["PNG"],
+      prefer: ["PNG", "PNG"],
+      url: [200, 401],
+      edit: ["PNG"],
+      edit_two: true,
+      speech: true,
+      speech_streamed: true,
+      speech_wav: ["RIFF", "audio/wav"],
+      embeddings: [0.5, -1],
+      transcription: "Hi, you.",
+      errors: {
+        quality: ["BadRequestError", 400, "unsupported_parameter"],
+        format: ["BadRequestError", 400, "unsupported_parameter"],
+      },
+      retried: [2, "true"],
+    });
+    const { available, reserved } = await creditsOf(caller);
+    expect([available, reserved]).toEqual([100 - 7, 0]);
+    expect(await caller.settled()).toMatchObject({ monthSpend: 4 * 20 + 3 + 60 });
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}, 120_000);

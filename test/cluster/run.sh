@@ -121,19 +121,26 @@ volumes=true; [ -z "$(kubectl get storageclass -o name)" ] && volumes=false
 must "install the backing" helm install backing charts/genmesh-backing --namespace "$namespace" \
   --set persistence=$volumes --wait --timeout 5m
 must "install genmesh" helm install genmesh charts/genmesh --namespace "$namespace" \
-  --values charts/genmesh/examples/evaluation.values.yaml --set service.port=8080 --wait --timeout 8m
+  --values charts/genmesh/examples/evaluation.values.yaml --set service.port=8080 --set console.operators=true --wait --timeout 8m
 memory idle
-step "helm test" helm test genmesh --namespace "$namespace" --timeout 5m
-k logs genmesh-smoke
 
-KEY=$(k get secret genmesh-tokens -o jsonpath='{.data.bootstrap-api-key}' | base64 -d); export KEY
+secret() { k get secret genmesh-tokens -o "jsonpath={.data.$1}" | base64 -d; }
+KEY=$(secret bootstrap-api-key); export KEY
 tokens=$(k get secret genmesh-tokens -o jsonpath='{.data}' | sha256sum)
 url=${GATEWAY_URL:-http://$(k get service genmesh-gateway -o jsonpath='{.spec.clusterIP}'):8080}/v1
 operator() { k exec deploy/genmesh-toolbox -- genmesh "$@"; }
 
+# First of all, for it looks at all that was ever asked here.
+step "a day with the console through the Service" env GENMESH_TEST_BASE_URL="$url" GENMESH_TEST_API_KEY="$KEY" \
+  GENMESH_TEST_ADMIN_TOKEN="$(secret admin-token)" npx vitest run --project browser whole-day
+tests_of() { grep -E '^ *(Test Files|Tests) ' <(sed 's/\x1b\[[0-9;]*m//g' "$work/step.log") || true; }
+tests_of
+step "helm test" helm test genmesh --namespace "$namespace" --timeout 5m
+k logs genmesh-smoke
+
 step "end-to-end suite through the Service" env GENMESH_TEST_BASE_URL="$url" GENMESH_TEST_API_KEY="$KEY" \
   npx vitest run --project main test/e2e
-grep -E '^ *(Test Files|Tests) ' <(sed 's/\x1b\[[0-9;]*m//g' "$work/step.log") || true
+tests_of
 
 # A process group of its own, to be ended as one.
 set -m

@@ -67,8 +67,7 @@ async function dieAt(at: number, when: "before" | "after"): Promise<boolean> {
   // The dead do not end by themselves any more; nobody waits for them.
   const ended = doomed.files[Symbol.asyncDispose]();
   if (!death.isDead()) await ended;
-  // What was already on its way when it died has happened.
-  await new Promise((resolve) => setImmediate(resolve));
+  await death.atRest();
   await doomed.closeStores();
 
   await using world = await createFilesWorld({ ground, verifier });
@@ -93,6 +92,7 @@ async function dieAt(at: number, when: "before" | "after"): Promise<boolean> {
   const { files } = await world.client.listFiles({});
   expect(files.filter((file) => Number(file.sizeBytes) === images[2].length)).toHaveLength(1);
   expect(await world.blobKeys()).toHaveLength(files.length);
+  expect(await world.keptOf()).toBe(0);
   await expectWhole(world);
   return death.isDead();
 }

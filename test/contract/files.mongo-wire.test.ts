@@ -2,10 +2,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { migrate } from "#kit/mongo/migrate.ts";
 import type { FileStore } from "../../services/media/files/store.ts";
 import { createMongoFileStore } from "../../services/media/files/store-mongo.ts";
-import {
-  filesCollection,
-  filesMongoSchema,
-} from "../../services/media/files/store-mongo-schema.ts";
+import { filesCollection, filesMongoSchema } from "../../services/media/files/store-mongo-docs.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { type Fate, type MongoWire, openMongoWire } from "../support/mongo-wire.ts";
 import { accountId, asFile, newFile, ready, t0 } from "./files.suite.ts";

@@ -1,14 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { ErrorReason } from "#kit/errors.ts";
 import { migrate } from "#kit/mongo/migrate.ts";
-import { maxPinsPerFile } from "../../services/media/files/limits-mongo.ts";
+import { maxPinsPerFile } from "../../services/media/files/limits.ts";
 import type { FileStore } from "../../services/media/files/store.ts";
 import { createMongoFileStore } from "../../services/media/files/store-mongo.ts";
 import {
   type FileDocument,
   filesCollection,
   filesMongoSchema,
-} from "../../services/media/files/store-mongo-schema.ts";
+} from "../../services/media/files/store-mongo-docs.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { accountId, fileStoreContract, newFile, ready, t0 } from "./files.suite.ts";
 

@@ -11,15 +11,19 @@ export interface Mortal {
   wrap(stores: MortalStores): MortalStores;
   /** Puts itself between a service and its peers: a call is a step too. */
   readonly calls: Interceptor;
+  /** A step that something else makes for it, such as an upstream that is asked. */
+  readonly step: Step;
   /** Counts from now on. */
   arm(): void;
   /** Resolves when the process is dead: none of its steps happens any more, and none is answered. */
   readonly died: Promise<void>;
+  /** Resolves when the steps that were under way when it died have happened: what a process has asked for happens without it. */
+  atRest(): Promise<unknown>;
   isDead(): boolean;
 }
 
 /** Makes work, or never resolves any more. */
-type Step = <T>(run: () => Promise<T>) => Promise<T>;
+export type Step = <T>(run: () => Promise<T>) => Promise<T>;
 
 /**
  * Dies at the `at`-th step: before it is made, or after it was made and before that is known. A step is a transaction of
@@ -31,10 +35,24 @@ export function mortal(at: number, when: "before" | "after"): Mortal {
   let isArmed = false;
   let isDead = false;
   let steps = 0;
+  const underWay = new Set<Promise<void>>();
+  const underWayUntilItEnds = <T>(work: Promise<T>): Promise<T> => {
+    const over = work.then(
+      () => {},
+      () => {},
+    );
+    underWay.add(over);
+    void over.then(() => underWay.delete(over));
+    return work;
+  };
 
   const step: Step = async (run) => {
     if (isDead) return never;
-    if (!isArmed || ++steps < at) return run();
+    if (!isArmed || ++steps < at) {
+      const answer = await underWayUntilItEnds(run());
+      // It happened, and nobody is left to hear of it.
+      return isDead ? never : answer;
+    }
     isDead = true;
     if (when === "after") await run();
     die();
@@ -50,15 +68,18 @@ export function mortal(at: number, when: "before" | "after"): Mortal {
       },
     }),
     calls: (next) => (req) => step(() => next(req)),
+    step,
     arm() {
       isArmed = true;
     },
     died,
+    atRest: () => Promise.all(underWay),
     isDead: () => isDead,
   };
 }
 
-function mortalDatabase(database: Database, step: Step): Database {
+/** A database each of whose changes is a step. */
+export function mortalDatabase(database: Database, step: Step): Database {
   switch (database.kind) {
     case "sqlite": {
       const { sqlite } = database;

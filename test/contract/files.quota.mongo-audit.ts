@@ -1,16 +1,17 @@
 import type { Db } from "mongodb";
+import type { QuotaUsage } from "../../services/media/files/quota.ts";
 import {
   type ChargeDocument,
   quotaCollections,
   type WalletDocument,
-} from "../../services/media/files/quota-mongo-schema.ts";
+} from "../../services/media/files/quota-mongo-wallet.ts";
 
 /** An account's charges, recomputed from all that is stored of them. */
 export interface QuotaAudit {
   /** What the wallet says. */
-  told: { usedBytes: number; reservedBytes: number };
+  told: QuotaUsage;
   /** What its charges add up to. */
-  counted: { usedBytes: number; reservedBytes: number };
+  counted: QuotaUsage;
   /** By charge id. */
   states: Map<string, string>;
   /** Entries in the wallet's document. */
@@ -30,8 +31,16 @@ export async function auditQuota(db: Db, accountId: string): Promise<QuotaAudit>
   const sum = (state: string) =>
     [...charges.values()].reduce((all, one) => all + (one.state === state ? one.bytes : 0), 0);
   return {
-    told: { usedBytes: wallet?.usedBytes ?? 0, reservedBytes: wallet?.reservedBytes ?? 0 },
-    counted: { usedBytes: sum("used"), reservedBytes: sum("reserved") },
+    told: {
+      usedBytes: wallet?.usedBytes ?? 0,
+      reservedBytes: wallet?.reservedBytes ?? 0,
+      keptBytes: wallet?.keptBytes ?? 0,
+    },
+    counted: {
+      usedBytes: sum("used"),
+      reservedBytes: sum("reserved"),
+      keptBytes: sum("kept"),
+    },
     states: new Map([...charges].map(([chargeId, { state }]) => [chargeId, state])),
     tail: wallet?.tail.length ?? 0,
   };

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { migrate } from "#kit/mongo/migrate.ts";
 import type { QuotaStore } from "../../services/media/files/quota.ts";
 import { createMongoQuota } from "../../services/media/files/quota-mongo.ts";
-import { quotaMongoSchema } from "../../services/media/files/quota-mongo-schema.ts";
+import { quotaMongoSchema } from "../../services/media/files/quota-mongo-wallet.ts";
 import { type Child, children } from "../support/children.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { auditQuota } from "./files.quota.mongo-audit.ts";
@@ -52,7 +52,11 @@ await describeMongo("a quota that several processes share", (mongo) => {
     const pair = await startPair("grab", url, 80_999);
     const got = await Promise.all(pair.map(async ({ next }) => JSON.parse(await next())));
     expect(got.flat()).toHaveLength(80);
-    expect(await quota.usage(accountId)).toEqual({ usedBytes: 0, reservedBytes: 80_500 });
+    expect(await quota.usage(accountId)).toEqual({
+      usedBytes: 0,
+      reservedBytes: 80_500,
+      keptBytes: 0,
+    });
     const { told, counted } = await auditQuota(mongo.raw(name), accountId);
     expect(counted).toEqual(told);
   }, 60_000);
@@ -77,7 +81,7 @@ await describeMongo("a quota that several processes share", (mongo) => {
     expect(lines.filter(({ state }) => state === "full").length).toBeGreaterThan(0);
     const { told, counted } = await auditQuota(mongo.raw(name), accountId);
     expect(counted).toEqual(told);
-    expect(told).toEqual({ usedBytes: keptBytes(lines), reservedBytes: 0 });
+    expect(told).toEqual({ usedBytes: keptBytes(lines), reservedBytes: 0, keptBytes: 0 });
   }, 60_000);
 
   test("killed in the middle: what was acknowledged holds, and nothing leaks", async () => {
@@ -101,7 +105,7 @@ await describeMongo("a quota that several processes share", (mongo) => {
     );
     // What a sweeper does with what the dead left behind.
     await Promise.all(last.map(([chargeId]) => quota.release({ accountId, chargeId }, t0)));
-    expect(await quota.usage(accountId)).toEqual({ usedBytes: 0, reservedBytes: 0 });
+    expect(await quota.usage(accountId)).toEqual({ usedBytes: 0, reservedBytes: 0, keptBytes: 0 });
     const { told, counted } = await auditQuota(mongo.raw(name), accountId);
     expect(counted).toEqual(told);
   }, 60_000);

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { migrate } from "#kit/mongo/migrate.ts";
-import { tailCopiedAt } from "../../services/media/files/limits-mongo.ts";
+import { tailCopiedAt } from "../../services/media/files/limits.ts";
 import type { QuotaStore } from "../../services/media/files/quota.ts";
 import { createMongoQuota } from "../../services/media/files/quota-mongo.ts";
 import {
   quotaCollections,
   quotaMongoSchema,
-} from "../../services/media/files/quota-mongo-schema.ts";
+} from "../../services/media/files/quota-mongo-wallet.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { type Fate, type MongoWire, openMongoWire } from "../support/mongo-wire.ts";
 import { auditQuota } from "./files.quota.mongo-audit.ts";
@@ -47,9 +47,13 @@ await describeMongo("the quota on a bad wire", (mongo) => {
     };
   }
 
-  async function expectExact(usedBytes: number, reservedBytes: number): Promise<void> {
+  async function expectExact(
+    usedBytes: number,
+    reservedBytes: number,
+    keptBytes = 0,
+  ): Promise<void> {
     const { told, counted } = await auditQuota(mongo.raw(name), accountId);
-    expect(told).toEqual({ usedBytes, reservedBytes });
+    expect(told).toEqual({ usedBytes, reservedBytes, keptBytes });
     expect(counted).toEqual(told);
   }
 
@@ -65,6 +69,9 @@ await describeMongo("the quota on a bad wire", (mongo) => {
       next("update", quotaCollections.wallets, fate);
       expect(await quota.commit(charge("a"))).toBe(true);
       await expectExact(60, 40);
+      next("update", quotaCollections.wallets, fate);
+      await quota.keep(charge("a"), t0);
+      await expectExact(0, 40, 60);
       next("update", quotaCollections.wallets, fate);
       await quota.release(charge("a"), t0);
       await expectExact(0, 40);
@@ -102,29 +109,50 @@ await describeMongo("the quota on a bad wire", (mongo) => {
     Promise.all(Array.from({ length: tailCopiedAt }, (_, i) => one(i)));
   const fillTail = () => many((i) => other.reserve(charge(`c${i}`), 1, 1_000));
 
+  /** By releases of what was never reserved, until the next operation copies the tail. */
+  const lengthenTail = async () => {
+    while ((await auditQuota(mongo.raw(name), accountId)).tail < tailCopiedAt) {
+      await other.release(charge(`n${spare++}`), t0);
+    }
+  };
+  let spare = 0;
+
   test("copying a tail without an answer, and half of it", async () => {
     await fillTail();
-    next("update", quotaCollections.charges, "lost reply");
+    next("insert", quotaCollections.charges, "lost reply");
     expect(await quota.reserve(charge("a"), 1, 1_000)).toBe("reserved");
     const audit = await auditQuota(mongo.raw(name), accountId);
     expect(audit.tail).toBe(1);
     await expectExact(0, tailCopiedAt + 1);
   });
 
-  test("a copy that arrives late does not undo what came after it", async () => {
-    await fillTail();
-    next("update", quotaCollections.charges, "pass", async () => {
-      // Copied by somebody else, used, half of it released, and copied again.
-      await many((i) => other.commit(charge(`c${i}`)));
-      await many(async (i) => i % 2 === 0 && other.release(charge(`c${i}`), t0));
-      await many((i) => other.reserve(charge(`d${i}`), 1, 1_000));
-    });
-    expect(await quota.reserve(charge("a"), 1, 1_000)).toBe("reserved");
-    await expectExact(tailCopiedAt / 2, tailCopiedAt + 1);
-    const committed = await many((i) => quota.commit(charge(`c${i}`)));
-    expect(committed).toEqual(committed.map((_, i) => i % 2 === 1));
-    await expectExact(tailCopiedAt / 2, tailCopiedAt + 1);
-  });
+  test.each(["insert", "update"] as const)(
+    "a copy whose %s arrives late does not undo what came after it",
+    async (command) => {
+      await fillTail();
+      // What is late is the update where a charge of the tail has its document already.
+      if (command === "update") {
+        await other.reserve(charge("b"), 1, 1_000);
+        await lengthenTail();
+        await other.release(charge("b"), t0);
+        await lengthenTail();
+      }
+      let isLate = false;
+      next(command, quotaCollections.charges, "pass", async () => {
+        isLate = true;
+        // Copied by somebody else, used, half of it released, and copied again.
+        await many((i) => other.commit(charge(`c${i}`)));
+        await many(async (i) => i % 2 === 0 && other.release(charge(`c${i}`), t0));
+        await many((i) => other.reserve(charge(`d${i}`), 1, 1_000));
+      });
+      expect(await quota.reserve(charge("a"), 1, 1_000)).toBe("reserved");
+      expect(isLate).toBe(true);
+      await expectExact(tailCopiedAt / 2, tailCopiedAt + 1);
+      const committed = await many((i) => quota.commit(charge(`c${i}`)));
+      expect(committed).toEqual(committed.map((_, i) => i % 2 === 1));
+      await expectExact(tailCopiedAt / 2, tailCopiedAt + 1);
+    },
+  );
 
   test("a charge that leaves its wallet between two looks is not missed", async () => {
     await other.reserve(charge("a"), 10, 1_000);

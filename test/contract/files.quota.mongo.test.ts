@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { migrate } from "#kit/mongo/migrate.ts";
-import { maxQuotaOperations, tailCopiedAt } from "../../services/media/files/limits-mongo.ts";
+import { maxQuotaOperations, tailCopiedAt } from "../../services/media/files/limits.ts";
 import type { QuotaStore } from "../../services/media/files/quota.ts";
 import { createMongoQuota } from "../../services/media/files/quota-mongo.ts";
 import {
   quotaCollections,
   quotaMongoSchema,
-} from "../../services/media/files/quota-mongo-schema.ts";
+} from "../../services/media/files/quota-mongo-wallet.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { auditQuota } from "./files.quota.mongo-audit.ts";
 import { quotaContract } from "./files.quota.suite.ts";
@@ -47,6 +47,7 @@ await describeMongo("the quota in MongoDB", (mongo) => {
     expect(await quota.usage(accountId)).toEqual({
       usedBytes: count * 10 * (2 / 3),
       reservedBytes: 0,
+      keptBytes: 0,
     });
     const { states } = await auditQuota(mongo.raw(name), accountId);
     expect(states.size).toBe(count);
@@ -65,7 +66,7 @@ await describeMongo("the quota in MongoDB", (mongo) => {
     expect(await quota.forget(t0 + 3, 2)).toBe(0);
     const { told, counted, states } = await auditQuota(mongo.raw(name), accountId);
     expect(counted).toEqual(told);
-    expect(told).toEqual({ usedBytes: 0, reservedBytes: 50 });
+    expect(told).toEqual({ usedBytes: 0, reservedBytes: 50, keptBytes: 0 });
     expect([...states.values()].filter((state) => state === "released")).toHaveLength(2);
   });
 
@@ -78,7 +79,7 @@ await describeMongo("the quota in MongoDB", (mongo) => {
     await expect(quota.release(charge(1), t0)).rejects.toThrow("breaks its law");
     await wallets.updateOne({ _id: accountId }, { $set: { reservedBytes: 10 } });
     await quota.release(charge(1), t0);
-    expect(await quota.usage(accountId)).toEqual({ usedBytes: 0, reservedBytes: 0 });
+    expect(await quota.usage(accountId)).toEqual({ usedBytes: 0, reservedBytes: 0, keptBytes: 0 });
   });
 
   // Last: it looks at what the tests above have sent.

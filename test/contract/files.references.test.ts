@@ -7,6 +7,7 @@ import { createImageVerifier, type ImageVerifier } from "#kit/images/index.ts";
 import { noise, plain } from "#kit/images/samples.fixture.ts";
 import { createGuardedFetcher } from "#kit/outside/index.ts";
 import type { ReferenceInput } from "../../services/media/references/port.ts";
+import { closedBaseUrl } from "../support/scripted-upstream.ts";
 import {
   alice,
   bob,
@@ -80,15 +81,6 @@ async function take(jobId: string, ...references: ReferenceInput[]) {
 async function uploaded(bytes: Buffer): Promise<string> {
   const { file } = await world.client.uploadFile(uploadOf(bytes));
   return file?.fileId ?? "";
-}
-
-async function urlOfClosedPort(): Promise<string> {
-  const closed = createServer().listen(0, "127.0.0.1");
-  await once(closed, "listening");
-  const { port } = closed.address() as AddressInfo;
-  closed.close();
-  await once(closed, "close");
-  return `http://127.0.0.1:${port}/a.png`;
 }
 
 const listed = async () => (await world.client.listFiles({})).files;
@@ -179,7 +171,7 @@ describe("references are refused", () => {
     ["half an image", () => dataUri(png.subarray(0, 9_000)), INVALID_REFERENCE_IMAGE],
     ["a GIF that says it is a PNG", async () => dataUri(await gif()), INVALID_REFERENCE_IMAGE],
     ["over 20 MiB", () => dataUri(Buffer.alloc(20 * 1024 ** 2 + 1)), INVALID_REFERENCE_IMAGE],
-    ["a host that is away", () => urlOfClosedPort(), INVALID_REFERENCE_IMAGE],
+    ["a host that is away", closedBaseUrl, INVALID_REFERENCE_IMAGE],
     ["a port that is no web server's", () => "http://127.0.0.1:25/a.png", UNSAFE_REFERENCE_URL],
   ])("%s", async (_, make, reason) => {
     const refused = take("job_1", byUrl(await make()));

@@ -123,10 +123,15 @@ export async function createFilesWorld(options: FilesWorldOptions) {
     tempFolder,
     client: clientOf(alice),
     clientOf,
+    stores: openFileStores(database),
     /** Used and reserved bytes of an account, as written down. */
     async quotaOf(accountId = alice.accountId): Promise<{ used: number; reserved: number }> {
       const { usedBytes, reservedBytes } = await openFileStores(database).quota.usage(accountId);
       return { used: usedBytes, reserved: reservedBytes };
+    },
+    /** Bytes that an account has on disk beside its quota. */
+    async keptOf(accountId = alice.accountId): Promise<number> {
+      return (await openFileStores(database).quota.usage(accountId)).keptBytes;
     },
     /** What the files that an account sees take of its quota. */
     async listedQuota(principal = alice): Promise<number> {

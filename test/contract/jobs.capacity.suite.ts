@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { JobKind } from "#proto/genmesh/media/v1/media_service_pb.ts";
-import type { GenerationTask } from "../../services/media/generate/port.ts";
+import type { GenerationTask } from "../../services/upstreams/media/port.ts";
 import { until } from "../support/until.ts";
 import { worldsOf } from "./jobs.opening.ts";
 import { succeed } from "./jobs.upstream.ts";
@@ -97,6 +97,56 @@ models:
       await twelve(world, count, wanted, (i) => image({ model: `image-${1 + (i % 2)}` }));
       expect(count.most.get("image-1")).toBe(2);
     });
+  });
+
+  describe("places of an upstream that one account has all of", () => {
+    const at = (
+      places: number,
+    ) => `upstreams: { one: { protocol: openai, baseUrl: "http://127.0.0.1:9/v1", maxConcurrent: ${places} } }
+models:
+  - { id: image-1, kind: image, upstream: one, creditPrice: 5 }
+  - { id: video-1, kind: video, upstream: one, availableAspectRatios: [auto], videoOptions: [{ durationSeconds: 6, resolution: 480p, modes: [t2v], credits: 1 }] }
+`;
+    const ofKinds: [JobKind, object][] = [
+      [JobKind.IMAGE, image()],
+      [JobKind.VIDEO, { model: "video-1", prompt: "waves" }],
+    ];
+    const gate = () => {
+      const open: (() => void)[] = [];
+      return {
+        next: () => open.shift()?.(),
+        all: () => open.splice(0).forEach((one) => void one()),
+        async behave(task: GenerationTask) {
+          await new Promise<void>((resolve) => open.push(resolve));
+          return succeed(task);
+        },
+      };
+    };
+
+    test.each(ofKinds)(
+      "are its own alone; the next is another account's, of kind %i",
+      async (kind, body) => {
+        const held = gate();
+        const world = await open({ catalog: at(4), workers: { image: 4, video: 4 } });
+        await world.fund(1_000n, bob);
+        world.upstream.behave(held.behave);
+        const accounts = () => world.upstream.tasks.map(({ accountId }) => accountId);
+        for (const [own, ownBody] of [...ofKinds, ...ofKinds, ...ofKinds, ...ofKinds]) {
+          await world.submit(ownBody, { kind: own });
+        }
+        // One account is all that there is: nothing is kept free.
+        await until("all places to be taken", () => world.upstream.tasks.length === 4);
+        const { job } = await world.submit(body, { kind, principal: bob });
+        const isWoken = async () => ((await world.store.find(job.jobId))?.publications ?? 0) >= 1;
+        await until("its wake-up", isWoken);
+        held.next();
+        await until("the next job", () => world.upstream.tasks.length === 5);
+        expect(accounts()).toEqual([...Array(4).fill(alice.accountId), bob.accountId]);
+        world.upstream.behave(succeed);
+        held.all();
+        await world.ended(job.jobId, bob);
+      },
+    );
   });
 
   test("two workers share the jobs, each done once", async () => {

@@ -1,7 +1,17 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Job, JobState } from "../../services/media/jobs/job.ts";
 import type { ClaimQuery, JobStore } from "../../services/media/jobs/store.ts";
-import { failure, jobOf, must, now, query, queuedIn } from "./jobs.shapes.ts";
+import { maxQueuedMs } from "../../services/media/limits.ts";
+import {
+  failure,
+  type JobShape,
+  jobOf,
+  must,
+  now,
+  output,
+  query,
+  queuedIn,
+} from "./jobs.shapes.ts";
 
 /** What every store of jobs promises of sweeping, forgetting and listing. Part of the jobs' suite. */
 export function dueJobsContract(clients: () => [JobStore, JobStore]): void {
@@ -9,6 +19,74 @@ export function dueJobsContract(clients: () => [JobStore, JobStore]): void {
   let second: JobStore;
   beforeEach(() => {
     [store, second] = clients();
+  });
+
+  test("failed jobs of an account beyond its newest are found, and go once they are retired", async () => {
+    const at = 5_000;
+    const failed = async (jobId: string, createdAt: number, shape: JobShape = {}) => {
+      await queuedIn(store, jobId, { createdAt, ...shape });
+      const end = { kind: "fail", charged: 0n, expiresAt: now + 10 * at, now } as const;
+      await must(store, jobId, { kind: "expire", now: now + maxQueuedMs + at }, end);
+    };
+    for (let i = 0; i < 5; i++) await failed(`job_${i}`, now + i);
+    await failed("job_m", now, { kind: "music" });
+    await failed("job_o", now, { account: "acct_b" });
+    await queuedIn(store, "job_q", { createdAt: now - 1 });
+    const beyond = (newest: number, limit = 10) =>
+      store.surplus({ state: "failed", accountId: "acct_a", kind: "image", newest, limit });
+    expect(await beyond(2)).toEqual(["job_2", "job_1", "job_0"]);
+    expect(await beyond(2, 1)).toEqual(["job_2"]);
+    expect(await beyond(5)).toEqual([]);
+    const command = { kind: "retire", now: now + at } as const;
+    expect(await store.apply("job_q", command)).toBeUndefined();
+    await must(store, "job_0", command, { kind: "unpinned" });
+    expect(await store.apply("job_0", command)).toBeUndefined();
+    expect(await store.forget("job_0", now + at)).toBe(true);
+    expect(await beyond(2)).toEqual(["job_2", "job_1"]);
+  });
+
+  describe("a job that its caller does not want any more", () => {
+    test("is its worker's no longer, also by the look for all of its jobs", async () => {
+      for (const id of ["a", "b", "c"]) await queuedIn(store, `job_${id}`, { createdAt: now });
+      for (let i = 0; i < 2; i++) await store.claim(query());
+      const ids = ["job_a", "job_b", "job_c", "job_x"];
+      expect([...(await second.runningFences(ids))].sort()).toEqual([
+        ["job_a", 1],
+        ["job_b", 1],
+      ]);
+      await must(second, "job_a", { kind: "cancel", now });
+      expect([...(await store.runningFences(ids))]).toEqual([["job_b", 1]]);
+      expect(await store.runningFences([])).toEqual(new Map());
+      await must(second, "job_c", { kind: "cancel", now });
+      expect(await store.claim(query())).toBeUndefined();
+    });
+
+    test("is deleted once it has ended, comes back as it went in, and keeps its slot until its time", async () => {
+      await queuedIn(store, "job_a", { slot: "k" });
+      expect(await store.apply("job_a", { kind: "delete", now })).toBeUndefined();
+      await store.claim(query());
+      const deleted = await must(
+        store,
+        "job_a",
+        { kind: "win", fence: 1, outputs: [output], now },
+        { kind: "complete", charged: 1n, expiresAt: now + 9, now },
+        { kind: "delete", now },
+      );
+      expect(await second.find("job_a")).toEqual(deleted);
+      expect(JSON.stringify(deleted.spec.request)).not.toContain("xxx");
+      const due = { states: ["deleted"], now, until: now + 5, limit: 9 } as const;
+      expect((await second.takeDue(due)).map(({ jobId }) => jobId)).toEqual(["job_a"]);
+      const erased = await must(store, "job_a", { kind: "erased" });
+      expect(await second.find("job_a")).toEqual(erased);
+      expect(await second.findByOutput("file_a")).toBeUndefined();
+      expect((await second.insert(jobOf("job_b", { slot: "k" })))?.jobId).toBe("job_a");
+      const surplus = { accountId: "acct_a", kind: "image", newest: 0, limit: 9 } as const;
+      expect(await store.surplus({ ...surplus, state: "deleted" })).toEqual(["job_a"]);
+      expect(await store.surplus({ ...surplus, state: "failed" })).toEqual([]);
+      expect(await store.forget("job_a", now + 8)).toBe(false);
+      expect(await store.forget("job_a", now + 9)).toBe(true);
+      expect(await second.insert(jobOf("job_b", { slot: "k" }))).toBeUndefined();
+    });
   });
 
   describe("a claim by a worker with few places", () => {
@@ -280,6 +358,29 @@ export function dueJobsContract(clients: () => [JobStore, JobStore]): void {
       expect(await list({ states: ["queued"] })).toEqual(["job_4", "job_2", "job_0"]);
       expect(await list({ kind: "music" })).toEqual(["job_5"]);
       expect(await list({ kind: "video" })).toEqual([]);
+    });
+
+    test("are narrowed to a model, of a key or of an account", async () => {
+      await store.insert(jobOf("job_m", { model: "other", createdAt: now + 1 }));
+      await store.insert(jobOf("job_n", { model: "other", key: "key_b", createdAt: now + 2 }));
+      expect(await list({ model: "other" })).toEqual(["job_m"]);
+      expect(await list({ model: "m" })).toHaveLength(5);
+      expect(await list({ model: "m", kind: "music" })).toEqual(["job_5"]);
+      expect(await list({ model: "none" })).toEqual([]);
+      const account = { of: { accountId: "acct_a" }, model: "other" };
+      expect(await list(account)).toEqual(["job_n", "job_m"]);
+      const after = { createdAt: now + 2, jobId: "job_n" };
+      expect(await list({ ...account, after })).toEqual(["job_m"]);
+    });
+
+    test("end before a job with the nearest newer ones, newest first all the same", async () => {
+      const before = { createdAt: now, jobId: "job_0" };
+      expect(await list({ before, limit: 2 })).toEqual(["job_3", "job_2"]);
+      expect(await list({ before })).toEqual(["job_5", "job_4", "job_3", "job_2"]);
+      expect(await list({ before: { createdAt: now + 2, jobId: "job_4" } })).toEqual(["job_5"]);
+      expect(await list({ before: { createdAt: now + 2, jobId: "job_5" } })).toEqual([]);
+      const account = { of: { accountId: "acct_a" }, model: "m" };
+      expect(await list({ ...account, before })).toContain("job_x");
     });
   });
 }

@@ -3,10 +3,10 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ErrorReason } from "#kit/errors.ts";
 import type { Job } from "../../services/media/jobs/job.ts";
 import type { JobCommand } from "../../services/media/jobs/lifecycle.ts";
-import { changesKept } from "../../services/media/jobs/limits-mongo.ts";
-import { jobCollections } from "../../services/media/jobs/schema-mongo.ts";
 import type { JobStore } from "../../services/media/jobs/store.ts";
 import { createMongoJobStore } from "../../services/media/jobs/store-mongo.ts";
+import { jobCollections } from "../../services/media/jobs/store-mongo-docs.ts";
+import { changesKept } from "../../services/media/limits.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { type Fate, type MongoWire, openMongoWire } from "../support/mongo-wire.ts";
 import { failure, jobOf, must, now, query } from "./jobs.shapes.ts";
@@ -17,6 +17,8 @@ const win: JobCommand = { kind: "win", fence: 1, outputs: [], now };
 const lose: JobCommand = { kind: "lose", fence: 1, failure, now };
 const expiresAt = now + 5;
 const complete: JobCommand = { kind: "complete", charged: 7n, expiresAt, now };
+const cancel: JobCommand = { kind: "cancel", now };
+const remove: JobCommand = { kind: "delete", now };
 
 /** Every command, behind those that lead to where it is allowed. */
 const lives: JobCommand[][] = [
@@ -47,6 +49,11 @@ const lives: JobCommand[][] = [
   [{ kind: "accept", now }, claim, win, complete],
   [{ kind: "accept", now }, claim, lose, { kind: "fail", charged: 0n, expiresAt, now }],
   [{ kind: "accept", now }, claim, win, complete, { kind: "unpinned" }],
+  [{ kind: "accept", now }, cancel],
+  [{ kind: "accept", now }, claim, cancel],
+  [{ kind: "accept", now }, claim, win, complete, remove],
+  [{ kind: "accept", now }, cancel, { kind: "fail", charged: 0n, expiresAt, now }, remove],
+  [{ kind: "accept", now }, claim, win, complete, remove, { kind: "erased" }],
   [{ kind: "defer", until: now + 9 }],
 ];
 const fates: Fate[] = ["lost reply", "lost request"];

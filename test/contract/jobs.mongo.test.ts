@@ -1,11 +1,16 @@
+import { BSON, type CommandStartedEvent, type Document } from "mongodb";
 import { expect, test } from "vitest";
-import { jobsMongoSchema } from "../../services/media/jobs/schema-mongo.ts";
+import type { JobStore } from "../../services/media/jobs/store.ts";
 import { createMongoJobStore } from "../../services/media/jobs/store-mongo.ts";
+import { jobsMongoSchema } from "../../services/media/jobs/store-mongo-docs.ts";
 import { describeMongo } from "../support/mongo.ts";
+import { waitingLineContract } from "./jobs.line.suite.ts";
+import { now, query, queuedIn } from "./jobs.shapes.ts";
 import { jobStoreContract } from "./jobs.suite.ts";
+import { watchedJobsContract } from "./jobs.watches.suite.ts";
 
 await describeMongo("jobs in MongoDB", (mongo) => {
-  jobStoreContract(async () => {
+  const open = async (): Promise<[JobStore, JobStore]> => {
     const name = mongo.newName();
     const stores = [
       createMongoJobStore(mongo.connect(name)),
@@ -13,6 +18,34 @@ await describeMongo("jobs in MongoDB", (mongo) => {
     ] as const;
     for (const store of stores) await store.open();
     return [...stores];
+  };
+  jobStoreContract(open);
+  waitingLineContract(open);
+  watchedJobsContract(open);
+
+  test("marks and renewals read nothing that is long of what jobs are to do", async () => {
+    const name = mongo.newName();
+    const store = createMongoJobStore(mongo.connect(name));
+    await store.open();
+    await queuedIn(store, "job_a");
+    await store.claim(query());
+    const reads: Document[] = [];
+    const onCommand = ({ commandName, command }: CommandStartedEvent) => {
+      if (commandName === "find") reads.push(command);
+    };
+    const heard = createMongoJobStore(mongo.connect(name, { onCommand }));
+    await heard.marks(["job_a"]);
+    await heard.renew("job_a", { kind: "heartbeat", fence: 1, now });
+    expect(reads).toHaveLength(2);
+    for (const { filter, projection } of reads) {
+      const [found] = await mongo
+        .raw(name)
+        .collection("media_job")
+        .find(filter, { projection })
+        .toArray();
+      // The text of the job alone has 32,000.
+      expect(BSON.calculateObjectSize(found ?? {})).toBeLessThan(4_000);
+    }
   });
 
   // Last: it looks at what the tests above have sent.

@@ -1,5 +1,6 @@
 import { afterEach } from "vitest";
 import { type JumpClock, jumpClock } from "../support/jump-clock.ts";
+import { until } from "../support/until.ts";
 import { type ScriptedUpstream, scriptedUpstream } from "./jobs.upstream.ts";
 import type { createJobsWorld, JobsWorld, JobsWorldOptions } from "./jobs.world.ts";
 
@@ -25,4 +26,13 @@ export function worldsOf(
     if (!options.folder) await world.fund(10_000n);
     return { ...world, clock, upstream };
   };
+}
+
+/** Waits until so many attempts of a job, or more by now, have come to nothing: each has begun, and was given back. */
+export function attemptsLost({ store }: JobsWorld, jobId: string, attempts: number) {
+  return until(`${attempts} lost attempts`, async () => {
+    const { events = [] } = (await store.find(jobId)) ?? {};
+    // Before them it was written down, and queued.
+    return events.length >= 2 + 2 * attempts;
+  });
 }

@@ -2,12 +2,36 @@ import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { afterEach, describe, expect, test } from "vitest";
 import { ErrorReason } from "#kit/errors.ts";
 import type { ApplyRequest } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import { JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { JobKind, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import type { FailPoint } from "../../services/media/fail-points.ts";
+import type { Job } from "../../services/media/jobs/job.ts";
 import { outputsOwner } from "../../services/media/jobs/outputs.ts";
+import { reservingBeatMs } from "../../services/media/limits.ts";
 import { jumpClock } from "../support/jump-clock.ts";
 import { until } from "../support/until.ts";
-import { query } from "./jobs.shapes.ts";
-import { alice, type createJobsWorld, image, type JobsWorld } from "./jobs.world.ts";
+import { output, query } from "./jobs.shapes.ts";
+import { alice, as, type createJobsWorld, image, type JobsWorld, video } from "./jobs.world.ts";
+
+/** A PNG of one pixel. */
+const pixel =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/** Holds a job's price, as its submission does. */
+async function holdFor({ peers }: JobsWorld, { jobId, createdAt }: Job): Promise<void> {
+  await peers.billing.reserve({
+    accountId: alice.accountId,
+    unit: 2,
+    holdId: jobId,
+    amount: 5n,
+    kind: 3,
+    keyId: alice.keyId,
+    ref: jobId,
+    checkTime: {
+      seconds: BigInt(Math.floor((createdAt + 60_000) / 1000)),
+      nanos: ((createdAt + 60_000) % 1000) * 1e6,
+    },
+  });
+}
 
 /** What holds where several drive the same job, whatever the database is. */
 export function jobRacesContract(createWorld: typeof createJobsWorld): void {
@@ -17,9 +41,12 @@ export function jobRacesContract(createWorld: typeof createJobsWorld): void {
   });
 
   /** Something that happens when media's operation of a kind has been done by billing, before media hears of it. */
-  type Between = (kind: "reserve" | "settle" | "release", holdId: string) => Promise<void> | void;
+  type Between = (
+    kind: "reserve" | "settle" | "release" | "draw",
+    holdId: string,
+  ) => Promise<void> | void;
 
-  async function open(between: Between, workerCount = 1) {
+  async function open(between: Between, workerCount = 1, atInsert = () => {}) {
     const interceptor: Interceptor = (next) => async (req) => {
       const res = await next(req);
       if (req.stream || req.method.name !== "Apply") return res;
@@ -29,7 +56,10 @@ export function jobRacesContract(createWorld: typeof createJobsWorld): void {
       return res;
     };
     const clock = jumpClock();
-    const world = await createWorld({ clock, between: interceptor, workerCount });
+    const failPoints = (point: FailPoint) => {
+      if (point === "inserted") atInsert();
+    };
+    const world = await createWorld({ clock, between: interceptor, workerCount, failPoints });
     worlds.push(world);
     return { ...world, clock };
   }
@@ -63,44 +93,157 @@ export function jobRacesContract(createWorld: typeof createJobsWorld): void {
         // Funds come, another replica holds and accepts; this one's refusal is on its way.
         await world?.fund(5n);
         const job = await world?.store.find(holdId);
-        if (!job) return;
-        await world?.peers.billing.reserve({
-          accountId: alice.accountId,
-          unit: 2,
-          holdId,
-          amount: 5n,
-          kind: 3,
-          keyId: alice.keyId,
-          ref: holdId,
-          checkTime: {
-            seconds: BigInt(Math.floor((job.createdAt + 60_000) / 1000)),
-            nanos: ((job.createdAt + 60_000) % 1000) * 1e6,
-          },
-        });
+        if (!world || !job) return;
+        await holdFor(world, job);
         await world?.store.apply(holdId, { kind: "accept", now: world.clock.now() });
       });
       const { job } = await world.submit(image(), { key: "k" });
       expect((await world.ended(job.jobId)).status).toBe(JobStatus.COMPLETED);
       expect(await world.credits()).toMatchObject({ reserved: 0n, spent: 5n });
     });
+
+    test("one pins references when the other's job has ended: they are let go of, the file can go", async () => {
+      let world: Awaited<ReturnType<typeof open>> | undefined;
+      const ends: string[] = [];
+      world = await open(async (kind, jobId) => {
+        if (!world || kind !== "reserve" || ends.length > 0) return;
+        ends.push(jobId);
+        // As another replica does, and its worker, before this one hears that the price is held.
+        const { store, clock } = world;
+        await store.apply(jobId, { kind: "attach", pinned: [], now: clock.now() });
+        await store.apply(jobId, { kind: "accept", now: clock.now() });
+        const hasEnded = async () => {
+          const job = await store.find(jobId);
+          // While a worker has it, its lease would run out before a slow store has its heartbeat.
+          if (job?.state !== "running") clock.jump(500);
+          return job?.state === "completed" && !job.pinsHeld;
+        };
+        await until("its references to be let go of", hasEnded);
+      });
+      await world.fund(500n);
+      const input_reference = { image_url: `data:image/png;base64,${pixel}` };
+      const { job } = await world.submit(video({ input_reference }), { kind: JobKind.VIDEO });
+      expect(ends).toEqual([job.jobId]);
+      const { files } = await world.peers.media.listFiles({ pageSize: 10 }, as(alice));
+      for (const { fileId } of files) await world.peers.media.deleteFile({ fileId }, as(alice));
+      expect(files).toHaveLength(1);
+      for await (const { key } of world.blobs.list("uploads/")) expect.unreachable(key);
+    });
   });
 
-  describe("a reply of billing that is lost", () => {
-    test("of a reserve: the caller hears 503, the job is accepted all the same, and a retry finds it", async () => {
-      let lost = true;
-      const world = await open((kind) => {
-        if (kind === "reserve" && lost) away();
-      });
+  /** Longer than a submission's lease, in steps in which who lives renews it. */
+  async function sweep({ clock }: { clock: { jump(ms: number): void } }): Promise<void> {
+    for (let ms = 0; ms < 10_000; ms += 500) {
+      clock.jump(500);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  describe("a submission whose request ended without an answer", () => {
+    test("is rejected when its lease is over, its hold let go, its key free", async () => {
+      const world = await open(
+        () => {},
+        1,
+        () => {
+          throw new Error("the process dies here");
+        },
+      );
       await world.fund(10n);
-      const unavailable = { reason: ErrorReason.SERVICE_UNAVAILABLE };
-      await expect(world.submit(image(), { key: "k" })).rejects.toMatchObject(unavailable);
-      lost = false;
-      world.clock.jump(6_000);
-      const { job, replayed } = await world.submit(image(), { key: "k" });
-      expect(replayed).toBe(true);
+      await expect(world.submit(image(), { key: "k" })).rejects.toThrow();
+      const { jobs } = await world.peers.media.listJobs({}, as(alice));
+      const [{ jobId } = { jobId: "" }] = jobs;
+      const job = await world.store.find(jobId);
+      expect(job?.state).toBe("reserving");
+      if (job) await holdFor(world, job);
+      await sweep(world);
+      await until("its rejection", async () => {
+        return (await world.store.find(jobId))?.state === "rejected";
+      });
+      await until("its hold's end", async () => (await world.credits()).reserved === 0n);
+      expect(await world.credits()).toEqual({ reserved: 0n, spent: 0n, spendable: 10n });
+    });
+
+    test("is taken up by a repeat that comes before: one job, one charge", async () => {
+      let dies = true;
+      const world = await open(
+        () => {},
+        1,
+        () => {
+          if (dies) throw new Error("the process dies here");
+        },
+      );
+      await world.fund(10n);
+      await expect(world.submit(image(), { key: "k" })).rejects.toThrow();
+      dies = false;
+      const { jobs } = await world.peers.media.listJobs({}, as(alice));
+      const { job } = await world.submit(image(), { key: "k" });
+      expect(jobs.map(({ jobId }) => jobId)).toEqual([job.jobId]);
+      await sweep(world);
       expect((await world.ended(job.jobId)).status).toBe(JobStatus.COMPLETED);
       expect(await world.credits()).toEqual({ reserved: 0n, spent: 5n, spendable: 5n });
     });
+  });
+
+  test("a submission that lives keeps its lease, however long billing takes, beside another process", async () => {
+    const held = Promise.withResolvers<string>();
+    const slow = Promise.withResolvers<void>();
+    const world = await open(async (kind, holdId) => {
+      if (kind !== "reserve") return;
+      held.resolve(holdId);
+      await slow.promise;
+    });
+    const { folder, clock } = world;
+    const other = await createWorld({ folder, clock, workerCount: 0 });
+    worlds.unshift(other);
+    await world.fund(10n);
+    const submitted = world.submit();
+    // Awaited below, if it comes to that.
+    submitted.catch(() => {});
+    const jobId = await held.promise;
+    // Far longer than its lease, in steps of a beat: the clock goes on when that is written down.
+    const leaseEnd = async () => {
+      const job = await world.store.find(jobId);
+      expect(job?.state).toBe("reserving");
+      return job?.dueAt ?? 0;
+    };
+    try {
+      for (let ms = 0; ms < 10_500; ms += reservingBeatMs) {
+        const before = await leaseEnd();
+        clock.jump(reservingBeatMs);
+        await until("its next beat", async () => (await leaseEnd()) > before);
+      }
+    } finally {
+      slow.resolve();
+    }
+    expect((await submitted).job.jobId).toBe(jobId);
+    expect((await world.ended(jobId)).status).toBe(JobStatus.COMPLETED);
+  });
+
+  describe("a reply of billing that is lost", () => {
+    test.for([undefined, "k"])(
+      "of a reserve: the caller hears 503, nothing is made or charged, and asking again is one job (key: %s)",
+      async (key) => {
+        let lost = true;
+        const world = await open((kind) => {
+          if (kind === "reserve" && lost) away();
+        });
+        await world.fund(10n);
+        const options = key === undefined ? {} : { key };
+        const unavailable = { reason: ErrorReason.SERVICE_UNAVAILABLE };
+        await expect(world.submit(image(), options)).rejects.toMatchObject(unavailable);
+        lost = false;
+        // The key is free: another body may have it.
+        const body = image({ prompt: "another" });
+        const { job, replayed } = await world.submit(body, options);
+        expect(replayed).toBe(false);
+        await sweep(world);
+        expect((await world.ended(job.jobId)).status).toBe(JobStatus.COMPLETED);
+        await until("what was held", async () => (await world.credits()).reserved === 0n);
+        expect(await world.credits()).toEqual({ reserved: 0n, spent: 5n, spendable: 5n });
+        const { jobs } = await world.peers.media.listJobs({}, as(alice));
+        expect(jobs.map(({ jobId }) => jobId)).toEqual([job.jobId]);
+      },
+    );
 
     test("of a settlement: the job completes when billing is heard again, charged once", async () => {
       let lost = true;
@@ -129,7 +272,7 @@ export function jobRacesContract(createWorld: typeof createJobsWorld): void {
     await world.admin.billing.endHold(hold);
     const now = world.clock.now();
     await world.store.claim(query({ now }));
-    await world.store.apply(job.jobId, { kind: "win", fence: 1, outputs: [], now });
+    await world.store.apply(job.jobId, { kind: "win", fence: 1, outputs: [output], now });
     world.clock.jump(5_000);
     expect(await world.ended(job.jobId)).toMatchObject({
       status: JobStatus.COMPLETED,

@@ -1,5 +1,9 @@
 import { describeOnServers } from "../support/on-servers.ts";
+import { cancelContract } from "./jobs.cancel.suite.ts";
 import { jobCapacityContract } from "./jobs.capacity.suite.ts";
+import { deleteContract } from "./jobs.delete.suite.ts";
+import { storedOutputsContract } from "./jobs.outputs.suite.ts";
+import { queuePlacesContract } from "./jobs.places.suite.ts";
 import { jobRacesContract } from "./jobs.races.suite.ts";
 import { jobRoutesContract } from "./jobs.routes.suite.ts";
 import { submissionContract } from "./jobs.submit.suite.ts";
@@ -15,4 +19,8 @@ await describeOnServers("media on MongoDB and S3", (openStores) => {
   upstreamWaitsContract(createWorld);
   jobCapacityContract(createWorld);
   jobRoutesContract(createWorld);
+  queuePlacesContract(createWorld);
+  cancelContract(createWorld);
+  deleteContract(createWorld);
+  storedOutputsContract(createWorld);
 });

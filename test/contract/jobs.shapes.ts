@@ -1,8 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import { ErrorReason } from "#kit/errors.ts";
-import { UpstreamProtocol, UpstreamSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import type { Job, MediaKind } from "../../services/media/jobs/job.ts";
-import { type JobCommand, newJob } from "../../services/media/jobs/lifecycle.ts";
+import {
+  ModelCallSchema,
+  UpstreamProtocol,
+  UpstreamSchema,
+} from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { type Job, type MediaKind, newJob } from "../../services/media/jobs/job.ts";
+import type { JobCommand } from "../../services/media/jobs/lifecycle.ts";
 import type { ClaimQuery, JobStore } from "../../services/media/jobs/store.ts";
 
 /** When jobs are made, and things happen. */
@@ -11,6 +15,18 @@ export const failure = {
   reason: ErrorReason.GENERATION_FAILED,
   message: "failed",
   param: undefined,
+};
+
+/** What a job has made. */
+export const output = {
+  fileId: "file_a",
+  blobKey: "outputs/job_a/1-0",
+  mimeType: "image/png",
+  sizeBytes: 5,
+  sha256: "ab",
+  width: 8,
+  height: 9,
+  durationSeconds: 1.5,
 };
 
 /** A job that is to be written down. */
@@ -22,6 +38,7 @@ export interface JobShape {
   upstreams?: string[];
   createdAt?: number;
   slot?: string;
+  webhook?: Job["webhook"];
 }
 
 /** Makes it. Every field that may be long, empty or odd is. */
@@ -36,6 +53,7 @@ export function jobOf(jobId: string, shape: JobShape = {}): Job {
       slot: shape.slot === undefined ? undefined : { scope: `${key}/${kind}`, key: shape.slot },
       fingerprint: "ff",
       retryOf: "job_before",
+      webhook: shape.webhook,
       spec: {
         kind,
         model: shape.model ?? "m",
@@ -51,12 +69,22 @@ export function jobOf(jobId: string, shape: JobShape = {}): Job {
           size: "8x8",
           resolution: "1k",
           aspectRatio: "1:1",
+          negativePrompt: "xxx of what is not wanted",
+          seed: 2_147_483_647,
         },
         references: [
           { kind: "file", fileId: "file_r", param: "referenceFileIds[0]" },
           { kind: "inline", param: "input_reference.image_url" },
         ],
         upstreamModel: "um",
+        call: create(ModelCallSchema, {
+          ...{
+            mode: "i2v",
+            model: "owner/app",
+            input: '{"prompt":"${prompt}","n":{"$map":"${count}"}}',
+          },
+          output: "images[*].url",
+        }),
         upstreams: upstreams.map((name) =>
           create(UpstreamSchema, {
             name,
@@ -66,6 +94,10 @@ export function jobOf(jobId: string, shape: JobShape = {}): Job {
           }),
         ),
         price: 9_007_199_254_740_993n,
+        metadata: [
+          ["order.number", "é$1"],
+          ["$set", ""],
+        ],
       },
     },
     shape.createdAt ?? now,

@@ -3,18 +3,18 @@ import type { MediaKind } from "../../services/media/jobs/job.ts";
 import type { JobCommand } from "../../services/media/jobs/lifecycle.ts";
 import type { ClaimQuery, JobStore } from "../../services/media/jobs/store.ts";
 import { dueJobsContract } from "./jobs.due.suite.ts";
-import { failure, type JobShape, jobOf, must, now, query, queuedIn } from "./jobs.shapes.ts";
-
-const output = {
-  fileId: "file_a",
-  blobKey: "outputs/job_a/1-0",
-  mimeType: "image/png",
-  sizeBytes: 5,
-  sha256: "ab",
-  width: 8,
-  height: 9,
-  durationSeconds: 1.5,
-};
+import { listedJobsContract } from "./jobs.list.suite.ts";
+import {
+  failure,
+  type JobShape,
+  jobOf,
+  must,
+  now,
+  output,
+  query,
+  queuedIn,
+} from "./jobs.shapes.ts";
+import { jobWebhooksContract } from "./jobs.webhooks.suite.ts";
 
 /** What every store of jobs promises. `open` gives two clients of one store that holds nothing. */
 export function jobStoreContract(open: () => Promise<[JobStore, JobStore]>): void {
@@ -389,4 +389,8 @@ export function jobStoreContract(open: () => Promise<[JobStore, JobStore]>): voi
   });
 
   dueJobsContract(() => [store, second]);
+
+  jobWebhooksContract(() => [store, second]);
+
+  listedJobsContract(() => [store, second]);
 }

@@ -1,49 +1,57 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, describe, expect, test } from "vitest";
-import { openSqlite, type SqliteDatabase } from "#kit/sqlite.ts";
-import { jobsSchema, jobsSchemaName } from "../../services/media/jobs/schema-sqlite.ts";
+import { describe, expect, test } from "vitest";
+import type { SqliteDatabase } from "#kit/sqlite.ts";
+import { accountsIn } from "../../services/media/jobs/line.ts";
 import { createSqliteJobStore } from "../../services/media/jobs/store-sqlite.ts";
-import { jobOf, now } from "./jobs.shapes.ts";
+import { jobsSchema, jobsSchemaName } from "../../services/media/jobs/store-sqlite-rows.ts";
+import { sqliteFiles } from "../support/sqlite-files.ts";
+import { waitingLineContract } from "./jobs.line.suite.ts";
+import { jobOf, now, query, queuedIn } from "./jobs.shapes.ts";
 import { jobStoreContract } from "./jobs.suite.ts";
+import { watchedJobsContract } from "./jobs.watches.suite.ts";
 
-const open: SqliteDatabase[] = [];
-const folders: string[] = [];
-afterEach(async () => {
-  for (const db of open.splice(0)) db[Symbol.dispose]();
-  for (const folder of folders.splice(0)) await rm(folder, { recursive: true });
-});
-
-async function newFile(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "genmesh-jobstore-"));
-  folders.push(folder);
-  return join(folder, "genmesh.db");
-}
-
-function connect(file: string): SqliteDatabase {
-  const db = openSqlite(file);
-  open.push(db);
-  return db;
-}
+const { newFile, connect, connectTwice } = sqliteFiles();
 
 describe("jobs in SQLite", () => {
-  // Two connections to one file: as if another process had it open too.
-  jobStoreContract(async () => {
-    const file = await newFile();
-    const stores = [
-      createSqliteJobStore(connect(file)),
-      createSqliteJobStore(connect(file)),
-    ] as const;
+  const open = async () => {
+    const stores = await connectTwice((db) => createSqliteJobStore(db));
     for (const store of stores) await store.open();
-    return [...stores];
+    return stores;
+  };
+  jobStoreContract(open);
+  waitingLineContract(open);
+  watchedJobsContract(open);
+
+  test("of an account with very many waiting jobs the line has a thousand, and all others; of very many accounts nothing", async () => {
+    const [store] = await open();
+    const add = async (name: string, account: string, model: string) => {
+      const { spec, ...job } = jobOf(`job_${name}`, { account, model, slot: name });
+      const request = { ...spec.request, prompt: "p" } as typeof spec.request;
+      await store.insert({ ...job, spec: { ...spec, request } });
+      await store.apply(job.jobId, { kind: "accept", now });
+    };
+    const many = Array.from({ length: 1_000 }, (_, i) => i);
+    await Promise.all(many.map((i) => add(`flood_${i}`, "acct_a", "m")));
+    await Promise.all(["x", "y", "z"].map((name) => add(name, "acct_a", "m")));
+    await add("other", "acct_b", "m");
+    await add("another", "acct_c", "n");
+    const line = await store.line("image");
+    const accounts = line ? accountsIn(line.lanes, line.accounts) : [];
+    const counts = accounts.map(({ accountId, createdAt }) => [accountId, createdAt.length]);
+    expect(counts).toEqual([
+      ["acct_a", 1_000],
+      ["acct_b", 1],
+      ["acct_c", 1],
+    ]);
+    await Promise.all(many.map((i) => add(`one_${i}`, `acct_one_${i}`, "m")));
+    expect(await store.line("image")).toBeUndefined();
   });
 
   test("outputs of a file of before are found, and its jobs wait for nothing", async () => {
     const db = connect(await newFile());
     const [before] = jobsSchema;
     db.migrate(jobsSchemaName, [before ?? ""]);
-    const spec = JSON.stringify({ ...jobOf("job_a").spec, upstreams: [{ name: "u" }], price: "5" });
+    const { call: _, ...plain } = jobOf("job_a").spec;
+    const spec = JSON.stringify({ ...plain, upstreams: [{ name: "u" }], price: "5" });
     const row = {
       ...{ job_id: "job_a", account_id: "acct_a", key_id: "key_a", fingerprint: "f" },
       ...{ kind: "image", model: "m", upstream: "u", created_at: 1, state: "queued" },
@@ -108,6 +116,11 @@ describe("jobs in SQLite", () => {
     const page = { states: ["queued"], kind: undefined, after: undefined, limit: 9 } as const;
     await store.list({ ...page, of: { keyId: "key_a" } });
     await store.list({ ...page, of: { accountId: "acct_a" } });
+    await store.list({ ...page, of: { keyId: "key_a" }, model: "m" });
+    const before = { createdAt: 0, jobId: "" };
+    await store.list({ ...page, of: { accountId: "acct_a" }, model: "m", before });
+    await store.runningFences(["job_0"]);
+    await store.line("image");
     expect(seen.length).toBeGreaterThan(10);
     // json_each and the count of what runs read what is small by its nature.
     expect(seen.filter((one) => /^SCAN (?!value|json_each)|TEMP B-TREE/.test(one))).toEqual([]);
@@ -120,11 +133,93 @@ describe("jobs in SQLite", () => {
       "slot",
       "of_key",
       "of_account",
+      "of_key_model",
+      "of_account_model",
     ]) {
       expect(
         seen.some((one) => one.includes(`media_job_${index} `)),
         index,
       ).toBe(true);
     }
+  });
+
+  test("marks and renewals read nothing of what jobs are to do", async () => {
+    const db = connect(await newFile());
+    await createSqliteJobStore(db).open();
+    const said: string[] = [];
+    const heard = (runner: Pick<SqliteDatabase, "all" | "get" | "run">) => ({
+      all: (...[sql, ...values]: Parameters<typeof db.all>) => {
+        said.push(sql);
+        return runner.all(sql, ...values);
+      },
+      get: (...[sql, ...values]: Parameters<typeof db.get>) => {
+        said.push(sql);
+        return runner.get(sql, ...values);
+      },
+      run: (...[sql, ...values]: Parameters<typeof db.run>) => {
+        said.push(sql);
+        return runner.run(sql, ...values);
+      },
+    });
+    const spy = {
+      ...db,
+      ...heard(db),
+      write: <T>(work: (tx: never) => T) =>
+        db.write((tx) => work({ ...tx, ...heard(tx) } as never)),
+    } as SqliteDatabase;
+    const store = createSqliteJobStore(spy);
+    await queuedIn(store, "job_a");
+    await store.claim(query());
+    said.length = 0;
+    await store.marks(["job_a"]);
+    await store.renew("job_a", { kind: "published", now });
+    await store.renew("job_a", { kind: "heartbeat", fence: 1, now });
+    await store.renew("job_a", { kind: "progress", fence: 1, percent: 1 });
+    expect(said.length).toBe(7);
+    expect(said.filter((sql) => sql.includes("media_job_spec"))).toEqual([]);
+  });
+
+  test("a claim reads no more with 600 waiting accounts than with 100, and each has its turn", async () => {
+    const reads: number[] = [];
+    for (const accounts of [100, 600]) {
+      const db = connect(await newFile());
+      await createSqliteJobStore(db).open();
+      let count = 0;
+      const spy = {
+        ...db,
+        write: <T>(work: (tx: never) => T) =>
+          db.write((tx) => {
+            const get: typeof tx.get = (...read) => {
+              count++;
+              return tx.get(...read);
+            };
+            return work({ ...tx, get } as never);
+          }),
+      } as SqliteDatabase;
+      const store = createSqliteJobStore(spy);
+      const ids = Array.from({ length: accounts * 2 }, (_, i) => i);
+      await Promise.all(
+        ids.map(async (i) => {
+          await store.insert(jobOf(`job_${i}`, { account: `acct_${i % accounts}`, slot: `k${i}` }));
+          await store.apply(`job_${i}`, { kind: "accept", now: 1 });
+        }),
+      );
+      count = 0;
+      const claim = {
+        kind: "image",
+        owner: "w",
+        fullUpstreams: [],
+        modelLimits: new Map(),
+      } as const;
+      const served = new Set<string>();
+      // Nobody is served again while another waits, however many groups a claim looks at.
+      for (let i = 0; i < accounts; i++) {
+        const job = await store.claim({ ...claim, now: i + 2 });
+        served.add(job?.accountId ?? "");
+        if (i === 9) reads.push(count);
+      }
+      expect(served.size).toBe(accounts);
+    }
+    expect(reads[1]).toBeLessThanOrEqual(reads[0] ?? 0);
   });
 });

@@ -1,9 +1,10 @@
 import {
+  type CancelTask,
   type GeneratedOutput,
   GenerationError,
   type GenerationTask,
   type MediaUpstreams,
-} from "../../services/media/generate/port.ts";
+} from "../../services/upstreams/media/port.ts";
 
 /** What an upstream does with one attempt. */
 export type Behaviour = (task: GenerationTask) => Promise<GeneratedOutput[]>;
@@ -12,6 +13,8 @@ export type Behaviour = (task: GenerationTask) => Promise<GeneratedOutput[]>;
 export interface ScriptedUpstream extends MediaUpstreams {
   /** Every attempt so far, in order. */
   readonly tasks: GenerationTask[];
+  /** Every task that it was told to take back, in order; it takes each. */
+  readonly cancelled: CancelTask[];
   /** What attempts do from now on; default: {@link succeed}. */
   behave(behaviour: Behaviour): void;
 }
@@ -19,9 +22,11 @@ export interface ScriptedUpstream extends MediaUpstreams {
 /** Makes one. */
 export function scriptedUpstream(behaviour: Behaviour = succeed): ScriptedUpstream {
   const tasks: GenerationTask[] = [];
+  const cancelled: CancelTask[] = [];
   let current = behaviour;
   return {
     tasks,
+    cancelled,
     behave(next) {
       current = next;
     },
@@ -29,8 +34,11 @@ export function scriptedUpstream(behaviour: Behaviour = succeed): ScriptedUpstre
       tasks.push(task);
       return current(task);
     },
+    async cancel(task) {
+      cancelled.push(task);
+      return true;
+    },
     speak: () => Promise.reject(new GenerationError("failed", "this upstream does not speak")),
-    async [Symbol.asyncDispose]() {},
   };
 }
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { pino } from "pino";
+import { createCatalogView } from "#kit/catalog-client.ts";
 import type { Clock } from "#kit/clock.ts";
 import { randomIds } from "#kit/ids.ts";
 import { createImageVerifier } from "#kit/images/index.ts";
@@ -23,13 +24,14 @@ import { createBilling } from "../../services/billing/index.ts";
 import { createCatalog } from "../../services/catalog/index.ts";
 import { createJobStore } from "../../services/media/context.ts";
 import type { FailPoints } from "../../services/media/fail-points.ts";
-import type { MediaUpstreams } from "../../services/media/generate/port.ts";
 import {
   createMedia,
   createMediaShared,
   createMediaWorker,
   type MediaWorkerDeps,
 } from "../../services/media/index.ts";
+import { createWebhookStore } from "../../services/media/webhooks/index.ts";
+import type { MediaUpstreams } from "../../services/upstreams/media/port.ts";
 import { jumpClock } from "../support/jump-clock.ts";
 import { until } from "../support/until.ts";
 import { type OpenWorldStores, openEmbeddedStores } from "../support/world-stores.ts";
@@ -52,8 +54,10 @@ export interface JobsWorldOptions {
   openStores?: OpenWorldStores;
   /** Where its state lies; default a new folder, removed at the end. */
   folder?: string;
-  /** Text of the catalog; default the shipped one. */
+  /** Text of the catalog. */
   catalog?: string;
+  /** A catalog that is there already; default the shipped one. */
+  catalogFile?: string;
   /** Workers of each kind; default 2. */
   workers?: NonNullable<MediaWorkerDeps["workers"]>;
   /** Media workers that run; default 1. */
@@ -107,8 +111,10 @@ export async function createJobsWorld(options: JobsWorldOptions = {}) {
     createImageVerifier({ processes: 1, memoryMb: 512, timeoutMs: 10_000 }),
   );
   const shared = createMediaShared(common);
+  const catalog = stack.use(createCatalogView({ ...common, catalog: peers.catalog }));
   const media = {
     ...common,
+    catalog,
     queue,
     blobs,
     upstreams: upstream,
@@ -116,7 +122,8 @@ export async function createJobsWorld(options: JobsWorldOptions = {}) {
     shared,
     ...(options.failPoints ? { failPoints: options.failPoints } : {}),
   };
-  const file = options.catalog === undefined ? shippedCatalog : join(folder, "catalog.yaml");
+  const given = options.catalogFile ?? shippedCatalog;
+  const file = options.catalog === undefined ? given : join(folder, "catalog.yaml");
   if (options.catalog !== undefined) await writeFile(file, options.catalog);
   const started = async (service: Service) => {
     stack.use(service);
@@ -157,6 +164,7 @@ export async function createJobsWorld(options: JobsWorldOptions = {}) {
     workers,
     /** The jobs as their store has them. */
     store: createJobStore(database),
+    webhooks: createWebhookStore(database),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
@@ -195,6 +203,9 @@ function asking(peers: Peers, admin: Peers) {
       return { job: present(answer.job), replayed: answer.replayed };
     },
     get,
+    async cancel(jobId: string, principal: Principal = alice): Promise<Job> {
+      return present((await peers.media.cancelJob({ jobId }, as(principal))).job);
+    },
     /** Waits until a job is terminal, by the clock of the machine. */
     async ended(jobId: string, principal: Principal = alice): Promise<Job> {
       return until(

@@ -6,7 +6,7 @@ import type { Key } from "../../services/auth/key.ts";
 import { revisionLostMs } from "../../services/auth/limits.ts";
 import type { AuthStore } from "../../services/auth/store.ts";
 import { createMongoAuthStore } from "../../services/auth/store-mongo.ts";
-import { authCollections } from "../../services/auth/store-mongo-schema.ts";
+import { authCollections } from "../../services/auth/store-mongo-docs.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { type Fate, type MongoWire, openMongoWire } from "../support/mongo-wire.ts";
 import { until } from "../support/until.ts";
@@ -44,6 +44,17 @@ await describeMongo("keys on a bad wire", (mongo) => {
     "a key": () => store.createKey(newKey("b", "acct_a", "sb")),
     "a rotation": () =>
       store.rotateKey({ keyId: "key_a", secret: digest("sb"), graceMs: 9, nowMs: t0 }),
+    "an update": () => store.changeKey("key_a", (key) => ({ ...key, name: "told" })),
+    "a suspension": async () => {
+      const command = { accountId: "acct_a", suspended: true, nowMs: t0 };
+      expect(await store.setAccountState(command)).toMatchObject({ suspendedAtMs: t0 });
+      return { keyId: "key_a" };
+    },
+    "a closing": async () => {
+      const command = { accountId: "acct_a", nowMs: t0 };
+      expect(await store.beginClosing(command)).toMatchObject({ closingAtMs: t0, name: "" });
+      return { keyId: "key_a" };
+    },
     "a revocation": () => store.revokeKey({ keyId: "key_a", nowMs: t0 }),
   };
   const losses: [fate: Fate, command: string, collection: string][] = [
@@ -54,11 +65,10 @@ await describeMongo("keys on a bad wire", (mongo) => {
     ["lost reply", "findAndModify", revisions],
   ];
   const makes = ["an account", "a key"];
+  const writeOf = (what: string) => (makes.includes(what) ? "insert" : "update");
   const cases = Object.keys(changes).flatMap((what) =>
     losses
-      .filter(
-        ([, command, where]) => where !== keys || (command === "insert") === makes.includes(what),
-      )
+      .filter(([, command, where]) => where !== keys || command === writeOf(what))
       .map((loss) => [what, ...loss] as const),
   );
 
@@ -72,8 +82,13 @@ await describeMongo("keys on a bad wire", (mongo) => {
       expect(isLost).toBe(true);
       expect((await other.changesSince(before, 9))?.keyIds).toEqual([keyId]);
       expect(await other.listKeys("acct_a")).toHaveLength(keysBefore + (what === "a key" ? 1 : 0));
-      if (what !== "a revocation") expect((await find("sb"))?.keyId).toBe(keyId);
-      else expect((await find("sa"))?.revokedAtMs).toBe(t0);
+      const left = await find("sa");
+      const account = await other.findAccount("acct_a");
+      if (what === "a revocation") expect(left?.revokedAtMs).toBe(t0);
+      else if (what === "an update") expect(left?.name).toBe("told");
+      else if (what === "a closing") expect(account).toMatchObject({ closingAtMs: t0, name: "" });
+      else if (what === "a suspension") expect(account?.suspendedAtMs).toBe(t0);
+      else expect((await find("sb"))?.keyId).toBe(keyId);
     },
   );
 

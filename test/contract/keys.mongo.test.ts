@@ -1,11 +1,14 @@
 import { expect, test } from "vitest";
+import type { AuthStore } from "../../services/auth/store.ts";
 import { createMongoAuthStore } from "../../services/auth/store-mongo.ts";
-import { authMongoSchema } from "../../services/auth/store-mongo-schema.ts";
+import { authMongoSchema } from "../../services/auth/store-mongo-docs.ts";
 import { describeMongo } from "../support/mongo.ts";
+import { operatorStoreContract } from "./keys.closing.suite.ts";
+import { managedKeyContract } from "./keys.managed.suite.ts";
 import { keyStoreContract } from "./keys.suite.ts";
 
 await describeMongo("keys in MongoDB", (mongo) => {
-  keyStoreContract(async () => {
+  const open = async (): Promise<[AuthStore, AuthStore]> => {
     const name = mongo.newName();
     const stores = [
       createMongoAuthStore(mongo.connect(name)),
@@ -13,7 +16,10 @@ await describeMongo("keys in MongoDB", (mongo) => {
     ] as const;
     for (const store of stores) await store.open();
     return [...stores];
-  });
+  };
+  keyStoreContract(open);
+  managedKeyContract(open);
+  operatorStoreContract(open);
 
   // Last: it looks at what the tests above have sent.
   test("every query is served by a declared index, and every index serves one", async () => {

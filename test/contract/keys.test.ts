@@ -1,40 +1,21 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, describe, expect, test } from "vitest";
-import { openSqlite, type SqliteDatabase } from "#kit/sqlite.ts";
+import { describe, expect, test } from "vitest";
 import { createSqliteAuthStore } from "../../services/auth/store-sqlite.ts";
+import { sqliteFiles } from "../support/sqlite-files.ts";
+import { operatorStoreContract } from "./keys.closing.suite.ts";
+import { managedKeyContract } from "./keys.managed.suite.ts";
 import { keyStoreContract } from "./keys.suite.ts";
 
-const open: SqliteDatabase[] = [];
-const folders: string[] = [];
-afterEach(async () => {
-  for (const db of open.splice(0)) db[Symbol.dispose]();
-  for (const folder of folders.splice(0)) await rm(folder, { recursive: true });
-});
-
-async function newFile(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "genmesh-keys-"));
-  folders.push(folder);
-  return join(folder, "genmesh.db");
-}
-
-function connect(file: string): SqliteDatabase {
-  const db = openSqlite(file);
-  open.push(db);
-  return db;
-}
+const { newFile, connect, connectTwice } = sqliteFiles();
 
 describe("keys in SQLite", () => {
-  keyStoreContract(async () => {
-    const file = await newFile();
-    const stores = [
-      createSqliteAuthStore(connect(file)),
-      createSqliteAuthStore(connect(file)),
-    ] as const;
+  const open = async () => {
+    const stores = await connectTwice((db) => createSqliteAuthStore(db));
     for (const store of stores) await store.open();
-    return [...stores];
-  });
+    return stores;
+  };
+  keyStoreContract(open);
+  managedKeyContract(open);
+  operatorStoreContract(open);
 
   test("a key is found by an index, never by a scan", async () => {
     const db = connect(await newFile());

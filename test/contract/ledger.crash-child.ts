@@ -49,7 +49,7 @@ async function work(store: LedgerStore, round: string): Promise<void> {
       const operations: Operation[] = [
         { kind: "grant", grantId: holdId, amount: 10n },
         { kind: "reserve", holdId, ...range, ...content },
-        i % 3 === 0 ? { kind: "release", holdId } : { kind: "settle", holdId, amount: 5n },
+        ...endsOf(holdId, i),
       ];
       // Step by step, so that death finds holds in every state.
       for (const operation of operations) {
@@ -62,6 +62,24 @@ async function work(store: LedgerStore, round: string): Promise<void> {
     }
   };
   await Promise.all(Array.from({ length: lanes }, (_, number) => lane(number)));
+}
+
+/** One of the ways in which a hold ends, the draw of one that has lapsed among them. */
+function endsOf(holdId: string, i: number): Operation[] {
+  const record = `{"model":"chat","n":${i}}`;
+  const draw = { kind: "draw", holdId, amount: 5n, keyId: "key_a", record } as const;
+  switch (i % 4) {
+    case 0:
+      return [{ kind: "release", holdId }];
+    case 1:
+      return [{ kind: "settle", holdId, amount: 5n }];
+    case 2:
+      return [draw];
+    default: {
+      const lapse: Operation = { kind: "release", holdId, isLapse: true };
+      return [lapse, { ...draw, fromFree: { keyLimit: undefined } }];
+    }
+  }
 }
 
 /** Once told on standard input, reserves for many callers at once; says how many were served. */

@@ -1,6 +1,6 @@
 import { ErrorReason, type Reason, reasonName } from "#kit/errors.ts";
 import type { Operation, Outcome } from "../../services/billing/operations.ts";
-import type { WalletRef } from "../../services/billing/wallet.ts";
+import type { KeyLimit, WalletRef } from "../../services/billing/wallet.ts";
 
 /**
  * A ledger as one would explain it at a table, written without a look at the real one: a list of grants and a list of
@@ -12,6 +12,8 @@ export interface Model {
   figures(now: number): Figures;
   /** Open holds as "id amount checkAt", sorted. */
   openHolds(): string[];
+  /** Ends of holds whose months are remembered: what may be given back, and what charged nothing. */
+  ends(): { holdId: string; entry: number }[];
 }
 
 /** What an observer sees of a wallet. */
@@ -30,8 +32,23 @@ interface ModelHold {
   amount: number;
   keyId: string;
   checkTimes: number[];
-  /** The months are "" once the wallet, or the key, remembers them no more. */
-  end?: { how: "settled" | "released"; charged: number; month: string; keyMonth: string };
+  /** The periods are "" once the wallet, or the key, remembers them no more. */
+  end?: End;
+}
+
+interface End {
+  how: "settled" | "released";
+  charged: number;
+  month: string;
+  /** Of the key. */
+  day: string;
+  week: string;
+  keyMonth: string;
+  /** Its lease was over: what it is charged is still to be decided. */
+  isLapsed?: boolean;
+  /** The number of its entry. */
+  n: number;
+  refund?: { amount: number; id: string; n: number };
 }
 
 /** An outcome of the real ledger in the model's words. */
@@ -45,6 +62,10 @@ export function say(outcome: Outcome | undefined): string {
       return `${outcome.state} ${outcome.charged}${again(outcome.replayed)}`;
     case "extended":
       return `extended${again(outcome.replayed)}`;
+    case "drawn":
+      return `drawn ${outcome.charged}${again(outcome.replayed)}`;
+    case "refunded":
+      return `refunded ${outcome.amount}${again(outcome.replayed)}`;
     case "refused":
       return refused(outcome.reason);
     case undefined:
@@ -56,25 +77,32 @@ export function say(outcome: Outcome | undefined): string {
 export function createModel({ unit }: WalletRef): Model {
   const grants = new Map<string, number>();
   const holds = new Map<string, ModelHold>();
+  /** What was drawn where no hold was open, by the hold that it names. */
+  const lates = new Map<string, ModelHold & { end: End }>();
   let entries = 0;
   let clock = 0;
 
-  const all = () => [...holds.values()];
+  const all = () => [...holds.values(), ...lates.values()];
   const sum = (numbers: number[]) => numbers.reduce((a, b) => a + b, 0);
   const held = (some: ModelHold[]) => sum(some.filter((h) => !h.end).map((h) => h.amount));
-  const charged = (some: ModelHold[], month?: string, of: "month" | "keyMonth" = "month") =>
-    sum(some.map(({ end }) => (end && (!month || end[of] === month) ? end.charged : 0)));
+  const charged = (some: ModelHold[], period?: string, of: Period = "month") =>
+    sum(
+      some.map(({ end }) =>
+        end && (!period || end[of] === period) ? end.charged - (end.refund?.amount ?? 0) : 0,
+      ),
+    );
   const free = () => sum([...grants.values()]) - held(all()) - charged(all());
   /** A clock that is up to five minutes behind books at the last time. */
   const timeAt = (now: number) => (clock - now > 300_000 ? now : Math.max(clock, now));
-  /** The months that are remembered, of the wallet ("") and of each key: the last two that were written in. */
+  /** The periods that are remembered, of the wallet and of each key: the last two that were written in. */
   const remembered = new Map<string, [string, string]>();
-  const remember = (name: string, some: ModelHold[], of: "month" | "keyMonth") => {
-    const month = monthOf(clock);
+  const remember = (owner: string, some: ModelHold[], of: Period) => {
+    const name = `${owner} ${of}`;
+    const period = periodsOf(clock)[of];
     const [last = "", before = ""] = remembered.get(name) ?? [];
-    if (last === month) return;
-    remembered.set(name, [month, last]);
-    if (before === month) return;
+    if (last === period) return;
+    remembered.set(name, [period, last]);
+    if (before === period) return;
     for (const { end } of some) if (end?.[of] === before) end[of] = "";
   };
   const write = (now: number, keyId?: string) => {
@@ -83,23 +111,50 @@ export function createModel({ unit }: WalletRef): Model {
     remember("", all(), "month");
     if (keyId === undefined) return;
     const ofKey = all().filter((hold) => hold.keyId === keyId);
-    remember(keyId, ofKey, "keyMonth");
+    for (const slot of ["day", "week", "keyMonth"] as const) remember(keyId, ofKey, slot);
   };
 
+  function leftOfLimit(keyId: string, limit: KeyLimit | undefined, now: number): number {
+    if (unit !== "usd_micros" || !limit) return Number.POSITIVE_INFINITY;
+    const ofKey = all().filter((hold) => hold.keyId === keyId);
+    const of = limit.period === "month" ? "keyMonth" : limit.period;
+    const spent = of === "ever" ? charged(ofKey) : charged(ofKey, periodsOf(timeAt(now))[of], of);
+    return Number(limit.amount) - spent - held(ofKey);
+  }
+
+  function draw(op: Extract<Operation, { kind: "draw" }>, now: number): string {
+    const { holdId, keyId, fromFree } = op;
+    const hold = holds.get(holdId);
+    const asked = Number(op.amount);
+    const known = lates.get(holdId)?.end ?? (hold?.end?.isLapsed ? undefined : hold?.end);
+    if (known) return `drawn ${known.charged}, again`;
+    if (hold && !hold.end) {
+      end(holdId, "settled", asked, now);
+      return `drawn ${Math.min(asked, hold.amount)}`;
+    }
+    const room = fromFree
+      ? Math.min(free(), leftOfLimit(keyId, fromFree.keyLimit, now))
+      : Number.NEGATIVE_INFINITY;
+    const sum = asked <= Math.max(0, room) ? asked : 0;
+    write(now, keyId);
+    const made: End = { how: "settled", charged: sum, ...periodsOf(clock), n: entries };
+    lates.set(holdId, { content: "", amount: 0, keyId, checkTimes: [], end: made });
+    return `drawn ${sum}`;
+  }
+
   function reserve(op: Extract<Operation, { kind: "reserve" }>, now: number): string {
-    const { holdId, holdKind, keyId, ref, checkAt, keyMonthlyLimit } = op;
+    const { holdId, holdKind, keyId, ref, checkAt, keyLimit } = op;
     const content = JSON.stringify([holdKind, keyId, ref, checkAt]);
     const [least, most] = [Number(op.least ?? op.amount), Number(op.amount)];
     const known = holds.get(holdId);
     if (known) {
       const fits = known.content === content && least <= known.amount && known.amount <= most;
       if (!fits) return refused(ErrorReason.OPERATION_MISMATCH);
-      return `${known.end?.how ?? "open"} ${known.amount}, again`;
+      const end = lates.get(holdId)?.end ?? known.end;
+      return `${end?.how ?? "open"} ${known.amount}, again`;
     }
-    const ofKey = all().filter((hold) => hold.keyId === keyId);
-    const used = charged(ofKey, monthOf(timeAt(now)), "keyMonth") + held(ofKey);
-    const isLimited = unit === "usd_micros" && keyMonthlyLimit !== undefined;
-    const ofLimit = isLimited ? Number(keyMonthlyLimit) - used : Number.POSITIVE_INFINITY;
+    if (lates.has(holdId)) return refused(ErrorReason.OPERATION_CONFLICT);
+    const ofLimit = leftOfLimit(keyId, keyLimit, now);
     if (least > Math.max(0, ofLimit)) return refused(ErrorReason.KEY_LIMIT_EXCEEDED);
     if (free() < least) {
       return refused(
@@ -115,13 +170,21 @@ export function createModel({ unit }: WalletRef): Model {
     return `open ${amount}`;
   }
 
-  function end(holdId: string, how: "settled" | "released", asked: number, now: number): string {
+  function end(
+    holdId: string,
+    how: "settled" | "released",
+    asked: number,
+    now: number,
+    isLapsed = false,
+  ): string {
     const hold = holds.get(holdId);
+    const isAgain = isLapsed && hold?.end?.isLapsed;
+    const known = isAgain ? hold.end : (lates.get(holdId)?.end ?? hold?.end);
+    if (known) return `${known.how} ${known.charged}, again`;
     if (!hold) return refused(ErrorReason.HOLD_NOT_FOUND);
-    if (hold.end) return `${hold.end.how} ${hold.end.charged}, again`;
     write(now, hold.keyId);
-    const month = monthOf(clock);
-    hold.end = { how, charged: Math.min(asked, hold.amount), month, keyMonth: month };
+    const charged = Math.min(asked, hold.amount);
+    hold.end = { how, charged, ...periodsOf(clock), isLapsed, n: entries };
     return `${how} ${hold.end.charged}`;
   }
 
@@ -136,6 +199,28 @@ export function createModel({ unit }: WalletRef): Model {
     write(now);
     hold.checkTimes.push(checkAt);
     return "extended";
+  }
+
+  /** What decided a request's charge. */
+  const decided = (holdId: string) => {
+    const of = lates.get(holdId) ?? holds.get(holdId);
+    return of?.end && !of.end.isLapsed ? { keyId: of.keyId, end: of.end } : undefined;
+  };
+
+  function refund(op: Extract<Operation, { kind: "refund" }>, now: number): string {
+    const charge = decided(op.holdId);
+    if (charge?.end.n !== op.entry) return refused(ErrorReason.ENTRY_NOT_FOUND);
+    const { end, keyId } = charge;
+    const amount = op.amount === undefined ? end.charged : Number(op.amount);
+    if (end.refund) {
+      if (end.refund.id !== op.refundId) return refused(ErrorReason.OPERATION_CONFLICT);
+      if (end.refund.amount !== amount) return refused(ErrorReason.OPERATION_MISMATCH);
+      return `refunded ${amount}, again`;
+    }
+    if (end.charged === 0 || amount > end.charged) return refused(ErrorReason.INVALID_ARGUMENT);
+    write(now, keyId);
+    end.refund = { amount, id: op.refundId, n: entries };
+    return `refunded ${amount}`;
   }
 
   function grant(grantId: string, amount: number, now: number): string {
@@ -158,7 +243,11 @@ export function createModel({ unit }: WalletRef): Model {
         case "settle":
           return end(operation.holdId, "settled", Number(operation.amount), now);
         case "release":
-          return end(operation.holdId, "released", 0, now);
+          return end(operation.holdId, "released", 0, now, operation.isLapse);
+        case "draw":
+          return draw(operation, now);
+        case "refund":
+          return refund(operation, now);
         case "extend":
           return extend(operation.holdId, operation.step, operation.checkAt, now);
       }
@@ -168,10 +257,16 @@ export function createModel({ unit }: WalletRef): Model {
       free: free(),
       held: held(all()),
       spent: charged(all()),
-      monthSpent: charged(all(), monthOf(timeAt(now))),
+      monthSpent: charged(all(), periodsOf(timeAt(now)).month),
       openHolds: all().filter((hold) => !hold.end).length,
       entries,
     }),
+    ends: () =>
+      [...new Set([...holds.keys(), ...lates.keys()])].flatMap((holdId) => {
+        const end = decided(holdId)?.end;
+        const isRemembered = end?.month && end.keyMonth && end.week && end.day;
+        return isRemembered ? [{ holdId, entry: end.n }] : [];
+      }),
     openHolds: () =>
       [...holds]
         .filter(([, hold]) => !hold.end)
@@ -180,9 +275,16 @@ export function createModel({ unit }: WalletRef): Model {
   };
 }
 
-function monthOf(ms: number): string {
+type Period = "day" | "week" | "month" | "keyMonth";
+
+function periodsOf(ms: number): Record<Period, string> {
   const date = new Date(ms);
-  return `${date.getUTCFullYear()}/${date.getUTCMonth() + 1}`;
+  const month = `${date.getUTCFullYear()}/${date.getUTCMonth() + 1}`;
+  const day = `${month}/${date.getUTCDate()}`;
+  // Weeks have no number here: the Monday that came last.
+  const monday = new Date(ms);
+  while (monday.getUTCDay() !== 1) monday.setUTCDate(monday.getUTCDate() - 1);
+  return { day, week: monday.toDateString(), month, keyMonth: month };
 }
 
 function again(replayed: boolean): string {

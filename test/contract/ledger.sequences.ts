@@ -3,7 +3,12 @@ import type { SqlTransaction } from "#kit/sqlite-transaction.ts";
 import { auditWallet } from "../../services/billing/audit.ts";
 import type { Operation } from "../../services/billing/operations.ts";
 import type { LedgerStore } from "../../services/billing/store.ts";
-import { spentThisMonth, type Unit, type WalletRef } from "../../services/billing/wallet.ts";
+import {
+  type KeyLimit,
+  spentThisMonth,
+  type Unit,
+  type WalletRef,
+} from "../../services/billing/wallet.ts";
 import { createModel, type Model, say } from "./ledger.model.ts";
 
 /** A source of choices that gives the same ones for the same seed. */
@@ -176,21 +181,44 @@ class Sequence {
     const roll = chance.int(100);
     if (roll < 14) return { kind: "grant", grantId: `g${chance.int(5)}`, amount: amount + 1n };
     if (roll < 50) {
-      const limit = chance.likely(50) ? BigInt(40 + chance.int(160)) : undefined;
+      const keyLimit = this.#limit();
       const keyId = `key_${chance.int(2)}`;
       const checkAt = this.#now + chance.int(100_000);
       const least = chance.likely(40) ? BigInt(chance.int(Number(amount) + 1)) : undefined;
-      return { ...reserveOf(holdId, amount), keyId, checkAt, keyMonthlyLimit: limit, least };
+      return { ...reserveOf(holdId, amount), keyId, checkAt, keyLimit, least };
     }
-    if (roll < 72) return { kind: "settle", holdId, amount };
-    if (roll < 86) return { kind: "release", holdId };
+    if (roll < 62) return { kind: "settle", holdId, amount };
+    if (roll < 70) return { kind: "release", holdId };
+    if (roll < 76) return { kind: "release", holdId, isLapse: true };
+    if (roll < 90) {
+      const keyId = `key_${chance.int(2)}`;
+      const record = chance.likely(50) ? `{"model":"chat","n":${chance.int(9)}}` : "";
+      const fromFree = chance.likely(60) ? { keyLimit: this.#limit() } : undefined;
+      return { kind: "draw", holdId, amount, keyId, record, fromFree };
+    }
+    const ends = this.#model.ends();
+    if (roll < 95 && ends.length > 0) {
+      const { entry, ...end } = chance.pick(ends);
+      const isWrong = chance.likely(10);
+      const part = chance.likely(50) ? 1n + BigInt(chance.int(20)) : undefined;
+      const refundId = `refund_${chance.int(3)}`;
+      return { kind: "refund", ...end, entry: isWrong ? entry + 1 : entry, refundId, amount: part };
+    }
     const step = 1 + chance.int(3);
     return { kind: "extend", holdId, step, checkAt: this.#now + chance.int(100_000) };
+  }
+
+  #limit(): KeyLimit | undefined {
+    const chance = this.#chance;
+    if (!chance.likely(50)) return undefined;
+    const period = chance.pick(["day", "week", "month", "ever"] as const);
+    return { amount: BigInt(40 + chance.int(160)), period };
   }
 
   /** The same operation with one parameter wrong. */
   #altered(old: Operation): Operation {
     if (old.kind === "release") return { kind: "settle", holdId: old.holdId, amount: 7n };
+    if (old.kind === "refund") return { ...old, amount: (old.amount ?? 0n) + 1n };
     if (old.kind === "extend") return { ...old, checkAt: old.checkAt + 1 };
     if (old.kind !== "reserve") return { ...old, amount: old.amount + 1n };
     const wrong: Partial<typeof old>[] = [
@@ -201,7 +229,7 @@ class Sequence {
       { holdKind: "job" },
       { checkAt: old.checkAt + 1 },
       // No part of the content: this one is the same operation.
-      { keyMonthlyLimit: 1n },
+      { keyLimit: { amount: 1n, period: "month" } },
     ];
     return { ...old, ...this.#chance.pick(wrong) };
   }

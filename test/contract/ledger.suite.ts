@@ -1,9 +1,10 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { ErrorReason } from "#kit/errors.ts";
 import { auditWallet, type Difference } from "../../services/billing/audit.ts";
-import type { Operation, Outcome, Reserve } from "../../services/billing/operations.ts";
+import type { Draw, Operation, Outcome, Reserve } from "../../services/billing/operations.ts";
 import type { LedgerStore, WalletHold, WalletSnapshot } from "../../services/billing/store.ts";
 import { emptyWallet, type Unit } from "../../services/billing/wallet.ts";
+import { refundContract } from "./ledger.refunds.suite.ts";
 
 const now = Date.UTC(2026, 0, 15, 12);
 const usd = { accountId: "acct_a", unit: "usd_micros" } as const;
@@ -12,6 +13,7 @@ const other = { accountId: "acct_b", unit: "usd_micros" } as const;
 
 /** What every store of the ledger promises. `open` gives two clients of one store that holds nothing. */
 export function ledgerStoreContract(open: () => Promise<[LedgerStore, LedgerStore]>): void {
+  refundContract(open);
   let store: LedgerStore;
   let second: LedgerStore;
   beforeEach(async () => {
@@ -62,6 +64,59 @@ export function ledgerStoreContract(open: () => Promise<[LedgerStore, LedgerStor
     expect(await apply({ ...reserve("hold_aaa", 60n), keyId: "key_b" })).toEqual(
       refused(ErrorReason.OPERATION_MISMATCH),
     );
+  });
+
+  test("a draw charges a request once and ends its hold, whoever draws and whatever comes after", async () => {
+    await apply(grant("g", 100n));
+    await apply(reserve("hold_aaa", 60n));
+    const told = '{"model":"chat"}';
+    const first = { ...draw("hold_aaa", 20n), record: told };
+    const drawn = (charged: bigint, replayed = true) => ({ kind: "drawn", charged, replayed });
+    expect(await apply(first)).toEqual(drawn(20n, false));
+    const [again] = await second.apply(usd, [draw("hold_aaa", 7n)], now);
+    expect(again).toEqual(drawn(20n));
+    const settled = { kind: "closed", state: "settled", charged: 20n, replayed: true };
+    expect(await apply({ kind: "release", holdId: "hold_aaa", isLapse: true })).toEqual(settled);
+    expect(await apply({ kind: "settle", holdId: "hold_aaa", amount: 9n })).toEqual(settled);
+    const replayed = { kind: "reserved", state: "settled", held: 60n, replayed: true };
+    expect(await apply(reserve("hold_aaa", 60n))).toEqual(replayed);
+    expect(await second.wallet(usd)).toMatchObject({ free: 80n, held: 0n, spent: 20n, n: 3 });
+    const entries = await second.entries(usd, { holdId: "hold_aaa", limit: 10 });
+    expect(entries.map(({ operationId }) => operationId)).toEqual([
+      "charge:hold_aaa",
+      "hold_aaa:open",
+    ]);
+    expect(entries[0]).toMatchObject({ kind: "draw", ref: "req", record: told, spentDelta: 20n });
+    expect(entries[1]?.record).toBe("");
+    expect(await differences(second)).toEqual([]);
+  });
+
+  test("a draw whose hold is closed takes all of it out of what is free, or nothing, for good", async () => {
+    await apply(grant("g", 100n));
+    const fromFree = { keyLimit: { amount: 30n, period: "month" } } as const;
+    const outcomes = await store.apply(
+      usd,
+      [
+        reserve("hold_aaa", 60n),
+        { kind: "release", holdId: "hold_aaa", isLapse: true },
+        { ...draw("hold_aaa", 20n), fromFree },
+        // Above what the key has left; the sweep's, which takes nothing; an older release's end, which decides.
+        { ...draw("hold_bbb", 11n), fromFree },
+        { ...draw("hold_bbb", 1n), fromFree },
+        draw("hold_ccc", 1n),
+        reserve("hold_ccc", 1n),
+        reserve("hold_ddd", 10n),
+        { kind: "settle", holdId: "hold_ddd", amount: 4n },
+        { ...draw("hold_ddd", 9n), fromFree },
+      ],
+      now,
+    );
+    expect(outcomes.map((one) => ("charged" in one ? one.charged : one.kind))).toEqual([
+      ...["reserved", 0n, 20n, 0n, 0n, 0n, "refused", "reserved", 4n, 4n],
+    ]);
+    const figures = { free: 76n, held: 0n, spent: 24n, openHolds: 0 };
+    expect(await second.wallet(usd)).toMatchObject(figures);
+    expect(await differences(second)).toEqual([]);
   });
 
   test("two clients at once never spend what is not there", async () => {
@@ -167,6 +222,14 @@ export function ledgerStoreContract(open: () => Promise<[LedgerStore, LedgerStor
       const { items, next } = await store.holds({ limit: 2, accountId: other.accountId });
       expect(ids(items)).toEqual(["hold_1aaa", "hold_3aaa"]);
       expect(next).toBeUndefined();
+      await apply({ ...reserve("hold_5aaa", 1n), keyId: "key_b" } as Operation);
+      await apply({ ...reserve("hold_6aaa", 1n), keyId: "key_b" } as Operation);
+      const query = { limit: 1, accountId: usd.accountId, keyId: "key_b" };
+      const ofKey = await store.holds(query);
+      expect(ids(ofKey.items)).toEqual(["hold_5aaa"]);
+      const last = await store.holds({ ...query, after: ofKey.next });
+      expect(ids(last.items)).toEqual(["hold_6aaa"]);
+      expect(last.next).toBeUndefined();
       await expect(store.holds({ limit: 9, after: "nonsense" })).rejects.toMatchObject({
         reason: ErrorReason.INVALID_ARGUMENT,
       });
@@ -226,7 +289,10 @@ export function ledgerStoreContract(open: () => Promise<[LedgerStore, LedgerStor
   test("of a key with a limit it takes what the limit leaves", async () => {
     await apply(grant("g", 1_000n));
     await apply(reserve("hold_first", 70n));
-    const limited = { ...reserve("hold_more", 500n), keyMonthlyLimit: 100n };
+    const limited = {
+      ...reserve("hold_more", 500n),
+      keyLimit: { amount: 100n, period: "month" } as const,
+    };
     expect(await apply(limited)).toEqual({
       ...refused(ErrorReason.KEY_LIMIT_EXCEEDED),
       metadata: { limit: "100", required: "500", spendable: "30" },
@@ -279,6 +345,10 @@ function grant(grantId: string, amount: bigint): Operation {
 function reserve(holdId: string, amount: bigint): Reserve {
   const content = { holdKind: "text", keyId: "key_a", ref: "req", checkAt: now + 60_000 } as const;
   return { kind: "reserve", holdId, amount, ...content };
+}
+
+function draw(holdId: string, amount: bigint): Draw {
+  return { kind: "draw", holdId, amount, keyId: "key_a", record: "" };
 }
 
 function refused(reason: ErrorReason) {

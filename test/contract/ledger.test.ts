@@ -1,38 +1,17 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { ErrorReason } from "#kit/errors.ts";
-import { openSqlite, type SqliteDatabase } from "#kit/sqlite.ts";
+import type { SqliteDatabase } from "#kit/sqlite.ts";
 import { createSqliteLedger } from "../../services/billing/store-sqlite.ts";
+import { sqliteFiles } from "../support/sqlite-files.ts";
 import { ledgerStoreContract } from "./ledger.suite.ts";
 
-const open: SqliteDatabase[] = [];
-const folders: string[] = [];
-afterEach(async () => {
-  for (const db of open.splice(0)) db[Symbol.dispose]();
-  for (const folder of folders.splice(0)) await rm(folder, { recursive: true });
-});
-
-async function newFile(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "genmesh-ledger-"));
-  folders.push(folder);
-  return join(folder, "genmesh.db");
-}
-
-function connect(file: string): SqliteDatabase {
-  const db = openSqlite(file);
-  open.push(db);
-  return db;
-}
+const { newFile, connect, connectTwice } = sqliteFiles();
 
 describe("the ledger in SQLite", () => {
-  // Two connections to one file: as if another process had it open too.
   ledgerStoreContract(async () => {
-    const file = await newFile();
-    const stores = [createSqliteLedger(connect(file)), createSqliteLedger(connect(file))] as const;
+    const stores = await connectTwice((db) => createSqliteLedger(db));
     for (const store of stores) await store.open();
-    return [...stores];
+    return stores;
   });
 });
 

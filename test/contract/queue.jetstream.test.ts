@@ -1,12 +1,15 @@
 import { nanos } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
 import type { JetstreamQueue } from "#kit/queue/jetstream.ts";
+import { measuresClock } from "../support/second-tries.ts";
 import { until } from "../support/until.ts";
 import { describeJetstream } from "./queue.jetstream.world.ts";
 import { queueContract } from "./queue.suite.ts";
 
 /** The server's time cannot be moved, so it is short instead: longer than a look that finds nothing. */
 const shortMs = 1_500;
+/** Where a test looks first that nothing comes: longer than a slow machine takes for that. */
+const laterMs = 4_000;
 const topic = "jobs-image";
 const within = (ms = 5_000) => AbortSignal.timeout(ms);
 
@@ -14,7 +17,7 @@ await describeJetstream("the queue in JetStream", (jetstream) => {
   describe("keeps what every queue promises", () => {
     queueContract(async () => {
       const name = jetstream.newName();
-      const open = () => jetstream.open(name, { redeliverMs: shortMs });
+      const open = () => jetstream.open(name, { redeliverMs: laterMs });
       return { queues: [await open(), await open()], pass: () => {} };
     });
   });
@@ -27,7 +30,7 @@ await describeJetstream("the queue in JetStream", (jetstream) => {
     expect((await receiver.next(within())).headers).toEqual(headers);
   });
 
-  test("whoever says that it still works keeps the delivery", async () => {
+  test("whoever says that it still works keeps the delivery", measuresClock, async () => {
     const queue = await jetstream.open(jetstream.newName(), { redeliverMs: shortMs });
     await queue.publish(topic, "job_a");
     await using receiver = queue.subscribe(topic);
@@ -69,6 +72,35 @@ await describeJetstream("the queue in JetStream", (jetstream) => {
     // Far less than the time after which a lost delivery would come again by itself.
     const enough = within(5_000);
     while (got.size < 60) await take(enough);
+  });
+
+  test("a receiver that waits no longer leaves wake-ups to those that do", async () => {
+    const queue = await jetstream.open(jetstream.newName());
+    await using idle = queue.subscribe(topic);
+    await expect(idle.next(within(200))).rejects.toThrow();
+    await using receiver = queue.subscribe(topic);
+    // Far less than the time after which a lost delivery would come again by itself.
+    const enough = within(5_000);
+    for (const id of ["job_a", "job_b", "job_c"]) {
+      await queue.publish(topic, id);
+      const delivery = await receiver.next(enough);
+      expect(delivery.id).toBe(id);
+      await delivery.ack();
+    }
+  });
+
+  test("receivers that begin at once, with other settings, all receive", async () => {
+    for (let round = 0; round < 5; round++) {
+      const name = jetstream.newName();
+      const queues = [
+        await jetstream.open(name, { redeliverMs: 20_000 }),
+        await jetstream.open(name, { redeliverMs: 30_000 }),
+      ];
+      const waits = queues.map((queue) => queue.subscribe(topic).next(within()));
+      for (const [i, queue] of queues.entries()) await queue.publish(topic, `job_${i}`);
+      const ids = (await Promise.all(waits)).map(({ id }) => id);
+      expect(ids.sort()).toEqual(["job_0", "job_1"]);
+    }
   });
 
   test("settings are those of the last that opened it", async () => {

@@ -1,9 +1,18 @@
 import { buffer } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { leaseMs } from "../../services/media/speech/limits.ts";
+import { leaseMs } from "#kit/paid-work/limits.ts";
+import { sampleMp3 } from "../../services/upstreams/media/samples.fixture.ts";
+import { createWorld, upstreamAt } from "../../services/upstreams/media/world.fixture.ts";
+import { answer as answerBy } from "../support/scripted-answers.ts";
+import type { Behaviour } from "../support/scripted-behaviours.ts";
+import {
+  bytesAnswer,
+  type ScriptedMediaUpstream,
+  startScriptedMediaUpstream,
+} from "../support/scripted-media-upstream.ts";
 import { until } from "../support/until.ts";
 import type { OpenWorldStores } from "../support/world-stores.ts";
-import { mortal } from "./files.mortal.ts";
+import { mortal, type Step } from "./files.mortal.ts";
 import {
   alice,
   createSpeechWorld,
@@ -18,8 +27,8 @@ import {
 
 const spoken = { bytes: mp3, durationSeconds: 1.5 };
 const amount = 180n;
-/** Intent, reserve, confirm, object, settling, settle, closed; where reads are steps there are more. */
-const leastSteps = 7;
+/** Row, hold, object, settling, draw, closed; where reads are steps there are more. */
+const leastSteps = 6;
 
 /** What a death leaves of speech, whatever its stores are. */
 export function speechCrashContract(openStores?: OpenWorldStores): void {
@@ -44,13 +53,14 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
 
   describe("killed at any step", () => {
     /** Dies at a step, and is opened again. False where it did not come to that step. */
-    async function dieAt(at: number, when: "before" | "after"): Promise<boolean> {
+    async function dieAt(at: number, when: "before" | "after", isKeyed: boolean): Promise<boolean> {
+      const key = isKeyed ? { key: `${when}${at}` } : {};
       const opening = await world.money();
       const calls = world.tasks.length;
       const death = mortal(at, when);
       const doomed = await world.openProcess({ wrap: death.wrap, between: death.calls });
       death.arm();
-      const life = doomed.generate(hello(), { key: `${when}${at}` });
+      const life = doomed.generate(hello(), key);
       life.catch(() => {});
       await Promise.race([death.died, life]);
       if (!death.isDead()) {
@@ -58,14 +68,19 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
         return false;
       }
       doomed.leave();
-      await new Promise((resolve) => setImmediate(resolve));
+      await death.atRest();
 
       const heir = await world.openProcess();
       world.clock.jump(leaseMs + 1);
-      await heir.speech.sweep();
+      // Without a key billing asks first, before the heir sweeps.
+      if (isKeyed) await heir.speech.sweep();
       // A reserve that billing had and the dead did not see answered is found by billing's own question.
       world.clock.jump(60_000);
       await until("no hold to be open", async () => (await world.money()).reserved === 0n);
+      if (!isKeyed) {
+        world.clock.jump(60_000);
+        await heir.speech.sweep();
+      }
       const { spent } = await world.money();
       const keys = await keysOf(heir.blobs);
       const stored = keys.length - Number(opening.spent / amount);
@@ -73,28 +88,165 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
       expect(spent - opening.spent).toBe(amount * BigInt(stored));
       for (const key of keys) expect(await heir.speech.isReferenced(key)).toBe(true);
 
-      // A retry gives what is paid for, or makes it now.
-      const again = await heir.generate(hello(), { key: `${when}${at}` });
-      expect(again.replayed).toBe(stored === 1);
+      // A retry gives what is paid for, or makes it now; without a key it is another request.
+      const again = await heir.generate(hello(), key);
+      expect(again.replayed).toBe(isKeyed && stored === 1);
       const name = { parentId: again.speechId, fileId: again.audio?.fileId ?? "" };
       const found = await heir.speech.locate(name, alice);
       expect(await buffer(await heir.blobs.openRead(found?.blobKey ?? ""))).toEqual(mp3);
       await until("it to be settled", async () => (await world.money()).reserved === 0n);
-      expect((await world.money()).spent - opening.spent).toBe(amount);
+      const requests = isKeyed ? 1n : BigInt(stored) + 1n;
+      expect((await world.money()).spent - opening.spent).toBe(amount * requests);
       expect(world.tasks.length - calls).toBeLessThanOrEqual(2);
       await heir[Symbol.asyncDispose]();
       await doomed.closeStores();
       return true;
     }
 
-    test.each(["before", "after"] as const)(
-      "%s it is made: what was stored and written down is paid for, once; all else is free",
-      async (when) => {
+    test.each([
+      ["before", "with a key", true],
+      ["after", "with a key", true],
+      ["before", "without a key", false],
+      ["after", "without a key", false],
+    ] as const)(
+      "%s it is made, %s: what was stored and written down is paid for, once; all else is free",
+      async (when, _, isKeyed) => {
         let steps = 0;
-        while (await dieAt(steps + 1, when)) steps++;
+        while (await dieAt(steps + 1, when, isKeyed)) steps++;
         expect(steps).toBeGreaterThanOrEqual(leastSteps);
+        // Every entry, the ended holds' too, is as the ledger says it must be, and tells what was charged for.
+        const charges = (await world.journal()).filter(({ spentDelta }) => spentDelta > 0n);
+        expect(charges.length).toBeGreaterThan(0);
+        for (const { record } of charges) expect(record?.model).toBe("speech-1");
       },
-      60_000,
+      240_000,
+    );
+  });
+
+  describe("killed at any step, with a second upstream behind the first", () => {
+    const route = "POST /audio/speech";
+    const sound = sampleMp3(2);
+    /** What a process does at its upstreams is a step of it too. */
+    let step: Step = (run) => run();
+    let drivers: Awaited<ReturnType<typeof createWorld>>;
+    let upstreams: ScriptedMediaUpstream[];
+    /** Speeches that each of them made, whatever became of the answers. */
+    let spokenAt: [first: number, next: number];
+
+    beforeEach(async () => {
+      drivers = await createWorld();
+      const outputs = { images: [], video: sound, sound };
+      upstreams = [
+        await startScriptedMediaUpstream("openai", outputs),
+        await startScriptedMediaUpstream("openai", outputs),
+      ];
+      spokenAt = [0, 0];
+      step = (run) => run();
+      world.speaks((task) =>
+        drivers.upstreams.speak({
+          ...task,
+          upstreams: upstreams.map(({ baseUrl }, at) =>
+            upstreamAt(baseUrl, "OPENAI", { name: `voice-${at}` }),
+          ),
+        }),
+      );
+    });
+    afterEach(async () => {
+      for (const upstream of upstreams) await upstream[Symbol.asyncDispose]();
+      await drivers[Symbol.asyncDispose]();
+    });
+
+    /** An upstream speaks, or does not, and answers so; each of its answers is a step of the process that asked. */
+    function plays(at: 0 | 1, speaks: boolean, answer: Behaviour): void {
+      upstreams[at]?.always(route, {
+        kind: "custom",
+        async handle(seen, response) {
+          await step(async () => {
+            if (speaks) spokenAt[at]++;
+          });
+          await answerBy(answer, seen, response);
+        },
+      });
+    }
+
+    /** Dies at a step, and its caller asks again. False where it did not come to that step. */
+    async function dieAt(at: number, when: "before" | "after", end: "spoken" | "refused") {
+      const key = { key: `${when}${at}` };
+      const [paid, before] = [(await world.money()).spent, [...spokenAt]];
+      const death = mortal(at, when);
+      const doomed = await world.openProcess({ wrap: death.wrap, between: death.calls });
+      step = death.step;
+      death.arm();
+      const life = doomed.generate(hello(), key);
+      // What it does behind its answer are steps too.
+      const ended = life.catch(() => {}).then(() => doomed.speech[Symbol.asyncDispose]());
+      await Promise.race([death.died, ended]);
+      doomed.leave();
+      if (!death.isDead()) {
+        await doomed.closeStores();
+        return false;
+      }
+      await death.atRest();
+      step = (run) => run();
+      const [first, next] = spokenAt.map((times, i) => times - (before[i] ?? 0));
+      // One life pays one upstream at most, once.
+      expect((first ?? 0) + (next ?? 0)).toBeLessThanOrEqual(1);
+
+      const heir = await world.openProcess();
+      world.clock.jump(leaseMs + 1);
+      await heir.speech.sweep();
+      world.clock.jump(60_000);
+      await until("no hold to be open", async () => (await world.money()).reserved === 0n);
+      const isKept = (await world.money()).spent > paid;
+      const again = heir.generate(hello(), key);
+      if (end === "refused") {
+        expect(isKept).toBe(false);
+        await expect(again).rejects.toThrow();
+      } else {
+        expect((await again).replayed).toBe(isKept);
+        await until("it to be settled", async () => (await world.money()).reserved === 0n);
+        expect((await world.money()).spent - paid).toBe(amount);
+        // The first took nothing. The next is paid a second time only for what died before it was written down.
+        const once = isKept ? next : (next ?? 0) + 1;
+        expect(spokenAt.map((times, i) => times - (before[i] ?? 0))).toEqual([0, once]);
+      }
+      await heir[Symbol.asyncDispose]();
+      await doomed.closeStores();
+      return true;
+    }
+
+    test.each([
+      ["before", 503],
+      ["after", 503],
+      ["before", 429],
+      ["after", 401],
+    ] as const)(
+      "%s it is made, where the first answers %i: the next speaks, and a life pays once",
+      async (when, status) => {
+        plays(0, false, { kind: "status", status });
+        plays(1, true, bytesAnswer(sound, "audio/mpeg"));
+        let steps = 0;
+        while (await dieAt(steps + 1, when, "spoken")) steps++;
+        // Those of a speech, and an answer of each upstream.
+        expect(steps).toBeGreaterThanOrEqual(leastSteps + 2);
+        await world.journal();
+      },
+      240_000,
+    );
+
+    test.each(["before", "after"] as const)(
+      "%s it is made, where the first speaks and its answer is lost: the next is never asked",
+      async (when) => {
+        plays(0, true, { kind: "drop" });
+        plays(1, true, bytesAnswer(sound, "audio/mpeg"));
+        let steps = 0;
+        while (await dieAt(steps + 1, when, "refused")) steps++;
+        expect(steps).toBeGreaterThan(3);
+        expect(spokenAt[1]).toBe(0);
+        expect((await world.money()).spent).toBe(0n);
+        await world.journal();
+      },
+      240_000,
     );
   });
 

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { migrate } from "#kit/mongo/migrate.ts";
 import type { SpeechStore } from "../../services/media/speech/store.ts";
-import { createMongoSpeechStore } from "../../services/media/speech/store-mongo.ts";
 import {
+  createMongoSpeechStore,
   speechCollection,
   speechMongoSchema,
-} from "../../services/media/speech/store-mongo-schema.ts";
+} from "../../services/media/speech/store-mongo.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { type Fate, type MongoWire, openMongoWire } from "../support/mongo-wire.ts";
 import { audio, newIntent, t0 } from "./speech.suite.ts";

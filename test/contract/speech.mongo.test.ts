@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
 import { migrate } from "#kit/mongo/migrate.ts";
-import { createMongoSpeechStore } from "../../services/media/speech/store-mongo.ts";
-import { speechMongoSchema } from "../../services/media/speech/store-mongo-schema.ts";
+import {
+  createMongoSpeechStore,
+  speechMongoSchema,
+} from "../../services/media/speech/store-mongo.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { speechStoreContract } from "./speech.suite.ts";
 

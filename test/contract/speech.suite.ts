@@ -2,7 +2,12 @@ import { describe, expect, test } from "vitest";
 import type { SpeechIntent, SpeechStore } from "../../services/media/speech/store.ts";
 
 export const t0 = Date.UTC(2026, 0, 15, 12);
-export const audio = { sizeBytes: 1_234, sha256: "digest", durationSeconds: 1.5 };
+export const audio = {
+  format: "wav" as const,
+  sizeBytes: 1_234,
+  sha256: "digest",
+  durationSeconds: 1.5,
+};
 const settling = { kind: "settling", audio } as const;
 const releasing = { kind: "releasing" } as const;
 const own = { owner: "owner_1" };
@@ -26,6 +31,26 @@ export function speechStoreContract(open: () => Promise<[SpeechStore, SpeechStor
       expect(await store.find("speech_a")).toBeUndefined();
     });
 
+    test("closed ones of some keys are found, for they are erased when an account is closed", async () => {
+      const [store, other] = await open();
+      for (const [name, keyId] of [
+        ["a", "key_1"],
+        ["b", "key_2"],
+        ["c", "key_1"],
+        ["d", "key_3"],
+      ] as const) {
+        await store.open({ ...newIntent(name), keyId });
+        if (name === "c") continue;
+        await store.close(`speech_${name}`, own, settling, t0 + 5);
+        await store.finish(`speech_${name}`, undefined);
+      }
+      const ids = async (keyIds: string[]) =>
+        (await other.closedOf(keyIds, 9)).map(({ speechId }) => speechId).sort();
+      expect(await ids(["key_1", "key_2"])).toEqual(["speech_a", "speech_b"]);
+      expect(await ids([])).toEqual([]);
+      expect(await other.closedOf(["key_1", "key_2"], 1)).toHaveLength(1);
+    });
+
     test("one that came to nothing goes when its hold is released", async () => {
       const [store] = await open();
       await store.open(newIntent("a"));
@@ -33,6 +58,23 @@ export function speechStoreContract(open: () => Promise<[SpeechStore, SpeechStor
       await store.forget("speech_a");
       expect((await store.find("speech_a"))?.status).toBe("releasing");
       await store.finish("speech_a", t0 + 100);
+      expect(await store.find("speech_a")).toBeUndefined();
+    });
+
+    test("one that was spoken and not kept goes when it is paid, and frees its slot at once", async () => {
+      const [store, other] = await open();
+      const idempotency = { key: "k", fingerprint: "print" };
+      await store.open(newIntent("a", { idempotency }));
+      expect(await store.close("speech_a", own, { kind: "settling" }, t0 + 5)).toBe(true);
+      const found = await other.find("speech_a");
+      expect([found?.status, found?.audio, found?.idempotency]).toEqual([
+        "settling",
+        undefined,
+        undefined,
+      ]);
+      expect(await other.findBySlot({ keyId: "key_1", key: "k" })).toBeUndefined();
+      expect(await other.due(t0 + 5, 10)).toMatchObject([{ speechId: "speech_a" }]);
+      await other.finish("speech_a", undefined);
       expect(await store.find("speech_a")).toBeUndefined();
     });
 

@@ -10,26 +10,24 @@ import type { Database } from "#kit/database.ts";
 import { createHoldClient } from "#kit/holds.ts";
 import { randomIds } from "#kit/ids.ts";
 import { createJsonReader } from "#kit/json-reader/index.ts";
+import { createLeaseTime } from "#kit/lease-time.ts";
 import { createMetrics } from "#kit/metrics.ts";
+import { leaseMs } from "#kit/paid-work/limits.ts";
 import { createPeers, type Peers } from "#kit/peers.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
 import type { RpcService, Service } from "#kit/rpc/service.ts";
-import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { EntryKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { AdmissionSchema } from "#proto/genmesh/common/v1/access_pb.ts";
-import { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { BodyForm, MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { createBilling } from "../../services/billing/index.ts";
 import { createCatalog } from "../../services/catalog/index.ts";
-import type { SpeechTask } from "../../services/media/generate/port.ts";
 import { openSpeechStore } from "../../services/media/speech/context.ts";
 import { createSpeech, type Speech } from "../../services/media/speech/index.ts";
-import { leaseMs } from "../../services/media/speech/limits.ts";
-import {
-  type SpeechDocument,
-  speechCollection,
-} from "../../services/media/speech/store-mongo-schema.ts";
+import { type SpeechDocument, speechCollection } from "../../services/media/speech/store-mongo.ts";
+import type { SpeechTask } from "../../services/upstreams/media/port.ts";
 import { jumpClock } from "../support/jump-clock.ts";
 import { until } from "../support/until.ts";
 import { type OpenWorldStores, openEmbeddedStores } from "../support/world-stores.ts";
@@ -142,6 +140,7 @@ export async function createSpeechWorld(options: SpeechWorldOptions = {}) {
         },
       },
       retentionMs,
+      leaseTime: createLeaseTime(clock, leaseMs),
       reader: createJsonReader(),
     });
     const rpc = { desc: MediaService, impl: speech.methods };
@@ -157,10 +156,11 @@ export async function createSpeechWorld(options: SpeechWorldOptions = {}) {
       database: opened.database,
       /** Speaks a body; a short text by default. */
       generate(body: unknown = hello(), more: GenerateOptions = {}) {
-        const { principal = alice, key, signal, admission } = more;
+        const { principal = alice, key, form = BodyForm.UNSPECIFIED, signal, admission } = more;
         return client.generateSpeech(
           {
             body: Buffer.from(typeof body === "string" ? body : JSON.stringify(body)),
+            form,
             ...(admission ? { admission } : {}),
             ...(key === undefined ? {} : { idempotencyKey: key }),
           },
@@ -192,6 +192,17 @@ export async function createSpeechWorld(options: SpeechWorldOptions = {}) {
     clock,
     tasks,
     openProcess,
+    /** Billing, as speech has it. */
+    billing: peers.billing,
+    /** Alice's journal without her grant, oldest first; the ledger is audited first. */
+    async journal() {
+      for await (const { finding } of admin.billing.auditLedger({})) {
+        if (finding.case !== "summary") throw new Error(`the ledger is not right: ${finding.case}`);
+      }
+      const { accountId } = alice;
+      const { entries } = await admin.billing.listEntries({ accountId, pageSize: 1_000 });
+      return entries.filter(({ kind }) => kind !== EntryKind.GRANT).reverse();
+    },
     /** What upstream does from now on. */
     speaks(next: Speak) {
       speak = next;
@@ -209,6 +220,7 @@ export async function createSpeechWorld(options: SpeechWorldOptions = {}) {
 export interface GenerateOptions {
   principal?: Principal;
   key?: string;
+  form?: BodyForm;
   signal?: AbortSignal;
   admission?: MessageInitShape<typeof AdmissionSchema>;
 }

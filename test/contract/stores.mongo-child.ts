@@ -57,6 +57,7 @@ function intentOf(requestId: string): Intent {
     holdAmount: 1n,
     holdCheckAt: now,
     inputTokens: 1,
+    outputTokens: 0,
     owner: "text_me",
     openedAt: now,
     leaseUntil: now,

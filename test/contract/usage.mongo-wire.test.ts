@@ -22,7 +22,6 @@ const closings: Record<string, Closing> = {
   "settling with an answer": { kind: "settling", end: "completed", charge, answer },
   "settling without its answer": { kind: "settling", end: "completed", charge, answer: "not_kept" },
 };
-const held = { bounds: { input: 100, output: 9 }, holdAmount: 5n };
 const at = { now: start, dueAt: start + 5_000 };
 
 await describeMongo("usage on a bad wire", (mongo) => {
@@ -48,14 +47,12 @@ await describeMongo("usage on a bad wire", (mongo) => {
     expect(await other.findByKey(slot, start)).toMatchObject({ requestId: id });
   });
 
-  test("confirming and checkpoints", async () => {
+  test("checkpoints", async () => {
     await other.open(intent);
-    loseOnce("update");
-    expect(await store.confirm(id, intent.owner, start + 1, held)).toBe(true);
     loseOnce("update");
     const seen = { inputTokens: 20, outputTokens: 5, leaseUntil: start + 2 };
     expect(await store.checkpoint(id, intent.owner, seen)).toBe(true);
-    expect(await other.find(id)).toMatchObject({ dispatched: true, ...seen, ...held });
+    expect(await other.find(id)).toMatchObject(seen);
   });
 
   test.each(Object.entries(closings))("who closed (%s) knows that he did", async (_, closing) => {
@@ -87,7 +84,7 @@ await describeMongo("usage on a bad wire", (mongo) => {
     await other.open(intent);
     if (closing) await other.close(id, { owner: intent.owner }, closing, at);
     loseOnce(command);
-    await store.finish(id, start + 100);
+    await store.finish(id, start + 100, 7n);
     const found = await other.find(id);
     if (command === "update") expect(found).toMatchObject({ status: "closed" });
     else expect(found).toBeUndefined();
@@ -100,15 +97,16 @@ await describeMongo("usage on a bad wire", (mongo) => {
     const all = intents.map(() => true);
     loseOnce("insert");
     expect(await Promise.all(intents.map((one) => store.open(one)))).toEqual(all);
+    const seen = { inputTokens: 20, outputTokens: 5, leaseUntil: start + 2 };
     loseOnce("update");
-    expect(await each((one) => store.confirm(one, intent.owner, start + 1, held))).toEqual(all);
+    expect(await each((one) => store.checkpoint(one, intent.owner, seen))).toEqual(all);
     const closing = { kind: "settling", end: "completed", charge } as const;
     loseOnce("update");
     expect(await each((one) => store.close(one, { owner: intent.owner }, closing, at))).toEqual(
       all,
     );
     loseOnce("delete");
-    await each((one) => store.finish(one, start));
+    await each((one) => store.finish(one, start, 7n));
     expect((await each((one) => other.find(one))).filter(Boolean)).toEqual([]);
   });
 

@@ -2,10 +2,11 @@ import { expect, test } from "vitest";
 import { createMongoUsageStore } from "../../services/text/store-mongo.ts";
 import { textMongoSchema } from "../../services/text/store-mongo-schema.ts";
 import { describeMongo } from "../support/mongo.ts";
-import { usageStoreContract } from "./usage.suite.ts";
+import { keptBesideContract } from "./usage.kept.suite.ts";
+import { type UsageStores, usageStoreContract } from "./usage.suite.ts";
 
 await describeMongo("usage in MongoDB", (mongo) => {
-  usageStoreContract(async () => {
+  const connect: UsageStores = async () => {
     const name = mongo.newName();
     const stores = [
       createMongoUsageStore(mongo.connect(name)),
@@ -13,7 +14,9 @@ await describeMongo("usage in MongoDB", (mongo) => {
     ] as const;
     for (const store of stores) await store.prepare();
     return [...stores];
-  });
+  };
+  usageStoreContract(connect);
+  keptBesideContract(connect);
 
   // Last: it looks at what the tests above have sent.
   test("every query is served by a declared index, and every index serves one", async () => {

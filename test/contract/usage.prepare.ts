@@ -4,13 +4,15 @@ import { errorRow, isRefusal } from "#kit/errors.ts";
 import { ImageError } from "#kit/images/index.ts";
 import { OutsideError } from "#kit/outside/index.ts";
 import { AdmissionSchema } from "#proto/genmesh/common/v1/access_pb.ts";
+import { createFileMeter } from "../../services/text/measuring/meter.ts";
 import type { ImageSources } from "../../services/text/request/images.ts";
 import type { OpaqueMaker } from "../../services/text/request/opaque.ts";
 import { parseRequest } from "../../services/text/request/parse.ts";
-import { type PreparedRequest, prepareRequest } from "../../services/text/request/prepare.ts";
+import { prepareRequest } from "../../services/text/request/prepare.ts";
+import type { PreparedRequest } from "../../services/text/request/prepared.ts";
 import { createTokenCounter } from "../../services/text/tokens/count.ts";
 import { createContextCounts } from "../../services/text/tokens/input-bound.ts";
-import type { TextOperation } from "../../services/text/upstream/port.ts";
+import type { TextOperation } from "../../services/upstreams/text/port.ts";
 import { testParsing } from "../support/parsing.ts";
 import { snapshotWith } from "./usage.world.ts";
 
@@ -72,6 +74,7 @@ export async function prepare(body: unknown, options: Options = {}): Promise<Pre
       images,
       counter: createTokenCounter(),
       contextCounts: createContextCounts(),
+      fileMeter: createFileMeter(),
       makers: async (hashes) => (options.makers ?? []).filter((m) => hashes.includes(m.hash)),
     },
     new AbortController().signal,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { maxKeptAnswerBytes } from "../../services/text/limits.ts";
-import type { Charge, Intent, Review, UsageStore } from "../../services/text/store.ts";
+import type { Charge, Intent, UsageStore } from "../../services/text/store.ts";
 
 /** Two clients of one new, empty store. */
 export type UsageStores = () => Promise<[UsageStore, UsageStore]>;
@@ -25,10 +25,11 @@ export function intentOf(number: number, more: Partial<Intent> = {}): Intent {
     bounds: { input: 100, output: 50 },
     holdAmount: 9_007_199_254_740_995n,
     holdCheckAt: start + 60_000,
-    inputTokens: 11,
     owner: "text_me",
     openedAt: start,
     leaseUntil: lease,
+    inputTokens: 11,
+    outputTokens: 3,
     ...more,
   };
 }
@@ -37,7 +38,6 @@ const keyed = (number: number, more: Partial<Intent> = {}) =>
   intentOf(number, { idempotency: { key: "k", fingerprint: "f1" }, ...more });
 const slot = { keyId: "key_1", operation: "responses", key: "k" } as const;
 const settling = { kind: "settling", end: "completed", charge } as const;
-const held = { bounds: { input: 100, output: 50 }, holdAmount: 9_007_199_254_740_995n };
 const me = { owner: "text_me" };
 const at = (now: number, dueAt = now + 5_000) => ({ now, dueAt });
 
@@ -51,8 +51,7 @@ export function usageStoreContract(connect: UsageStores): void {
       expect(await b.find(intent.requestId)).toEqual({
         ...intent,
         status: "open",
-        dispatched: false,
-        outputTokens: 0,
+        dispatched: true,
       });
       expect(await b.find("text_00000099")).toBeUndefined();
     });
@@ -81,7 +80,7 @@ export function usageStoreContract(connect: UsageStores): void {
         "text_00000003",
       );
     });
-    test("withdrawn: gone, and its slot free; never once it may be upstream", async () => {
+    test("withdrawn: gone, and its slot free; never once it is closed", async () => {
       const [a] = await connect();
       await a.open(keyed(1));
       await a.withdraw("text_00000001", "text_other");
@@ -89,42 +88,52 @@ export function usageStoreContract(connect: UsageStores): void {
       await a.withdraw("text_00000001", "text_me");
       expect(await a.find("text_00000001")).toBeUndefined();
       expect(await a.open(keyed(2))).toBe(true);
-      await a.confirm("text_00000002", "text_me", lease, held);
+      await a.close("text_00000002", me, settling, at(start));
       await a.withdraw("text_00000002", "text_me");
       expect(await a.find("text_00000002")).toBeDefined();
     });
   });
 
   describe("while it runs", () => {
-    test("confirming and checkpoints are the owner's", async () => {
+    test("checkpoints are the owner's", async () => {
       const [a] = await connect();
       await a.open(intentOf(1));
       const id = "text_00000001";
       const seen = { inputTokens: 20, outputTokens: 5, leaseUntil: lease + 9 };
-      expect(await a.confirm(id, "text_other", lease, held)).toBe(false);
       expect(await a.checkpoint(id, "text_other", seen)).toBe(false);
-      expect(await a.confirm(id, "text_me", lease + 1, held)).toBe(true);
-      expect(await a.find(id)).toMatchObject({ dispatched: true, leaseUntil: lease + 1 });
       expect(await a.checkpoint(id, "text_me", seen)).toBe(true);
       expect(await a.find(id)).toMatchObject(seen);
-      expect(await a.confirm("text_00000009", "text_me", lease, held)).toBe(false);
+      expect(await a.checkpoint("text_00000009", "text_me", seen)).toBe(false);
     });
-    test("what was held is written down with the confirmation, for any client", async () => {
+    test("what the record will say is kept until more is known", async () => {
+      const [a, b] = await connect();
+      const begun = { callId: "req_1", streamed: true };
+      const told = { ...begun, upstream: "up", answerId: "resp_1", firstOutputAt: start };
+      await a.open(keyed(1, { told: begun }));
+      const id = "text_00000001";
+      const seen = { inputTokens: 20, outputTokens: 5, leaseUntil: lease };
+      expect((await b.find(id))?.told).toEqual(begun);
+      await a.checkpoint(id, "text_me", { ...seen, told });
+      expect((await b.find(id))?.told).toEqual(told);
+      await a.checkpoint(id, "text_me", seen);
+      expect((await b.find(id))?.told).toEqual(told);
+      const ended = { ...told, finishReason: "stop" };
+      await a.close(id, me, { ...settling, told: ended }, at(start));
+      expect((await b.find(id))?.told).toEqual(ended);
+    });
+    test("a row without it is an older release's", async () => {
       const [a, b] = await connect();
       await a.open(intentOf(1));
-      const less = { bounds: { input: 100, output: 7 }, holdAmount: 9_007_199_254_740_993n };
-      expect(await a.confirm("text_00000001", "text_other", lease, less)).toBe(false);
-      expect(await b.find("text_00000001")).toMatchObject(held);
-      expect(await a.confirm("text_00000001", "text_me", lease, less)).toBe(true);
-      expect(await b.find("text_00000001")).toMatchObject(less);
+      expect((await b.find("text_00000001"))?.told).toBeUndefined();
+      await a.close("text_00000001", me, settling, at(start));
+      expect((await b.find("text_00000001"))?.told).toBeUndefined();
     });
-    test("of a closed request nothing can be confirmed or seen", async () => {
+    test("of a closed request nothing can be seen", async () => {
       const [a] = await connect();
       await a.open(intentOf(1));
       const id = "text_00000001";
       await a.close(id, me, settling, at(start));
       const seen = { inputTokens: 20, outputTokens: 5, leaseUntil: lease };
-      expect(await a.confirm(id, "text_me", lease, held)).toBe(false);
       expect(await a.checkpoint(id, "text_me", seen)).toBe(false);
     });
   });
@@ -156,7 +165,7 @@ export function usageStoreContract(connect: UsageStores): void {
       expect(await b.due(start + 5_000, 10)).toHaveLength(1);
       await b.defer("text_00000001", start + 9_000);
       expect(await b.due(start + 8_999, 10)).toEqual([]);
-      await b.finish("text_00000001", start + 86_400_000);
+      await b.finish("text_00000001", start + 86_400_000, 7n);
       expect(await b.find("text_00000001")).toBeUndefined();
     });
     test("the owner closes at any time, others past the lease alone", async () => {
@@ -178,12 +187,27 @@ export function usageStoreContract(connect: UsageStores): void {
       const seen = { inputTokens: 1, outputTokens: 1, leaseUntil: start + 31_000 };
       expect(await a.checkpoint("text_00000001", me.owner, seen)).toBe(true);
     });
-    test("only what runs or is closed can be finished, and only once settled", async () => {
+    test("what runs under a key is finished only once it is closed", async () => {
       const [a] = await connect();
-      await a.open(intentOf(1));
-      await a.finish("text_00000001", start);
+      await a.open(keyed(1));
+      await a.finish("text_00000001", start, 7n);
       await a.defer("text_00000001", start);
       expect(await a.find("text_00000001")).toMatchObject({ status: "open", leaseUntil: lease });
+    });
+    test("what runs without a key is gone once it is finished: its charge is drawn", async () => {
+      const [a, b] = await connect();
+      await a.open(intentOf(1));
+      await a.finish("text_00000001", start, 7n);
+      expect(await b.find("text_00000001")).toBeUndefined();
+      const seen = { inputTokens: 20, outputTokens: 5, leaseUntil: lease };
+      expect(await a.checkpoint("text_00000001", me.owner, seen)).toBe(false);
+    });
+    test("an answer that is kept costs what was drawn", async () => {
+      const [a, b] = await connect();
+      await a.open(keyed(1));
+      await a.close("text_00000001", me, { ...settling, answer }, at(start));
+      await a.finish("text_00000001", start + 9, 9_007_199_254_740_993n);
+      expect((await b.findByKey(slot, start))?.cost).toBe(9_007_199_254_740_993n);
     });
     test("what is due comes in order, and no more than asked for", async () => {
       const [a] = await connect();
@@ -208,15 +232,11 @@ export function usageStoreContract(connect: UsageStores): void {
       expect(opened).toEqual(numbers.map(fits));
       expect(await b.due(lease, 100)).toHaveLength(opened.filter(Boolean).length + 1);
     });
-    test("each is confirmed, seen and closed for itself", async () => {
+    test("each is seen and closed for itself", async () => {
       const [a, b] = await connect();
       const owner = (number: number) => (fits(number) ? "text_me" : "text_you");
       const open = numbers.map((number) => a.open(intentOf(number, { owner: owner(number) })));
       await Promise.all(open);
-      const confirmed = numbers.map((number) =>
-        a.confirm(idOf(number), "text_me", lease + number, held),
-      );
-      expect(await Promise.all(confirmed)).toEqual(numbers.map(fits));
       const seen = { inputTokens: 20, outputTokens: 5, leaseUntil: lease };
       const checked = numbers.map((number) => a.checkpoint(idOf(number), "text_me", seen));
       expect(await Promise.all(checked)).toEqual(numbers.map(fits));
@@ -225,8 +245,8 @@ export function usageStoreContract(connect: UsageStores): void {
       for (const number of numbers) {
         expect(await b.find(idOf(number))).toMatchObject(
           fits(number)
-            ? { dispatched: true, outputTokens: 5, status: "settling", charge }
-            : { dispatched: false, outputTokens: 0, status: "open" },
+            ? { outputTokens: 5, status: "settling", charge }
+            : { outputTokens: 3, status: "open" },
         );
       }
     });
@@ -242,14 +262,16 @@ export function usageStoreContract(connect: UsageStores): void {
       const stateOf = (number: number) => ["running", "answered", "over"][number % 3];
       for (const number of numbers) {
         const slot = { idempotency: { key: `k${number}`, fingerprint: "f" } };
-        await a.open(intentOf(number, stateOf(number) === "answered" ? slot : {}));
+        await a.open(intentOf(number, stateOf(number) === "over" ? {} : slot));
       }
       const close = (number: number) => {
         const kept = stateOf(number) === "answered" ? { answer } : {};
         return a.close(idOf(number), me, { ...settling, ...kept }, at(start));
       };
       await Promise.all(numbers.filter((number) => stateOf(number) !== "running").map(close));
-      await Promise.all(numbers.map((number) => a.finish(idOf(number), start + 1_000 + number)));
+      await Promise.all(
+        numbers.map((number) => a.finish(idOf(number), start + 1_000 + number, 7n)),
+      );
       for (const number of numbers) {
         const status = { running: "open", answered: "closed" }[stateOf(number) ?? ""];
         expect((await b.find(idOf(number)))?.status).toBe(status);
@@ -263,7 +285,7 @@ export function usageStoreContract(connect: UsageStores): void {
       await a.open(keyed(1));
       await a.close("text_00000001", me, settling, at(start));
       expect(await b.findByKey(slot, start)).toBeUndefined();
-      await a.finish("text_00000001", start);
+      await a.finish("text_00000001", start, 7n);
       expect(await b.open(keyed(2))).toBe(true);
       await b.close("text_00000002", me, { ...settling, answer, ignored: ["a%20b"] }, at(start));
       const kept = {
@@ -278,7 +300,7 @@ export function usageStoreContract(connect: UsageStores): void {
       expect(Buffer.from((found?.answer as Uint8Array) ?? []).toString()).toBe(answer.toString());
       expect(await a.open(keyed(3))).toBe(false);
       const until = start + 86_400_000;
-      await a.finish("text_00000002", until);
+      await a.finish("text_00000002", until, 7n);
       expect(await b.findByKey(slot, until - 1)).toEqual(kept);
       expect(await b.findByKey(slot, until)).toBeUndefined();
       expect(await b.due(until, 10)).toEqual([]);
@@ -306,7 +328,7 @@ export function usageStoreContract(connect: UsageStores): void {
       expect(await b.findByKey(slot, start)).toEqual(record);
       expect(await b.open(keyed(2))).toBe(false);
       const until = start + 86_400_000;
-      await a.finish("text_00000001", until);
+      await a.finish("text_00000001", until, cost);
       expect(await b.findByKey(slot, until - 1)).toEqual(record);
       expect(await b.open(keyed(2, { openedAt: until - 1 }))).toBe(false);
       expect(await b.findByKey(slot, until)).toBeUndefined();
@@ -316,7 +338,7 @@ export function usageStoreContract(connect: UsageStores): void {
       const [a] = await connect();
       await a.open(keyed(1));
       await a.close("text_00000001", me, { ...settling, answer }, at(start));
-      await a.finish("text_00000001", start + 100);
+      await a.finish("text_00000001", start + 100, 7n);
       expect(await a.open(keyed(2, { openedAt: start + 99 }))).toBe(false);
       expect(await a.open(keyed(2, { openedAt: start + 100 }))).toBe(true);
       expect((await a.findByKey(slot, start + 100))?.answer).toBeUndefined();
@@ -327,7 +349,7 @@ export function usageStoreContract(connect: UsageStores): void {
         const idempotency = { key: `k${n}`, fingerprint: "f" };
         await a.open(intentOf(n, { idempotency }));
         await a.close(`text_0000000${n}`, me, { ...settling, answer }, at(start));
-        await a.finish(`text_0000000${n}`, start + n);
+        await a.finish(`text_0000000${n}`, start + n, 7n);
       }
       await a.open(intentOf(4, { leaseUntil: start }));
       expect(await a.forget(start + 2, 1)).toBe(1);
@@ -335,66 +357,6 @@ export function usageStoreContract(connect: UsageStores): void {
       expect(await a.forget(start + 2, 10)).toBe(0);
       expect(await a.find("text_00000003")).toBeDefined();
       expect(await a.find("text_00000004")).toBeDefined();
-    });
-  });
-
-  describe("reviews", () => {
-    const reviewOf = (n: number, accountId: string): Review => ({
-      requestId: `text_0000000${n}`,
-      accountId,
-      modelId: "chat-1",
-      reported: '{"inputTokens":-1}',
-      charged: 9_007_199_254_740_993n,
-      at: start + n,
-    });
-    test("are shown until their time is over, oldest first, by account", async () => {
-      const [a, b] = await connect();
-      for (const [n, accountId] of [
-        [1, "acct_1"],
-        [2, "acct_2"],
-        [3, "acct_1"],
-      ] as const) {
-        await a.noteReview(reviewOf(n, accountId), start + 100 + n);
-      }
-      await b.noteReview({ ...reviewOf(1, "acct_1"), charged: 0n }, start + 109);
-      const ids = async (account?: string, limit = 10) =>
-        (await b.reviews(account, limit)).map((one) => one.requestId.slice(-1));
-      expect(await ids()).toEqual(["1", "2", "3"]);
-      expect(await ids("acct_1")).toEqual(["1", "3"]);
-      expect(await ids(undefined, 1)).toEqual(["1"]);
-      expect(await b.reviews("acct_2", 10)).toEqual([reviewOf(2, "acct_2")]);
-      expect((await b.reviews("acct_1", 10))[0]).toEqual(reviewOf(1, "acct_1"));
-      expect(await a.forget(start + 102, 10)).toBe(2);
-      expect(await ids()).toEqual(["3"]);
-    });
-  });
-
-  describe("makers of opaque state", () => {
-    test("are found by hash for every account, until they are forgotten", async () => {
-      const [a, b] = await connect();
-      const one = { hash: "h1", accountId: "acct_1", upstream: "up" };
-      const two = { hash: "h1", accountId: "acct_2", upstream: "other" };
-      await a.rememberMakers([one, { ...one, hash: "h2" }], start + 100);
-      await a.rememberMakers([two], start + 200);
-      const found = await b.findMakers(["h1", "h9"], start);
-      expect(found.sort((x, y) => x.accountId.localeCompare(y.accountId))).toEqual([one, two]);
-      expect(await b.findMakers(["h1"], start + 100)).toEqual([two]);
-      expect(await b.findMakers([], start)).toEqual([]);
-      await b.rememberMakers([one], start + 300);
-      expect(await b.findMakers(["h1"], start + 299)).toEqual([one]);
-      expect(await b.forget(start + 250, 10)).toBe(2);
-      expect(await a.findMakers(["h1", "h2"], start)).toEqual([one]);
-    });
-    test("thousands at once", async () => {
-      const [a] = await connect();
-      const makers = Array.from({ length: 5_000 }, (_, n) => ({
-        hash: `h${n}`,
-        accountId: "acct_1",
-        upstream: "up",
-      }));
-      await a.rememberMakers(makers, start + 1);
-      const hashes = makers.map((maker) => maker.hash);
-      expect(await a.findMakers(hashes, start)).toHaveLength(5_000);
     });
   });
 }

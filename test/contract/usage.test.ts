@@ -1,40 +1,19 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, describe, expect, test } from "vitest";
-import { openSqlite, type SqliteDatabase } from "#kit/sqlite.ts";
+import { describe, expect, test } from "vitest";
 import { createSqliteUsageStore } from "../../services/text/store-sqlite.ts";
-import { usageStoreContract } from "./usage.suite.ts";
+import { sqliteFiles } from "../support/sqlite-files.ts";
+import { keptBesideContract } from "./usage.kept.suite.ts";
+import { type UsageStores, usageStoreContract } from "./usage.suite.ts";
 
-const open: SqliteDatabase[] = [];
-const folders: string[] = [];
-afterEach(async () => {
-  for (const db of open.splice(0)) db[Symbol.dispose]();
-  for (const folder of folders.splice(0)) await rm(folder, { recursive: true });
-});
-
-async function newFile(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "genmesh-usage-"));
-  folders.push(folder);
-  return join(folder, "genmesh.db");
-}
-
-function connect(file: string): SqliteDatabase {
-  const db = openSqlite(file);
-  open.push(db);
-  return db;
-}
+const { connect, connectTwice } = sqliteFiles();
 
 describe("usage in SQLite", () => {
-  usageStoreContract(async () => {
-    const file = await newFile();
-    const stores = [
-      createSqliteUsageStore(connect(file)),
-      createSqliteUsageStore(connect(file)),
-    ] as const;
+  const twoClients: UsageStores = async () => {
+    const stores = await connectTwice((db) => createSqliteUsageStore(db));
     for (const store of stores) await store.prepare();
-    return [...stores];
-  });
+    return stores;
+  };
+  usageStoreContract(twoClients);
+  keptBesideContract(twoClients);
 
   test("what is due, and a slot, are found by an index, never by a scan", async () => {
     const db = connect(":memory:");

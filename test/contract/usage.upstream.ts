@@ -1,5 +1,5 @@
 import type { JsonObject } from "#kit/json.ts";
-import { dataFrame, typedFrame } from "../../services/text/upstream/frame.ts";
+import { dataFrame, typedFrame } from "../../services/upstreams/text/frame.ts";
 import type {
   AnswerEvent,
   Ending,
@@ -8,7 +8,7 @@ import type {
   StreamAnswer,
   TextUpstreams,
   UpstreamRequest,
-} from "../../services/text/upstream/port.ts";
+} from "../../services/upstreams/text/port.ts";
 
 /** What an upstream of a test does with a request. */
 export type Script = (request: UpstreamRequest) => Promise<JsonAnswer | StreamAnswer>;

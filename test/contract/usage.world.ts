@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Interceptor, ServiceImpl } from "@connectrpc/connect";
 import { pino } from "pino";
+import { createCatalogView } from "#kit/catalog-client.ts";
 import { type ManualClock, manualClock } from "#kit/clock.ts";
 import { randomIds } from "#kit/ids.ts";
 import { createImageVerifier } from "#kit/images/index.ts";
@@ -12,7 +13,7 @@ import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
 import { type RpcService, rpcService } from "#kit/rpc/service.ts";
-import { openSqlite } from "#kit/sqlite.ts";
+import { openSqlite, type SqliteDatabase } from "#kit/sqlite.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import {
   CatalogService,
@@ -27,8 +28,9 @@ import { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { createBilling } from "../../services/billing/index.ts";
 import { createText } from "../../services/text/index.ts";
+import { createLargeAnswers } from "../../services/text/large/index.ts";
 import { createTokenCounter, type TokenCounter } from "../../services/text/tokens/count.ts";
-import type { TextUpstreams } from "../../services/text/upstream/port.ts";
+import type { TextUpstreams } from "../../services/upstreams/text/port.ts";
 
 /** Who asks in these tests. */
 export const principal: Principal = { accountId: "acct_test", keyId: "key_test" };
@@ -39,6 +41,7 @@ const tokens = { mesh: ["mesh-token"], admin: "admin-token" };
 const silent = pino({ level: "silent" });
 /** One for all worlds of a file, as a process has one. */
 const counter = createTokenCounter();
+const large = createLargeAnswers();
 
 /** What a test sets itself. */
 export interface TextWorldOptions {
@@ -55,6 +58,8 @@ export interface TextWorldOptions {
   counter?: TokenCounter;
   /** Stands between text and its peers. */
   between?: Interceptor;
+  /** Hears of each write that either service asks its database for; `lazy`: nobody waits for it. */
+  onWrite?: (lazy: boolean) => void;
 }
 
 /** Real billing and text over one database; the catalog and media are what the test says. */
@@ -99,7 +104,15 @@ export interface Streamed extends AsyncDisposable {
 export async function createTextWorld(options: TextWorldOptions): Promise<TextWorld> {
   const clock = options.clock ?? manualClock();
   const metrics = createMetrics();
-  const database = { kind: "sqlite", sqlite: openSqlite(options.file ?? ":memory:") } as const;
+  const opened = openSqlite(options.file ?? ":memory:");
+  const sqlite: SqliteDatabase = {
+    ...opened,
+    write(work, how) {
+      options.onWrite?.(how?.lazy ?? false);
+      return opened.write(work, how);
+    },
+  };
+  const database = { kind: "sqlite", sqlite } as const;
   const services: RpcService[] = [
     catalogOf(options.snapshot ?? snapshotWith()),
     rpcService(MediaService, (options.media ?? {}) as ServiceImpl<typeof MediaService>),
@@ -121,12 +134,16 @@ export async function createTextWorld(options: TextWorldOptions): Promise<TextWo
   const admin = createPeers(() => transport("admin-token"));
   const common = { clock, ids: randomIds, log: silent, metrics, database, peers };
   const verifier = createImageVerifier({ processes: 1, memoryMb: 512, timeoutMs: 10_000 });
+  const catalog = createCatalogView({ ...common, catalog: peers.catalog });
   const billing = createBilling(common);
   const text = createText({
     ...common,
     peers: createPeers(() => transport("mesh-token", options.between ? [options.between] : [])),
+    catalog,
     upstreams: options.upstreams,
+    health: { read: async () => ({ upstreams: [], processes: 1 }) },
     counter: options.counter ?? counter,
+    large,
     images: verifier,
     outside: createGuardedFetcher({ allowPrivate: options.allowPrivateReferences ?? false }),
     allowPrivateReferences: options.allowPrivateReferences ?? false,
@@ -160,6 +177,7 @@ export async function createTextWorld(options: TextWorldOptions): Promise<TextWo
     },
     async [Symbol.asyncDispose]() {
       await verifier[Symbol.asyncDispose]();
+      await catalog[Symbol.asyncDispose]();
       if (!isDead) {
         await text[Symbol.asyncDispose]();
         await billing[Symbol.asyncDispose]();
@@ -247,6 +265,7 @@ export function snapshotWith(
     reasoningAliases: { fast: "low", deep: "high" },
     inputModalities: ["text", "image"],
     tools: ["function", "web_search"],
+    tokensPerSecond: 200n,
     inputUsdMicrosPerMillionTokens: 1_000_000n,
     cachedInputUsdMicrosPerMillionTokens: 100_000n,
     outputUsdMicrosPerMillionTokens: 10_000_000n,
@@ -285,6 +304,7 @@ const nothingMore = { ...noImages, reasoningEfforts: [], reasoningAliases: {}, t
 
 function catalogOf(snapshot: Snapshot): RpcService {
   return rpcService(CatalogService, {
+    checkDraft: () => ({}),
     getSnapshot: async () => ({ snapshot }),
     async *watchSnapshots(_request, { signal }) {
       yield { snapshot };

@@ -41,6 +41,10 @@ describe("scopes", () => {
     const path = `/${area}/generations`;
     door(scope, `submitting ${area}`, (caller) => caller.post(path, body));
     door(scope, `polling ${area}`, (caller) => caller.get(`${path}/${none}`));
+    door(scope, `cancelling ${area}`, (caller) => caller.post(`${path}/${none}/cancel`, {}));
+    door(scope, `deleting ${area}`, async (caller) =>
+      askedOf(await download(caller, `${path}/${none}`, { method: "DELETE" })),
+    );
     door(scope, `fetching ${area}`, (caller) => caller.get(`${path}/${none}/files/file_1`));
   }
   door(Scope.SPEECH, "speaking", (caller) => caller.post("/speech/generations", speech));

@@ -128,6 +128,14 @@ test("the list: newest first or oldest, by pages, by purpose", async () => {
   const all = await caller.get("/files");
   expect(ids(all)).toEqual(newest);
   expect(all.json).toMatchObject({ object: "list", has_more: false });
+  // What a file takes of the disk counts: whole blocks, and its record.
+  const taken = (json: { bytes: number }) => Math.ceil(json.bytes / 4096) * 4096 + 4096;
+  const usedBytes = all.json.data.map(taken).reduce((sum: number, one: number) => sum + one);
+  expect(all.json.quota).toEqual({ usedBytes, limitBytes: 2 ** 30, files: 5 });
+  expect((await (await world.caller()).get("/files")).json.quota).toMatchObject({
+    usedBytes: 0,
+    files: 0,
+  });
   expect(all.json).toMatchObject({ first_id: newest[0], last_id: newest[4] });
   const first = await caller.get("/files?limit=2");
   expect([ids(first), first.json.has_more]).toEqual([newest.slice(0, 2), true]);

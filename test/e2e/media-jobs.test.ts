@@ -230,3 +230,46 @@ describe("whose a job is", () => {
     expect(names(other.headers)).toEqual(names(noFile.headers));
   });
 });
+
+describe("a seed", () => {
+  const body = { model: "small-image", prompt: "a red boat", n: 2 };
+
+  test("makes the same again, and another one something else", async () => {
+    const caller = await world.caller({ credits: 20n });
+    const make = async (more: object) =>
+      ended(caller, await submit(caller, "images", { ...body, ...more }));
+    const [first, again, other, none, zero] = await Promise.all(
+      [{ seed: 7 }, { seed: 7 }, { seed: 70 }, {}, { seed: 0 }].map(make),
+    );
+    const made = (job: typeof first) => job.images.map(({ sha256 }: { sha256: string }) => sha256);
+    expect(first.seed).toBe(7);
+    expect(made(again)).toEqual(made(first));
+    expect(made(other)).not.toEqual(made(first));
+    expect(none).not.toHaveProperty("seed");
+    expect(zero.seed).toBe(0);
+    expect(made(zero)).toEqual(made(none));
+  });
+
+  test("is refused, as a negative prompt is, by a model that does not know it", async () => {
+    const caller = await world.caller({ credits: 20n });
+    for (const [more, param] of [
+      [{ model: "scripted-image", seed: 7 }, "seed"],
+      [{ negativePrompt: "people" }, "negativePrompt"],
+    ] as const) {
+      const answer = await caller.post("/images/generations", { ...body, ...more });
+      expect(refusalOf(answer)).toBe(`400 invalid_request_error unsupported_parameter ${param}`);
+    }
+    expect(await creditsOf(caller)).toMatchObject({ reserved: 0, monthSpent: 0 });
+  });
+});
+
+test("metadata comes back with the job, wherever it is told", async () => {
+  const caller = await world.caller({ credits: 5n });
+  const metadata = { order: "7", "café.$": "é", empty: "" };
+  const asked = { model: "scripted-image", prompt: "a boat", metadata };
+  const job = await submit(caller, "images", asked);
+  expect(job.metadata).toEqual(metadata);
+  expect((await ended(caller, job)).metadata).toEqual(metadata);
+  expect((await caller.get("/jobs")).json.data[0].metadata).toEqual(metadata);
+  expect(media.seen("POST /images/generations").at(-1)?.body).not.toHaveProperty("metadata");
+});

@@ -1,6 +1,14 @@
 import { afterAll, describe, expect, test } from "vitest";
+import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { type Asked, type Caller, refusalOf } from "./caller.ts";
-import { type Document, ended, heldImages, startMediaWorld, submit } from "./media-world.ts";
+import {
+  type Document,
+  download,
+  ended,
+  heldImages,
+  startMediaWorld,
+  submit,
+} from "./media-world.ts";
 import { type SseEvent, takeEvents } from "./sse.ts";
 import { ownWorldOnly } from "./world.ts";
 
@@ -67,6 +75,86 @@ describe("GET /jobs", () => {
     expect(ids(await sibling.get("/jobs"))).toEqual([]);
   });
 
+  test("goes both ways by ids of jobs, also behind one that was deleted, and by model", async () => {
+    const caller = await world.caller({ credits: 100n });
+    const made: string[] = [];
+    for (const model of ["scripted-image", "small-image", "scripted-image", "small-image"]) {
+      const job = await ended(caller, await submit(caller, "images", { ...image, model }));
+      made.unshift(job.id);
+      await world.later(1_000);
+    }
+    const [d = "", c = "", b = "", a = ""] = made;
+    const page = async (query: string) => {
+      const { json } = await caller.get(`/jobs?${query}`);
+      const { data, first_id, last_id, has_more } = json;
+      const found = data.map(({ id }: Document) => id);
+      expect([first_id, last_id]).toEqual([found[0] ?? null, found.at(-1) ?? null]);
+      return [found, has_more];
+    };
+    expect(await page("limit=2")).toEqual([[d, c], true]);
+    expect(await page(`limit=2&after=${c}`)).toEqual([[b, a], false]);
+    expect(await page(`limit=2&after=${a}`)).toEqual([[], false]);
+    expect(await page(`limit=2&before=${a}`)).toEqual([[c, b], true]);
+    expect(await page(`limit=2&before=${c}`)).toEqual([[d], false]);
+    expect(await page("model=small-image")).toEqual([[d, b], false]);
+    expect(await page(`model=small-image&limit=1&after=${d}`)).toEqual([[b], false]);
+    expect(await page("model=small-image&kind=video")).toEqual([[], false]);
+    await download(caller, `/images/generations/${c}`, { method: "DELETE" });
+    expect(await page(`limit=2&after=${c}`)).toEqual([[b, a], false]);
+    expect(await page("")).toEqual([[d, b, a], false]);
+
+    const stranger = await world.caller();
+    const sibling = await world.withKey(caller, {});
+    const never = "job_000000000000000000000000";
+    for (const [asker, id] of [
+      [caller, never],
+      [sibling, d],
+      [stranger, d],
+    ] as const) {
+      const answer = await asker.get(`/jobs?after=${id}`);
+      expect(refusalOf(answer)).toBe("400 invalid_request_error invalid_value after");
+    }
+  });
+
+  test("is the whole account's for a key that may read all of its jobs", async () => {
+    const owner = await world.caller({ credits: 100n });
+    const reader = await world.withKey(owner, { scopes: [Scope.JOBS_READ_ALL] });
+    const sibling = await world.withKey(owner, {});
+    const stranger = await world.caller({ credits: 100n });
+    await submit(stranger, "images", image);
+    const first = await ended(owner, await submit(owner, "images", image));
+    await world.later(1_000);
+    const second = await ended(sibling, await submit(sibling, "images", image));
+    const all = await reader.get("/jobs");
+    expect(all.json.data).toEqual([
+      { ...second, keyId: sibling.keyId },
+      { ...first, keyId: owner.keyId },
+    ]);
+    expect(ids(await reader.get(`/jobs?after=${second.id}&model=scripted-image`))).toEqual([
+      first.id,
+    ]);
+    // It reads and watches them; their files, and what may be done to them, stay with the keys that made them.
+    const [{ url }] = first.images;
+    expect((await download(reader, url)).status).toBe(403);
+    const both = await world.withKey(owner, { scopes: [Scope.JOBS_READ_ALL, Scope.IMAGES] });
+    expect((await download(both, url)).status).toBe(404);
+    const path = `/images/generations/${first.id}`;
+    expect((await both.get(path)).json).toEqual({ ...first, keyId: owner.keyId });
+    expect(refusalOf(await both.post(`${path}/cancel`, {}))).toMatch(/^404 .* job_not_found/);
+    expect((await download(both, path, { method: "DELETE" })).status).toBe(404);
+    for (const watcher of [reader, both]) {
+      const [event] = await (await watch(watcher, first)).rest();
+      expect(event?.name).toBe("job.completed");
+      expect(event?.json).toEqual({ ...first, keyId: owner.keyId });
+    }
+    const elsewhere = await world.withKey(stranger, { scopes: [Scope.JOBS_READ_ALL] });
+    for (const other of [elsewhere, sibling]) {
+      expect((await other.get(`/jobs/${first.id}/events`)).status).toBe(404);
+    }
+    // No key has it without being told so.
+    expect(ids(await owner.get("/jobs"))).toEqual([first.id]);
+  });
+
   test.each([
     ["limit=0", "invalid_value limit"],
     ["limit=101", "invalid_value limit"],
@@ -74,6 +162,9 @@ describe("GET /jobs", () => {
     ["status=done", "invalid_value status"],
     ["kind=speech", "invalid_value kind"],
     ["cursor=nonsense", "invalid_value cursor"],
+    ["after=job_a&cursor=nonsense", "invalid_value cursor"],
+    ["after=job_a&before=job_b", "invalid_value before"],
+    ["before=nonsense", "invalid_value before"],
   ])("?%s is refused", async (query, want) => {
     const caller = await world.caller();
     const answer = await caller.get(`/jobs?${query}`);

@@ -1,5 +1,8 @@
 import { createHash } from "node:crypto";
-import { sampleMp3, sampleMp4, samplePng } from "../../services/media/generate/samples.fixture.ts";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import type { Webhook } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { sampleMp3, sampleMp4, samplePng } from "../../services/upstreams/media/samples.fixture.ts";
 import {
   type ScriptedMediaUpstream,
   startScriptedMediaUpstream,
@@ -26,10 +29,17 @@ export interface MediaWorld extends AsyncDisposable {
 
 /**
  * Starts one. The shipped image, music and speech models and `svcalt-video-1-4` are rendered here; every other video model
- * and `scripted-image` (1 credit, 64x64), `scripted-speech`, `text-only` are the scripted upstream's. `small-image` is
+ * and `scripted-image` (1 credit, 64x64), `scripted-speech`, `scripted-vectors`, `scripted-ears`, `text-only` are
+ * the scripted upstream's. `small-image` is
  * rendered, 64x64.
  */
-export async function startMediaWorld(options: Omit<WorldOptions, "catalog"> = {}) {
+export async function startMediaWorld({
+  models = [],
+  ...options
+}: Omit<WorldOptions, "catalog"> & {
+  /** Models beside them. */
+  models?: CatalogObject["models"];
+} = {}) {
   await using stack = new AsyncDisposableStack();
   const png = await samplePng(64, 64);
   const outputs = {
@@ -39,7 +49,10 @@ export async function startMediaWorld(options: Omit<WorldOptions, "catalog"> = {
   };
   const media = stack.use(await startScriptedMediaUpstream("openai", outputs));
   media.wording.runningLooks = 0;
-  const catalog = (usual: CatalogObject) => withMedia(usual, media.baseUrl);
+  const catalog = (usual: CatalogObject) => {
+    const made = withMedia(usual, media.baseUrl);
+    return { ...made, models: [...made.models, ...models] };
+  };
   const world = stack.use(await startWorld({ ...options, catalog }));
   const owned = stack.move();
   const made: MediaWorld = {
@@ -51,7 +64,8 @@ export async function startMediaWorld(options: Omit<WorldOptions, "catalog"> = {
   return made;
 }
 
-function withMedia(usual: CatalogObject, baseUrl: string): CatalogObject {
+/** The usual models, and those of media at a scripted upstream. */
+export function withMedia(usual: CatalogObject, baseUrl: string): CatalogObject {
   const image = {
     kind: "image",
     creditPrice: 1,
@@ -62,7 +76,16 @@ function withMedia(usual: CatalogObject, baseUrl: string): CatalogObject {
   const speech = {
     kind: "speech",
     voices: ["alloy"],
+    formats: ["mp3", "opus", "aac", "flac", "wav", "pcm"],
     pricing: { usdMicrosPerMillionCharacters: 2_500_000 },
+  };
+  const vectors = {
+    ...{ id: "scripted-vectors", kind: "embedding", maxInputTokens: 1_000 },
+    pricing: { inputUsdMicrosPerMillionTokens: 1_000_000 },
+  };
+  const ears = {
+    ...{ id: "scripted-ears", kind: "transcription" },
+    pricing: { usdMicrosPerMinute: 60_000 },
   };
   const textOnly = {
     kind: "video",
@@ -88,8 +111,32 @@ function withMedia(usual: CatalogObject, baseUrl: string): CatalogObject {
       { ...image, id: "scripted-image", upstream: "scripted" },
       { ...textOnly, id: "text-only", upstream: "scripted" },
       { ...speech, id: "scripted-speech", upstream: "scripted" },
+      { ...vectors, upstream: "scripted" },
+      { ...ears, upstream: "scripted" },
     ],
   };
+}
+
+/** More than the lease of a try and the first two pauses, less than the third pause of two minutes, in ms. */
+const longPauseMs = 60_000;
+
+/**
+ * Lets time pass until the next try of every webhook of the account is more than a minute away, and gives them: a try that follows
+ * within seconds is one that was asked for. They must have failed once.
+ */
+export function pausedWebhooks(world: World, accountId: string): Promise<Webhook[]> {
+  return until(
+    "a long pause of the webhooks",
+    async () => {
+      const { webhooks } = await world.admin.media.listAccountWebhooks({ accountId });
+      const dueAt = webhooks.map((one) => one.nextAttemptTime && timestampMs(one.nextAttemptTime));
+      const inMs = Math.min(...dueAt.map((at) => (at ?? 0) - world.now()));
+      if (inMs > longPauseMs) return webhooks;
+      if (inMs > 0) await world.later(inMs);
+      return undefined;
+    },
+    { everyMs: 50 },
+  );
 }
 
 /** Submits a job; rejects where it was not accepted. */
@@ -217,4 +264,12 @@ export function heldImages(png: Uint8Array): { behaviour: Behaviour; open: () =>
       },
     },
   };
+}
+
+/** Two keys of one account that see their own, and one that sees the account's. */
+export async function threeKeys(world: Pick<World, "caller" | "withKey">) {
+  const first = await world.caller({ usdMicros: 50_000_000n, credits: 100n });
+  const second = await world.withKey(first, {});
+  const all = await world.withKey(first, { scopes: [Scope.BILLING, Scope.USAGE_READ_ALL] });
+  return { first, second, all };
 }

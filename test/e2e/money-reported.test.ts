@@ -1,6 +1,5 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { type ScriptedUsage, strangeUsages } from "../support/scripted-behaviours.ts";
-import { until } from "../support/until.ts";
 import type { Caller } from "./caller.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
 
@@ -57,9 +56,12 @@ describe.for(ways)("reported usage is charged: %s", ([, ask]) => {
 
   test("above the bound, but believable: at most the hold", async () => {
     const payer = await world.caller();
-    world.play({ kind: "ok", usage: usageOf(20, 4_000), firstByteDelayMs: 50 });
+    const answered = Promise.withResolvers<void>();
+    world.play({ kind: "ok", usage: usageOf(20, 4_000), firstByteAfter: answered.promise });
     const asked = ask(payer);
-    const held = await until("the hold", async () => (await payer.balance()).reserved);
+    await world.upstream.request(1);
+    const { reserved: held } = await payer.balance();
+    answered.resolve();
     await asked;
     expect(held).toBeGreaterThanOrEqual(4_000);
     expect(held).toBeLessThan(16_000);

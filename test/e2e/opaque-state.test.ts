@@ -160,3 +160,36 @@ test("is forgotten after 30 days, not before", async () => {
   await world.later(2 * dayMs);
   expect((await other.post("/responses", body)).status).toBe(200);
 });
+
+describe("another spelling of state in base64", () => {
+  const spellings = (state: string) => [
+    state.replaceAll("+", "-").replaceAll("/", "_"),
+    state.replace(/=+$/, ""),
+    `${state}=`,
+    `${state}\n`,
+    `${state.slice(0, 8)}\n${state.slice(8)}`,
+    `${state.slice(0, 8)}"!"${state.slice(8)}`,
+    `${state}AAAA`,
+  ];
+
+  test.for(["std", "url"])("is no other state: %s", async (alphabet) => {
+    const std = `${Buffer.from(`state ${++made} ÿþ?>~`.repeat(9)).toString("base64").slice(0, -4)}+/A=`;
+    const state = alphabet === "std" ? std : std.replaceAll("+", "-").replaceAll("/", "_");
+    world.play({ kind: "ok", encrypted: state });
+    await caller.post("/responses", { model: "scripted", input: "Hi" });
+    // The last digit has bits that belong to no byte.
+    const loose = state.replace(/A=$/, "B=");
+    for (const spelling of [state, loose, ...spellings(state)]) {
+      const seen = world.play();
+      const input = [itemOf(spelling), question];
+      const { status } = await other.post("/responses", { model: "scripted", input });
+      expect([spelling, status]).toEqual([spelling, 400]);
+      expect(seen).toHaveLength(0);
+    }
+    world.play();
+    const own = await caller.post("/responses", {
+      ...{ model: "scripted", input: [itemOf(state), question] },
+    });
+    expect(own.status).toBe(200);
+  });
+});

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
+import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { BillingService } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { freePort } from "../support/free-port.ts";
 import { type Caller, createCaller } from "./caller.ts";
@@ -14,6 +15,8 @@ export interface ProcessOptions {
   catalogFile: string;
   /** How far its clock is ahead. Default 0. */
   aheadMs?: number;
+  /** Variables beside the usual ones. */
+  env?: Readonly<Record<string, string>>;
 }
 
 /** A process of the real command. */
@@ -21,6 +24,7 @@ export interface HostProcess {
   baseUrl: string;
   /** The demo account's. */
   caller: Caller;
+  auth: ReturnType<typeof createClient<typeof AuthService>>;
   billing: ReturnType<typeof createClient<typeof BillingService>>;
   /** SIGKILL; resolves when it is gone. */
   kill(): Promise<void>;
@@ -30,6 +34,8 @@ export interface HostProcess {
 
 /** What the demo account of these processes begins with, USD micros. */
 export const openingUsdMicros = 10_000_000;
+/** And in credits. */
+export const openingCredits = 1_000;
 
 const stopWithinMs = 10_000;
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -52,9 +58,11 @@ export async function startProcess(options: ProcessOptions): Promise<HostProcess
       GENMESH_CATALOG: options.catalogFile,
       GENMESH_BOOTSTRAP_API_KEY: apiKey,
       GENMESH_BOOTSTRAP_USD_MICROS: String(openingUsdMicros),
+      GENMESH_BOOTSTRAP_CREDITS: String(openingCredits),
       GENMESH_ADMIN_TOKEN: adminToken,
       TEST_CLOCK_AHEAD_MS: String(options.aheadMs ?? 0),
       ...upstreamKeys,
+      ...options.env,
     },
   });
   const exited = once(child, "exit");
@@ -70,6 +78,7 @@ export async function startProcess(options: ProcessOptions): Promise<HostProcess
   return {
     baseUrl,
     caller: createCaller(who, () => {}),
+    auth: createClient(AuthService, transportTo(grpcPort)),
     billing: createClient(BillingService, transportTo(grpcPort)),
     kill: async () => void (await end("SIGKILL")),
     stop: () => end("SIGTERM"),

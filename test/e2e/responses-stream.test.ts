@@ -1,9 +1,19 @@
 import { afterAll, describe, expect, test } from "vitest";
+import { measuresClock } from "../support/second-tries.ts";
 import { untilStill } from "../support/until.ts";
+import { chat } from "./catalog.ts";
 import type { SseEvent } from "./sse.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
 
-const world = await startWorld();
+/** Waits 2 s for more of a stream, which is enough for its first events on a machine that has more to do. */
+const patient = "patient";
+const world = await startWorld({
+  catalog: ({ upstreams, models, ...usual }) => ({
+    ...usual,
+    upstreams: { ...upstreams, [patient]: { ...upstreams.main, idleTimeoutMs: 2_000 } },
+    models: [...models, chat(patient, { upstream: patient })],
+  }),
+});
 afterAll(() => world[Symbol.asyncDispose]());
 const caller = await world.caller();
 
@@ -215,7 +225,7 @@ describe("a stream of an upstream", () => {
 
   test("that stops in its middle is a time-out", async () => {
     world.play({ kind: "ok", usage: null, break: { how: "hang", after: 1 } });
-    const events = await ask("hasty");
+    const events = await ask(patient);
     expectWellFormed(events, "response.failed");
     expect(events.at(-2)?.json.response.error.code).toBe("upstream_timeout");
   });
@@ -246,8 +256,7 @@ describe("a stream of an upstream", () => {
   });
 });
 
-// What is timed gets a second chance: the machine may be busy with other things.
-describe("a caller that leaves", { retry: 2 }, () => {
+describe("a caller that leaves", measuresClock, () => {
   ownWorldOnly();
 
   test("closes upstream within 250 ms, mid-stream", async () => {

@@ -7,14 +7,17 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { beforeEach } from "vitest";
 import { createLogger } from "#kit/logger.ts";
-import { type ProcessTelemetry, startTelemetry, traceFields } from "#kit/telemetry/start.ts";
+import { createMetrics } from "#kit/metrics.ts";
+import { traceFields } from "#kit/telemetry/spans.ts";
 import {
   AuthService,
   type CreateKeyRequestSchema,
 } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { BillingService, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { envToConfig } from "../../services/host/config.ts";
+import { openTelemetry } from "../../services/host/context.ts";
 import { type Mesh, startMesh } from "../../services/host/mesh.ts";
 import { jumpClock } from "../support/jump-clock.ts";
 import { startMeshProcesses } from "../support/mesh.ts";
@@ -57,8 +60,12 @@ export interface NewCaller {
 /** Everything behind the public address, and the way to it. */
 export interface World extends AsyncDisposable {
   baseUrl: string;
+  /** Of every gateway; the first one is `baseUrl`. */
+  baseUrls: string[];
   /** Where the metrics of the process behind it are; undefined where the world is not our own. */
   opsUrl: string | undefined;
+  /** Where the metrics of each process are. */
+  opsUrls: string[];
   /** See {@link oneProcessOnly}. */
   mesh: Mesh;
   /** Makes it so much later, and waits until the parts of the process have heard of each other again. */
@@ -82,7 +89,7 @@ export interface World extends AsyncDisposable {
     key: MessageInitShape<typeof CreateKeyRequestSchema>,
   ): Promise<Caller>;
   /** Somebody with this secret, whoever that is. */
-  holding(secret: string): Caller;
+  holding(secret: string, who?: Pick<Caller, "accountId" | "keyId">): Caller;
   /** What both upstreams do from now on; forgets what they were sent before. Gives what the first one is sent. */
   play(behaviour?: Behaviour | Script): SeenRequest[];
   /** Replaces the catalog file. */
@@ -94,6 +101,7 @@ export interface Admin {
   auth: ReturnType<typeof createClient<typeof AuthService>>;
   billing: ReturnType<typeof createClient<typeof BillingService>>;
   text: ReturnType<typeof createClient<typeof TextService>>;
+  media: ReturnType<typeof createClient<typeof MediaService>>;
 }
 
 /**
@@ -135,7 +143,9 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   let callers = 0;
   return {
     baseUrl,
+    baseUrls: running.baseUrls,
     opsUrl: running.opsUrl,
+    opsUrls: running.opsUrls,
     mesh: running.mesh as Mesh,
     now: running.now,
     setClock: (ms) => running.setClock?.(ms),
@@ -189,17 +199,21 @@ export function ownWorldOnly(): void {
 export function oneProcessOnly(): void {
   ownWorldOnly();
   beforeEach(({ skip }) => {
-    skip(meshReplicas !== undefined, "needs a world in one process");
+    skip(!isOneProcess, "needs a world in one process");
   });
 }
 
 /** Is the world one of our own? */
 export const isOwnWorld = !remoteUrl;
+/** Is it, and all of it in this process? */
+export const isOneProcess = isOwnWorld && meshReplicas === undefined;
 
 /** What a world runs on. */
 interface Running {
   baseUrl: string;
+  baseUrls: string[];
   opsUrl: string;
+  opsUrls: string[];
   admin: Admin;
   mesh: Mesh | undefined;
   now(): number;
@@ -225,17 +239,17 @@ async function startHere({ dataDir, env, log, stack }: RunningOptions): Promise<
     ...env,
   });
   const clock = jumpClock();
-  const listener: { telemetry?: ProcessTelemetry } = {};
-  const fields = () => (listener.telemetry ? traceFields(listener.telemetry) : {});
-  const logger = createLogger("trace", { write: (line) => void log.push(line) }, fields);
+  const logger = createLogger("trace", { write: (line) => void log.push(line) }, traceFields);
+  const metrics = createMetrics({ processMetrics: true });
   const signal = new AbortController().signal;
-  const telemetry = stack.use(await startTelemetry(config.telemetry, { log: logger }));
-  listener.telemetry = telemetry;
-  const mesh = stack.use(await startMesh(config, { log: logger, signal, clock, telemetry }));
+  stack.use(await openTelemetry(config, { log: logger, metrics }));
+  const mesh = stack.use(await startMesh(config, { log: logger, signal, clock, metrics }));
   const { baseUrl, opsUrl } = mesh;
   return {
     baseUrl,
+    baseUrls: [baseUrl],
     opsUrl,
+    opsUrls: [opsUrl],
     mesh,
     admin: adminOf(mesh),
     now: clock.now,
@@ -252,7 +266,9 @@ async function startProcesses(options: RunningOptions): Promise<Running> {
   let aheadMs = 0;
   return {
     baseUrl: mesh.baseUrls[0] ?? "",
+    baseUrls: mesh.baseUrls,
     opsUrl: mesh.opsUrls["gateway-1"] ?? "",
+    opsUrls: Object.values(mesh.opsUrls),
     mesh: undefined,
     admin: mesh.operator,
     now: () => Date.now() + aheadMs,
@@ -267,6 +283,8 @@ function remoteWorld(baseUrl: string, key: string): World {
   const caller = createCaller({ baseUrl, key, accountId: "", keyId: "" }, inspect);
   const world = {
     baseUrl,
+    now: Date.now,
+    admin: {} as Admin,
     caller: async () => caller,
     holding: (secret: string) => createCaller({ ...caller, key: secret }, inspect),
     [Symbol.asyncDispose]: async () => {},
@@ -289,6 +307,7 @@ function adminOf(mesh: Mesh): Admin {
     auth: createClient(AuthService, transport),
     billing: createClient(BillingService, transport),
     text: createClient(TextService, transport),
+    media: createClient(MediaService, transport),
   };
 }
 

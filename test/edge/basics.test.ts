@@ -2,15 +2,19 @@ import { levels } from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ErrorReason, knownReason, refuse } from "#kit/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import { admissionLimits } from "../../gateway/admission/index.ts";
 import { type EdgeWorld, startEdge } from "./world.ts";
 
 let edge: EdgeWorld;
 let notReady: string | undefined;
+/** Requests that came to the service. */
+let generated = 0;
 beforeAll(async () => {
   edge = await startEdge({
     notReady: () => notReady,
     text: {
       generate: ({ admission, body }) => {
+        generated++;
         const deferred = knownReason(admission?.refuseWith ?? ErrorReason.UNSPECIFIED);
         if (deferred) refuse(deferred);
         const { answer = {} } = JSON.parse(Buffer.from(body).toString());
@@ -116,7 +120,7 @@ describe("paths and methods", () => {
     ["POST", "/v1/models/a%2Fb", 405, "method_not_allowed"],
     ["POST", "/v1/models%2Fa", 404, "unknown_route"],
     ["POST", "/v1/models/%E0%A4%A", 405, "method_not_allowed"],
-    ["DELETE", "/v1/images/generations/job_1", 405, "method_not_allowed"],
+    ["PATCH", "/v1/images/generations/job_1", 405, "method_not_allowed"],
     ["PUT", "/v1/files/file_1", 405, "method_not_allowed"],
   ])("%s %s is %d %s", async (method, path, status, code) => {
     const response = await edge.ask(path, { method });
@@ -225,6 +229,14 @@ describe("keys", () => {
     const deferred = await edge.post("/v1/responses", {}, { ...headers, "idempotency-key": "k" });
     expect(deferred.status).toBe(429);
     expect(deferred.headers.get("retry-after")).toBe(response.headers.get("retry-after"));
+    // Some are looked up; what is beyond is refused before its body is read, and so looks the same.
+    const before = generated;
+    for (let n = 0; n < 20; n++) {
+      const more = await edge.post("/v1/responses", {}, { ...headers, "idempotency-key": "k" });
+      expect(more.status).toBe(429);
+      expect(await errorOf(more)).toMatchObject({ code: "rate_limit_exceeded" });
+    }
+    expect(generated - before).toBe(admissionLimits.fewestLookUps - 1);
   });
 
   test("a key of certain models sees those alone", async () => {

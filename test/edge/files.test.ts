@@ -21,6 +21,12 @@ const readable: Record<string, { blobKey: string; mimeType: string; sizeBytes: b
     mimeType: "video/mp4",
     sizeBytes: 5n,
   },
+  // As a media service of before says it, which knows MP3 alone.
+  [`${FileArea.SPEECH}/speech_1/file_wav`]: {
+    blobKey: "videos/job_1/file_1",
+    mimeType: "audio/mpeg",
+    sizeBytes: 1_000n,
+  },
   [`${FileArea.UPLOADS}//file_empty`]: {
     blobKey: "uploads/empty",
     mimeType: "image/png",
@@ -49,6 +55,11 @@ beforeAll(async () => {
         if (!found) refuse(ErrorReason.FILE_NOT_FOUND);
         return { ...found, sha256, fileName: 'a"b\r\nc.mp4', createTime: timestampFromMs(0) };
       },
+      generateSpeech: () => ({
+        speechId: "speech_1",
+        audio: { fileId: "file_wav", mimeType: "audio/wav" },
+        costUsdMicros: 7n,
+      }),
       listFiles: (request) => {
         listed.push(request);
         return { files: [stored, { ...stored, fileId: "file_1" }], hasMore: true };
@@ -69,6 +80,12 @@ beforeEach(() => {
 const video = "/v1/videos/generations/job_1/files/file_1";
 const codeOf = async (response: Response) =>
   ((await response.json()) as { error: { code: string } }).error.code;
+
+test("a speech has the type that its speaker says, whoever says where it lies", async () => {
+  const response = await edge.post("/v1/audio/speech", "{}");
+  expect(response.headers.get("content-type")).toBe("audio/wav");
+  expect(Buffer.from(await response.arrayBuffer()).equals(content)).toBe(true);
+});
 
 describe("downloads", () => {
   test("a whole file, with everything that a client needs to keep it", async () => {

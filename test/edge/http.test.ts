@@ -50,6 +50,18 @@ describe("malformed HTTP gets the contract's envelope, and the process lives", (
     ["no HTTP at all", () => "hello\r\n\r\n", 400, "invalid_value"],
     ["an unknown method", () => "FROB / HTTP/1.1\r\nHost: a\r\n\r\n", 400, "invalid_value"],
     ["an HTTP/2 preface", () => "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, "invalid_value"],
+    [
+      "a coding that is none",
+      () => "GET /v1/billing HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n",
+      400,
+      "invalid_value",
+    ],
+    [
+      "the identity as a coding, with a body",
+      () => post([json, "Transfer-Encoding: identity"], "{}"),
+      400,
+      "invalid_value",
+    ],
     ["a bad version", () => "GET / HTTP/9.9\r\nHost: a\r\n\r\n", 400, "invalid_value"],
     ["a header without a name", () => "GET / HTTP/1.1\r\n: x\r\n\r\n", 400, "invalid_value"],
     [
@@ -250,7 +262,7 @@ describe("bodies", () => {
   test("what is held for all requests is bounded: 503, and free again when they are over", async () => {
     using first = await openRaw(edge.port);
     first.send(post([json, `Content-Length: ${50 * mib}`], "x".repeat(49 * mib)));
-    await expect.poll(heldBytes, { timeout: 5_000 }).toBe(49 * mib);
+    await expect.poll(heldBytes).toBe(49 * mib);
     const late = edge.post("/v1/responses", "x".repeat(40 * mib));
     // It waits unread; whether it has begun to is not seen from outside.
     const second = await until("its end", async () => {
@@ -261,7 +273,7 @@ describe("bodies", () => {
     expect(second.headers.get("retry-after")).toBe("1");
     expect(codeOf(await second.text())).toBe("service_unavailable");
     first.socket.destroy();
-    await expect.poll(heldBytes, { timeout: 5_000 }).toBe(0);
+    await expect.poll(heldBytes).toBe(0);
     expect((await edge.post("/v1/responses", "x".repeat(40 * mib))).status).toBe(200);
   });
 

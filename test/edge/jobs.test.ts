@@ -68,7 +68,8 @@ beforeAll(async () => {
       },
       listJobs: (request) => {
         note("listJobs", request);
-        return { jobs: [completed, queued], nextPageToken: request.pageToken ? "" : "next" };
+        const isLast = request.pageToken !== "";
+        return { jobs: [completed, queued], nextPageToken: isLast ? "" : "next", hasMore: !isLast };
       },
       async *watchJob(_request, context: HandlerContext) {
         if (!watched) refuse(ErrorReason.JOB_NOT_FOUND);
@@ -176,6 +177,7 @@ describe("GET /jobs", () => {
   test("pages, filtered", async () => {
     const page = await (await edge.ask("/v1/jobs?limit=5&status=failed&kind=music")).json();
     expect(page).toMatchObject({ object: "list", hasMore: true, nextCursor: "next" });
+    expect(page).toMatchObject({ first_id: "job_1", last_id: "job_1", has_more: true });
     expect(calls[0]?.request).toMatchObject({
       pageSize: 5,
       pageToken: "",
@@ -186,6 +188,17 @@ describe("GET /jobs", () => {
     expect(last).toMatchObject({ hasMore: false, nextCursor: null });
     expect(last.data.map((job) => "status" in job && job.status)).toEqual(["completed", "queued"]);
     expect(calls[1]?.request).toMatchObject({ pageSize: 20, pageToken: "next", status: 0 });
+  });
+
+  test("passes on ids and a model", async () => {
+    await edge.ask("/v1/jobs?after=job_a&model=video-1");
+    await edge.ask("/v1/jobs?before=job_b");
+    expect(calls.map(({ request }) => request)).toMatchObject([
+      { after: "job_a", before: "", pageToken: "", model: "video-1", allKeys: false },
+      { after: "", before: "job_b", pageToken: "", model: "", allKeys: false },
+    ]);
+    const both = await edge.ask("/v1/jobs?after=job_a&before=job_b");
+    expect(await both.json()).toMatchObject({ error: { code: "invalid_value", param: "before" } });
   });
 
   test.each(["status=done", "kind=speech", "limit=101", "status=constructor"])(

@@ -21,9 +21,13 @@ export interface RawConnection extends Disposable {
   closed(): Promise<string>;
 }
 
-/** Opens a connection to the local port. */
-export async function openRaw(port: number, host = "127.0.0.1"): Promise<RawConnection> {
-  const socket = connect({ port, host });
+/** Opens a connection to the local port, from another address of the loopback where one is given. */
+export async function openRaw(
+  port: number,
+  host = "127.0.0.1",
+  localAddress?: string,
+): Promise<RawConnection> {
+  const socket = connect({ port, host, ...(localAddress === undefined ? {} : { localAddress }) });
   let text = "";
   let over = false;
   const news: (() => void)[] = [];

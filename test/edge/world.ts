@@ -43,6 +43,10 @@ export interface EdgeParts {
 export interface EdgeWorld extends AsyncDisposable {
   app: FastifyInstance;
   port: number;
+  /** One more gateway before the same services, with other settings where they are given. */
+  another(settings?: GatewaySettings, port?: number): Promise<FastifyInstance>;
+  /** The operator's side of auth. */
+  admin: Awaited<ReturnType<typeof createAuthWorld>>["admin"];
   key: string;
   accountId: string;
   keyId: string;
@@ -53,11 +57,16 @@ export interface EdgeWorld extends AsyncDisposable {
   log: Record<string, unknown>[];
   /** A further key of the account. */
   makeKey(options: MessageInitShape<typeof CreateKeyRequestSchema>): Promise<string>;
+  /** The key of a further account. */
+  makeAccount(): Promise<string>;
   /** Asks with the key; headers of `init` win. */
   ask(path: string, init?: RequestInit): Promise<Response>;
   /** Posts JSON with the key. */
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Response>;
 }
+
+/** What an edge needs to let operators in. */
+export const edgeAdminToken = "admin-token-of-the-edge";
 
 const catalogFile = fileURLToPath(new URL("../../deploy/catalog.yaml", import.meta.url));
 
@@ -88,7 +97,7 @@ export async function startEdge(parts: EdgeParts = {}): Promise<EdgeWorld> {
     clientInterceptors: [tokenInterceptor("mesh-token")],
     serverInterceptors: [
       serverErrorInterceptor({ log: logger, ids: randomIds }),
-      accessInterceptor({ mesh: ["mesh-token"] }),
+      accessInterceptor({ mesh: ["mesh-token"], admin: edgeAdminToken }),
     ],
   });
   const peers = createPeers(() => transport);
@@ -98,25 +107,33 @@ export async function startEdge(parts: EdgeParts = {}): Promise<EdgeWorld> {
   const folder = await mkdtemp(join(tmpdir(), "genmesh-edge-"));
   stack.defer(() => rm(folder, { recursive: true }));
   const blobs = await openFolderBlobs({ folder, clock, ids: randomIds });
-  const app = await buildGateway({
-    peers,
-    admission,
-    catalog: view,
-    blobs,
-    clock,
-    ids: randomIds,
-    log: logger,
-    metrics,
-    payers: createPayers({ clock }),
-    notReady: parts.notReady ?? (() => undefined),
-    settings: parts.settings ?? {},
-    ...(parts.cutOff ? { cutOff: parts.cutOff } : {}),
-  });
-  stack.defer(() => {
-    app.server.closeAllConnections();
-    return app.close();
-  });
-  await app.listen({ host: "127.0.0.1", port: 0 });
+  const build = async (
+    settings: GatewaySettings,
+    { metrics, ending, port }: { metrics: Metrics; ending: AsyncDisposableStack; port: number },
+  ) => {
+    const app = await buildGateway({
+      peers,
+      admission,
+      catalog: view,
+      blobs,
+      clock,
+      ids: randomIds,
+      log: logger,
+      metrics,
+      payers: createPayers({ clock }),
+      notReady: parts.notReady ?? (() => undefined),
+      settings,
+      ...(parts.cutOff ? { cutOff: parts.cutOff } : {}),
+    });
+    ending.defer(() => {
+      app.server.closeAllConnections();
+      return app.close();
+    });
+    await app.listen({ host: "127.0.0.1", port });
+    return app;
+  };
+  const { settings = {} } = parts;
+  const app = await build(settings, { metrics, ending: stack, port: 0 });
   const { port } = app.server.address() as AddressInfo;
   const made = await auth.admin.createAccount({ name: "the caller" });
   const accountId = made.account?.accountId ?? "";
@@ -130,6 +147,9 @@ export async function startEdge(parts: EdgeParts = {}): Promise<EdgeWorld> {
   return {
     app,
     port,
+    another: (given = {}, port = 0) =>
+      build({ ...settings, ...given }, { metrics: createMetrics(), ending: owned, port }),
+    admin: auth.admin,
     key: made.secret,
     accountId,
     keyId: made.key?.keyId ?? "",
@@ -138,6 +158,7 @@ export async function startEdge(parts: EdgeParts = {}): Promise<EdgeWorld> {
     metrics,
     log,
     makeKey: async (options) => (await auth.admin.createKey({ ...options, accountId })).secret,
+    makeAccount: async () => (await auth.admin.createAccount({ name: "another" })).secret,
     ask,
     post: (path, body, headers = {}) =>
       ask(path, {

@@ -3,9 +3,8 @@ import { createMetrics } from "#kit/metrics.ts";
 import { createJobEvents } from "../../services/media/events.ts";
 import { noFailPoints } from "../../services/media/fail-points.ts";
 import { storageIdOf } from "../../services/media/files/file.ts";
-import type { Job } from "../../services/media/jobs/job.ts";
-import { outputsOwner } from "../../services/media/jobs/outputs.ts";
-import { createRetention } from "../../services/media/jobs/retention.ts";
+import { type Job, wasCancelled } from "../../services/media/jobs/job.ts";
+import { createRetention, outputsOwner } from "../../services/media/jobs/outputs.ts";
 import { minCollectAgeMs } from "../../services/media/limits.ts";
 import {
   type Check,
@@ -16,6 +15,7 @@ import {
   type LawStores,
   openHolds,
 } from "../support/laws.ts";
+import type { Received } from "../support/webhook-receiver.ts";
 import { type FastTime, fastClock } from "./fast-clock.ts";
 import type { Said } from "./jobs.child.ts";
 import { readAsked } from "./jobs.upstream.ts";
@@ -32,18 +32,40 @@ export interface Remains {
   said: readonly Said[];
   /** Jobs may be gone: their time was short. */
   forgets: boolean;
+  /** What its jobs' webhooks brought. */
+  received: readonly Received[];
 }
 
-/** Is there nothing left to do? Reads the stores beside the processes that use them. */
-export async function isQuiet(stores: LawStores, accounts: readonly string[]): Promise<boolean> {
+/**
+ * What there is left to do, a line each. Reads the stores beside the processes that use them, and so in the order in which
+ * work passes from one to the next: what leaves a store that was read already is found in the one behind it.
+ */
+export async function whatIsLeft(
+  stores: LawStores,
+  accounts: readonly string[],
+): Promise<readonly string[]> {
+  const left: string[] = [];
   for (const accountId of accounts) {
     for (const job of await jobsOf(stores, accountId)) {
-      if (!hasEnded(job) || (job.pinsHeld && job.state !== "rejected")) return false;
+      const { jobId, state } = job;
+      if (!hasEnded(job)) left.push(`${jobId} is ${state}`);
+      else if (job.pinsHeld && state !== "rejected") left.push(`${jobId} (${state}) has pins`);
+      if (state === "deleted" && job.outputs.length > 0) left.push(`${jobId} has outputs`);
     }
-    if ((await openHolds(stores, accountId)).length > 0) return false;
+    for (const hold of await openHolds(stores, accountId)) left.push(`${hold} is open`);
+  }
+  for (const { jobId } of await stores.jobs.unannounced(10)) left.push(`${jobId} is not announced`);
+  for (const accountId of accounts) {
+    const webhooks = await stores.webhooks.list({ accountId, after: undefined, limit: 1_000 });
+    for (const { webhookId, state, dueAt } of webhooks) {
+      if (dueAt !== undefined) left.push(`${webhookId} is ${state}`);
+    }
   }
   // Files on their way in or out, and the bytes that are set aside for them, whenever they are due.
-  return (await stores.files.due(Number.MAX_SAFE_INTEGER, 1)).length === 0;
+  for (const { fileId, state } of await stores.files.due(Number.MAX_SAFE_INTEGER, 10)) {
+    left.push(`${fileId} is ${state}`);
+  }
+  return left;
 }
 
 /** Reads the stores, and gives every breach of the invariants C1 to C12 of jobs and money in words. */
@@ -59,6 +81,7 @@ export async function findBreaches(remains: Remains): Promise<string[]> {
   }
   checkAnswers(jobs, remains, check);
   checkUpstream(remains, check);
+  checkWebhooks(jobs, remains, check);
   await checkOrphans(remains, check);
   return breaches;
 }
@@ -73,11 +96,47 @@ function checkAnswers(jobs: readonly Job[], { said, forgets }: Remains, check: C
   }
   for (const { jobId, key } of accepted) {
     const job = jobs.find((one) => one.jobId === jobId);
-    check("C7", forgets || job?.state === "completed" || job?.state === "failed", { key, jobId });
-    const fails = key.startsWith("bad");
-    if (job) check("C7", job.state === (fails ? "failed" : "completed"), { key, state: job.state });
+    check("C7", forgets || (job !== undefined && hasEnded(job)), { key, jobId });
+    if (job) check("C7", job.state === endOf(key), { key, state: job.state });
+    if (job && key.startsWith("endless")) check("C7", wasCancelled(job), { key, job });
+  }
+  for (const one of said) {
+    if (one.kind !== "cancelled" && one.kind !== "deleted") continue;
+    const job = jobs.find(({ jobId }) => jobId === one.jobId);
+    check("cancelled", one.kind !== "cancelled" || !job || wasCancelled(job), { one, job });
+    const isGone = !job || (job.state === "deleted" && job.outputs.length === 0);
+    check("deleted", one.kind !== "deleted" || isGone, { one, job });
   }
   for (const one of said) check("C11", one.kind !== "leak", one);
+}
+
+/** Every end of an accepted job was told at least once, and always in the same words. */
+function checkWebhooks(jobs: readonly Job[], { said, received }: Remains, check: Check): void {
+  for (const one of said) {
+    if (one.kind !== "accepted") continue;
+    const { jobId, key } = one;
+    const told = received.filter(({ id }) => id === jobId.replace("job_", "evt_"));
+    check("told", told.length > 0, { key, jobId });
+    check("told alike", new Set(told.map(({ body }) => body)).size <= 1, { key, jobId });
+    const type = typeOf(
+      key,
+      jobs.find((job) => job.jobId === jobId),
+    );
+    for (const { body } of told) check("told right", JSON.parse(body).type === type, { key, body });
+  }
+}
+
+/** What is told of a submission's job; of one that is deleted or forgotten, what it must have come to. */
+function typeOf(key: string, job: Job | undefined): string {
+  if (job && wasCancelled(job)) return "job.cancelled";
+  const state = job && job.state !== "deleted" ? job.state : endOf(key);
+  return state === "failed" ? "job.failed" : "job.completed";
+}
+
+/** How a submission's job ends. */
+function endOf(key: string): Job["state"] {
+  if (key.startsWith("deleted")) return "deleted";
+  return key.startsWith("bad") || key.startsWith("endless") ? "failed" : "completed";
 }
 
 /** A task that an upstream has named is never begun a second time, and every attempt has the job's own key. */
@@ -100,7 +159,10 @@ function checkUpstream({ folder }: Remains, check: Check): void {
 }
 
 /** C9: after a collection there is what is needed, and nothing else. */
-async function checkOrphans({ stores, time }: Remains, check: Check): Promise<void> {
+export async function checkOrphans(
+  { stores, time }: Pick<Remains, "stores" | "time">,
+  check: Check,
+): Promise<void> {
   const { jobs: store, files, blobs } = stores;
   const uploads = {
     prefix: "uploads/",

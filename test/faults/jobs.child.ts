@@ -21,7 +21,8 @@ import {
 import { until } from "../support/until.ts";
 import { openWorldStores, type StoreVariables } from "../support/world-stores.ts";
 import { type FastTime, fastClock } from "./fast-clock.ts";
-import { durableUpstream, impossible } from "./jobs.upstream.ts";
+import { realUpstreams } from "./jobs.outside.ts";
+import { durableUpstream, endless, impossible } from "./jobs.upstream.ts";
 
 /** What a process is told. */
 export interface Orders {
@@ -36,8 +37,12 @@ export interface Orders {
   retentionDays: number;
   /** It has a running video that never ends, and then stops in good order. */
   stops: boolean;
+  /** Is told of the ends of its jobs. */
+  webhookUrl: string;
   /** Bug that is seeded. */
   bug: "double-charge" | undefined;
+  /** The catalog of its upstreams, by the real drivers; undefined: its upstream is in the process itself. */
+  catalogFile: string | undefined;
 }
 
 /** What it says on standard output, a line each. */
@@ -47,6 +52,10 @@ export type Said =
   /** A submission was answered with 202. */
   | { kind: "accepted"; key: string; jobId: string }
   | { kind: "refused"; key: string; reason: number }
+  /** Its caller cancelled the job, and heard so. */
+  | { kind: "cancelled"; jobId: string }
+  /** Its caller deleted the job, and heard so, or that it is gone. */
+  | { kind: "deleted"; jobId: string }
   /** Another key could read a job. */
   | { kind: "leak"; jobId: string }
   /** Every submission has its answer. */
@@ -65,7 +74,7 @@ function say(said: Said): void {
 }
 
 /** Submissions: those that every process of a run makes, and this one's own. */
-function submissionsOf(name: string) {
+function submissionsOf(name: string, webhookUrl: string) {
   const image_url = `data:image/png;base64,${pixel}`;
   const all = [
     { key: "image", kind: JobKind.IMAGE, body: image({ n: 2 }) },
@@ -75,8 +84,16 @@ function submissionsOf(name: string) {
     { key: "bad", kind: JobKind.MUSIC, body: music({ title: impossible }) },
     { key: `video-${name}`, kind: JobKind.VIDEO, body: video({ input_reference: { image_url } }) },
     { key: `music-${name}`, kind: JobKind.MUSIC, body: music() },
+    // Cancelled while it runs, by every process: one that dies leaves it to the others, as the next one.
+    { key: "endless", kind: JobKind.MUSIC, body: music({ title: endless }) },
+    // Deleted once it has ended.
+    {
+      key: "deleted",
+      kind: JobKind.VIDEO,
+      body: video({ input_reference: { image_url } }),
+    },
     { key: `bad-${name}`, kind: JobKind.MUSIC, body: music({ title: impossible }) },
-  ].map((one) => ({ ...one, principal: alice }));
+  ].map((one) => ({ ...one, body: { ...one.body, webhookUrl }, principal: alice }));
   const none = ["poor", `poor-${name}`].map((key) => {
     return { key, kind: JobKind.IMAGE, body: image(), principal: poor };
   });
@@ -92,11 +109,41 @@ async function submit(world: JobsWorld, { key, kind, body, principal }: Submissi
       const { job } = await world.submit(body, { key, kind, principal });
       say({ kind: "accepted", key, jobId: job.jobId });
       await readAsOther(world, job.jobId);
+      if (key.startsWith("endless")) await cancel(world, job.jobId);
+      if (key.startsWith("deleted")) await remove(world, job.jobId);
       return;
     } catch (error) {
       if (!(error instanceof RefusalError)) throw error;
       say({ kind: "refused", key, reason: error.reason });
       if (key.startsWith("poor")) return;
+      // A process that died had deleted its job.
+      if (isRefusal(error, ErrorReason.JOB_NOT_FOUND)) return;
+      await world.clock.sleep(1_000);
+    }
+  }
+}
+
+async function cancel(world: JobsWorld, jobId: string): Promise<void> {
+  const isRunning = async () => (await world.store.find(jobId))?.state !== "queued";
+  await until("the job to run", isRunning, { withinMs: 120_000 });
+  await repeat(world, () => world.cancel(jobId));
+  say({ kind: "cancelled", jobId });
+}
+
+async function remove(world: JobsWorld, jobId: string): Promise<void> {
+  await repeat(world, () => world.peers.media.deleteJob({ jobId }, as(alice)));
+  say({ kind: "deleted", jobId });
+}
+
+/** Until it is done, or there is no such job any more, as a client does. */
+async function repeat(world: JobsWorld, work: () => Promise<unknown>): Promise<void> {
+  for (;;) {
+    try {
+      await work();
+      return;
+    } catch (error) {
+      if (!(error instanceof RefusalError)) throw error;
+      if (isRefusal(error, ErrorReason.JOB_NOT_FOUND)) return;
       await world.clock.sleep(1_000);
     }
   }
@@ -153,13 +200,15 @@ function doubleCharge(): Interceptor {
 async function run(orders: Orders): Promise<void> {
   // Sleepers alone do not keep a process alive.
   setInterval(() => {}, 60_000);
-  const { name, folder, time, env, dieAt, retentionDays, stops } = orders;
+  const { name, folder, time, env, dieAt, retentionDays, stops, catalogFile, webhookUrl } = orders;
   await using world = await createJobsWorld({
     folder,
     clock: fastClock(time),
     openStores: (folder, clock) => openWorldStores({ folder, clock, env }),
-    upstream: durableUpstream(folder, { stuck: stops }),
-    workerCount: 2,
+    ...(catalogFile
+      ? { upstream: realUpstreams(fastClock(time)), catalogFile }
+      : { upstream: durableUpstream(folder, { stuck: stops }) }),
+    workerCount: catalogFile ? 1 : 2,
     retentionDays,
     failPoints(point) {
       if (point === dieAt) process.kill(process.pid, "SIGKILL");
@@ -174,13 +223,19 @@ async function run(orders: Orders): Promise<void> {
   });
   say({ kind: "ready" });
   await new Promise((resolve) => process.stdin.once("data", resolve));
-  const submitted = Promise.all(submissionsOf(name).map((one) => submit(world, one)));
+  const submitted = Promise.all(
+    submissionsOf(name, webhookUrl)
+      // Made anew by a process that dies then, once the first one is forgotten, it would never end.
+      .filter(({ key }) => key !== "endless" || retentionDays >= 1)
+      .map((one) => submit(world, one)),
+  );
   if (stops) {
     const running = { states: ["running"], kind: undefined, after: undefined, limit: 99 } as const;
-    await until("a running video", async () => {
+    const isBegun = async () => {
       const jobs = await world.store.list({ ...running, of: { accountId: alice.accountId } });
       return jobs.some(({ resumeId }) => resumeId !== undefined);
-    });
+    };
+    await until("a running video", isBegun, { withinMs: 60_000 });
     await Promise.all(world.workers.map((worker) => worker.drain(AbortSignal.abort())));
   }
   await submitted;

@@ -3,7 +3,7 @@ import { failPoints } from "../../services/media/fail-points.ts";
 import { carryOut } from "./jobs.run.ts";
 
 // Starting processes, and leases that must end, on a slow machine.
-const timeout = 90_000;
+const timeout = 240_000;
 
 describe("a process that dies at a step, and is started again", () => {
   test.each(failPoints)("%s", { timeout }, async (dieAt) => {

@@ -8,19 +8,29 @@ import { alice } from "../contract/jobs.world.ts";
 import { checkSeen, gatherer, type LawStores, lawStores } from "../support/laws.ts";
 import { ownStores } from "../support/stores.ts";
 import { until } from "../support/until.ts";
+import { startWebhookReceiver } from "../support/webhook-receiver.ts";
 import { openWorldStores } from "../support/world-stores.ts";
 import { type FastTime, fastClock } from "./fast-clock.ts";
-import { findBreaches, isQuiet } from "./jobs.check.ts";
+import { findBreaches, whatIsLeft } from "./jobs.check.ts";
 import { type Orders, poor, type Said } from "./jobs.child.ts";
+import { type Outside, writeCatalog } from "./jobs.outside.ts";
 
 /** A run: a process that dies, and what comes after it. */
 export interface Plan {
-  dieAt: FailPoint;
+  dieAt: FailPoint | undefined;
   /** Another process lives beside it, takes the same submissions, and goes on alone. Else the same is started again. */
   beside: boolean;
   /** Database, queue and blobs are on servers; default false: in the folder and in memory. */
   onServers?: boolean;
   bug?: Orders["bug"];
+  /** Its upstreams, by the real drivers; absent: an upstream of the process itself. */
+  outside?: Outside;
+  /** Resolves when the process is to be killed from outside; it may die at its step before. */
+  killWhen?: Promise<unknown>;
+  /** Fast seconds in a real one; default such that a lease is two real seconds. */
+  speed?: number;
+  /** Real time for the run to come to rest; default 2 min. */
+  quietWithinMs?: number;
 }
 
 /** What came of it. */
@@ -31,26 +41,34 @@ export interface Outcome {
 }
 
 /** A lease is two real seconds. */
-const speed = 15;
+const usualSpeed = 15;
 /** Real time for a run to come to rest. */
-const quietWithinMs = 40_000;
-/** Real time for a process to come to the point where it dies. */
-const deathWithinMs = 15_000;
+const usualQuietWithinMs = 120_000;
+/** Real time for a process to come to the point where it dies: one job after the other where its upstream has one place. */
+const deathWithinMs = 60_000;
+/** The same beside another process, which may have done it all before: then it never comes to that point. */
+const deathBesideWithinMs = 15_000;
 
 /** Everybody who submits. */
 const accounts = [alice.accountId, poor.accountId];
 
 /** Runs a plan to its end and examines what it left. */
-export async function carryOut({ dieAt, beside, onServers, bug }: Plan): Promise<Outcome> {
+export async function carryOut(plan: Plan): Promise<Outcome> {
+  const { dieAt, beside, onServers, bug, outside, killWhen } = plan;
+  const { speed = usualSpeed, quietWithinMs = usualQuietWithinMs } = plan;
   await using stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), "genmesh-faults-"));
   stack.defer(() => rm(folder, { recursive: true }));
   const env = onServers ? (await ownStores(stack, "faults"))?.env : {};
   if (!env) throw new Error("there is no server for one of the stores");
+  const receiver = stack.use(await startWebhookReceiver());
   const said: Said[] = [];
   const time: FastTime = { realMs: Date.now(), fastMs: Date.now(), speed };
   const forgets = dieAt === "forgotten";
-  const common = { folder, time, env, retentionDays: forgets ? 0.0003 : 30, bug };
+  const retentionDays = forgets ? 0.0003 : 30;
+  const webhookUrl = `${receiver.url}/hook`;
+  const catalogFile = outside && (await writeCatalog(folder, outside));
+  const common = { folder, time, env, retentionDays, bug, catalogFile, webhookUrl };
   const living: Child[] = [];
   stack.defer(() => killAll(living));
   const begin = (name: string, more: Partial<Orders> = {}) => {
@@ -64,7 +82,8 @@ export async function carryOut({ dieAt, beside, onServers, bug }: Plan): Promise
   const mortal = begin("a", { dieAt, stops: dieAt === "handed-back" });
   await mortal.ready;
   for (const child of living) child.go();
-  const died = await endsWithin(mortal, deathWithinMs);
+  void killWhen?.then(() => mortal.process.kill("SIGKILL"));
+  const died = await endsWithin(mortal, beside ? deathBesideWithinMs : deathWithinMs);
   mortal.process.kill("SIGKILL");
   await mortal.ended;
   living.splice(living.indexOf(mortal), 1);
@@ -75,23 +94,32 @@ export async function carryOut({ dieAt, beside, onServers, bug }: Plan): Promise
   }
   const opened = stack.use(await openWorldStores({ folder, env, clock: fastClock(time) }));
   const stores = lawStores(opened);
-  const seen = await watch(stores, living);
+  const seen = await watch(stores, living, quietWithinMs);
   await killAll(living);
-  const found = await findBreaches({ stores, accounts, folder, time, said, forgets });
+  const { received } = receiver;
+  const found = await findBreaches({ stores, accounts, folder, time, said, forgets, received });
   return { died, breaches: [...seen, ...found] };
 }
 
 /** Waits until the run has come to rest. Gives each breach that was seen meanwhile. */
-async function watch(stores: LawStores, living: readonly Child[]): Promise<Set<string>> {
+async function watch(
+  stores: LawStores,
+  living: readonly Child[],
+  quietWithinMs: number,
+): Promise<Set<string>> {
   const { breaches, check } = gatherer();
-  await until(
-    "the run to come to rest",
-    async () => {
-      for (const accountId of accounts) await checkSeen(stores, accountId, check);
-      return living.every((child) => child.isDone()) && (await isQuiet(stores, accounts));
-    },
-    { withinMs: quietWithinMs, everyMs: 50 },
-  );
+  let left: readonly string[] = [];
+  const isAtRest = async () => {
+    for (const accountId of accounts) await checkSeen(stores, accountId, check);
+    left = living.every((child) => child.isDone())
+      ? await whatIsLeft(stores, accounts)
+      : ["submissions without an answer"];
+    return left.length === 0;
+  };
+  const time = { withinMs: quietWithinMs, everyMs: 50 };
+  await until("the run to come to rest", isAtRest, time).catch((error: Error) => {
+    throw new Error(`${error.message}: ${left.join(", ")}`);
+  });
   return new Set(breaches);
 }
 

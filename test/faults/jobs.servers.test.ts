@@ -4,7 +4,7 @@ import { describeWithServers } from "../support/on-servers.ts";
 import { carryOut } from "./jobs.run.ts";
 
 // Starting processes, collections that are made, and leases that must end, on a slow machine.
-const timeout = 90_000;
+const timeout = 240_000;
 /** Where another process takes over what the dead one held in MongoDB: the submission, the claim, the commit, the charge, the record. */
 const takenOver: readonly FailPoint[] = ["reserved", "claimed", "won", "settled", "forgotten"];
 

@@ -6,7 +6,7 @@ import {
   type GenerationTask,
   type MediaUpstreams,
   NotTakenError,
-} from "../../services/media/generate/port.ts";
+} from "../../services/upstreams/media/port.ts";
 import { hang, succeed } from "../contract/jobs.upstream.ts";
 
 /** A line of what an upstream was asked. */
@@ -18,6 +18,9 @@ export interface Asked {
 
 /** Title of the music that no upstream can make. */
 export const impossible = "impossible";
+
+/** Title of the music that is never done. */
+export const endless = "endless";
 
 /**
  * The outside of a process that dies: what it was asked survives in the folder. Videos are tasks with an id; everything
@@ -44,13 +47,14 @@ export function durableUpstream(folder: string, { stuck }: { stuck: boolean }): 
         log("saved", task);
       }
       if (request.kind === "video" && stuck) return hang(task);
+      if (request.kind === "music" && request.title === endless) return hang(task);
       if (request.kind === "music" && request.title === impossible) {
         throw new GenerationError("failed", "scripted");
       }
       return succeed(task);
     },
+    cancel: async () => false,
     speak: () => Promise.reject(new GenerationError("failed", "this upstream does not speak")),
-    async [Symbol.asyncDispose]() {},
   };
 }
 

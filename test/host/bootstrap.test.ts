@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createLogger } from "#kit/logger.ts";
 import { envToConfig } from "../../services/host/config.ts";
-import { startMesh } from "../../services/host/mesh.ts";
+import { type Mesh, startMesh } from "../../services/host/mesh.ts";
 import { operatorOf } from "./operator.ts";
 import { type RunningMesh, startHost, startRunning, tempFolder } from "./process.ts";
 
@@ -20,38 +20,47 @@ test("a key that is given is the demo account's, is not printed, and counts once
   };
   {
     await using first = await startRunning(env);
-    expect(first.stdout()).toBe(`genmesh is ready: ${first.baseUrl}\n`);
+    expect(first.stdout()).toBe(
+      `genmesh is ready: ${first.baseUrl}\nconsole: ${first.origin}/console/\n`,
+    );
     expect(first.stderr()).not.toContain(givenKey);
     expect(await billing(first, givenKey)).toMatchObject({
       availableUsdMicros: 1_234_567,
       credits: { available: 0 },
     });
+    // The owner's key manages keys, which is never implied, and makes one that does not.
+    const made = await makeKey(first, givenKey);
+    expect(made).toMatchObject({ status: 201, key: expect.stringMatching(/^gm_/) });
+    expect(await makeKey(first, made.key)).toMatchObject({ status: 403 });
   }
   // The directory is not new any more: what is set now makes nothing.
-  await using again = await startRunning({
+  await using again = await startHere({
     ...env,
     GENMESH_BOOTSTRAP_API_KEY: "another-key-0123456789",
     GENMESH_BOOTSTRAP_USD_MICROS: "99",
   });
-  expect(again.bannerKey).toBeUndefined();
+  expect(again.bootstrap.apiKey).toBeUndefined();
   expect(await billing(again, givenKey)).toMatchObject({ availableUsdMicros: 1_234_567 });
   expect(await billing(again, "another-key-0123456789")).toBeUndefined();
   expect(await accountNames(again, folder.path)).toEqual(["demo"]);
 });
 
+async function makeKey({ baseUrl }: { baseUrl: string }, apiKey: string) {
+  const response = await fetch(`${baseUrl}/keys`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
+    body: JSON.stringify({ name: "worker" }),
+  });
+  const { key } = (await response.json()) as { key: string };
+  return { status: response.status, key };
+}
+
 test("a made key is printed until it was shown, then never again", async () => {
   await using folder = await tempFolder();
-  const config = envToConfig({
-    GENMESH_DATA_DIR: folder.path,
-    PORT: "0",
-    GRPC_PORT: "0",
-    GENMESH_OPS_PORT: "0",
-  });
-  const log = createLogger("silent");
   let lost: string | undefined;
   {
     // Gone after the account was made, before anybody saw its key.
-    await using mesh = await startMesh(config, { log, signal: new AbortController().signal });
+    await using mesh = await startHere({ GENMESH_DATA_DIR: folder.path });
     lost = mesh.bootstrap.apiKey;
     expect(lost).toMatch(/^gm_/);
   }
@@ -62,7 +71,9 @@ test("a made key is printed until it was shown, then never again", async () => {
     expect(await accountNames(next, folder.path)).toEqual(["demo"]);
   }
   await using last = await startRunning({ GENMESH_DATA_DIR: folder.path });
-  expect(last.stdout()).toBe(`genmesh is ready: ${last.baseUrl}\n`);
+  expect(last.stdout()).toBe(
+    `genmesh is ready: ${last.baseUrl}\nconsole: ${last.origin}/console/\n`,
+  );
   expect(await billing(last, lost)).toMatchObject({ availableUsdMicros: 25_000_000 });
 });
 
@@ -97,20 +108,33 @@ test("killed while the account is being made: the next start completes it and sh
 test("a key that was written down by a start that made nothing is the one that is made", async () => {
   await using folder = await tempFolder();
   await writeFile(join(folder.path, "bootstrap-key"), `${givenKey}\n`);
-  await using mesh = await startRunning({ GENMESH_DATA_DIR: folder.path });
-  expect(mesh.bannerKey).toBe(givenKey);
+  await using mesh = await startHere({ GENMESH_DATA_DIR: folder.path });
+  expect(mesh.bootstrap.apiKey).toBe(givenKey);
   expect(await billing(mesh, givenKey)).toMatchObject({ availableUsdMicros: 25_000_000 });
 });
 
+/** Starts one in this process, where nothing of the command itself is looked at: a start of its own takes a second of a core. */
+function startHere(env: Record<string, string>): Promise<Mesh> {
+  const ports = { PORT: "0", GRPC_PORT: "0", GENMESH_OPS_PORT: "0" };
+  const { signal } = new AbortController();
+  return startMesh(envToConfig({ ...ports, ...env }), { log: createLogger("silent"), signal });
+}
+
 /** Undefined where the key is not accepted. */
-async function billing(mesh: RunningMesh, key: string | undefined): Promise<unknown> {
+async function billing(
+  mesh: Pick<RunningMesh, "baseUrl">,
+  key: string | undefined,
+): Promise<unknown> {
   const answer = await fetch(`${mesh.baseUrl}/billing`, {
     headers: { authorization: `Bearer ${key}` },
   });
   return answer.ok ? answer.json() : undefined;
 }
 
-async function accountNames(mesh: RunningMesh, dataDir: string): Promise<string[]> {
+async function accountNames(
+  mesh: Pick<RunningMesh, "grpcAddress">,
+  dataDir: string,
+): Promise<string[]> {
   const { accounts } = await (await operatorOf(mesh, dataDir)).auth.listAccounts({});
   return accounts.map((one) => one.name);
 }

@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import sharp from "sharp";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { build, bundleOf, programs } from "../../deploy/build.ts";
+import { startCollector } from "../support/otlp.ts";
 import { until } from "../support/until.ts";
 import {
   type RunningMesh,
@@ -36,6 +37,21 @@ test("serves, and answers a prompt", async () => {
   expect(await (await fetch(`${mesh.origin}/healthz`)).text()).toBe("ok\n");
   const answer = await post("responses", { model: "chat-1", input: "hello" });
   expect(await answer.json()).toMatchObject({ status: "completed" });
+});
+
+test("has the console built, and its licences", async () => {
+  const page = await fetch(`${mesh.origin}/console/`);
+  expect(page.status).toBe(200);
+  const html = await page.text();
+  expect(html).toContain("<title>");
+  expect(html).not.toContain("being built");
+  for (const [path] of html.matchAll(/\/console\/assets\/[^"]+/g)) {
+    const asset = await fetch(`${mesh.origin}${path}`);
+    expect({ path, status: asset.status }).toEqual({ path, status: 200 });
+    expect(asset.headers.get("cache-control")).toMatch(/immutable/);
+  }
+  const licences = await readFile(join(image, "dist/THIRD-PARTY-LICENCES.txt"), "utf8");
+  expect(licences).toMatch(/^preact \d/m);
 });
 
 // A picture, a film with sound, a song, and speech: every encoder, the fonts, and the decoder of references.
@@ -76,6 +92,21 @@ test("is operated by the command, which finds the bundle where there are no sour
   });
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   expect(stdout).toContain("the books agree");
+});
+
+test("sends its traces and metrics to a collector", { timeout: setUpMs }, async () => {
+  await using collector = await startCollector();
+  const env = {
+    GENMESH_DATA_DIR: join(image, "../traced"),
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_BSP_SCHEDULE_DELAY: "20",
+    OTEL_METRIC_EXPORT_INTERVAL: "200",
+  };
+  await using traced = await startRunning(env, join(image, bundleOf("services/host/main.ts")));
+  await fetch(`${traced.baseUrl}/models`);
+  const isTold = () => collector.spans.some(({ name }) => name === "GET /v1/models");
+  await until("a request's span", isTold, { withinMs: 30_000 });
+  await until("metrics", () => collector.metrics().length > 20, { withinMs: 30_000 });
 });
 
 test("warms up: every module of every role can be loaded", { timeout: setUpMs }, async () => {

@@ -39,7 +39,11 @@ models: [{ id: image-1, kind: image, upstream: away, creditPrice: 5, sizes: [64x
     wait: { reason: "the upstream could not be reached", times: expect.any(Number) },
   });
   expect(shown.events.at(-1).state).toBe("waiting");
-  const { out } = await genmesh("job", "show", id);
+  // Between two waits it is offered to its upstream.
+  const out = await until("the job to wait again", async () => {
+    const { out } = await genmesh("job", "show", id);
+    return /^waits/m.test(out) ? out : undefined;
+  });
   expect(out).toMatch(
     /^waits +the upstream could not be reached \(\d+ in all\); next try (20\d\d-|as soon)/m,
   );

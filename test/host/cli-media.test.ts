@@ -1,6 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { until } from "../support/until.ts";
+import { startWebhookReceiver } from "../support/webhook-receiver.ts";
 import { tempFolder, type Variables } from "./process.ts";
 import { type HostWorld, runCommand, startHostWorld } from "./world.ts";
 
@@ -57,6 +59,29 @@ describe("generate", () => {
     expect((await readFile(file)).length).toBeGreaterThan(1_000);
   });
 
+  test("without a model it is the default of the kind, of those that the key may use", async () => {
+    const funds = ["--usd-micros", "1000", "--credits", "300"];
+    const made = await genmesh(["account", "create", "--name", "D", ...funds, "--json"]);
+    const account = JSON.parse(made.out).accountId;
+    const keyWith = async (...limits: string[]) => {
+      const { out } = await genmesh(["key", "create", account, ...limits, "--json"]);
+      return { GENMESH_API_KEY: JSON.parse(out).apiKey };
+    };
+    const file = join(folder.path, "waves.mp4");
+    const film = ["generate", "video", "waves", "-o", file, "--resolution", "480p"];
+    const narrow = await keyWith("--model", "svcalt-video-1-4");
+    const { code, out } = await genmesh(film, narrow);
+    expect({ code, out }).toEqual({ code: 0, out: `${file}: 120 credits\n` });
+    expect(await genmesh(film, await keyWith("--model", "chat-1"))).toMatchObject({
+      code: 1,
+      err: "genmesh: the key may use no video model of the catalog\n",
+    });
+    const scoped = await keyWith("--scope", "videos");
+    expect((await genmesh(film, scoped)).err).toMatch(/scope models needs --model: .*denied/);
+    const named = await genmesh([...film, "--model", "svc-video-1-5"], scoped);
+    expect(named.out).toBe(`${file}: 45 credits\n`);
+  });
+
   test.each([
     ["a model that is none", ["--model", "none"], {}, /model_not_found/],
     ["a wrong key", [], { GENMESH_API_KEY: "wrong-key-wrong-key-wrong" }, /invalid_api_key/],
@@ -71,7 +96,11 @@ describe("generate", () => {
   });
 
   test("a place that cannot be written is told before anything is charged", async () => {
-    const before = await genmesh(["account", "balance", accountId, "--json"]);
+    // The answer of what was spoken before may have gone out before it was settled.
+    const before = await until("its settlement", async () => {
+      const balance = await genmesh(["account", "balance", accountId, "--json"]);
+      return JSON.parse(balance.out).usdMicros.reserved === 0 ? balance : undefined;
+    });
     const file = join(folder.path, "no", "such", "folder.png");
     const { code, err } = await genmesh(["generate", "image", "x", "-o", file]);
     expect(code).toBe(1);
@@ -111,6 +140,72 @@ describe("job", () => {
     const { code, err } = await genmesh(["job", "retry", jobs[0].jobId]);
     expect(code).toBe(1);
     expect(err).toMatch(/^genmesh: .+\n$/);
+  });
+});
+
+describe("webhook", () => {
+  /** A picture is made first. */
+  const rendered = { withinMs: 50_000, everyMs: 250 };
+
+  test("list tells what became of each, without its address; retry sends one again", {
+    timeout: 120_000,
+  }, async () => {
+    const receiver = await startWebhookReceiver();
+    try {
+      expect((await genmesh(["webhook", "list", accountId])).out).toBe("no webhooks\n");
+      const body = { model: "image-1", prompt: "a fox", webhookUrl: `${receiver.url}/hook` };
+      const made = await fetch(`${world.mesh.baseUrl}/images/generations`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+        body: JSON.stringify(body),
+      });
+      expect(made.status).toBe(202);
+      // The address is this machine's, which no webhook goes to unless that is allowed.
+      const [told] = await until(
+        "an attempt",
+        async () => {
+          const { out } = await genmesh(["webhook", "list", accountId, "--json"]);
+          const { webhooks } = JSON.parse(out);
+          return webhooks[0]?.lastError ? webhooks : undefined;
+        },
+        rendered,
+      );
+      expect(told).toMatchObject({ type: "job.completed", status: "pending", lastError: "unsafe" });
+      const table = await genmesh(["webhook", "list", accountId]);
+      expect(table.out).toMatch(
+        /^webhook +type +status +attempts +answer +made +next attempt\nevt_/,
+      );
+      expect(`${table.out}${JSON.stringify(told)}`).not.toContain(receiver.url);
+      const { webhookId, attempts } = told;
+      const retried = await genmesh(["webhook", "retry", webhookId]);
+      expect(retried).toMatchObject({ code: 0, out: `${webhookId} is due.\n` });
+      const { out: log } = await genmesh(["audit", "list", accountId, "--json"]);
+      expect(JSON.parse(log).actions[0]).toMatchObject({
+        ...{ action: "webhook.retry", accountId, target: webhookId, outcome: "done" },
+      });
+      await until(
+        "another attempt",
+        async () => {
+          const { out } = await genmesh(["webhook", "list", accountId, "--json"]);
+          return JSON.parse(out).webhooks[0].attempts > attempts;
+        },
+        rendered,
+      );
+      expect(receiver.received).toEqual([]);
+    } finally {
+      await receiver[Symbol.asyncDispose]();
+    }
+  });
+
+  test.each([
+    [["webhook", "list", "acct_nobody"], /no such account/i],
+    [["webhook", "retry", "evt_nobody"], /no such webhook/i],
+    [["account", "alerts", "acct_nobody"], /no such account/i],
+  ])("%j: exit 1 and a line that helps", async (args, words) => {
+    const { code, out, err } = await genmesh(args);
+    expect({ code, out }).toEqual({ code: 1, out: "" });
+    expect(err).toMatch(/^genmesh: .+\n$/);
+    expect(err).toMatch(words);
   });
 });
 

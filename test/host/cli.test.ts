@@ -4,7 +4,8 @@ import type { Command } from "commander";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createProgram } from "../../services/host/cli/program.ts";
 import { envToOperatorConfig } from "../../services/host/config.ts";
-import { freePort, tempFolder, type Variables } from "./process.ts";
+import { freePort } from "../support/free-port.ts";
+import { tempFolder, type Variables } from "./process.ts";
 import { type HostWorld, runCommand, startHostWorld } from "./world.ts";
 
 let world: HostWorld;
@@ -100,8 +101,8 @@ describe("account", () => {
   test("list shows all, over every page, and no name can move the cursor", async () => {
     await json("account", "create", "--name", "bell\u0007 and\u001b[2J more");
     const { out } = await genmesh(["account", "list"]);
-    expect(out).toMatch(/^account +name +made\n/);
-    expect(out).toMatch(/acct_\w+ +demo +\d{4}-\d\d-\d\dT[\d:.]+Z\n/);
+    expect(out).toMatch(/^account +name +made +state\n/);
+    expect(out).toMatch(/acct_\w+ +demo +\d{4}-\d\d-\d\dT[\d:.]+Z +active\n/);
     expect(out).toContain("bell  and [2J more");
     const { accounts } = await json("account", "list");
     expect(accounts[0]).toEqual({
@@ -165,8 +166,17 @@ describe("key", () => {
     expect(out).toMatch(/text,models +chat-mini +\$0\.25 +60 +2099-01-01T00:00:00\.000Z +active/);
   });
 
+  test("create names a key, and gives the scope that manages keys", async () => {
+    const call = ["key", "create", accountId, "--name", "owner", "--scope", "keys"];
+    const owner = await json(...call, "--scope", "models");
+    expect(await status("/keys", owner.apiKey)).toBe(200);
+    expect((await genmesh(["key", "list", accountId])).out).toMatch(/owner .*keys,models .*active/);
+    const plain = await json("key", "create", accountId);
+    expect(await status("/keys", plain.apiKey)).toBe(403);
+  });
+
   test("scopes that reach beyond the key are stored and listed", async () => {
-    const scopes = ["keys", "usage:read-all", "jobs:read-all"];
+    const scopes = ["keys", "usage:read-all", "jobs:read-all", "webhooks"];
     await json("key", "create", accountId, ...scopes.flatMap((one) => ["--scope", one]));
     const { keys } = await json("key", "list", accountId);
     expect(keys.at(-1).scopes).toEqual(scopes);
@@ -212,6 +222,35 @@ describe("ledger audit", () => {
     const { code, out } = await genmesh(["ledger", "audit"]);
     expect(code).toBe(0);
     expect(out).toMatch(/^\d+ wallets, \d+ entries: the books agree\n$/);
+  });
+});
+
+describe("ledger export", () => {
+  test("writes what moved an account's balances, within its times", async () => {
+    const { accountId } = await json(
+      ...["account", "create", "--name", "X", "--credits", "3", "--usd-micros", "7"],
+    );
+    const { code, out } = await genmesh(["ledger", "export", accountId]);
+    expect(code).toBe(0);
+    const [head, ...rows] = out.trim().split("\r\n");
+    expect(head).toMatch(/^id,createdAt,kind,unit,amount,balanceAfter,/);
+    expect(rows).toHaveLength(2);
+    expect(rows.map((row) => JSON.parse(`[${row}]`).slice(2, 6)).sort()).toEqual([
+      ["grant", "credits", 3, 3],
+      ["grant", "usd_micros", 7, 7],
+    ]);
+    const lines = await genmesh(["ledger", "export", accountId, "--format", "jsonl"]);
+    expect(
+      lines.out
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line).amount)
+        .sort(),
+    ).toEqual([3, 7]);
+    const past = ["--to", "2020-01-01T00:00:00Z", "--format", "jsonl"];
+    expect((await genmesh(["ledger", "export", accountId, ...past])).out).toBe("");
+    const later = ["--from", "2100-01-01T00:00:00Z", "--format", "jsonl"];
+    expect((await genmesh(["ledger", "export", accountId, ...later])).out).toBe("");
   });
 });
 

@@ -33,6 +33,12 @@ describe.skipIf(servers.some(({ url }) => !url))(`a mesh of processes${notes}`, 
     const [one = "", other = ""] = mesh?.baseUrls ?? [];
     const said = await ask(one, "/responses", { model: "chat-1", input: "Say done" });
     expect(said.status).toBe("completed");
+    // An answer may end before it is settled.
+    await until(
+      "its settlement",
+      async () => (await ask(one, "/billing")).reservedUsdMicros === 0,
+      { withinMs: 30_000 },
+    );
     const [balance, same] = [await ask(one, "/billing"), await ask(other, "/billing")];
     expect(balance.availableUsdMicros).toBeLessThan(25_000_000);
     expect(same).toEqual(balance);

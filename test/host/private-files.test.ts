@@ -2,7 +2,8 @@ import { chmod, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { noise } from "#kit/images/samples.fixture.ts";
-import { freePort, root, startProcess, type TestProcess, tempFolder } from "./process.ts";
+import { freePort } from "../support/free-port.ts";
+import { root, startProcess, type TestProcess, tempFolder } from "./process.ts";
 
 let folder: Awaited<ReturnType<typeof tempFolder>>;
 let dataDir: string;

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { until } from "../support/until.ts";
 import { operatorOf } from "./operator.ts";
 import { type RunningMesh, startRunning, tempFolder } from "./process.ts";
 
@@ -27,7 +28,13 @@ test("kill -9 at any time and start again: accounts, keys, balances and tokens a
       const answer = await ask(mesh, one, "/responses", { model: "chat-mini", input: "Say kept" });
       expect(answer.status).toBe(200);
     }
-    for (const one of keys) before[one] = await balance(mesh, one);
+    // An answer may go out before it is settled.
+    for (const one of keys) {
+      before[one] = await until("its settlement", async () => {
+        const is = await balance(mesh, one);
+        return is.reservedUsdMicros === 0 ? is : undefined;
+      });
+    }
     expect(before[secret]).not.toMatchObject({ availableUsdMicros: 5_000_000 });
     before.token = await readFile(join(folder.path, "admin-token"), "utf8");
     // In the midst of work: a stream is open.

@@ -5,10 +5,11 @@ import { createPeers } from "#kit/peers.ts";
 import { envToConfig } from "../../services/host/config.ts";
 import { type RoleProcess, startRole } from "../../services/host/role.ts";
 import { certificateFolder, mountSecret, noCertificates } from "../support/certificates.ts";
+import { freePort } from "../support/free-port.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { openTcpWire } from "../support/tcp-wire.ts";
 import { until } from "../support/until.ts";
-import { freePort, runHost, type Variables } from "./process.ts";
+import { runHost, type Variables } from "./process.ts";
 
 const [meshToken, adminToken] = ["mesh-token-of-the-tests", "admin-token-of-the-tests"];
 const never = new AbortController().signal;

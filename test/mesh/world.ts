@@ -13,8 +13,8 @@ import { peerVariables } from "../../services/host/config-wire.ts";
 import { type MeshRole, peerNames } from "../../services/host/roles.ts";
 import { readMeshArguments } from "../../services/host/run-mesh/options.ts";
 import { type PlannedProcess, planMesh } from "../../services/host/run-mesh/plan.ts";
-import { portsFrom } from "../../services/host/run-mesh/ports.ts";
-import { samplePng } from "../../services/media/generate/samples.fixture.ts";
+import { samplePng } from "../../services/upstreams/media/samples.fixture.ts";
+import { freePort } from "../support/free-port.ts";
 import {
   type ScriptedMediaUpstream,
   startScriptedMediaUpstream,
@@ -67,11 +67,6 @@ export interface MeshWorldOptions {
 /** Set to the name of a file that shall have all that the processes log. */
 const { GENMESH_TEST_MESH_LOG: logFile } = process.env;
 const adminToken = "admin-token-of-the-mesh-tests";
-/**
- * Ports are taken from here on, below those that systems give to outgoing connections: a process that is started again
- * must find its own free.
- */
-const [firstPort, lastPort] = [12_000, 30_000];
 
 /** Starts one; undefined where there is no server for one of its stores. */
 export async function startMeshWorld(options: MeshWorldOptions): Promise<MeshWorld | undefined> {
@@ -134,15 +129,14 @@ export async function startMeshWorld(options: MeshWorldOptions): Promise<MeshWor
   };
 }
 
-function planOf({ replicas }: MeshWorldOptions, env: Record<string, string | undefined>) {
-  const first = firstPort + Math.floor(Math.random() * (lastPort - firstPort));
-  const nextPort = portsFrom("127.0.0.1", first);
+async function planOf({ replicas }: MeshWorldOptions, env: Record<string, string | undefined>) {
+  const first = await freePort();
   return planMesh({
     ...readMeshArguments(["--replicas", replicas]),
     env,
     host: "127.0.0.1",
     tls: false,
-    nextPort,
+    firstPorts: { public: first, internal: first },
   });
 }
 

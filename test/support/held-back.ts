@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import type { GenerationTask } from "../../services/media/generate/port.ts";
+import type { GenerationTask } from "../../services/upstreams/media/port.ts";
 import type { Behaviour } from "./scripted-upstream.ts";
 
 /** Bytes that are sent at a time. */

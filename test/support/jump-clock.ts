@@ -4,7 +4,7 @@ import { type Clock, systemClock } from "#kit/clock.ts";
 export interface JumpClock extends Clock {
   /** Time is `ms` later from now on; every sleeper whose time has come wakes up. */
   jump(ms: number): void;
-  /** Sets the clock ahead (or back) by `ms`: no time passes, and nobody wakes up. */
+  /** Sets the clock ahead (or back) by `ms`: no time passes, and no timer fires. */
   set(ms: number): void;
 }
 

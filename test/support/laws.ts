@@ -9,8 +9,10 @@ import { blobKeyOf } from "../../services/media/files/file.ts";
 import type { QuotaStore } from "../../services/media/files/quota.ts";
 import { quotaBytesOf } from "../../services/media/files/quota.ts";
 import type { FileStore } from "../../services/media/files/store.ts";
-import type { Job, JobState } from "../../services/media/jobs/job.ts";
+import { type Job, type JobState, owedOf } from "../../services/media/jobs/job.ts";
 import type { JobStore } from "../../services/media/jobs/store.ts";
+import { createWebhookStore } from "../../services/media/webhooks/index.ts";
+import type { WebhookStore } from "../../services/media/webhooks/store.ts";
 import type { WorldStores } from "./world-stores.ts";
 
 /** What the laws are about, through the ports: whatever lies behind them. */
@@ -19,13 +21,14 @@ export interface LawStores extends Pick<WorldStores, "blobs"> {
   jobs: JobStore;
   files: FileStore;
   quota: QuotaStore;
+  webhooks: WebhookStore;
 }
 
 /** The stores behind a world; to be called when the world has made them. */
 export function lawStores({ database, blobs }: Omit<WorldStores, "queue">): LawStores {
   const { store: files, quota } = openFileStores(database);
   const [ledger, jobs] = [createLedgerStore(database), createJobStore(database)];
-  return { ledger, jobs, files, quota, blobs };
+  return { ledger, jobs, files, quota, blobs, webhooks: createWebhookStore(database) };
 }
 
 /** Says that a law ("C4") holds, or with which facts it does not. */
@@ -44,9 +47,11 @@ export function gatherer(): { breaches: string[]; check: Check } {
 
 const allStates: readonly JobState[] = [
   ...(["reserving", "queued", "running", "settling", "failing"] as const),
-  ...(["completed", "failed", "rejected"] as const),
+  ...(["completed", "failed", "rejected", "deleted"] as const),
 ];
-const endStates: ReadonlySet<JobState> = new Set<JobState>(["completed", "failed", "rejected"]);
+const endStates: ReadonlySet<JobState> = new Set<JobState>([
+  ...(["completed", "failed", "rejected", "deleted"] as const),
+]);
 /** More jobs, files and holds than a test has of an account. */
 const many = 100_000;
 
@@ -83,8 +88,20 @@ export async function checkAccount(
   check: Check,
 ): Promise<Job[]> {
   const jobs = await jobsOf(stores, accountId);
-  // Every wallet is audited against its journal, entry by entry.
-  for await (const snapshot of stores.ledger.snapshots(accountId)) {
+  await checkLedger(stores.ledger, accountId, check, { jobs, forgets });
+  for (const job of jobs) await checkJob(job, stores, check);
+  await checkFiles(stores, accountId, check);
+  return jobs;
+}
+
+/** C1 to C4 and C12 of an account: every wallet is audited against its journal, entry by entry. C5 where its jobs are given. */
+export async function checkLedger(
+  ledger: LedgerStore,
+  accountId: string,
+  check: Check,
+  known: { jobs: readonly Job[]; forgets: boolean } = { jobs: [], forgets: false },
+): Promise<void> {
+  for await (const snapshot of ledger.snapshots(accountId)) {
     const { wallet, holds } = snapshot;
     if (wallet) checkSums(wallet, holds, check);
     for await (const difference of auditWallet(snapshot, { entries: 0 })) {
@@ -93,11 +110,8 @@ export async function checkAccount(
     const entries: Entry[] = [];
     for await (const page of snapshot.entries()) entries.push(...page);
     if (wallet) checkMonth(wallet, entries, check);
-    checkHolds(entries, { jobs, forgets }, check);
+    checkHolds(entries, known, check);
   }
-  for (const job of jobs) await checkJob(job, stores, check);
-  await checkFiles(stores, accountId, check);
-  return jobs;
 }
 
 /** C1 and C2 */
@@ -110,7 +124,7 @@ function checkSums(wallet: Wallet, holds: readonly { amount: bigint }[], check: 
 /** C12 */
 function checkMonth(wallet: Wallet, entries: readonly Entry[], check: Check): void {
   const settled = entries.filter(
-    ({ kind, at }) => kind === "settle" && new Date(at).toISOString().startsWith(wallet.month),
+    ({ kind, at }) => isCharge(kind) && new Date(at).toISOString().startsWith(wallet.month),
   );
   const spent = settled.reduce((sum, entry) => sum + entry.spentDelta, 0n);
   check("C12", spent === wallet.monthSpent, { wallet, spent });
@@ -129,11 +143,18 @@ function checkHolds(
   );
   for (const [holdId, list] of byHold) {
     const opened = list.filter(({ kind }) => kind === "hold");
-    const closed = list.filter(({ kind }) => kind === "settle" || kind === "release");
     const facts = { holdId, list };
-    check("C4", opened.length === 1 && closed.length <= 1, facts);
-    check("C5", closed.length > 0, { open: holdId });
+    // A draw without a hold decides the charge of a request whose hold billing has closed, or that never had one.
+    const loose = list.filter(({ kind, holdKind }) => kind === "draw" && holdKind === "");
+    const closed = list.filter((one) => isEnd(one.kind) && !loose.includes(one));
+    check("C4", opened.length === 1 || (opened.length === 0 && loose.length === 1), facts);
+    check("C4", closed.length <= 1 && loose.length <= 1, facts);
+    check("C5", closed.length > 0 || opened.length === 0, { open: holdId });
     check("C4", (closed[0]?.spentDelta ?? 0n) <= (opened[0]?.heldDelta ?? 0n), facts);
+    // Charged once: by one entry, and never above what was held for it.
+    const charges = list.filter(({ spentDelta }) => spentDelta > 0n);
+    check("C4", charges.length <= 1, facts);
+    check("C4", (loose[0]?.spentDelta ?? 0n) <= (opened[0]?.heldDelta ?? 0n), facts);
     if (opened[0]?.holdKind !== "job") continue;
     const job = byId.get(holdId);
     const charged = closed.reduce((sum, { spentDelta }) => sum + spentDelta, 0n);
@@ -147,12 +168,20 @@ function checkHolds(
   for (const [ref, list] of byRef) check("C5", list.length === 1, { ref, list });
 }
 
+function isCharge(kind: Entry["kind"]): boolean {
+  return kind === "settle" || kind === "draw";
+}
+
+function isEnd(kind: Entry["kind"]): boolean {
+  return isCharge(kind) || kind === "release";
+}
+
 /** C5, C7, C8 and C9 of one job. */
 async function checkJob(job: Job, { blobs }: LawStores, check: Check): Promise<void> {
   const { jobId, state, charged, spec, events } = job;
   check("C7", hasEnded(job), { jobId, state });
   if (state === "completed") check("C5", charged === spec.price, { jobId, charged });
-  if (state === "failed") check("C5", charged === 0n, { jobId, charged });
+  if (state === "failed") check("C5", charged === owedOf(job), { jobId, charged });
   const commits = events.filter(({ name }) => name === "settling" || name === "failing");
   check("C8", commits.length <= 1 && (state === "rejected" || commits.length === 1), { events });
   for (const { blobKey, sizeBytes, sha256 } of job.outputs) {

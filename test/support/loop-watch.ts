@@ -1,7 +1,7 @@
 /**
  * Imported by a process of a test: tells its parent, when asked, the longest time for which its event loop was kept since
  * the last time. What counts is what the loop's thread computed between two ticks, not what went by: a machine that has
- * no core for it keeps it too, and that is nobody's request.
+ * no core for it keeps it too, and no request is at fault.
  */
 
 const tickMs = 2;

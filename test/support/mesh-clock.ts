@@ -1,5 +1,7 @@
-// Preloaded into a process (node --import): its clock jumps to where a file says, in milliseconds ahead of the machine's.
-import { readFileSync } from "node:fs";
+// Preloaded into a process (node --import): its clock jumps to where a file says, in milliseconds ahead of the machine's. Where it
+// is stands in a file beside that one, named after the process.
+import { readFileSync, writeFileSync } from "node:fs";
+import { isMainThread } from "node:worker_threads";
 import { systemClock } from "#kit/clock.ts";
 import { jumpClock } from "./jump-clock.ts";
 
@@ -12,8 +14,14 @@ Object.assign(systemClock, { now: jumping.now, steady: jumping.steady, sleep: ju
 let aheadMs = 0;
 const look = () => {
   const wanted = Number(readFileSync(file, "utf8"));
-  if (wanted > aheadMs) jumping.jump(wanted - aheadMs);
-  aheadMs = Math.max(aheadMs, wanted);
+  if (wanted <= aheadMs) return;
+  jumping.jump(wanted - aheadMs);
+  aheadMs = wanted;
+  tell();
 };
+const tell = () => {
+  if (isMainThread) writeFileSync(`${file}.${process.pid}`, `${aheadMs}`);
+};
+tell();
 look();
 setInterval(look, lookMs).unref();

@@ -1,13 +1,14 @@
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Peers } from "#kit/peers.ts";
 import { operatorPeers } from "../../services/host/cli/client.ts";
 import { envToOperatorConfig } from "../../services/host/config.ts";
 import { readMeshArguments } from "../../services/host/run-mesh/options.ts";
 import { startLocalMesh } from "../../services/host/run-mesh/run.ts";
+import { freePort } from "./free-port.ts";
 import { ownStores } from "./stores.ts";
+import { until } from "./until.ts";
 
 /** Every role as processes of its own, on stores of its own at the real servers. */
 export interface MeshProcesses extends AsyncDisposable {
@@ -21,8 +22,6 @@ export interface MeshProcesses extends AsyncDisposable {
   jump(ms: number): Promise<void>;
 }
 
-/** Milliseconds in which every process has seen that the clock jumped; they look every 20. */
-const jumpedWithinMs = 200;
 const clock = fileURLToPath(new URL("./mesh-clock.ts", import.meta.url));
 
 /**
@@ -44,7 +43,7 @@ export async function startMeshProcesses(options: {
   writeFileSync(clockFile, "0");
   const env = {
     PATH: process.env.PATH,
-    PORT: "0",
+    PORT: String(await freePort()),
     GENMESH_DATA_DIR: dataDir,
     GENMESH_LOG_LEVEL: "trace",
     // What a test leaves open must not keep its world.
@@ -54,7 +53,8 @@ export async function startMeshProcesses(options: {
     ...options.env,
   };
   const mesh = await startLocalMesh({
-    ...readMeshArguments(["--replicas", options.replicas, "--internal-port", "0"]),
+    ...readMeshArguments(["--replicas", options.replicas]),
+    internalPort: await freePort(),
     env,
     log(line) {
       const said = line.slice(line.indexOf("|") + 2);
@@ -74,7 +74,11 @@ export async function startMeshProcesses(options: {
     async jump(ms) {
       aheadMs += ms;
       writeFileSync(clockFile, `${aheadMs}`);
-      await delay(jumpedWithinMs);
+      await until("every process to have jumped", () => {
+        const clocks = shownClocks(clockFile);
+        const isComplete = clocks.length >= Object.keys(mesh.opsUrls).length;
+        return isComplete && clocks.every((shownMs) => shownMs >= aheadMs);
+      });
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
@@ -82,3 +86,20 @@ export async function startMeshProcesses(options: {
 
 /** Milliseconds; seven processes compete for the cores of a test machine with whatever else runs there. */
 const [startWithinMs, stopWithinMs] = [120_000, 15_000];
+
+/** How far ahead the clocks of the living processes are, in milliseconds. */
+function shownClocks(clockFile: string): number[] {
+  const folder = dirname(clockFile);
+  const beside = `${basename(clockFile)}.`;
+  const names = readdirSync(folder).filter((name) => name.startsWith(beside));
+  const living = names.filter((name) => isAlive(Number(name.slice(beside.length))));
+  return living.map((name) => Number(readFileSync(join(folder, name), "utf8")));
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

@@ -9,8 +9,11 @@ export type Fate = "pass" | "lost request" | "lost reply";
 export interface MongoWire extends AsyncDisposable {
   /** In place of the server's. */
   url: string;
-  /** Is asked about each command but those of connecting; default: all pass. A promise holds the command up. */
-  rule: (command: Document) => Fate | Promise<Fate>;
+  /**
+   * Is asked about each command but those of connecting; default: all pass. A promise holds the command up; a document is
+   * the answer in place of the server's, which does not see the command.
+   */
+  rule: (command: Document) => Fate | Document | Promise<Fate | Document>;
 }
 
 /** Lays a wire to a server that is reached directly. */
@@ -38,6 +41,7 @@ export async function openMongoWire(serverUrl: string): Promise<MongoWire> {
       const command = commandOf(frame);
       const fate = isOfConnecting(command) ? "pass" : await wire.rule(command);
       if (fate === "lost request") return cut();
+      if (typeof fate === "object") return void client.write(replyTo(frame, fate));
       if (fate === "lost reply") lostReplies.add(frame.readInt32LE(4));
       upstream.write(frame);
       return undefined;
@@ -85,6 +89,16 @@ function commandOf(frame: Buffer): Document {
   if (frame.readInt32LE(12) !== opMessage) return { hello: 1 };
   const size = frame.readInt32LE(bodyAt);
   return BSON.deserialize(frame.subarray(bodyAt, bodyAt + size), { useBigInt64: true });
+}
+
+/** A message of the server that answers `frame`. */
+function replyTo(frame: Buffer, document: Document): Buffer {
+  const body = BSON.serialize(document);
+  const head = Buffer.alloc(bodyAt);
+  head.writeInt32LE(bodyAt + body.length, 0);
+  head.writeInt32LE(frame.readInt32LE(4), 8);
+  head.writeInt32LE(opMessage, 12);
+  return Buffer.concat([head, body]);
 }
 
 function isOfConnecting(command: Document): boolean {

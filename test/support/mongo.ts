@@ -9,7 +9,7 @@ import { createQueryWatch, judge, scans } from "./mongo-queries.ts";
 /** Databases of some tests on one server. */
 export interface MongoTests {
   url: string;
-  /** A database that nobody has; dropped after the test. */
+  /** A database of its own; dropped after the test. */
   newName(): string;
   /** A client of its own, closed after the test. */
   connect(name: string, options?: Partial<MongoOptions>): MongoDatabase;
@@ -17,7 +17,7 @@ export interface MongoTests {
   raw(name: string): ReturnType<MongoClient["db"]>;
   /**
    * Holds all queries that went through {@link connect} in this file against a schema: shapes that no index serves,
-   * indexes that nobody needs, and, where the server shows MongoDB's own plans, queries that it answers by a scan.
+   * indexes that no query needs, and, where the server shows MongoDB's own plans, queries that it answers by a scan.
    */
   judgeQueries(schema: MongoSchema): Promise<Verdict>;
 }

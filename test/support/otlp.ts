@@ -1,10 +1,11 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
+import { until } from "./until.ts";
 
 /** A span as a collector got it. */
 export interface SeenSpan {
-  /** `service.name` of whoever sent it. */
+  /** `service.name` of the process that sent it. */
   service: string;
   traceId: string;
   spanId: string;
@@ -78,6 +79,20 @@ export async function startCollector(): Promise<Collector> {
     },
   };
   return collector;
+}
+
+/** The trace of the first request to a route from now on, once what ends it, and what all of it is below, has come. */
+export async function traceOf(route: string, last: (span: SeenSpan) => boolean, from: Collector) {
+  const root = await until(`a request to ${route}`, () =>
+    from.spans.find((span) => span.attributes["http.route"] === route),
+  );
+  const spans = () => from.spans.filter(({ traceId }) => traceId === root.traceId);
+  const isWhole = () => {
+    const ids = new Set([root.parentId, ...spans().map(({ spanId }) => spanId)]);
+    return spans().some(last) && spans().every(({ parentId }) => ids.has(parentId));
+  };
+  await until("the trace's end", isWhole, { withinMs: 15_000 });
+  return { root, spans: spans() };
 }
 
 type Value = bigint | number | Uint8Array;

@@ -1,9 +1,9 @@
 import { expect } from "vitest";
 import type { JsonObject } from "#kit/json.ts";
 import { createSseParser } from "#kit/upstream/sse.ts";
-import type { AnswerEvent } from "../../services/text/upstream/port.ts";
-import type { ResponseFacts } from "../../services/text/upstream/responses/complete-response.ts";
-import { ResponsesReader } from "../../services/text/upstream/responses/reader.ts";
+import type { AnswerEvent } from "../../services/upstreams/text/port.ts";
+import type { ResponseFacts } from "../../services/upstreams/text/responses/complete-response.ts";
+import { ResponsesReader } from "../../services/upstreams/text/responses/reader.ts";
 import { readEvents } from "./text-requests.ts";
 
 /** What is known of the answers here. */

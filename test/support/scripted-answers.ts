@@ -42,6 +42,7 @@ export async function answer(
 
 async function answerWell(ok: Ok, seen: SeenRequest, response: ServerResponse): Promise<void> {
   if (ok.firstByteDelayMs) await delay(ok.firstByteDelayMs);
+  await ok.firstByteAfter;
   if (response.destroyed) return;
   if (ok.afterwards === "close") response.setHeader("connection", "close");
   if (!seen.body?.stream || seen.path.endsWith("/compact")) {
@@ -63,7 +64,10 @@ async function writeStream(ok: Ok, seen: SeenRequest, response: ServerResponse):
     if (ok.break && isDue) return breakOff(ok.break, ok, seen, response);
     if (part.isDelta && ok.deltaDelayMs) await delay(ok.deltaDelayMs);
     if (!(await write(response, seen, part.text, ok.pieceBytes))) return false;
-    if (part.isDelta) deltas++;
+    if (part.isDelta) {
+      deltas++;
+      await ok.restAfter;
+    }
   }
   return true;
 }

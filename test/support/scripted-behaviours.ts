@@ -63,6 +63,10 @@ export type Behaviour =
       kind: "ok";
       /** Before the head. */
       firstByteDelayMs?: number;
+      /** Before the head: a test that holds the answer back resolves it. */
+      firstByteAfter?: Promise<unknown>;
+      /** Streams only: behind the first delta, likewise. */
+      restAfter?: Promise<unknown>;
       /** Between two deltas. */
       deltaDelayMs?: number;
       /** Streams only. */

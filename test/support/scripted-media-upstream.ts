@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
+import { type SoundFormat, soundTypes } from "#kit/sound/formats.ts";
+import { sampleSound } from "../../services/upstreams/media/samples.fixture.ts";
 import type { Behaviour } from "./scripted-behaviours.ts";
 import { type SeenRequest, startScriptedUpstream } from "./scripted-upstream.ts";
 
@@ -125,7 +127,8 @@ export function redirectTo(location: string): Behaviour {
 type Answers = (route: string, seen: SeenRequest) => Behaviour;
 
 function routeOf({ method, path }: SeenRequest): string {
-  const names = /^\/(v1|images|videos|music|speech|audio|files|generations|edits|content|made)$/;
+  const names =
+    /^\/(v1|images|videos|music|audio|speech|transcriptions|embeddings|files|generations|cancel|edits|content|made)$/;
   const parts = path.match(/\/[^/]*/g) ?? [];
   const route = parts.map((part) => (names.test(part) ? part : "/*")).join("");
   return `${method} ${route.replace(/^\/v1/, "")}`;
@@ -185,7 +188,7 @@ function openAiAnswers(wording: MediaWording): Answers {
       case "GET /videos/*/content":
         return bytesAnswer(wording.outputs.video, "video/mp4");
       case "POST /audio/speech":
-        return bytesAnswer(wording.outputs.sound, "audio/mpeg");
+        return spokenAnswer(wording, seen);
       default:
         return unknownRoute;
     }
@@ -201,6 +204,7 @@ interface GenmeshJob {
   area: string;
   count: number;
   looks: number;
+  isCancelled: boolean;
 }
 
 function genmeshAnswers(wording: MediaWording): Answers {
@@ -227,6 +231,8 @@ function genmeshAnswers(wording: MediaWording): Answers {
         return once(seen, () => ({ kind: "json", body: { id: `file_up_${kept.size}` } }));
       case "DELETE /files/*":
         return { kind: "json", body: { id: idOf(seen.path), deleted: true } };
+      case "POST /audio/speech":
+        return once(seen, () => spokenAnswer(wording, seen));
       case "POST /speech/generations":
         return once(seen, () => speechAnswer(wording, seen));
       case "GET /speech/generations/*/files/*":
@@ -234,7 +240,7 @@ function genmeshAnswers(wording: MediaWording): Answers {
       case "POST /generations":
         return once(seen, () => {
           const id = `job_up_${jobs.size + 1}`;
-          jobs.set(id, { id, area, count: seen.body?.n ?? 1, looks: 0 });
+          jobs.set(id, { id, area, count: seen.body?.n ?? 1, looks: 0, isCancelled: false });
           const statusUrl = `${wording.publicBase}/${area}/generations/${id}`;
           return {
             kind: "json",
@@ -246,6 +252,12 @@ function genmeshAnswers(wording: MediaWording): Answers {
         const job = jobs.get(idOf(seen.path));
         if (!job) return { kind: "status", status: 404, code: "job_not_found" };
         job.looks++;
+        return { kind: "json", body: jobDocument(wording, job, bytesOf) };
+      }
+      case "POST /generations/*/cancel": {
+        const job = jobs.get(idOf(seen.path));
+        if (!job) return { kind: "status", status: 404, code: "job_not_found" };
+        job.isCancelled = true;
         return { kind: "json", body: jobDocument(wording, job, bytesOf) };
       }
       case "GET /generations/*/files/*": {
@@ -260,9 +272,13 @@ function genmeshAnswers(wording: MediaWording): Answers {
 
 function jobDocument(
   wording: MediaWording,
-  { id, area, count, looks }: GenmeshJob,
+  { id, area, count, looks, isCancelled }: GenmeshJob,
   bytesOf: (area: string, index: number) => Uint8Array,
 ): object {
+  if (isCancelled) {
+    const error = { message: "", type: "invalid_request_error", code: "job_cancelled" };
+    return { id, status: "failed", terminal: true, progress: 0, error };
+  }
   if (looks <= wording.runningLooks) {
     const progress = Math.floor((100 * looks) / (wording.runningLooks + 1));
     return { id, status: "running", terminal: false, progress, error: null };
@@ -280,6 +296,13 @@ function jobDocument(
   });
   const field = area === "music" ? "clips" : area;
   return { id, status: "completed", terminal: true, progress: 100, error: null, [field]: items };
+}
+
+/** The sound itself: silence where it is not to be MP3. */
+function spokenAnswer({ outputs }: MediaWording, { body }: SeenRequest): Behaviour {
+  const format = (body?.response_format ?? "mp3") as SoundFormat;
+  const sound = format === "mp3" ? outputs.sound : sampleSound(format);
+  return bytesAnswer(sound, soundTypes[format]);
 }
 
 function speechAnswer({ publicBase, outputs }: MediaWording, seen: SeenRequest): Behaviour {

@@ -1,5 +1,7 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { freePort } from "./free-port.ts";
 import { answer, wasCutHere } from "./scripted-answers.ts";
 import type { Behaviour } from "./scripted-behaviours.ts";
 
@@ -10,6 +12,7 @@ export interface SeenRequest {
   method: string;
   /** Without the query. */
   path: string;
+  query: URLSearchParams;
   headers: IncomingMessage["headers"];
   /** The parsed JSON body; undefined where it is none. */
   // biome-ignore lint/suspicious/noExplicitAny: tests reach into bodies of many shapes.
@@ -51,8 +54,17 @@ export interface ScriptedUpstream extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** Starts one on a free loopback port (or on `port`). */
-export async function startScriptedUpstream({ port = 0 } = {}): Promise<ScriptedUpstream> {
+/** Where it listens (default: a free loopback port), and who takes requests for another protocol, as WebSockets are. */
+export interface UpstreamOptions {
+  port?: number;
+  onUpgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+}
+
+/** Starts one. */
+export async function startScriptedUpstream({
+  port = 0,
+  onUpgrade,
+}: UpstreamOptions = {}): Promise<ScriptedUpstream> {
   const requests: SeenRequest[] = [];
   const queued: Behaviour[] = [];
   const sockets = new Map<Socket, number>();
@@ -74,6 +86,7 @@ export async function startScriptedUpstream({ port = 0 } = {}): Promise<Scripted
     sockets.set(socket, ++connections);
     socket.on("close", () => sockets.delete(socket));
   });
+  if (onUpgrade) server.on("upgrade", onUpgrade);
   await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
 
   const close = async () => {
@@ -102,13 +115,9 @@ export async function startScriptedUpstream({ port = 0 } = {}): Promise<Scripted
   };
 }
 
-/** A base URL that refuses connections: nothing listens on its port any more. */
+/** A base URL that refuses connections: nothing listens on its port, and the system gives it to nobody. */
 export async function closedBaseUrl(): Promise<string> {
-  const server: Server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return `http://127.0.0.1:${port}/v1`;
+  return `http://127.0.0.1:${await freePort()}/v1`;
 }
 
 async function record(
@@ -119,9 +128,11 @@ async function record(
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk);
   const raw = Buffer.concat(chunks);
+  const url = new URL(request.url ?? "/", "http://upstream");
   const seen: SeenRequest = {
     method: request.method ?? "",
-    path: new URL(request.url ?? "/", "http://upstream").pathname,
+    path: url.pathname,
+    query: url.searchParams,
     headers: request.headers,
     body: parsed(raw),
     raw,

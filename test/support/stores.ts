@@ -7,7 +7,7 @@ import { parseS3Url } from "#kit/blobs/s3-url.ts";
 import { parseNatsUrl } from "#kit/queue/jetstream-url.ts";
 import { findBackend } from "./backends.ts";
 
-/** A database, a bucket and a stream at the real servers that nobody else has. */
+/** A database, a bucket and a stream at the real servers of the test's own. */
 export interface OwnStores {
   /** Of the database, the bucket, and what else is named. */
   name: string;
@@ -60,7 +60,7 @@ export function s3Client(url: string): Client {
   return new Client({ ...keys, endPoint: host, port, useSSL: secure });
 }
 
-/** Puts an object into a bucket that exists; a URL at which anybody may read it for an hour. */
+/** Puts an object into a bucket that exists; a URL at which it can be read without a key for an hour. */
 export async function putReadable(url: string, name: string, bytes: Buffer): Promise<string> {
   const client = s3Client(url);
   const { bucket } = parseS3Url(url);

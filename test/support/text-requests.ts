@@ -1,20 +1,23 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { manualClock } from "#kit/clock.ts";
+import { randomIds } from "#kit/ids.ts";
 import type { JsonObject } from "#kit/json.ts";
 import { createLogger } from "#kit/logger.ts";
 import { createMetrics } from "#kit/metrics.ts";
+import { createHttpClient } from "#kit/upstream/client.ts";
 import {
   type Upstream,
   UpstreamProtocol,
   UpstreamSchema,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import type { UpstreamsContext } from "../../services/text/upstream/context.ts";
+import { createBuiltinText } from "../../services/builtin/index.ts";
+import type { UpstreamsContext } from "../../services/upstreams/text/context.ts";
 import type {
   AnswerEvent,
   OutputBound,
   StreamAnswer,
   UpstreamRequest,
-} from "../../services/text/upstream/port.ts";
+} from "../../services/upstreams/text/port.ts";
 
 /** A context for the upstream side of text whose ids count up and whose log is silent. */
 export function testContext(changes: Partial<UpstreamsContext> = {}): UpstreamsContext {
@@ -25,6 +28,8 @@ export function testContext(changes: Partial<UpstreamsContext> = {}): UpstreamsC
     clock: manualClock(),
     ids: { make: (prefix) => `${prefix}_${++made}`, secret: () => "secret" },
     secrets: () => undefined,
+    http: createHttpClient(),
+    builtin: createBuiltinText({ clock: manualClock(), ids: randomIds }),
     ...changes,
   };
 }

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Asks again until the answer is truthy, and gives it. Rejects after `withinMs` (default 5 s), naming what it waited for. */
+/** Asks again until the answer is truthy, and gives it. Rejects after `withinMs` (default 20 s), naming what it waited for. */
 export async function until<T>(
   what: string,
   ask: () => T | Promise<T>,
-  { withinMs = 5_000, everyMs = 10 } = {},
+  { withinMs = 20_000, everyMs = 10 } = {},
 ): Promise<NonNullable<T>> {
   const giveUpAt = performance.now() + withinMs;
   for (;;) {
@@ -20,7 +20,7 @@ const lookEveryMs = 100;
 /** Looks that must find the same: one that moves again after a pause of a busy machine is not still. */
 const sameLooks = 4;
 
-/** Waits until a counter that has begun to move moves no more, and gives it: whoever moves it is held back. */
+/** Waits until a counter that has begun to move moves no more, and gives it: the work behind it is held back. */
 export async function untilStill(what: string, read: () => number): Promise<number> {
   let seen = 0;
   let same = 0;

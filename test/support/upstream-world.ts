@@ -1,12 +1,12 @@
 import { expect } from "vitest";
 import type { RefusalError } from "#kit/errors.ts";
-import { createTextUpstreams } from "../../services/text/upstream/index.ts";
+import { createTextUpstreams } from "../../services/upstreams/text/index.ts";
 import type {
   JsonAnswer,
   StreamAnswer,
   TextUpstreams,
   UpstreamRequest,
-} from "../../services/text/upstream/port.ts";
+} from "../../services/upstreams/text/port.ts";
 import { type ScriptedUpstream, startScriptedUpstream } from "./scripted-upstream.ts";
 import { collect, testContext, testUpstream } from "./text-requests.ts";
 
@@ -32,7 +32,8 @@ export interface UpstreamWorld extends AsyncDisposable {
 export async function startUpstreamWorld(): Promise<UpstreamWorld> {
   const server = await startScriptedUpstream();
   const secrets = (name: string) => (name === "UP_KEY" ? "sk-test" : undefined);
-  const texts = createTextUpstreams(testContext({ secrets }));
+  const context = testContext({ secrets });
+  const texts = createTextUpstreams(context);
   const refusalFrom = (request: UpstreamRequest): Promise<RefusalError> =>
     texts.send(request).then(
       () => expect.unreachable("it was answered"),
@@ -55,7 +56,8 @@ export async function startUpstreamWorld(): Promise<UpstreamWorld> {
     refusalFrom,
     reasonFrom: async (request) => (await refusalFrom(request)).reason,
     async [Symbol.asyncDispose]() {
-      await texts[Symbol.asyncDispose]();
+      await context.builtin[Symbol.asyncDispose]();
+      await context.http[Symbol.asyncDispose]();
       await server.close();
     },
   };

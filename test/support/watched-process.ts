@@ -18,6 +18,8 @@ const adminToken = "watched-admin-token";
 export interface WatchedProcess extends AsyncDisposable {
   /** Ends in `/v1`. */
   baseUrl: string;
+  /** The operator's. */
+  adminToken: string;
   pid: number;
   /** The longest delay of its event loop, in ms, since this was last asked. */
   worstDelayMs(): Promise<number>;
@@ -83,6 +85,7 @@ export async function startWatched(
   let accounts = 0;
   return {
     baseUrl,
+    adminToken,
     pid: child.pid ?? 0,
     async worstDelayMs() {
       child.send("loop");

@@ -1,11 +1,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { BillingService } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { freePort } from "../support/free-port.ts";
 
 /** The code of this repository. */
 export const thisCheckout = fileURLToPath(new URL("../..", import.meta.url));
@@ -93,12 +93,3 @@ export async function startGenmesh(options: GenmeshOptions): Promise<GenmeshProc
 
 /** What the demo account begins with. */
 export const [demoUsdMicros, demoCredits] = [5_000_000, 1_000];
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  return typeof address === "object" && address ? address.port : 0;
-}

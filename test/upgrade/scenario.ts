@@ -1,5 +1,5 @@
 import { writeFile } from "node:fs/promises";
-import { sampleMp3, sampleMp4, samplePng } from "../../services/media/generate/samples.fixture.ts";
+import { sampleMp3, sampleMp4, samplePng } from "../../services/upstreams/media/samples.fixture.ts";
 import {
   type ScriptedMediaUpstream,
   startScriptedMediaUpstream,

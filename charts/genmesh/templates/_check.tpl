@@ -39,6 +39,14 @@
 {{- if and .Values.ingress.enabled (not .Values.ingress.hosts) -}}
 {{- fail "ingress.enabled needs ingress.hosts: without a host the API would answer for every name of your cluster." -}}
 {{- end -}}
+{{- with .Values.console -}}
+{{- if and .oidc.issuer (not (and .oidc.clientId .oidc.existingSecret)) -}}
+{{- fail "console.oidc.issuer needs console.oidc.clientId and console.oidc.existingSecret: the console signs in at the provider as its client." -}}
+{{- end -}}
+{{- if and .hosts (not .enabled) -}}
+{{- fail "console.hosts are named but console.enabled is false: nothing would answer there." -}}
+{{- end -}}
+{{- end -}}
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
 {{- fail "httpRoute.enabled needs httpRoute.parentRefs: the Gateway that it belongs to." -}}
 {{- end -}}

@@ -87,6 +87,7 @@
 {{- with $values.config.corsOrigins }}
 - { name: GENMESH_CORS_ORIGINS, value: {{ join "," . | quote }} }
 {{- end }}
+{{- include "genmesh.consoleEnv" $root }}
 {{- end }}
 {{- if and $facts.catalog (include "genmesh.hasCatalog" $root) }}
 - { name: GENMESH_CATALOG, value: {{ printf "/etc/genmesh/catalog/%s" $values.catalog.key }} }
@@ -106,4 +107,30 @@
 {{/* Not empty where a catalog is mounted. */}}
 {{- define "genmesh.hasCatalog" -}}
 {{- with .Values.catalog }}{{ if or .content .existingConfigMap .existingSecret }}yes{{ end }}{{ end -}}
+{{- end }}
+
+{{/* What a gateway is told of the console. */}}
+{{- define "genmesh.consoleEnv" -}}
+{{- with .Values.console }}
+{{- if not .enabled }}
+- { name: GENMESH_CONSOLE, value: "off" }
+{{- else }}
+{{- if .operators }}
+{{ include "genmesh.secretEnv" (dict "name" "GENMESH_ADMIN_TOKEN" "secret" (include "genmesh.tokensSecret" $) "key" "admin-token") }}
+{{- end }}
+{{- if .oidc.issuer }}
+- { name: GENMESH_OIDC_ISSUER, value: {{ .oidc.issuer | quote }} }
+- { name: GENMESH_OIDC_CLIENT_ID, value: {{ .oidc.clientId | quote }} }
+- { name: GENMESH_OIDC_CLIENT_SECRET_FILE, value: {{ printf "/etc/genmesh/oidc/%s" .oidc.secretKey }} }
+- { name: GENMESH_OIDC_ACCOUNT_CLAIM, value: {{ .oidc.accountClaim | quote }} }
+- { name: GENMESH_OIDC_ROLE_CLAIM, value: {{ .oidc.roleClaim | quote }} }
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Not empty where the role's pods sign people in at a provider: (list root role). */}}
+{{- define "genmesh.hasOidc" -}}
+{{- $console := (index . 0).Values.console -}}
+{{- if and (eq (index . 1) "gateway") $console.enabled $console.oidc.issuer }}yes{{ end -}}
 {{- end }}

@@ -52,6 +52,12 @@ securityContext:
     secretName: {{ $root.Values.stores.queue.credentialsSecret }}
     defaultMode: 0440
 {{- end }}
+{{- if include "genmesh.hasOidc" (list $root $role) }}
+- name: oidc
+  secret:
+    secretName: {{ $root.Values.console.oidc.existingSecret }}
+    defaultMode: 0440
+{{- end }}
 {{- if $root.Values.tls.enabled }}
 {{ include "genmesh.tlsVolume" (list $root $role) }}
 {{- end }}
@@ -74,6 +80,9 @@ securityContext:
 {{- end }}
 {{- if and $facts.queue $root.Values.stores.queue.credentialsSecret }}
 - { name: nats, mountPath: /etc/genmesh/nats, readOnly: true }
+{{- end }}
+{{- if include "genmesh.hasOidc" (list $root (index . 1)) }}
+- { name: oidc, mountPath: /etc/genmesh/oidc, readOnly: true }
 {{- end }}
 {{- if $root.Values.tls.enabled }}
 - { name: tls, mountPath: /etc/genmesh/tls, readOnly: true }

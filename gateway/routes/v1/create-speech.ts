@@ -1,10 +1,76 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance } from "fastify";
+import { maxSpeechCharacters, speechSpeed } from "#kit/request-bounds.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import type { GenerateSpeechResponse } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "../../context.ts";
 import { bodyLimitsBytes, deadlinesMs } from "../../limits.ts";
-import { toSpeechDocument } from "../../mappers/speech.ts";
-import { callerOf, callOptions, idempotencyKeyOf, notePaid } from "../../request.ts";
-import { createSpeechSchema } from "../../schemas/speech.ts";
+import { callOptions, noteCost, notePaid, noteReplayed, submissionOf } from "../../request.ts";
+import {
+  errors,
+  idempotencyHeader,
+  integer,
+  json,
+  number,
+  object,
+  type RouteSchema,
+  string,
+} from "../../schemas.ts";
+
+const createSpeechSchema: RouteSchema = {
+  operationId: "createSpeech",
+  summary: "Generate speech",
+  description: "Synchronous: the MP3 is stored when this is answered.",
+  tags: ["Speech"],
+  headers: idempotencyHeader,
+  body: object(
+    {
+      model: string("An active speech model."),
+      input: string("What is spoken.", { minLength: 1, maxLength: maxSpeechCharacters }),
+      voice: string("One of the model's voices."),
+      language: string("One of the model's languages."),
+      speed: number("Pace.", {
+        minimum: speechSpeed.min,
+        maximum: speechSpeed.max,
+        default: speechSpeed.default,
+      }),
+    },
+    ["model", "input", "voice"],
+    {
+      additionalProperties: true,
+      example: { model: "speech-1", input: "Hello there.", voice: "alloy" },
+    },
+  ),
+  response: {
+    200: json(
+      "Where the speech is.",
+      object(
+        {
+          id: string("The speech."),
+          object: string("", { enum: ["speech"] }),
+          created_at: integer("Unix seconds."),
+          model: string("Model id."),
+          audio: object(
+            {
+              id: string("The file."),
+              url: string("Fetched with the same key.", { format: "uri" }),
+              mimeType: string("", { enum: ["audio/mpeg"] }),
+              sizeBytes: integer("Bytes."),
+              durationSeconds: number("Seconds."),
+            },
+            ["url"],
+          ),
+          usage: object({
+            characters: integer("Characters of the input."),
+            costUsdMicros: integer("What was charged."),
+          }),
+        },
+        ["id", "object", "audio"],
+      ),
+    ),
+    ...errors(400, 402, 413, 415, 422, 502, 504),
+  },
+};
 
 /** `POST /speech/generations`: a text spoken, stored when answered. */
 export function createSpeech(app: FastifyInstance, edge: Edge): void {
@@ -16,18 +82,37 @@ export function createSpeech(app: FastifyInstance, edge: Edge): void {
     handler: async (request, reply) => {
       const baseUrl = edge.urls.base(request);
       const body = await edge.bodies.json(request, reply, bodyLimitsBytes.other);
-      const idempotencyKey = idempotencyKeyOf(request);
       const speech = await edge.peers.media.generateSpeech(
-        {
-          body,
-          admission: callerOf(request).admission,
-          ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
-        },
+        { body, ...submissionOf(request) },
         callOptions(request, reply, deadlinesMs.speech),
       );
       notePaid(edge, request);
-      if (speech.replayed) reply.header("idempotency-replayed", "true");
+      noteReplayed(reply, speech.replayed);
+      noteCost(reply, speech.costUsdMicros);
       return reply.send(toSpeechDocument(speech, baseUrl));
     },
   });
+}
+
+/** The public document of spoken text; `baseUrl` ends in `/v1`. */
+function toSpeechDocument(speech: GenerateSpeechResponse, baseUrl: string) {
+  const { audio } = speech;
+  if (!audio) throw new Error("speech without audio");
+  return {
+    id: speech.speechId,
+    object: "speech",
+    created_at: speech.createTime ? Math.floor(timestampMs(speech.createTime) / 1_000) : 0,
+    model: speech.model,
+    audio: {
+      id: audio.fileId,
+      url: `${baseUrl}/speech/generations/${speech.speechId}/files/${audio.fileId}`,
+      mimeType: audio.mimeType,
+      sizeBytes: Number(audio.sizeBytes),
+      durationSeconds: audio.durationSeconds,
+    },
+    usage: {
+      characters: Number(speech.characters),
+      costUsdMicros: Number(speech.costUsdMicros),
+    },
+  };
 }

@@ -1,9 +1,29 @@
 import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
+import { fileParams } from "../../files.ts";
 import { deadlinesMs } from "../../limits.ts";
 import { callOptions } from "../../request.ts";
-import { deleteFileSchema } from "../../schemas/files.ts";
+import { boolean, errors, json, object, type RouteSchema, string } from "../../schemas.ts";
+
+const deleteFileSchema: RouteSchema = {
+  operationId: "deleteFile",
+  summary: "Delete a file",
+  description: "Hides it and frees its quota at once.",
+  tags: ["Files"],
+  params: fileParams,
+  response: {
+    200: json(
+      "It is gone.",
+      object({
+        id: string("The file."),
+        object: string("", { enum: ["file"] }),
+        deleted: boolean("True."),
+      }),
+    ),
+    ...errors(404),
+  },
+};
 
 /** `DELETE /files/{fileId}`: hides a file and frees its quota at once. */
 export function deleteFile(app: FastifyInstance, edge: Edge): void {

@@ -1,8 +1,25 @@
 import type { FastifyInstance } from "fastify";
 import type { Edge } from "../../context.ts";
-import { jobFamilies } from "../../job-kinds.ts";
-import { downloadOutputSchemas } from "../../schemas/jobs.ts";
-import { sendFile } from "../../send-file.ts";
+import { sendFile } from "../../files.ts";
+import { type FamilyName, familyTags, forEachFamily, jobFamilies, jobIdParam } from "../../jobs.ts";
+import { downloadAnswers, downloadHeaders, downloadQuery, object, string } from "../../schemas.ts";
+
+const mediaTypes: Record<FamilyName, string> = {
+  image: "image/*",
+  video: "video/mp4",
+  music: "audio/mpeg",
+};
+
+const downloadOutputSchemas = forEachFamily(({ name }, title) => ({
+  operationId: `download${title}`,
+  summary: `Download ${name === "image" ? "an" : "a"} ${name} file`,
+  description: "Needs the key that made the job.",
+  tags: familyTags[name],
+  params: object({ ...jobIdParam, fileId: string("The file.") }, ["jobId", "fileId"]),
+  querystring: downloadQuery,
+  headers: downloadHeaders,
+  response: downloadAnswers(mediaTypes[name]),
+}));
 
 /** `GET|HEAD /images|videos|music/generations/{jobId}/files/{fileId}`: an output of a job of the key. */
 export function downloadOutput(app: FastifyInstance, edge: Edge): void {

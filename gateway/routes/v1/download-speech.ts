@@ -1,11 +1,33 @@
 import type { FastifyInstance } from "fastify";
+import { soundTypes } from "#kit/sound/formats.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { FileArea } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "../../context.ts";
-import { downloadSpeechSchema } from "../../schemas/speech.ts";
-import { sendFile } from "../../send-file.ts";
+import { sendFile } from "../../files.ts";
+import {
+  downloadAnswers,
+  downloadHeaders,
+  downloadQuery,
+  object,
+  type RouteSchema,
+  string,
+} from "../../schemas.ts";
 
-/** `GET|HEAD /speech/generations/{speechId}/files/{fileId}`: the MP3 of a speech of the key. */
+const downloadSpeechSchema: RouteSchema = {
+  operationId: "downloadSpeech",
+  summary: "Download speech",
+  description: "Needs the key that made it.",
+  tags: ["Speech"],
+  params: object({ speechId: string("The speech."), fileId: string("The file.") }, [
+    "speechId",
+    "fileId",
+  ]),
+  querystring: downloadQuery,
+  headers: downloadHeaders,
+  response: downloadAnswers(...Object.values(soundTypes)),
+};
+
+/** `GET|HEAD /speech/generations/{speechId}/files/{fileId}`: the sound of a speech of the key. */
 export function downloadSpeech(app: FastifyInstance, edge: Edge): void {
   app.route<{ Params: { speechId: string; fileId: string } }>({
     method: ["GET", "HEAD"],

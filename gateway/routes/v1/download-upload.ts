@@ -2,8 +2,24 @@ import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { FileArea } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "../../context.ts";
-import { downloadUploadSchema } from "../../schemas/files.ts";
-import { sendFile } from "../../send-file.ts";
+import { fileParams, sendFile } from "../../files.ts";
+import {
+  downloadAnswers,
+  downloadHeaders,
+  downloadQuery,
+  type RouteSchema,
+} from "../../schemas.ts";
+
+const downloadUploadSchema: RouteSchema = {
+  operationId: "downloadFile",
+  summary: "Download a file",
+  description: "The bytes of a file of the account.",
+  tags: ["Files"],
+  params: fileParams,
+  querystring: downloadQuery,
+  headers: downloadHeaders,
+  response: downloadAnswers("image/*"),
+};
 
 /** `GET|HEAD /files/{fileId}/content`: the bytes of a file of the account. */
 export function downloadUpload(app: FastifyInstance, edge: Edge): void {

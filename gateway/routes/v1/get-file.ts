@@ -1,10 +1,19 @@
 import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
+import { fileParams, toFileDocument } from "../../files.ts";
 import { deadlinesMs } from "../../limits.ts";
-import { toFileDocument } from "../../mappers/file.ts";
 import { callOptions } from "../../request.ts";
-import { getFileSchema } from "../../schemas/files.ts";
+import { errors, json, type RouteSchema, ref } from "../../schemas.ts";
+
+const getFileSchema: RouteSchema = {
+  operationId: "getFile",
+  summary: "Get a file",
+  description: "What is known of a file of the account.",
+  tags: ["Files"],
+  params: fileParams,
+  response: { 200: json("The file.", ref("File")), ...errors(404) },
+};
 
 /** `GET /files/{fileId}`: a file of the account. */
 export function getFile(app: FastifyInstance, edge: Edge): void {

@@ -1,12 +1,29 @@
 import type { FastifyInstance } from "fastify";
 import type { Edge } from "../../context.ts";
-import { jobFamilies } from "../../job-kinds.ts";
+import {
+  familyTags,
+  forEachFamily,
+  jobFamilies,
+  jobIdParam,
+  readJobDocument,
+  readsAllJobs,
+} from "../../jobs.ts";
 import { deadlinesMs } from "../../limits.ts";
-import { toJobDocument } from "../../mappers/job.ts";
 import { callOptions } from "../../request.ts";
-import { getJobSchemas } from "../../schemas/jobs.ts";
+import { errors, json, object, ref } from "../../schemas.ts";
 
-/** `GET /images|videos|music/generations/{jobId}`: a job of the key, under its own kind's path. */
+const getJobSchemas = forEachFamily(({ name }, title) => ({
+  operationId: `get${title}Job`,
+  summary: `Get ${name === "image" ? "an" : "a"} ${name} job`,
+  description:
+    "A job of the key; for a key with the scope `jobs:read-all` any of its account's, with its `keyId`. Another kind's job and one " +
+    "that the key may not read are 404.",
+  tags: familyTags[name],
+  params: object(jobIdParam, ["jobId"]),
+  response: { 200: json("The job.", ref("Job")), ...errors(404) },
+}));
+
+/** `GET /images|videos|music/generations/{jobId}`: a job that the key may read, under its own kind's path. */
 export function getJob(app: FastifyInstance, edge: Edge): void {
   for (const family of jobFamilies) {
     app.route<{ Params: { jobId: string } }>({
@@ -16,11 +33,15 @@ export function getJob(app: FastifyInstance, edge: Edge): void {
       schema: getJobSchemas[family.name],
       handler: async (request, reply) => {
         const { job } = await edge.peers.media.getJob(
-          { jobId: request.params.jobId, kind: family.kind },
+          {
+            jobId: request.params.jobId,
+            kind: family.kind,
+            allKeys: readsAllJobs(request),
+          },
           callOptions(request, reply, deadlinesMs.quick),
         );
         if (!job) throw new Error("media found no job and did not refuse");
-        return reply.send(toJobDocument(job, edge.urls.base(request)));
+        return reply.send(readJobDocument(request, job, edge.urls.base(request)));
       },
     });
   }

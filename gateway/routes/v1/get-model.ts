@@ -2,9 +2,18 @@ import type { FastifyInstance } from "fastify";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
-import { toCatalogEntry } from "../../mappers/model.ts";
+import { toCatalogEntry } from "../../models.ts";
 import { callerOf } from "../../request.ts";
-import { getModelSchema } from "../../schemas/models.ts";
+import { errors, json, object, type RouteSchema, ref, string } from "../../schemas.ts";
+
+const getModelSchema: RouteSchema = {
+  operationId: "getModel",
+  summary: "Get a model",
+  description: "One active model that the key may use.",
+  tags: ["Catalog"],
+  params: object({ model: string("Model id.") }, ["model"]),
+  response: { 200: json("The model.", ref("Model")), ...errors(400) },
+};
 
 /** `GET /models/{model}`: one active model that the key may use. */
 export function getModel(app: FastifyInstance, edge: Edge): void {

@@ -1,9 +1,27 @@
 import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
-import { toCatalogEntry } from "../../mappers/model.ts";
+import { toCatalogEntry } from "../../models.ts";
 import { callerOf } from "../../request.ts";
-import { listModelsSchema } from "../../schemas/models.ts";
+import { arrayOf, errors, json, object, type RouteSchema, ref, string } from "../../schemas.ts";
+
+const listModelsSchema: RouteSchema = {
+  operationId: "listModels",
+  summary: "List models",
+  description:
+    "The active models that the key may use: the source of truth for ids, limits, options and prices.",
+  tags: ["Catalog"],
+  response: {
+    200: json(
+      "The models, in the catalog's order.",
+      object({ object: string("", { enum: ["list"] }), data: arrayOf(ref("Model"), "Models.") }, [
+        "object",
+        "data",
+      ]),
+    ),
+    ...errors(),
+  },
+};
 
 /** `GET /models`: the active models that the key may use. */
 export function listModels(app: FastifyInstance, edge: Edge): void {

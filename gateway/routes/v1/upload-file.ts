@@ -2,33 +2,59 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { UploadFileRequestSchema } from "#proto/genmesh/media/v1/media_service_pb.ts";
-import type { Admitted, Edge } from "../../context.ts";
+import type { Edge } from "../../context.ts";
+import { toFileDocument } from "../../files.ts";
 import { deadlinesMs } from "../../limits.ts";
-import { toFileDocument } from "../../mappers/file.ts";
-import { callerOf, callOptions, idempotencyKeyOf } from "../../request.ts";
-import { uploadFileSchema } from "../../schemas/files.ts";
-import { openUploadForm, type UploadForm } from "../../upload-form.ts";
+import { callOptions, noteReplayed, type Submission, submissionOf } from "../../request.ts";
+import {
+  errors,
+  idempotencyHeader,
+  json,
+  object,
+  type RouteSchema,
+  ref,
+  string,
+} from "../../schemas.ts";
+import { maxPurposeLength, openUploadForm, type UploadForm } from "../../upload-form.ts";
+
+const uploadFileSchema: RouteSchema = {
+  operationId: "uploadFile",
+  summary: "Upload a file",
+  description:
+    "A JPEG, PNG or WebP image of up to 20 MiB and 50 megapixels, verified by decoding it. It counts toward the " +
+    "account's upload quota.",
+  tags: ["Files"],
+  headers: idempotencyHeader,
+  consumes: ["multipart/form-data"],
+  body: object(
+    {
+      purpose: string("Free text, e.g. `vision`.", { maxLength: maxPurposeLength }),
+      file: string("The image.", { format: "binary" }),
+    },
+    ["purpose", "file"],
+  ),
+  response: { 200: json("The file.", ref("File")), ...errors(400, 413, 415, 422) },
+};
 
 /** `POST /files`: an image into the account's file storage. */
 export function uploadFile(app: FastifyInstance, edge: Edge): void {
   app.route({
     method: "POST",
     url: "/files",
-    config: { scope: Scope.FILES, idempotent: true },
+    config: { scope: Scope.FILES, idempotent: true, takesForm: true },
     schema: uploadFileSchema,
     handler: async (request, reply) => {
       const form = openUploadForm(edge.bodies, request, reply);
       await form.header;
-      const { admission } = callerOf(request);
       const options = callOptions(request, reply, deadlinesMs.upload);
       let broken: unknown;
-      const parts = messages(form, admission, idempotencyKeyOf(request), (error) => {
+      const parts = messages(form, submissionOf(request), (error) => {
         broken = error;
       });
       try {
         const { file, replayed } = await edge.peers.media.uploadFile(parts, options);
         if (!file) throw new Error("media stored no file and did not refuse");
-        if (replayed) reply.header("idempotency-replayed", "true");
+        noteReplayed(reply, replayed);
         return reply.send(toFileDocument(file));
       } catch (error) {
         form.abandon(error as Error);
@@ -41,15 +67,10 @@ export function uploadFile(app: FastifyInstance, edge: Edge): void {
 
 async function* messages(
   form: UploadForm,
-  admission: Admitted["admission"],
-  idempotencyKey: string | undefined,
+  submission: Submission,
   onBroken: (error: unknown) => void,
 ): AsyncGenerator<MessageInitShape<typeof UploadFileRequestSchema>> {
-  const header = {
-    ...(await form.header),
-    admission,
-    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
-  };
+  const header = { ...(await form.header), ...submission };
   yield { part: { case: "header", value: header } };
   try {
     for await (const value of form.chunks()) yield { part: { case: "chunk", value } };

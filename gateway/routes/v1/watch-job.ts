@@ -1,14 +1,31 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { ErrorReason, isRefusal, RefusalError } from "#kit/errors.ts";
+import { statusName } from "#kit/job-document.ts";
 import type { Edge } from "../../context.ts";
 import { toErrorBody } from "../../errors.ts";
 import { followJob } from "../../follow-job.ts";
-import { statusName } from "../../job-kinds.ts";
+import { jobIdParam, readJobDocument, readsAllJobs } from "../../jobs.ts";
 import { deadlinesMs } from "../../limits.ts";
-import { toJobDocument } from "../../mappers/job.ts";
-import { callOptions, stopping } from "../../request.ts";
-import { watchJobSchema } from "../../schemas/jobs.ts";
+import { callOptions, refusalOfStream } from "../../request.ts";
+import { errors, object, type RouteSchema } from "../../schemas.ts";
 import { type EventStream, eventText, openEventStream, watchSilence } from "../../sse.ts";
+
+const watchJobSchema: RouteSchema = {
+  operationId: "watchJob",
+  summary: "Watch a job",
+  description:
+    "The job now and at each change, as an event `job.queued`, `job.running`, `job.completed` or `job.failed` whose " +
+    "data is the job. A job that no upstream would take yet is `job.queued` again. The stream ends when the job is " +
+    "terminal. A key with the scope `jobs:read-all` may watch any job of its account, each with its `keyId`.",
+  tags: ["Jobs"],
+  params: object(jobIdParam, ["jobId"]),
+  response: {
+    200: {
+      description: "Events.",
+      content: { "text/event-stream": { schema: { type: "string" } } },
+    },
+    ...errors(404),
+  },
+};
 
 /**
  * `GET /jobs/{jobId}/events`: the job now and at each change, as `job.queued`, `job.running`, `job.completed` or
@@ -27,16 +44,16 @@ export function watchJob(app: FastifyInstance, edge: Edge): void {
       let events: EventStream | undefined;
       using silence = watchSilence(edge.clock, () => events?.comment());
       try {
-        for await (const job of followJob(edge, request.params.jobId, options)) {
+        for await (const job of followJob(edge, askedOf(request), options)) {
           if (!job) continue;
           silence.broken();
           events ??= openEventStream(reply);
           const event = `job.${statusName(job.status)}`;
-          await events.write(eventText(event, toJobDocument(job, baseUrl)));
+          await events.write(eventText(event, readJobDocument(request, job, baseUrl)));
         }
       } catch (error) {
         if (!events) throw options.signal.aborted ? options.signal.reason : error;
-        const refusal = refusalOfEnd(edge, error, reply);
+        const refusal = refusalOfStream(edge, error, reply);
         await events.write(eventText("error", { error: toErrorBody(refusal) }));
       }
       events?.end();
@@ -51,15 +68,11 @@ async function headOfWatch(
   request: FastifyRequest<{ Params: { jobId: string } }>,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const { jobId } = request.params;
-  await edge.peers.media.getJob({ jobId }, callOptions(request, reply, deadlinesMs.quick));
+  await edge.peers.media.getJob(askedOf(request), callOptions(request, reply, deadlinesMs.quick));
   openEventStream(reply).end();
   return reply;
 }
 
-function refusalOfEnd(edge: Edge, error: unknown, reply: FastifyReply): RefusalError {
-  if (edge.cutOff?.aborted) return stopping();
-  if (isRefusal(error)) return error;
-  if (!reply.raw.destroyed) edge.events.faulted(error, reply.request.id, "/v1/jobs/:jobId/events");
-  return new RefusalError(ErrorReason.INTERNAL_ERROR);
+function askedOf(request: FastifyRequest<{ Params: { jobId: string } }>) {
+  return { jobId: request.params.jobId, allKeys: readsAllJobs(request) };
 }

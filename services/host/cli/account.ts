@@ -1,11 +1,16 @@
 import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
+import { isoTime, unitName } from "#kit/answer-values.ts";
+import { systemClock } from "#kit/clock.ts";
+import { driveClosing } from "#kit/closing.ts";
 import type { Peers } from "#kit/peers.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import { amount, operationId } from "./arguments.ts";
+import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import { alertsCommand } from "./account-alerts.ts";
+import { amount, operationId, scope, unit, wholeNumber, withExamples } from "./arguments.ts";
+import { auditedByCli } from "./audit.ts";
 import { explain } from "./explain.ts";
-import { withExamples } from "./help.ts";
-import { dollars, printFacts, printJson, printTable, showTime } from "./output.ts";
+import { dollars, printFacts, printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
 
 /** `genmesh account …` */
@@ -16,7 +21,25 @@ export function accountCommands(program: Command, cli: Cli): void {
     "account balance acct_…",
   );
   createCommand(account, cli);
+  alertsCommand(account, cli);
   topUpCommand(account, cli);
+  refundCommand(account, cli);
+  stateCommand(
+    account,
+    cli,
+    "suspend",
+    "refuse everything but reading; what runs ends and is charged",
+  );
+  stateCommand(account, cli, "resume", "let a suspended account work again");
+  withExamples(
+    account
+      .command("close <account>")
+      .description(
+        "end an account for good: its keys, names, prompts and files go, the ledger stays",
+      )
+      .requiredOption("--confirm <account>", "the account's id once more"),
+    "account close acct_… --confirm acct_…",
+  ).action((accountId: string, { confirm }: { confirm: string }) => close(cli, accountId, confirm));
   withExamples(
     account.command("list").description("all accounts"),
     "account list",
@@ -37,6 +60,11 @@ function createCommand(account: Command, cli: Cli): void {
       .option("--usd-micros <micros>", "opening balance in millionths of a US dollar", amount)
       .option("--credits <credits>", "opening credits", amount)
       .option("--api-key <key>", "the first key's secret; made if not given")
+      .option(
+        "--scope <scope>",
+        "what the first key may use, repeatable; none given: all but keys, webhooks, usage:read-all and jobs:read-all",
+        scope,
+      )
       .option("--operation-id <id>", "the same id makes one account", operationId),
     'account create --name "Team A"',
     'account create --name "Team A" --usd-micros 5000000 --credits 1000 --operation-id team-a',
@@ -56,29 +84,112 @@ function topUpCommand(account: Command, cli: Cli): void {
   ).action((accountId: string, options: TopUpOptions) => topUp(cli, accountId, options));
 }
 
+function refundCommand(account: Command, cli: Cli): void {
+  withExamples(
+    account
+      .command("refund <account>")
+      .description("give a charge back, at most once; it counts as if the charge had been less")
+      .requiredOption(
+        "--entry <number>",
+        "the number of the entry that charged",
+        wholeNumber(1, Number.MAX_SAFE_INTEGER),
+      )
+      .option("--unit <unit>", "the wallet: usd_micros or credits; default: usd_micros", unit)
+      .option("--amount <amount>", "a part, in the wallet's unit; default: all of it", amount)
+      .option("--operation-id <id>", "a repeat with the same id changes nothing", operationId),
+    "account refund acct_… --entry 17",
+    "account refund acct_… --unit credits --entry 4 --amount 10 --operation-id ticket-99",
+  ).action((accountId: string, options: RefundOptions) => refund(cli, accountId, options));
+}
+
+function stateCommand(
+  account: Command,
+  cli: Cli,
+  name: "suspend" | "resume",
+  description: string,
+): void {
+  withExamples(
+    account.command(`${name} <account>`).description(`${description}, within a second everywhere`),
+    `account ${name} acct_…`,
+  ).action((accountId: string) => setState(cli, accountId, name === "suspend"));
+}
+
+async function setState(cli: Cli, accountId: string, suspended: boolean): Promise<void> {
+  const action = `account.${suspended ? "suspend" : "resume"}`;
+  const { account } = await auditedByCli(cli, { action, accountId }, () =>
+    cli.peers().auth.setAccountState({ accountId, suspended }),
+  );
+  const suspendedAt = account?.suspendTime && isoTime(account.suspendTime);
+  if (cli.json) return printJson(cli, { accountId, state: stateOf(suspendedAt), suspendedAt });
+  cli.out(`${accountId} is ${stateOf(suspendedAt)}.\n`);
+}
+
+/** Erases at once what is there; what runs ends first, and the gateways drive the closing on. */
+async function close(cli: Cli, accountId: string, confirm: string): Promise<void> {
+  if (confirm !== accountId) throw new Error("--confirm must be the id of the account");
+  const peers = cli.peers();
+  const { account } = await auditedByCli(cli, { action: "account.close", accountId }, () =>
+    peers.auth.closeAccount({ accountId }),
+  );
+  const { keys } = await peers.auth.listKeys({ accountId });
+  const keyIds = keys.map(({ keyId }) => keyId);
+  await driveClosing({ account, keyIds }, peers, systemClock);
+  const state = account?.closeTime ? "closed" : "closing";
+  if (cli.json) return printJson(cli, { accountId, state });
+  cli.out(
+    state === "closed"
+      ? `${accountId} is closed.\n`
+      : `${accountId} is being closed: its keys have ended and what it left is erased; what still runs ends first.\n`,
+  );
+}
+
+function stateOf(suspendedAt: string | undefined): string {
+  return suspendedAt ? "suspended" : "active";
+}
+
 /** What is to be added to each wallet; absent: nothing. */
 interface Funds {
   usdMicros?: bigint;
   credits?: bigint;
 }
 
+/** What is added, for the audit log. */
+function figuresOf({ usdMicros = 0n, credits = 0n }: Funds) {
+  return { usdMicros: `${usdMicros}`, credits: `${credits}` };
+}
+
 interface TopUpOptions extends Funds {
+  operationId?: string;
+}
+
+interface RefundOptions {
+  entry: number;
+  unit?: Unit;
+  amount?: bigint;
   operationId?: string;
 }
 
 interface CreateOptions extends TopUpOptions {
   name: string;
   apiKey?: string;
+  scope?: Scope[];
 }
 
 async function create(cli: Cli, options: CreateOptions): Promise<void> {
   const peers = cli.peers();
   const id = options.operationId ?? randomUUID();
-  const made = await peers.auth.createAccount({
-    name: options.name,
-    apiKey: options.apiKey ?? "",
-    operationId: id,
-  });
+  const made = await auditedByCli(
+    cli,
+    { action: "account.create", details: { ...figuresOf(options), operationId: id } },
+    () =>
+      peers.auth.createAccount({
+        name: options.name,
+        apiKey: options.apiKey ?? "",
+        operationId: id,
+        scopes: options.scope ?? [],
+      }),
+    ({ account }) => ({ accountId: account?.accountId }),
+  );
   const accountId = made.account?.accountId ?? "";
   // The grants' ids follow from the operation's, so that a repeat after a crash completes it and adds nothing twice.
   const funding = await grant(peers, accountId, options, `create:${id}`).then(
@@ -119,11 +230,41 @@ async function topUp(cli: Cli, accountId: string, options: TopUpOptions): Promis
     throw new Error("nothing to add: give --usd-micros or --credits, above 0");
   }
   const peers = cli.peers();
-  await peers.auth.getAccount({ accountId });
-  const replayed = await grant(peers, accountId, options, options.operationId ?? randomUUID());
+  const { account } = await peers.auth.getAccount({ accountId });
+  if (account?.closingTime) throw new Error(`${accountId} is closed, or being closed`);
+  const id = options.operationId ?? randomUUID();
+  const details = { ...figuresOf(options), operationId: id };
+  const replayed = await auditedByCli(cli, { action: "account.top_up", accountId, details }, () =>
+    grant(peers, accountId, options, id),
+  );
   if (cli.json)
     return printJson(cli, { accountId, ...(await balances(peers, accountId)), replayed });
   if (replayed) cli.out("This operation was made before; nothing was added.\n");
+  await balance(cli, accountId);
+}
+
+async function refund(cli: Cli, accountId: string, options: RefundOptions): Promise<void> {
+  const peers = cli.peers();
+  await peers.auth.getAccount({ accountId });
+  const { entry, unit = Unit.USD_MICROS, amount, operationId = randomUUID() } = options;
+  const name = unitName(unit);
+  const details = { unit: name, amount: amount === undefined ? null : `${amount}`, operationId };
+  const { refundedAmount, entryNumber, replayed } = await auditedByCli(
+    cli,
+    { action: "account.refund", accountId, target: `entry ${entry}`, details },
+    () =>
+      peers.billing.refund({
+        ...{ accountId, unit, operationId },
+        entryNumber: BigInt(entry),
+        ...(amount === undefined ? {} : { amount }),
+      }),
+  );
+  if (cli.json) {
+    const refund = { accountId, unit: name, entry, refundEntry: entryNumber };
+    return printJson(cli, { ...refund, amount: refundedAmount, replayed });
+  }
+  if (replayed) cli.out("This operation was made before; nothing was given back.\n");
+  else cli.out(`${refundedAmount} ${name} of entry ${entry} were given back.\n`);
   await balance(cli, accountId);
 }
 
@@ -174,9 +315,23 @@ async function balance(cli: Cli, accountId: string): Promise<void> {
   );
 }
 
+interface ListedAccount {
+  accountId: string;
+  name: string;
+  createdAt: string;
+  suspendedAt: string | undefined;
+  closingAt?: string;
+  closedAt?: string;
+}
+
+function shownState({ closedAt, closingAt, suspendedAt }: ListedAccount): string {
+  if (closedAt) return "closed";
+  return closingAt ? "closing" : stateOf(suspendedAt);
+}
+
 async function list(cli: Cli): Promise<void> {
   const peers = cli.peers();
-  const accounts: { accountId: string; name: string; createdAt: string }[] = [];
+  const accounts: ListedAccount[] = [];
   let pageToken = "";
   do {
     const page = await peers.auth.listAccounts({ pageSize: 1000, pageToken });
@@ -184,7 +339,10 @@ async function list(cli: Cli): Promise<void> {
       accounts.push({
         accountId: one.accountId,
         name: one.name,
-        createdAt: showTime(one.createTime),
+        createdAt: isoTime(one.createTime),
+        suspendedAt: one.suspendTime && isoTime(one.suspendTime),
+        ...(one.closingTime ? { closingAt: isoTime(one.closingTime) } : {}),
+        ...(one.closeTime ? { closedAt: isoTime(one.closeTime) } : {}),
       });
     }
     pageToken = page.nextPageToken;
@@ -192,8 +350,8 @@ async function list(cli: Cli): Promise<void> {
   if (cli.json) return printJson(cli, { accounts });
   printTable(
     cli,
-    ["account", "name", "made"],
-    accounts.map((one) => [one.accountId, one.name, one.createdAt]),
+    ["account", "name", "made", "state"],
+    accounts.map((one) => [one.accountId, one.name, one.createdAt, shownState(one)]),
     "no accounts",
   );
 }

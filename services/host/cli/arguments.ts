@@ -1,11 +1,44 @@
-import { InvalidArgumentError } from "commander";
-import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import { type Command, InvalidArgumentError } from "commander";
+import { limitResetOf } from "#kit/key-limits.ts";
+import { scopeNames } from "#kit/scopes.ts";
+import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { KeyLimitReset, type Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 
 /** Amounts of money and credits: whole numbers of at most 15 digits. */
 export function amount(value: string): bigint {
   if (!/^\d{1,15}$/.test(value))
     throw new InvalidArgumentError("It must be a whole number of up to 15 digits.");
   return BigInt(value);
+}
+
+/** An amount, or none: commander takes a null for an empty text. */
+export type AmountOrNone = bigint | "none";
+
+/** An amount, or "none". */
+export function amountOrNone(value: string): AmountOrNone {
+  return value === "none" ? value : amount(value);
+}
+
+/** As JSON has it. */
+export function numberOrNull(value: AmountOrNone): number | null {
+  return value === "none" ? null : Number(value);
+}
+
+/** What --limit-reset takes. */
+export const limitResets = "daily, weekly, monthly or never (UTC; weeks begin on Mondays)";
+
+/** When a limit begins anew. */
+export function limitReset(value: string): KeyLimitReset {
+  const reset = value === "never" ? KeyLimitReset.NEVER : limitResetOf(value);
+  if (reset === undefined) throw new InvalidArgumentError(`It must be ${limitResets}.`);
+  return reset;
+}
+
+/** A wallet's unit. */
+export function unit(value: string): Unit {
+  if (value === "usd_micros") return Unit.USD_MICROS;
+  if (value === "credits") return Unit.CREDITS;
+  throw new InvalidArgumentError("It must be usd_micros or credits.");
 }
 
 /** A whole number of at least `min`. */
@@ -34,21 +67,6 @@ export function operationId(value: string): string {
   return value;
 }
 
-/** Names of scopes as people write them. */
-export const scopeNames: Readonly<Record<string, Scope>> = {
-  text: Scope.TEXT,
-  images: Scope.IMAGES,
-  videos: Scope.VIDEOS,
-  music: Scope.MUSIC,
-  speech: Scope.SPEECH,
-  files: Scope.FILES,
-  models: Scope.MODELS,
-  billing: Scope.BILLING,
-  keys: Scope.KEYS,
-  "usage:read-all": Scope.USAGE_READ_ALL,
-  "jobs:read-all": Scope.JOBS_READ_ALL,
-};
-
 /** Collects a repeatable --scope. */
 export function scope(value: string, before: Scope[] = []): Scope[] {
   const found = scopeNames[value];
@@ -63,7 +81,8 @@ export function collect(value: string, before: string[] = []): string[] {
   return [...before, value];
 }
 
-/** The name of a scope. */
-export function scopeName(value: Scope): string {
-  return Object.entries(scopeNames).find(([, one]) => one === value)?.[0] ?? String(value);
+/** Ends a command's help with calls that work as they stand (but for the ids). */
+export function withExamples(command: Command, ...calls: string[]): Command {
+  const lines = calls.map((call) => `\n  $ npx genmesh ${call}`);
+  return command.addHelpText("after", `\nExamples:${lines.join("")}`);
 }

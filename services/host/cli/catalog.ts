@@ -1,6 +1,7 @@
 import type { Command } from "commander";
+import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { checkCatalogFile } from "../../catalog/index.ts";
-import { withExamples } from "./help.ts";
+import { withExamples } from "./arguments.ts";
 import { printJson } from "./output.ts";
 import type { Cli } from "./program.ts";
 
@@ -13,18 +14,32 @@ export function catalogCommands(program: Command, cli: Cli): void {
   withExamples(
     catalog
       .command("check <file>")
-      .description("validate a catalog file without a server; exit 1 where it has faults"),
+      .description("validate a catalog file without a server; exit 1 where it has faults")
+      .option(
+        "--online",
+        "ask its upstreams too whether they have what it calls; generates nothing",
+      ),
     "catalog check deploy/catalog.yaml",
     "catalog check my-catalog.yaml --json",
-  ).action((file: string) => check(cli, file));
+    "catalog check my-catalog.yaml --online",
+  ).action((file: string, options: { online?: boolean }) => check(cli, file, options));
 }
 
-async function check(cli: Cli, file: string): Promise<void> {
-  const { faults, models } = await checkCatalogFile(file);
+async function check(cli: Cli, file: string, { online = false }): Promise<void> {
+  const ask = (snapshot: Snapshot) => askUpstreams(cli, snapshot);
+  const { faults, notices, models } = await checkCatalogFile(file, online ? ask : undefined);
   if (faults.length > 0) cli.exitCode = 1;
-  if (cli.json) return printJson(cli, { ok: faults.length === 0, models, faults });
+  if (cli.json) return printJson(cli, { ok: faults.length === 0, models, faults, notices });
   for (const { path, message } of faults) cli.out(`${path || "(file)"}: ${message}\n`);
+  for (const { path, message } of notices) cli.out(`notice: ${path}: ${message}\n`);
   cli.out(`${file}: ${faults.length === 0 ? `${models} models, no faults` : faultCount(faults)}\n`);
+}
+
+async function askUpstreams({ config }: Cli, snapshot: Snapshot) {
+  const { checkOnline } = await import("../../upstreams/online/index.ts");
+  const { createHttpClient } = await import("#kit/upstream/client.ts");
+  await using http = createHttpClient();
+  return await checkOnline(snapshot, { http, secrets: config.secret });
 }
 
 function faultCount(faults: readonly unknown[]): string {

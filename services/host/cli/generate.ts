@@ -1,13 +1,15 @@
 import { randomUUID } from "node:crypto";
+import { createWriteStream } from "node:fs";
 import { access, constants } from "node:fs/promises";
 import { dirname, extname } from "node:path";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import { setTimeout as delay } from "node:timers/promises";
-import { type Command, Option } from "commander";
-import { wholeNumber } from "./arguments.ts";
-import { withExamples } from "./help.ts";
+import type { Command } from "commander";
+import { ConfigError } from "../env.ts";
+import { wholeNumber, withExamples } from "./arguments.ts";
 import { dollars, printJson } from "./output.ts";
 import type { Cli } from "./program.ts";
-import { type ApiDocument, createPublicApi, type PublicApi } from "./public-api.ts";
 
 /** Where the one-process run serves the public API. */
 const defaultBaseUrl = "http://127.0.0.1:8080/v1";
@@ -18,14 +20,14 @@ const barWidth = 30;
 
 interface Options {
   output: string;
-  model: string;
+  model?: string;
   baseUrl?: string;
   apiKey?: string;
   size?: string;
   seconds?: number;
   resolution?: string;
   n?: number;
-  voice: string;
+  voice?: string | undefined;
   language?: string;
   lyrics?: string;
 }
@@ -44,31 +46,33 @@ export function generateCommands(program: Command, cli: Cli): void {
     'generate music "Harbour lights" --lyrics "The lights go out" -o song.mp3',
     'generate speech "Good morning." -o hello.mp3',
   );
-  const add = (kind: Kind, words: string, model: string, example: string) =>
+  const add = (kind: Kind, words: string, example: string) =>
     withExamples(
       generate
         .command(`${kind} <prompt>`)
         .description(words)
         .requiredOption("-o, --output <file>", "where it goes; several images are numbered")
-        .option("--model <model>", "model of the catalog", model)
+        .option(
+          "--model <model>",
+          "model of the catalog; default: the catalog's default of the kind",
+        )
         .option("--api-key <key>", "default GENMESH_API_KEY")
         .option("--base-url <url>", `default GENMESH_BASE_URL, or ${defaultBaseUrl}`),
       example,
     ).action((prompt: string, options: Options) => run(cli, kind, prompt, options));
-  add("image", "a picture (PNG)", "image-1", 'generate image "a fox in the snow" -o fox.png')
+  add("image", "a picture (PNG)", 'generate image "a fox in the snow" -o fox.png')
     .option("--size <size>", "such as 1024x1024")
     .option("-n, --n <count>", "1 to 10 pictures", wholeNumber(1, 10));
-  add("video", "a film (MP4)", "svc-video-1-5", 'generate video "waves" --seconds 6 -o waves.mp4')
+  add("video", "a film (MP4)", 'generate video "waves" --seconds 6 -o waves.mp4')
     .option("--seconds <seconds>", "a length that the model offers", wholeNumber(1, 60))
     .option("--resolution <resolution>", "such as 480p");
   add(
     "music",
     "a song (MP3); the prompt is its title",
-    "music-1",
     'generate music "Morning" -o song.mp3',
   ).option("--lyrics <words>", "sung; none: instrumental");
-  add("speech", "a spoken text (MP3)", "speech-1", 'generate speech "Good morning." -o hello.mp3')
-    .addOption(new Option("--voice <voice>", "a voice of the model").default("alloy"))
+  add("speech", "a spoken text (MP3)", 'generate speech "Good morning." -o hello.mp3')
+    .option("--voice <voice>", "a voice of the model; default: its first")
     .option("--language <language>", "such as en");
 }
 
@@ -80,12 +84,11 @@ async function run(cli: Cli, kind: Kind, prompt: string, options: Options): Prom
     throw new Error(`${options.output} cannot be written: ${error.message}`);
   });
   // The key makes a repeat after a lost answer safe: the API then gives the first job.
-  const accepted = await api.post(pathOf(kind), bodyOf(kind, prompt, options), {
-    "idempotency-key": randomUUID(),
-  });
+  const body = bodyOf(kind, prompt, await withDefaults(api, baseUrl, kind, options));
+  const accepted = await api.post(pathOf(kind), body, { "idempotency-key": randomUUID() });
   const ended = kind === "speech" ? accepted : await follow(cli, api, accepted);
   if (ended.error)
-    throw new Error(`${ended.error.message} (${ended.error.code}); nothing was charged`);
+    throw new Error(`${ended.error.message} (${ended.error.code}); charged: ${costText(ended)}`);
   const urls = outputsOf(ended);
   const files: string[] = [];
   for (const [index, url] of urls.entries()) {
@@ -95,6 +98,26 @@ async function run(cli: Cli, kind: Kind, prompt: string, options: Options): Prom
   }
   if (cli.json) return printJson(cli, { id: ended.id, files, ...costOf(ended) });
   cli.out(`${files.join(", ")}: ${costText(ended)}\n`);
+}
+
+/** The model and the voice that were named; else the default of the kind among those that the key may use, and its first voice. */
+async function withDefaults(
+  api: PublicApi,
+  baseUrl: string,
+  kind: Kind,
+  options: Options,
+): Promise<Options> {
+  if (options.model && (options.voice || kind !== "speech")) return options;
+  const { data = [] } = await api.get(`${baseUrl}/models`).catch((error: Error) => {
+    if (!error.message.includes("permission_denied")) throw error;
+    const named = kind === "speech" ? "--model and --voice" : "--model";
+    throw new Error(`a key without the scope models needs ${named}: ${error.message}`);
+  });
+  const models = data.filter((model) => model.kind === kind);
+  const usual = models.find((model) => model.default) ?? models[0];
+  if (!usual) throw new Error(`the key may use no ${kind} model of the catalog`);
+  const { id, voices } = models.find((model) => model.id === options.model) ?? usual;
+  return { ...options, model: options.model ?? id, voice: options.voice ?? voices?.[0] };
 }
 
 /** Shows a bar on standard error until the job is over. */
@@ -156,4 +179,74 @@ function costText({ usage, creditsCharged }: ApiDocument): string {
 function numbered(file: string, index: number): string {
   const end = extname(file);
   return `${file.slice(0, file.length - end.length)}-${index}${end}`;
+}
+
+/** The public API as the command uses it. */
+export interface PublicApi {
+  post(path: string, body: object, headers?: Record<string, string>): Promise<ApiDocument>;
+  get(url: string): Promise<ApiDocument>;
+  /** Writes a private file to disk; answers its size in bytes. */
+  download(url: string, file: string): Promise<number>;
+}
+
+/** A job, a speech, the list of models or an error, as the API documents them. */
+export interface ApiDocument {
+  id?: string;
+  status?: string;
+  statusUrl?: string;
+  terminal?: boolean;
+  progress?: number;
+  creditsReserved?: number;
+  creditsCharged?: number;
+  images?: { url: string }[];
+  videos?: { url: string }[];
+  clips?: { url: string }[];
+  audio?: { url: string };
+  data?: { id: string; kind: string; default: boolean; voices?: string[] }[];
+  usage?: { characters: number; costUsdMicros: number };
+  error?: { message: string; code?: string } | null;
+}
+
+/** Milliseconds for one call; a download may take longer. */
+const callTimeoutMs = 120_000;
+
+/** Calls `baseUrl` (ending in `/v1`) with `apiKey`. Faults become errors with the API's own text. */
+export function createPublicApi(baseUrl: string, apiKey: string | undefined): PublicApi {
+  if (!apiKey) throw new ConfigError("no API key: set GENMESH_API_KEY, or give --api-key");
+  const authorization = { authorization: `Bearer ${apiKey}` };
+  const call = async (url: string, init: RequestInit): Promise<Response> => {
+    const response = await fetch(url, init).catch((error: Error) => {
+      throw new Error(
+        `${baseUrl} cannot be reached: ${(error.cause as Error)?.message ?? error.message}: is it running, and is --base-url (or GENMESH_BASE_URL) its public port, ending in /v1?`,
+      );
+    });
+    if (response.ok) return response;
+    const { error } = (await response.json().catch(() => ({}))) as ApiDocument;
+    throw new Error(
+      error ? `${error.message} (${error.code})` : `the server answered ${response.status}`,
+    );
+  };
+  const signal = () => AbortSignal.timeout(callTimeoutMs);
+  return {
+    async post(path, body, headers = {}) {
+      const response = await call(`${baseUrl}${path}`, {
+        method: "POST",
+        headers: { ...authorization, "content-type": "application/json", ...headers },
+        body: JSON.stringify(body),
+        signal: signal(),
+      });
+      return (await response.json()) as ApiDocument;
+    },
+    async get(url) {
+      const response = await call(url, { headers: authorization, signal: signal() });
+      return (await response.json()) as ApiDocument;
+    },
+    async download(url, file) {
+      const { body } = await call(url, { headers: authorization });
+      if (!body) throw new Error("the server sent an empty file");
+      const out = createWriteStream(file);
+      await pipeline(Readable.fromWeb(body as never), out);
+      return out.bytesWritten;
+    },
+  };
 }

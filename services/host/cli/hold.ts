@@ -1,13 +1,9 @@
 import type { Command } from "commander";
-import {
-  type Hold,
-  HoldKind,
-  HoldState,
-  Unit,
-} from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import { amount } from "./arguments.ts";
-import { withExamples } from "./help.ts";
-import { printJson, printTable, showTime } from "./output.ts";
+import { isoTime, unitName } from "#kit/answer-values.ts";
+import { type Hold, HoldKind, HoldState } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { amount, withExamples } from "./arguments.ts";
+import { auditedByCli } from "./audit.ts";
+import { printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
 
 const kindNames = new Map<number, string>([
@@ -64,7 +60,7 @@ async function list(cli: Cli, accountId: string): Promise<void> {
       ref: hold.ref,
       amount: hold.amount,
       unit: unitName(hold.unit),
-      openedAt: showTime(hold.openTime),
+      openedAt: isoTime(hold.openTime),
       review: inReview.get(hold.holdId),
     });
   }
@@ -74,7 +70,7 @@ async function list(cli: Cli, accountId: string): Promise<void> {
     model: review.model,
     reported: review.reportedUsage,
     chargedUsdMicros: review.chargedUsdMicros ?? 0n,
-    at: showTime(review.reviewTime),
+    at: isoTime(review.reviewTime),
   }));
   if (cli.json) return printJson(cli, { holds: rows, reviews: shown });
   printTable(
@@ -111,12 +107,16 @@ async function list(cli: Cli, accountId: string): Promise<void> {
 
 async function end(cli: Cli, holdId: string, settleAmount?: bigint): Promise<void> {
   const hold = await find(cli, holdId);
-  const answer = await cli.peers().billing.endHold({
-    accountId: hold.accountId,
-    unit: hold.unit,
-    holdId,
-    ...(settleAmount === undefined ? {} : { settleAmount }),
-  });
+  const { accountId, unit } = hold;
+  const isSettled = settleAmount !== undefined;
+  const details = { unit: unitName(unit), amount: isSettled ? `${settleAmount}` : null };
+  const action = isSettled ? "hold.settle" : "hold.release";
+  const answer = await auditedByCli(cli, { action, accountId, target: holdId, details }, () =>
+    cli.peers().billing.endHold({
+      ...{ accountId, unit, holdId },
+      ...(isSettled ? { settleAmount } : {}),
+    }),
+  );
   const state = answer.state === HoldState.SETTLED ? "settled" : "released";
   if (cli.json) printJson(cli, { holdId, state, chargedAmount: answer.chargedAmount });
   else cli.out(`${holdId} is ${state}; charged: ${answer.chargedAmount} ${unitName(hold.unit)}\n`);
@@ -135,8 +135,4 @@ async function* openHolds(cli: Cli, accountId: string): AsyncGenerator<Hold> {
     yield* page.holds;
     pageToken = page.nextPageToken;
   } while (pageToken !== "");
-}
-
-function unitName(unit: Unit): string {
-  return unit === Unit.CREDITS ? "credits" : "usd_micros";
 }

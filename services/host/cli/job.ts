@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
+import { isoTime } from "#kit/answer-values.ts";
 import {
   type InspectJobResponse,
   type Job,
@@ -8,9 +9,9 @@ import {
   type JobWait,
   JobWait_Refusal,
 } from "#proto/genmesh/media/v1/media_service_pb.ts";
-import { operationId } from "./arguments.ts";
-import { withExamples } from "./help.ts";
-import { printFacts, printJson, printTable, showTime } from "./output.ts";
+import { operationId, withExamples } from "./arguments.ts";
+import { auditedByCli } from "./audit.ts";
+import { printFacts, printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
 
 const kindNames = new Map<number, string>([
@@ -51,7 +52,12 @@ export function jobCommands(program: Command, cli: Cli): void {
     "job retry job_… --operation-id again-1",
   ).action(async (jobId: string, options: { operationId?: string }) => {
     const id = options.operationId ?? randomUUID();
-    const { job: made } = await cli.peers().media.retryJob({ jobId, operationId: id });
+    const { job: made } = await auditedByCli(
+      cli,
+      { action: "job.retry", target: jobId, details: { operationId: id } },
+      () => cli.peers().media.retryJob({ jobId, operationId: id }),
+      (answer) => ({ accountId: answer.job?.accountId }),
+    );
     if (cli.json) printJson(cli, { job: made && plain(made) });
     else cli.out(`${made?.jobId} repeats ${jobId}; ${made?.creditsReserved} credits are held.\n`);
   });
@@ -73,7 +79,7 @@ async function list(cli: Cli, accountId: string): Promise<void> {
       statusNames.get(job.status) ?? "",
       String(job.creditsReserved),
       job.creditsCharged === undefined ? "" : String(job.creditsCharged),
-      showTime(job.createTime),
+      isoTime(job.createTime),
     ]),
     "no jobs",
   );
@@ -86,24 +92,25 @@ async function show(cli: Cli, jobId: string): Promise<void> {
   const { entries } = await peers.billing.listEntries({ accountId, holdId });
   // Billing answers newest first; a history reads the other way.
   const money = entries.toReversed().map((entry) => ({
-    time: showTime(entry.time),
+    time: isoTime(entry.time),
     operation: entry.operationId.split(":").at(-1) ?? "",
     held: entry.heldDelta,
     spent: entry.spentDelta,
   }));
   const events = found.events.map((event) => ({
-    time: showTime(event.time),
+    time: isoTime(event.time),
     state: event.state,
     detail: event.detail,
   }));
   if (cli.json) {
-    const { keyId, attempts, job, wait } = found;
+    const { keyId, attempts, job, wait, upstream } = found;
     return printJson(cli, {
       job: job && plain(job),
       accountId,
       keyId,
       holdId,
       attempts,
+      upstream: upstream || undefined,
       ...(wait ? { wait: plainWait(wait) } : {}),
       events,
       money,
@@ -133,6 +140,7 @@ function factsOf({
   holdId,
   attempts,
   wait,
+  upstream,
 }: InspectJobResponse): [string, string][] {
   if (!job) return [];
   const facts: [string, string | undefined][] = [
@@ -144,6 +152,7 @@ function factsOf({
     ["key", keyId],
     ["hold", holdId],
     ["attempts", String(attempts)],
+    ["upstream", upstream || undefined],
     ["waits", wait && waitWords(plainWait(wait))],
     ["credits held", String(job.creditsReserved)],
     ["credits charged", job.creditsCharged === undefined ? undefined : String(job.creditsCharged)],
@@ -157,11 +166,13 @@ const refusalNames = new Map<number, string>([
   [JobWait_Refusal.TOO_MANY_REQUESTS, "the upstream answered 429"],
   [JobWait_Refusal.UNAVAILABLE, "the upstream was not available (5xx)"],
   [JobWait_Refusal.UNREACHABLE, "the upstream could not be reached"],
+  [JobWait_Refusal.ACCOUNT_EMPTY, "our account at the upstream is empty"],
+  [JobWait_Refusal.DENIED, "the upstream denied what is configured"],
 ]);
 
 function plainWait({ refusal, times, nextTryTime }: JobWait) {
   const reason = refusalNames.get(refusal) ?? "the upstream did not take the job";
-  return { reason, times, nextTryAt: showTime(nextTryTime) || undefined };
+  return { reason, times, nextTryAt: isoTime(nextTryTime) || undefined };
 }
 
 function waitWords({ reason, times, nextTryAt }: ReturnType<typeof plainWait>): string {
@@ -177,9 +188,9 @@ function plain(job: Job) {
     progress: job.progress,
     creditsReserved: job.creditsReserved,
     creditsCharged: job.creditsCharged,
-    createdAt: showTime(job.createTime),
-    startedAt: showTime(job.startTime) || undefined,
-    completedAt: showTime(job.completeTime) || undefined,
+    createdAt: isoTime(job.createTime),
+    startedAt: isoTime(job.startTime) || undefined,
+    completedAt: isoTime(job.completeTime) || undefined,
     retryOf: job.retryOf || undefined,
     error: job.error?.message,
   };

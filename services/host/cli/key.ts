@@ -1,12 +1,23 @@
 import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
-import type { ApiKey } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
-import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import { isoTime } from "#kit/answer-values.ts";
+import { KeyLimitReset, type Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { ConfigError } from "../env.ts";
-import { amount, collect, scope, scopeName, time, wholeNumber } from "./arguments.ts";
+import {
+  amount,
+  collect,
+  limitReset,
+  limitResets,
+  scope,
+  time,
+  wholeNumber,
+  withExamples,
+} from "./arguments.ts";
+import { auditedByCli } from "./audit.ts";
 import { explain } from "./explain.ts";
-import { withExamples } from "./help.ts";
-import { dollars, printFacts, printJson, printTable, showTime } from "./output.ts";
+import { limitCell, printableKey } from "./key-print.ts";
+import { updateCommand } from "./key-update.ts";
+import { printFacts, printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
 
 /** Longest grace of a rotation, seconds (30 days). */
@@ -20,6 +31,7 @@ export function keyCommands(program: Command, cli: Cli): void {
     "key rotate key_… --grace 0",
   );
   createCommand(key, cli);
+  updateCommand(key, cli);
   withExamples(
     key
       .command("rotate <key>")
@@ -49,43 +61,67 @@ function createCommand(key: Command, cli: Cli): void {
       .description("add a key to an account")
       .option(
         "--scope <scope>",
-        "route family, repeatable; none given: all but keys, usage:read-all and jobs:read-all",
+        "route family, repeatable; none given: all but keys, webhooks, usage:read-all and jobs:read-all",
         scope,
       )
+      .option("--name <name>", "what people call it")
       .option("--model <model>", "model that it may use, repeatable; none given: all", collect)
       .option("--expires-at <time>", "ISO 8601", time)
-      .option("--monthly-usd-micros <micros>", "limit of a calendar month (UTC)", amount)
+      .option(
+        "--limit-usd-micros <micros>",
+        "what it may spend in the time of --limit-reset",
+        amount,
+      )
+      .option("--limit-reset <when>", `${limitResets}; default monthly`, limitReset)
+      .option("--monthly-usd-micros <micros>", "the same as --limit-usd-micros, monthly", amount)
+      .option("--webhook-url <url>", "told of its alerts and its jobs' ends")
       .option("--requests-per-minute <n>", "rate limit", wholeNumber(1, 1_000_000)),
     "key create acct_…",
+    "key create acct_… --name owner --scope keys --scope text --scope models --scope billing",
     "key create acct_… --scope text --scope models --expires-at 2027-01-01T00:00:00Z",
     "key create acct_… --model chat-mini --monthly-usd-micros 1000000 --requests-per-minute 60",
+    "key create acct_… --limit-usd-micros 500000 --limit-reset daily",
   ).action((accountId: string, options: CreateOptions) => create(cli, accountId, options));
 }
 
 interface CreateOptions {
+  name?: string;
   scope?: Scope[];
   model?: string[];
   expiresAt?: number;
   monthlyUsdMicros?: bigint;
+  limitUsdMicros?: bigint;
+  limitReset?: KeyLimitReset;
+  webhookUrl?: string;
   requestsPerMinute?: number;
 }
 
 async function create(cli: Cli, accountId: string, options: CreateOptions): Promise<void> {
+  const { monthlyUsdMicros, limitUsdMicros = monthlyUsdMicros } = options;
+  const { limitReset = KeyLimitReset.MONTHLY } = options;
+  if (monthlyUsdMicros !== undefined && (monthlyUsdMicros !== limitUsdMicros || options.limitReset))
+    throw new ConfigError("--monthly-usd-micros stands for --limit-usd-micros: name one of them");
   if (options.model) await checkModels(cli, options.model);
-  const { key, secret } = await cli.peers().auth.createKey({
+  const wanted = {
     accountId,
+    name: options.name ?? "",
     scopes: options.scope ?? [],
     allowedModels: options.model ?? [],
     ...(options.expiresAt === undefined ? {} : { expireTime: timestampFromMs(options.expiresAt) }),
-    ...(options.monthlyUsdMicros === undefined
-      ? {}
-      : { monthlyUsdMicrosLimit: options.monthlyUsdMicros }),
+    ...(limitUsdMicros === undefined ? {} : { monthlyUsdMicrosLimit: limitUsdMicros, limitReset }),
+    webhookUrl: options.webhookUrl ?? "",
     requestsPerMinute: options.requestsPerMinute ?? 0,
-  });
+  };
+  const { key, secret } = await auditedByCli(
+    cli,
+    { action: "key.create", accountId },
+    () => cli.peers().auth.createKey(wanted),
+    (made) => ({ target: made.key?.keyId }),
+  );
   showSecret(cli, key?.keyId ?? "", secret);
 }
 
-/** A key for a model that does not exist could use nothing, and nobody would be told. */
+/** A key for a model that does not exist could use nothing, and its owner would not notice why. */
 async function checkModels(cli: Cli, wanted: readonly string[]): Promise<void> {
   let known: string[];
   try {
@@ -103,20 +139,29 @@ async function checkModels(cli: Cli, wanted: readonly string[]): Promise<void> {
 }
 
 async function rotate(cli: Cli, keyId: string, graceSeconds: number | undefined): Promise<void> {
-  const { key, secret } = await cli
-    .peers()
-    .auth.rotateKey({ keyId, ...(graceSeconds === undefined ? {} : { graceSeconds }) });
+  const wanted = { keyId, ...(graceSeconds === undefined ? {} : { graceSeconds }) };
+  const { key, secret } = await auditedByCli(
+    cli,
+    { action: "key.rotate", target: keyId },
+    () => cli.peers().auth.rotateKey(wanted),
+    (made) => ({ accountId: made.key?.accountId }),
+  );
   showSecret(cli, key?.keyId ?? keyId, secret, key?.formerSecretEndTime);
 }
 
 async function revoke(cli: Cli, keyId: string): Promise<void> {
-  const { key } = await cli.peers().auth.revokeKey({ keyId });
-  if (cli.json) return printJson(cli, { key: key && plain(key) });
+  const { key } = await auditedByCli(
+    cli,
+    { action: "key.revoke", target: keyId },
+    () => cli.peers().auth.revokeKey({ keyId }),
+    (made) => ({ accountId: made.key?.accountId }),
+  );
+  if (cli.json) return printJson(cli, { key: key && printableKey(key) });
   cli.out(`${keyId} is revoked.\n`);
 }
 
 function showSecret(cli: Cli, keyId: string, apiKey: string, formerEnds?: Timestamp): void {
-  const formerValidUntil = formerEnds && showTime(formerEnds);
+  const formerValidUntil = formerEnds && isoTime(formerEnds);
   if (cli.json) {
     printJson(cli, { keyId, apiKey, ...(formerValidUntil ? { formerValidUntil } : {}) });
     return;
@@ -132,39 +177,36 @@ function showSecret(cli: Cli, keyId: string, apiKey: string, formerEnds?: Timest
 
 async function list(cli: Cli, accountId: string): Promise<void> {
   const { keys } = await cli.peers().auth.listKeys({ accountId });
-  if (cli.json) return printJson(cli, { keys: keys.map(plain) });
+  if (cli.json) return printJson(cli, { keys: keys.map(printableKey) });
   printTable(
     cli,
-    ["key", "ends in", "scopes", "models", "monthly limit", "per minute", "expires", "state"],
+    [
+      "key",
+      "name",
+      "ends in",
+      "last used",
+      "scopes",
+      "models",
+      "limit (a month's, if not said)",
+      "per minute",
+      "expires",
+      "state",
+    ],
     keys.map((key) => {
-      const one = plain(key);
+      const one = printableKey(key);
       return [
         one.keyId,
+        one.name || "–",
         one.secretHint,
+        one.lastUsedAt ?? "–",
         one.scopes.join(",") || "all",
         one.allowedModels.join(",") || "all",
-        one.monthlyUsdMicros === undefined ? "none" : dollars(one.monthlyUsdMicros),
+        limitCell(key),
         String(one.requestsPerMinute),
         one.expiresAt ?? "never",
-        one.revokedAt ? "revoked" : "active",
+        one.revokedAt ? "revoked" : one.disabled ? "disabled" : "active",
       ];
     }),
     "no keys",
   );
-}
-
-function plain(key: ApiKey) {
-  return {
-    keyId: key.keyId,
-    accountId: key.accountId,
-    secretHint: key.secretHint,
-    scopes: key.scopes.map(scopeName),
-    allowedModels: key.allowedModels,
-    monthlyUsdMicros: key.monthlyUsdMicrosLimit,
-    requestsPerMinute: key.requestsPerMinute,
-    createdAt: showTime(key.createTime),
-    expiresAt: key.expireTime && showTime(key.expireTime),
-    revokedAt: key.revokeTime && showTime(key.revokeTime),
-    formerSecretValidUntil: key.formerSecretEndTime && showTime(key.formerSecretEndTime),
-  };
 }

@@ -1,6 +1,9 @@
-import type { Command } from "commander";
-import { type LedgerDifference, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import { withExamples } from "./help.ts";
+import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import { type Command, Option } from "commander";
+import { unitName } from "#kit/answer-values.ts";
+import { entryColumns, entryDocument } from "#kit/entry-document.ts";
+import type { LedgerDifference } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { time, withExamples } from "./arguments.ts";
 import { printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
 
@@ -14,6 +17,53 @@ export function ledgerCommands(program: Command, cli: Cli): void {
     "ledger audit",
     "ledger audit acct_… --json",
   ).action((accountId?: string) => audit(cli, accountId ?? ""));
+  withExamples(
+    ledger
+      .command("export <account>")
+      .description("what moved an account's balances, newest first, with the balance after it")
+      .option("--from <time>", "ISO 8601: nothing before it", time)
+      .option("--to <time>", "ISO 8601: nothing from it on", time)
+      .addOption(
+        new Option("--format <format>", "how lines are written")
+          .choices(["csv", "jsonl"])
+          .default("csv"),
+      ),
+    "ledger export acct_… --from 2026-11-01T00:00:00Z --to 2026-12-01T00:00:00Z",
+    "ledger export acct_… --format jsonl",
+  ).action((accountId: string, options: ExportOptions) => exportLines(cli, accountId, options));
+}
+
+interface ExportOptions {
+  from?: number;
+  to?: number;
+  format: "csv" | "jsonl";
+}
+
+async function exportLines(
+  cli: Cli,
+  accountId: string,
+  { from, to, format }: ExportOptions,
+): Promise<void> {
+  await cli.peers().auth.getAccount({ accountId });
+  if (format === "csv") cli.out(`${entryColumns.join(",")}\r\n`);
+  const until = to === undefined ? {} : { untilTime: timestampFromMs(to) };
+  for (let after = ""; ; ) {
+    const page = await cli.peers().billing.listLines({
+      ...{ accountId, onlyMoney: true, pageSize: 1_000 },
+      ...(after === "" ? until : { after }),
+    });
+    for (const line of page.lines) {
+      if (from !== undefined && line.time && timestampMs(line.time) < from) return;
+      const { object: _object, ...row } = entryDocument(line);
+      // No cell has a comma, quote or line break but the id of an answer, which its upstream chose.
+      const cells = entryColumns.map((name) =>
+        JSON.stringify(row[name] ?? "").replaceAll('\\"', '""'),
+      );
+      cli.out(format === "csv" ? `${cells.join(",")}\r\n` : `${JSON.stringify(row)}\n`);
+    }
+    if (page.nextPageToken === "") return;
+    after = page.nextPageToken;
+  }
 }
 
 async function audit(cli: Cli, accountId: string): Promise<void> {
@@ -60,8 +110,4 @@ async function audit(cli: Cli, accountId: string): Promise<void> {
   }
   const verdict = rows.length === 0 ? "the books agree" : `${rows.length} differences`;
   cli.out(`${read.wallets} wallets, ${read.entries} entries: ${verdict}\n`);
-}
-
-function unitName(unit: Unit): string {
-  return unit === Unit.CREDITS ? "credits" : "usd_micros";
 }

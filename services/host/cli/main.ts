@@ -6,7 +6,7 @@ import { createProgram } from "./program.ts";
 async function main(): Promise<void> {
   const out = (text: string) => void process.stdout.write(text);
   const err = (text: string) => void process.stderr.write(text);
-  // Whoever reads only the first lines (`| head`) has seen enough.
+  // A reader of the first lines alone (`| head`) has seen enough.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE") throw error;
   });

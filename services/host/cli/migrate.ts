@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { ConfigError } from "../env.ts";
 import { migrateMesh } from "../migrate.ts";
-import { withExamples } from "./help.ts";
+import { withExamples } from "./arguments.ts";
 import { printFacts, printJson } from "./output.ts";
 import type { Cli } from "./program.ts";
 

@@ -1,5 +1,3 @@
-import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
-
 /** Where a command writes. */
 export interface Output {
   out(text: string): void;
@@ -56,9 +54,4 @@ export function dollars(micros: bigint): string {
 function jsonNumber(value: bigint): number | string {
   const number = Number(value);
   return Number.isSafeInteger(number) ? number : value.toString();
-}
-
-/** ISO 8601, or "" where there is none. */
-export function showTime(time: Timestamp | undefined): string {
-  return time ? timestampDate(time).toISOString() : "";
 }

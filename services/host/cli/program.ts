@@ -2,17 +2,19 @@ import { Command, CommanderError } from "commander";
 import type { Peers } from "#kit/peers.ts";
 import type { OperatorConfig } from "../config.ts";
 import { accountCommands } from "./account.ts";
+import { withExamples } from "./arguments.ts";
+import { auditCommands } from "./audit.ts";
 import { catalogCommands } from "./catalog.ts";
 import { defaultServer, operatorPeers } from "./client.ts";
 import { explain, reasonOf } from "./explain.ts";
 import { generateCommands } from "./generate.ts";
-import { withExamples } from "./help.ts";
 import { holdCommands } from "./hold.ts";
 import { jobCommands } from "./job.ts";
 import { keyCommands } from "./key.ts";
 import { ledgerCommands } from "./ledger.ts";
 import { migrateCommand } from "./migrate.ts";
 import type { Output } from "./output.ts";
+import { webhookCommands } from "./webhook.ts";
 
 /** What the commands share. Each sets `exitCode` where it found what must not be. */
 export interface Cli extends Output {
@@ -31,7 +33,7 @@ export interface ProgramOptions {
 
 /** The `genmesh` command. */
 export interface Program {
-  /** For those who document it. */
+  /** For the documentation. */
   readonly command: Command;
   /** Answers the exit code: 0 where it did what was asked, 1 where not, 2 where the call's words are off. */
   run(args: readonly string[]): Promise<number>;
@@ -39,10 +41,12 @@ export interface Program {
 
 const groups = [
   accountCommands,
+  auditCommands,
   keyCommands,
   ledgerCommands,
   holdCommands,
   jobCommands,
+  webhookCommands,
   catalogCommands,
   generateCommands,
   migrateCommand,

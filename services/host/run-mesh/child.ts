@@ -39,6 +39,8 @@ export function startChild(
   let isStopped = false;
   let wasReady = false;
   let child: ChildProcess | undefined;
+  /** What it says of why it cannot start. */
+  let why = "";
 
   const runOnce = async () => {
     child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", ...nodeArgs, main], {
@@ -47,7 +49,10 @@ export function startChild(
     });
     const { stdout, stderr } = child;
     const ended = once(child, "close");
-    eachLine(stderr, (line) => log(planned.name, line));
+    eachLine(stderr, (line) => {
+      if (line.startsWith("genmesh: ")) why = line.slice("genmesh".length);
+      log(planned.name, line);
+    });
     eachLine(stdout, (line) => {
       const url = / is ready: (\S+)/.exec(line)?.[1];
       if (url === undefined) return;
@@ -62,7 +67,7 @@ export function startChild(
     while (!isStopped) {
       await runOnce();
       if (!wasReady) {
-        firstReady.reject(new Error(`${planned.name} ended before it was ready`));
+        firstReady.reject(new Error(`${planned.name} ended before it was ready${why}`));
         return;
       }
       if (!isStopped) await sleep(restartMs);

@@ -1,5 +1,6 @@
 import { enableCompileCache } from "node:module";
 import { envToConfig, hasColours, readEnv } from "../config.ts";
+import { consoleLine } from "../console-line.ts";
 import { ConfigError, type EnvReader, envReader } from "../env.ts";
 import { readMeshArguments } from "./options.ts";
 import { startLocalMesh } from "./run.ts";
@@ -31,14 +32,16 @@ async function main(): Promise<void> {
     const mesh = await startLocalMesh({ ...words, env, log, shown, signal: stop.signal });
     const { apiKey } = mesh.bootstrap;
     const urls = mesh.baseUrls.join(" ");
-    process.stdout.write(`genmesh is ready: ${urls}${apiKey ? `  key: ${apiKey}` : ""}\n`);
+    const ready = `genmesh is ready: ${urls}${apiKey ? `  key: ${apiKey}` : ""}`;
+    const config = envToConfig({ ...env, GENMESH_ROLE: "all" });
+    const lines = [ready, ...consoleLine(config, mesh.baseUrls[0] ?? "")];
+    process.stdout.write(`${lines.join("\n")}\n`);
     mesh.bootstrap.shown();
     await new Promise<void>((resolve) => {
       if (stop.signal.aborted) resolve();
       stop.signal.addEventListener("abort", () => resolve(), { once: true });
     });
-    const { drainMs } = envToConfig({ ...env, GENMESH_ROLE: "all" });
-    const late = setTimeout(() => hurry.abort(), drainMs + killAfterMs);
+    const late = setTimeout(() => hurry.abort(), config.drainMs + killAfterMs);
     await mesh.stop(hurry.signal);
     clearTimeout(late);
   } catch (error) {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { freePort } from "../../../test/support/free-port.ts";
 import { envToConfig } from "../config.ts";
 import { ConfigError } from "../env.ts";
 import { readMeshArguments } from "./options.ts";
@@ -14,13 +15,13 @@ const stores = {
 };
 
 async function plan(words: string[], { tls = false } = {}) {
-  let port = 0;
+  const first = await freePort();
   return planMesh({
     replicas: readMeshArguments(words).replicas,
     env: stores,
     host: "127.0.0.1",
     tls,
-    nextPort: async (kind) => (kind === "public" ? 8080 : 9100) + port++,
+    firstPorts: { public: first, internal: first + 1 },
   });
 }
 

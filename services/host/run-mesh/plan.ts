@@ -2,6 +2,7 @@ import { peerVariables } from "../config-wire.ts";
 import type { Env } from "../env.ts";
 import { hostInUrl } from "../listen.ts";
 import { type MeshRole, needsOf, type PeerName, peerNames, roles } from "../roles.ts";
+import { portsFrom } from "./ports.ts";
 
 /** The roles of a mesh. */
 export const meshRoles = roles.filter((role): role is MeshRole => role !== "all");
@@ -31,15 +32,23 @@ export interface PlanOptions {
   host: string;
   /** Do their HTTP and gRPC ports speak TLS? */
   tls: boolean;
-  /** Allots a port that nobody has: the next for the public, or for callers of the mesh. */
-  nextPort(kind: "public" | "internal"): Promise<number>;
+  /** Where free ports are looked for, for the public and for callers of the mesh; 0: any. */
+  firstPorts: { public: number; internal: number };
 }
 
 /** Processes with their ports, each told where all of its peers are. */
 export async function planMesh(options: PlanOptions): Promise<PlannedProcess[]> {
+  const { host, firstPorts } = options;
+  const given = new Set<number>();
+  const ports = {
+    public: portsFrom(host, firstPorts.public, given),
+    internal: portsFrom(host, firstPorts.internal, given),
+  };
   const placed: PlannedProcess[] = [];
   for (const role of meshRoles) {
-    for (let n = 1; n <= options.replicas[role]; n++) placed.push(await place(role, n, options));
+    for (let n = 1; n <= options.replicas[role]; n++) {
+      placed.push(await place(role, n, options, ports));
+    }
   }
   const peers = Object.fromEntries(
     peerNames.map((name) => [peerVariables[name], urlsOf(name, placed).join(",")]),
@@ -47,12 +56,16 @@ export async function planMesh(options: PlanOptions): Promise<PlannedProcess[]> 
   return placed.map((one) => ({ ...one, env: { ...one.env, ...peers } }));
 }
 
-async function place(role: MeshRole, n: number, options: PlanOptions): Promise<PlannedProcess> {
-  const { env, host, tls, nextPort } = options;
-  const port = await nextPort(role === "gateway" ? "public" : "internal");
+async function place(
+  role: MeshRole,
+  n: number,
+  { env, host, tls }: PlanOptions,
+  ports: Record<"public" | "internal", () => Promise<number>>,
+): Promise<PlannedProcess> {
+  const port = await (role === "gateway" ? ports.public() : ports.internal());
   const own: Record<string, string> = { HOST: host, PORT: `${port}`, GENMESH_ROLE: role };
-  if (needsOf[role].answers) own.GRPC_PORT = `${await nextPort("internal")}`;
-  const opsPort = await nextPort("internal");
+  if (needsOf[role].answers) own.GRPC_PORT = `${await ports.internal()}`;
+  const opsPort = await ports.internal();
   own.GENMESH_OPS_PORT = `${opsPort}`;
   return {
     name: `${role}-${n}`,

@@ -5,11 +5,14 @@ import { createServer } from "node:net";
 const maxTries = 1_000;
 
 /**
- * Allots ports of `host` that nobody listens on, from `first` upwards, each once; 0: any that the system gives. Between
- * the answer and its use somebody else may take one.
+ * Allots ports of `host` that are free, from `first` upwards, each once; 0: any that the system gives. `given`: those that were
+ * allotted already, for several that share them. Between the answer and its use another process may take one.
  */
-export function portsFrom(host: string, first: number): () => Promise<number> {
-  const given = new Set<number>();
+export function portsFrom(
+  host: string,
+  first: number,
+  given: Set<number> = new Set(),
+): () => Promise<number> {
   let next = first;
   return async () => {
     for (let tries = 0; tries < maxTries; tries++) {

@@ -12,7 +12,6 @@ import { loadTokens } from "../tokens.ts";
 import { type MeshChild, startChild } from "./child.ts";
 import type { MeshArguments } from "./options.ts";
 import { type PlannedProcess, planMesh } from "./plan.ts";
-import { portsFrom } from "./ports.ts";
 
 /** A mesh of processes on this machine. */
 export interface LocalMesh {
@@ -65,7 +64,12 @@ export async function startLocalMesh(options: LocalMeshOptions): Promise<LocalMe
     GENMESH_MESH_TOKEN: tokens.mesh.join(","),
     GENMESH_ADMIN_TOKEN: tokens.admin,
   };
-  const plan = await planOf(own, shared, options);
+  const planned = await planOf(own, shared, options);
+  // Operators sign in at a gateway that was given the token, not at one for which the runner made it.
+  const plan =
+    own.tokens.admin === undefined
+      ? planned.map((one) => (one.role === "gateway" ? withoutAdminToken(one) : one))
+      : planned;
   // All of them at once, so that a fault is one line and not fourteen.
   for (const { env: variables } of plan) envToConfig(variables);
   const running = startAll(plan, options);
@@ -88,13 +92,12 @@ export async function startLocalMesh(options: LocalMeshOptions): Promise<LocalMe
 
 function planOf(own: Config, env: Env, { replicas, internalPort }: LocalMeshOptions) {
   const { host, port } = own.ports.http;
-  const nextOf = { public: portsFrom(host, port), internal: portsFrom(host, internalPort) };
   return planMesh({
     replicas,
     env,
     host,
     tls: own.tls?.own !== undefined,
-    nextPort: (kind) => nextOf[kind](),
+    firstPorts: { public: port, internal: internalPort },
   });
 }
 
@@ -135,6 +138,10 @@ async function stopAll(running: readonly MeshChild[], late: AbortSignal): Promis
     const leaving = running.filter(({ planned }) => stage.includes(planned.role));
     await Promise.all(leaving.map((child) => child.stop(late)));
   }
+}
+
+function withoutAdminToken(planned: PlannedProcess): PlannedProcess {
+  return { ...planned, env: { ...planned.env, GENMESH_ADMIN_TOKEN: "" } };
 }
 
 function makeDemo(dir: DataDir, own: Config, env: Env, adminToken: string): Promise<Bootstrap> {

@@ -111,7 +111,7 @@ export function createS3Bucket(target: S3Target, caller: S3Caller): S3Bucket {
       try {
         await caller.call(silenceMs, (client) => client.makeBucket(bucket, region));
       } catch (error) {
-        // Another process was faster; somebody else's bucket of that name is not ours to use.
+        // Another process was faster; another account's bucket of that name is not ours to use.
         if (!isS3Fault(error, "taken") || !(await bucketExists())) throw error;
       }
     },

@@ -1,7 +1,8 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest, type RequestOptions } from "node:https";
 import { Client } from "minio";
-import { noTelemetry, type Span, type Telemetry } from "../telemetry/port.ts";
+import { type Attributes, endSpan, failSpan, isTraced, startSpan } from "../telemetry/spans.ts";
 import { connectionWaitMs, maxConnections, maxIdleConnections } from "./s3-limits.ts";
 import type { S3Target } from "./s3-url.ts";
 
@@ -48,15 +49,16 @@ export interface S3Caller extends Disposable {
   call<T>(silenceMs: number, work: (client: Client) => Promise<T>): Promise<T>;
 }
 
-/** What became of one request. */
+/** One call, beside what the client itself knows of its request. */
 interface Exchange {
+  silenceMs: number;
   status: number | undefined;
   /** The client has what it asked for; of a read that is the beginning of the body, whose reader is patient itself. */
   isOver: boolean;
 }
 
-/** Prepares connections; connects with the first request. */
-export function createS3Caller(target: S3Target, telemetry: Telemetry = noTelemetry): S3Caller {
+/** Prepares the client and its connections; connects with the first request. */
+export function createS3Caller(target: S3Target): S3Caller {
   const pool = {
     keepAlive: true,
     maxSockets: maxConnections,
@@ -64,29 +66,35 @@ export function createS3Caller(target: S3Target, telemetry: Telemetry = noTeleme
     scheduling: "lifo" as const,
   };
   const agent = target.secure ? new HttpsAgent(pool) : new HttpAgent(pool);
+  // The client's errors do not tell the status, and its requests have no limits of their own: both belong to the call
+  // within which the client makes a request.
+  const exchanges = new AsyncLocalStorage<Exchange>();
+  const request: Request = (options, onResponse) => {
+    const exchange = exchanges.getStore();
+    if (!exchange) throw new Error("a request to the store outside of a call");
+    return seen(target, patient(target.secure, exchange))(options, onResponse);
+  };
+  const client = new Client({
+    endPoint: target.host,
+    port: target.port,
+    useSSL: target.secure,
+    accessKey: target.accessKey,
+    secretKey: target.secretKey,
+    region: target.region,
+    transport: { request } as never,
+    transportAgent: agent,
+    // Its own would log to the console, and sends a spent stream again.
+    retryOptions: { disableRetry: true },
+  });
   return {
     async call(silenceMs, work) {
-      const exchange: Exchange = { status: undefined, isOver: false };
-      const request = patient(target.secure, silenceMs, exchange);
-      // A client is a handful of fields; one a request lets each have its own patience.
-      const client = new Client({
-        endPoint: target.host,
-        port: target.port,
-        useSSL: target.secure,
-        accessKey: target.accessKey,
-        secretKey: target.secretKey,
-        region: target.region,
-        transport: { request: seen(target, telemetry, request) } as never,
-        transportAgent: agent,
-        // Its own would log to the console, and sends a spent stream again.
-        retryOptions: { disableRetry: true },
-      });
+      const exchange: Exchange = { silenceMs, status: undefined, isOver: false };
       try {
-        const result = await work(client);
+        const result = await exchanges.run(exchange, () => work(client));
         exchange.isOver = true;
         return result;
       } catch (error) {
-        // A mistake of ours is nobody's answer.
+        // A mistake in our own code is not the store's answer.
         const isOurs = error instanceof TypeError || error instanceof ReferenceError;
         if (isOurs && exchange.status === undefined) throw error;
         throw new S3CallError(faultOf(exchange.status, error), error);
@@ -97,7 +105,8 @@ export function createS3Caller(target: S3Target, telemetry: Telemetry = noTeleme
 }
 
 /** Node's `request`, with limits on waiting. */
-function patient(secure: boolean, silenceMs: number, exchange: Exchange) {
+function patient(secure: boolean, exchange: Exchange) {
+  const { silenceMs } = exchange;
   const request = secure ? httpsRequest : httpRequest;
   return (options: RequestOptions, onResponse: (response: IncomingMessage) => void) => {
     const sent = request({ ...options, timeout: silenceMs }, (response) => {
@@ -121,24 +130,24 @@ function patient(secure: boolean, silenceMs: number, exchange: Exchange) {
 type Request = ReturnType<typeof patient>;
 
 /** `request`, each of which is a span to the answer's last byte. */
-function seen({ host, port }: S3Target, telemetry: Telemetry, request: Request): Request {
-  if (!telemetry.active()?.isRecording) return request;
+function seen({ host, port }: S3Target, request: Request): Request {
+  if (!isTraced()) return request;
   return (options, onResponse) => {
     const method = options.method ?? "GET";
-    const span: Span = telemetry.start({
+    const span = startSpan({
       family: "http.client",
       name: method,
       attributes: { "http.request.method": method, "server.address": host, "server.port": port },
     });
     const sent = request(options, (response) => {
       const status = response.statusCode ?? 0;
-      span.set({ "http.response.status_code": status });
-      if (status >= 400) span.fail(String(status));
-      response.once("close", () => span.end());
+      span.setAttributes({ "http.response.status_code": status } satisfies Attributes);
+      if (status >= 400) failSpan(span, String(status));
+      response.once("close", () => endSpan(span));
       onResponse(response);
     });
-    sent.once("error", () => span.fail("away"));
-    sent.once("close", () => span.end());
+    sent.once("error", () => failSpan(span, "away"));
+    sent.once("close", () => endSpan(span));
     return sent;
   };
 }

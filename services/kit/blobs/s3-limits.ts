@@ -20,8 +20,6 @@ export const awayRetryMs = 1_000;
 
 /** What a write keeps in memory, in bytes; beyond it a file of its own holds the bytes until their size is known. */
 export const maxBufferedBytes = 1 << 20;
-/** Reading back from that file, in bytes at a time. */
-export const spoolChunkBytes = 128 * 1024;
 /** The largest object that one PUT may carry, in bytes: the limit of S3 itself. */
 export const maxBlobBytes = 5 * 2 ** 30;
 /** Keys in one page of a listing: it is parsed at one go, and must not hold up what else the process does. */

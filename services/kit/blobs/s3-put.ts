@@ -17,7 +17,7 @@ export interface PutContext {
 
 /**
  * Writes a blob by one PUT. Each PUT carries an id of its own, so that after a lost answer the object itself tells
- * whether it is ours: nobody else's is ever taken for ours, or removed.
+ * whether it is ours: another writer's is never taken for ours, or removed.
  */
 export async function putBlob(
   key: string,
@@ -27,7 +27,7 @@ export async function putBlob(
 ): Promise<StoredBlob> {
   signal?.throwIfAborted();
   const { scratchFolder: folder, ids } = context;
-  await using spooled = await spool(source, { folder, ids, signal });
+  await using spooled = await spool(source, { folder, signal });
   const draft: Draft = { putId: ids.make("put"), spooled, isSent: false };
   try {
     await putOnce(key, draft, signal, context);
@@ -75,7 +75,7 @@ async function putOnce(
   await attempt(clock, write, { signal, also: ["conflict"], long: true });
 }
 
-/** What cannot be removed now, the collection of blobs that nobody needs will find. */
+/** What cannot be removed now, the collection of unused blobs will find. */
 async function removeOwn(key: string, { putId }: Draft, { bucket }: PutContext): Promise<void> {
   try {
     const found = await bucket.head(key);

@@ -1,10 +1,7 @@
 import { createHash } from "node:crypto";
-import { type FileHandle, open, rm } from "node:fs/promises";
-import { join } from "node:path";
 import type { Readable } from "node:stream";
-import { onDisk } from "../disk-errors.ts";
-import type { Ids } from "../ids.ts";
-import { maxBlobBytes, maxBufferedBytes, spoolChunkBytes } from "./s3-limits.ts";
+import { type NamelessFile, openNamelessFile } from "../nameless-file.ts";
+import { maxBlobBytes, maxBufferedBytes } from "./s3-limits.ts";
 
 /** Bytes whose number and digest are known, which one PUT needs before its first byte. */
 export interface Spooled extends AsyncDisposable {
@@ -16,20 +13,19 @@ export interface Spooled extends AsyncDisposable {
 }
 
 /**
- * Takes all that `source` brings: small blobs into memory, larger ones into a file in `folder` that has lost its name
- * already, so that nothing is left of it when the process dies. Rejects with the source's error, the signal's reason,
+ * Takes all that `source` brings: small blobs into memory, larger ones into a nameless file on the disk of `folder`. Rejects with the source's error, the signal's reason,
  * SERVICE_UNAVAILABLE where the folder's disk takes no writes, or a RangeError where S3 would not take so much.
  */
 export async function spool(
   source: AsyncIterable<Uint8Array>,
-  options: { folder: string; ids: Ids; signal: AbortSignal | undefined },
+  options: { folder: string; signal: AbortSignal | undefined },
 ): Promise<Spooled> {
   const { signal } = options;
   const hash = createHash("sha256");
   let held: Uint8Array[] = [];
   let heldBytes = 0;
   let sizeBytes = 0;
-  let file: FileHandle | undefined;
+  let file: NamelessFile | undefined;
   try {
     for await (const chunk of source) {
       signal?.throwIfAborted();
@@ -38,43 +34,28 @@ export async function spool(
       if (sizeBytes > maxBlobBytes)
         throw new RangeError(`a blob has at most ${maxBlobBytes} bytes`);
       if (!file && heldBytes + chunk.byteLength <= maxBufferedBytes) {
-        // Whoever brings bytes may use their memory again.
+        // The source may use the memory of its bytes again.
         held.push(Buffer.from(chunk));
         heldBytes += chunk.byteLength;
         continue;
       }
       if (!file) {
-        file = await onDisk(namelessFile(options.folder, options.ids));
-        for (const one of held) await onDisk(writeAll(file, one));
+        file = await openNamelessFile(options.folder);
+        for (const one of held) await file.append(one);
         held = [];
       }
-      await onDisk(writeAll(file, chunk));
+      await file.append(chunk);
     }
     signal?.throwIfAborted();
   } catch (error) {
-    await file?.close();
+    await file?.[Symbol.asyncDispose]();
     throw error;
   }
   const buffered = Buffer.concat(held);
   return {
     sizeBytes,
     sha256: hash.digest("hex"),
-    body: () =>
-      file?.createReadStream({ start: 0, autoClose: false, highWaterMark: spoolChunkBytes }) ??
-      buffered,
-    [Symbol.asyncDispose]: async () => file?.close(),
+    body: () => file?.stream() ?? buffered,
+    [Symbol.asyncDispose]: async () => file?.[Symbol.asyncDispose](),
   };
-}
-
-async function namelessFile(folder: string, ids: Ids): Promise<FileHandle> {
-  const path = join(folder, `genmesh-${ids.make("put")}`);
-  const file = await open(path, "wx+", 0o600);
-  await rm(path);
-  return file;
-}
-
-async function writeAll(file: FileHandle, chunk: Uint8Array): Promise<void> {
-  for (let done = 0; done < chunk.byteLength; ) {
-    done += (await file.write(chunk, done)).bytesWritten;
-  }
 }

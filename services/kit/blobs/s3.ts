@@ -5,7 +5,6 @@ import type { Clock } from "../clock.ts";
 import { ErrorReason, isRefusal } from "../errors.ts";
 import type { Ids } from "../ids.ts";
 import type { Logger } from "../logger.ts";
-import type { Telemetry } from "../telemetry/port.ts";
 import { attempt } from "./s3-attempts.ts";
 import { createS3Bucket, type S3Bucket } from "./s3-bucket.ts";
 import { createS3Caller, isS3Fault } from "./s3-call.ts";
@@ -24,8 +23,6 @@ export interface S3BlobsOptions {
   clock: Clock;
   ids: Ids;
   log: Logger;
-  /** Requests of a trace are spans of it; default: nobody listens. */
-  telemetry?: Telemetry;
 }
 
 /** A {@link BlobStore} in a bucket; disposing closes its connections. */
@@ -49,7 +46,7 @@ export interface S3Blobs extends BlobStore, AsyncDisposable {
 export async function openS3Blobs(options: S3BlobsOptions): Promise<S3Blobs> {
   const { clock, ids, log, readOnly = false, scratchFolder = tmpdir() } = options;
   const target = parseS3Url(options.url);
-  const caller = createS3Caller(target, options.telemetry);
+  const caller = createS3Caller(target);
   const bucket = createS3Bucket(target, caller);
   if (!readOnly) {
     try {
@@ -64,7 +61,7 @@ export async function openS3Blobs(options: S3BlobsOptions): Promise<S3Blobs> {
   const tryToWrite = async () => {
     const key = ids.make("check");
     const byte = Readable.from([Buffer.of(0)]);
-    await using spooled = await spool(byte, { folder: scratchFolder, ids, signal: undefined });
+    await using spooled = await spool(byte, { folder: scratchFolder, signal: undefined });
     await bucket.write(key, spooled, key);
     await bucket.remove(key);
   };
@@ -100,7 +97,7 @@ export async function openS3Blobs(options: S3BlobsOptions): Promise<S3Blobs> {
       try {
         await bucket.head("check");
       } catch (error) {
-        // Whoever may read objects and not list them is denied what is missing.
+        // Credentials that may read objects and not list them are denied what is missing.
         if (!(readOnly && isS3Fault(error, "denied"))) throw error;
       }
       if (isInDoubt) await tryToWrite();

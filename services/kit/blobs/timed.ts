@@ -9,7 +9,7 @@ import { ErrorReason, isRefusal } from "../errors.ts";
 import { childrenOf, type Metrics } from "../metrics.ts";
 
 type Operation = "put" | "open" | "stat" | "delete" | "list";
-/** `left`: whoever asked did not want it any more, or failed to bring what was to be stored. */
+/** `left`: the caller did not want it any more, or failed to bring what was to be stored. */
 type Outcome = "ok" | "absent" | "taken" | "away" | "left" | "failed";
 
 /**

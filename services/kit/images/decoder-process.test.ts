@@ -73,8 +73,8 @@ it("gives up a process that does not answer in time", async () => {
 });
 
 it("does not count the start into the time of the image", async () => {
-  const slow = `setTimeout(() => {${obedient}}, 300); setTimeout(() => {}, 60_000);`;
-  const process = await start(slow, { startTimeoutMs: 10_000, timeoutMs: 200 });
+  const slow = `setTimeout(() => {${obedient}}, 3_000); setTimeout(() => {}, 60_000);`;
+  const process = await start(slow, { startTimeoutMs: 50_000, timeoutMs: 2_000 });
   expect(await process.decode(request("decode"))).toEqual(image);
 });
 

@@ -1,11 +1,15 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { Socket } from "node:net";
-import { ImageError } from "./errors.ts";
 import { decoderComplaintChars, decoderHeapMb } from "./limits.ts";
-import type { DecodedImage, DecodeRequest, DecoderMessage } from "./protocol.ts";
+import {
+  type DecodedImage,
+  type DecodeRequest,
+  type DecoderMessage,
+  ImageError,
+} from "./protocol.ts";
 
 /** How a decoder process is started. */
-export type DecoderOptions = {
+type DecoderOptions = {
   readonly program: URL;
   readonly memoryMb: number;
   readonly startTimeoutMs: number;

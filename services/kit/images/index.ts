@@ -1,6 +1,6 @@
 export { type DataUri, parseDataUri } from "./data-uri.ts";
-export { ImageError, type ImageErrorKind } from "./errors.ts";
 export type { ImageRules } from "./protocol.ts";
+export { ImageError, type ImageErrorKind } from "./protocol.ts";
 export { type ImageFormat, type ImageHeader, imageMimeTypes, sniffImage } from "./sniff.ts";
 export {
   createImageVerifier,

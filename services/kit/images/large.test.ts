@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ImageError } from "./errors.ts";
-import type { ImageRules } from "./protocol.ts";
+import { ImageError, type ImageRules } from "./protocol.ts";
 import * as samples from "./samples.fixture.ts";
 import { createImageVerifier, type ImageOwner, type ImageVerifier } from "./verifier.ts";
 
@@ -50,6 +49,40 @@ describe("a large image", () => {
       if ((await kindOf(Buffer.concat(parts))) !== "corrupt") passed.push(cut);
     }
     expect(passed).toEqual([]);
+  });
+});
+
+describe("a JPEG of several scans", () => {
+  it("of 50 megapixels takes a decoder of little memory", async () => {
+    await using small = createImageVerifier({ processes: 1, memoryMb: 160, timeoutMs: 15_000 });
+    const bytes = samples.jpegOfScans(8_000, 6_250, 90);
+    expect(await small.verify(bytes, rules, owner)).toMatchObject({ width: 8_000, height: 6_250 });
+    // Its size stands behind bytes that no reader of headers expects.
+    const frame = bytes.indexOf(Buffer.of(0xff, 0xc2));
+    const hidden = Buffer.concat([
+      bytes.subarray(0, frame),
+      Buffer.alloc(9),
+      bytes.subarray(frame),
+    ]);
+    expect(await small.verify(hidden, rules, owner)).toMatchObject({ height: 6_250 });
+  });
+
+  it("is refused for what is wrong below the rows that are decoded, too", async () => {
+    const bytes = samples.jpegOfScans(8_000, 6_250, 10);
+    const header = Buffer.of(0xff, 0xda, 0, 8, 1, 1, 0, 9, 9, 13);
+    const at = bytes.lastIndexOf(header);
+    expect(at).toBeGreaterThan(0);
+    const wrong = (...change: [index: number, value: number]) => {
+      const copy = Buffer.from(bytes);
+      copy[at + change[0]] = change[1];
+      return kindOf(copy);
+    };
+    expect(await kindOf(bytes)).toBe("jpeg");
+    // A component that there is none of, a table that was not sent, a step that does not follow.
+    expect(await wrong(5, 7)).toBe("corrupt");
+    expect(await wrong(6, 0x03)).toBe("corrupt");
+    expect(await wrong(9, 0x42)).toBe("corrupt");
+    expect(await kindOf(bytes.subarray(0, -2))).toBe("corrupt");
   });
 });
 

@@ -1,8 +1,7 @@
 import { pipeline } from "node:stream/promises";
 import { crc32, createInflateRaw } from "node:zlib";
-import { ImageError } from "./errors.ts";
 import { gatheredBytes, inflatedChunkBytes } from "./limits.ts";
-import type { DecodedImage } from "./protocol.ts";
+import { type DecodedImage, ImageError } from "./protocol.ts";
 
 /** A chunk of a PNG. */
 type Chunk = { readonly type: string; readonly data: Uint8Array; readonly isIntact: boolean };

@@ -1,4 +1,3 @@
-import type { ImageErrorKind } from "./errors.ts";
 import type { ImageFormat } from "./sniff.ts";
 
 /** What is accepted. */
@@ -30,3 +29,43 @@ export type DecoderMessage =
   | { readonly type: "decoded"; readonly image: DecodedImage }
   | { readonly type: "refused"; readonly kind: ImageErrorKind }
   | { readonly type: "exhausted" };
+
+/**
+ * Why an image was not verified. The first five are the image's fault, the last two are not:
+ * - `unsupported_format`: no JPEG, PNG or WebP by its content, or one that is not accepted.
+ * - `corrupt`: the decoder could not read it to its end, or crashed on it.
+ * - `too_large`: more than `maxBytes`.
+ * - `too_many_pixels`: more than `maxPixels`, or more memory to decode than a decoder may take.
+ * - `timeout`: decoding took longer than allowed.
+ * - `busy`: too many images of its own account wait; try again later.
+ * - `unavailable`: no decoder could run: none was free in time, it did not start, was killed, or the verifier is closed.
+ */
+export type ImageErrorKind =
+  | "unsupported_format"
+  | "corrupt"
+  | "too_large"
+  | "too_many_pixels"
+  | "timeout"
+  | "busy"
+  | "unavailable";
+
+const messages: Record<ImageErrorKind, string> = {
+  unsupported_format: "not an image of an accepted format",
+  corrupt: "the image is damaged",
+  too_large: "the image has too many bytes",
+  too_many_pixels: "the image has too many pixels",
+  timeout: "the image took too long to decode",
+  busy: "too many images of the account are waiting to be decoded",
+  unavailable: "no image decoder is available",
+};
+
+/** A refusal. The message is fixed for the kind; `cause` tells why a decoder did not start. */
+export class ImageError extends Error {
+  readonly kind: ImageErrorKind;
+
+  constructor(kind: ImageErrorKind, options?: ErrorOptions) {
+    super(messages[kind], options);
+    this.name = "ImageError";
+    this.kind = kind;
+  }
+}

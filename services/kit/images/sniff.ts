@@ -1,3 +1,7 @@
+import { isFrame, readJpeg } from "./jpeg.ts";
+import { maxJpegScans } from "./limits.ts";
+import { ImageError, type ImageRules } from "./protocol.ts";
+
 /** The formats that are accepted anywhere. */
 export type ImageFormat = "jpeg" | "png" | "webp";
 
@@ -47,13 +51,13 @@ function pngSize(bytes: Uint8Array, view: DataView): Size | undefined {
   return { width: view.getUint32(16), height: view.getUint32(20) };
 }
 
-/** The first frame header (SOF0 to SOF15 without the three codes that mean something else). */
+/** The first frame header. */
 function jpegSize(bytes: Uint8Array, view: DataView): Size | undefined {
   let at = 2;
   while (at + 9 <= bytes.length) {
     const marker = bytes[at + 1] ?? 0;
     if (bytes[at] !== 0xff) return undefined;
-    if (marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker)) {
+    if (isFrame(marker)) {
       return { width: view.getUint16(at + 7), height: view.getUint16(at + 5) };
     }
     if (marker === 0xd9 || marker === 0xda) return undefined;
@@ -84,9 +88,51 @@ function uint24(view: DataView, at: number): number {
 }
 
 /** True when the bytes at a place are these, one character a byte. */
-export function startsWith(bytes: Uint8Array, at: number, signature: string): boolean {
+function startsWith(bytes: Uint8Array, at: number, signature: string): boolean {
   for (let index = 0; index < signature.length; index++) {
     if (bytes[at + index] !== signature.charCodeAt(index)) return false;
   }
   return true;
+}
+
+/**
+ * Refuses by size, first bytes and the header's claims, before anything is decoded; gives the
+ * format. Cheap: it is asked before an image goes to a decoder, and there again.
+ */
+export function checkHeader(bytes: Uint8Array, rules: ImageRules): ImageFormat {
+  if (bytes.length > rules.maxBytes) throw new ImageError("too_large");
+  const format = sniffFormat(bytes);
+  if (format === undefined || !rules.accept.includes(format)) {
+    throw new ImageError("unsupported_format");
+  }
+  const claimed = sniffImage(bytes);
+  if (claimed !== undefined && claimed.width * claimed.height > rules.maxPixels) {
+    throw new ImageError("too_many_pixels");
+  }
+  return format;
+}
+
+/**
+ * True when the file reaches the end that its format marks; more bytes may follow. Decoders stop
+ * after the last pixel, and miss an end that was cut off, or notice it or not by chance.
+ */
+export function hasEnd(bytes: Uint8Array, format: ImageFormat): boolean {
+  if (format === "png") return hasPngEnd(bytes);
+  // A WebP says its length in front, and its decoder asks for all of it.
+  return format === "webp" || hasJpegEnd(bytes);
+}
+
+/** Every chunk up to `IEND` with its checksum. */
+function hasPngEnd(bytes: Uint8Array): boolean {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (let at = 8; at + 12 <= bytes.length; at += 12 + view.getUint32(at)) {
+    if (startsWith(bytes, at + 4, "IEND")) return at + 12 + view.getUint32(at) <= bytes.length;
+  }
+  return false;
+}
+
+/** No more scans than an encoder makes. */
+function hasJpegEnd(bytes: Uint8Array): boolean {
+  const { hasEnd, scans } = readJpeg(bytes);
+  return hasEnd && scans <= maxJpegScans;
 }

@@ -2,20 +2,20 @@ import { open } from "node:fs/promises";
 import type { Clock } from "../clock.ts";
 import { createFairShare, type FairShareBounds } from "../fair-share.ts";
 import { type DecoderProcess, startDecoder } from "./decoder-process.ts";
-import { ImageError } from "./errors.ts";
-import { checkHeader } from "./header.ts";
 import {
+  besidePixels,
   decoderIdleMs,
   decoderStartTimeoutMs,
   imageWaitMs,
   largeImagePixels,
+  largestPixels,
   leastDecoderMemoryMb,
   sniffedBytes,
   waitingImages,
   waitingImagesUnpaid,
 } from "./limits.ts";
-import type { DecodedImage, DecodeRequest, ImageRules } from "./protocol.ts";
-import { imageMimeTypes, sniffFormat, sniffImage } from "./sniff.ts";
+import { type DecodedImage, type DecodeRequest, ImageError, type ImageRules } from "./protocol.ts";
+import { checkHeader, imageMimeTypes, sniffFormat, sniffImage } from "./sniff.ts";
 
 /** An image that was decoded to its last pixel. */
 export type VerifiedImage = DecodedImage & {
@@ -28,7 +28,7 @@ export type ImageVerifierOptions = {
    * most, so that two leave a place to the others.
    */
   readonly processes: number;
-  /** Resident memory of one process, in MiB, at least 128. 50 megapixels need up to 510. */
+  /** Resident memory of one process, in MiB, at least 128. 50 megapixels need up to 320. */
   readonly memoryMb: number;
   /** For one image, from the moment that a process has it. */
   readonly timeoutMs: number;
@@ -88,8 +88,7 @@ export function createImageVerifier(options: ImageVerifierOptions): ImageVerifie
     late: () => new ImageError("unavailable"),
   };
   const turns = createFairShare(boundsOf(processes), { ...options, ...errors });
-  // One at a time: two would take a gigabyte.
-  const largeTurns = createFairShare(boundsOf(1), { ...options, ...errors });
+  const largeTurns = createFairShare(largeBounds, { ...options, ...errors });
 
   async function decode(request: DecodeRequest): Promise<DecodedImage> {
     const free = places.filter((place) => !place.isBusy);
@@ -113,10 +112,11 @@ export function createImageVerifier(options: ImageVerifierOptions): ImageVerifie
 
   return {
     verify: async (source, rules, { accountId, signal }) => {
-      const isLarge = await checkSource(source, rules);
+      const largePixels = await checkSource(source, rules);
       if (closing.signal.aborted) throw new ImageError("unavailable");
       const either = AbortSignal.any([signal, closing.signal]);
-      using _large = isLarge ? await largeTurns.take(accountId, either) : undefined;
+      using _large =
+        largePixels > 0 ? await largeTurns.take(accountId, either, largePixels) : undefined;
       using _turn = await turns.take(accountId, either);
       const { accept, maxBytes, maxPixels } = rules;
       const image = await decode({ source, accept, maxBytes, maxPixels });
@@ -130,6 +130,14 @@ export function createImageVerifier(options: ImageVerifierOptions): ImageVerifie
   };
 }
 
+/** Pixels of large pictures that are decoded at once. */
+const largeBounds: FairShareBounds = {
+  places: largestPixels + besidePixels,
+  each: { places: largestPixels, waiting: waitingImages },
+  eachUnpaid: { places: largestPixels, waiting: waitingImagesUnpaid },
+  waitMs: imageWaitMs,
+};
+
 function boundsOf(places: number): FairShareBounds {
   return {
     places,
@@ -139,24 +147,26 @@ function boundsOf(places: number): FairShareBounds {
   };
 }
 
-/** Refuses what needs no decoder to be refused; tells whether decoding may take hundreds of MiB. */
-async function checkSource(source: Uint8Array | string, rules: ImageRules): Promise<boolean> {
+/** Refuses what needs no decoder to be refused; tells the pixels of what is large: decoding it may take hundreds of MiB. */
+async function checkSource(source: Uint8Array | string, rules: ImageRules): Promise<number> {
   if (typeof source !== "string") {
     checkHeader(source, rules);
-    return isLarge(source);
+    return largePixelsOf(source);
   }
   await using file = await open(source);
   if ((await file.stat()).size > rules.maxBytes) throw new ImageError("too_large");
   const head = Buffer.alloc(sniffedBytes);
   const { bytesRead } = await file.read(head, 0, sniffedBytes, 0);
-  return isLarge(head.subarray(0, bytesRead));
+  return largePixelsOf(head.subarray(0, bytesRead));
 }
 
-/** A PNG is decoded row by row; other decoders may hold the whole picture. */
-function isLarge(head: Uint8Array): boolean {
+/** 0: not large. A PNG is decoded row by row; other decoders may hold the whole picture. */
+function largePixelsOf(head: Uint8Array): number {
   const format = sniffFormat(head);
-  if (format === undefined || format === "png") return false;
+  if (format === undefined || format === "png") return 0;
   const claimed = sniffImage(head);
   // A header that stands behind much else counts as large.
-  return claimed === undefined || claimed.width * claimed.height > largeImagePixels;
+  if (claimed === undefined) return largestPixels;
+  const pixels = claimed.width * claimed.height;
+  return pixels > largeImagePixels ? pixels : 0;
 }

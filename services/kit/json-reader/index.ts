@@ -1,19 +1,20 @@
 import { Worker } from "node:worker_threads";
 import { untilAborted } from "../abort.ts";
-import { copyInTurns } from "../bytes-in-turns.ts";
-import { ErrorReason, RefusalError } from "../errors.ts";
-import { createFairShare } from "../fair-share.ts";
+import { ErrorReason, RefusalError, refuse } from "../errors.ts";
+import { createFairShare, type FairShareBounds } from "../fair-share.ts";
+import { copyInTurns } from "../in-turns.ts";
+import { shapeFault } from "../json.ts";
 import { threadOptions } from "../thread.ts";
 import { createWorkerPool } from "../worker-pool.ts";
-import { type ReadBody, readBody, type Wanted } from "./read.ts";
+import { type ReadBody, readShaped, type Wanted } from "./read.ts";
 import type { ReadJob, ReadReply } from "./worker.ts";
 
 export type { ReadBody, Wanted } from "./read.ts";
 
-/** Reads request bodies: short ones at once, large ones in threads, so that none keeps the event loop. */
+/** Reads request bodies: short ones at once, large ones and those of many names or values in threads, so that none keeps the event loop. */
 export interface JsonReader extends AsyncDisposable {
   /**
-   * Refuses with INVALID_JSON, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED (the account has too many waiting) or
+   * Refuses with INVALID_JSON, INVALID_VALUE, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED (the account has too many waiting) or
    * SERVICE_UNAVAILABLE; rejects with the signal's reason.
    */
   read(
@@ -24,13 +25,42 @@ export interface JsonReader extends AsyncDisposable {
 }
 
 const kib = 1024;
-/** A body up to this size is read where it is: whatever it holds, that takes some ms, and a thread costs half of one. */
+/** A body up to this size is read where it is unless it has many names or values: that takes less than a ms, and a thread costs half of one. */
 const smallBytes = 128 * kib;
+/**
+ * Names of a body that is read where it is. A name that no body had before costs the parser some microseconds, so 60 KB of them
+ * cost the event loop as much as 20 prompts of that size, and an account could send hundreds at once. An agent's prompt has
+ * some hundred names.
+ */
+export const fewNames = 500;
+/**
+ * Values and names of such a body, by brackets, commas and colons outside its texts. Each costs up to 2 µs to parse, weigh and fingerprint (a
+ * number that a double rounds; others a tenth of that): 60,000 in 128 KiB kept the event loop for 20 ms, and a key's rate of them filled it.
+ * Four for each name, so that a prompt of few names is never one of many values, but for what is a list of numbers.
+ */
+export const fewMarks = 4 * fewNames;
 /** Two, so that what one account sends leaves a thread to the others. */
 const threads = 2;
-/** Bodies of one account that wait, and how long, in ms: the largest takes half a second. */
-const waitingEach = 64;
-const waitMs = 30_000;
+/**
+ * A body up to this size, and a small one of many names or values, is read in a thread of its own kind: what takes a few ms does not wait behind
+ * what takes half a second, of which two accounts may have any number.
+ */
+const mediumBytes = 1024 * kib;
+/**
+ * Such bodies read at once, and of one account that wait: accounts take turns, and as many agents of one may begin at once as it may have
+ * bodies waiting at the edge.
+ */
+export const mediumShare: FairShareBounds = {
+  places: 1,
+  each: { places: 1, waiting: 256 },
+  waitMs: 30_000,
+};
+/** Bodies read at once, and bodies of one account that wait, and how long, in ms: the largest takes half a second. */
+export const readingShare: FairShareBounds = {
+  places: threads,
+  each: { places: 1, waiting: 64 },
+  waitMs: 30_000,
+};
 /** For one body, the thread's start included, in ms: sixty times what the largest takes, so that a busy machine ends no sound thread. */
 const readTimeoutMs = 30_000;
 /** JavaScript heap of a thread in MiB: a body of 64 MiB as text, as values, and once more in canonical form. */
@@ -45,35 +75,40 @@ export function createJsonReader(): JsonReader {
       metadata: { retry_after_ms: "1000" },
       cause,
     });
-  const pool = createWorkerPool<ReadJob, ReadReply>({
-    name: "reading",
-    start: () =>
-      new Worker(new URL("./worker.ts", import.meta.url), threadOptions("json", heapMib)),
-    threads,
-    answerTimeoutMs: readTimeoutMs,
-    tries: 1,
-    idleMs,
-    toError: (why) => unavailable(new Error(why)),
+  const laneOf = (bounds: FairShareBounds) => ({
+    share: createFairShare(bounds),
+    pool: createWorkerPool<ReadJob, ReadReply>({
+      name: "reading",
+      start: () =>
+        new Worker(new URL("./worker.ts", import.meta.url), threadOptions("json", heapMib)),
+      threads: bounds.places,
+      answerTimeoutMs: readTimeoutMs,
+      tries: 1,
+      idleMs,
+      toError: (why) => unavailable(new Error(why)),
+    }),
   });
-  const share = createFairShare({
-    places: threads,
-    each: { places: 1, waiting: waitingEach },
-    waitMs,
-  });
-  const readInThread = async (bytes: Uint8Array, wanted: Wanted): Promise<ReadReply> => {
-    const copy = await copyInTurns(bytes);
-    return pool.run({ bytes: copy, wanted }, [copy.buffer]);
-  };
+  const medium = laneOf(mediumShare);
+  const large = laneOf(readingShare);
   return {
     async read(bytes, wanted, { accountId, signal }) {
-      if (bytes.length <= smallBytes) return readBody(bytes, wanted);
+      if (bytes.length <= smallBytes) {
+        const fault = shapeFault(bytes, { marks: fewMarks, names: fewNames });
+        if (fault === undefined) return readShaped(bytes, wanted);
+        if (fault === "deep") refuse(ErrorReason.INVALID_JSON);
+      }
+      const { share, pool } = bytes.length <= mediumBytes ? medium : large;
       const turn = await share.take(accountId, signal);
       // The turn ends with the work, also where the caller has left before.
-      const work = readInThread(bytes, wanted).finally(() => turn[Symbol.dispose]());
+      const work = copyInTurns(bytes)
+        .then((copy) => pool.run({ bytes: copy, wanted }, [copy.buffer]))
+        .finally(() => turn[Symbol.dispose]());
       const reply = await untilAborted(work, signal);
       if ("read" in reply) return reply.read;
-      throw new RefusalError(reply.reason, { message: reply.message });
+      throw new RefusalError(reply.reason, reply);
     },
-    [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await Promise.all([medium, large].map(({ pool }) => pool[Symbol.asyncDispose]()));
+    },
   };
 }

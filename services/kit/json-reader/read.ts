@@ -1,16 +1,19 @@
 import { ErrorReason, refuse } from "../errors.ts";
 import {
+  checkWellFormed,
   fingerprintOf,
   isJsonObject,
   type JsonObject,
   type JsonValue,
   parseJsonBody,
+  parseShaped,
 } from "../json.ts";
-import { weightOf } from "../json-weight.ts";
+import { weightOf } from "../weight.ts";
+import { type ExactBody, withExactNumbers } from "./exact-numbers.ts";
 
 /** What is wanted of a body beside its values. */
 export interface Wanted {
-  /** Its weight (see `json-weight.ts`), which this many levels of nesting may have. */
+  /** Its weight (see `weightOf` in kit/weight.ts), which this many levels of nesting may have. */
   weighLevels?: number;
   /** Its fingerprint, without some of its fields, told apart from those of other uses by a tag. */
   fingerprint?: { tag?: string; without?: readonly string[] };
@@ -32,30 +35,39 @@ const mib = 1024 * 1024;
  * Bytes of a body's text, which inline images and sealed state are not: twice the text of a million tokens. A body may be
  * larger for the sake of those alone; text of that size is read by no model, and every step of a request would go through it.
  */
-const maxTextBytes = 8 * mib;
+export const maxTextBytes = 8 * mib;
 /**
  * Shapes of a body's objects: the different lists of names with which they begin. Objects of equal shape count once, others by
  * the names from the first one that differs. JavaScript makes a hidden class for each, on the event loop too when values come
  * from a thread: 10,000 take some 10 ms, 100,000 take 300. The tools of an agent have a few thousand.
  */
-const maxShapes = 10_000;
+export const maxShapes = 10_000;
 /** A shape, by the names that may come next. */
 type Shape = Map<string, Shape>;
 /** A shorter body cannot have too much of either. */
 const checkedFromBytes = 32 * 1024;
 
 /**
- * Parses a body and works out what is wanted. Refuses with INVALID_JSON, or with PAYLOAD_TOO_LARGE what is large without
- * being images. Takes as long as the body makes it.
+ * Parses a body and works out what is wanted. Refuses with INVALID_JSON, with INVALID_VALUE what holds half of a
+ * surrogate pair, or with PAYLOAD_TOO_LARGE what is large without being images. Takes as long as the body makes it.
  */
 export function readBody(bytes: Uint8Array, wanted: Wanted): ReadBody {
-  const value = parseJsonBody(bytes);
+  return read(bytes, parseJsonBody(bytes), wanted);
+}
+
+/** The same of a body whose shape is known to be sound. */
+export function readShaped(bytes: Uint8Array, wanted: Wanted): ReadBody {
+  return read(bytes, parseShaped(bytes), wanted);
+}
+
+function read(bytes: Uint8Array, value: JsonObject, wanted: Wanted): ReadBody {
+  checkWellFormed(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), value);
   if (bytes.length > checkedFromBytes) checkSizes(value);
   const { weighLevels, fingerprint, only } = wanted;
   return {
     value: only ? picked(value, only) : value,
-    weight: weighLevels === undefined ? 0 : weightOf(value, weighLevels),
-    fingerprint: fingerprint ? fingerprintWithout(value, fingerprint) : "",
+    weight: weighLevels === undefined ? 0 : weightOf(value, weighLevels, bytes),
+    fingerprint: fingerprint ? fingerprintWithout(withExactNumbers(bytes, value), fingerprint) : "",
   };
 }
 
@@ -64,17 +76,22 @@ function picked(value: JsonObject, names: readonly string[]): JsonObject {
 }
 
 function fingerprintWithout(
-  value: JsonObject,
+  { value, spelled }: ExactBody,
   { tag, without = [] }: NonNullable<Wanted["fingerprint"]>,
 ): string {
   const rest = Object.fromEntries(
     Object.entries(value).filter(([name]) => !without.includes(name)),
   );
+  if (spelled !== undefined) return fingerprintOf([tag ?? "", rest, spelled]);
   return fingerprintOf(tag === undefined ? rest : [tag, rest]);
 }
 
-/** Fields that hold no text: images as a data URI, or in base64 what a model made, and an upstream's sealed state. */
+/**
+ * Fields that hold no text: images and files as a data URI, or in base64 what a model made, and an upstream's sealed state. Sound is
+ * such a field of one object alone: `data` is a name for anything.
+ */
 const sealedFields: ReadonlySet<string> = new Set([
+  "file_data",
   "image_url",
   "url",
   "result",
@@ -105,14 +122,18 @@ function checkSizes(body: JsonObject): void {
           shape.set(inner, next);
         }
         shape = next;
-        visit(value[inner] as JsonValue, inner);
+        visit(
+          value[inner] as JsonValue,
+          name === "input_audio" && inner === "data" ? "file_data" : inner,
+        );
       }
     }
   };
   visit(body, "");
   if (bytes > maxTextBytes) {
     refuse(ErrorReason.PAYLOAD_TOO_LARGE, {
-      message: "The body holds more text than a model reads. Only inline images may be that large.",
+      message:
+        "The body holds more text than a model reads. Only inline images and files may be that large.",
     });
   }
 }

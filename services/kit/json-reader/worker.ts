@@ -12,7 +12,7 @@ export interface ReadJob {
 }
 
 /** What it answers. */
-export type ReadReply = { read: ReadBody } | { reason: Reason; message: string };
+export type ReadReply = { read: ReadBody } | { reason: Reason; message: string; param?: string };
 
 const port = parentPort;
 if (port === null) throw new Error("this file is the entry of a reading thread");
@@ -24,10 +24,13 @@ port.on("message", ({ bytes, wanted }: ReadJob) => {
   } catch (error) {
     // A body that nests too deep for the stack, or is too much for the heap's strings, is no JSON to us.
     if (!isRefusal(error) && !(error instanceof RangeError)) throw error;
-    const { reason, message } = isRefusal(error)
-      ? error
+    reply = isRefusal(error)
+      ? {
+          reason: error.reason,
+          message: error.message,
+          ...(error.param ? { param: error.param } : {}),
+        }
       : { reason: ErrorReason.INVALID_JSON, message: "The body is not a valid JSON object." };
-    reply = { reason, message };
   }
   port.postMessage(reply);
 });

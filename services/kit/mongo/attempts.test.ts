@@ -47,6 +47,23 @@ test("after some seconds it is refused, with the cause", async () => {
   expect(work.mock.calls.length).toBeLessThan(30);
 });
 
+test("where another write goes first again and again it goes on for as long as an operation may take", async () => {
+  const clock = manualClock();
+  let tries = 0;
+  const done = createAttempt(clock)(async () => {
+    if (++tries < 4) {
+      await clock.sleep(2_000);
+      throw new MongoServerError({ message: "deadlock detected", code: 16_908_292 });
+    }
+    return "done";
+  });
+  for (let second = 0; second < 9; second++) {
+    await turn();
+    await clock.advance(1_000);
+  }
+  expect(await done).toBe("done");
+});
+
 test("a server that was silent for longer is not waited for twice", async () => {
   const clock = manualClock();
   const work = vi.fn(async () => {

@@ -1,10 +1,15 @@
 import type { Clock } from "../clock.ts";
-import { awayRefusal, mongoFault } from "./errors.ts";
-import { attemptBudgetMs, attemptPauseMs, maxAttemptPauseMs } from "./limits.ts";
+import { awayRefusal, isConflict, mongoFault } from "./errors.ts";
+import {
+  attemptBudgetMs,
+  attemptPauseMs,
+  maxAttemptPauseMs,
+  operationTimeoutMs,
+} from "./limits.ts";
 
 /**
  * Work on the database that may be done twice. `unsure`: an attempt before this one may have been carried out, although
- * nobody said so.
+ * no answer said so.
  */
 export type Work<T> = (unsure: boolean) => Promise<T>;
 
@@ -12,19 +17,21 @@ export type Work<T> = (unsure: boolean) => Promise<T>;
 export type Attempt = <T>(work: Work<T>) => Promise<T>;
 
 /**
- * Makes an {@link Attempt}: where the server is away it goes again, with growing pauses, for some seconds; then it refuses
- * with SERVICE_UNAVAILABLE, and the outcome is unknown. All other errors pass at once.
+ * Makes an {@link Attempt}: where the server is away it goes again, with growing pauses, for some seconds, and where another write
+ * went first for as long as an operation may take; then it refuses with SERVICE_UNAVAILABLE, and the outcome is unknown. All other
+ * errors pass at once.
  */
 export function createAttempt(clock: Clock): Attempt {
   return async (work) => {
     let unsure = false;
-    const giveUpAt = clock.steady() + attemptBudgetMs;
+    const beganAt = clock.steady();
     for (let pauseMs = attemptPauseMs; ; pauseMs = Math.min(2 * pauseMs, maxAttemptPauseMs)) {
       try {
         return await work(unsure);
       } catch (error) {
         if (mongoFault(error) !== "away") throw error;
-        if (clock.steady() + pauseMs >= giveUpAt) throw awayRefusal(error);
+        const budgetMs = isConflict(error) ? operationTimeoutMs : attemptBudgetMs;
+        if (clock.steady() + pauseMs >= beganAt + budgetMs) throw awayRefusal(error);
         unsure = true;
       }
       // Between half and all of the pause: replicas that failed together do not come back together.

@@ -1,5 +1,7 @@
 import {
   MongoBulkWriteError,
+  MongoCursorExhaustedError,
+  MongoExpiredSessionError,
   MongoInvalidArgumentError,
   MongoNetworkError,
   MongoServerError,
@@ -34,6 +36,8 @@ describe("a fault", () => {
     ["a broken connection", new MongoNetworkError("reset")],
     ["a connection that the monitor gave up", new InterruptedError("interrupted")],
     ["a socket that closed under a write", Object.assign(new Error("ended"), { code: "EPIPE" })],
+    ["a session that ended with its client", new MongoExpiredSessionError()],
+    ["a cursor that ended with its client", new MongoCursorExhaustedError()],
     ["no primary any more", server(10_107)],
     ["a primary that is shutting down", server(91)],
     ["a server that has failed", server(1)],

@@ -14,9 +14,19 @@ export type MongoFault = "duplicate" | "away" | "final";
 
 const duplicateCode = 11_000;
 
+/** The server's codes for a write that gave way to another one. */
+const conflictCodes = {
+  WriteConflict: 112,
+  // What compatible servers over PostgreSQL pass on of it, SQLSTATE 40001 and 40P01: MongoDB goes again by itself there.
+  SerializationFailure: 16_777_220,
+  DeadlockDetected: 16_908_292,
+};
+const conflicts: ReadonlySet<number> = new Set(Object.values(conflictCodes));
+
 /** The server's codes for "not now". InternalError is among them: the server has failed, not what it was asked. */
 const awayCodes: ReadonlySet<number> = new Set(
   Object.values({
+    ...conflictCodes,
     InternalError: 1,
     HostUnreachable: 6,
     HostNotFound: 7,
@@ -27,7 +37,6 @@ const awayCodes: ReadonlySet<number> = new Set(
     WriteConcernTimeout: 64,
     NetworkTimeout: 89,
     ShutdownInProgress: 91,
-    WriteConflict: 112,
     FailedToSatisfyReadPreference: 133,
     ReadConcernMajorityNotAvailableYet: 134,
     StaleEpoch: 150,
@@ -35,6 +44,8 @@ const awayCodes: ReadonlySet<number> = new Set(
     PrimarySteppedDown: 189,
     NetworkInterfaceExceededTimeLimit: 202,
     ExceededTimeLimit: 262,
+    // An operator forbids writes, or the server does as its disk fills.
+    UserWritesBlocked: 371,
     ConnectionError: 384,
     IngressRequestRateLimitExceeded: 462,
     SocketException: 9001,
@@ -47,9 +58,9 @@ const awayCodes: ReadonlySet<number> = new Set(
     NotPrimaryNoSecondaryOk: 13_435,
     NotPrimaryOrSecondary: 13_436,
     OutOfDiskSpace: 14_031,
-    // What compatible servers over PostgreSQL pass on of it, SQLSTATE 40001 and 40P01: MongoDB goes again by itself there.
-    SerializationFailure: 16_777_220,
-    DeadlockDetected: 16_908_292,
+    // What compatible servers over PostgreSQL pass on of SQLSTATE 53100 and 25006: its disk is full, or it takes no writes.
+    DiskFull: 4_293,
+    ReadOnlyTransaction: 100_663_618,
   }),
 );
 
@@ -64,6 +75,9 @@ const awayNames: ReadonlySet<string> = new Set([
   "MongoTopologyClosedError",
   "MongoServerClosedError",
   "MongoClientClosedError",
+  // Of operations that were under way when their client was closed and made anew.
+  "MongoExpiredSessionError",
+  "MongoCursorExhaustedError",
   // Written, but not confirmed by a majority: it may yet be rolled back.
   "MongoWriteConcernError",
 ]);
@@ -93,6 +107,11 @@ export function mongoFault(error: unknown): MongoFault | undefined {
   const code = Number(error.code);
   if (code === duplicateCode) return "duplicate";
   return isAway(code) || awayLabels.some((label) => error.hasErrorLabel(label)) ? "away" : "final";
+}
+
+/** Did the server answer that another write went first? It is there, and MongoDB itself goes again as long as an operation may take. */
+export function isConflict(error: unknown): boolean {
+  return error instanceof mongodb().MongoServerError && conflicts.has(Number(error.code));
 }
 
 /** Was it a unique index, and nothing else, that refused? */

@@ -6,6 +6,11 @@ export const serverSelectionTimeoutMs = 2_000;
 export const socketTimeoutMs = 5_000;
 /** How long a write may wait for its majority, in ms: below the socket's time, so that the connection lives on. */
 export const majorityTimeoutMs = 4_000;
+/**
+ * How long an operation may take in all, in ms: finding a server, its connection and the server's silence are over in 9 s for each
+ * of its commands, and the stores' operations are of one or few, so that what takes longer has no end.
+ */
+export const operationTimeoutMs = 15_000;
 /** Least time between two looks at a server whose connection broke, in ms: operations wait for the next look. */
 export const minHeartbeatMs = 100;
 /** How long an operation waits for a free connection, in ms. */

@@ -1,13 +1,13 @@
+import type { Span } from "@opentelemetry/api";
 import type { CommandFailedEvent, CommandStartedEvent, MongoClient } from "mongodb";
-import type { Span, Telemetry } from "../telemetry/port.ts";
-import { errorType } from "../telemetry/traced.ts";
+import { type Attributes, errorType, failSpan, isTraced, startSpan } from "../telemetry/spans.ts";
 
 /** Makes a span of each command that is part of a trace: its name and collection, never what it asks or brings. */
-export function traceCommands(client: MongoClient, telemetry: Telemetry): void {
+export function traceCommands(client: MongoClient): void {
   const open = new Map<number, Span>();
   client.on("commandStarted", (event) => {
-    if (!telemetry.active()?.isRecording) return;
-    open.set(event.requestId, telemetry.start(specOf(event)));
+    if (!isTraced()) return;
+    open.set(event.requestId, startSpan(specOf(event)));
   });
   const end = (requestId: number, failed?: CommandFailedEvent) => {
     const span = open.get(requestId);
@@ -42,6 +42,8 @@ function collectionOf(commandName: string, command: Record<string, unknown>): st
 /** The server's code where it gave one: its words repeat keys. */
 function failedWith({ failure }: CommandFailedEvent, span: Span): void {
   const { code } = failure as { code?: unknown };
-  if (typeof code === "number") span.set({ "db.response.status_code": String(code) });
-  span.fail(typeof code === "number" ? String(code) : errorType(failure));
+  if (typeof code === "number") {
+    span.setAttributes({ "db.response.status_code": String(code) } satisfies Attributes);
+  }
+  failSpan(span, typeof code === "number" ? String(code) : errorType(failure));
 }

@@ -1,5 +1,5 @@
 import type { AnyBulkWriteOperation, Collection, Document, Filter, UpdateFilter } from "mongodb";
-import { together } from "../together.ts";
+import { batched } from "../batching.ts";
 import type { MongoDatabase } from "./connect.ts";
 import { mongoFault } from "./errors.ts";
 import { lanesOfWrites, maxWritesTogether } from "./limits.ts";
@@ -21,15 +21,15 @@ export interface WriteKind<I, O> {
 /**
  * Lets writes that come at the same time travel as one command: most of what a write costs, here and at the server, is
  * its command. Each is still a write of its own, as durable as alone. Those that the common answer does not tell apart are made
- * once more, each alone and `unsure`; so is each of them after a command that got no answer. `lingerMs` is how long the
- * first waits for others: for writes that nobody waits for.
+ * once more, each alone and `unsure`; so is each of them after a command that got no answer. `waitMs` is how long the
+ * first waits for others: for writes that no caller waits for.
  */
 export function writeTogether<I, O>(
   db: MongoDatabase,
   { alone, all }: WriteKind<I, O>,
-  { lingerMs = 0 }: { lingerMs?: number } = {},
+  { waitMs = 0 }: { waitMs?: number } = {},
 ): (input: I) => Promise<O> {
-  const join = together<I, O | undefined>(
+  const join = batched<I, O | undefined>(
     async (inputs) => {
       const [first] = inputs;
       if (inputs.length === 1 && first !== undefined) return [await alone(first, false)];
@@ -41,7 +41,7 @@ export function writeTogether<I, O>(
         return [];
       }
     },
-    { lanes: lanesOfWrites, most: maxWritesTogether, lingerMs },
+    { lanes: lanesOfWrites, most: maxWritesTogether, waitMs },
   );
   return (input) =>
     db.attempt(async (unsure) => {
@@ -69,4 +69,23 @@ export async function changeAll<T extends Document>(
   );
   const { matchedCount } = await collection.bulkWrite(updates, { ordered: false });
   return matchedCount === changes.length;
+}
+
+/**
+ * Deletes up to `limit` documents that fit, and answers how many went. They are looked up first, because a command that deletes
+ * knows no limit; what fits no more by then stays.
+ */
+export async function deleteSome<T extends Document>(
+  collection: Collection<T>,
+  filter: Filter<T>,
+  limit: number,
+): Promise<number> {
+  const found = collection.find(filter, { projection: { _id: 1 } }).limit(limit);
+  const ids = (await found.toArray()).map(({ _id }) => _id);
+  if (ids.length === 0) return 0;
+  const { deletedCount } = await collection.deleteMany({
+    ...filter,
+    _id: { $in: ids },
+  } as Filter<T>);
+  return deletedCount;
 }

@@ -36,13 +36,6 @@ export async function* decodedBody(
   }
 }
 
-/** Reads to the end. */
-export async function collect(source: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of source) chunks.push(chunk);
-  return Buffer.concat(chunks);
-}
-
 function capped(maxBytes: number) {
   return async function* (chunks: AsyncIterable<Uint8Array>) {
     let seen = 0;

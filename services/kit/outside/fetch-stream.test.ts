@@ -122,7 +122,7 @@ it("is unreachable where the body breaks off, or falls silent", async () => {
   await expect(broken).rejects.toMatchObject({ kind: "unreachable" });
 
   handle = (_request, response) => response.write("half");
-  const silent = stream(sizeOf, { idleTimeoutMs: 100 });
+  const silent = stream(sizeOf, { idleTimeoutMs: 1_000 });
   const expected = { kind: "unreachable", detail: "UND_ERR_BODY_TIMEOUT" };
   await expect(silent).rejects.toMatchObject(expected);
 });
@@ -138,7 +138,7 @@ it("settles after the sink does, when its time is over or its caller leaves", as
       ends.push("sink");
     }
   };
-  await expect(stream(slowly, { timeoutMs: 300 })).rejects.toMatchObject({ kind: "timeout" });
+  await expect(stream(slowly, { timeoutMs: 2_000 })).rejects.toMatchObject({ kind: "timeout" });
   expect(ends).toEqual(["sink"]);
 
   const leaving = new AbortController();

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import net, { type AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
 import tls from "node:tls";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -214,7 +215,7 @@ describe("time", () => {
   it("ends a request without an answer, and closes its connection", async () => {
     const closed = Promise.withResolvers<void>();
     handle = (request) => request.socket.on("close", () => closed.resolve());
-    await expect(get("/", { timeoutMs: 50 })).rejects.toEqual(failure("timeout"));
+    await expect(get("/", { timeoutMs: 1_000 })).rejects.toEqual(failure("timeout"));
     await closed.promise;
   });
 
@@ -227,7 +228,7 @@ describe("time", () => {
         closed.resolve();
       });
     };
-    await expect(get("/", { timeoutMs: 80 })).rejects.toEqual(failure("timeout"));
+    await expect(get("/", { timeoutMs: 1_000 })).rejects.toEqual(failure("timeout"));
     await closed.promise;
   });
 
@@ -348,5 +349,50 @@ describe("https", () => {
       failure("unreachable", "DEPTH_ZERO_SELF_SIGNED_CERT"),
     );
     expect(names).toEqual([]);
+  });
+});
+
+describe("putting bytes", () => {
+  const put = { bytes: Buffer.from("a picture"), contentType: "image/png" };
+
+  it("sends them with their type, and no key, cookie or name of theirs", async () => {
+    const got = Promise.withResolvers<string>();
+    handle = async (request, response) => {
+      got.resolve(await text(request));
+      response.writeHead(201).end("kept");
+    };
+    await fetcher.putBytes(`${base}/place?signature=1`, put, {});
+    expect(await got.promise).toBe("a picture");
+    const [request] = requests;
+    expect([request?.method, request?.url]).toEqual(["PUT", "/place?signature=1"]);
+    expect(request?.headers).toEqual({
+      host: base.slice("http://".length),
+      connection: "close",
+      "content-type": "image/png",
+      "content-length": "9",
+      "user-agent": "genmesh",
+    });
+  });
+
+  it("follows no redirect, and throws what is no success", async () => {
+    for (const status of [302, 403, 500]) {
+      handle = (_request, response) => response.writeHead(status, { location: "/other" }).end();
+      await expect(fetcher.putBytes(`${base}/`, put, {})).rejects.toEqual(
+        failure("bad_status", String(status)),
+      );
+    }
+    expect(requests).toHaveLength(3);
+  });
+
+  it("reaches public addresses only, and ends with its caller", async () => {
+    const guarded = createGuardedFetcher({ allowPrivate: false });
+    await expect(guarded.putBytes(`${base}/`, put, {})).rejects.toEqual(failure("unsafe"));
+    expect(requests).toHaveLength(0);
+    handle = () => {};
+    const leaving = new AbortController();
+    const reason = new Error("the caller left");
+    const work = fetcher.putBytes(`${base}/`, put, { signal: leaving.signal });
+    leaving.abort(reason);
+    await expect(work).rejects.toBe(reason);
   });
 });

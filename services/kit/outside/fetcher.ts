@@ -1,6 +1,7 @@
 import type { Dispatcher } from "undici";
+import { readInTurns } from "../in-turns.ts";
 import { formatAddress, isPublicAddress, parseLiteral } from "./address.ts";
-import { collect, decodedBody } from "./body.ts";
+import { decodedBody } from "./body.ts";
 import { withDeadline } from "./deadline.ts";
 import { checkedConnector, type Dial, dialTcp } from "./dial.ts";
 import { OutsideError, toOutsideError } from "./errors.ts";
@@ -26,13 +27,27 @@ export type FetchStreamOptions = FetchOptions & {
   readonly idleTimeoutMs?: number | undefined;
 };
 
+/** One message to an outside address. */
+export type PostOptions = {
+  readonly body: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** For the whole exchange; default 10,000. */
+  readonly timeoutMs?: number | undefined;
+  /** Bytes of the answer that are read, and dropped, so that a small one comes to its end at the sender's side. */
+  readonly maxAnswerBytes: number;
+  readonly signal?: AbortSignal | undefined;
+};
+
+/** Bytes that are put somewhere. */
+export type PutBytes = { readonly bytes: Uint8Array; readonly contentType: string };
+
 /** What was fetched; `contentType` is the server's word for it, lower case, no parameters. */
 export type FetchedBytes = {
   readonly bytes: Uint8Array;
   readonly contentType: string | undefined;
 };
 
-/** Fetches what callers name, from public addresses only. */
+/** Fetches what callers name, and posts to it, at public addresses only. */
 export type GuardedFetcher = {
   /** GETs the URL. Throws `OutsideError`, or the signal's reason. */
   fetchBytes(url: string, options: FetchOptions): Promise<FetchedBytes>;
@@ -46,6 +61,14 @@ export type GuardedFetcher = {
     options: FetchStreamOptions,
     sink: (chunks: AsyncIterable<Uint8Array>) => Promise<T>,
   ): Promise<T>;
+  /** POSTs to the URL and answers the status, whichever it is; a redirect is not followed. Throws as `fetchBytes` does. */
+  post(url: string, options: PostOptions): Promise<number>;
+  /** PUTs bytes to the URL, and follows no redirect. Throws as `fetchBytes` does. */
+  putBytes(
+    url: string,
+    put: PutBytes,
+    options: Pick<FetchOptions, "timeoutMs" | "signal">,
+  ): Promise<void>;
 };
 
 export type GuardedFetcherOptions = {
@@ -90,7 +113,7 @@ export function createGuardedFetcher(options: GuardedFetcherOptions): GuardedFet
   return {
     fetchBytes: (url, request) =>
       get(url, request, async (chunks, contentType) => ({
-        bytes: await collect(chunks),
+        bytes: await readInTurns(chunks),
         contentType,
       })),
     fetchStream: async <T>(
@@ -106,13 +129,31 @@ export function createGuardedFetcher(options: GuardedFetcherOptions): GuardedFet
           return sinking;
         });
       } catch (error) {
-        // The deadline does not wait, but whoever stores must have stopped before anybody begins anew.
+        // The deadline does not wait, but the sink must have stopped before another fetch begins.
         await sinking?.catch((error: unknown) => {
           failure = { error };
         });
         throw failure ? failure.error : error;
       }
     },
+    post: (url, options) => post(guard, url, options),
+    putBytes: (text, put, { timeoutMs = guard.limits.timeoutMs, signal: outer }) =>
+      withDeadline({ timeoutMs, signal: outer }, async (signal) => {
+        const url = parseOutsideUrl(text, guard.limits.urlChars);
+        const headers = { "content-type": put.contentType };
+        await hop(
+          guard,
+          url,
+          { method: "PUT", headers, body: put.bytes, signal },
+          async (reply) => {
+            reply.body.on("error", () => {});
+            const { statusCode } = reply;
+            if (statusCode < 200 || statusCode > 299) {
+              throw new OutsideError("bad_status", String(statusCode));
+            }
+          },
+        );
+      }),
   };
 }
 
@@ -121,7 +162,14 @@ type Running = FetchStreamOptions & { readonly signal: AbortSignal };
 async function follow<T>(guard: Guard, text: string, request: Running, take: Take<T>): Promise<T> {
   let url = parseOutsideUrl(text, guard.limits.urlChars);
   for (let redirects = 0; redirects <= guard.limits.redirects; redirects++) {
-    const outcome = await hop(guard, url, request, take);
+    const { signal, idleTimeoutMs } = request;
+    const headers = { accept: request.accept ?? "*/*", "accept-encoding": "identity" };
+    const outcome = await hop(
+      guard,
+      url,
+      { method: "GET", headers, idleTimeoutMs, signal },
+      (reply) => readResponse(reply, request, take),
+    );
     if ("taken" in outcome) return outcome.taken;
     url = redirectTarget(outcome.redirect, url, guard.limits.urlChars);
   }
@@ -137,12 +185,44 @@ function redirectTarget(location: string, base: URL, urlChars: number): URL {
   }
 }
 
+/** The status counts from the moment that it is there, whatever becomes of the rest of the answer. */
+async function post(
+  guard: Guard,
+  text: string,
+  { timeoutMs = guard.limits.timeoutMs, signal: outer, maxAnswerBytes, ...message }: PostOptions,
+): Promise<number> {
+  let status: number | undefined;
+  try {
+    return await withDeadline({ timeoutMs, signal: outer }, (signal) => {
+      const url = parseOutsideUrl(text, guard.limits.urlChars);
+      const request = { ...message, method: "POST", signal } as const;
+      return hop(guard, url, request, async ({ statusCode, body }) => {
+        status = statusCode;
+        await body.dump({ limit: maxAnswerBytes, signal });
+        return statusCode;
+      });
+    });
+  } catch (error) {
+    if (status === undefined) throw error;
+    return status;
+  }
+}
+
+/** One request to one address, on a connection of its own. */
+type Hop = {
+  readonly method: "GET" | "POST" | "PUT";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string | Uint8Array;
+  readonly idleTimeoutMs?: number | undefined;
+  readonly signal: AbortSignal;
+};
+
 async function hop<T>(
   guard: Guard,
   url: URL,
-  request: Running,
-  take: Take<T>,
-): Promise<Outcome<T>> {
+  request: Hop,
+  read: (reply: Dispatcher.ResponseData) => Promise<T>,
+): Promise<T> {
   const addresses = await checkedAddresses(guard, url, request.signal);
   const isSecure = url.protocol === "https:";
   // Loaded at the first fetch: most processes never make one.
@@ -165,18 +245,15 @@ async function hop<T>(
   });
   try {
     const response = await client.request({
-      method: "GET",
+      method: request.method,
       path: `${url.pathname}${url.search}`,
-      headers: {
-        accept: request.accept ?? "*/*",
-        "accept-encoding": "identity",
-        // Some image hosts turn away clients without a name.
-        "user-agent": "genmesh",
-      },
+      // Some image hosts turn away clients without a name.
+      headers: { ...request.headers, "user-agent": "genmesh" },
+      body: request.body ?? null,
       reset: true,
       signal: request.signal,
     });
-    return await readResponse(response, request, take);
+    return await read(response);
   } finally {
     await client.destroy();
   }

@@ -8,6 +8,8 @@ export {
   type FetchStreamOptions,
   type GuardedFetcher,
   type GuardedFetcherOptions,
+  type PostOptions,
+  type PutBytes,
 } from "./fetcher.ts";
 export { type OutsideLimits, outsideLimits } from "./limits.ts";
 export type { Resolve, ResolvedAddress } from "./resolve.ts";

@@ -1,3 +1,5 @@
+import { maxUrlCharacters } from "../url.ts";
+
 /** The bounds of one fetch. */
 export type OutsideLimits = {
   /** The whole fetch: look-ups, connections, redirects and body. */
@@ -19,8 +21,7 @@ export const outsideLimits: OutsideLimits = {
   // The contract: 10 s in all and three redirects.
   timeoutMs: 10_000,
   redirects: 3,
-  // Signed object-store URLs reach about 2,000 characters; servers refuse above 8 KiB.
-  urlChars: 8192,
+  urlChars: maxUrlCharacters,
   // Two of each family are enough to get round one dead host or a broken IPv6 route.
   dialledAddresses: 4,
   // Longer than the slowest round trip on earth, so that only a dead address is left behind.

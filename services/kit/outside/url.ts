@@ -37,13 +37,23 @@ const nonWebPorts: ReadonlySet<number> = new Set([
  * differ). Throws `OutsideError` `invalid_url`.
  */
 export function parseOutsideUrl(text: string, urlChars = outsideLimits.urlChars): URL {
+  if (text.length > urlChars) throw new OutsideError("invalid_url");
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused.
-  const isPlain = text.length <= urlChars && !/[\u0000-\u0020\u007f-\u00a0\\]/.test(text);
+  const isPlain = !/[\u0000-\u0020\u007f-\u00a0\\]/.test(text);
   const url = isPlain && /^https?:\/\/[^/]/i.test(text) ? URL.parse(text) : null;
   // An empty user ("http://@host") leaves no trace in the parsed URL.
   const authority = /^[^/]*\/\/([^/?#]*)/.exec(text)?.[1] ?? "";
   if (url === null || authority.includes("@")) throw new OutsideError("invalid_url");
   return url;
+}
+
+/** True for what {@link parseOutsideUrl} takes; says nothing about where it leads. */
+export function isOutsideUrl(text: string): boolean {
+  try {
+    return parseOutsideUrl(text) !== undefined;
+  } catch {
+    return false;
+  }
 }
 
 /** True when the port is 80, 443 or an unprivileged one without a well-known other use. */

@@ -1,4 +1,4 @@
-import { JetStreamApiError } from "@nats-io/jetstream";
+import { JetStreamApiError, JetStreamError } from "@nats-io/jetstream";
 import { errors } from "@nats-io/transport-node";
 import { ErrorReason, RefusalError } from "../errors.ts";
 
@@ -18,6 +18,7 @@ const code = {
   streamNotFound: 10_059,
   consumerNotFound: 10_014,
   streamNameInUse: 10_058,
+  consumerExists: 10_148,
   streamInvalidConfig: 10_052,
   replicasNotSupported: 10_074,
   noSuitablePeers: 10_005,
@@ -32,9 +33,17 @@ export function isMissing(error: unknown): boolean {
   return false;
 }
 
-/** Does the stream exist with other settings? */
+/**
+ * Was a request for a message ended by JetStream, and not by the way to it? Its consumer is gone, moves to another server,
+ * or is silent: looking for the consumer again tells which.
+ */
+export function isRequestEnded(error: unknown): boolean {
+  return error instanceof JetStreamError || isMissing(error);
+}
+
+/** Does the stream or consumer exist with other settings? */
 export function isInUse(error: unknown): boolean {
-  return isApiError(error, code.streamNameInUse);
+  return isApiError(error, code.streamNameInUse, code.consumerExists);
 }
 
 /** Did JetStream refuse settings that it would refuse at any time? */

@@ -6,7 +6,7 @@ export interface JetstreamEvents {
   connected(): void;
   /** The connection broke, or could not be had. Said once for each time that it was there. */
   away(error?: unknown): void;
-  /** The server said something that matters to nobody's request. Not said twice in a row. */
+  /** The server reported a fault outside of any request. Not said twice in a row. */
   complaint(error: Error): void;
   /** The stream was made, or its settings were changed. */
   streamWritten(how: "made" | "changed"): void;

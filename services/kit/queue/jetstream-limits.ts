@@ -12,12 +12,11 @@ export const reconnectPauseMs = 500;
 export const pingIntervalMs = 10_000;
 export const maxPingsOut = 1;
 
-/** How long one request for a wake-up waits at the server, in ms; then it is made anew. */
-export const pullExpiryMs = 60_000;
-/** The server says that it still holds a request each time this has passed, in ms. */
-export const pullHeartbeatMs = 5_000;
-/** Without a word for this long, in ms, a request is taken for lost: two heartbeats and a slow moment. */
-export const pullSilenceMs = 12_000;
+/**
+ * How long one request for a wake-up waits at the server, in ms; then it is made anew. The server says twice in that time
+ * that it still holds the request; without a word for this long the request is taken for lost.
+ */
+export const pullExpiryMs = 10_000;
 /** Times that a missing consumer is made before a receiver is told that the queue is away. */
 export const maxConsumerRounds = 3;
 

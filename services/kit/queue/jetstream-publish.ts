@@ -1,5 +1,6 @@
 import { jetstream } from "@nats-io/jetstream";
 import { headers as emptyHeaders } from "@nats-io/transport-node";
+import { untilAborted } from "../abort.ts";
 import type { Clock } from "../clock.ts";
 import type { Link } from "./jetstream-connection.ts";
 import { awayRefusal, isApiError, isMissing } from "./jetstream-errors.ts";
@@ -98,15 +99,15 @@ export function createStreamWriter(context: WriterContext): StreamWriter {
       if (!link) throw awayRefusal("no connection");
       if (!isHealthy) {
         // Just connected, most likely; otherwise the sweeper comes back to it.
-        await within(healWaitMs, heal(link), link.broken).catch(() => {});
+        await within(healWaitMs, link, heal(link)).catch(() => {});
         if (!isHealthy) throw awayRefusal("the stream cannot be had");
       }
       try {
-        await within(publishBudgetMs, write(link, publication), link.broken);
+        await within(publishBudgetMs, link, write(link, publication));
         events.published("sent");
       } catch (error) {
         events.published("refused");
-        // Whoever comes next need not wait for a server that does not answer.
+        // The next publication need not wait for a server that does not answer.
         if (!isApiError(error)) {
           isHealthy = false;
           void heal(link);
@@ -131,17 +132,7 @@ async function send(link: Link, settings: StreamSettings, publication: Publicati
   });
 }
 
-/** Rejects after `ms`, or when `broken` aborts; what goes on then is left alone. */
-async function within(ms: number, work: Promise<void>, broken: AbortSignal): Promise<void> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms);
-  const leave = () => reject(broken.reason);
-  broken.addEventListener("abort", leave, { once: true });
-  try {
-    await Promise.race([work, promise]);
-  } finally {
-    clearTimeout(timer);
-    broken.removeEventListener("abort", leave);
-    work.catch(() => {});
-  }
+/** `work`, unless `ms` pass or the link breaks before; it then goes on by itself. */
+function within(ms: number, { broken }: Link, work: Promise<void>): Promise<void> {
+  return untilAborted(work, AbortSignal.any([broken, AbortSignal.timeout(ms)]));
 }

@@ -1,16 +1,14 @@
-import type { Msg } from "@nats-io/transport-node";
-import type { Clock } from "../clock.ts";
+import { type Consumer, type JsMsg, jetstream } from "@nats-io/jetstream";
 import type { Connection, Link } from "./jetstream-connection.ts";
-import { awayRefusal, isMissing } from "./jetstream-errors.ts";
+import { awayRefusal, isMissing, isRequestEnded } from "./jetstream-errors.ts";
 import type { JetstreamEvents } from "./jetstream-events.ts";
-import { maxConsumerRounds } from "./jetstream-limits.ts";
-import { pull } from "./jetstream-pull.ts";
-import { ensureConsumer, ensureStream, type StreamSettings, streamOf } from "./jetstream-stream.ts";
+import { maxConsumerRounds, pullExpiryMs } from "./jetstream-limits.ts";
+import { ensureConsumer, ensureStream, type StreamSettings } from "./jetstream-stream.ts";
 import type { Delivery, Subscription } from "./port.ts";
 
 /** A wake-up that was handed out by JetStream. */
 export interface JetstreamDelivery extends Delivery {
-  /** Begins the time of the delivery anew, for whoever holds it longer. Never rejects. */
+  /** Begins the time of the delivery anew, for a worker that holds it longer. Never rejects. */
   working(): Promise<void>;
 }
 
@@ -22,58 +20,83 @@ export interface JetstreamSubscription extends Subscription {
 /** What receiving needs. */
 export interface ReceiverContext {
   settings: StreamSettings;
-  clock: Clock;
   events: JetstreamEvents;
   connection: Pick<Connection, "link">;
   /** Aborts when the queue is closed. */
   closed: AbortSignal;
 }
 
-/** A receiver of a topic. */
+/**
+ * A receiver of a topic. It has at most one request for one message at the server, so it never holds wake-ups that another
+ * replica could act on. A request outlives a wait that was given up, for the driver cannot take it back: the next wait
+ * goes on with it, and a message that comes while nothing waits goes back to the queue at once.
+ */
 export function createReceiver(topic: string, context: ReceiverContext): JetstreamSubscription {
-  const { settings, clock, events } = context;
   const life = new AbortController();
-  const target = { stream: streamOf(settings), consumer: topic };
-  // Of this link we know that the consumer was there.
-  let madeFor: Link | undefined;
+  let waiter: PromiseWithResolvers<JsMsg> | undefined;
+  // The link that a request is going on over: what is asked over one that broke is not waited for.
+  let asking: Link | undefined;
+  // Of this link it is known that the consumer is there.
+  let consumerOf: { link: Link; consumer: Consumer } | undefined;
 
-  const make = async (link: Link) => {
-    try {
-      await ensureConsumer(link.nc, settings, topic);
-    } catch (error) {
-      if (!isMissing(error)) throw error;
-      const how = await ensureStream(link.nc, settings);
-      if (how !== "kept") events.streamWritten(how);
-      await ensureConsumer(link.nc, settings, topic);
-    }
-    madeFor = link;
-  };
-  const receive = async (stop: AbortSignal): Promise<Msg> => {
-    for (let rounds = 0; rounds < maxConsumerRounds; ) {
-      const link = context.connection.link();
-      if (!link) throw new Error("no connection");
-      if (madeFor !== link) {
-        rounds++;
-        await unless(stop, make(link));
+  /** Makes one request: a message, or undefined where there was none in time. */
+  const ask = async (link: Link): Promise<JsMsg | undefined> => {
+    for (let round = 1; ; round++) {
+      try {
+        if (consumerOf?.link !== link) {
+          consumerOf = { link, consumer: await makeConsumer(link, topic, context) };
+        }
+        return (await consumerOf.consumer.next({ expires: pullExpiryMs })) ?? undefined;
+      } catch (error) {
+        consumerOf = undefined;
+        if (!isRequestEnded(error) || round === maxConsumerRounds) throw error;
       }
-      const end = await pull(link, target, clock, stop);
-      if (typeof end === "object") return end;
-      if (end === "silent") throw new Error("the server does not answer");
-      if (end === "missing") madeFor = undefined;
     }
-    throw new Error("the consumer cannot be had");
+  };
+  const askWhileAwaited = async (link: Link): Promise<void> => {
+    if (asking === link) return;
+    asking = link;
+    try {
+      while (waiter && !link.broken.aborted) {
+        const message = await ask(link);
+        if (!message) continue;
+        if (waiter) waiter.resolve(message);
+        else message.nak();
+        waiter = undefined;
+      }
+    } catch (error) {
+      // After a break the waiter is that of another link.
+      if (link.broken.aborted) return;
+      waiter?.reject(error);
+      waiter = undefined;
+    } finally {
+      if (asking === link) asking = undefined;
+    }
   };
   return {
     async next(signal) {
       const stop = AbortSignal.any([signal, life.signal, context.closed]);
       stop.throwIfAborted();
+      const link = context.connection.link();
+      if (!link) throw awayRefusal("no connection");
+      const mine = Promise.withResolvers<JsMsg>();
+      waiter = mine;
+      const over = AbortSignal.any([stop, link.broken]);
+      const leave = () => {
+        if (waiter === mine) waiter = undefined;
+        mine.reject(over.reason);
+      };
+      over.addEventListener("abort", leave, { once: true });
+      void askWhileAwaited(link);
       try {
-        const message = await receive(stop);
-        events.delivered(topic);
+        const message = await mine.promise;
+        context.events.delivered(topic);
         return deliveryOf(message);
       } catch (error) {
         stop.throwIfAborted();
         throw awayRefusal(error);
+      } finally {
+        over.removeEventListener("abort", leave);
       }
     },
     async [Symbol.asyncDispose]() {
@@ -82,55 +105,39 @@ export function createReceiver(topic: string, context: ReceiverContext): Jetstre
   };
 }
 
-/** `work`, or the signal's reason where that comes first; the work then goes on by itself. */
-async function unless(signal: AbortSignal, work: Promise<void>): Promise<void> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const leave = () => reject(signal.reason);
-  signal.addEventListener("abort", leave, { once: true });
-  try {
-    await Promise.race([work, promise]);
-  } finally {
-    signal.removeEventListener("abort", leave);
-    work.catch(() => {});
-  }
+/** Makes the consumer of `topic`, and its stream where that is missing too. */
+async function makeConsumer(
+  { nc }: Link,
+  topic: string,
+  { settings, events }: ReceiverContext,
+): Promise<Consumer> {
+  const make = () => ensureConsumer(nc, settings, topic);
+  const info = await make().catch(async (error) => {
+    if (!isMissing(error)) throw error;
+    const how = await ensureStream(nc, settings);
+    if (how !== "kept") events.streamWritten(how);
+    return make();
+  });
+  return jetstream(nc).consumers.getConsumerFromInfo(info);
 }
 
-function deliveryOf(message: Msg): JetstreamDelivery {
-  let isSettled = false;
-  const tell = (word: string) => {
-    try {
-      message.respond(word);
-    } catch {
-      // The connection is closed: it is delivered again.
-    }
-  };
-  const settle = (word: string) => {
-    if (!isSettled) tell(word);
-    isSettled = true;
-  };
+function deliveryOf(message: JsMsg): JetstreamDelivery {
+  const { headers } = message;
+  // Without what is the server's own.
+  const names = headers?.keys().filter((name) => !name.startsWith("Nats-")) ?? [];
   return {
     id: message.subject.slice(message.subject.lastIndexOf(".") + 1),
-    attempt: attemptOf(message.reply ?? ""),
-    headers: headersOf(message),
-    ack: async () => settle("+ACK"),
-    retry: async (delayMs) => {
-      const delay = Math.max(0, Math.round(delayMs)) * 1_000_000;
-      settle(delay > 0 ? `-NAK ${JSON.stringify({ delay })}` : "-NAK");
-    },
-    working: async () => {
-      if (!isSettled) tell("+WPI");
-    },
+    attempt: message.info.deliveryCount,
+    headers: Object.fromEntries(names.map((name) => [name, headers?.get(name) ?? ""])),
+    ack: async () => unlessClosed(() => message.ack()),
+    retry: async (delayMs) => unlessClosed(() => message.nak(Math.max(0, Math.round(delayMs)))),
+    working: async () => unlessClosed(() => message.working()),
   };
 }
 
-/** `$JS.ACK.[DOMAIN.ACCOUNT.]STREAM.CONSUMER.DELIVERED.…`: nine parts of old servers, eleven or more of newer ones. */
-function attemptOf(reply: string): number {
-  const parts = reply.split(".");
-  return Number(parts[parts.length === 9 ? 4 : 6]);
-}
-
-/** Without what is the server's own. */
-function headersOf({ headers }: Msg): Record<string, string> {
-  const names = headers?.keys().filter((name) => !name.startsWith("Nats-")) ?? [];
-  return Object.fromEntries(names.map((name) => [name, headers?.get(name) ?? ""]));
+/** Where the connection is closed, the server hears nothing and delivers the wake-up again. */
+function unlessClosed(tell: () => void): void {
+  try {
+    tell();
+  } catch {}
 }

@@ -1,5 +1,6 @@
 import {
   AckPolicy,
+  type ConsumerInfo,
   DeliverPolicy,
   DiscardPolicy,
   type JetStreamManager,
@@ -40,7 +41,7 @@ export function subjectOf({ name }: StreamSettings, topic: string, id: string): 
 }
 
 /**
- * Makes the stream, or gives it these settings where it has others; whoever comes at the same time ends alike. Says what
+ * Makes the stream, or gives it these settings where it has others; processes that come at the same time end alike. Says what
  * was done. Rejects where the server does not answer, or a setting can not be changed.
  */
 export async function ensureStream(
@@ -72,7 +73,7 @@ export async function ensureConsumer(
   nc: NatsConnection,
   settings: StreamSettings,
   topic: string,
-): Promise<void> {
+): Promise<ConsumerInfo> {
   const { consumers } = await managerOf(nc);
   const stream = streamOf(settings);
   const changeable = {
@@ -84,17 +85,22 @@ export async function ensureConsumer(
   const found = await consumers.info(stream, topic).catch((error) => {
     if (!isMissing(error)) throw error;
   });
-  if (found) {
-    if (!covers(found.config, changeable)) await consumers.update(stream, topic, changeable);
-    return;
+  if (found && covers(found.config, changeable)) return found;
+  if (!found) {
+    try {
+      return await consumers.add(stream, {
+        ...changeable,
+        durable_name: topic,
+        deliver_policy: DeliverPolicy.All,
+        ack_policy: AckPolicy.Explicit,
+        max_waiting: maxReceivers,
+      });
+    } catch (error) {
+      // Another process was faster, with other settings.
+      if (!isInUse(error)) throw error;
+    }
   }
-  await consumers.add(stream, {
-    ...changeable,
-    durable_name: topic,
-    deliver_policy: DeliverPolicy.All,
-    ack_policy: AckPolicy.Explicit,
-    max_waiting: maxReceivers,
-  });
+  return consumers.update(stream, topic, changeable);
 }
 
 function managerOf(nc: NatsConnection): Promise<JetStreamManager> {

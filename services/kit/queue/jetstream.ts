@@ -65,7 +65,7 @@ export async function openJetstreamQueue(options: JetstreamOptions): Promise<Jet
   await refuseBadSettings(connection, settings);
   const first = link();
   if (first) await Promise.race([writer.heal(first), clock.sleep(answerTimeoutMs)]);
-  const receivers = { settings, clock, events, connection, closed: closed.signal };
+  const receivers = { settings, events, connection, closed: closed.signal };
   return {
     async publish(topic, id, { headers = {} } = {}) {
       check(topic);

@@ -1,4 +1,4 @@
-/** A wake-up that was handed out. Until it is acknowledged, or its time is over, nobody else gets it. */
+/** A wake-up that was handed out. Until it is acknowledged, or its time is over, no other receiver gets it. */
 export interface Delivery {
   /** What was published. */
   readonly id: string;
@@ -8,7 +8,7 @@ export interface Delivery {
   readonly headers: Readonly<Record<string, string>>;
   /** It is done with. Never rejects; may be lost, and then it is delivered again. */
   ack(): Promise<void>;
-  /** Hands it out again, to anybody, after `delayMs`. Never rejects. */
+  /** Hands it out again, to any receiver, after `delayMs`. Never rejects. */
   retry(delayMs: number): Promise<void>;
 }
 
@@ -28,7 +28,7 @@ export interface PublishOptions {
 }
 
 /**
- * Wake-ups by topic: at least once, in no promised order, and none of them is the truth. Whoever publishes has written
+ * Wake-ups by topic: at least once, in no promised order, and none of them is the truth. A publisher has written
  * down what is to be done, and finds it again without the queue; so a queue may forget when it is full or erased.
  */
 export interface WakeQueue extends AsyncDisposable {

@@ -4,6 +4,7 @@ import type { Interceptor } from "@connectrpc/connect";
 import { RpcAccess, rpc_access } from "#proto/genmesh/common/v1/rpc_access_pb.ts";
 import { ErrorReason, refuse } from "../errors.ts";
 import { memo } from "../memo.ts";
+import { type IsCaller, isOpenService } from "./gate.ts";
 import {
   parsePrincipal,
   principalHeader,
@@ -24,19 +25,11 @@ export interface AccessTokens {
  * neither.
  */
 export function accessInterceptor(tokens: AccessTokens): Interceptor {
-  const mesh = tokens.mesh.map(digest);
-  const admin = tokens.admin ? [digest(tokens.admin)] : [];
+  const roleOf = roles(tokens);
   // Decoded from the descriptor's bytes at each look.
   const access = memo((method: DescMethod) => getOption(method, rpc_access));
-  const roleOf = remembered((authorization) => {
-    const sent = /^Bearer (.+)$/i.exec(authorization)?.[1];
-    if (!sent) return undefined;
-    const sentDigest = digest(sent);
-    if (includes(admin, sentDigest)) return "admin";
-    return includes(mesh, sentDigest) ? "mesh" : undefined;
-  });
   return (next) => (req) => {
-    if (req.service.typeName === "grpc.health.v1.Health") return next(req);
+    if (isOpenService(req.service.typeName)) return next(req);
     const role = roleOf(req.header.get("authorization") ?? "");
     if (!role) refuse(ErrorReason.CALLER_UNAUTHENTICATED);
     const isAdmin = role === "admin";
@@ -49,6 +42,24 @@ export function accessInterceptor(tokens: AccessTokens): Interceptor {
     req.contextValues.set(principalKey, principal);
     return next(req);
   };
+}
+
+/** Knows by the head of a call whether it brings one of `tokens`, before its body is read. */
+export function callerCheck(tokens: AccessTokens): IsCaller {
+  const roleOf = roles(tokens);
+  return (authorization) => roleOf(authorization ?? "") !== undefined;
+}
+
+function roles(tokens: AccessTokens): (authorization: string) => "admin" | "mesh" | undefined {
+  const mesh = tokens.mesh.map(digest);
+  const admin = tokens.admin ? [digest(tokens.admin)] : [];
+  return remembered((authorization) => {
+    const sent = /^Bearer (.+)$/i.exec(authorization)?.[1];
+    if (!sent) return undefined;
+    const sentDigest = digest(sent);
+    if (includes(admin, sentDigest)) return "admin";
+    return includes(mesh, sentDigest) ? "mesh" : undefined;
+  });
 }
 
 /**
@@ -77,8 +88,8 @@ export function tokenInterceptor(token: string): Interceptor {
   };
 }
 
-// Equal lengths for timingSafeEqual, whatever was sent.
-function digest(token: string): Buffer {
+/** SHA-256 of a secret, by which it is looked up and compared: of equal length for timingSafeEqual, whatever was sent. */
+export function digest(token: string): Buffer {
   return hash("sha256", token, "buffer");
 }
 

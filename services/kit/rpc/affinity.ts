@@ -13,7 +13,7 @@ export function affinityOf({ keyId }: Principal, idempotencyKey: string): string
 }
 
 /**
- * How much `origin` is wanted for this affinity, 0 to 2^32 - 1 (rendezvous hashing): whoever knows the same origins prefers
+ * How much `origin` is wanted for this affinity, 0 to 2^32 - 1 (rendezvous hashing): every caller that knows the same origins prefers
  * the same one, and one that comes or goes takes or leaves only its own share.
  */
 export function affinityRank(affinity: string, origin: string): number {

@@ -7,11 +7,13 @@ import {
   makeAnyClient,
   type Transport,
 } from "@connectrpc/connect";
+import { later } from "../push-stream.ts";
+import { staged } from "../stages.ts";
 
 /**
  * A connect-es client whose server streams hand over what the transport gives. Connect's own pass every message through
  * a generator that was compiled for engines without any: a dozen promises for each, more than all else that a delta costs
- * on its way. As with Connect's, leaving a stream early does not end its call; aborting its signal does.
+ * on its way. Leaving a stream early ends its call, which Connect's do not.
  */
 export function createRpcClient<D extends DescService>(
   service: D,
@@ -28,47 +30,17 @@ export function createRpcClient<D extends DescService>(
 
 function streamOf<M extends DescMethodServerStreaming>(transport: Transport, method: M) {
   return (input: MessageInitShape<M["input"]>, options: CallOptions = {}) => {
-    const { signal, timeoutMs, headers, contextValues } = options;
+    const { signal, timeoutMs, headers, contextValues, onHeader, onTrailer } = options;
     const inputs = only(input);
     const response = transport.stream(method, signal, timeoutMs, headers, inputs, contextValues);
-    return new Answers(response, options);
+    const messages = response.then(({ header, trailer, message }) => {
+      onHeader?.(header);
+      return onTrailer ? staged(message, { end: () => onTrailer(trailer) }) : message;
+    });
+    return later(() => messages);
   };
 }
 
 async function* only<T>(value: T): AsyncIterable<T> {
   yield value;
-}
-
-type Response<T> = { header: Headers; trailer: Headers; message: AsyncIterable<T> };
-
-/** The messages of one call; to be read once. */
-class Answers<T> implements AsyncIterableIterator<T> {
-  readonly #messages: Promise<AsyncIterator<T>>;
-  /** Set when the call has begun: from then on a message costs nothing here. */
-  #begun: AsyncIterator<T> | undefined;
-
-  constructor(response: Promise<Response<T>>, options: CallOptions) {
-    this.#messages = response.then((answer) => {
-      options.onHeader?.(answer.header);
-      const { onTrailer } = options;
-      const messages = onTrailer
-        ? followedBy(answer.message, () => onTrailer(answer.trailer))
-        : answer.message;
-      this.#begun = messages[Symbol.asyncIterator]();
-      return this.#begun;
-    });
-  }
-
-  next(): Promise<IteratorResult<T>> {
-    return this.#begun?.next() ?? this.#messages.then((messages) => messages.next());
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-}
-
-async function* followedBy<T>(source: AsyncIterable<T>, last: () => void): AsyncIterable<T> {
-  yield* source;
-  last();
 }

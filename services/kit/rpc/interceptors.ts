@@ -9,7 +9,8 @@ import { causesOf } from "../causes.ts";
 import { ErrorReason, isRefusal, RefusalError } from "../errors.ts";
 import type { Ids } from "../ids.ts";
 import type { Logger } from "../logger.ts";
-import { staged } from "../staged.ts";
+import type { Pushed } from "../push-stream.ts";
+import { staged } from "../stages.ts";
 import { toConnectError } from "./error-wire.ts";
 import { requestIdHeader } from "./principal.ts";
 
@@ -44,7 +45,7 @@ export function serverErrorInterceptor(deps: { log: Logger; ids: Ids }): Interce
   };
 }
 
-/** Whoever looks for the cause of a 503 finds here which store or peer it was. */
+/** An operator who looks for the cause of a 503 finds here which store or peer it was. */
 function tellUnavailable(
   log: Logger,
   req: UnaryRequest | StreamRequest,
@@ -62,11 +63,10 @@ export function mapErrors<T>(
   source: AsyncIterable<T>,
   map: (error: unknown) => unknown,
   signal?: AbortSignal,
-): AsyncIterable<T> {
+): Pushed<T> {
   return staged(source, {
-    pass(step) {
-      if (step.done && signal?.aborted) throw map(signal.reason);
-      return step;
+    end() {
+      if (signal?.aborted) throw map(signal.reason);
     },
     fail: map,
   });

@@ -31,6 +31,7 @@ async function replica(address: string, port: number) {
     async kill() {},
   };
   const catalog = rpcService(CatalogService, {
+    checkDraft: () => ({}),
     getSnapshot() {
       state.calls++;
       return {};

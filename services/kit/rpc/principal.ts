@@ -1,5 +1,6 @@
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { ErrorReason, refuse } from "../errors.ts";
+import { accountOrKeyIdPattern } from "../request-bounds.ts";
 
 /** On whose behalf an internal call is made. */
 export interface Principal {
@@ -12,7 +13,6 @@ export const principalHeader = "genmesh-principal";
 /** Header of the request id, inside the mesh as at the edge. */
 export const requestIdHeader = "x-request-id";
 
-const idPattern = /^[A-Za-z0-9_-]{1,64}$/;
 const principalKey = createContextKey<Principal | undefined>(undefined, {
   description: "principal",
 });
@@ -26,7 +26,9 @@ export function formatPrincipal(principal: Principal): string {
 export function parsePrincipal(value: string | null): Principal | undefined {
   const [accountId, keyId, ...rest] = (value ?? "").split("/");
   if (!accountId || !keyId || rest.length > 0) return undefined;
-  return idPattern.test(accountId) && idPattern.test(keyId) ? { accountId, keyId } : undefined;
+  return accountOrKeyIdPattern.test(accountId) && accountOrKeyIdPattern.test(keyId)
+    ? { accountId, keyId }
+    : undefined;
 }
 
 /** Key under which the access interceptor leaves the principal in a call's context values. */

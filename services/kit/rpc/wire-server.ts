@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Interceptor } from "@connectrpc/connect";
 import { parseContentType } from "@connectrpc/connect/protocol-connect";
+import { type IsCaller, isOpenPath, refusalBeforeBody } from "./gate.ts";
 import type { RpcService } from "./service.ts";
 import { maxMessageBytes } from "./wire/limits.ts";
 import { type Route, routesOf } from "./wire/routes.ts";
@@ -12,11 +13,13 @@ export interface WireServerOptions {
   services: readonly RpcService[];
   /** Outermost first; the same for every service. */
   interceptors: readonly Interceptor[];
+  /** Asked by the head of each call but those of health; the others are refused unread. Absent: all are read. */
+  isCaller?: IsCaller;
   /** Largest request or message of a stream, bytes. Default {@link maxMessageBytes}. */
   maxMessageBytes?: number;
 }
 
-/** The Connect protocol on a node:http server that somebody else owns. */
+/** The Connect protocol on a node:http server that its caller owns. */
 export interface WireServer {
   /** Serves a request; false, with nothing done, where its path is no RPC's. */
   handler(req: IncomingMessage, res: ServerResponse): boolean;
@@ -50,6 +53,12 @@ export function createWireServer(options: WireServerOptions): WireServer {
       const type = parseContentType(req.headers["content-type"] ?? null);
       if (!type || type.stream !== route.isStream) {
         return refuse(res, 415, { "accept-post": acceptPost(route) });
+      }
+      if (options.isCaller && !isOpenPath(path) && !options.isCaller(req.headers.authorization)) {
+        const { status, headers, body } = refusalBeforeBody(req.headers["content-type"]);
+        // The body is not read: its connection can serve nothing else.
+        res.writeHead(status, { ...headers, connection: "close" }).end(body);
+        return true;
       }
       openCalls++;
       res.once("close", () => openCalls--);

@@ -1,10 +1,11 @@
 import { createServer, type RequestListener, type ServerResponse } from "node:http";
-import { type AddressInfo, createServer as createTcpServer, type Server } from "node:net";
+import type { AddressInfo, Server } from "node:net";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createAsyncIterable } from "@connectrpc/connect/protocol";
 import { afterEach, describe, expect, test } from "vitest";
 import { Health, HealthCheckResponseSchema } from "#proto/grpc/health/v1/health_pb.ts";
+import { freePort } from "../../../test/support/free-port.ts";
 import { untilStill } from "../../../test/support/until.ts";
 import { ErrorReason, RefusalError } from "../errors.ts";
 import { refusingTransport } from "./refusing-transport.ts";
@@ -36,11 +37,7 @@ function http(listener: RequestListener): Promise<string> {
 
 /** An address at which nobody listens. */
 async function deadOrigin(): Promise<string> {
-  const server = createTcpServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return `http://127.0.0.1:${port}`;
+  return `http://127.0.0.1:${await freePort()}`;
 }
 
 /** Offers the origins in turn, those first that were not tried; notes how each attempt ended. */

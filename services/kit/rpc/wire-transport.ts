@@ -30,8 +30,8 @@ export interface WireTransportOptions {
  * A connect-es transport for the mesh: Connect protocol, binary, uncompressed, over kept-alive HTTP/1.1. Rejects with
  * ConnectError. A call that met a dead address goes to another one: always where nothing was sent; where the connection
  * broke before an answer began, only if the method is marked idempotent. Never more than {@link maxAttempts}.
- * Deadlines of 0 and less have passed. A stream that is left early is closed; but connect-es's clients keep that to
- * themselves, so whoever leaves one of theirs aborts its signal.
+ * Deadlines of 0 and less have passed. A stream that is left early is closed; but connect-es's own clients keep that to
+ * themselves (`client.ts` does not), so a caller that leaves one of theirs aborts its signal.
  */
 export function createWireTransport(options: WireTransportOptions): Transport {
   const {

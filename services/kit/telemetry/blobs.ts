@@ -1,17 +1,10 @@
 import type { BlobStore } from "../blobs.ts";
-import type { Telemetry } from "./port.ts";
-import { traced } from "./traced.ts";
+import { traced } from "./spans.ts";
 
-/** `store`, whose verbs are spans of the traces that they are part of. As it is where nobody listens. */
-export function tracedBlobs(
-  store: BlobStore,
-  telemetry: Telemetry,
-  kind: "file" | "s3",
-): BlobStore {
-  if (!telemetry.isOn) return store;
+/** `store`, whose verbs are spans of the traces that they are part of. */
+export function tracedBlobs(store: BlobStore, kind: "file" | "s3"): BlobStore {
   const seen = <T>(verb: "put" | "open" | "stat" | "delete", work: () => Promise<T>) =>
     traced(
-      telemetry,
       { family: "blob", name: `${verb} blob`, attributes: { "genmesh.blob.store": kind } },
       work,
     );

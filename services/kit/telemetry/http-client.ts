@@ -1,25 +1,25 @@
+import type { Span } from "@opentelemetry/api";
+import { staged } from "../stages.ts";
 import type { HttpBody, HttpClient, HttpRequest } from "../upstream/client.ts";
-import type { Span, Telemetry } from "./port.ts";
-import { errorType, traced } from "./traced.ts";
+import { type Attributes, endSpan, errorType, failSpan, isTraced, startSpan } from "./spans.ts";
 
 /**
  * `client`, whose requests are spans, to the last byte of their answers. Upstreams are others' and hear nothing of our
  * traces.
  */
-export function tracedHttpClient(client: HttpClient, telemetry: Telemetry): HttpClient {
-  if (!telemetry.isOn) return client;
+export function tracedHttpClient(client: HttpClient): HttpClient {
   return {
     async request(request) {
-      if (!telemetry.active()?.isRecording) return client.request(request);
-      const span = telemetry.start(specOf(request));
+      if (!isTraced()) return client.request(request);
+      const span = startSpan(specOf(request));
       try {
         const reply = await client.request(request);
-        span.set({ "http.response.status_code": reply.status });
-        if (reply.status >= 400) span.fail(String(reply.status));
+        span.setAttributes({ "http.response.status_code": reply.status } satisfies Attributes);
+        if (reply.status >= 400) failSpan(span, String(reply.status));
         return { ...reply, body: followedBody(reply.body, span) };
       } catch (error) {
-        span.fail(errorType(error));
-        span.end();
+        failSpan(span, errorType(error));
+        endSpan(span);
         throw error;
       }
     },
@@ -42,45 +42,35 @@ function serverOf({ hostname, port, protocol }: URL) {
 }
 
 function followedBody(body: HttpBody, span: Span): HttpBody {
+  const over = () => endSpan(span);
   const failed = (error: unknown) => {
-    span.fail(errorType(error));
-    span.end();
-    throw error;
+    failSpan(span, errorType(error));
+    endSpan(span);
+    return error;
+  };
+  const raise = (error: unknown) => {
+    throw failed(error);
   };
   return {
+    chunks: staged(body.chunks, { end: over, fail: failed, leave: over }),
     next: () =>
       body.next().then((chunk) => {
-        if (!chunk) span.end();
+        if (!chunk) over();
         return chunk;
-      }, failed),
-    whole: (maxBytes) =>
-      body.whole(maxBytes).then((bytes) => {
-        span.end();
+      }, raise),
+    whole: (maxBytes, room) =>
+      body.whole(maxBytes, room).then((bytes) => {
+        over();
         return bytes;
-      }, failed),
+      }, raise),
     isHeldBack: () => body.isHeldBack(),
     release() {
       body.release();
-      span.end();
+      over();
     },
     close() {
       body.close();
-      span.end();
+      over();
     },
   };
-}
-
-/** Runs a request of another library as a span. */
-export function tracedRequest<T>(
-  telemetry: Telemetry,
-  request: Pick<HttpRequest, "method"> & { server: { host: string; port: number } },
-  work: (span: Span) => Promise<T>,
-): Promise<T> {
-  const { method, server } = request;
-  const attributes = {
-    "http.request.method": method,
-    "server.address": server.host,
-    "server.port": server.port,
-  };
-  return traced(telemetry, { family: "http.client", name: method, attributes }, work);
 }

@@ -1,11 +1,12 @@
 import { performance } from "node:perf_hooks";
+import { ErrorReason, isRefusal } from "../errors.ts";
 import type { Metrics } from "../metrics.ts";
-import { staged } from "../staged.ts";
-import { noTelemetry, type Telemetry } from "./port.ts";
+import { staged } from "../stages.ts";
+import { type Attributes, failSpan, runIn, startSpan } from "./spans.ts";
 
 /** One generation at one upstream. */
 export interface InferenceCall {
-  operation: "chat" | "compact" | "generate_content";
+  operation: "chat" | "compact" | "embeddings" | "transcriptions" | "generate_content";
   /** The upstream's name in the catalog. */
   provider: string;
   /** Of the catalog. */
@@ -24,6 +25,8 @@ export interface InferenceUsage {
 
 /** A generation that is under way. Nothing here throws. */
 export interface Inference {
+  /** It is part of a trace that is recorded. */
+  readonly isTraced: boolean;
   /** Runs `work` as part of it. */
   run<T>(work: () => T): T;
   /** The first piece of a stream has come. */
@@ -38,46 +41,69 @@ export interface Inferences {
   begin(call: InferenceCall): Inference;
 }
 
+/** Ends that say nothing of the upstream: it answered, callers left, or they sent what it refuses. The alert has the same. */
+export const callersErrors: ReadonlySet<string> = new Set([
+  ...["", "cancelled", "content_policy", "context_length", "invalid_request", "policy"],
+]);
+
+/** Kinds of work, each of which has as many places at an upstream as the catalog says. */
+type Work = "text" | "speech" | "jobs";
+
+function workOf({ operation, output }: InferenceCall): Work {
+  if (operation !== "generate_content") return "text";
+  return output === "speech" ? "speech" : "jobs";
+}
+
+/** What an aborted generation ended of. Time that ran out is its upstream's doing. */
+export function errorOfAbort({ reason }: AbortSignal): string {
+  return isRefusal(reason, ErrorReason.UPSTREAM_TIMEOUT) ? "timeout" : "cancelled";
+}
+
 /** Seconds: the conventions' own, and on to the longest jobs. */
 const secondsBuckets = Array.from({ length: 18 }, (_, i) => 0.01 * 2 ** i);
 
 /** Makes it; one a process, for its metrics have one registry. */
-export function createInferences(deps: { metrics: Metrics; telemetry?: Telemetry }): Inferences {
-  const { telemetry = noTelemetry } = deps;
-  const count = countersOf(deps.metrics);
+export function createInferences({ metrics }: { metrics: Metrics }): Inferences {
+  const count = countersOf(metrics);
   return {
     begin(call) {
       const { operation, provider, model } = call;
       const labels = { operation, provider, model };
       const begunMs = performance.now();
       const seconds = () => (performance.now() - begunMs) / 1_000;
-      const span = telemetry.start(specOf(call));
+      const active = { provider, work: workOf(call) };
+      count.active.inc(active);
+      const span = startSpan(specOf(call));
       let hasBegun = false;
       let isOver = false;
       return {
-        run: (work) => telemetry.run(span, work),
+        isTraced: span.isRecording(),
+        run: (work) => runIn(span, work),
         firstChunk() {
           if (hasBegun || isOver) return;
           hasBegun = true;
           count.firstChunk.observe(labels, seconds());
-          span.set({ "gen_ai.response.time_to_first_chunk": seconds() });
+          span.setAttributes({
+            "gen_ai.response.time_to_first_chunk": seconds(),
+          } satisfies Attributes);
         },
         used(usage) {
           if (isOver || !isBelievable(usage)) return;
           count.input.inc(labels, usage.inputTokens);
           count.cachedInput.inc(labels, usage.cachedInputTokens);
           count.output.inc(labels, usage.outputTokens);
-          span.set({
+          span.setAttributes({
             "gen_ai.usage.input_tokens": usage.inputTokens,
             "gen_ai.usage.cache_read.input_tokens": usage.cachedInputTokens,
             "gen_ai.usage.output_tokens": usage.outputTokens,
-          });
+          } satisfies Attributes);
         },
         end(error) {
           if (isOver) return;
           isOver = true;
+          count.active.dec(active);
           count.duration.observe({ ...labels, error: error ?? "" }, seconds());
-          if (error !== undefined) span.fail(error);
+          if (error !== undefined) failSpan(span, error);
           span.end();
         },
       };
@@ -92,15 +118,13 @@ export function followedStream<T>(
   note: (piece: T) => void,
 ): AsyncIterable<T> {
   return staged(pieces, {
-    enter: inference.run,
-    pass(step) {
-      if (step.done) inference.end();
-      else {
-        inference.firstChunk();
-        note(step.value);
-      }
-      return step;
+    ...(inference.isTraced ? { enter: inference.run } : {}),
+    pass(piece) {
+      inference.firstChunk();
+      note(piece);
+      return piece;
     },
+    end: () => inference.end(),
     fail(error) {
       inference.end("cancelled");
       return error;
@@ -137,6 +161,11 @@ function countersOf(metrics: Metrics) {
       [...labels, "error"],
       secondsBuckets,
     ),
+    active: metrics.gauge(
+      "genmesh_inference_active",
+      "Generations that are under way at upstreams.",
+      ["provider", "work"],
+    ),
     firstChunk: metrics.histogram(
       "genmesh_inference_first_chunk_seconds",
       "From sending a request to the first piece of its stream.",
@@ -150,7 +179,7 @@ function countersOf(metrics: Metrics) {
     ),
     cachedInput: metrics.counter(
       "genmesh_inference_cached_input_tokens_total",
-      "Input tokens of these that upstreams read from a cache.",
+      "Input tokens, of those reported, that upstreams read from a cache.",
       labels,
     ),
     output: metrics.counter(

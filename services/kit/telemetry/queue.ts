@@ -1,14 +1,9 @@
+import { propagation, ROOT_CONTEXT, type Span } from "@opentelemetry/api";
 import type { Delivery, WakeQueue } from "../queue/port.ts";
-import type { Attributes, Telemetry } from "./port.ts";
-import { traced } from "./traced.ts";
+import { type Attributes, startSpan, traced, traceHeaders } from "./spans.ts";
 
-/** `queue`, whose wake-ups carry the trace that they are part of. As it is where nobody listens. */
-export function tracedQueue<Q extends WakeQueue>(
-  queue: Q,
-  telemetry: Telemetry,
-  system: "nats" | "memory",
-): WakeQueue {
-  if (!telemetry.isOn) return queue;
+/** `queue`, whose wake-ups carry the trace that they are part of. */
+export function tracedQueue(queue: WakeQueue, system: "nats" | "memory"): WakeQueue {
   return {
     publish(topic, id, { headers } = {}) {
       const spec = {
@@ -16,16 +11,25 @@ export function tracedQueue<Q extends WakeQueue>(
         name: `send ${topic}`,
         attributes: attributesOf(system, topic, "send", id),
       } as const;
-      return traced(telemetry, spec, (span) => {
-        const carried = span.headers ?? telemetry.active()?.headers;
-        return queue.publish(topic, id, { headers: { ...carried, ...headers } });
-      });
+      return traced(spec, () =>
+        queue.publish(topic, id, { headers: { ...traceHeaders(), ...headers } }),
+      );
     },
     subscribe(topic) {
       const subscription = queue.subscribe(topic);
       return {
-        next: async (signal) =>
-          followedDelivery(await subscription.next(signal), topic, telemetry, system),
+        async next(signal) {
+          const delivery = await subscription.next(signal);
+          const { id, headers } = delivery;
+          const attributes = attributesOf(system, topic, "process", id);
+          const spec = {
+            family: "messaging.process",
+            name: `process ${topic}`,
+            attributes,
+          } as const;
+          const span = startSpan(spec, propagation.extract(ROOT_CONTEXT, headers));
+          return endedWhenSettled(delivery, span);
+        },
         [Symbol.asyncDispose]: () => subscription[Symbol.asyncDispose](),
       };
     },
@@ -33,17 +37,9 @@ export function tracedQueue<Q extends WakeQueue>(
   };
 }
 
-/** Its span ends when it is settled. One that never is, has none. */
-function followedDelivery(
-  delivery: Delivery,
-  topic: string,
-  telemetry: Telemetry,
-  system: "nats" | "memory",
-): Delivery {
+/** A delivery that is never settled has no span. */
+function endedWhenSettled(delivery: Delivery, span: Span): Delivery {
   const { id, attempt, headers } = delivery;
-  const attributes = attributesOf(system, topic, "process", id);
-  const spec = { family: "messaging.process", name: `process ${topic}`, attributes } as const;
-  const span = telemetry.start(spec, headers);
   return {
     id,
     attempt,

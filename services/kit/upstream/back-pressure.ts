@@ -1,6 +1,12 @@
 import { httpLimits } from "./limits.ts";
 
 /**
+ * Turns of the event loop after which what lay in the kernel would have come: the socket that is read again is asked in the next
+ * one. Counted, because a turn of a busy process takes any time, in which the reader only seems to wait.
+ */
+const turnsToRead = 3;
+
+/**
  * How long a body's reader kept its sender waiting, by the monotonic clock. The sender's own time-outs and ours must not be
  * the way to a free answer: what breaks off while the reader holds it back is the reader's doing.
  */
@@ -9,6 +15,8 @@ export class BackPressure {
   #liesSinceMs: number | undefined;
   #pausedAtMs: number | undefined;
   #waitsSinceMs: number | undefined;
+  /** The turn of the event loop that is awaited before a wait counts. */
+  #turn: NodeJS.Immediate | undefined;
   /** Milliseconds for which the sender was kept waiting, less those for which the reader has waited since. */
   #owedMs = 0;
 
@@ -36,14 +44,20 @@ export class BackPressure {
 
   /** The reader waits for the sender. */
   waits(): void {
-    if (this.#owedMs > 0) this.#waitsSinceMs = performance.now();
+    if (this.#owedMs > 0) this.#waitsAfter(turnsToRead);
   }
 
   /** The reader waits no more. */
   came(): void {
+    clearImmediate(this.#turn);
     if (this.#waitsSinceMs === undefined) return;
     this.#owedMs = Math.max(0, this.#owedMs - (performance.now() - this.#waitsSinceMs));
     this.#waitsSinceMs = undefined;
+  }
+
+  #waitsAfter(turns: number): void {
+    if (turns === 0) this.#waitsSinceMs = performance.now();
+    else this.#turn = setImmediate(() => this.#waitsAfter(turns - 1));
   }
 
   /** Would a break be the reader's doing? */

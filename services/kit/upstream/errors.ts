@@ -2,14 +2,18 @@
 export type UpstreamErrorKind =
   /** No connection, or it broke before a byte of the answer's head came. */
   | "unreachable"
+  /** None of our places at it came free in time: it was never asked. */
+  | "full"
   /** Connected, but the head, the next byte or the end did not come in time. */
   | "timeout"
   /** The connection broke within the body. */
   | "cut"
   /** The answer passed a size limit. */
-  | "too_large";
+  | "too_large"
+  /** The variable of its key is not set: nothing was sent. */
+  | "misconfigured";
 
-/** An exchange that failed below HTTP. Its text holds no URL and nothing that upstream said. */
+/** An exchange that failed before or below HTTP. Its text holds no URL and nothing that upstream said. */
 export class UpstreamError extends Error {
   override readonly name = "UpstreamError";
   readonly kind: UpstreamErrorKind;

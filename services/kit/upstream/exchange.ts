@@ -1,7 +1,20 @@
 import type { Dispatcher, Pool } from "undici";
 import type { HttpReply, HttpRequest } from "./client.ts";
 import { UpstreamError } from "./errors.ts";
+import { httpLimits } from "./limits.ts";
 import { ReplyBody } from "./reply-body.ts";
+
+/** The response headers that something is made of; an upstream's others are dropped as they come. */
+export const replyHeaderNames = [
+  "content-length",
+  "content-type",
+  "location",
+  "retry-after",
+  "retry-after-ms",
+  "x-genmesh-ignored-parameters",
+] as const;
+/** The first value of each. */
+export type ReplyHeaders = { readonly [name in (typeof replyHeaderNames)[number]]?: string };
 
 /** What one exchange needs. */
 export interface ExchangeOptions {
@@ -12,7 +25,7 @@ export interface ExchangeOptions {
   readBefore: WeakMap<object, number>;
 }
 
-/** Sends the request and resolves with the answer's head; the body goes on coming as it is pulled. */
+/** Sends the request and resolves with the answer's head; the body goes on coming as its reader takes it. */
 export function exchange(options: ExchangeOptions): Promise<HttpReply> {
   const { pool, url, request } = options;
   const { signal } = request;
@@ -27,6 +40,7 @@ export function exchange(options: ExchangeOptions): Promise<HttpReply> {
         body: request.body ?? null,
         headersTimeout: request.headTimeoutMs,
         bodyTimeout: request.idleTimeoutMs,
+        reset: request.once ?? false,
       },
       handler,
     );
@@ -38,6 +52,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
   readonly #resolve: (reply: HttpReply) => void;
   readonly #reject: (error: unknown) => void;
   readonly #beganAtMs = performance.now();
+  #sentAtMs = Number.POSITIVE_INFINITY;
   #timer: NodeJS.Timeout;
   readonly #onAbort = () => this.#stop(this.#options.request.signal.reason);
   /** Time that the reader took is not upstream's. */
@@ -68,7 +83,10 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     this.#controller = controller;
     // It was given up while it waited for a connection.
     if (this.#isOver) controller.abort(new Error("given up"));
-    else this.#options.request.onSent?.();
+    else {
+      this.#sentAtMs = performance.now();
+      this.#options.request.onSent?.();
+    }
   }
 
   onResponseStart(
@@ -79,11 +97,11 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     // 1xx: the real head is still to come.
     if (status < 200 || this.#isOver) return;
     this.#body = new ReplyBody(controller, () => this.#stop(new UpstreamError("cut")));
-    this.#resolve({ status, headers, body: this.#body });
+    this.#resolve({ status, headers: readHeaders(headers), body: this.#body });
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#body?.push(chunk);
+    this.#body?.came(chunk);
   }
 
   onResponseEnd(): void {
@@ -97,7 +115,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     this.#fail(this.#errorOf(cause));
   }
 
-  /** Gives up: closes the connection now and rejects whoever waits. */
+  /** Gives up: closes the connection now and rejects what waits for the answer. */
   #stop(reason: unknown): void {
     if (this.#isOver) return;
     this.#over();
@@ -126,9 +144,20 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     return new UpstreamError("unreachable", { timedOut, stale: this.#isStale(cause), cause });
   }
 
-  /** Had the connection served an answer before it broke without a byte of this one? */
+  /** Had the connection served an answer before it broke, at once and without a byte of this one? */
   #isStale(cause: Error): boolean {
+    if (performance.now() - this.#sentAtMs > httpLimits.staleMs) return false;
     const socket = (cause as { socket?: { bytesRead?: number } }).socket;
     return (socket?.bytesRead ?? this.#options.readBefore.get(cause) ?? 0) > 0;
   }
+}
+
+function readHeaders(headers: Record<string, string | string[] | undefined>): ReplyHeaders {
+  const read: { -readonly [name in keyof ReplyHeaders]: ReplyHeaders[name] } = {};
+  for (const name of replyHeaderNames) {
+    const value = headers[name];
+    const first = Array.isArray(value) ? value[0] : value;
+    if (first !== undefined) read[name] = first;
+  }
+  return read;
 }

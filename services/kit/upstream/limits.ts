@@ -27,7 +27,20 @@ export const httpLimits = {
   trailingMs: 1000,
   /** Times that a request goes out again because its kept-alive connection turned out to be closed. */
   staleRetries: 1,
+  /**
+   * How soon such a connection breaks after it was written to, in ms: its end was on its way by then. What breaks later had been read, and
+   * a generation that was begun must not be begun, and paid for upstream, twice.
+   */
+  staleMs: 1_000,
 } as const;
+
+/**
+ * A stream whose caller takes nothing for this long is ended where another account waits for its place, in ms: half of what
+ * that one waits at most unless the catalog says otherwise, and no caller that reads pauses for as long.
+ */
+export const heldBackMs = 5_000;
+/** How often such streams are looked for while an account waits, in ms. */
+export const heldBackLookMs = 500;
 
 /** Bounds of what upstreams answer. */
 export const answerLimits = {

@@ -1,25 +1,35 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import type { Dispatcher } from "undici";
+import { joinInTurns } from "../in-turns.ts";
+import { consume, type Flow, pushed, type Sink } from "../push-stream.ts";
 import { BackPressure } from "./back-pressure.ts";
-import type { HttpBody } from "./client.ts";
+import type { BodyRoom, HttpBody } from "./client.ts";
 import { UpstreamError } from "./errors.ts";
 import { httpLimits } from "./limits.ts";
 
-/** An answer's body between the socket and its reader, with at most `unreadBytes` (and one chunk) in it. */
-export class ReplyBody implements HttpBody {
+/**
+ * An answer's body between the socket and its reader: pushed on in the turn in which it came. While the reader is full, at most
+ * `unreadBytes` (and one chunk) lie in it; then the socket is paused.
+ */
+export class ReplyBody implements HttpBody, Flow {
+  readonly chunks = pushed((sink: Sink<Buffer>) => this.#begin(sink));
   readonly #controller: Dispatcher.DispatchController;
   readonly #stop: () => void;
   #unread: Buffer[] = [];
   #unreadBytes = 0;
   #isEnded = false;
   #error: { reason: unknown } | undefined;
-  #waiter: (() => void) | undefined;
+  #sink: Sink<Buffer> | undefined;
+  #pulled: AsyncIterator<Buffer> | undefined;
+  /** The reader takes more. */
+  #isWanted = false;
+  /** Its reader asked while it was given something: it left in that moment, and another one reads on. */
+  #isAskedAgain = false;
+  /** It has taken all that came. */
+  #isAwaited = false;
   readonly #pressure = new BackPressure();
-  /** Runs a moment after the first chunk of a read has come: what came along with it is there by then. */
-  readonly #read = (): Buffer | undefined => {
-    if (this.#unread.length > 0) return this.#take();
-    if (this.#error) throw this.#error.reason;
-    return undefined;
-  };
+  /** Gives what came in one read of the socket, all at once, in the context of its reader: the socket may be another request's. */
+  #giveInContext = () => this.#give();
   /** Set once nothing more is wanted: bytes that may still be thrown away. */
   #trailing: { leftBytes: number; timer: NodeJS.Timeout } | undefined;
 
@@ -30,13 +40,13 @@ export class ReplyBody implements HttpBody {
   }
 
   /** From the socket. */
-  push(chunk: Buffer): void {
+  came(chunk: Buffer): void {
     if (this.#trailing) {
       this.#trailing.leftBytes -= chunk.length;
       if (this.#trailing.leftBytes < 0) this.#stop();
       return;
     }
-    if (!this.#waiter) this.#pressure.lies();
+    if (!this.#isAwaited) this.#pressure.lies();
     this.#unread.push(chunk);
     this.#unreadBytes += chunk.length;
     if (this.#unreadBytes >= httpLimits.unreadBytes) {
@@ -53,35 +63,65 @@ export class ReplyBody implements HttpBody {
     if (reason === undefined) this.#isEnded = true;
     else {
       this.#error = { reason };
-      // What came before a failure may still be read; after an abort nobody wants it.
+      // What came before a failure may still be read; after an abort it is not wanted.
       if (!(reason instanceof UpstreamError)) this.#unread = [];
     }
     this.#wake();
   }
 
-  next(): Promise<Buffer | undefined> {
-    return new Promise<void>((resolve) => {
-      if (this.#unread.length > 0 || this.#error || this.#isEnded) {
-        resolve();
-        return;
-      }
-      this.#waiter = resolve;
-      this.#pressure.waits();
-    }).then(this.#read);
+  #begin(sink: Sink<Buffer>): Flow {
+    this.#sink = sink;
+    const within = AsyncLocalStorage.snapshot();
+    const give = () => this.#give();
+    this.#giveInContext = () => within(give);
+    return this;
   }
 
-  async whole(maxBytes: number): Promise<Buffer> {
+  resume(): void {
+    this.#isAskedAgain = true;
+    if (this.#isWanted) return;
+    this.#isWanted = true;
+    this.#give();
+  }
+
+  leave(): undefined {
+    this.close();
+  }
+
+  async next(): Promise<Buffer | undefined> {
+    this.#pulled ??= this.chunks[Symbol.asyncIterator]();
+    const { done, value } = await this.#pulled.next();
+    return done ? undefined : value;
+  }
+
+  async whole(maxBytes: number, room?: BodyRoom): Promise<Buffer> {
     const chunks: Buffer[] = [];
+    /** What was announced is put together as it comes, and lies in memory once. */
+    let joined: Buffer | undefined;
     let bytes = 0;
-    for (let chunk = await this.next(); chunk; chunk = await this.next()) {
-      bytes += chunk.length;
-      if (bytes > maxBytes) {
-        this.#stop();
-        throw new UpstreamError("too_large");
+    let mostBytes = room?.freeBytes ?? maxBytes;
+    const keep = (chunk: Buffer) => {
+      if (joined) joined.set(chunk, bytes - chunk.length);
+      else chunks.push(chunk);
+    };
+    const grow = async (chunk: Buffer) => {
+      mostBytes = (await room?.reach(bytes)) ?? maxBytes;
+      const whole = room?.announcedBytes ?? 0;
+      if (!joined && whole >= bytes && whole <= maxBytes) {
+        joined = Buffer.allocUnsafeSlow(whole);
+        joined.set(Buffer.concat(chunks.splice(0)));
       }
-      chunks.push(chunk);
-    }
-    return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, bytes);
+      keep(chunk);
+    };
+    await consume(this.chunks, (chunk) => {
+      bytes += chunk.length;
+      if (bytes > maxBytes) throw new UpstreamError("too_large");
+      if (bytes > mostBytes) return grow(chunk);
+      keep(chunk);
+      return true;
+    });
+    if (joined) return joined.subarray(0, bytes);
+    return chunks.length === 1 && chunks[0] ? chunks[0] : joinInTurns(chunks);
   }
 
   isHeldBack(): boolean {
@@ -99,10 +139,36 @@ export class ReplyBody implements HttpBody {
 
   release(): void {
     if (this.#isEnded || this.#error || this.#trailing) return;
+    this.#isWanted = false;
+    this.#isAwaited = false;
     const timer = setTimeout(this.#stop, httpLimits.trailingMs);
     this.#trailing = { leftBytes: httpLimits.trailingBytes - this.#unreadBytes, timer };
     if (this.#trailing.leftBytes < 0) this.#stop();
     else this.#take();
+  }
+
+  #give(): void {
+    try {
+      while (this.#isWanted && this.#unread.length > 0) {
+        this.#isAskedAgain = false;
+        const takesMore = this.#sink?.push(this.#take()) === true;
+        this.#isWanted = (takesMore || this.#isAskedAgain) && !this.#trailing;
+      }
+    } catch (error) {
+      // A fault of ours in what becomes of it ends this answer, and not the process.
+      this.#stop();
+      this.#unread = [];
+      this.#error = { reason: error };
+    }
+    if (!this.#isWanted || this.#isAwaited) return;
+    if (this.#error || this.#isEnded) {
+      this.#isWanted = false;
+      if (this.#error) this.#sink?.fail(this.#error.reason);
+      else this.#sink?.end();
+      return;
+    }
+    this.#isAwaited = true;
+    this.#pressure.waits();
   }
 
   /** All unread bytes; lets the socket be read again. */
@@ -116,10 +182,10 @@ export class ReplyBody implements HttpBody {
   }
 
   #wake(): void {
-    const waiter = this.#waiter;
-    if (!waiter) return;
-    this.#waiter = undefined;
+    if (!this.#isAwaited) return;
+    this.#isAwaited = false;
     this.#pressure.came();
-    waiter();
+    // When all that the socket brought along with it is there.
+    process.nextTick(this.#giveInContext);
   }
 }

@@ -1,7 +1,14 @@
 import { type Clock, systemClock } from "../clock.ts";
-import { createFairShare, type FairShare, type Turn } from "../fair-share.ts";
-import { PlaceUse } from "../shared-places.ts";
+import {
+  createFairShare,
+  type FairShare,
+  type FairShareBounds,
+  PlaceUse,
+  type Turn,
+} from "../fair-share.ts";
+import { createGiveWay, type GiveWay } from "../give-way.ts";
 import { UpstreamError } from "./errors.ts";
+import { heldBackLookMs, heldBackMs } from "./limits.ts";
 
 /** How a place is waited for. */
 export interface SlotRequest {
@@ -11,50 +18,94 @@ export interface SlotRequest {
   max: number;
   /** For whom. */
   accountId: string;
-  /** Waiting longer than this is `unreachable` with `timedOut`. */
+  /** Waiting longer than this is `full`. */
   waitMs: number;
   signal: AbortSignal;
+}
+
+/** A place that is held until this is disposed of. */
+export interface Place extends Turn {
+  /**
+   * The caller takes nothing from now on, until `used`. Where that lasts while another account waits for a place, `end` is
+   * called, once: it has the place given back.
+   */
+  heldBack(end: () => void): void;
+  /** The caller takes something. */
+  used(): void;
 }
 
 /** Bounds what is in flight by name, shared fairly between accounts. */
 export interface Slots {
   /** Refuses with RATE_LIMIT_EXCEEDED where the account has too many waiting. */
-  acquire(request: SlotRequest): Promise<Turn>;
+  acquire(request: SlotRequest): Promise<Place>;
 }
 
 /** Requests of one account that wait for one upstream: each has its money held meanwhile. */
 const waitingEach = 256;
 
-const unbounded: Turn = { [Symbol.dispose]() {} };
+const unbounded: Place = { heldBack() {}, used() {}, [Symbol.dispose]() {} };
 
 interface Shared {
   share: FairShare;
-  bounds: string;
+  /** Which accounts ask: one that has been alone for a while may have all places. */
   use: PlaceUse;
+  bounds: string;
+  /** Those whose callers take nothing give way. */
+  giveWay: GiveWay;
 }
 
 /** Makes {@link Slots}, all free. */
 export function createSlots(clock: Clock = systemClock): Slots {
   const upstreams = new Map<string, Shared>();
   return {
-    acquire({ name, max, accountId, waitMs, signal }) {
-      if (max <= 0) return Promise.resolve(unbounded);
-      const now = clock.steady();
-      const known = upstreams.get(name);
-      const use = known?.use ?? new PlaceUse();
-      use.note(accountId, now);
-      const places = use.placesOfOne(max, now);
-      const bounds = { places: max, each: { places, waiting: waitingEach }, waitMs };
-      const share = known?.share ?? createFairShare(bounds, { late, clock });
+    async acquire({ name, max, accountId, waitMs, signal }) {
+      if (max <= 0) return unbounded;
+      const use = upstreams.get(name)?.use ?? new PlaceUse();
+      use.note(accountId, clock.steady());
+      const each = { places: use.placesOfOne(max, clock.steady()), waiting: waitingEach };
+      const bounds = { places: max, each, waitMs };
       const written = JSON.stringify(bounds);
-      // The catalog has other bounds, or the upstream is not one account's alone any more.
-      if (known && known.bounds !== written) share.rebound(bounds);
-      upstreams.set(name, { share, bounds: written, use });
-      return share.take(accountId, signal);
+      const shared = upstreams.get(name) ?? createShared(bounds, use, clock);
+      upstreams.set(name, shared);
+      // The catalog has other bounds, or another account came.
+      if (shared.bounds !== written) shared.share.rebound(bounds);
+      shared.bounds = written;
+      const turn = shared.share.take(accountId, signal);
+      shared.giveWay.look();
+      return placeOf(await turn, shared.giveWay, accountId, clock);
+    },
+  };
+}
+
+function createShared(bounds: FairShareBounds, use: PlaceUse, clock: Clock): Shared {
+  const share = createFairShare(bounds, { late, clock });
+  const giveWay = createGiveWay({ share, clock, afterMs: heldBackMs, lookMs: heldBackLookMs });
+  return { share, use, bounds: JSON.stringify(bounds), giveWay };
+}
+
+function placeOf(turn: Turn, giveWay: GiveWay, accountId: string, clock: Clock): Place {
+  let fromMs: number | undefined;
+  let onEnd: (() => void) | undefined;
+  const holding = giveWay.holds({
+    accountId,
+    stillMs: () => (fromMs === undefined ? 0 : clock.steady() - fromMs),
+    end: () => onEnd?.(),
+  });
+  return {
+    heldBack(end) {
+      fromMs = clock.steady();
+      onEnd = end;
+    },
+    used() {
+      fromMs = undefined;
+    },
+    [Symbol.dispose]() {
+      holding[Symbol.dispose]();
+      turn[Symbol.dispose]();
     },
   };
 }
 
 function late(): UpstreamError {
-  return new UpstreamError("unreachable", { timedOut: true });
+  return new UpstreamError("full");
 }

@@ -3,19 +3,20 @@ import { type AccountFile, blobKeyOf } from "./file.ts";
 import { goneKeptMs, pinCheckMs } from "./limits.ts";
 
 /**
- * Clears a `deleted` file away: frees its quota, then, where no job uses it, its bytes. May be repeated, by anyone, after
- * any of its steps.
+ * Clears a `deleted` file away: frees its quota, then, where no job uses it, its bytes, and with them its room on disk. May
+ * be repeated, by any process, after any of its steps.
  */
 export async function clearFile(file: AccountFile, context: StorageContext): Promise<void> {
   const { clock, store, quota, blobs, events } = context;
   const charge = { accountId: file.accountId, chargeId: file.storageId };
-  await quota.release(charge, clock.now());
+  await quota.keep(charge, clock.now());
   if ((await store.pinsOf(file.fileId)).length > 0) {
     await store.defer(file, clock.now() + pinCheckMs);
     // The last job may have let go in between, and would not be noticed for long.
     if ((await store.pinsOf(file.fileId)).length > 0) return;
   }
   await blobs.delete(blobKeyOf(file));
+  await quota.release(charge, clock.now());
   await store.erase(file, clock.now() + goneKeptMs);
   events.erased(file);
 }

@@ -15,14 +15,14 @@ import type { PinnedReference } from "../references/port.ts";
 import type { FilesEvents } from "./events.ts";
 import type { QuotaStore } from "./quota.ts";
 import { createMongoQuota } from "./quota-mongo.ts";
-import { quotaMongoSchema } from "./quota-mongo-schema.ts";
+import { quotaMongoSchema } from "./quota-mongo-wallet.ts";
 import { createSqliteQuota } from "./quota-sqlite.ts";
 import type { FileStore } from "./store.ts";
 import { createMongoFileStore } from "./store-mongo.ts";
-import { filesMongoSchema } from "./store-mongo-schema.ts";
+import { filesMongoSchema } from "./store-mongo-docs.ts";
 import { createSqliteFileStore } from "./store-sqlite.ts";
 
-/** A file of media that somebody may read. */
+/** A file of media that a caller may read. */
 export interface LocatedFile {
   blobKey: string;
   mimeType: string;

@@ -12,7 +12,7 @@ export interface FilesEvents {
   deleted(file: AccountFile): void;
   /** A file's bytes are gone. */
   erased(file: AccountFile): void;
-  /** An attempt at storing was given up; `orphan`: by somebody other than its owner. */
+  /** An attempt at storing was given up; `orphan`: by another process than its owner. */
   dropped(file: AccountFile, orphan: boolean): void;
   /** Something of ours failed and will be tried again. */
   trouble(what: string, fileId: string | undefined, error: unknown): void;
@@ -21,16 +21,26 @@ export interface FilesEvents {
 /** Makes the events. */
 export function createFilesEvents(deps: { log: Logger; metrics: Metrics }): FilesEvents {
   const { log, metrics } = deps;
-  const stored = metrics.counter("genmesh_media_files_stored_total", "Images stored.", ["origin"]);
-  const bytes = metrics.counter("genmesh_media_files_stored_bytes_total", "Bytes of them.", [
-    "origin",
-  ]);
-  const reused = metrics.counter("genmesh_media_files_reused_total", "Images that were there.", [
-    "origin",
-  ]);
-  const removed = metrics.counter("genmesh_media_files_removed_total", "Images that went.", [
-    "step",
-  ]);
+  const stored = metrics.counter(
+    "genmesh_media_files_stored_total",
+    "Files stored, by where they came from.",
+    ["origin"],
+  );
+  const bytes = metrics.counter(
+    "genmesh_media_files_stored_bytes_total",
+    "Bytes of the files stored.",
+    ["origin"],
+  );
+  const reused = metrics.counter(
+    "genmesh_media_files_reused_total",
+    "Uploads and imports of what the account has already.",
+    ["origin"],
+  );
+  const removed = metrics.counter(
+    "genmesh_media_files_removed_total",
+    "Files deleted by their caller, bytes erased, and attempts at storing that were given up.",
+    ["step"],
+  );
   return {
     stored({ origin, sizeBytes }) {
       stored.inc({ origin });

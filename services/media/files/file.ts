@@ -3,7 +3,7 @@ export type FileOrigin = "upload" | "import";
 
 /**
  * How a file stands:
- * - `storing`: its bytes are on their way; nobody sees it.
+ * - `storing`: its bytes are on their way; no caller sees it.
  * - `ready`: listed, readable, counted.
  * - `deleted`: hidden; its quota is being freed, its bytes go when no job uses them.
  * - `gone`: its bytes are gone; it keeps its place in the order for a while.

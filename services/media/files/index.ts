@@ -1,8 +1,10 @@
 import { whenAborted } from "#kit/abort.ts";
 import { createFairShare } from "#kit/fair-share.ts";
+import { eraseBatch } from "../limits.ts";
 import { createReferenceImporter } from "../references/importer.ts";
 import type { ReferenceImporter } from "../references/port.ts";
 import { createImageCheck } from "./check.ts";
+import { clearFile } from "./clear.ts";
 import { type FilesDeps, openFileStores, type StorageContext } from "./context.ts";
 import { createFilesEvents } from "./events.ts";
 import { storageIdOf } from "./file.ts";
@@ -14,9 +16,9 @@ import { createFileSweeper } from "./sweeper.ts";
 import { createUploads } from "./upload.ts";
 
 export type { FilesDeps, GeneratedFileName, GeneratedFiles, LocatedFile } from "./context.ts";
-export { quotaMongoSchema } from "./quota-mongo-schema.ts";
+export { quotaMongoSchema } from "./quota-mongo-wallet.ts";
 export type { FilesMethods } from "./routes.ts";
-export { filesMongoSchema } from "./store-mongo-schema.ts";
+export { filesMongoSchema } from "./store-mongo-docs.ts";
 
 /** The accounts' file storage. */
 export interface Files extends AsyncDisposable {
@@ -28,6 +30,8 @@ export interface Files extends AsyncDisposable {
   start(): Promise<void>;
   /** Stops sweeping and lets uploads and imports end, up to `signal`. */
   drain(signal: AbortSignal): Promise<void>;
+  /** Erases some of an account's uploads and imports; true: none was left. */
+  eraseAccount(accountId: string): Promise<boolean>;
   /** Clears away once what is due now. */
   sweep(): Promise<void>;
 }
@@ -72,6 +76,15 @@ export function createFiles(deps: FilesDeps): Files {
       life.abort();
       await sweeping;
       await Promise.race([idle(), whenAborted(signal)]);
+    },
+    async eraseAccount(accountId) {
+      const page = { after: undefined, limit: eraseBatch, purpose: undefined, ascending: true };
+      const found = (await context.store.list(accountId, page)) ?? [];
+      for (const { fileId } of found) {
+        const file = await context.store.remove(accountId, fileId, clock.now());
+        if (file) await clearFile(file, context);
+      }
+      return found.length === 0;
     },
     sweep: () => sweeper.sweep(),
     async [Symbol.asyncDispose]() {

@@ -33,6 +33,9 @@ test.each([
   ["🐈", "image/png", "file.png"],
   [".png", "image/png", "png.png"],
   ["x".repeat(300), "audio/mpeg", `${"x".repeat(100)}.mp3`],
+  ["file_1.wav", "audio/wav", "file_1.wav"],
+  ["file_1.bin", "audio/opus", "file_1.bin.opus"],
+  ["file_1", "audio/flac", "file_1.flac"],
   ["data", "application/x-unknown", "data.bin"],
 ])("%j as %s is downloaded as %j", (name, mimeType, safe) => {
   expect(downloadName(name, mimeType)).toBe(safe);

@@ -1,3 +1,4 @@
+import { soundTypes } from "#kit/sound/formats.ts";
 import { maxDownloadNameLength, maxFileNameLength } from "./limits.ts";
 
 /** Suffixes of the media types that are stored anywhere; the first is the one that is added. */
@@ -6,7 +7,13 @@ const suffixes: Readonly<Record<string, readonly string[]>> = {
   "image/jpeg": ["jpg", "jpeg"],
   "image/webp": ["webp"],
   "video/mp4": ["mp4"],
-  "audio/mpeg": ["mp3"],
+  [soundTypes.mp3]: ["mp3"],
+  // Opus comes in Ogg: players go by either name.
+  [soundTypes.opus]: ["opus", "ogg"],
+  [soundTypes.aac]: ["aac"],
+  [soundTypes.flac]: ["flac"],
+  [soundTypes.wav]: ["wav"],
+  [soundTypes.pcm]: ["pcm"],
 };
 
 /** The usual suffix of a media type, without a dot. */

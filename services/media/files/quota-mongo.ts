@@ -1,22 +1,19 @@
 import type { Collection } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { awayRefusal, isDuplicate } from "#kit/mongo/errors.ts";
-import { conflictPauseMs, maxConflicts, maxQuotaOperations, tailCopiedAt } from "./limits-mongo.ts";
-import type { QuotaStore } from "./quota.ts";
-import {
-  draftOf,
-  type QuotaDraft,
-  type QuotaOperation,
-  type QuotaOutcome,
-} from "./quota-mongo-draft.ts";
+import { conflictPauseMs, maxConflicts, maxQuotaOperations, tailCopiedAt } from "./limits.ts";
+import type { QuotaStore, QuotaUsage } from "./quota.ts";
 import {
   type ChargeDocument,
   type ChargeEntry,
   chargeName,
+  draftOf,
+  type QuotaDraft,
+  type QuotaOperation,
+  type QuotaOutcome,
   quotaCollections,
   type WalletDocument,
-} from "./quota-mongo-schema.ts";
-import { createTurns } from "./quota-mongo-turns.ts";
+} from "./quota-mongo-wallet.ts";
 
 /** Where the quota lies. */
 interface Collections {
@@ -54,13 +51,16 @@ export function createMongoQuota(db: MongoDatabase): QuotaStore {
     async commit({ accountId, chargeId }) {
       return (await apply(accountId, { kind: "commit", chargeId })) === "used";
     },
+    async keep({ accountId, chargeId }, now) {
+      await apply(accountId, { kind: "keep", chargeId, now });
+    },
     async release({ accountId, chargeId }, now) {
       await apply(accountId, { kind: "release", chargeId, now });
     },
     usage: (accountId) =>
       db.attempt(async () => {
         const doc = await wallets.findOne({ _id: accountId }, { projection: { tail: 0 } });
-        return { usedBytes: doc?.usedBytes ?? 0, reservedBytes: doc?.reservedBytes ?? 0 };
+        return usageOf(doc ?? emptyWallet(accountId));
       }),
     async forget(before, limit) {
       const over = { releasedAt: { $lt: before } };
@@ -74,8 +74,9 @@ export function createMongoQuota(db: MongoDatabase): QuotaStore {
           .toArray();
         if (docs.length === 0) return 0;
         const ids = docs.map(({ _id }) => _id);
-        const { deletedCount } = await charges.deleteMany({ _id: { $in: ids }, ...over });
-        return deletedCount;
+        await charges.deleteMany({ _id: { $in: ids }, ...over });
+        // Also those that another process deleted meanwhile: a full batch says that there may be more.
+        return ids.length;
       });
     },
   };
@@ -89,7 +90,7 @@ async function tryOnce(
 ): Promise<QuotaOutcome[] | undefined> {
   const wallet = (await wallets.findOne({ _id: accountId })) ?? emptyWallet(accountId);
   const known = await knownCharges(charges, wallet, operations);
-  const draft = draftOf(wallet, known, operations);
+  const draft = draftOf({ n: wallet.n, ...usageOf(wallet) }, known, operations);
   if (draft.entries.length === 0) return draft.outcomes;
   const isLong = wallet.tail.length >= tailCopiedAt;
   if (isLong) await copy(charges, wallet);
@@ -120,22 +121,25 @@ async function knownCharges(
   return known;
 }
 
-/** Copies a tail to the charges' documents. May be done again, and late: what is newer there stays. */
+/**
+ * Copies a tail to the charges' documents. May be done again, and late: what is newer there stays. Inserted first, then brought
+ * forward: of two upserts that make a document at once the older could stay.
+ */
 async function copy(charges: Collection<ChargeDocument>, wallet: WalletDocument): Promise<void> {
   const last = new Map(wallet.tail.map((entry) => [entry.chargeId, entry]));
-  const writes = [...last.values()].map(({ chargeId, n, ...rest }) => ({
-    updateOne: {
-      filter: { _id: chargeName(wallet._id, chargeId), n: { $lt: n } },
-      update: { $set: { n, ...rest } },
-      upsert: true,
-    },
-  }));
+  const docs = [...last.values()].map(
+    ({ chargeId, ...rest }): ChargeDocument => ({ _id: chargeName(wallet._id, chargeId), ...rest }),
+  );
   try {
-    await charges.bulkWrite(writes, { ordered: false });
+    await charges.insertMany(docs, { ordered: false });
+    return;
   } catch (error) {
-    // Where the document is as new, or newer, nothing fits, and nothing can be inserted.
     if (!isDuplicate(error)) throw error;
   }
+  const forward = docs.map(({ _id, n, ...rest }) => ({
+    updateOne: { filter: { _id, n: { $lt: n } }, update: { $set: { n, ...rest } } },
+  }));
+  await charges.bulkWrite(forward, { ordered: false });
 }
 
 /** False where the wallet is no longer as it was read; nothing was written then. */
@@ -163,7 +167,7 @@ async function write(
 /** Does nothing where the wallet has changed since it was read: the next look finds it again. */
 async function emptyTail({ wallets, charges }: Collections, wallet: WalletDocument): Promise<void> {
   await copy(charges, wallet);
-  const doc = walletDocument(wallet._id, wallet.n, wallet, []);
+  const doc = walletDocument(wallet._id, wallet.n, usageOf(wallet), []);
   await wallets.replaceOne({ _id: wallet._id, n: wallet.n }, doc);
 }
 
@@ -171,19 +175,67 @@ function emptyWallet(accountId: string): WalletDocument {
   return { _id: accountId, n: 0, usedBytes: 0, reservedBytes: 0, tail: [] };
 }
 
+function usageOf({
+  usedBytes,
+  reservedBytes,
+  keptBytes = 0,
+}: Omit<WalletDocument, "_id" | "n" | "tail">): QuotaUsage {
+  return { usedBytes, reservedBytes, keptBytes };
+}
+
 function walletDocument(
   accountId: string,
   n: number,
-  { usedBytes, reservedBytes }: Pick<WalletDocument, "usedBytes" | "reservedBytes">,
+  sums: QuotaUsage,
   tail: ChargeEntry[],
 ): WalletDocument {
   const released = tail.flatMap(({ releasedAt }) => (releasedAt === undefined ? [] : [releasedAt]));
   return {
     _id: accountId,
     n,
-    usedBytes,
-    reservedBytes,
+    ...sums,
     tail,
     ...(released.length > 0 ? { releasedAt: Math.min(...released) } : {}),
   };
+}
+
+interface Waiting<I, O> {
+  input: I;
+  resolve: (output: O) => void;
+  reject: (error: unknown) => void;
+}
+
+/**
+ * Lets calls for the same key that come while one is under way travel in the next one, up to `most` together. `run` answers
+ * an output for each input, or rejects for all of them.
+ */
+function createTurns<I, O>(
+  most: number,
+  run: (key: string, inputs: readonly I[]) => Promise<readonly O[]>,
+): (key: string, input: I) => Promise<O> {
+  const queues = new Map<string, Waiting<I, O>[]>();
+  const empty = async (key: string, queue: Waiting<I, O>[]) => {
+    while (queue.length > 0) {
+      const turn = queue.splice(0, most);
+      try {
+        const outputs = await run(
+          key,
+          turn.map(({ input }) => input),
+        );
+        for (const [i, { resolve }] of turn.entries()) resolve(outputs[i] as O);
+      } catch (error) {
+        for (const { reject } of turn) reject(error);
+      }
+    }
+    queues.delete(key);
+  };
+  return (key, input) =>
+    new Promise((resolve, reject) => {
+      const known = queues.get(key);
+      const queue = known ?? [];
+      queue.push({ input, resolve, reject });
+      if (known) return;
+      queues.set(key, queue);
+      void empty(key, queue);
+    });
 }

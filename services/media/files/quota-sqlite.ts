@@ -1,5 +1,5 @@
 import type { SqliteDatabase, SqlRunner } from "#kit/sqlite.ts";
-import type { QuotaCharge, QuotaStore } from "./quota.ts";
+import { type QuotaCharge, type QuotaStore, storedLimitOf } from "./quota.ts";
 
 /** Tables, step by step; a step that was shipped is never changed. */
 const schema: readonly string[] = [
@@ -16,7 +16,12 @@ const schema: readonly string[] = [
     released_at INTEGER
   ) STRICT;
   CREATE INDEX media_quota_released ON media_quota_charge (released_at) WHERE released_at IS NOT NULL;`,
+  "ALTER TABLE media_quota ADD COLUMN kept_bytes INTEGER NOT NULL DEFAULT 0 CHECK (kept_bytes >= 0);",
 ];
+
+/** The sum that a charge of a state is in. */
+const sums = { reserved: "reserved_bytes", used: "used_bytes", kept: "kept_bytes" } as const;
+type Counted = keyof typeof sums;
 
 /** The quota in SQLite: a transition is one transaction over wallet and charge. */
 export function createSqliteQuota(db: SqliteDatabase): QuotaStore {
@@ -28,14 +33,15 @@ export function createSqliteQuota(db: SqliteDatabase): QuotaStore {
       db.write((tx) => {
         const known = find(tx, charge);
         if (known?.state !== "reserved") return known?.state === "used";
-        tx.run(`UPDATE media_quota_charge SET state = 'used' WHERE charge_id = ?`, charge.chargeId);
-        tx.run(
-          `UPDATE media_quota SET used_bytes = used_bytes + ?1, reserved_bytes = reserved_bytes - ?1
-           WHERE account_id = ?2`,
-          known.bytes,
-          charge.accountId,
-        );
+        move(tx, charge, known.bytes, "reserved", "used");
         return true;
+      }),
+    keep: (charge, now) =>
+      db.write((tx) => {
+        const known = find(tx, charge);
+        if (!known) return release(tx, charge, now);
+        const { state, bytes } = known;
+        if (state === "reserved" || state === "used") move(tx, charge, bytes, state, "kept");
       }),
     release: (charge, now) => db.write((tx) => release(tx, charge, now)),
     async usage(accountId) {
@@ -43,6 +49,7 @@ export function createSqliteQuota(db: SqliteDatabase): QuotaStore {
       return {
         usedBytes: Number(row?.used_bytes ?? 0),
         reservedBytes: Number(row?.reserved_bytes ?? 0),
+        keptBytes: Number(row?.kept_bytes ?? 0),
       };
     },
     forget: (before, limit) =>
@@ -59,15 +66,19 @@ export function createSqliteQuota(db: SqliteDatabase): QuotaStore {
 
 function reserve(tx: SqlRunner, charge: QuotaCharge, bytes: number, limitBytes: number) {
   const known = find(tx, charge);
-  if (known) return known.state === "released" ? "released" : "reserved";
+  if (known) {
+    return known.state === "released" || known.state === "kept" ? "released" : "reserved";
+  }
   const { accountId, chargeId } = charge;
-  tx.run("INSERT INTO media_quota VALUES (?, 0, 0) ON CONFLICT DO NOTHING", accountId);
+  tx.run("INSERT INTO media_quota VALUES (?, 0, 0, 0) ON CONFLICT DO NOTHING", accountId);
   const fits = tx.run(
     `UPDATE media_quota SET reserved_bytes = reserved_bytes + ?1
-     WHERE account_id = ?2 AND used_bytes + reserved_bytes + ?1 <= ?3`,
+     WHERE account_id = ?2 AND used_bytes + reserved_bytes + ?1 <= ?3
+       AND used_bytes + reserved_bytes + kept_bytes + ?1 <= ?4`,
     bytes,
     accountId,
     limitBytes,
+    storedLimitOf(limitBytes),
   );
   if (fits === 0) return "full";
   tx.run(
@@ -92,7 +103,7 @@ function release(tx: SqlRunner, charge: QuotaCharge, now: number): void {
     );
     return;
   }
-  const column = known.state === "used" ? "used_bytes" : "reserved_bytes";
+  const column = sums[known.state];
   tx.run(
     `UPDATE media_quota SET ${column} = ${column} - ? WHERE account_id = ?`,
     known.bytes,
@@ -105,11 +116,28 @@ function release(tx: SqlRunner, charge: QuotaCharge, now: number): void {
   );
 }
 
+/** Moves a charge's bytes from the sum that they are in to another. */
+function move(
+  tx: SqlRunner,
+  { accountId, chargeId }: QuotaCharge,
+  bytes: bigint,
+  from: Counted,
+  to: Counted,
+): void {
+  tx.run("UPDATE media_quota_charge SET state = ? WHERE charge_id = ?", to, chargeId);
+  tx.run(
+    `UPDATE media_quota SET ${sums[to]} = ${sums[to]} + ?1, ${sums[from]} = ${sums[from]} - ?1
+     WHERE account_id = ?2`,
+    bytes,
+    accountId,
+  );
+}
+
 function find(tx: SqlRunner, { accountId, chargeId }: QuotaCharge) {
   const row = tx.get(
     "SELECT state, bytes FROM media_quota_charge WHERE charge_id = ? AND account_id = ?",
     chargeId,
     accountId,
   );
-  return row && { state: String(row.state), bytes: row.bytes as bigint };
+  return row && { state: row.state as Counted | "released", bytes: row.bytes as bigint };
 }

@@ -10,6 +10,18 @@ export function quotaBytesOf({ sizeBytes }: { sizeBytes: number }): number {
   return Math.ceil(sizeBytes / blockBytes) * blockBytes + recordBytes;
 }
 
+/**
+ * Bytes that an account's files may take of the disk, in quotas: those that it has, and those that it deleted while jobs use
+ * them. A deleted file frees its quota at once, and jobs wait for long, so that the quota alone bounds no disk. Twice: all
+ * that an account has can be deleted and uploaded anew while its jobs run.
+ */
+const storedPerQuota = 2;
+
+/** The most that an account with this quota may have on disk, in bytes. */
+export function storedLimitOf(quotaBytes: number): number {
+  return storedPerQuota * quotaBytes;
+}
+
 /** A place in an account's quota. */
 export interface QuotaCharge {
   accountId: string;
@@ -21,17 +33,25 @@ export interface QuotaCharge {
 export interface QuotaUsage {
   usedBytes: number;
   reservedBytes: number;
+  /** Of no quota any more, still on disk: see {@link QuotaStore.keep}. */
+  keptBytes: number;
+}
+
+/** Is there room for `bytes` more, in the quota and on disk? */
+export function hasRoom(usage: QuotaUsage, bytes: number, quotaBytes: number): boolean {
+  const counted = usage.usedBytes + usage.reservedBytes + bytes;
+  return counted <= quotaBytes && counted + usage.keptBytes <= storedLimitOf(quotaBytes);
 }
 
 /**
- * A small wallet of bytes for each account. Law: used + reserved never rises above the limit, whatever the concurrency, and
- * both are the sums of their charges. Every method is one transition of one wallet, atomic and durable when its promise
+ * A small wallet of bytes for each account. Law: used + reserved never rises above the limit, nor used + reserved + kept
+ * above {@link storedLimitOf} it, whatever the concurrency, and each is the sum of its charges. Every method is one transition of one wallet, atomic and durable when its promise
  * resolves, and safe to repeat in any order: a released charge stays released, so that a delayed call cannot revive it.
  * All refuse with SERVICE_UNAVAILABLE where the store is away; whether the change was made is then not known.
  */
 export interface QuotaStore {
   /**
-   * Sets bytes aside. `full`: there is no room, and nothing is written. `released`: the charge was released before. A
+   * Sets bytes aside. `full`: there is no room, and nothing is written. `released`: the charge was kept or released before. A
    * repeat answers `reserved`, also after a commit; the bytes of the first time count.
    */
   reserve(
@@ -39,9 +59,14 @@ export interface QuotaStore {
     bytes: number,
     limitBytes: number,
   ): Promise<"reserved" | "full" | "released">;
-  /** What was reserved is used from now on. False where the charge was released, or never reserved. */
+  /** What was reserved is used from now on. False where the charge was kept or released, or never reserved. */
   commit(charge: QuotaCharge): Promise<boolean>;
-  /** Frees what was reserved or used. A charge that never was is written down as released, at `now`. */
+  /**
+   * Frees what was reserved or used from the quota; it counts as kept on disk until it is released. A charge that never was
+   * is written down as released, at `now`.
+   */
+  keep(charge: QuotaCharge, now: number): Promise<void>;
+  /** Frees what was reserved, used or kept: nothing of it is on disk. A charge that never was is written down as released, at `now`. */
   release(charge: QuotaCharge, now: number): Promise<void>;
   /** Zeros for an account without charges. */
   usage(accountId: string): Promise<QuotaUsage>;

@@ -1,8 +1,8 @@
-import { buffer } from "node:stream/consumers";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { BlobNotFoundError } from "#kit/blobs.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import { readInTurns } from "#kit/in-turns.ts";
 import { type Principal, principalOf } from "#kit/rpc/principal.ts";
 import {
   FileArea,
@@ -48,14 +48,27 @@ export function createFilesRoutes(context: FilesRoutesContext): FilesMethods {
     },
     async listFiles({ pageSize, after, purpose, ascending }, call) {
       const size = checkPageSize(pageSize);
-      const files = await store.list(principalOf(call).accountId, {
-        after: after === "" ? undefined : after,
-        limit: size + 1,
-        purpose: purpose === "" ? undefined : purpose,
-        ascending,
-      });
+      const { accountId } = principalOf(call);
+      const [files, usage, count] = await Promise.all([
+        store.list(accountId, {
+          after: after === "" ? undefined : after,
+          limit: size + 1,
+          purpose: purpose === "" ? undefined : purpose,
+          ascending,
+        }),
+        context.quota.usage(accountId),
+        store.count(accountId),
+      ]);
       if (!files) refuse(ErrorReason.INVALID_VALUE, { param: "after" });
-      return { files: files.slice(0, size).map(toStoredFile), hasMore: files.length > size };
+      return {
+        files: files.slice(0, size).map(toStoredFile),
+        hasMore: files.length > size,
+        quota: {
+          usedBytes: BigInt(usage.usedBytes + usage.reservedBytes),
+          limitBytes: BigInt(context.quotaBytes),
+          files: BigInt(count),
+        },
+      };
     },
     async deleteFile({ fileId }, call) {
       const file = await store.remove(principalOf(call).accountId, fileId, clock.now());
@@ -70,7 +83,7 @@ export function createFilesRoutes(context: FilesRoutesContext): FilesMethods {
     async readFile({ fileId }, call) {
       const file = await mustFind(principalOf(call), fileId);
       try {
-        const content = await buffer(await blobs.openRead(blobKeyOf(file)));
+        const content = await readInTurns(await blobs.openRead(blobKeyOf(file)));
         return { content, mimeType: file.mimeType };
       } catch (error) {
         // Deleted in between.

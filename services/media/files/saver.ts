@@ -72,11 +72,15 @@ export function createSaver(context: StorageContext): Saver {
     async settled(file, signal) {
       const until = clock.steady() + waitElsewhereMs;
       let now: AccountFile | undefined = file;
+      // An attempt of this process may have ended since `file` was read: only a second look says that it is another's.
+      let isElsewhere = false;
       while (now?.storageId === file.storageId && now.state === "storing") {
         if (clock.steady() > until) refuse(ErrorReason.SERVICE_UNAVAILABLE, retryHint);
-        await (running.get(file.storageId) ?? clock.sleep(waitPollMs, signal));
+        const here = running.get(file.storageId);
+        await (isElsewhere ? clock.sleep(waitPollMs, signal) : here);
         signal.throwIfAborted();
         now = await store.find(file.accountId, file.fileId);
+        isElsewhere = !here;
       }
       return now?.state === "ready" ? now : undefined;
     },
@@ -101,7 +105,7 @@ async function storeOrDrop(
     if (room === "full") refuse(ErrorReason.UPLOAD_QUOTA_EXCEEDED, { param });
     if (room === "reserved") await putInTime(file, open(), context);
     const isOurs = room === "reserved" && (await quota.commit(charge));
-    // Too slow: somebody else has given this attempt up.
+    // Too slow: another process has given this attempt up.
     if (!isOurs || !(await store.publish(file))) refuse(ErrorReason.SERVICE_UNAVAILABLE, retryHint);
   } catch (error) {
     try {
@@ -137,7 +141,7 @@ async function putInTime(
   }
 }
 
-/** The bytes of an attempt that somebody else gave up and cleared away, and that were stored all the same. */
+/** The bytes of an attempt that another process gave up and cleared away, and that were stored all the same. */
 async function forsake(file: AccountFile, { store, blobs }: StorageContext): Promise<void> {
   const now = await store.find(file.accountId, file.fileId);
   const isCleared = !now || now.storageId !== file.storageId || now.state === "gone";

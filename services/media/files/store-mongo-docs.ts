@@ -1,6 +1,65 @@
+import type { ObjectId } from "mongodb";
+import { indexStep, type MongoSchema } from "#kit/mongo/migrate.ts";
 import type { AccountFile } from "./file.ts";
-import type { NewFile } from "./store.ts";
-import type { FileDocument } from "./store-mongo-schema.ts";
+import type { JobPin, NewFile, UploadSlot } from "./store.ts";
+
+/** The collection of the account files. */
+export const filesCollection = "media_file";
+
+/** A pin in the document of its file. */
+export interface PinDocument extends JobPin {
+  /** Above those of all files that the job used under this index before: the highest is in force. */
+  n: number;
+}
+
+/** A file with the jobs that use it: each of its transitions is one write of its document. */
+export interface FileDocument extends Omit<AccountFile, "fileId"> {
+  /** The file id. */
+  _id: string;
+  /** Of a `storing` file its lease, of a `deleted` one when it is looked at. */
+  dueAt?: number;
+  /** Of a `gone` file: until when it keeps its place. */
+  goneUntil?: number;
+  /** Of an upload that is `storing` or `ready`. */
+  idem?: UploadSlot & { fingerprint: string };
+  /** The digest, of an import that is `storing` or `ready`. */
+  importOf?: string;
+  pins: PinDocument[];
+  /** Drawn by the call that dropped or removed it: by this it knows its own write where the answer was lost. */
+  ending?: ObjectId;
+}
+
+const isReady = { state: "ready" };
+const indexes: MongoSchema["indexes"] = {
+  [filesCollection]: [
+    { name: "storage", key: { storageId: 1 }, unique: true },
+    {
+      name: "idem",
+      key: { "idem.keyId": 1, "idem.key": 1 },
+      unique: true,
+      partial: { "idem.key": { $exists: true } },
+    },
+    {
+      name: "import",
+      key: { accountId: 1, importOf: 1 },
+      unique: true,
+      partial: { importOf: { $exists: true } },
+    },
+    { name: "bytes", key: { accountId: 1, sha256: 1 }, partial: isReady },
+    { name: "list", key: { accountId: 1, createdAt: 1, _id: 1 }, partial: isReady },
+    { name: "purpose", key: { accountId: 1, purpose: 1, createdAt: 1, _id: 1 }, partial: isReady },
+    { name: "due", key: { dueAt: 1 }, partial: { dueAt: { $exists: true } } },
+    { name: "gone", key: { goneUntil: 1 }, partial: { goneUntil: { $exists: true } } },
+    { name: "pins", key: { "pins.jobId": 1 }, partial: { "pins.jobId": { $exists: true } } },
+  ],
+};
+
+/** What the account files keep in MongoDB. */
+export const filesMongoSchema: MongoSchema = {
+  component: "media_files",
+  indexes,
+  steps: [indexStep(indexes)],
+};
 
 /** For reads of files: a file may have thousands of pins. */
 export const withoutPins = { projection: { pins: 0 } } as const;

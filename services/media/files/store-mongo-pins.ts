@@ -1,10 +1,9 @@
 import type { Collection } from "mongodb";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { AccountFile } from "./file.ts";
-import { fullPinsRetryMs, maxPinsPerFile } from "./limits-mongo.ts";
+import { fullPinsRetryMs, maxPinsPerFile } from "./limits.ts";
 import type { JobPin } from "./store.ts";
-import { fileOf, withoutPins } from "./store-mongo-docs.ts";
-import type { FileDocument, PinDocument } from "./store-mongo-schema.ts";
+import { type FileDocument, fileOf, type PinDocument, withoutPins } from "./store-mongo-docs.ts";
 
 /** A file that a job uses, and how. */
 interface Use {
@@ -40,7 +39,7 @@ export async function pinFile(
     if (isFull) refuseFull();
     return undefined;
   }
-  // A pin that somebody sets at the same time has the same number, and may stay until the job lets go of all.
+  // A pin that another process sets at the same time has the same number, and may stay until the job lets go of all.
   if (last) {
     await files.updateMany(
       { "pins.jobId": jobId },

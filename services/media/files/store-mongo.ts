@@ -1,12 +1,18 @@
 import type { Collection, Filter } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { mongodb } from "#kit/mongo/driver.ts";
+import { awayRefusal, isDuplicate } from "#kit/mongo/errors.ts";
 import type { AccountFile } from "./file.ts";
-import type { FilePage, FileStore } from "./store.ts";
-import { beginFile } from "./store-mongo-begin.ts";
-import { fileOf, withoutPins } from "./store-mongo-docs.ts";
+import { maxBeginTries } from "./limits.ts";
+import type { Begun, FilePage, FileStore, NewFile } from "./store.ts";
+import {
+  documentOf,
+  type FileDocument,
+  fileOf,
+  filesCollection,
+  withoutPins,
+} from "./store-mongo-docs.ts";
 import { pinFile, pinnedBy, unpinAll } from "./store-mongo-pins.ts";
-import { type FileDocument, filesCollection } from "./store-mongo-schema.ts";
 
 /** The files in MongoDB: a file is a document with its pins, and each transition a write of it under a condition. */
 export function createMongoFileStore(db: MongoDatabase): FileStore {
@@ -60,6 +66,7 @@ export function createMongoFileStore(db: MongoDatabase): FileStore {
         const doc = await files.findOne(slot, withoutPins);
         return doc ? { file: fileOf(doc), fingerprint: doc.idem?.fingerprint ?? "" } : undefined;
       }),
+    count: (accountId) => db.attempt(() => files.countDocuments({ accountId, state: "ready" })),
     async list(accountId, page) {
       const from =
         page.after === undefined ? undefined : await findOne({ _id: page.after, accountId });
@@ -81,6 +88,67 @@ export function createMongoFileStore(db: MongoDatabase): FileStore {
 
 const onlyId = { projection: { _id: 1 } } as const;
 
+/**
+ * Writes a file where nothing stands in its way. Unique indexes have the last word about its id, its slot and imports of the
+ * same bytes; an upload of the same bytes that becomes `ready` in this very moment does not count as earlier.
+ */
+async function beginFile(
+  db: MongoDatabase,
+  files: Collection<FileDocument>,
+  file: NewFile,
+): Promise<Begun> {
+  for (let tries = 0; tries < maxBeginTries; tries++) {
+    const old = await db.attempt(() => files.findOne({ _id: file.fileId }, withoutPins));
+    if (old?.storageId === file.storageId) return { kind: "begun" };
+    const taken = old && old.state !== "gone" ? old : await inItsPlace(db, files, file);
+    if (taken) return { kind: "taken", file: fileOf(taken), fingerprint: taken.idem?.fingerprint };
+    if (await write(db, files, file, old?.storageId)) return { kind: "begun" };
+  }
+  throw awayRefusal(new Error("a file stands in the way that cannot be seen"));
+}
+
+/** False where something stands in its way; whether that is itself shows the next look. */
+function write(
+  db: MongoDatabase,
+  files: Collection<FileDocument>,
+  file: NewFile,
+  goneStorageId: string | undefined,
+): Promise<boolean> {
+  const doc = documentOf(file);
+  return db.attempt(async () => {
+    try {
+      if (goneStorageId === undefined) {
+        await files.insertOne(doc);
+        return true;
+      }
+      const gone = { _id: doc._id, state: "gone", storageId: goneStorageId } as const;
+      const { matchedCount } = await files.replaceOne(gone, doc);
+      return matchedCount === 1;
+    } catch (error) {
+      if (isDuplicate(error)) return false;
+      throw error;
+    }
+  });
+}
+
+function inItsPlace(
+  db: MongoDatabase,
+  files: Collection<FileDocument>,
+  { idempotency, origin, accountId, sha256 }: NewFile,
+): Promise<FileDocument | null> {
+  return db.attempt(async () => {
+    if (idempotency) {
+      const { keyId, key } = idempotency;
+      return files.findOne({ "idem.keyId": keyId, "idem.key": key }, withoutPins);
+    }
+    if (origin !== "import") return null;
+    return (
+      (await files.findOne({ accountId, sha256, state: "ready" }, withoutPins)) ??
+      (await files.findOne({ accountId, importOf: sha256 }, withoutPins))
+    );
+  });
+}
+
 /** To `deleted`, its slots free: answers the file, or undefined where it is not as `filter` says. */
 function end(
   db: MongoDatabase,
@@ -99,7 +167,7 @@ function end(
       { returnDocument: "after", ...withoutPins },
     );
     if (doc) return fileOf(doc);
-    // Somebody may have gone on with it since an attempt of ours that was not answered.
+    // Another process may have gone on with it since an attempt of ours that was not answered.
     const own = unsure ? await files.findOne({ _id: filter._id, ending }, withoutPins) : null;
     return own ? { ...fileOf(own), state: "deleted" } : undefined;
   });
@@ -148,6 +216,7 @@ async function forget(
   const docs = await files.find(over, onlyId).limit(limit).toArray();
   if (docs.length === 0) return 0;
   const ids = docs.map(({ _id }) => _id);
-  const { deletedCount } = await files.deleteMany({ _id: { $in: ids }, ...over });
-  return deletedCount;
+  await files.deleteMany({ _id: { $in: ids }, ...over });
+  // Also those that another process deleted meanwhile: a full batch says that there may be more.
+  return ids.length;
 }

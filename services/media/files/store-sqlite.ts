@@ -1,7 +1,44 @@
 import type { SqliteDatabase, SqlRow, SqlRunner } from "#kit/sqlite.ts";
-import type { AccountFile } from "./file.ts";
-import { fileOf, filesSchema } from "./schema-sqlite.ts";
+import type { AccountFile, FileOrigin, FileState } from "./file.ts";
 import type { Begun, FilePage, FileStore, JobPin, NewFile } from "./store.ts";
+
+/** Tables of the account files, step by step; a step that was shipped is never changed. */
+const filesSchema: readonly string[] = [
+  `CREATE TABLE media_file (
+    file_id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL,
+    origin TEXT NOT NULL,
+    state TEXT NOT NULL,
+    storage_id TEXT NOT NULL UNIQUE,
+    file_name TEXT NOT NULL,
+    purpose TEXT NOT NULL,
+    mime_type TEXT NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    sha256 TEXT NOT NULL,
+    width INTEGER NOT NULL,
+    height INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    due_at INTEGER,
+    idem_key_id TEXT,
+    idem_key TEXT,
+    fingerprint TEXT
+  ) STRICT;
+  CREATE UNIQUE INDEX media_file_slot ON media_file (idem_key_id, idem_key) WHERE idem_key IS NOT NULL;
+  CREATE UNIQUE INDEX media_file_import ON media_file (account_id, sha256)
+    WHERE origin = 'import' AND state IN ('storing', 'ready');
+  CREATE INDEX media_file_bytes ON media_file (account_id, sha256) WHERE state = 'ready';
+  CREATE INDEX media_file_list ON media_file (account_id, created_at, file_id) WHERE state = 'ready';
+  CREATE INDEX media_file_purpose ON media_file (account_id, purpose, created_at, file_id) WHERE state = 'ready';
+  CREATE INDEX media_file_due ON media_file (due_at) WHERE state IN ('storing', 'deleted');
+  CREATE INDEX media_file_gone ON media_file (due_at) WHERE state = 'gone';
+  CREATE TABLE media_file_pin (
+    job_id TEXT NOT NULL,
+    ref_index INTEGER NOT NULL,
+    file_id TEXT NOT NULL,
+    PRIMARY KEY (job_id, ref_index)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX media_file_pin_file ON media_file_pin (file_id);`,
+];
 
 /** The files in SQLite: a transition is one transaction. */
 export function createSqliteFileStore(db: SqliteDatabase): FileStore {
@@ -47,6 +84,7 @@ export function createSqliteFileStore(db: SqliteDatabase): FileStore {
       return row && { file: fileOf(row), fingerprint: String(row.fingerprint) };
     },
     list: async (accountId, page) => list(db, accountId, page),
+    count: async (accountId) => Number(db.get(countSql, accountId)?.n ?? 0),
     isReferenced: async (storageId) => db.get(referencedSql, storageId) !== undefined,
     due: async (now, limit) => db.all(dueSql, now, limit).map(fileOf),
     forget: (now, limit) => db.write((tx) => tx.run(forgetSql, now, limit)),
@@ -76,6 +114,8 @@ const pinnedSql = `SELECT f.*, p.ref_index FROM media_file_pin p JOIN media_file
 const pinsOfSql = "SELECT DISTINCT job_id FROM media_file_pin WHERE file_id = ?";
 const dueOfJobSql = `UPDATE media_file SET due_at = ? WHERE state = 'deleted'
   AND file_id IN (SELECT file_id FROM media_file_pin WHERE job_id = ?)`;
+const countSql = `SELECT count(*) AS n FROM media_file INDEXED BY media_file_list
+  WHERE account_id = ? AND state = 'ready'`;
 const referencedSql = `SELECT 1 FROM media_file WHERE storage_id = ? AND state <> 'gone'`;
 const dueSql = `SELECT * FROM media_file WHERE state IN ('storing', 'deleted') AND due_at <= ?
   ORDER BY due_at LIMIT ?`;
@@ -169,4 +209,23 @@ function list(db: SqlRunner, accountId: string, page: FilePage): AccountFile[] |
     limit,
   );
   return rows.map(fileOf);
+}
+
+/** A row as a file. */
+function fileOf(row: SqlRow): AccountFile {
+  return {
+    fileId: String(row.file_id),
+    accountId: String(row.account_id),
+    origin: row.origin as FileOrigin,
+    state: row.state as FileState,
+    storageId: String(row.storage_id),
+    fileName: String(row.file_name),
+    purpose: String(row.purpose),
+    mimeType: String(row.mime_type),
+    sizeBytes: Number(row.size_bytes),
+    sha256: String(row.sha256),
+    width: Number(row.width),
+    height: Number(row.height),
+    createdAt: Number(row.created_at),
+  };
 }

@@ -91,6 +91,8 @@ export interface FileStore {
   findBySlot(slot: UploadSlot): Promise<{ file: AccountFile; fingerprint: string } | undefined>;
   /** The account's `ready` files by time of creation, then id. Undefined where `after` names nothing of the account. */
   list(accountId: string, page: FilePage): Promise<AccountFile[] | undefined>;
+  /** How many `ready` files the account has. */
+  count(accountId: string): Promise<number>;
   /** Is there an attempt of this storage id whose bytes may be wanted: `storing`, `ready` or `deleted`? */
   isReferenced(storageId: string): Promise<boolean>;
   /** `storing` past their lease and `deleted` that are due: read by one index, the longest due first. */

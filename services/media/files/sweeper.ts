@@ -23,7 +23,7 @@ export function createFileSweeper(
       events.dropped(file, true);
     }
     for (const jobId of await store.pinsOf(file.fileId)) {
-      // Whoever ends a job unpins its files; this is for the process that died in between.
+      // The process that ends a job unpins its files; this is for one that died in between.
       if (!(await generated.needsReferences(jobId))) await store.unpin(jobId, clock.now());
     }
     await clearFile(file, context);
@@ -49,8 +49,9 @@ export function createFileSweeper(
       goesOn = due.length === sweepBatch && failed === 0;
     }
     const now = clock.now();
-    await store.forget(now, sweepBatch);
-    await quota.forget(now - releasedKeptMs, sweepBatch);
+    // All of them: an account uploads and deletes faster than a batch goes with each look.
+    while ((await store.forget(now, sweepBatch)) === sweepBatch);
+    while ((await quota.forget(now - releasedKeptMs, sweepBatch)) === sweepBatch);
   };
 
   return {

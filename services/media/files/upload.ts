@@ -1,7 +1,6 @@
 import { codePoints } from "#kit/body.ts";
-import { refuseAtEdge } from "#kit/edge-refusal.ts";
 import { ErrorReason, RefusalError, refuse } from "#kit/errors.ts";
-import { checkIdempotencyKey } from "#kit/idempotency.ts";
+import { checkIdempotencyKey, refuseAtEdge } from "#kit/idempotency.ts";
 import { fingerprintOf } from "#kit/json.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { UploadFileRequest } from "#proto/genmesh/media/v1/media_service_pb.ts";
@@ -11,7 +10,7 @@ import type { AccountFile } from "./file.ts";
 import { maxImageBytes, maxPurposeLength, uploadShare } from "./limits.ts";
 import { readUpload } from "./messages.ts";
 import { keptName } from "./names.ts";
-import { quotaBytesOf } from "./quota.ts";
+import { hasRoom, quotaBytesOf } from "./quota.ts";
 import type { Draft, Saver } from "./saver.ts";
 import type { Spooled, Spooler } from "./spool.ts";
 import type { UploadSlot } from "./store.ts";
@@ -145,8 +144,7 @@ async function storeUpload(
   const { accountId } = principal;
   const { sizeBytes, sha256 } = spooled;
   // What cannot fit is not worth decoding; the reservation decides.
-  const { usedBytes, reservedBytes } = await quota.usage(accountId);
-  if (usedBytes + reservedBytes + quotaBytesOf(spooled) > quotaBytes) {
+  if (!hasRoom(await quota.usage(accountId), quotaBytesOf(spooled), quotaBytes)) {
     refuse(ErrorReason.UPLOAD_QUOTA_EXCEEDED, { param: blame.param });
   }
   const { mimeType, width, height } = await check.verify(accountId, spooled.path, blame, signal);

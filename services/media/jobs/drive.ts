@@ -1,19 +1,17 @@
 import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, isRefusal, type Reason, RefusalError } from "#kit/errors.ts";
-import { noHoldReasons } from "#kit/holds.ts";
+import { ErrorReason, isRefusal, RefusalError } from "#kit/errors.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
-import type { Telemetry } from "#kit/telemetry/port.ts";
 import type { JobEvents } from "../events.ts";
 import type { FailPoints } from "../fail-points.ts";
-import { importBeatMs, importTimeoutMs, maxReservingMs } from "../limits.ts";
+import { importTimeoutMs, reservingBeatMs } from "../limits.ts";
 import type { PinnedReference, ReferenceImporter, ReferenceInput } from "../references/port.ts";
 import type { JobHolds } from "./holds.ts";
-import type { Job, StoredReference } from "./job.ts";
+import { isTerminal, type Job } from "./job.ts";
 import type { JobStore } from "./store.ts";
 import { publishWake } from "./wake.ts";
 
 /** What driving submissions needs. */
-export interface DriveContext {
+interface DriveContext {
   clock: Clock;
   store: JobStore;
   queue: WakeQueue;
@@ -21,7 +19,6 @@ export interface DriveContext {
   importer: ReferenceImporter;
   events: JobEvents;
   failPoints: FailPoints;
-  telemetry?: Telemetry | undefined;
   /** Ends with the process's work. */
   life: AbortSignal;
 }
@@ -31,17 +28,19 @@ export type Driven =
   | { kind: "accepted"; job: Job }
   /** It is rejected, its idempotency key free. */
   | { kind: "refused"; refusal: RefusalError }
-  /** Somebody else rejected it, for a reason of theirs: begin anew. */
+  /** It is rejected for a reason that is not this caller's: begin anew. */
   | { kind: "gone" };
 
 /** Drives `reserving` jobs to `queued` or `rejected`. */
 export interface Driver {
   /**
-   * Takes up where the job stands: the hold, the references (`inputs` where the caller has their bytes), the acceptance.
-   * In one process a job is driven once at a time, and who comes meanwhile gets the same end. It does not stop where a
-   * caller leaves. Rejects where the outcome is unknown: the sweeper goes on then.
+   * Takes up where the job stands, for a request that waits for it: the hold, the references, the acceptance. In one process a
+   * job is driven once at a time, and calls meanwhile get the same end. It does not stop where a caller leaves. Where it rejects,
+   * the job is rejected too, now or by a sweeper: a caller that was told of an error may ask again without paying twice.
    */
-  drive(job: Job, inputs: readonly ReferenceInput[] | undefined): Promise<Driven>;
+  drive(job: Job, inputs: readonly ReferenceInput[]): Promise<Driven>;
+  /** Rejects a job whose lease is over: its request has died, or was answered with an error. It is never accepted. */
+  abandon(job: Job): Promise<void>;
   /** Resolves when nothing is being driven or published. */
   idle(): Promise<void>;
 }
@@ -58,9 +57,16 @@ export function createDriver(context: DriveContext): Driver {
     drive(job, inputs) {
       const known = driving.get(job.jobId);
       if (known) return known;
-      const work = driveOn(job, inputs, context, later).finally(() => driving.delete(job.jobId));
+      const work = driveLeased(job, inputs, context, later).finally(() =>
+        driving.delete(job.jobId),
+      );
       driving.set(job.jobId, work);
       return work;
+    },
+    async abandon(job) {
+      // Its request lives in this process: only its beats did not get through.
+      if (driving.has(job.jobId)) return;
+      await reject(job, new RefusalError(ErrorReason.SERVICE_UNAVAILABLE), context);
     },
     async idle() {
       await Promise.allSettled([...driving.values()]);
@@ -69,14 +75,47 @@ export function createDriver(context: DriveContext): Driver {
   };
 }
 
+/** Drives under a lease that is renewed meanwhile, and rejects what its caller is told an error of. */
+async function driveLeased(
+  job: Job,
+  inputs: readonly ReferenceInput[],
+  context: DriveContext,
+  later: (work: Promise<void>) => void,
+): Promise<Driven> {
+  const done = new AbortController();
+  beat(job, context, done.signal).catch(() => {});
+  try {
+    return await driveOn(job, inputs, context, later);
+  } catch (error) {
+    const refusal = isRefusal(error) ? error : new RefusalError(ErrorReason.SERVICE_UNAVAILABLE);
+    // Where the store takes no rejection now, the lease ends, and a sweeper rejects it.
+    const driven = await reject(job, refusal, context).catch(() => undefined);
+    if (!driven || driven.kind === "refused") throw error;
+    return driven;
+  } finally {
+    done.abort();
+  }
+}
+
+/** Says at times that the submission lives, so that no sweeper rejects it meanwhile. Rejects when `signal` aborts. */
+async function beat({ jobId }: Job, context: DriveContext, signal: AbortSignal): Promise<never> {
+  const { clock, store, events } = context;
+  for (;;) {
+    await clock.sleep(reservingBeatMs, signal);
+    await store
+      .renew(jobId, { kind: "beat", now: clock.now() })
+      .catch((error) => events.trouble("a submission could not beat", jobId, error));
+  }
+}
+
 async function driveOn(
   job: Job,
-  inputs: readonly ReferenceInput[] | undefined,
+  inputs: readonly ReferenceInput[],
   context: DriveContext,
   later: (work: Promise<void>) => void,
 ): Promise<Driven> {
   const { clock, store, failPoints } = context;
-  // Who cannot pay makes us fetch and store nothing.
+  // For an account that cannot pay nothing is fetched or stored.
   const unpaid = await hold(job, context);
   if (unpaid) return unpaid;
   failPoints("reserved");
@@ -97,27 +136,22 @@ async function driveOn(
   return { kind: "accepted", job: accepted };
 }
 
-/** Holds the job's price; answers how the job ended where it is not held. */
+/** Holds the job's price; answers how the job ended where the hold was ended before. */
 async function hold(job: Job, context: DriveContext): Promise<Driven | undefined> {
-  try {
-    if ((await context.holds.reserve(job)) === "open") return undefined;
-  } catch (error) {
-    if (!isRefusal(error)) throw error;
-    // After any other refusal the hold may stand.
-    if (!isRefusal(error, ...noHoldReasons) && !isTooOld(job, context.clock)) throw error;
-    return reject(job, error, context);
-  }
-  return rejectForAll(job, ErrorReason.SERVICE_UNAVAILABLE, context);
+  if ((await context.holds.reserve(job)) === "open") return undefined;
+  const driven = await reject(job, new RefusalError(ErrorReason.SERVICE_UNAVAILABLE), context);
+  return driven.kind === "refused" ? { kind: "gone" } : driven;
 }
 
-function isTooOld({ createdAt }: Job, clock: Clock): boolean {
-  return clock.now() >= createdAt + maxReservingMs;
-}
-
-/** The state was moved on by somebody else: what it came to. */
+/** Another process moved the state on: answers what it came to. */
 async function driveElsewhere(job: Job, context: DriveContext): Promise<Driven> {
   const now = await context.store.find(job.jobId);
-  if (now && now.state !== "rejected") return { kind: "accepted", job: now };
+  if (now && now.state !== "rejected") {
+    // It ended and let go of its references before we pinned them: nobody would let go of ours.
+    const hasEnded = isTerminal(now) || now.state === "deleted";
+    if (hasEnded && !now.pinsHeld) await letGo(job, context);
+    return { kind: "accepted", job: now };
+  }
   // Our hold may have come after their refusal.
   await context.holds.release(job);
   await letGo(job, context);
@@ -140,12 +174,6 @@ async function reject(job: Job, refusal: RefusalError, context: DriveContext): P
   return { kind: "refused", refusal };
 }
 
-/** Rejects for a reason that is not the caller's: no answer for whoever waits. */
-async function rejectForAll(job: Job, reason: Reason, context: DriveContext): Promise<Driven> {
-  const driven = await reject(job, new RefusalError(reason), context);
-  return driven.kind === "refused" ? { kind: "gone" } : driven;
-}
-
 /** Lets go of the references; what is not done here the sweeper does. */
 async function letGo(job: Job, { importer, events }: DriveContext): Promise<void> {
   if (!job.pinsHeld) return;
@@ -158,23 +186,11 @@ async function letGo(job: Job, { importer, events }: DriveContext): Promise<void
 /** The job with its references pinned, or how it ended without them. */
 async function bringReferences(
   job: Job,
-  inputs: readonly ReferenceInput[] | undefined,
+  references: readonly ReferenceInput[],
   context: DriveContext,
 ): Promise<Job | Driven> {
   const { clock, store, failPoints } = context;
-  const references = inputs ?? withoutBytes(job.spec.references);
-  if (!references) {
-    // The bytes went with the caller's request. Whoever brings them again begins anew.
-    return rejectForAll(job, ErrorReason.INVALID_INPUT_REFERENCE, context);
-  }
-  let pinned: readonly PinnedReference[];
-  try {
-    pinned = await importAlive(job, references, context);
-  } catch (error) {
-    if (!isRefusal(error)) throw error;
-    if (isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE) && !isTooOld(job, clock)) throw error;
-    return reject(job, error, context);
-  }
+  const pinned = await importInTime(job, references, context);
   failPoints("imported");
   const command = { kind: "attach", pinned, now: clock.now() } as const;
   const attached = await store.apply(job.jobId, command);
@@ -183,33 +199,15 @@ async function bringReferences(
   return attached;
 }
 
-function withoutBytes(references: readonly StoredReference[]): ReferenceInput[] | undefined {
-  const inputs = references.filter((reference) => reference.kind !== "inline");
-  return inputs.length === references.length ? inputs : undefined;
-}
-
-/** Imports, and says at times that the submission lives, so that no sweeper ends it meanwhile. */
-async function importAlive(
+async function importInTime(
   job: Job,
   references: readonly ReferenceInput[],
-  context: DriveContext,
+  { clock, importer, life }: DriveContext,
 ): Promise<PinnedReference[]> {
-  const { clock, store, importer, life, events } = context;
-  const { jobId } = job;
   const done = new AbortController();
-  const beat = async () => {
-    for (;;) {
-      await clock.sleep(importBeatMs, AbortSignal.any([done.signal, life]));
-      await store
-        .apply(jobId, { kind: "beat", now: clock.now() })
-        .catch((error) => events.trouble("a submission could not beat", jobId, error));
-    }
-  };
-  const late = new RefusalError(ErrorReason.SERVICE_UNAVAILABLE);
   const timeout = new AbortController();
-  beat().catch(() => {});
   clock.sleep(importTimeoutMs, done.signal).then(
-    () => timeout.abort(late),
+    () => timeout.abort(new RefusalError(ErrorReason.SERVICE_UNAVAILABLE)),
     () => {},
   );
   try {

@@ -28,3 +28,52 @@ export function fairestOf<C extends Candidate>(
     return order < 0 ? one : best;
   }, undefined);
 }
+
+/** An account with waiting jobs of a kind. */
+export interface WaitingAccount {
+  accountId: string;
+  /** Its running jobs of the kind. */
+  running: number;
+  /** When it was last served, in ms since the epoch; 0: never. */
+  servedAt: number;
+  /** When its waiting jobs were made, oldest first; at least one. */
+  createdAt: readonly number[];
+}
+
+/** A waiting job's turn. */
+interface Turn {
+  accountId: string;
+  createdAt: number;
+}
+
+/**
+ * The order in which {@link fairestOf} would have waiting jobs claimed if no running one ended meanwhile, its first `most`. Each
+ * claim makes its account run one more: so accounts that run equally many take turns, and others join in when these run as many.
+ */
+export function turnsOf(accounts: readonly WaitingAccount[], most: number): Turn[] {
+  const joining = accounts.toSorted(
+    (a, b) =>
+      a.running - b.running ||
+      a.servedAt - b.servedAt ||
+      (a.createdAt[0] ?? 0) - (b.createdAt[0] ?? 0),
+  );
+  const turns: Turn[] = [];
+  let round: WaitingAccount[] = [];
+  let joined = 0;
+  let running = 0;
+  while (turns.length < most) {
+    if (round.length === 0) running = joining[joined]?.running ?? Infinity;
+    if (running === Infinity) break;
+    const before = joined;
+    while (joining[joined]?.running === running) joined++;
+    // Those that join were served before those that have just been.
+    round = [...joining.slice(before, joined), ...round];
+    const taken = running++;
+    for (const { accountId, createdAt, running: first } of round) {
+      const at = createdAt[taken - first];
+      if (at !== undefined) turns.push({ accountId, createdAt: at });
+    }
+    round = round.filter((one) => one.createdAt.length > running - one.running);
+  }
+  return turns.slice(0, most);
+}

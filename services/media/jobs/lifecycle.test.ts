@@ -3,77 +3,24 @@ import { create } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { ErrorReason } from "#kit/errors.ts";
 import { UpstreamProtocol, UpstreamSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import type { GenerationRequest } from "../generate/port.ts";
+import type { GenerationRequest } from "../../upstreams/media/port.ts";
 import { leaseMs, maxQueuedMs, maxRunningMs } from "../limits.ts";
 import type { Job, JobState } from "./job.ts";
-import { type JobCommand, newJob, step } from "./lifecycle.ts";
-
-const now = Date.UTC(2026, 0, 15, 12);
-const failure = { reason: ErrorReason.GENERATION_FAILED, message: "failed", param: undefined };
-const upstreams = ["a", "b"].map((name) => create(UpstreamSchema, { name }));
-const expiresAt = now + 5_000;
-
-function fresh(references = 0): Job {
-  const inputs = Array.from(
-    { length: references },
-    () => ({ kind: "inline", param: "x" }) as const,
-  );
-  return newJob(
-    {
-      jobId: "job_a",
-      accountId: "acct_a",
-      keyId: "key_a",
-      slot: { scope: "key_a/image", key: "k" },
-      fingerprint: "f",
-      retryOf: undefined,
-      spec: {
-        kind: "music",
-        model: "music-1",
-        modelName: "Music One",
-        mode: "instrumental",
-        catalogVersion: "v1",
-        request: {
-          kind: "music",
-          mode: "instrumental",
-          title: "t",
-          description: undefined,
-          lyrics: undefined,
-        },
-        references: inputs,
-        upstreamModel: "music-1",
-        upstreams,
-        price: 20n,
-      },
-    },
-    now,
-  );
-}
-
-function stepped(job: Job, ...commands: JobCommand[]): Job {
-  return commands.reduce((one, command) => {
-    const next = step(one, command);
-    if (!next) throw new Error(`${command.kind} is not allowed in ${one.state}`);
-    return next;
-  }, job);
-}
-
-const accept: JobCommand = { kind: "accept", now };
-const claim = (at = now): JobCommand => ({ kind: "claim", owner: "w", now: at });
-const win = (fence: number, at = now): JobCommand => ({ kind: "win", fence, outputs: [], now: at });
-const lose = (fence: number): JobCommand => ({ kind: "lose", fence, failure, now });
-const complete: JobCommand = { kind: "complete", charged: 20n, expiresAt, now };
-const fail: JobCommand = { kind: "fail", charged: 0n, expiresAt, now };
-
-const inState: Record<JobState, Job> = {
-  reserving: fresh(),
-  queued: stepped(fresh(), accept),
-  running: stepped(fresh(), accept, claim()),
-  settling: stepped(fresh(), accept, claim(), win(1)),
-  completed: stepped(fresh(), accept, claim(), win(1), complete),
-  rejected: stepped(fresh(), { kind: "reject", failure, now }),
-  failing: stepped(fresh(), accept, claim(), lose(1)),
-  failed: stepped(fresh(), accept, claim(), lose(1), fail),
-};
+import {
+  accept,
+  claim,
+  complete,
+  expiresAt,
+  fail,
+  failure,
+  fresh,
+  inState,
+  lose,
+  now,
+  stepped,
+  win,
+} from "./lifecycle.fixture.ts";
+import { type JobCommand, step } from "./lifecycle.ts";
 
 /** Every command with the states that allow it, and what they become. */
 const allowed: [JobCommand, Partial<Record<JobState, JobState>>][] = [
@@ -115,6 +62,19 @@ const allowed: [JobCommand, Partial<Record<JobState, JobState>>][] = [
   ],
   [complete, { settling: "completed" }],
   [fail, { failing: "failed" }],
+  [
+    { kind: "cancel", now },
+    { queued: "failing", running: "failing" },
+  ],
+  [
+    { kind: "delete", now },
+    { completed: "deleted", failed: "deleted" },
+  ],
+  [{ kind: "erased" }, { deleted: "deleted" }],
+  [
+    { kind: "retire", now },
+    { failed: "failed", deleted: "deleted" },
+  ],
   [{ kind: "unpinned" }, { completed: "completed", failed: "failed", rejected: "rejected" }],
 ];
 
@@ -148,7 +108,7 @@ describe("what each state allows", () => {
 describe("what a caller wrote", () => {
   const words = "WORDS OF A CALLER";
   const url = `https://example.com/${words.replaceAll(" ", "-")}?signature=1`;
-  const requests: GenerationRequest[] = [
+  const requests = [
     {
       ...{ kind: "image", prompt: words, count: 1, width: 8, height: 8 },
       ...{ size: undefined, resolution: undefined, aspectRatio: undefined },
@@ -158,7 +118,7 @@ describe("what a caller wrote", () => {
       ...{ aspectRatio: "auto", audio: "none", firstLastFrame: false },
     },
     { kind: "music", mode: "lyrics", title: words, description: words, lyrics: words },
-  ];
+  ].map((request) => ({ ...request, negativePrompt: words }) as GenerationRequest);
   const withWords = (request: GenerationRequest): Job => {
     const job = fresh();
     const references = [{ kind: "url", url, param: "input_reference.image_url" }] as const;
@@ -230,6 +190,19 @@ describe("claims", () => {
     expect(resumed.attempts).toBe(0);
   });
 
+  test("that are handed back while the upstream may be at it fail, and say what was lost", () => {
+    const sent = stepped(fresh(), accept, claim(), { kind: "sending", fence: 1 });
+    const lost = stepped(sent, { kind: "hand-back", fence: 1, now });
+    expect(lost).toMatchObject({
+      state: "failing",
+      lease: undefined,
+      failure: {
+        reason: ErrorReason.GENERATION_FAILED,
+        message: expect.stringContaining("Nothing was charged"),
+      },
+    });
+  });
+
   test("that no upstream takes are no attempts, and are parked until their time", () => {
     const until = now + 60_000;
     const more = { refusal: "too_many_requests", until, nextUpstream: false, sent: false } as const;
@@ -261,9 +234,16 @@ describe("claims", () => {
     const late = claim(now + leaseMs);
     const { OPENAI, GENMESH, BUILTIN, UNSPECIFIED } = UpstreamProtocol;
     for (const protocol of [OPENAI, UNSPECIFIED]) {
-      expect(step(at(protocol), late)).toMatchObject({
+      const claimed = stepped(at(protocol), late);
+      expect(claimed).toMatchObject({ state: "running", fence: 1, lease: { owner: "" } });
+      expect(claimed.events.at(-1)?.name).toBe("unanswered");
+      // Looked at once a minute, which its history does not show, until its time is over.
+      expect(step(claimed, claim(now + leaseMs + 59_000))).toBeUndefined();
+      const again = stepped(claimed, claim(now + leaseMs + 60_000));
+      expect(again.events).toEqual(claimed.events);
+      expect(step(again, claim(now + maxRunningMs))).toMatchObject({
         state: "failing",
-        failure: { reason: ErrorReason.GENERATION_FAILED },
+        failure: { reason: ErrorReason.UPSTREAM_TIMEOUT },
       });
       const named = { kind: "resumable", fence: 1, resumeId: "task" } as const;
       expect(stepped(at(protocol), named, late).state).toBe("running");

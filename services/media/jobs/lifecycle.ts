@@ -1,54 +1,57 @@
 import { ErrorReason, errorRow, reasonName } from "#kit/errors.ts";
-import type { Refusal } from "../generate/port.ts";
+import type { Refusal } from "../../upstreams/media/port.ts";
 import {
   leaseMs,
   maxAttempts,
   maxQueuedMs,
-  maxRepublishMs,
   maxRunningMs,
+  maxSetAsideMs,
   maxWaitMs,
   rejectedKeptMs,
-  republishMs,
+  reservingLeaseMs,
   stepDueMs,
   unpublishedMs,
 } from "../limits.ts";
 import type { PinnedReference } from "../references/port.ts";
-import { noted, refusalWords, withoutLastTry } from "./history.ts";
+import { type EndedCommand, mayBeRepeated, stepEnded } from "./ended.ts";
 import {
+  isHeld,
   isParked,
   type Job,
   type JobFailure,
   type JobOutput,
+  leaseEnd,
   mayBegin,
-  type NewJob,
+  noted,
+  refusalWords,
+  withoutLastTry,
+  withoutText,
 } from "./job.ts";
-import { withoutWords } from "./words.ts";
+import { isWorkers, leased, type RenewCommand, stepRenewed, whenLost } from "./renewals.ts";
 
 /** Everything that can happen to a job. `now` is ms since the epoch; `fence` is that of the worker's claim. */
 export type JobCommand =
-  /** `reserving`: its submission still lives. */
-  | { kind: "beat"; now: number }
+  | RenewCommand
   /** `reserving`: its references are in the account's storage. */
   | { kind: "attach"; pinned: readonly PinnedReference[]; now: number }
   /** `reserving → queued`: its hold stands. */
   | { kind: "accept"; now: number }
   /** `reserving → rejected`: the idempotency key is free again. */
   | { kind: "reject"; failure: JobFailure; now: number }
-  /** `queued` or `running`: a wake-up was published. */
-  | { kind: "published"; now: number }
   /**
    * `queued → running`, or a `running` job whose lease is over to a new worker; a job that may have no further attempt, or
-   * whose time is over, becomes `failing` instead.
+   * whose time is over, becomes `failing` instead. A lost one that its upstream may have begun, and cannot be asked for, stays
+   * `running` without a worker: its lease has no owner.
    */
   | { kind: "claim"; owner: string; now: number; leasesOverAt?: number | undefined }
-  /** The worker lives. `deadline`: when the job's time is over, by the clock as it is set now; default as before. */
-  | { kind: "heartbeat"; fence: number; now: number; deadline?: number }
   /** A request that begins the generation is about to be sent to the upstream. */
   | { kind: "sending"; fence: number }
-  /** The upstream has named its task: whoever has the job next takes that up. */
+  /** The upstream has named its task: the next worker of the job takes that up. */
   | { kind: "resumable"; fence: number; resumeId: string }
-  | { kind: "progress"; fence: number; percent: number }
-  /** The worker stops for reasons of its own: its attempt does not count. */
+  /**
+   * The worker stops for reasons of its own: its attempt does not count. `running → failing` where the upstream may have
+   * begun the work: its answer would have come to this worker alone, and a second one would be paid for twice.
+   */
   | { kind: "hand-back"; fence: number; now: number }
   /**
    * `running → queued`: the upstream would not take the job, which costs no attempt. Offered again at `until`, at the next
@@ -69,18 +72,15 @@ export type JobCommand =
     }
   /** `running → failing`. */
   | { kind: "lose"; fence: number; failure: JobFailure; now: number }
-  /** `queued | running → failing`, where its time is over. */
+  /** `queued | running → failing`, where its time is over. A worker that lives ends its job by the monotonic clock itself. */
   | { kind: "expire"; now: number }
+  /** `queued | running → failing`: its caller does not want it any more. */
+  | { kind: "cancel"; now: number }
   /** `settling → completed`: so much was charged. */
   | { kind: "complete"; charged: bigint; expiresAt: number | undefined; now: number }
-  /** `failing → failed`: released (`charged` is 0 unless an operator ended the hold otherwise). */
+  /** `failing → failed`: the hold has ended, and so much was charged (`owedOf`, unless an operator ended it otherwise). */
   | { kind: "fail"; charged: bigint; expiresAt: number | undefined; now: number }
-  /** Terminal or `rejected`: its references were let go of. */
-  | { kind: "unpinned" }
-  /** `completed`: its outputs are needed until then. */
-  | { kind: "keep"; until: number; now: number }
-  /** The sweeper looks again then. */
-  | { kind: "defer"; until: number };
+  | EndedCommand;
 
 /** How a job goes back to whichever worker claims it next. */
 interface GivenBack {
@@ -91,54 +91,25 @@ interface GivenBack {
   now: number;
 }
 
-/** A submission, written down before anything is held. */
-export function newJob(job: NewJob, now: number): Job {
-  return {
-    ...job,
-    createdAt: now,
-    state: "reserving",
-    pinned: job.spec.references.length === 0 ? [] : undefined,
-    pinsHeld: job.spec.references.length > 0,
-    attempts: 0,
-    fence: 0,
-    lease: undefined,
-    upstreamIndex: 0,
-    resumeId: undefined,
-    sent: false,
-    wait: undefined,
-    progress: 0,
-    outputs: [],
-    failure: undefined,
-    charged: undefined,
-    publications: 0,
-    dueAt: now + stepDueMs,
-    deadline: now + maxQueuedMs,
-    startedAt: undefined,
-    claimedAt: undefined,
-    completedAt: undefined,
-    expiresAt: undefined,
-    events: [{ at: now, name: "reserving", detail: "" }],
-  };
-}
-
 /** The job after a command; undefined where its state does not allow that. Changes nothing that it is given. */
 export function step(job: Job, command: JobCommand): Job | undefined {
   switch (command.kind) {
     case "beat":
+    case "published":
+    case "heartbeat":
+    case "progress":
+    case "defer":
+      return stepRenewed(job, command);
     case "attach":
     case "accept":
     case "reject":
       return job.state === "reserving" ? stepReserving(job, command) : undefined;
-    case "published":
-      return published(job, command.now);
     case "claim":
       return claim(job, command);
     case "offer":
       return offer(job, command.now);
-    case "heartbeat":
     case "sending":
     case "resumable":
-    case "progress":
     case "hand-back":
     case "wait":
     case "set-aside":
@@ -146,34 +117,36 @@ export function step(job: Job, command: JobCommand): Job | undefined {
     case "lose":
       return isWorkers(job, command.fence) ? stepRunning(job, command) : undefined;
     case "expire":
-      return command.now < job.deadline ? undefined : expire(job, command.now);
+      if (!isOverdue(job, command.now)) return undefined;
+      return expire(job, command.now);
+    case "cancel":
+      return cancel(job, command.now);
     case "complete":
       return job.state === "settling" ? end(job, "completed", command) : undefined;
     case "fail":
       return job.state === "failing" ? end(job, "failed", command) : undefined;
     case "unpinned":
-      return unpinned(job);
     case "keep":
-      return kept(job, command);
-    case "defer":
-      return { ...job, dueAt: command.until };
+    case "retire":
+    case "announced":
+    case "delete":
+    case "erased":
+      return stepEnded(job, command);
   }
 }
 
 type Of<K extends JobCommand["kind"]> = Extract<JobCommand, { kind: K }>;
 
-function stepReserving(job: Job, command: Of<"beat" | "attach" | "accept" | "reject">): Job {
+function stepReserving(job: Job, command: Of<"attach" | "accept" | "reject">): Job {
   const { now } = command;
   switch (command.kind) {
-    case "beat":
-      return { ...job, dueAt: now + stepDueMs };
     case "attach":
       return {
         ...job,
         // URLs may carry a signature, and the files are named in their place.
         spec: { ...job.spec, references: [] },
         pinned: job.pinned ?? command.pinned,
-        dueAt: now + stepDueMs,
+        dueAt: now + reservingLeaseMs,
       };
     case "accept":
       return noted(
@@ -182,25 +155,11 @@ function stepReserving(job: Job, command: Of<"beat" | "attach" | "accept" | "rej
       );
     case "reject": {
       const { failure } = command;
-      const spec = withoutWords(job.spec);
+      const spec = withoutText(job.spec);
       const rejected = { ...job, spec, state: "rejected", slot: undefined, failure } as const;
       return noted({ ...rejected, dueAt: now + rejectedKeptMs }, now, reasonName(failure.reason));
     }
   }
-}
-
-function published(job: Job, now: number): Job | undefined {
-  if (job.state !== "queued" && job.state !== "running") return undefined;
-  // A wake-up of before it was turned away: nobody is to be woken for it now.
-  if (isParked(job)) return job;
-  const pauseMs = Math.min(republishMs * 2 ** job.publications, maxRepublishMs);
-  // A running job is looked at again when its lease, or its time, is over.
-  const next = job.state === "queued" ? now + pauseMs : Math.max(leaseEnd(job), now + stepDueMs);
-  return {
-    ...job,
-    publications: job.publications + 1,
-    dueAt: Math.min(next, job.deadline),
-  };
 }
 
 /** A queued job that waits may be claimed again, once its time has come. */
@@ -221,7 +180,9 @@ function claim(job: Job, { owner, now, leasesOverAt = now }: Of<"claim">): Job |
   const counted = job.resumeId === undefined;
   const isSpent = counted && job.attempts >= maxAttempts;
   if (isSpent) return failing(job, generationFailed(), now);
-  if (!mayBegin(job)) return failing(job, generationFailed(), now, "upstream may have begun it");
+  if (!mayBegin(job)) {
+    return isLost ? unanswered(job, now) : failing(job, answerLost(), now, mayHaveBegun);
+  }
   // Never later than now: a clock that was ahead would have given it more time than there is.
   const startedAt = Math.min(job.startedAt ?? now, now);
   const claimed: Job = {
@@ -238,43 +199,36 @@ function claim(job: Job, { owner, now, leasesOverAt = now }: Of<"claim">): Job |
   return noted({ ...claimed, dueAt: whenLost(claimed) }, now, owner, name);
 }
 
+/**
+ * Its worker is lost and the upstream's answer unknown: it stays `running` until its time is over (the contract's), and is looked
+ * at now and then. Its fence stays too, so that a worker that was only cut off from the store can still bring its outputs.
+ */
+function unanswered(job: Job, now: number): Job {
+  const until = Math.min(now + maxSetAsideMs, job.deadline);
+  const isNew = job.lease?.owner !== "";
+  const next = leased({ ...job, lease: undefined }, until, job.lease?.counted ?? false);
+  return isNew ? noted(next, now, mayHaveBegun, "unanswered") : next;
+}
+
 function stepRunning(
   job: Job,
-  command: Of<
-    | "heartbeat"
-    | "sending"
-    | "resumable"
-    | "progress"
-    | "hand-back"
-    | "wait"
-    | "set-aside"
-    | "win"
-    | "lose"
-  >,
+  command: Of<"sending" | "resumable" | "hand-back" | "wait" | "set-aside" | "win" | "lose">,
 ): Job | undefined {
   switch (command.kind) {
-    case "heartbeat":
-      return leased(
-        { ...job, deadline: command.deadline ?? job.deadline },
-        command.now + leaseMs,
-        job.lease?.counted ?? false,
-      );
     case "sending":
       return { ...job, sent: true };
     case "resumable":
       return { ...job, resumeId: command.resumeId, wait: undefined };
-    case "progress": {
-      const percent = Math.min(Math.max(Math.floor(command.percent), 0), 99);
-      return percent > job.progress ? { ...job, progress: percent } : undefined;
-    }
     case "hand-back": {
+      if (!mayBegin(job)) return failing(job, answerLost(), command.now, mayHaveBegun);
       const back = leased({ ...job, attempts: uncounted(job) }, command.now, false);
       return noted(back, command.now, "the worker stopped", "handed_back");
     }
     case "wait":
       return waiting(job, command);
     case "set-aside": {
-      const aside = leased({ ...job, ...atUpstream(job, command) }, command.until, false);
+      const until = Math.min(command.until, job.deadline);
+      const aside = leased({ ...job, ...atUpstream(job, command) }, until, false);
       return noted(aside, command.now, "the upstream's answer is unknown", "handed_back");
     }
     case "win": {
@@ -319,8 +273,9 @@ function uncounted({ attempts, lease }: Job): number {
   return attempts - (lease?.counted ? 1 : 0);
 }
 
-function isWorkers(job: Job, fence: number): boolean {
-  return job.state === "running" && job.fence === fence;
+/** Is its time over, and no worker at it? */
+export function isOverdue(job: Job, now: number): boolean {
+  return now >= job.deadline && !isHeld(job, now);
 }
 
 function expire(job: Job, now: number): Job | undefined {
@@ -334,51 +289,36 @@ function expire(job: Job, now: number): Job | undefined {
   return failing(job, { reason, message: errorRow(reason).message, param: undefined }, now);
 }
 
+function cancel(job: Job, now: number): Job | undefined {
+  if (job.state !== "queued" && job.state !== "running") return undefined;
+  const reason = ErrorReason.JOB_CANCELLED;
+  return failing(job, { reason, message: errorRow(reason).message, param: undefined }, now);
+}
+
 function failing(job: Job, failure: JobFailure, now: number, why?: string): Job {
   const next = { ...job, state: "failing", failure, ...between(now) } as const;
   return noted(next, now, [reasonName(failure.reason), why].filter(Boolean).join(": "));
 }
 
-/** A job between two steps has no worker, and is taken up by anybody who is there. */
+/** A job between two steps has no worker; any process may take it up. */
 function between(now: number) {
   return { lease: undefined, dueAt: now + stepDueMs };
 }
 
 function end(job: Job, state: "completed" | "failed", command: Of<"complete" | "fail">): Job {
   const { now, charged, expiresAt } = command;
-  // A failed job's request may be repeated by an operator.
-  const spec = state === "completed" ? withoutWords(job.spec) : job.spec;
+  const spec = mayBeRepeated({ ...job, state }) ? job.spec : withoutText(job.spec);
   const ended = { ...job, spec, state, charged, expiresAt, completedAt: now } as const;
   return noted({ ...ended, dueAt: job.pinsHeld ? now : expiresAt }, now);
 }
 
-function kept(job: Job, { until, now }: Of<"keep">): Job | undefined {
-  const { state, expiresAt, pinsHeld, dueAt } = job;
-  if (state !== "completed") return undefined;
-  if (expiresAt === undefined || expiresAt >= until) return job;
-  if (expiresAt <= now) return undefined;
-  return { ...job, expiresAt: until, dueAt: pinsHeld ? dueAt : until };
-}
+/** In a job's history: why it was not asked for again. */
+const mayHaveBegun = "upstream may have begun it";
 
-function unpinned(job: Job): Job | undefined {
-  const isOver = job.state === "completed" || job.state === "failed" || job.state === "rejected";
-  if (!isOver) return undefined;
-  const dueAt = job.state === "rejected" ? job.dueAt : job.expiresAt;
-  return { ...job, pinsHeld: false, dueAt };
-}
-
-function leased(job: Job, until: number, counted: boolean): Job {
-  const lease = { owner: job.lease?.owner ?? "", until, counted };
-  return { ...job, lease, dueAt: whenLost({ ...job, lease }) };
-}
-
-function leaseEnd({ lease }: Job): number {
-  return lease?.until ?? 0;
-}
-
-/** When a running job that nobody was heard of again is looked at. */
-function whenLost(job: Job): number {
-  return Math.min(leaseEnd(job) + unpublishedMs, job.deadline);
+/** Why a job fails whose upstream has, or may have, done the work for an answer that did not reach us. */
+export function answerLost(): JobFailure {
+  const message = "The model's answer was lost before it could be stored. Nothing was charged.";
+  return { reason: ErrorReason.GENERATION_FAILED, message, param: undefined };
 }
 
 function generationFailed(): JobFailure {

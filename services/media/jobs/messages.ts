@@ -11,7 +11,7 @@ import {
   JobWaitSchema,
   type JobWait as WaitMessage,
 } from "#proto/genmesh/media/v1/media_service_pb.ts";
-import type { Refusal } from "../generate/port.ts";
+import type { Refusal } from "../../upstreams/media/port.ts";
 import {
   isTerminal,
   type Job,
@@ -20,6 +20,7 @@ import {
   type ShownState,
   shownState,
 } from "./job.ts";
+import type { QueuePlace } from "./line.ts";
 
 const kinds = {
   image: JobKind.IMAGE,
@@ -44,11 +45,11 @@ export function statusOf(message: JobStatus): ShownState | undefined {
   return (Object.keys(statuses) as ShownState[]).find((state) => statuses[state] === message);
 }
 
-/** A job as callers see it; a rejected one is shown to nobody. */
-export function jobMessage(job: Job): JobMessage {
+/** A job as callers see it, with its place where it waits; a rejected one is never shown. */
+export function jobMessage(job: Job, place?: QueuePlace): JobMessage {
   const { spec, failure } = job;
   const state = shownState(job.state);
-  if (!state) throw new TypeError("a rejected job is shown to nobody");
+  if (!state) throw new TypeError("a rejected job is never shown");
   const isOver = isTerminal(job);
   return create(JobSchema, {
     jobId: job.jobId,
@@ -76,6 +77,14 @@ export function jobMessage(job: Job): JobMessage {
     ...(job.completedAt === undefined ? {} : { completeTime: timestampFromMs(job.completedAt) }),
     ...(job.expiresAt === undefined ? {} : { expireTime: timestampFromMs(job.expiresAt) }),
     retryOf: job.retryOf ?? "",
+    accountId: job.accountId,
+    keyId: job.keyId,
+    ...(spec.request.seed === undefined ? {} : { seed: spec.request.seed }),
+    metadata: Object.fromEntries(spec.metadata ?? []),
+    ...(place ? { queuePosition: place.position } : {}),
+    ...(place?.startsAt === undefined
+      ? {}
+      : { estimatedStartTime: timestampFromMs(place.startsAt) }),
   });
 }
 
@@ -110,6 +119,8 @@ const refusals = {
   too_many_requests: JobWait_Refusal.TOO_MANY_REQUESTS,
   unavailable: JobWait_Refusal.UNAVAILABLE,
   unreachable: JobWait_Refusal.UNREACHABLE,
+  account_empty: JobWait_Refusal.ACCOUNT_EMPTY,
+  denied: JobWait_Refusal.DENIED,
 } as const satisfies Record<Refusal, JobWait_Refusal>;
 
 /** Why a job waits, as an operator sees it. */

@@ -1,18 +1,43 @@
+import type { BlobStore, ListedBlob } from "#kit/blobs.ts";
+import type { Clock } from "#kit/clock.ts";
+import { createLeaseTime, erasingPatienceMs } from "#kit/lease-time.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import { FileArea } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import {
+  type GeneratedOutput,
+  GenerationError,
+  type GenerationRequest,
+} from "../../upstreams/media/port.ts";
+import type { JobEvents } from "../events.ts";
+import type { FailPoints } from "../fail-points.ts";
 import type { GeneratedFileName, LocatedFile } from "../files/context.ts";
-import { lentMs } from "../limits.ts";
+import { collectIntervalMs, lentMs, minCollectAgeMs } from "../limits.ts";
 import type { PinnedReference } from "../references/port.ts";
 import type { Job, MediaKind } from "./job.ts";
-import type { BlobOwner } from "./retention.ts";
 import type { JobStore } from "./store.ts";
 
 /** Blob keys of outputs begin so. */
-export const outputsPrefix = "outputs/";
+const outputsPrefix = "outputs/";
 
 /** The write-once name of an attempt's object: no two attempts ever have the same. */
 export function outputKey(jobId: string, fence: number, index: number): string {
   return `${outputsPrefix}${jobId}/${fence}-${index}`;
+}
+
+/**
+ * Does not trust an upstream's driver: a job has as many outputs as it asked for, or some of its pictures where the others were
+ * refused, and the attempt has stored them.
+ */
+export function checkOutputs(
+  outputs: readonly GeneratedOutput[],
+  stored: ReadonlySet<string>,
+  request: GenerationRequest,
+): void {
+  const wanted = request.kind === "image" ? request.count : 1;
+  const keys = new Set(outputs.map(({ blobKey }) => blobKey));
+  const isDue = outputs.length > 0 && outputs.length <= wanted && keys.size === outputs.length;
+  if (isDue && outputs.every(({ blobKey }) => stored.has(blobKey))) return;
+  throw new GenerationError("failed", "the outputs are not those that were asked for");
 }
 
 const areas: Readonly<Partial<Record<FileArea, MediaKind>>> = {
@@ -74,4 +99,76 @@ export function outputsOwner(store: JobStore): BlobOwner {
 export function needsReferences(job: Job | undefined): boolean {
   if (!job) return false;
   return job.state === "reserving" || job.state === "queued" || job.state === "running";
+}
+
+/** A part of this service that writes blobs, and says which of them it still needs. */
+interface BlobOwner {
+  /** Keys that begin so are its own. */
+  prefix: string;
+  /** May the bytes of this key be wanted, now or later? */
+  isReferenced(blobKey: string): Promise<boolean>;
+}
+
+/** What removing needs. */
+interface RetentionContext {
+  clock: Clock;
+  store: JobStore;
+  blobs: BlobStore;
+  /** Blobs of others are left alone. */
+  owners: readonly BlobOwner[];
+  events: JobEvents;
+  failPoints: FailPoints;
+}
+
+/** Removes what is over. */
+export interface Retention {
+  /** Removes a job whose time is over: its record, which makes its idempotency key free, and then its outputs. */
+  forget(job: Job): Promise<void>;
+  /** Looks once at every blob, and removes those that are old enough and that their owner does not need. */
+  collect(signal: AbortSignal): Promise<void>;
+  /** Collects every hour until `signal` aborts. Never rejects. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** Makes it. */
+export function createRetention(context: RetentionContext): Retention {
+  const { clock, store, blobs, events, failPoints } = context;
+  const erasingTime = createLeaseTime(clock, erasingPatienceMs);
+
+  const collect = async (signal: AbortSignal) => {
+    // All that is younger belongs, perhaps, to work that has not written it down yet.
+    const before = clock.now() - minCollectAgeMs;
+    for (const owner of context.owners) {
+      for await (const blob of blobs.list(owner.prefix)) {
+        if (signal.aborted) return;
+        if (await isGarbage(blob, before, owner)) {
+          await blobs.delete(blob.key);
+          events.collected(blob.key);
+        }
+      }
+    }
+  };
+  return {
+    async forget(job) {
+      if (!(await store.forget(job.jobId, erasingTime()))) return;
+      failPoints("forgotten");
+      // What a death leaves here, the next collection finds.
+      for (const { blobKey } of job.outputs) await blobs.delete(blobKey);
+      events.forgotten(job);
+    },
+    collect,
+    async run(signal) {
+      while (!signal.aborted) {
+        await clock.sleep(collectIntervalMs, signal).catch(() => {});
+        if (signal.aborted) return;
+        await collect(signal).catch((error) => {
+          events.trouble("collecting blobs failed", undefined, error);
+        });
+      }
+    },
+  };
+}
+
+async function isGarbage(blob: ListedBlob, before: number, owner: BlobOwner): Promise<boolean> {
+  return blob.storedAtMs < before && !(await owner.isReferenced(blob.key));
 }

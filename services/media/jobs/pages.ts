@@ -1,37 +1,85 @@
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import { maxPageBytes } from "../limits.ts";
 import type { Job, JobState, MediaKind, ShownState } from "./job.ts";
 import { statesShownAs } from "./job.ts";
-import type { JobStore, JobsQuery } from "./store.ts";
+import type { JobPlace, JobStore, JobsQuery } from "./store.ts";
 
-/** A page that is asked for. */
+/** A page that is asked for. At most one of `token`, `after` and `before` is given. */
 export interface PageQuery {
   of: JobsQuery["of"];
   /** Already within its bounds. */
   size: number;
-  /** From the page before; empty: the first. */
+  /** From the page before; empty: none. */
   token: string;
+  /** A job's id: the page begins behind it, with the next older one. Empty: none. */
+  after?: string;
+  /** A job's id: the page ends before it, with the next newer one. Empty: none. */
+  before?: string;
   state: ShownState | undefined;
   kind: MediaKind | undefined;
+  /** Public id; empty: all. */
+  model?: string;
 }
 
-/** A page of jobs, newest first; the token is empty on the last. */
-export interface JobsPage {
+/** A page of jobs, newest first. */
+interface JobsPage {
   jobs: Job[];
+  /** More follow in the direction that was asked for. */
+  hasMore: boolean;
+  /** For the page behind; empty where nothing is behind, or this one was asked for by what comes after it. */
   nextToken: string;
 }
 
-/** Reads a page; undefined where its token is none of ours. */
+/** Reads a page; undefined where its token is none of ours. Refuses with INVALID_VALUE a job that its reader may not list. */
 export async function readJobsPage(
-  store: Pick<JobStore, "list">,
+  store: Pick<JobStore, "list" | "find">,
   query: PageQuery,
 ): Promise<JobsPage | undefined> {
-  const after = query.token === "" ? undefined : parseToken(query.token);
-  if (query.token !== "" && !after) return undefined;
-  const { of, kind, size } = query;
+  const fromToken = query.token === "" ? undefined : parseToken(query.token);
+  if (query.token !== "" && !fromToken) return undefined;
+  const { of, kind, size, model = "" } = query;
   const states = query.state ? statesShownAs(query.state) : allShown();
-  const found = await store.list({ of, states, kind, after, limit: size + 1 });
-  const jobs = found.slice(0, size);
+  const after = fromToken ?? (await placeOf(store, query, "after"));
+  const before = await placeOf(store, query, "before");
+  const which = { of, states, kind, model: model === "" ? undefined : model, after, before };
+  const found = await store.list({ ...which, limit: size + 1 });
+  const jobs = before
+    ? fitting(found.slice(-size).reverse()).reverse()
+    : fitting(found.slice(0, size));
   const last = jobs.at(-1);
-  return { jobs, nextToken: found.length > size && last ? tokenOf(last) : "" };
+  const hasMore = found.length > jobs.length;
+  return { jobs, hasMore, nextToken: hasMore && last && !before ? tokenOf(last) : "" };
+}
+
+/** The first of them that are no more than a page's bytes; one at least. */
+function fitting(jobs: readonly Job[]): Job[] {
+  let left = maxPageBytes;
+  const end = jobs.findIndex(({ spec: { metadata = [] } }, index) => {
+    left -= Buffer.byteLength(JSON.stringify(metadata));
+    return left < 0 && index > 0;
+  });
+  return jobs.slice(0, end === -1 ? jobs.length : end);
+}
+
+/** Also of a job that was deleted a moment ago, so that a reader that deletes what it reads can go on. */
+async function placeOf(
+  store: Pick<JobStore, "find">,
+  query: PageQuery,
+  param: "after" | "before",
+): Promise<JobPlace | undefined> {
+  const { of, [param]: jobId = "" } = query;
+  if (jobId === "") return undefined;
+  const job = await store.find(jobId);
+  const isListed =
+    job &&
+    (of === "all" || ("keyId" in of ? job.keyId === of.keyId : job.accountId === of.accountId));
+  if (!isListed || job.state === "rejected") {
+    return refuse(ErrorReason.INVALID_VALUE, {
+      param,
+      message: `The parameter '${param}' is the id of a job of this list.`,
+    });
+  }
+  return job;
 }
 
 function allShown(): JobState[] {

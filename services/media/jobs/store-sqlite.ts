@@ -1,19 +1,33 @@
+import { turn } from "#kit/in-turns.ts";
 import type { SqliteDatabase, SqlRunner } from "#kit/sqlite.ts";
-import { readCensus } from "./census-sqlite.ts";
-import { createFairest, isAnyClaimable } from "./claim-sqlite.ts";
-import { isTerminal, type Job, type JobState, mediaKinds } from "./job.ts";
+import { jobsReadAtOnce } from "../limits.ts";
+import type { Standing } from "./census.ts";
+import { isTerminal, type Job, type JobHead, type JobState, mediaKinds } from "./job.ts";
 import { type JobCommand, step } from "./lifecycle.ts";
-import { latestDue, latestLease } from "./put-off.ts";
+import { type RenewCommand, stepRenewed } from "./renewals.ts";
+import {
+  type DueQuery,
+  type JobPlace,
+  type JobStore,
+  type JobsQuery,
+  latestDue,
+  latestLease,
+} from "./store.ts";
+import { createFairest, isAnyClaimable, readWaitingLine } from "./store-sqlite-claims.ts";
 import {
   deleteJob,
   insertJob,
+  jobsSchema,
+  jobsSchemaName,
+  readHead,
   readJob,
   readJobInSlot,
   readJobOfOutput,
+  readJobWithoutText,
+  readMarks,
+  updateHead,
   updateJob,
-} from "./rows-sqlite.ts";
-import { jobsSchema, jobsSchemaName } from "./schema-sqlite.ts";
-import type { JobStore, JobsQuery } from "./store.ts";
+} from "./store-sqlite-rows.ts";
 
 /**
  * Jobs in the process's SQLite file. Each transition reads the job, steps it and writes it back inside one transaction;
@@ -21,12 +35,14 @@ import type { JobStore, JobsQuery } from "./store.ts";
  */
 export function createSqliteJobStore(db: SqliteDatabase): JobStore {
   const fairest = createFairest();
+  const peeked = createFairest();
   return {
     async open() {
       db.migrate(jobsSchemaName, jobsSchema);
     },
     insert: (job) => db.write((tx) => insert(tx, job)),
     apply: (jobId, command) => db.write((tx) => apply(tx, jobId, command)),
+    renew: (jobId, command) => db.write((tx) => renew(tx, jobId, command)),
     claim: (query) =>
       db.write((tx) => {
         const jobId = fairest(tx, query);
@@ -34,17 +50,12 @@ export function createSqliteJobStore(db: SqliteDatabase): JobStore {
         const command = { kind: "claim", owner, now, leasesOverAt } as const;
         return jobId === undefined ? undefined : apply(tx, jobId, command);
       }),
-    isAnyClaimable: async (kinds, now) => kinds.some((kind) => isAnyClaimable(db, kind, now)),
-    async takeDue({ states, now, until, limit }) {
-      // Hardly ever there: without, no transaction is begun.
-      if (!isAnyDue(db, states, now)) return [];
-      return db.write((tx) =>
-        states
-          .flatMap((state) => tx.all(dueSql, state, now, limit))
-          .map((row) => apply(tx, String(row.job_id), { kind: "defer", until }))
-          .filter((job) => job !== undefined),
-      );
+    peek: async (query) => {
+      const jobId = peeked(db, query);
+      return jobId === undefined ? undefined : readJob(db, jobId);
     },
+    isAnyClaimable: async (kinds, now) => kinds.some((kind) => isAnyClaimable(db, kind, now)),
+    takeDue: (query) => takeDue(db, query),
     async bringForward(now, at) {
       for (const [state, after] of latestDue(now)) {
         if (!db.get(putOffSql, state, after)) continue;
@@ -59,15 +70,35 @@ export function createSqliteJobStore(db: SqliteDatabase): JobStore {
     isAnyDue: async (states, now) => isAnyDue(db, states, now),
     forget: (jobId, now) => db.write((tx) => forget(tx, jobId, now)),
     find: async (jobId) => readJob(db, jobId),
+    findWithoutText: async (jobId) => readJobWithoutText(db, jobId),
     findBySlot: async ({ scope, key }) => readJobInSlot(db, scope, key),
     findByOutput: async (fileId) => readJobOfOutput(db, fileId),
-    list: async (query) => list(db, query),
+    list: (query) => list(db, query),
+    surplus: async ({ accountId, state, kind, newest, limit }) =>
+      db.all(surplusSql, accountId, state, kind, limit, newest).map((row) => String(row.job_id)),
+    runningFences: async (jobIds) => {
+      const rows = db.all(fencesSql, JSON.stringify(jobIds));
+      return new Map(rows.map((row) => [String(row.job_id), Number(row.fence)]));
+    },
+    marks: async (jobIds) => readMarks(db, jobIds),
+    unannounced: async (limit) =>
+      db.all(unannouncedSql, limit).flatMap((row) => readJob(db, String(row.job_id)) ?? []),
+    line: (kind) => readWaitingLine(db, kind),
     census: async () => readCensus(db),
   };
 }
 
 const dueSql =
   "SELECT job_id FROM media_job WHERE state = ? AND due_at <= ? ORDER BY due_at LIMIT ?";
+
+const deferSql = "UPDATE media_job SET due_at = ? WHERE job_id = ?";
+
+const surplusSql = `SELECT job_id FROM media_job WHERE account_id = ? AND state = ? AND kind = ?
+  ORDER BY created_at DESC, job_id DESC LIMIT ? OFFSET ?`;
+
+const unannouncedSql = "SELECT job_id FROM media_job WHERE unannounced = 1 LIMIT ?";
+const fencesSql = `SELECT job_id, fence FROM media_job
+  WHERE job_id IN (SELECT value FROM json_each(?)) AND state = 'running'`;
 
 const putOffSql = "SELECT 1 FROM media_job WHERE state = ? AND due_at > ? LIMIT 1";
 const bringForwardSql = "UPDATE media_job SET due_at = ? WHERE state = ? AND due_at > ?";
@@ -93,37 +124,102 @@ function apply(tx: SqlRunner, jobId: string, command: JobCommand): Job | undefin
   return next;
 }
 
+function renew(tx: SqlRunner, jobId: string, command: RenewCommand): JobHead | undefined {
+  const head = readHead(tx, jobId);
+  const next = head && stepRenewed(head, command);
+  if (next && next !== head) updateHead(tx, next);
+  return next;
+}
+
+/** All are taken at once, by index; they are read in turns. One that was driven on in between has another time by then. */
+async function takeDue(
+  db: SqliteDatabase,
+  { states, now, until, limit }: DueQuery,
+): Promise<Job[]> {
+  // Hardly ever there: without, no transaction is begun.
+  if (!isAnyDue(db, states, now)) return [];
+  const ids = await db.write((tx) => {
+    const found = states.flatMap((state) => tx.all(dueSql, state, now, limit));
+    return found.map((row) => String(row.job_id)).filter((id) => tx.run(deferSql, until, id) > 0);
+  });
+  const taken: Job[] = [];
+  for (const [index, jobId] of ids.entries()) {
+    if (index > 0 && index % jobsReadAtOnce === 0) await turn();
+    const job = readJob(db, jobId);
+    if (job?.dueAt === until) taken.push(job);
+  }
+  return taken;
+}
+
 function forget(tx: SqlRunner, jobId: string, now: number): boolean {
   const job = readJob(tx, jobId);
   if (!job) return false;
-  const isOver = isTerminal(job) && job.expiresAt !== undefined && job.expiresAt <= now;
+  const hasEnded = isTerminal(job) || job.state === "deleted";
+  const isOver = hasEnded && job.expiresAt !== undefined && job.expiresAt <= now;
   if (job.state !== "rejected" && !isOver) return false;
   deleteJob(tx, job);
   return true;
 }
 
-/** One index seek for each state and kind, merged: so no state's jobs are read to skip another's. */
-function list(db: SqlRunner, { of, states, kind, after, limit }: JobsQuery): Job[] {
-  const [column, owner] = "keyId" in of ? ["key_id", of.keyId] : ["account_id", of.accountId];
+/** The places of all are found at once, by index; their jobs are read in turns, and of one that changed in between another takes the place. */
+async function list(db: SqlRunner, query: JobsQuery): Promise<Job[]> {
+  const found: Job[] = [];
+  for (let rest = query; ; ) {
+    const places = listPlaces(db, rest);
+    const nearestFirst = query.before ? places.toReversed() : places;
+    for (const [index, { jobId }] of nearestFirst.entries()) {
+      if (index > 0 && index % jobsReadAtOnce === 0) await turn();
+      const job = readJobWithoutText(db, jobId);
+      if (job && query.states.includes(job.state)) found.push(job);
+    }
+    const last = nearestFirst.at(-1);
+    const limit = query.limit - found.length;
+    if (!last || places.length < rest.limit || limit === 0) break;
+    rest = { ...rest, [query.before ? "before" : "after"]: last, limit };
+  }
+  return query.before ? found.reverse() : found;
+}
+
+/** Newest first. One index seek for each state and kind, merged: so no state's jobs are read to skip another's. */
+function listPlaces(db: SqlRunner, query: JobsQuery): JobPlace[] {
+  const { of, states, kind, model, after, before, limit } = query;
+  const [owner, owned]: [string, string[]] =
+    of === "all"
+      ? ["", []]
+      : "keyId" in of
+        ? ["key_id = ? AND", [of.keyId]]
+        : ["account_id = ? AND", [of.accountId]];
   const kinds = kind === undefined ? mediaKinds : [kind];
-  const at = after ?? { createdAt: Number.MAX_SAFE_INTEGER, jobId: "" };
+  const at = before ?? after ?? { createdAt: Number.MAX_SAFE_INTEGER, jobId: "" };
+  const [side, order] = before ? [">", "ASC"] : ["<", "DESC"];
+  const sql = `SELECT job_id, created_at FROM media_job
+    WHERE ${owner} ${model === undefined ? "" : "model = ? AND"} state = ? AND kind = ?
+      AND (created_at, job_id) ${side} (?, ?) ORDER BY created_at ${order}, job_id ${order} LIMIT ?`;
+  const which = model === undefined ? owned : [...owned, model];
   const found = states.flatMap((state) =>
-    kinds.flatMap((one) =>
-      db.all(
-        `SELECT job_id, created_at FROM media_job WHERE ${column} = ? AND state = ? AND kind = ?
-           AND (created_at, job_id) < (?, ?) ORDER BY created_at DESC, job_id DESC LIMIT ?`,
-        owner,
-        state,
-        one,
-        at.createdAt,
-        at.jobId,
-        limit,
-      ),
-    ),
+    kinds.flatMap((one) => db.all(sql, ...which, state, one, at.createdAt, at.jobId, limit)),
   );
-  return found
+  const newestFirst = found
     .map((row) => ({ jobId: String(row.job_id), createdAt: Number(row.created_at) }))
-    .sort((a, b) => b.createdAt - a.createdAt || (a.jobId < b.jobId ? 1 : -1))
-    .slice(0, limit)
-    .flatMap(({ jobId }) => readJob(db, jobId) ?? []);
+    .sort((a, b) => b.createdAt - a.createdAt || (a.jobId < b.jobId ? 1 : -1));
+  return before ? newestFirst.slice(-limit) : newestFirst.slice(0, limit);
+}
+
+// However many wait, indexes alone are read (the planner would read the rows); of the others there are never many.
+const queuedSql = (parked: 0 | 1) => `SELECT kind, count(*) AS jobs, min(created_at) AS oldest
+  FROM media_job INDEXED BY media_job_${parked ? "parked" : "waiting"}
+  WHERE state = 'queued' AND parked = ${parked} GROUP BY kind`;
+const waitingSql = `SELECT kind, 'queued' AS state, sum(jobs) AS jobs, min(oldest) AS oldest
+  FROM (${queuedSql(0)} UNION ALL ${queuedSql(1)}) GROUP BY kind`;
+const movingSql = `SELECT kind, state, count(*) AS jobs, min(created_at) AS oldest FROM media_job
+  WHERE state IN ('reserving', 'running', 'settling', 'failing') GROUP BY kind, state`;
+
+/** Open jobs by kind and state. */
+function readCensus(db: SqlRunner): Standing[] {
+  return [...db.all(waitingSql), ...db.all(movingSql)].map((row) => ({
+    kind: row.kind as Standing["kind"],
+    state: row.state as Standing["state"],
+    jobs: Number(row.jobs),
+    oldestCreatedAt: Number(row.oldest),
+  }));
 }

@@ -1,21 +1,28 @@
+import { createHash } from "node:crypto";
 import type { LiveCatalog } from "#kit/catalog-client.ts";
 import type { Clock } from "#kit/clock.ts";
-import { refuseAtEdge } from "#kit/edge-refusal.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
-import { checkIdempotencyKey } from "#kit/idempotency.ts";
+import { checkIdempotencyKey, refuseAtEdge } from "#kit/idempotency.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { JsonReader } from "#kit/json-reader/index.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
-import type { Telemetry } from "#kit/telemetry/port.ts";
+import { traceHeaders } from "#kit/telemetry/spans.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
+import { BodyForm, type ImageAnswer } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { JobEvents } from "../events.ts";
 import type { FailPoints } from "../fail-points.ts";
-import { maxSubmitTurns } from "../limits.ts";
+import { maxOperationIdLength, maxSubmitTurns } from "../limits.ts";
 import type { ReferenceInput } from "../references/port.ts";
-import { type CheckedRequest, checkRequest, readReferences } from "../requests/index.ts";
+import {
+  bodyFormOf,
+  bodyOf,
+  type CheckedRequest,
+  checkRequest,
+  readImageAnswer,
+  readReferences,
+} from "../requests/index.ts";
 import type { Driven, Driver } from "./drive.ts";
-import type { Job, JobSlot, MediaKind } from "./job.ts";
-import { newJob } from "./lifecycle.ts";
+import { hasText, isShown, type Job, type JobSlot, type MediaKind, newJob } from "./job.ts";
 import type { JobStore } from "./store.ts";
 
 /** What submitting needs. */
@@ -29,11 +36,10 @@ export interface SubmitContext {
   /** Reads bodies. */
   reader: JsonReader;
   failPoints: FailPoints;
-  telemetry?: Telemetry | undefined;
 }
 
 /** A caller's submission. */
-export interface Submission {
+interface Submission {
   kind: MediaKind;
   body: Uint8Array;
   idempotencyKey: string | undefined;
@@ -41,12 +47,15 @@ export interface Submission {
   admission: Admission | undefined;
   /** Aborts when the caller leaves before its body is read. */
   signal: AbortSignal;
-  /** What our own URLs begin with; empty: nobody knows. */
+  /** What our own URLs begin with; empty: unknown. */
   publicBaseUrl: string;
+  /** The caller's HTTP request. */
+  requestId: string | undefined;
+  form: BodyForm;
 }
 
-/** The job that answers a submission. */
-export interface Submitted {
+/** A job that was accepted now, or before. */
+interface Submitted {
   job: Job;
   replayed: boolean;
 }
@@ -55,40 +64,55 @@ export interface Submitted {
  * Accepts a job, in the order of the contract: syntax, idempotency look-up (a hit answers at once), scope, validation,
  * references, hold. Refuses with what was wrong; then the idempotency key is free again.
  */
-export async function submit(submission: Submission, context: SubmitContext): Promise<Submitted> {
+export async function submit(
+  submission: Submission,
+  context: SubmitContext,
+): Promise<Submitted & { answer: ImageAnswer }> {
   const { kind, principal, admission, publicBaseUrl } = submission;
   const key = checkIdempotencyKey(submission.idempotencyKey);
   const { value: body, fingerprint } = await context.reader.read(
     submission.body,
-    // Without a key nobody compares it.
+    // Without a key it is never compared.
     key === undefined ? {} : { fingerprint: {} },
     { accountId: principal.accountId, signal: submission.signal },
   );
-  const slot = key === undefined ? undefined : { scope: `${principal.keyId}/${kind}`, key };
-  return place(
+  const form = bodyFormOf(kind, submission.form, body);
+  const answer = readImageAnswer(form, body);
+  // The two routes that make images have keys of their own.
+  const route = form === BodyForm.OPENAI_EDIT ? `${kind}/edits` : kind;
+  const slot = key === undefined ? undefined : { scope: `${principal.keyId}/${route}`, key };
+  const submitted = await place(
     {
       ...principal,
       slot,
       fingerprint,
       retryOf: undefined,
+      publicBaseUrl,
+      requestId: submission.requestId,
       onOther: () => refuse(ErrorReason.IDEMPOTENCY_KEY_REUSED),
-      inputs: () => (kind === "music" ? [] : readReferences(body, publicBaseUrl)),
+      inputs: () => (kind === "music" ? [] : readReferences(body, publicBaseUrl, form)),
       check: () => {
         refuseAtEdge(admission);
-        return checkRequest(kind, body, context.catalog.current(), { admission, publicBaseUrl });
+        const edge = { admission, publicBaseUrl, form };
+        return checkRequest(kind, body, context.catalog.current(), edge);
       },
     },
     context,
   );
+  return { ...submitted, answer };
 }
 
 /** Something to be made a job of, once for each slot. */
-export interface Order {
+interface Order {
   accountId: string;
   keyId: string;
   slot: JobSlot | undefined;
   fingerprint: string;
   retryOf: string | undefined;
+  /** What our own URLs begin with; empty: unknown. */
+  publicBaseUrl: string;
+  /** The HTTP request that it came with. */
+  requestId?: string | undefined;
   /** The slot has a job of another fingerprint. */
   onOther(): never;
   /** The references with their bytes, for a job that is written down already. */
@@ -97,8 +121,11 @@ export interface Order {
   check(): CheckedRequest;
 }
 
+const deletedMessage =
+  "The job of this Idempotency-Key was deleted. Use another key for a new job.";
+
 /** Finds the order's job, or makes it. */
-export async function place(order: Order, context: SubmitContext): Promise<Submitted> {
+async function place(order: Order, context: SubmitContext): Promise<Submitted> {
   const { clock, ids, store, driver, events, failPoints } = context;
   let checked: CheckedRequest | undefined;
   for (let turn = 0; turn < maxSubmitTurns; turn++) {
@@ -106,18 +133,28 @@ export async function place(order: Order, context: SubmitContext): Promise<Submi
     if (known) {
       const joined = await join(known, order, driver);
       if (joined) {
+        // Making it anew would be a second generation, and a second charge, for what may be a retry that came late.
+        if (!isShown(joined)) refuse(ErrorReason.JOB_NOT_FOUND, { message: deletedMessage });
         events.submitted(joined, true);
         return { job: joined, replayed: true };
       }
       continue;
     }
     checked ??= order.check();
-    const { accountId, keyId, slot, fingerprint, retryOf } = order;
-    const { references } = checked;
-    const { traceparent } = context.telemetry?.active()?.headers ?? {};
-    const spec = { ...checked.spec, ...(traceparent === undefined ? {} : { traceparent }) };
+    const { accountId, keyId, slot, fingerprint, retryOf, requestId } = order;
+    const { references, webhookUrl } = checked;
+    const { traceparent } = traceHeaders();
+    const spec = {
+      ...checked.spec,
+      ...(traceparent === undefined ? {} : { traceparent }),
+      ...(requestId === undefined ? {} : { requestId }),
+    };
     const jobId = ids.make("job");
-    const intent = { jobId, accountId, keyId, slot, fingerprint, spec, retryOf };
+    const webhook =
+      webhookUrl === undefined
+        ? undefined
+        : { url: webhookUrl, baseUrl: order.publicBaseUrl, isAnnounced: false };
+    const intent = { jobId, accountId, keyId, slot, fingerprint, spec, retryOf, webhook };
     const job = newJob(intent, clock.now());
     if (await store.insert(job)) continue;
     failPoints("inserted");
@@ -129,7 +166,7 @@ export async function place(order: Order, context: SubmitContext): Promise<Submi
   return refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
 }
 
-/** The job of the slot as it stands; undefined where it has just been rejected for somebody else. */
+/** The job of the slot as it stands; undefined where another submission of it has just been rejected. */
 async function join(known: Job, order: Order, driver: Driver): Promise<Job | undefined> {
   if (known.fingerprint !== order.fingerprint) order.onOther();
   if (known.state !== "reserving") return known;
@@ -139,4 +176,49 @@ async function join(known: Job, order: Order, driver: Driver): Promise<Job | und
 function acceptedOf(driven: Driven): Job | undefined {
   if (driven.kind === "refused") throw driven.refusal;
   return driven.kind === "accepted" ? driven.job : undefined;
+}
+
+/** No caller's idempotency key has this scope: it holds no key id. */
+const retryScope = "operator/retry";
+
+/**
+ * The request of a failed job as a new job of the same key, validated and held anew; the same operation id makes one.
+ * Refuses with JOB_NOT_FOUND, OPERATION_CONFLICT where the job has not failed or its request was not kept, OPERATION_MISMATCH where the operation id
+ * was used for another job, and as a submission does.
+ */
+export async function retryJob(
+  jobId: string,
+  operationId: string,
+  context: SubmitContext,
+): Promise<Job> {
+  if (operationId.length > maxOperationIdLength) {
+    refuse(ErrorReason.INVALID_ARGUMENT, { metadata: { field: "operation_id" } });
+  }
+  const source = await context.store.find(jobId);
+  if (!source || !isShown(source)) refuse(ErrorReason.JOB_NOT_FOUND);
+  const { accountId, keyId, spec } = source;
+  const body = bodyOf(source);
+  const { job } = await place(
+    {
+      accountId,
+      keyId,
+      slot: operationId === "" ? undefined : { scope: retryScope, key: operationId },
+      fingerprint: createHash("sha256").update(jobId).digest("hex"),
+      retryOf: jobId,
+      publicBaseUrl: source.webhook?.baseUrl ?? "",
+      onOther: () => refuse(ErrorReason.OPERATION_MISMATCH),
+      inputs: () => (spec.kind === "music" ? [] : readReferences(body)),
+      check: () => {
+        if (source.state !== "failed") refuse(ErrorReason.OPERATION_CONFLICT);
+        if (!hasText(spec)) {
+          refuse(ErrorReason.OPERATION_CONFLICT, {
+            message: "The job's request was too long to be kept after it failed.",
+          });
+        }
+        return checkRequest(spec.kind, body, context.catalog.current(), {});
+      },
+    },
+    context,
+  );
+  return job;
 }

@@ -4,16 +4,18 @@ import type { JobEvents } from "../events.ts";
 import type { FailPoints } from "../fail-points.ts";
 import { leaseMs, sweepBatch, sweepConcurrency, sweepIntervalMs, sweepRetryMs } from "../limits.ts";
 import type { ReferenceImporter } from "../references/port.ts";
+import { type EraseContext, erase } from "./delete.ts";
 import type { Driver } from "./drive.ts";
-import { type FinishContext, finish } from "./finish.ts";
-import { isParked, isTerminal, type Job, type JobState } from "./job.ts";
-import type { Retention } from "./retention.ts";
+import { type FinishContext, finish } from "./holds.ts";
+import { isHeld, isParked, isTerminal, isUnannounced, type Job, type JobState } from "./job.ts";
+import { isOverdue } from "./lifecycle.ts";
+import type { Retention } from "./outputs.ts";
 import { publishWake, type WakeContext } from "./wake.ts";
 
 /** What sweeping needs. */
-export interface SweepContext extends FinishContext, WakeContext {
+interface SweepContext extends FinishContext, WakeContext, EraseContext {
   clock: Clock;
-  /** By which it judges the leases and the deadlines of running jobs. */
+  /** By which it judges the leases of submissions, and the leases and deadlines of running jobs. */
   leaseTime: LeaseTime;
   driver: Driver;
   importer: ReferenceImporter;
@@ -22,8 +24,8 @@ export interface SweepContext extends FinishContext, WakeContext {
   failPoints: FailPoints;
 }
 
-/** Drives on every job that is due: whoever had it is dead, away, or slow. */
-export interface Sweeper {
+/** Drives on every job that is due: the process that had it is dead, away, or slow. */
+interface Sweeper {
   /** Looks every 500 ms until `signal` aborts; resolves when what was under way has ended. Never rejects. */
   run(signal: AbortSignal): Promise<void>;
   /** Looks once, at what is due now. */
@@ -32,16 +34,20 @@ export interface Sweeper {
 
 type Lane = readonly JobState[];
 
+/** What they are due at is the end of a request's lease. */
+const submissions: Lane = ["reserving"];
+
 /** Each lane waits for others of its own alone: wake-ups do not queue up behind a billing that is away. */
 const lanes: readonly Lane[] = [
   ["queued", "running"],
-  ["reserving", "settling", "failing"],
-  ["completed", "failed", "rejected"],
+  submissions,
+  ["settling", "failing"],
+  ["completed", "failed", "rejected", "deleted"],
 ];
 
 /** Makes it; any number of them may sweep at once. */
 export function createSweeper(context: SweepContext): Sweeper {
-  const { clock, store, events } = context;
+  const { clock, leaseTime, store, events } = context;
 
   const driveOn = async (job: Job) => {
     try {
@@ -53,7 +59,7 @@ export function createSweeper(context: SweepContext): Sweeper {
   };
   const bringForward = createBringForward(clock, leaseMs, store);
   const sweepLane = async (states: Lane) => {
-    const now = clock.now();
+    const now = states === submissions ? leaseTime() : clock.now();
     const until = now + sweepRetryMs;
     const due = (await store.takeDue({ states, now, until, limit: sweepBatch })).values();
     const worker = async () => {
@@ -73,6 +79,8 @@ export function createSweeper(context: SweepContext): Sweeper {
   return {
     async run(signal) {
       while (!signal.aborted) {
+        // It learns that the clock was set only where it is asked: also while nothing is due.
+        leaseTime();
         await bringForward().catch(unread);
         const free = lanes.filter((lane) => !busy.has(lane));
         // Most looks find nothing: one tells for all lanes.
@@ -92,8 +100,7 @@ export function createSweeper(context: SweepContext): Sweeper {
 async function sweepJob(job: Job, context: SweepContext): Promise<void> {
   switch (job.state) {
     case "reserving":
-      await context.driver.drive(job, undefined);
-      return;
+      return context.driver.abandon(job);
     case "queued":
     case "running":
       return wakeOrExpire(job, context);
@@ -101,7 +108,7 @@ async function sweepJob(job: Job, context: SweepContext): Promise<void> {
     case "failing":
       return finish(job, context);
     case "rejected":
-      // Somebody who was still joining in may have held, or pinned, after the refusal.
+      // Another process that drove it may have held its price, or pinned its references, after the refusal.
       await context.holds.release(job);
       await letGo(job, context);
       await context.store.forget(job.jobId, context.clock.now());
@@ -109,6 +116,14 @@ async function sweepJob(job: Job, context: SweepContext): Promise<void> {
     case "completed":
     case "failed":
       if (job.pinsHeld) await letGo(job, context);
+      else {
+        // Its end must be written down before its record goes.
+        if (isUnannounced(job)) await context.announce(job);
+        await context.retention.forget(job);
+      }
+      return;
+    case "deleted":
+      if (job.pinsHeld || job.outputs.length > 0) await erase(job, context);
       else await context.retention.forget(job);
   }
 }
@@ -117,15 +132,15 @@ async function wakeOrExpire(job: Job, context: SweepContext): Promise<void> {
   const { leaseTime, store } = context;
   // A worker that lives says anew when its job's time is over.
   const now = leaseTime();
-  const expired = await store.apply(job.jobId, { kind: "expire", now });
+  // Hardly ever: it is asked of the store, which may read a long job for it, where the job at hand says so.
+  const expired = isOverdue(job, now) && (await store.apply(job.jobId, { kind: "expire", now }));
   if (expired) return finish(expired, context);
   if (isParked(job)) {
     const offered = await store.apply(job.jobId, { kind: "offer", now });
     if (!offered) return;
     context.failPoints("offered");
   }
-  const isHeld = job.state === "running" && job.lease !== undefined && job.lease.until > now;
-  if (!isHeld) await publishWake(job, context);
+  if (!isHeld(job, now)) await publishWake(job, context);
 }
 
 async function letGo(job: Job, { importer, store, failPoints }: SweepContext): Promise<void> {

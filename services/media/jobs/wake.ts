@@ -1,6 +1,6 @@
 import type { Clock } from "#kit/clock.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
-import { noTelemetry, type Telemetry } from "#kit/telemetry/port.ts";
+import { joinTrace, type TraceHeaders } from "#kit/telemetry/spans.ts";
 import type { JobEvents } from "../events.ts";
 import type { FailPoints } from "../fail-points.ts";
 import type { Job, MediaKind } from "./job.ts";
@@ -13,7 +13,6 @@ export interface WakeContext {
   queue: WakeQueue;
   events: JobEvents;
   failPoints: FailPoints;
-  telemetry?: Telemetry | undefined;
 }
 
 /** The queue's topic of a kind of jobs. */
@@ -23,12 +22,11 @@ export function topicOf(kind: MediaKind): string {
 
 /** Leaves a wake-up for a job that may be claimed. Never rejects: the sweeper comes back to what was not published. */
 export function publishWake(job: Job, context: WakeContext): Promise<void> {
-  const { telemetry = noTelemetry } = context;
-  return telemetry.join(traceOf(job), () => publish(job, context));
+  return joinTrace(traceOf(job), () => publish(job, context));
 }
 
 /** The trace that a job is part of, for headers. */
-export function traceOf({ spec }: Job): { traceparent?: string } {
+export function traceOf({ spec }: Job): TraceHeaders {
   return spec.traceparent === undefined ? {} : { traceparent: spec.traceparent };
 }
 
@@ -37,7 +35,7 @@ async function publish(job: Job, context: WakeContext): Promise<void> {
   try {
     await queue.publish(topicOf(job.spec.kind), job.jobId);
     failPoints("published");
-    await store.apply(job.jobId, { kind: "published", now: clock.now() });
+    await store.renew(job.jobId, { kind: "published", now: clock.now() });
   } catch (error) {
     events.trouble("a job's wake-up could not be published", job.jobId, error);
   }

@@ -1,20 +1,24 @@
 import { equals } from "@bufbuild/protobuf";
 import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import { turn } from "#kit/in-turns.ts";
 import {
   type Job as JobMessage,
   JobSchema,
   JobStatus,
 } from "#proto/genmesh/media/v1/media_service_pb.ts";
-import { watchHeartbeatMs, watchPollMs } from "../limits.ts";
-import type { JobChanges } from "./changes.ts";
-import type { Job } from "./job.ts";
+import { sharedLookMs, watchHeartbeatMs, watchPollMs } from "../limits.ts";
+import { isShown, type Job, type JobHead } from "./job.ts";
+import type { QueuePlace, QueuePlaces } from "./line.ts";
+import { markOf } from "./marks.ts";
 import { jobMessage } from "./messages.ts";
+import type { JobStore } from "./store.ts";
 
 /** What watching needs. */
-export interface WatchContext {
+interface WatchContext {
   clock: Clock;
   changes: JobChanges;
+  places: QueuePlaces;
   /** The job, where the watcher may see it. */
   find(): Promise<Job | undefined>;
   /** Aborts when the watcher leaves, or this process stops answering. */
@@ -27,19 +31,24 @@ export interface WatchContext {
  */
 export async function* watchJob(
   jobId: string,
-  { clock, changes, find, signal }: WatchContext,
+  { clock, changes, places, find, signal }: WatchContext,
 ): AsyncGenerator<JobMessage | undefined, void> {
   let changed = Promise.withResolvers<void>();
   const off = changes.on(jobId, () => changed.resolve());
   try {
     let last: JobMessage | undefined;
     let seen: Job | undefined;
+    let place: QueuePlace | undefined;
     let spokeAt = clock.steady();
     while (!signal.aborted) {
       const job = await find();
-      if (!job || job.state === "rejected") refuse(ErrorReason.JOB_NOT_FOUND);
+      if (!job || !isShown(job)) refuse(ErrorReason.JOB_NOT_FOUND);
+      const placeNow = await places.of(job);
+      // An estimate that moves with the time is no news.
+      const hasMoved = placeNow?.position !== place?.position;
+      if (hasMoved) place = placeNow;
       // The same look as the last time needs no comparison.
-      const message = last && job === seen ? last : jobMessage(job);
+      const message = last && job === seen && !hasMoved ? last : jobMessage(job, place);
       seen = job;
       if (!last || (message !== last && !equals(JobSchema, last, message))) {
         last = message;
@@ -72,4 +81,107 @@ async function changeOrPause(
   const pause = clock.sleep(watchPollMs, AbortSignal.any([signal, over.signal])).catch(() => {});
   await Promise.race([change, pause]);
   over.abort();
+}
+
+/** Tells the watches of this process that a job has changed. */
+export interface JobChanges {
+  /** Calls `listener` at each change of a job from now on, until the answer is called. */
+  on(jobId: string, listener: () => void): () => void;
+  /**
+   * The job as it is now, or was a moment ago. What its caller wrote at length is left out, and only a job that has a listener is
+   * remembered: it is read again where its mark has changed, and the marks of all of them are read at one look. So watches of
+   * many jobs, or many of one, cost next to nothing while nothing changes. `steadyMs` is the monotonic clock's.
+   */
+  look(
+    jobId: string,
+    steadyMs: number,
+    store: Pick<JobStore, "findWithoutText" | "marks">,
+  ): Promise<Job | undefined>;
+  /** The store, each of whose changes is told. */
+  observed(store: JobStore): JobStore;
+}
+
+/** A job that was read for its watches. */
+interface Known {
+  atMs: number;
+  job: Promise<Job | undefined>;
+  /** Undefined until it was read, and where it is not there. */
+  mark: string | undefined;
+}
+
+/** Makes it. Changes made by other processes are not heard of. */
+export function createJobChanges(): JobChanges {
+  const listeners = new Map<string, Set<() => void>>();
+  const known = new Map<string, Known>();
+  let marks: { atMs: number; found: Promise<Map<string, string>> } | undefined;
+  const tell = <J extends JobHead>(job: J | undefined): J | undefined => {
+    // A heartbeat changes nothing that is shown.
+    if (!job || known.get(job.jobId)?.mark === markOf(job)) return job;
+    known.delete(job.jobId);
+    for (const listener of listeners.get(job.jobId) ?? []) listener();
+    return job;
+  };
+  const readMarks = (steadyMs: number, store: Pick<JobStore, "marks">) => {
+    if (marks && steadyMs - marks.atMs < sharedLookMs) return marks.found;
+    const look = { atMs: steadyMs, found: store.marks([...known.keys()]) };
+    marks = look;
+    // A failure is not for those that look later.
+    look.found.catch(() => {
+      if (marks === look) marks = undefined;
+    });
+    return look.found;
+  };
+  // An embedded store reads a long job at once, which takes it some ms: of many that are asked for at the same moment one is read in
+  // each turn of the event loop, and others have theirs.
+  let turns = Promise.resolve();
+  const readInTurn = async (jobId: string, store: Pick<JobStore, "findWithoutText">) => {
+    turns = turns.then(() => turn());
+    await turns;
+    return store.findWithoutText(jobId);
+  };
+  const read = (jobId: string, steadyMs: number, store: Pick<JobStore, "findWithoutText">) => {
+    const job = readInTurn(jobId, store);
+    if (!listeners.has(jobId)) return job;
+    const one: Known = { atMs: steadyMs, job, mark: undefined };
+    known.set(jobId, one);
+    job.then(
+      (found) => {
+        one.mark = found && markOf(found);
+      },
+      () => {
+        if (known.get(jobId) === one) known.delete(jobId);
+      },
+    );
+    return job;
+  };
+  return {
+    on(jobId, listener) {
+      const all = listeners.get(jobId) ?? new Set();
+      listeners.set(jobId, all.add(listener));
+      return () => {
+        all.delete(listener);
+        if (all.size > 0 || listeners.get(jobId) !== all) return;
+        listeners.delete(jobId);
+        known.delete(jobId);
+      };
+    },
+    async look(jobId, steadyMs, store) {
+      const one = known.get(jobId);
+      if (!one) return read(jobId, steadyMs, store);
+      const job = await one.job;
+      if (steadyMs - one.atMs < sharedLookMs) return job;
+      const mark = (await readMarks(steadyMs, store)).get(jobId);
+      const isSame = mark === one.mark && known.get(jobId) === one;
+      if (isSame) return job;
+      // Another watch may have read it meanwhile.
+      if (known.get(jobId) === one) known.delete(jobId);
+      return (known.get(jobId) ?? { job: read(jobId, steadyMs, store) }).job;
+    },
+    observed: (store) => ({
+      ...store,
+      apply: async (jobId, command) => tell(await store.apply(jobId, command)),
+      renew: async (jobId, command) => tell(await store.renew(jobId, command)),
+      claim: async (query) => tell(await store.claim(query)),
+    }),
+  };
 }

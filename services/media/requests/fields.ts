@@ -1,7 +1,7 @@
 import { optionalNumber, optionalString, requiredString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
-import { maxModelIdLength, maxPromptCharacters } from "../limits.ts";
+import { maxModelIdCharacters, maxPromptCharacters } from "#kit/request-bounds.ts";
 
 /** A field that has two spellings; `param` is the one that was used. */
 export interface Spelled<T> {
@@ -13,15 +13,15 @@ export interface Spelled<T> {
 export function readModelId(body: JsonObject, names: readonly string[]): Spelled<string> {
   const found = oneSpelling(names, (name) => optionalString(body, name, { min: 1 }));
   const id = found ?? refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param: names[0] ?? "" });
-  if (id.value.length <= maxModelIdLength) return id;
+  if (id.value.length <= maxModelIdCharacters) return id;
   return refuse(ErrorReason.MODEL_NOT_FOUND, {
     param: id.param,
-    metadata: { model: id.value.slice(0, maxModelIdLength) },
+    metadata: { model: id.value.slice(0, maxModelIdCharacters) },
   });
 }
 
 export function readPrompt(body: JsonObject): string {
-  return requiredString(body, "prompt", { min: 1, max: maxPromptCharacters });
+  return requiredString(body, "prompt", { notBlank: true, max: maxPromptCharacters });
 }
 
 /** A whole number under `names`. */
@@ -50,4 +50,44 @@ function oneSpelling<T>(
     found ??= { value, param };
   }
   return found;
+}
+
+/** What upstream chooses itself. */
+export const autoRatio = "auto";
+
+/**
+ * The supported ratio nearest to a width and height: the least distance of the logarithms, `auto` left out, the earlier in
+ * the list on a tie. `auto` where the model names no other.
+ */
+export function closestRatio(width: number, height: number, supported: readonly string[]): string {
+  const wanted = Math.log(width / height);
+  let best = { ratio: autoRatio, distance: Number.POSITIVE_INFINITY };
+  for (const ratio of supported) {
+    const [across, down] = ratio.split(":").map(Number);
+    if (!across || !down) continue;
+    const distance = Math.abs(Math.log(across / down) - wanted);
+    // Mirror images (16:9 and 9:16 seen from 1:1) are equally far but for rounding.
+    if (distance < best.distance - 1e-9) best = { ratio, distance };
+  }
+  return best.ratio;
+}
+
+/** Refuses a ratio that the model does not list; `auto` is always taken. */
+export function checkRatio(ratio: string, supported: readonly string[]): string {
+  if (ratio === autoRatio || supported.includes(ratio)) return ratio;
+  return refuse(ErrorReason.UNSUPPORTED_ASPECT_RATIO, {
+    param: "aspectRatio",
+    message: offers("aspect ratio but 'auto'", "aspect ratios", supported),
+    // `auto` is taken of every model.
+    metadata: {
+      available_aspect_ratios: JSON.stringify(supported.length > 0 ? supported : [autoRatio]),
+    },
+  });
+}
+
+/** What a refusal says a model offers: "The model's voices are: …", or that it takes none. */
+export function offers(one: string, many: string, offered: readonly string[]): string {
+  return offered.length === 0
+    ? `The model takes no ${one}.`
+    : `The model's ${many} are: ${offered.join(", ")}.`;
 }

@@ -1,14 +1,16 @@
 import { optionalNumber, optionalString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
-import { offers } from "#kit/offers.ts";
+import { maxImages } from "#kit/request-bounds.ts";
 import type { ImageSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { type Dimensions, type ImageShape, imageDimensions } from "../builtin/dimensions.ts";
-import { maxImages } from "../limits.ts";
+import {
+  type Dimensions,
+  type ImageShape,
+  imageDimensions,
+} from "../../upstreams/media/dimensions.ts";
 import type { ReferenceInput } from "../references/port.ts";
-import { readPrompt } from "./fields.ts";
+import { autoRatio, checkRatio, closestRatio, offers, readPrompt } from "./fields.ts";
 import type { PricedRequest } from "./index.ts";
-import { autoRatio, checkRatio, closestRatio } from "./ratios.ts";
 import { checkReferenceCount } from "./references.ts";
 
 /** Checks an image job's body against its model; the price is that of one image times their number. */
@@ -18,7 +20,8 @@ export function readImage(
   spec: ImageSpec,
 ): PricedRequest {
   const prompt = readPrompt(body);
-  const count = optionalNumber(body, "n", { integer: true, min: 1, max: maxImages }) ?? 1;
+  const most = spec.maxImages || maxImages;
+  const count = optionalNumber(body, "n", { integer: true, min: 1, max: most }) ?? 1;
   const size = optionalString(body, "size");
   const resolution = optionalString(body, "resolution");
   const aspectRatio = optionalString(body, "aspectRatio");

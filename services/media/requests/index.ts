@@ -1,17 +1,23 @@
 import type { CatalogView } from "#kit/catalog-client.ts";
 import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
-import { ModelKind } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { optionalOutsideUrl } from "#kit/outside-url.ts";
+import { maxWebhookUrlLength } from "#kit/request-bounds.ts";
+import { type ModelCall, ModelKind } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
-import type { GenerationRequest } from "../generate/port.ts";
-import type { JobSpec, MediaKind } from "../jobs/job.ts";
+import { BodyForm } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import type { GenerationRequest } from "../../upstreams/media/port.ts";
+import type { Job, JobSpec, MediaKind } from "../jobs/job.ts";
 import type { ReferenceInput } from "../references/port.ts";
 import { readModelId, type Spelled } from "./fields.ts";
 import { readImage } from "./image.ts";
 import { readMusic } from "./music.ts";
+import { checkOpenAiImage } from "./openai-image.ts";
+import { checkCount, checkExtras, readExtras, readMetadata } from "./optional-fields.ts";
 import { readReferences, toStoredReference } from "./references.ts";
 import { readVideo } from "./video.ts";
 
+export { bodyFormOf, readImageAnswer } from "./openai-image.ts";
 export { readReferences } from "./references.ts";
 
 /** A body that its model offers, with every default filled in, and its price in credits. */
@@ -32,13 +38,17 @@ export interface CheckedRequest {
   spec: JobSpec;
   /** With their bytes, for the import. */
   references: readonly ReferenceInput[];
+  /** Where the job's end is to be told; undefined: nowhere. */
+  webhookUrl: string | undefined;
 }
 
 /** What the edge knows of a request. */
-export interface RequestEdge {
+interface RequestEdge {
   admission?: Admission | undefined;
-  /** What our own URLs begin with; empty or absent: nobody knows. */
+  /** What our own URLs begin with; empty or absent: unknown. */
   publicBaseUrl?: string;
+  /** Default: the API document's. */
+  form?: BodyForm;
 }
 
 /** Validates and prices a body. Refuses with the public code and the path of the field at fault. */
@@ -46,7 +56,7 @@ export function checkRequest(
   kind: MediaKind,
   body: JsonObject,
   view: CatalogView,
-  { admission, publicBaseUrl }: RequestEdge,
+  { admission, publicBaseUrl, form = BodyForm.UNSPECIFIED }: RequestEdge,
 ): CheckedRequest {
   const id = readModelId(body, kind === "video" ? ["model", "modelId"] : ["model"]);
   const model = findModel(id, kind, view);
@@ -57,24 +67,46 @@ export function checkRequest(
       message: "The API key may not use this model.",
     });
   }
-  const references = kind === "music" ? [] : readReferences(body, publicBaseUrl);
+  if (form !== BodyForm.UNSPECIFIED) checkOpenAiImage(body);
+  const references = kind === "music" ? [] : readReferences(body, publicBaseUrl, form);
   const priced = readPriced(body, references, model);
   const upstreams = view.upstreamsOf(model);
+  const request = { ...priced.request, ...readExtras(body) };
+  checkExtras(request, model, upstreams);
+  if (kind !== "image") checkCount(body, model);
+  const metadata = readMetadata(body);
+  const call = callFor(priced.request, model.calls);
+  const named = optionalOutsideUrl(body, "webhookUrl", maxWebhookUrlLength);
+  const webhookUrl = named ?? (admission?.webhookUrl || undefined);
   return {
     references,
+    webhookUrl,
     spec: {
       kind,
       model: model.id,
       modelName: model.name,
       mode: priced.mode,
       catalogVersion: view.snapshot.version,
-      request: priced.request,
+      request,
       references: references.map(toStoredReference),
       upstreamModel: model.upstreamModel,
+      ...(call && { call }),
       upstreams,
       price: priced.price,
+      ...(metadata ? { metadata } : {}),
     },
   };
+}
+
+/** The call of the request's mode; a first and a last frame may have one of their own. */
+function callFor(request: GenerationRequest, calls: readonly ModelCall[]): ModelCall | undefined {
+  const modes =
+    request.kind !== "video"
+      ? [""]
+      : request.firstLastFrame
+        ? ["firstLast", "i2v"]
+        : [request.mode];
+  return modes.flatMap((mode) => calls.filter((call) => call.mode === mode))[0];
 }
 
 /** A refusal names the spelling that was used. */
@@ -104,5 +136,54 @@ function readPriced(
       return readMusic(body, spec.value);
     default:
       throw new TypeError("a model of another kind than it says");
+  }
+}
+
+/**
+ * The body that asks for what a job asked for: what its caller left open stays as it was then chosen, and its references
+ * are the files that they were imported as.
+ */
+export function bodyOf(job: Pick<Job, "spec" | "pinned" | "webhook">): JsonObject {
+  return { ...bodyOfSpec(job), webhookUrl: job.webhook?.url ?? null };
+}
+
+function bodyOfSpec({ spec, pinned }: Pick<Job, "spec" | "pinned">): JsonObject {
+  const { request, model } = spec;
+  const files = (pinned ?? []).map(({ fileId }) => fileId);
+  const references: JsonObject = files.length > 0 ? { referenceFileIds: files } : {};
+  const common: JsonObject = {
+    model,
+    negativePrompt: request.negativePrompt ?? null,
+    seed: request.seed ?? null,
+    metadata: spec.metadata ? Object.fromEntries(spec.metadata) : null,
+  };
+  switch (request.kind) {
+    case "image":
+      return {
+        ...common,
+        prompt: request.prompt,
+        n: request.count,
+        size: request.size ?? null,
+        resolution: request.resolution ?? null,
+        aspectRatio: request.aspectRatio ?? null,
+        ...references,
+      };
+    case "video":
+      return {
+        ...common,
+        prompt: request.prompt,
+        seconds: request.durationSeconds,
+        resolution: request.resolution,
+        aspectRatio: request.aspectRatio,
+        ...references,
+      };
+    case "music":
+      return {
+        ...common,
+        mode: request.mode,
+        title: request.title,
+        description: request.description ?? null,
+        lyrics: request.lyrics ?? null,
+      };
   }
 }

@@ -1,8 +1,10 @@
 import { optionalArray } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { parseUrl } from "#kit/url.ts";
+import { BodyForm } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { StoredReference } from "../jobs/job.ts";
-import { maxFileIdLength, maxReferenceUrlLength } from "../limits.ts";
+import { maxFileIdLength } from "../limits.ts";
 import type { FileReference, ReferenceInput } from "../references/port.ts";
 
 /**
@@ -10,9 +12,18 @@ import type { FileReference, ReferenceInput } from "../references/port.ts";
  * or lead nowhere. A URL below `publicBaseUrl` is the file that it names here. Refuses with INVALID_INPUT_REFERENCE,
  * INVALID_TYPE, and REFERENCE_NOT_FOUND for what can be no file.
  */
-export function readReferences(body: JsonObject, publicBaseUrl = ""): ReferenceInput[] {
+export function readReferences(
+  body: JsonObject,
+  publicBaseUrl = "",
+  form: BodyForm = BodyForm.UNSPECIFIED,
+): ReferenceInput[] {
   const own = body.input_reference ?? undefined;
-  const first = own === undefined ? [] : [readInputReference(own, publicBaseUrl)];
+  const first =
+    form === BodyForm.OPENAI_EDIT
+      ? readEdited(own)
+      : own === undefined
+        ? []
+        : [readInputReference(own, publicBaseUrl)];
   const more = optionalArray(body, "referenceFileIds") ?? [];
   const files = more.map((fileId, index) => {
     const param = `referenceFileIds[${index}]`;
@@ -20,6 +31,17 @@ export function readReferences(body: JsonObject, publicBaseUrl = ""): ReferenceI
     return readFileId(fileId, param);
   });
   return [...first, ...files];
+}
+
+/** The images of an edit, which the edge has taken from its form. */
+function readEdited(own: JsonValue | undefined): ReferenceInput[] {
+  if (!Array.isArray(own) || own.length === 0) {
+    return refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param: "image" });
+  }
+  return own.map((one, index) => {
+    const param = own.length === 1 ? "image" : `image[${index}]`;
+    return { ...readInputReference(one, ""), param };
+  });
 }
 
 /** Refuses more references than the model takes; `options`: what it offers instead, for the caller to choose from. */
@@ -66,8 +88,8 @@ function readInputReference(value: JsonValue, publicBaseUrl: string): ReferenceI
   const isInline = /^data:/i.test(field);
   const own = isInline ? undefined : ownPath(field, publicBaseUrl);
   if (own !== undefined) return readOwnPath(own, path);
-  const isUrl = /^https?:\/\//i.test(field) && field.length <= maxReferenceUrlLength;
-  if (isInline || (isUrl && URL.canParse(field))) return { kind: "url", url: field, param: path };
+  const isUrl = /^https?:\/\//i.test(field) && parseUrl(field) !== null;
+  if (isInline || isUrl) return { kind: "url", url: field, param: path };
   return refuse(ErrorReason.INVALID_INPUT_REFERENCE, {
     param: path,
     message: "An image_url is a public http or https URL, or a base64 image data URI.",
@@ -77,7 +99,7 @@ function readInputReference(value: JsonValue, publicBaseUrl: string): ReferenceI
 /** The path of a URL below our own base; undefined where it lies elsewhere. */
 function ownPath(text: string, publicBaseUrl: string): string | undefined {
   const base = URL.parse(publicBaseUrl);
-  const url = text.length <= maxReferenceUrlLength ? URL.parse(text) : null;
+  const url = parseUrl(text);
   if (!base || url?.origin !== base.origin) return undefined;
   const before = `${base.pathname.replace(/\/$/, "")}/`;
   return url.pathname.startsWith(before) ? url.pathname.slice(before.length) : undefined;

@@ -6,10 +6,10 @@ import { ErrorReason, type RefusalError } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
 import { AdmissionSchema } from "#proto/genmesh/common/v1/access_pb.ts";
 import { parseCatalog } from "../../catalog/parse.ts";
+import { isTaken } from "../../upstreams/optional-fields.ts";
 import type { MediaKind } from "../jobs/job.ts";
-import { bodyOf } from "./again.ts";
-import { checkRequest } from "./index.ts";
-import { closestRatio } from "./ratios.ts";
+import { closestRatio } from "./fields.ts";
+import { bodyOf, checkRequest } from "./index.ts";
 import { readReferences, toStoredReference } from "./references.ts";
 
 const file = new URL("../../../deploy/catalog.yaml", import.meta.url);
@@ -22,6 +22,11 @@ const music = (more: JsonObject = {}) => ({
   model: "music-1",
   mode: "instrumental",
   title: "A boat",
+  ...more,
+});
+const video = (more: JsonObject = {}) => ({
+  model: "svc-video-1-5",
+  prompt: "waves",
   ...more,
 });
 const check = (kind: MediaKind, body: JsonObject) => checkRequest(kind, body, view, {});
@@ -233,12 +238,133 @@ test("a key that may use some models is refused the others", () => {
 });
 
 test.each<[MediaKind, JsonObject]>([
-  ["image", image({ n: 3, size: "1792x1024" })],
+  ["image", image({ n: 3, size: "1792x1024", webhookUrl: "https://example.com/hook" })],
   ["image", image({ resolution: "2k", aspectRatio: "3:2" })],
   ["video", { model: "svcalt-video-1-5b", prompt: "waves", size: "720x720" }],
   ["music", music({ mode: "lyrics", lyrics: "row", description: "calm" })],
 ])("%s %j, asked for again, asks for the same", (kind, body) => {
-  const first = check(kind, body).spec;
-  const again = check(kind, bodyOf({ spec: first, pinned: [] })).spec;
-  expect(again).toEqual(first);
+  const { spec, webhookUrl: url } = check(kind, body);
+  const webhook = url === undefined ? undefined : { url, baseUrl: "", isAnnounced: true };
+  const again = check(kind, bodyOf({ spec, pinned: [], webhook }));
+  expect(again).toMatchObject({ spec, webhookUrl: url });
 });
+
+describe("fields that not every model knows", () => {
+  const elsewhere = (protocol: string, fallback?: string) => `
+upstreams:
+  one: { protocol: ${protocol}, baseUrl: "http://127.0.0.1:9/v1" }
+  two: { protocol: ${fallback ?? protocol}${fallback === "builtin" ? "" : ', baseUrl: "http://127.0.0.1:9/v1"'} }
+models:
+  - { id: i, kind: image, upstream: one, ${fallback ? "fallbackUpstreams: [two], " : ""}creditPrice: 1, sizes: [64x64] }
+`;
+  const asked = (catalog: string, more: JsonObject) => {
+    const { snapshot: own, faults } = parseCatalog(catalog);
+    if (!own) throw new Error(JSON.stringify(faults));
+    return checkRequest("image", { model: "i", prompt: "a boat", ...more }, viewOf(own), {}).spec;
+  };
+  const unsupported = (param: string) =>
+    expect.objectContaining({ reason: ErrorReason.UNSUPPORTED_PARAMETER, param });
+  const both = { negativePrompt: "people", seed: 7 };
+
+  test("are kept in the request where all of its upstreams take them", () => {
+    expect(asked(elsewhere("genmesh"), both).request).toMatchObject(both);
+    expect(check("video", video({ seed: 0 })).spec.request.seed).toBe(0);
+    expect(check("music", music({ seed: 2_147_483_647 })).spec.request.seed).toBe(2_147_483_647);
+    expect(asked(elsewhere("genmesh", "builtin"), { seed: 7 }).request.seed).toBe(7);
+    const none = check("image", image({ seed: null, negativePrompt: null })).spec.request;
+    expect([none.seed, none.negativePrompt]).toEqual([undefined, undefined]);
+  });
+
+  test("are refused by name where one of them does not", () => {
+    const refused = (catalog: string, more: JsonObject) => {
+      try {
+        return asked(catalog, more);
+      } catch (error) {
+        return error;
+      }
+    };
+    expect(refusal("image", image({ negativePrompt: "x" }))).toEqual(unsupported("negativePrompt"));
+    expect(refused(elsewhere("openai"), { seed: 7 })).toEqual(unsupported("seed"));
+    expect(refused(elsewhere("openai"), { negativePrompt: "x" })).toEqual(
+      unsupported("negativePrompt"),
+    );
+    expect(refused(elsewhere("genmesh", "openai"), { seed: 7 })).toEqual(unsupported("seed"));
+    expect(refused(elsewhere("genmesh", "builtin"), both)).toEqual(unsupported("negativePrompt"));
+    // Names that are nobody's stay allowed.
+    expect(asked(elsewhere("openai"), { steps: 30, nonsense: {} }).request.seed).toBeUndefined();
+  });
+
+  test("are those that a template places, in the call of the request's mode", () => {
+    const abilities = { callsBy: "template", serves: { image: {}, video: {} } } as never;
+    const input = (value: object) => JSON.stringify({ prompt: "${prompt}", ...value });
+    const calls = [
+      { mode: "t2v", input: input({ seed: "${seed}" }) },
+      { mode: "i2v", input: input({ quality: { $map: "${seed}", 1: "low" } }) },
+      { mode: "firstLast", input: input({}) },
+    ];
+    const { request } = check("video", video()).spec;
+    if (request.kind !== "video") throw new Error("no video");
+    const taken = (more: object, name: "seed" | "negativePrompt" = "seed") =>
+      isTaken(name, { ...request, ...more }, calls, abilities);
+    expect(taken({ mode: "t2v" })).toBe(true);
+    expect(taken({ mode: "i2v" })).toBe(true);
+    expect(taken({ mode: "i2v", firstLastFrame: true })).toBe(false);
+    expect(taken({ mode: "t2v" }, "negativePrompt")).toBe(false);
+    expect(isTaken("seed", request, [], abilities)).toBe(false);
+    expect(isTaken("seed", request, calls, undefined)).toBe(false);
+  });
+
+  test.each<[JsonObject, ErrorReason, string]>([
+    [{ seed: -1 }, ErrorReason.INVALID_VALUE, "seed"],
+    [{ seed: 2_147_483_648 }, ErrorReason.INVALID_VALUE, "seed"],
+    [{ seed: 1.5 }, ErrorReason.INVALID_TYPE, "seed"],
+    [{ seed: "7" }, ErrorReason.INVALID_TYPE, "seed"],
+    [{ negativePrompt: 7 }, ErrorReason.INVALID_TYPE, "negativePrompt"],
+    [{ negativePrompt: "x".repeat(32_001) }, ErrorReason.INVALID_VALUE, "negativePrompt"],
+    [{ metadata: [] }, ErrorReason.INVALID_TYPE, "metadata"],
+    [{ metadata: { a: 1 } }, ErrorReason.INVALID_TYPE, "metadata.a"],
+    [{ metadata: { ["n".repeat(65)]: "" } }, ErrorReason.INVALID_VALUE, "metadata"],
+    [{ metadata: { a: "x".repeat(513) } }, ErrorReason.INVALID_VALUE, "metadata.a"],
+    [JSON.parse('{"metadata":{"__proto__":"x"}}'), ErrorReason.INVALID_VALUE, "metadata"],
+    [
+      { metadata: Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`n${i}`, ""])) },
+      ErrorReason.INVALID_VALUE,
+      "metadata",
+    ],
+  ])("%j is refused", (more, reason, param) => {
+    for (const error of [refusal("image", image(more)), refusal("music", music(more))]) {
+      expect(error).toMatchObject({ reason, param });
+    }
+  });
+
+  test("a video and a piece of music are one each", () => {
+    for (const n of [1, null]) expect(check("video", video({ n })).spec.kind).toBe("video");
+    for (const n of [0, 2]) {
+      expect(refusal("video", video({ n }))).toEqual(unsupported("n"));
+      expect(refusal("music", music({ n }))).toEqual(unsupported("n"));
+    }
+  });
+
+  test("metadata of the most and longest pairs is taken in ASCII, and refused where it has far more bytes", () => {
+    const metadata = notes("x");
+    expect(check("image", image({ metadata })).spec.metadata).toEqual(Object.entries(metadata));
+    for (const character of ["\u{1f98a}", "\u0001"]) {
+      const refused = refusal("image", image({ metadata: notes(character) }));
+      expect(refused).toMatchObject({ reason: ErrorReason.INVALID_VALUE, param: "metadata" });
+    }
+  });
+
+  test("a job that is repeated asks for the same", () => {
+    const metadata = { order: "7", empty: "" };
+    const { spec } = check("image", image({ seed: 7, metadata }));
+    expect(spec.metadata).toEqual(Object.entries(metadata));
+    const again = check("image", bodyOf({ spec, pinned: [], webhook: undefined }));
+    expect(again.spec).toEqual(spec);
+  });
+});
+
+/** As many pairs as there may be, each as long as it may be, of one character. */
+function notes(character: string): Record<string, string> {
+  const names = Array.from({ length: 16 }, (_, i) => String.fromCharCode(97 + i) + "n".repeat(63));
+  return Object.fromEntries(names.map((name) => [name, character.repeat(512)]));
+}

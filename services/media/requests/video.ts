@@ -1,6 +1,7 @@
 import { optionalString } from "#kit/body.ts";
 import { ErrorReason, type Reason, refuse } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
+import { videoSizes } from "#kit/request-bounds.ts";
 import {
   type Model,
   NativeAudio,
@@ -9,20 +10,9 @@ import {
   type VideoSpec,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { ReferenceInput } from "../references/port.ts";
-import { readInteger, readPrompt } from "./fields.ts";
+import { autoRatio, checkRatio, closestRatio, readInteger, readPrompt } from "./fields.ts";
 import type { PricedRequest } from "./index.ts";
-import { autoRatio, checkRatio, closestRatio } from "./ratios.ts";
 import { checkReferenceCount, fieldOf } from "./references.ts";
-
-/** The public sizes; each sets a resolution and the closest ratio that the model supports. */
-const sizes: Readonly<Record<string, { resolution: string; width: number; height: number }>> = {
-  "854x480": { resolution: "480p", width: 16, height: 9 },
-  "480x854": { resolution: "480p", width: 9, height: 16 },
-  "480x480": { resolution: "480p", width: 1, height: 1 },
-  "1280x720": { resolution: "720p", width: 16, height: 9 },
-  "720x1280": { resolution: "720p", width: 9, height: 16 },
-  "720x720": { resolution: "720p", width: 1, height: 1 },
-};
 
 const modeNames = { [VideoMode.T2V]: "t2v", [VideoMode.I2V]: "i2v" } as const;
 type Mode = keyof typeof modeNames;
@@ -107,11 +97,11 @@ function readShape(
       aspectRatio: aspectRatio ?? autoRatio,
     };
   }
-  const alias = Object.hasOwn(sizes, size) ? sizes[size] : undefined;
+  const alias = Object.hasOwn(videoSizes, size) ? videoSizes[size] : undefined;
   if (!alias) {
     refuse(ErrorReason.UNSUPPORTED_SIZE, {
       param: "size",
-      message: `A video's size is one of: ${Object.keys(sizes).join(", ")}.`,
+      message: `A video's size is one of: ${Object.keys(videoSizes).join(", ")}.`,
     });
   }
   const closest = closestRatio(alias.width, alias.height, spec.aspectRatios);

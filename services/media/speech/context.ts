@@ -9,12 +9,12 @@ import type { LeaseTime } from "#kit/lease-time.ts";
 import type { Logger } from "#kit/logger.ts";
 import type { Metrics } from "#kit/metrics.ts";
 import { migrate } from "#kit/mongo/migrate.ts";
+import type { RequestHolds } from "#kit/paid-work/holds.ts";
 import type { Payers } from "#kit/payers.ts";
-import type { MediaUpstreams } from "../generate/port.ts";
+import type { MediaUpstreams } from "../../upstreams/media/port.ts";
 import type { SpeechEvents } from "./events.ts";
 import type { SpeechStore } from "./store.ts";
-import { createMongoSpeechStore } from "./store-mongo.ts";
-import { speechMongoSchema } from "./store-mongo-schema.ts";
+import { createMongoSpeechStore, speechMongoSchema } from "./store-mongo.ts";
 import { createSqliteSpeechStore } from "./store-sqlite.ts";
 
 /** What speech needs of its process. */
@@ -28,6 +28,8 @@ export interface SpeechDeps {
   catalog: Pick<LiveCatalog, "current">;
   holds: HoldClient;
   upstreams: Pick<MediaUpstreams, "speak">;
+  /** By which it judges the leases of other processes. */
+  leaseTime: LeaseTime;
   /** Reads bodies. */
   reader: JsonReader;
   /** An account that they do not know has a smaller share. */
@@ -38,11 +40,10 @@ export interface SpeechDeps {
 
 /** What running and ending requests needs. */
 export interface SpeechContext
-  extends Omit<SpeechDeps, "database" | "log" | "metrics" | "payers" | "reader"> {
+  extends Omit<SpeechDeps, "database" | "holds" | "log" | "metrics" | "payers" | "reader"> {
   store: SpeechStore;
+  holds: RequestHolds;
   events: SpeechEvents;
-  /** By which it judges the leases of other processes. */
-  leaseTime: LeaseTime;
   /** This process, in its requests' records. */
   owner: string;
 }
@@ -70,7 +71,7 @@ export function openSpeechStore(database: Database): OpenedSpeechStore {
 
 const prefix = "speech/";
 
-/** Where the MP3 of a request lies in the blob store. */
+/** Where the sound of a request lies in the blob store. */
 export function blobKeyOf(speechId: string): string {
   return `${prefix}${speechId}`;
 }

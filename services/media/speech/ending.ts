@@ -1,40 +1,49 @@
-import { ErrorReason, isRefusal } from "#kit/errors.ts";
-import { HoldState, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { blobKeyOf, type SpeechContext } from "./context.ts";
 import type { SpeechRecord } from "./store.ts";
 
+/** How a speech ended, as the journal tells it: "lost" with its process, "left" by its caller, or "unsent" to an upstream. */
+export type DrawnStatus = "completed" | "failed" | "left" | "lost" | "unsent";
+
 /**
- * Ends a request that is `settling` or `releasing`: its hold first, then its record. May be repeated, by anyone, after any
- * of its steps.
+ * Charges a request whose end is written down, and ends its hold: a `settling` one costs its amount, any other nothing. Any
+ * process may, at any time, also several at once: the first draw decides.
  */
-export async function endSpeech(record: SpeechRecord, context: SpeechContext): Promise<void> {
-  const { store, blobs, retentionMs } = context;
-  const { speechId, openedAt, status } = record;
-  if (status === "settling") await settle(record, context);
-  if (status === "releasing") {
-    await release(record, context);
-    // Stored perhaps, by a process that died before it could say so.
-    await blobs.delete(blobKeyOf(speechId));
-  }
+export async function drawSpeech(
+  record: SpeechRecord,
+  status: DrawnStatus,
+  { clock, holds, events }: SpeechContext,
+): Promise<void> {
+  const { speechId: requestId, accountId, keyId } = record;
+  const isCharged = record.status === "settling";
+  const amount = isCharged ? record.amount : 0n;
+  const charged = await holds.draw(
+    { requestId, accountId, keyId },
+    {
+      amount,
+      record: {
+        model: record.modelId,
+        operation: "speech",
+        status,
+        characters: isCharged ? BigInt(record.characters) : 0n,
+        mediaMs: BigInt(Math.round((record.audio?.durationSeconds ?? 0) * 1_000)),
+        requestId: record.requestId ?? "",
+        startTime: timestampFromMs(record.openedAt),
+        endTime: timestampFromMs(clock.now()),
+      },
+    },
+  );
+  if (charged !== amount) events.trouble("a hold was ended by an operator", requestId, undefined);
+}
+
+/** What is left to do once the charge is drawn. May be repeated by any process. */
+export async function finishSpeech(
+  { speechId, openedAt, status }: SpeechRecord,
+  { store, blobs, retentionMs }: SpeechContext,
+): Promise<void> {
+  // Stored perhaps, by a process that died before it could say so.
+  if (status === "releasing") await blobs.delete(blobKeyOf(speechId));
   await store.finish(speechId, retentionMs === undefined ? undefined : openedAt + retentionMs);
-}
-
-async function settle(record: SpeechRecord, { holds, events }: SpeechContext): Promise<void> {
-  const { accountId, speechId: holdId, amount } = record;
-  const { state } = await holds.settle({ accountId, unit: Unit.USD_MICROS, holdId, amount });
-  if (state !== HoldState.SETTLED) {
-    events.trouble("a hold was ended by somebody else", holdId, undefined);
-  }
-}
-
-async function release(record: SpeechRecord, { holds }: SpeechContext): Promise<void> {
-  const { accountId, speechId: holdId } = record;
-  try {
-    await holds.release({ accountId, unit: Unit.USD_MICROS, holdId });
-  } catch (error) {
-    // Its opening never arrived. Should it still come, billing asks for it and is told to release it.
-    if (!isRefusal(error, ErrorReason.HOLD_NOT_FOUND)) throw error;
-  }
 }
 
 /** Resolves when `work` has ended, or after `budgetMs`; it then goes on behind. Never rejects. */

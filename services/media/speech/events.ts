@@ -6,6 +6,7 @@ import type { SpeechIntent } from "./store.ts";
 export type SpeechEnd =
   | "completed"
   | "failed"
+  | "unkept"
   | "content_policy"
   | "timeout"
   | "caller_left"
@@ -14,7 +15,7 @@ export type SpeechEnd =
 
 /** What speech counts and logs. Never a text or a key. */
 export interface SpeechEvents {
-  /** A request ended, so long after it was opened; all but `completed` cost nothing. */
+  /** A request ended, so long after it was opened; all but `completed` and `unkept` cost nothing. */
   ended(request: SpeechIntent, end: SpeechEnd, elapsedMs: number): void;
   /** A recorded answer was given again, or a request joined one in flight. */
   repeated(kind: "replayed" | "joined"): void;
@@ -37,25 +38,29 @@ export function createSpeechEvents(deps: { log: Logger; metrics: Metrics }): Spe
   ]);
   const characters = metrics.counter(
     "genmesh_media_speech_characters_total",
-    "Characters charged.",
+    "Characters of speech that were charged.",
     [],
   );
   const charged = metrics.counter(
     "genmesh_media_speech_charged_usd_micros_total",
-    "USD micros charged.",
+    "USD micros charged for speech.",
     [],
   );
   const repeats = metrics.counter(
     "genmesh_media_speech_repeats_total",
-    "Repeats that cost nothing.",
+    "Speech requests that were given another's answer at no cost: a recorded one, or one in flight.",
     ["kind"],
   );
-  const expired = metrics.counter("genmesh_media_speech_expired_total", "Speeches that went.", []);
+  const expired = metrics.counter(
+    "genmesh_media_speech_expired_total",
+    "Speeches removed because their time was over.",
+    [],
+  );
   return {
     ended(request, end, elapsedMs) {
       ended.inc({ end });
       seconds.observe({ end }, elapsedMs / 1_000);
-      if (end === "completed") {
+      if (end === "completed" || end === "unkept") {
         characters.inc(request.characters);
         charged.inc(Number(request.amount));
       }

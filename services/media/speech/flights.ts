@@ -4,7 +4,7 @@ import { ErrorReason, refuse } from "#kit/errors.ts";
 export interface Flight {
   /** Aborts when the last caller has left before {@link Flight.keep}, and when the process stops. */
   readonly signal: AbortSignal;
-  /** From here on the work runs to its end, also when nobody waits for it any more. */
+  /** From here on the work runs to its end, also when no caller waits for it any more. */
   keep(): void;
 }
 

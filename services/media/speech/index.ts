@@ -2,10 +2,13 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ErrorReason, RefusalError } from "#kit/errors.ts";
 import { createFairShare } from "#kit/fair-share.ts";
-import { createLeaseTime } from "#kit/lease-time.ts";
-import { type Principal, principalOf } from "#kit/rpc/principal.ts";
+import { createRequestHolds } from "#kit/paid-work/holds.ts";
+import { type Principal, principalOf, requestIdHeader } from "#kit/rpc/principal.ts";
+import { soundTypes } from "#kit/sound/formats.ts";
+import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { HoldVerdict } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
 import type { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { eraseBatch } from "../limits.ts";
 import {
   blobKeyOf,
   openSpeechStore,
@@ -15,19 +18,16 @@ import {
 } from "./context.ts";
 import { createSpeechEvents } from "./events.ts";
 import { createFlights } from "./flights.ts";
-import { leaseMs, speechShare } from "./limits.ts";
-import { createOrphans } from "./orphans.ts";
+import { soundsInMemory, speechShare } from "./limits.ts";
 import { generateSpeech, type SpeechServiceContext } from "./service.ts";
 import { createSpeaker } from "./speaker.ts";
 import type { SpeechRecord } from "./store.ts";
+import { createSpeechSweeper } from "./sweeper.ts";
 
 export type { SpeechDeps } from "./context.ts";
-export { speechMongoSchema } from "./store-mongo-schema.ts";
+export { speechMongoSchema } from "./store-mongo.ts";
 
-/** Verified by the drivers. */
-const mimeType = "audio/mpeg";
-
-/** An MP3 that a key made. */
+/** A sound that a key made. */
 export interface LocatedSpeech {
   blobKey: string;
   mimeType: string;
@@ -42,7 +42,7 @@ export interface Speech extends AsyncDisposable {
   readonly methods: Pick<ServiceImpl<typeof MediaService>, "generateSpeech">;
   /** What is to become of a hold; undefined where it is none of speech's by its id. */
   resolveHold(holdId: string, accountId: string): Promise<HoldVerdict | undefined>;
-  /** The MP3 of a speech of this key id; undefined for everything else alike. */
+  /** The sound of a speech of this key id; undefined for everything else alike. */
   locate(
     name: { parentId: string; fileId: string },
     principal: Principal,
@@ -52,31 +52,34 @@ export interface Speech extends AsyncDisposable {
   start(): Promise<void>;
   /** Stops sweeping and lets requests end, also those whose callers have left; those that have not at `signal` are aborted, and cost nothing. */
   drain(signal: AbortSignal): Promise<void>;
+  /** Erases some of what these keys had spoken; true: none was left. */
+  eraseOf(keyIds: readonly string[]): Promise<boolean>;
   /** Ends once what is due now. */
   sweep(): Promise<void>;
 }
 
 /** Makes the speech of media. */
 export function createSpeech(deps: SpeechDeps): Speech {
-  const { clock, ids, blobs, catalog, holds, upstreams, retentionMs } = deps;
+  const { clock, ids, blobs, catalog, upstreams, retentionMs } = deps;
   const { store, prepare } = openSpeechStore(deps.database);
   const context: SpeechContext = {
     clock,
     ids,
     blobs,
     catalog,
-    holds,
+    holds: createRequestHolds(deps.holds, { kind: HoldKind.SPEECH, unit: Unit.USD_MICROS }),
     upstreams,
     retentionMs,
     store,
     events: createSpeechEvents(deps),
-    leaseTime: createLeaseTime(clock, leaseMs),
+    leaseTime: deps.leaseTime,
     owner: ids.make("owner", 12),
   };
   const speaker = createSpeaker(context);
   const share = createFairShare(speechShare, { isPaying: deps.payers?.isPaying, clock });
+  const memory = createFairShare(soundsInMemory, { isPaying: deps.payers?.isPaying, clock });
   const flights: SpeechServiceContext["flights"] = createFlights();
-  const orphans = createOrphans(context);
+  const sweeper = createSpeechSweeper(context);
   const life = new AbortController();
   let sweeping: Promise<void> | undefined;
 
@@ -96,18 +99,21 @@ export function createSpeech(deps: SpeechDeps): Speech {
   return {
     methods: {
       async generateSpeech(request, call) {
-        const serving = { ...context, speaker, flights, share, reader: deps.reader };
-        const spoken = await generateSpeech(request, principalOf(call), call.signal, serving);
+        const serving = { ...context, speaker, flights, share, memory, reader: deps.reader };
+        const requestId = call.requestHeader.get(requestIdHeader) ?? undefined;
+        const caller = { principal: principalOf(call), requestId };
+        const spoken = await generateSpeech(request, caller, call.signal, serving);
         return { ...toAnswer(spoken.record), replayed: spoken.replayed };
       },
     },
     async resolveHold(holdId, accountId) {
-      return holdId.startsWith("speech_") ? orphans.verdict(holdId, accountId) : undefined;
+      return holdId.startsWith("speech_") ? sweeper.verdict(holdId, accountId) : undefined;
     },
     async locate({ parentId, fileId }, { keyId }) {
       const record = await store.find(parentId);
       if (record?.keyId !== keyId || record.fileId !== fileId || !record.audio) return undefined;
-      const { sizeBytes, sha256 } = record.audio;
+      const { format, sizeBytes, sha256 } = record.audio;
+      const mimeType = soundTypes[format];
       const blobKey = blobKeyOf(parentId);
       return { blobKey, mimeType, sizeBytes, sha256, createdAt: record.openedAt };
     },
@@ -118,18 +124,29 @@ export function createSpeech(deps: SpeechDeps): Speech {
     },
     async start() {
       await prepare();
-      sweeping = orphans.run(life.signal);
+      sweeping = sweeper.run(life.signal);
+    },
+    async eraseOf(keyIds) {
+      const found = await store.closedOf(keyIds, eraseBatch);
+      for (const { speechId } of found) {
+        await blobs.delete(blobKeyOf(speechId));
+        await store.forget(speechId);
+      }
+      return found.length === 0;
     },
     drain: stop,
-    sweep: () => orphans.sweep(),
+    async sweep() {
+      await sweeper.once();
+    },
     [Symbol.asyncDispose]: () => stop(AbortSignal.abort()),
   };
 }
 
 function toAnswer(record: SpeechRecord) {
   const { speechId, fileId, openedAt, modelId, characters, amount, audio } = record;
-  if (!audio) throw new Error("an answered speech without its MP3");
-  const { sha256, durationSeconds } = audio;
+  if (!audio) throw new Error("an answered speech without its sound");
+  const { format, sha256, durationSeconds } = audio;
+  const mimeType = soundTypes[format];
   return {
     speechId,
     createTime: timestampFromMs(openedAt),

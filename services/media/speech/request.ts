@@ -1,16 +1,20 @@
 import { codePoints, optionalNumber, optionalString, requiredString } from "#kit/body.ts";
 import type { CatalogView } from "#kit/catalog-client.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { JsonObject } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import { costOf } from "#kit/money.ts";
-import { offers } from "#kit/offers.ts";
+import { maxModelIdCharacters, maxSpeechCharacters, speechSpeed } from "#kit/request-bounds.ts";
+import { type SoundFormat, soundFormats } from "#kit/sound/formats.ts";
 import {
   type Model,
   ModelKind,
   type Upstream,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
-import { maxInputLength, maxModelIdLength, speedBounds } from "./limits.ts";
+import { BodyForm } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { generateLimits } from "../../upstreams/media/limits.ts";
+import { offers } from "../requests/fields.ts";
+import { estimatedBytes, estimatedSeconds, longestSeconds } from "./length.ts";
 
 /** A speech request that is valid and priced: nothing stands between it and its hold. */
 export interface PreparedSpeech {
@@ -18,11 +22,15 @@ export interface PreparedSpeech {
   upstreams: readonly Upstream[];
   catalogVersion: string;
   text: string;
+  /** As its upstreams call it. */
   voice: string;
   language: string | undefined;
   speed: number;
+  format: SoundFormat;
   /** Unicode code points. */
   characters: number;
+  /** Of its sound, as far as can be known before it is spoken. */
+  mostBytes: number;
   /** USD micros. */
   pricePerMillion: bigint;
   amount: bigint;
@@ -30,18 +38,22 @@ export interface PreparedSpeech {
 
 /**
  * Validates a body against the catalog and prices it. Refuses with MODEL_NOT_FOUND, PERMISSION_DENIED,
- * MISSING_REQUIRED_PARAMETER, INVALID_TYPE, INVALID_VALUE, UNSUPPORTED_VOICE or UNSUPPORTED_LANGUAGE at the field.
+ * MISSING_REQUIRED_PARAMETER, INVALID_TYPE, INVALID_VALUE, UNSUPPORTED_PARAMETER, UNSUPPORTED_VOICE or UNSUPPORTED_LANGUAGE at the field;
+ * what would be spoken longer than is kept is an INVALID_VALUE of the input.
  */
 export function prepareSpeech(
   body: JsonObject,
   admission: Admission | undefined,
   view: CatalogView,
+  form: BodyForm = BodyForm.UNSPECIFIED,
 ): PreparedSpeech {
   const { model, spec } = speechModel(body, admission, view);
-  const text = requiredString(body, "input", { min: 1, max: maxInputLength });
-  // Half a character cannot be sent anywhere as UTF-8.
-  if (!text.isWellFormed()) refuse(ErrorReason.INVALID_VALUE, { param: "input" });
-  const voice = requiredString(body, "voice", { min: 1 });
+  const text = requiredString(body, "input", { notBlank: true, max: maxSpeechCharacters });
+  const isOpenAi = form === BodyForm.OPENAI;
+  if (isOpenAi) checkOpenAiSpeech(body);
+  const own = isOpenAi ? optionalVoice(body) : undefined;
+  const format = isOpenAi ? formatOf(body, spec.formats) : "mp3";
+  const voice = own ?? requiredString(body, "voice", { min: 1 });
   if (!spec.voices.includes(voice)) {
     refuse(ErrorReason.UNSUPPORTED_VOICE, {
       param: "voice",
@@ -55,29 +67,89 @@ export function prepareSpeech(
       message: offers("language", "languages", spec.languages),
     });
   }
-  const speed = optionalNumber(body, "speed", speedBounds) ?? 1;
+  const speed = optionalNumber(body, "speed", speechSpeed) ?? speechSpeed.default;
+  const upstreams = view.upstreamsOf(model);
+  const mostBytes = checkLength({ text, speed, format, upstreams, isOpenAi });
   const characters = codePoints(text);
   const pricePerMillion = spec.usdMicrosPerMillionCharacters;
   return {
     model,
-    upstreams: view.upstreamsOf(model),
+    upstreams,
     catalogVersion: view.snapshot.version,
     text,
-    voice,
+    voice: spec.upstreamVoices[voice] ?? voice,
     language,
     speed,
+    format,
     characters,
+    mostBytes,
     pricePerMillion,
     amount: costOf([{ units: BigInt(characters), perMillion: pricePerMillion }]),
   };
 }
 
+/**
+ * Bytes that the sound has at most, as far as can be known. Refuses what would have more than are kept: upstream would speak it all,
+ * which is paid for, and nobody would hear it.
+ */
+function checkLength({
+  text,
+  speed,
+  format,
+  upstreams,
+  isOpenAi,
+}: Pick<PreparedSpeech, "text" | "speed" | "format" | "upstreams"> & {
+  isOpenAi: boolean;
+}): number {
+  const seconds = Math.min(estimatedSeconds(text, speed), longestSeconds(upstreams));
+  const bytes = estimatedBytes(seconds, format);
+  if (bytes <= generateLimits.speechBytes) return bytes;
+  const minutes = Math.ceil(seconds / 60);
+  const mebibytes = generateLimits.speechBytes / (1024 * 1024);
+  const smaller = isOpenAi ? ", or ask for a smaller 'response_format'" : "";
+  const message =
+    `The input would be spoken for some ${minutes} minutes, which as ${format} are more than the ${mebibytes} MiB ` +
+    `that a speech may have: shorten it, raise 'speed'${smaller}.`;
+  return refuse(ErrorReason.INVALID_VALUE, { param: "input", message });
+}
+
+/** OpenAI's parameters that no model here knows, each with what means what is done anyway. */
+const unknown: Readonly<Record<string, readonly JsonValue[]>> = {
+  instructions: [""],
+  stream_format: ["audio"],
+};
+
+function checkOpenAiSpeech(body: JsonObject): void {
+  for (const [param, same] of Object.entries(unknown)) {
+    const value = body[param] ?? null;
+    if (value !== null && !same.includes(value)) {
+      refuse(ErrorReason.UNSUPPORTED_PARAMETER, { param });
+    }
+  }
+}
+
+/** A format that an OpenAI body asks for, of those that the model names: none by a catalog service of before, whose models make MP3. */
+function formatOf(body: JsonObject, named: readonly string[]): SoundFormat {
+  const param = "response_format";
+  const asked = optionalString(body, param) ?? "mp3";
+  const offered = named.length > 0 ? named : ["mp3"];
+  const format = soundFormats.find((one) => one === asked && offered.includes(one));
+  if (format) return format;
+  const message = offers("format", "formats", offered);
+  return refuse(ErrorReason.UNSUPPORTED_PARAMETER, { param, message });
+}
+
+/** A voice that is named as an object, as OpenAI's custom ones are. */
+function optionalVoice({ voice }: JsonObject): string | undefined {
+  return isJsonObject(voice) ? requiredString(voice, "id", { min: 1 }, "voice.id") : undefined;
+}
+
 function speechModel(body: JsonObject, admission: Admission | undefined, view: CatalogView) {
   const id = requiredString(body, "model", { min: 1 });
-  if (id.length > maxModelIdLength) {
+  if (id.length > maxModelIdCharacters) {
     refuse(ErrorReason.MODEL_NOT_FOUND, {
       param: "model",
-      metadata: { model: id.slice(0, maxModelIdLength) },
+      metadata: { model: id.slice(0, maxModelIdCharacters) },
     });
   }
   const model = view.findModel(id, ModelKind.SPEECH);

@@ -1,15 +1,18 @@
-import { refuseAtEdge } from "#kit/edge-refusal.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { FairShare } from "#kit/fair-share.ts";
-import { checkIdempotencyKey } from "#kit/idempotency.ts";
+import { keyLimitOf } from "#kit/holds.ts";
+import { checkIdempotencyKey, refuseAtEdge } from "#kit/idempotency.ts";
+import type { JsonObject } from "#kit/json.ts";
 import type { JsonReader } from "#kit/json-reader/index.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
+import { soundFormats } from "#kit/sound/formats.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
-import type { GenerateSpeechRequest } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { BodyForm, type GenerateSpeechRequest } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { SpeechContext } from "./context.ts";
 import type { Flight, Flights } from "./flights.ts";
 import { waitPollMs } from "./limits.ts";
 import { type PreparedSpeech, prepareSpeech } from "./request.ts";
+import { takeRoom } from "./room.ts";
 import type { Speaker } from "./speaker.ts";
 import type { SpeechIntent, SpeechRecord } from "./store.ts";
 
@@ -18,6 +21,8 @@ export interface SpeechServiceContext extends SpeechContext {
   speaker: Speaker;
   flights: Flights<SpeechRecord | undefined>;
   share: FairShare;
+  /** Bytes of sounds in memory. */
+  memory: FairShare;
   /** Reads bodies. */
   reader: JsonReader;
 }
@@ -34,7 +39,7 @@ export interface Spoken {
  */
 export async function generateSpeech(
   request: GenerateSpeechRequest,
-  principal: Principal,
+  { principal, requestId }: Pick<Caller, "principal" | "requestId">,
   signal: AbortSignal,
   context: SpeechServiceContext,
 ): Promise<Spoken> {
@@ -45,25 +50,44 @@ export async function generateSpeech(
     { accountId: principal.accountId, signal },
   );
   const key = checkIdempotencyKey(request.idempotencyKey);
-  const { admission } = request;
+  const { admission, form } = request;
   const prepare = () => {
     refuseAtEdge(admission);
-    return prepareSpeech(body, admission, context.catalog.current());
+    return prepareSpeech(body, admission, context.catalog.current(), form);
   };
   if (key !== undefined) {
-    const idempotency = { key, fingerprint };
-    return generateOnce({ principal, admission, idempotency, prepare }, signal, context);
+    // No header holds a line feed: the two routes that speak have keys of their own.
+    const route = form === BodyForm.OPENAI ? "audio/speech\n" : "";
+    const idempotency = {
+      key: `${route}${key}`,
+      fingerprint: ownFingerprint(fingerprint, body, form),
+    };
+    const caller = { principal, requestId, admission, idempotency, prepare };
+    return generateOnce(caller, signal, context);
   }
   const prepared = prepare();
+  const caller = { principal, requestId, admission, idempotency: undefined };
   const record = await context.flights.lead(undefined, signal, (flight) =>
-    begin(prepared, { principal, admission, idempotency: undefined }, flight, context),
+    begin(prepared, caller, flight, context),
   );
-  if (!record) throw new Error("a fresh speech id was taken");
+  if (!record) throw new Error("a speech without a key found its slot taken");
   return { record, replayed: false };
+}
+
+/**
+ * A media service of before calls every speech an MP3. Should a repeat for another format reach one while releases are mixed, it finds
+ * another fingerprint and refuses, rather than answering with a wrong type.
+ */
+function ownFingerprint(fingerprint: string, body: JsonObject, form: BodyForm): string {
+  const asked = form === BodyForm.OPENAI ? body.response_format : undefined;
+  const isOther = soundFormats.some((format) => format === asked && format !== "mp3");
+  return isOther ? `${fingerprint}:${asked}` : fingerprint;
 }
 
 interface Caller {
   principal: Principal;
+  /** The caller's HTTP request. */
+  requestId: string | undefined;
   admission: Admission | undefined;
   idempotency: SpeechIntent["idempotency"];
 }
@@ -112,12 +136,15 @@ async function generateOnce(
 
 async function begin(
   prepared: PreparedSpeech,
-  { principal, admission, idempotency }: Caller,
+  { principal, requestId, admission, idempotency }: Caller,
   flight: Flight,
-  { speaker, share }: SpeechServiceContext,
+  { speaker, share, memory }: SpeechServiceContext,
 ): Promise<SpeechRecord | undefined> {
   // Held to the end of the speech, also when its callers have left.
-  using _turn = await share.take(principal.accountId, flight.signal);
-  const keyMonthlyLimit = admission?.monthlyUsdMicrosLimit;
-  return await speaker.run(prepared, { principal, keyMonthlyLimit }, idempotency, flight);
+  const { accountId } = principal;
+  using _turn = await share.take(accountId, flight.signal);
+  const { mostBytes } = prepared;
+  using room = await takeRoom(memory, { accountId, mostBytes }, flight.signal);
+  const payer = { principal, requestId, keyLimit: keyLimitOf(admission) };
+  return await speaker.run(prepared, payer, idempotency, { ...flight, room });
 }

@@ -1,48 +1,58 @@
 import { untilAborted } from "#kit/abort.ts";
 import { ErrorReason, isRefusal, RefusalError, refuse } from "#kit/errors.ts";
-import { noHoldReasons } from "#kit/holds.ts";
+import { noPlaceInTime } from "#kit/fair-share.ts";
+import { type KeyLimit, noHoldReasons } from "#kit/holds.ts";
+import { refuseLate } from "#kit/paid-work/holds.ts";
+import {
+  beatMs,
+  drawBudgetMs,
+  holdCheckMs,
+  leaseMarginMs,
+  leaseMs,
+  settleRetryMs,
+} from "#kit/paid-work/limits.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
-import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import { StatusError } from "../generate/faults.ts";
-import { GenerationError } from "../generate/port.ts";
+import { UpstreamError } from "#kit/upstream/errors.ts";
+import { StatusError } from "../../upstreams/media/faults.ts";
+import { GenerationError, NotTakenError, UnkeptSpeechError } from "../../upstreams/media/port.ts";
+import { untilStored } from "../until-stored.ts";
 import { blobKeyOf, type SpeechContext } from "./context.ts";
-import { endSpeech, withinBudget } from "./ending.ts";
+import { type DrawnStatus, drawSpeech, finishSpeech, withinBudget } from "./ending.ts";
 import type { SpeechEnd } from "./events.ts";
 import type { Flight } from "./flights.ts";
-import { keepBeating } from "./heartbeat.ts";
-import {
-  busyRetryMs,
-  confirmWithinMs,
-  holdCheckMs,
-  leaseMs,
-  settleBudgetMs,
-  settleRetryMs,
-  speakTimeoutMs,
-  storeTimeoutMs,
-} from "./limits.ts";
+import { busyRetryMs, speakTimeoutMs, storeTimeoutMs } from "./limits.ts";
 import type { PreparedSpeech } from "./request.ts";
+import type { SoundRoom } from "./room.ts";
 import type { SpeechAudio, SpeechIntent, SpeechRecord } from "./store.ts";
 
 /** Who a speech is made for. */
 export interface Payer {
   principal: Principal;
-  /** USD micros of a calendar month; undefined: none. */
-  keyMonthlyLimit: bigint | undefined;
+  /** The caller's HTTP request. */
+  requestId: string | undefined;
+  /** Undefined: none. */
+  keyLimit: KeyLimit | undefined;
 }
 
-/** Runs speech requests (docs/money.md, with one more step). */
+/** A flight whose sound has room in memory. */
+export interface RoomyFlight extends Flight {
+  room: SoundRoom;
+}
+
+/** Runs speech requests (docs/money.md). */
 export interface Speaker {
   /**
-   * Intent, hold, upstream, object, `settling`, settlement: in this order. Undefined where the idempotency slot is taken.
-   * Refuses as billing does, with INVALID_VALUE (upstream's 400 and 422), MODEL_REQUEST_FAILED,
+   * Row and hold, upstream, object, `settling`, draw: in this order. Undefined where the idempotency slot is taken.
+   * Refuses as billing does, with INVALID_VALUE (upstream's 400 and 422), MODEL_REQUEST_FAILED, UPSTREAM_UNAVAILABLE,
    * CONTENT_POLICY_VIOLATION, UPSTREAM_TIMEOUT or SERVICE_UNAVAILABLE, or with the reason of the flight's signal; it then
-   * costs nothing. Once the request goes upstream the flight is kept: what an upstream speaks is stored and charged.
+   * costs nothing, but for a MODEL_REQUEST_FAILED with its `cost`: upstream spoke what cannot be kept. Once the request goes
+   * upstream the flight is kept: what an upstream speaks is stored and charged.
    */
   run(
     request: PreparedSpeech,
     payer: Payer,
     idempotency: SpeechIntent["idempotency"],
-    flight: Flight,
+    flight: RoomyFlight,
   ): Promise<SpeechRecord | undefined>;
   /** Resolves when every end that was decided is written down, or left to the sweeper. */
   idle(): Promise<void>;
@@ -55,25 +65,48 @@ export function createSpeaker(context: SpeechContext): Speaker {
   const { clock, store, events } = context;
   const ending = new Set<Promise<unknown>>();
 
-  /** Settles or releases, for a moment in front of the answer and else behind it. */
-  const end = async (record: SpeechRecord): Promise<void> => {
-    const work = endSpeech(record, context).catch((error) =>
-      events.trouble("a speech is left to the sweeper", record.speechId, error),
+  /** Work that only the end of the process waits for: what it leaves undone the sweeper does. */
+  const behind = (speechId: string, work: Promise<unknown>): void => {
+    const ended = work.catch((error) =>
+      events.trouble("a speech is left to the sweeper", speechId, error),
     );
-    ending.add(work);
-    void work.finally(() => ending.delete(work));
-    await withinBudget(work, settleBudgetMs, context);
+    ending.add(ended);
+    void ended.finally(() => ending.delete(ended));
+  };
+
+  /** Draws what it costs, for a moment in front of the answer and else behind it. */
+  const end = async (record: SpeechRecord, status: DrawnStatus): Promise<void> => {
+    const drawing = drawSpeech(record, status, context);
+    behind(
+      record.speechId,
+      drawing.then(() => finishSpeech(record, context)),
+    );
+    await withinBudget(drawing, drawBudgetMs, context);
+  };
+
+  /** Nothing of it was sent: it has no hold, or one that goes now, or when billing asks about it. */
+  const giveUp = async (intent: SpeechIntent, error: unknown): Promise<void> => {
+    const { speechId, owner } = intent;
+    events.ended(intent, endOf(error), clock.now() - intent.openedAt);
+    if (!isRefusal(error, ...noHoldReasons)) {
+      behind(speechId, drawSpeech({ ...intent, status: "releasing" }, "unsent", context));
+    }
+    await store.withdraw(speechId, owner).catch((trouble) => {
+      events.trouble("a speech that was not sent is left to the sweeper", speechId, trouble);
+    });
   };
 
   const abandon = async (intent: SpeechIntent, error: unknown): Promise<void> => {
     const { speechId, owner } = intent;
-    events.ended(intent, endOf(error), clock.now() - intent.openedAt);
+    const how = endOf(error);
+    events.ended(intent, how, clock.now() - intent.openedAt);
     try {
-      if (isRefusal(error, ...noHoldReasons)) return await store.withdraw(speechId, owner);
+      // Its row says already that it is paid for.
+      if (how === "unkept") return await end({ ...intent, status: "settling" }, "failed");
       const dueAt = clock.now() + settleRetryMs;
       const isOurs = await store.close(speechId, { owner }, { kind: "releasing" }, dueAt);
-      if (isOurs) await end({ ...intent, status: "releasing" });
-      else await forsake(intent, context);
+      if (!isOurs) return await forsake(intent, context);
+      await end({ ...intent, status: "releasing" }, how === "caller_left" ? "left" : "failed");
     } catch (trouble) {
       events.trouble("a failed speech is left to the sweeper", speechId, trouble);
     }
@@ -83,20 +116,23 @@ export function createSpeaker(context: SpeechContext): Speaker {
     async run(request, payer, idempotency, flight) {
       const openedAt = clock.steady();
       const intent = intentOf(request, payer, idempotency, context);
-      if (!(await store.open(intent))) return undefined;
+      const row = store.open(intent);
+      // Of two that share a key only one may ask for money; any other asks while its row is written.
+      if (idempotency && !(await row)) return undefined;
       try {
-        await hold(intent, payer, context, { openedAt, signal: flight.signal });
-        const audio = await speakAndStore(intent, request, context, flight);
-        const dueAt = clock.now() + settleRetryMs;
-        const closer = { owner: intent.owner };
-        const closing = { kind: "settling", audio } as const;
-        if (!(await store.close(intent.speechId, closer, closing, dueAt))) {
-          events.lost(intent);
-          refuse(ErrorReason.SERVICE_UNAVAILABLE, unavailable);
-        }
+        await hold(intent, row, payer, context);
+        refuseLate(openedAt, clock);
+        flight.signal.throwIfAborted();
+      } catch (error) {
+        await giveUp(intent, error);
+        throw error;
+      }
+      try {
+        const speaking = { ...context, openedAt };
+        const audio = await speakAndStore(intent, request, speaking, flight);
         const record: SpeechRecord = { ...intent, status: "settling", audio };
         events.ended(intent, "completed", clock.now() - intent.openedAt);
-        await end(record);
+        await end(record, "completed");
         return record;
       } catch (error) {
         await abandon(intent, error);
@@ -111,7 +147,7 @@ export function createSpeaker(context: SpeechContext): Speaker {
 
 function intentOf(
   request: PreparedSpeech,
-  { principal }: Payer,
+  { principal, requestId }: Payer,
   idempotency: SpeechIntent["idempotency"],
   { clock, ids, owner }: SpeechContext,
 ): SpeechIntent {
@@ -130,46 +166,69 @@ function intentOf(
     owner,
     openedAt: now,
     leaseUntil: now + leaseMs,
+    requestId,
     ...(idempotency ? { idempotency } : {}),
   };
 }
 
-/** Reserve, then confirm, both within 5 s of the intent: of `openedAt`, by the monotonic clock. */
+/** The hold is open and the row is written, or what stood in the way is thrown once both are decided. */
 async function hold(
   intent: SpeechIntent,
-  payer: Payer,
-  { clock, store, holds }: SpeechContext,
-  { openedAt, signal }: { openedAt: number; signal: AbortSignal },
+  row: Promise<boolean>,
+  { keyLimit }: Payer,
+  { holds }: SpeechContext,
 ): Promise<void> {
-  signal.throwIfAborted();
-  await holds.reserve({
-    accountId: intent.accountId,
-    unit: Unit.USD_MICROS,
-    holdId: intent.speechId,
-    amount: intent.amount,
-    kind: HoldKind.SPEECH,
-    keyId: intent.keyId,
-    ref: intent.speechId,
-    checkTimeMs: intent.holdCheckAt,
-    keyMonthlyLimit: payer.keyMonthlyLimit,
-  });
-  signal.throwIfAborted();
-  const isInTime = () => clock.steady() <= openedAt + confirmWithinMs;
-  const beat = () => store.beat(intent.speechId, intent.owner, clock.now() + leaseMs);
-  if (!(isInTime() && (await beat()) && isInTime())) {
-    refuse(ErrorReason.SERVICE_UNAVAILABLE, unavailable);
+  const { speechId: requestId, accountId, keyId, amount, holdCheckAt: checkAt } = intent;
+  const terms = { amount, checkAt, keyLimit };
+  const held = holds.open({ requestId, accountId, keyId }, terms);
+  const [written] = await Promise.allSettled([row, held]);
+  // Billing's refusal tells the caller more than a store that is away.
+  await held;
+  if (written.status === "rejected") throw written.reason;
+  if (!written.value) throw new Error("a fresh speech id was taken");
+}
+
+/**
+ * Moves a running request's lease every 2 s, until `stop` aborts. Aborts it itself, with SERVICE_UNAVAILABLE, where another
+ * process has ended the request, or could before the next beat. Never rejects.
+ */
+async function keepBeating(
+  intent: SpeechIntent,
+  { clock, store, events, openedAt }: SpeechContext & { openedAt: number },
+  stop: AbortController,
+): Promise<void> {
+  const { speechId, owner } = intent;
+  // By the monotonic clock: a machine's clock that is set takes no lease away and gives none.
+  let leaseUntil = openedAt + leaseMs;
+  const lose = () => {
+    events.lost(intent);
+    stop.abort(new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, unavailable));
+  };
+  for (;;) {
+    await clock.sleep(beatMs, stop.signal).catch(() => {});
+    if (stop.signal.aborted) return;
+    const until = clock.steady() + leaseMs;
+    try {
+      const isOurs = await store.beat(speechId, owner, clock.now() + leaseMs);
+      if (stop.signal.aborted) return;
+      if (!isOurs) return lose();
+      leaseUntil = until;
+    } catch (error) {
+      events.trouble("a speech could not beat", speechId, error);
+      if (clock.steady() > leaseUntil - leaseMarginMs) return lose();
+    }
   }
 }
 
 async function speakAndStore(
   intent: SpeechIntent,
   request: PreparedSpeech,
-  context: SpeechContext,
-  { signal, keep }: Flight,
+  context: SpeechContext & { openedAt: number },
+  { signal, keep, room }: RoomyFlight,
 ): Promise<SpeechAudio> {
-  const { clock, upstreams, blobs } = context;
+  const { clock, upstreams, blobs, events } = context;
   const { speechId } = intent;
-  const { text, voice, language, speed } = request;
+  const { text, voice, language, speed, format } = request;
   const stop = new AbortController();
   const expire = (ms: number, reason: RefusalError) =>
     clock.sleep(ms, stop.signal).then(
@@ -188,28 +247,74 @@ async function speakAndStore(
       voice,
       language,
       speed,
+      format,
       upstreamModel,
       upstreams: request.upstreams,
       sending() {
         either.throwIfAborted();
         keep();
       },
+      reach: room.reach,
       signal: either,
     });
     // The hold ends when it must, also where a driver is slow to stop.
     const { bytes, durationSeconds } = await untilAborted(speaking, either);
     either.throwIfAborted();
+    room.shrink(bytes.length);
     // It was spoken, and will be paid: from here on only we ourselves may fail.
     void expire(storeTimeoutMs, new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, unavailable));
-    const { sizeBytes, sha256 } = await blobs.put(blobKeyOf(speechId), once(bytes), stop.signal);
-    return { sizeBytes, sha256, durationSeconds };
+    const put = () => blobs.put(blobKeyOf(speechId), once(bytes), stop.signal);
+    const { sizeBytes, sha256 } = await put().catch(async (error) => {
+      if (!isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) throw error;
+      // No room on disk: it waits for some, and keeps its room in memory meanwhile.
+      return await untilStored({ clock, signal: either }, put);
+    });
+    const audio = { format, sizeBytes, sha256, durationSeconds };
+    const closed = () => closeSpoken(intent, audio, context);
+    if (await untilStored({ clock, signal: either }, closed)) return audio;
+    events.lost(intent);
+    refuse(ErrorReason.SERVICE_UNAVAILABLE, unavailable);
   } catch (error) {
     // Whatever an abort made of the call: why it was aborted is what counts.
     either.throwIfAborted();
-    throw refusalOf(error);
+    if (!(error instanceof UnkeptSpeechError)) throw refusalOf(error);
+    // It was spoken, and is paid for, though there is nothing to store.
+    void expire(storeTimeoutMs, new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, unavailable));
+    const closed = () => closeSpoken(intent, undefined, context);
+    if (await untilStored({ clock, signal: either }, closed)) throw unkept(error, intent);
+    events.lost(intent);
+    refuse(ErrorReason.SERVICE_UNAVAILABLE, unavailable);
   } finally {
     stop.abort(new Error("the speech has ended"));
   }
+}
+
+/**
+ * Writes down that the sound is there and is to be paid, or that it was spoken and could not be kept. False where the request is
+ * another process's.
+ */
+async function closeSpoken(
+  intent: SpeechIntent,
+  audio: SpeechAudio | undefined,
+  { clock, store }: SpeechContext,
+): Promise<boolean> {
+  const { speechId, owner } = intent;
+  const dueAt = clock.now() + settleRetryMs;
+  const closing = { kind: "settling", ...(audio ? { audio } : {}) } as const;
+  if (await store.close(speechId, { owner }, closing, dueAt)) return true;
+  // Written by a try before, whose answer was lost?
+  const now = await store.find(speechId);
+  const isPaid = now?.status === "settling" || now?.status === "closed";
+  return isPaid && now.audio?.sha256 === audio?.sha256;
+}
+
+/** What the caller is told of a speech that is paid for and cannot be kept. It says what it cost, and is not to be sent again by itself. */
+function unkept(error: UnkeptSpeechError, { amount }: SpeechIntent): RefusalError {
+  const message = isRefusal(error.cause)
+    ? "The speech came out longer than was reckoned, and there was no room to keep it. It was spoken, and is charged."
+    : "The speech came out longer than can be kept. It was spoken, and is charged: shorten 'input', raise 'speed', or ask for a smaller format.";
+  const metadata = { cost: amount.toString() };
+  return new RefusalError(ErrorReason.MODEL_REQUEST_FAILED, { message, metadata, cause: error });
 }
 
 function refusalOf(error: unknown): unknown {
@@ -219,6 +324,10 @@ function refusalOf(error: unknown): unknown {
   if (fault === "failed" && isCallers) {
     const message = "The model does not accept a value in this request.";
     return new RefusalError(ErrorReason.INVALID_VALUE, { message, cause: error });
+  }
+  if (cause instanceof UpstreamError && cause.kind === "full") return noPlaceInTime(error);
+  if (error instanceof NotTakenError && error.refusal === "account_empty") {
+    return new RefusalError(ErrorReason.UPSTREAM_UNAVAILABLE, { cause: error });
   }
   const reason =
     fault === "content_policy"
@@ -231,10 +340,11 @@ function endOf(error: unknown): SpeechEnd {
   if (isRefusal(error, ErrorReason.UPSTREAM_TIMEOUT)) return "timeout";
   if (isRefusal(error, ErrorReason.CONTENT_POLICY_VIOLATION)) return "content_policy";
   if (isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) return "stopped";
+  if (isRefusal(error) && error.cause instanceof UnkeptSpeechError) return "unkept";
   return isRefusal(error) ? "failed" : "caller_left";
 }
 
-/** The bytes of a request that somebody else ended, and that were stored all the same. */
+/** The bytes of a request that another process ended, and that were stored all the same. */
 async function forsake({ speechId }: SpeechIntent, { store, blobs }: SpeechContext): Promise<void> {
   const now = await store.find(speechId);
   if (!now || now.status === "releasing") await blobs.delete(blobKeyOf(speechId));

@@ -2,14 +2,56 @@ import type { Collection, Filter, ObjectId } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { mongodb } from "#kit/mongo/driver.ts";
 import { isDuplicate } from "#kit/mongo/errors.ts";
-import { longestDueMs } from "./limits.ts";
-import type { SpeechCloser, SpeechClosing, SpeechIntent, SpeechStore } from "./store.ts";
-import {
-  documentOf,
-  recordOf,
-  type SpeechDocument,
-  speechCollection,
-} from "./store-mongo-schema.ts";
+import { indexStep, type MongoSchema } from "#kit/mongo/migrate.ts";
+import { longestDueMs } from "#kit/paid-work/limits.ts";
+import type {
+  SpeechAudio,
+  SpeechCloser,
+  SpeechClosing,
+  SpeechIntent,
+  SpeechRecord,
+  SpeechStore,
+} from "./store.ts";
+
+/** The collection of speech. */
+export const speechCollection = "media_speech";
+
+/**
+ * A speech request: each of its transitions is one write of its document. While it is `open`, `dueAt` is its lease, and once
+ * it is `closed`, the end of its keeping; absent: it is kept for ever.
+ */
+export interface SpeechDocument
+  extends Omit<SpeechRecord, "speechId" | "leaseUntil" | "idempotency" | "audio"> {
+  /** The speech id. */
+  _id: string;
+  dueAt?: number;
+  /** An earlier release wrote no format: its sounds are MP3. */
+  audio?: Omit<SpeechAudio, "format"> & Partial<Pick<SpeechAudio, "format">>;
+  idem?: { key: string; fingerprint: string };
+  /** Drawn by the call that closed it: by this it knows its own write where the answer was lost. */
+  closing?: ObjectId;
+}
+
+const indexes: MongoSchema["indexes"] = {
+  [speechCollection]: [
+    {
+      name: "idem",
+      key: { keyId: 1, "idem.key": 1 },
+      unique: true,
+      partial: { "idem.key": { $exists: true } },
+    },
+    { name: "due", key: { dueAt: 1 }, partial: { dueAt: { $exists: true } } },
+    { name: "of_key", key: { keyId: 1, status: 1 } },
+    { name: "at_work", key: { status: 1, dueAt: 1 } },
+  ],
+};
+
+/** What speech keeps in MongoDB. */
+export const speechMongoSchema: MongoSchema = {
+  component: "media_speech",
+  indexes,
+  steps: [indexStep(indexes)],
+};
 
 /** Speech requests in MongoDB: a request is a document, and each transition a write of it under a condition. */
 export function createMongoSpeechStore(db: MongoDatabase): SpeechStore {
@@ -37,12 +79,13 @@ export function createMongoSpeechStore(db: MongoDatabase): SpeechStore {
     finish: (speechId, expireAt) =>
       db.attempt(async () => {
         const { matchedCount } = await speech.updateOne(
-          { _id: speechId, status: "settling" },
+          { _id: speechId, status: "settling", audio: { $exists: true } },
           expireAt === undefined
             ? { $set: { status: "closed" }, $unset: { dueAt: "" } }
             : { $set: { status: "closed", dueAt: expireAt } },
         );
-        if (matchedCount === 0) await speech.deleteOne({ _id: speechId, status: "releasing" });
+        if (matchedCount > 0) return;
+        await speech.deleteOne({ _id: speechId, status: { $in: ["settling", "releasing"] } });
       }),
     withdraw: (speechId, owner) => remove({ _id: speechId, owner, status: "open" }),
     forget: (speechId) => remove({ _id: speechId, status: "closed" }),
@@ -65,6 +108,11 @@ export function createMongoSpeechStore(db: MongoDatabase): SpeechStore {
       db.attempt(async () => {
         const doc = await speech.findOne({ keyId, "idem.key": key });
         return doc ? recordOf(doc) : undefined;
+      }),
+    closedOf: (keyIds, limit) =>
+      db.attempt(async () => {
+        const filter = { keyId: { $in: [...keyIds] }, status: "closed" } as const;
+        return (await speech.find(filter).limit(limit).toArray()).map(recordOf);
       }),
     due: (now, limit) =>
       db.attempt(async () => {
@@ -105,11 +153,37 @@ async function close(
   const set = { status: closing.kind, dueAt, closing: id };
   const { matchedCount } = await speech.updateOne(
     { _id: speechId, status: "open", ...mayClose },
-    closing.kind === "settling"
+    closing.kind === "settling" && closing.audio
       ? { $set: { ...set, audio: { ...closing.audio } } }
       : { $set: set, $unset: { idem: "" } },
   );
   if (matchedCount === 1 || !unsure) return matchedCount === 1;
   const own = await speech.findOne({ _id: speechId, closing: id }, { projection: { _id: 1 } });
   return own !== null;
+}
+
+/** An intent as it is first written. */
+function documentOf(
+  intent: Omit<SpeechRecord, "status" | "audio">,
+): SpeechDocument & { dueAt: number } {
+  const { speechId, leaseUntil, idempotency, requestId: _told, ...rest } = intent;
+  return {
+    _id: speechId,
+    ...rest,
+    status: "open",
+    dueAt: leaseUntil,
+    ...(idempotency ? { idem: { ...idempotency } } : {}),
+  };
+}
+
+/** A request as it stands. */
+function recordOf(doc: SpeechDocument): SpeechRecord {
+  const { _id, dueAt, idem, audio, closing: _closing, ...rest } = doc;
+  return {
+    speechId: _id,
+    ...rest,
+    ...(audio ? { audio: { ...audio, format: audio.format ?? "mp3" } } : {}),
+    leaseUntil: doc.status === "open" ? (dueAt ?? 0) : 0,
+    ...(idem ? { idempotency: idem } : {}),
+  };
 }

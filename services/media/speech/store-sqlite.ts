@@ -1,5 +1,6 @@
+import { longestDueMs } from "#kit/paid-work/limits.ts";
+import type { SoundFormat } from "#kit/sound/formats.ts";
 import type { SqliteDatabase, SqlRow } from "#kit/sqlite.ts";
-import { longestDueMs } from "./limits.ts";
 import type { SpeechIntent, SpeechRecord, SpeechStore } from "./store.ts";
 
 /** Tables, step by step; a step that was shipped is never changed. */
@@ -28,6 +29,9 @@ const schema: readonly string[] = [
   CREATE UNIQUE INDEX media_speech_slot ON media_speech (key_id, idem_key) WHERE idem_key IS NOT NULL;
   CREATE INDEX media_speech_due ON media_speech (due_at) WHERE due_at IS NOT NULL;`,
   "CREATE INDEX media_speech_at_work ON media_speech (due_at) WHERE status <> 'closed';",
+  "CREATE INDEX media_speech_of_key ON media_speech (key_id) WHERE status = 'closed';",
+  // Of sounds that stood there before: MP3.
+  "ALTER TABLE media_speech ADD COLUMN format TEXT;",
 ];
 
 /** Speech requests in SQLite: a transition is one statement. While a request is open, `due_at` is its lease. */
@@ -55,7 +59,8 @@ export function createSqliteSpeechStore(db: SqliteDatabase): SpeechStore {
         audio?.sizeBytes ?? null,
         audio?.sha256 ?? null,
         audio?.durationSeconds ?? null,
-        closing.kind,
+        audio?.format ?? null,
+        audio?.sha256 ?? null,
         speechId,
         value,
       );
@@ -86,6 +91,8 @@ export function createSqliteSpeechStore(db: SqliteDatabase): SpeechStore {
       const row = db.get(slotSql, keyId, key);
       return row && recordOf(row);
     },
+    closedOf: async (keyIds, limit) =>
+      db.all(closedOfSql, JSON.stringify(keyIds), limit).map(recordOf),
     due: async (now, limit) => db.all(dueSql, now, limit).map(recordOf),
   };
 }
@@ -94,10 +101,11 @@ const insertSql = `INSERT INTO media_speech (speech_id, file_id, account_id, key
   price_per_million, amount, hold_check_at, owner, opened_at, status, due_at, idem_key, fingerprint)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?) ON CONFLICT DO NOTHING`;
 const beatSql = `UPDATE media_speech SET due_at = ? WHERE speech_id = ? AND owner = ? AND status = 'open'`;
-const closeSql = `UPDATE media_speech SET status = ?, due_at = ?, size_bytes = ?, sha256 = ?, duration_seconds = ?,
-  idem_key = CASE WHEN ? = 'settling' THEN idem_key END WHERE speech_id = ? AND status = 'open'`;
-const finishSql = `UPDATE media_speech SET status = 'closed', due_at = ? WHERE speech_id = ? AND status = 'settling'`;
-const releasedSql = `DELETE FROM media_speech WHERE speech_id = ? AND status = 'releasing'`;
+const closeSql = `UPDATE media_speech SET status = ?, due_at = ?, size_bytes = ?, sha256 = ?, duration_seconds = ?, format = ?,
+  idem_key = CASE WHEN ? IS NOT NULL THEN idem_key END WHERE speech_id = ? AND status = 'open'`;
+const finishSql = `UPDATE media_speech SET status = 'closed', due_at = ? WHERE speech_id = ? AND status = 'settling'
+  AND sha256 IS NOT NULL`;
+const releasedSql = `DELETE FROM media_speech WHERE speech_id = ? AND status IN ('settling', 'releasing')`;
 const withdrawSql = `DELETE FROM media_speech WHERE speech_id = ? AND owner = ? AND status = 'open'`;
 const forgetSql = `DELETE FROM media_speech WHERE speech_id = ? AND status = 'closed'`;
 const deferSql = `UPDATE media_speech SET due_at = ? WHERE speech_id = ? AND status <> 'open'`;
@@ -105,6 +113,8 @@ const isPutOffSql = "SELECT 1 FROM media_speech WHERE due_at > ? AND status <> '
 const bringForwardSql =
   "UPDATE media_speech SET due_at = ? WHERE due_at > ? AND status <> 'closed'";
 const slotSql = "SELECT * FROM media_speech WHERE key_id = ? AND idem_key = ?";
+const closedOfSql = `SELECT * FROM media_speech WHERE status = 'closed'
+  AND key_id IN (SELECT value FROM json_each(?)) LIMIT ?`;
 const dueSql = "SELECT * FROM media_speech WHERE due_at <= ? ORDER BY due_at LIMIT ?";
 
 function valuesOf(intent: SpeechIntent) {
@@ -150,6 +160,7 @@ function recordOf(row: SqlRow): SpeechRecord {
       ? {}
       : {
           audio: {
+            format: (row.format ?? "mp3") as SoundFormat,
             sizeBytes: Number(row.size_bytes),
             sha256: String(row.sha256),
             durationSeconds: Number(row.duration_seconds),

@@ -1,4 +1,5 @@
 import type { PutOffWork } from "#kit/lease-time.ts";
+import type { SoundFormat } from "#kit/sound/formats.ts";
 
 /** Under what a request is found again by its caller. */
 export interface SpeechSlot {
@@ -11,7 +12,7 @@ export interface SpeechSlot {
 export interface SpeechIntent {
   /** Also the id of its hold: [a-z0-9_]{8,40}. */
   speechId: string;
-  /** Of the MP3 that it will have. */
+  /** Of the sound that it will have. */
   fileId: string;
   accountId: string;
   keyId: string;
@@ -32,20 +33,24 @@ export interface SpeechIntent {
   leaseUntil: number;
   /** The caller's Idempotency-Key and the fingerprint of the body; absent: none. */
   idempotency?: { key: string; fingerprint: string };
+  /** The caller's HTTP request; not written down, so absent in what another process ends. */
+  requestId?: string | undefined;
 }
 
-/** An MP3 in the blob store. */
+/** A sound in the blob store. */
 export interface SpeechAudio {
+  /** Of one that an earlier release wrote: mp3. */
+  format: SoundFormat;
   sizeBytes: number;
   /** Lower-case hexadecimal. */
   sha256: string;
   durationSeconds: number;
 }
 
-/** How a request is closed: once, by whoever comes first. */
+/** How a request is closed: once, by the process that comes first. */
 export type SpeechClosing =
-  /** Its MP3 is stored: it costs its amount. */
-  | { kind: "settling"; audio: SpeechAudio }
+  /** Its sound is stored, or upstream spoke what could not be kept (no audio): it costs its amount. */
+  | { kind: "settling"; audio?: SpeechAudio }
   /** It came to nothing, and costs nothing. */
   | { kind: "releasing" };
 
@@ -55,7 +60,7 @@ export type SpeechCloser = { owner: string } | { leaseOverAt: number };
 /** A request as it stands. */
 export interface SpeechRecord extends SpeechIntent {
   status: "open" | "settling" | "releasing" | "closed";
-  /** From `settling` on. */
+  /** From `settling` on, where it was kept. */
   audio?: SpeechAudio;
 }
 
@@ -71,8 +76,8 @@ export interface SpeechStore extends PutOffWork {
   /** Moves the lease of an `open` request that is still the owner's, else false. */
   beat(speechId: string, owner: string, leaseUntil: number): Promise<boolean>;
   /**
-   * The one closer: from `open` to `settling` or `releasing`, else false. Others take it up at `dueAt`. With `releasing`
-   * its idempotency slot is free.
+   * The one closer: from `open` to `settling` or `releasing`, else false. Others take it up at `dueAt`. Without a
+   * sound its idempotency slot is free.
    */
   close(
     speechId: string,
@@ -81,8 +86,8 @@ export interface SpeechStore extends PutOffWork {
     dueAt: number,
   ): Promise<boolean>;
   /**
-   * The hold is ended: from `settling` to `closed`, kept until `expireAt` (undefined: for ever); one that was `releasing`
-   * is deleted. Does nothing where it is neither.
+   * The hold is ended: from `settling` to `closed`, kept until `expireAt` (undefined: for ever); one that was `releasing`,
+   * or has no sound, is deleted. Does nothing where it is neither.
    */
   finish(speechId: string, expireAt: number | undefined): Promise<void>;
   /** Deletes an `open` request of the owner whose reserve was refused: there is no hold. */
@@ -96,6 +101,8 @@ export interface SpeechStore extends PutOffWork {
   find(speechId: string): Promise<SpeechRecord | undefined>;
   /** The request in an idempotency slot: `open`, `settling` or `closed`. */
   findBySlot(slot: SpeechSlot): Promise<SpeechRecord | undefined>;
+  /** `closed` ones of these keys, by an index. */
+  closedOf(keyIds: readonly string[], limit: number): Promise<SpeechRecord[]>;
   /**
    * `open` past their lease, `settling` and `releasing` that are due, `closed` whose time is over: read by one index, the
    * longest due first.

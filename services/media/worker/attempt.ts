@@ -1,26 +1,33 @@
-import { Readable } from "node:stream";
+import type { Span } from "@opentelemetry/api";
 import type { BlobStore } from "#kit/blobs.ts";
 import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, errorRow, isRefusal, type Reason } from "#kit/errors.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
-import { noTelemetry, type Telemetry } from "#kit/telemetry/port.ts";
-import { errorType, traced } from "#kit/telemetry/traced.ts";
+import { errorType, failSpan, joinTrace, traced } from "#kit/telemetry/spans.ts";
 import {
-  type GeneratedOutput,
   GenerationError,
   type GenerationRequest,
   type GenerationTask,
   type MediaUpstreams,
   NotTakenError,
-} from "../generate/port.ts";
-import { type FinishContext, finish } from "../jobs/finish.ts";
-import { type Job, type JobOutput, mayBegin, upstreamOf } from "../jobs/job.ts";
-import type { JobCommand } from "../jobs/lifecycle.ts";
-import { outputKey } from "../jobs/outputs.ts";
+} from "../../upstreams/media/port.ts";
+import { capabilitiesOf } from "../../upstreams/protocols.ts";
+import { cancelAtUpstream } from "../jobs/cancel-upstream.ts";
+import { type FinishContext, finish } from "../jobs/holds.ts";
+import {
+  type Job,
+  type JobFailure,
+  type JobOutput,
+  mayBegin,
+  upstreamOf,
+  wasCancelled,
+} from "../jobs/job.ts";
+import { answerLost, type JobCommand } from "../jobs/lifecycle.ts";
+import { checkOutputs } from "../jobs/outputs.ts";
 import { publishWake, traceOf } from "../jobs/wake.ts";
 import {
-  claimRetryMs,
+  cancelGraceMs,
   firstWaitMs,
   maxAttempts,
   maxSetAsideMs,
@@ -28,8 +35,10 @@ import {
   setAsideMs,
 } from "../limits.ts";
 import { pixelsOf } from "../requests/image.ts";
+import { untilStored } from "../until-stored.ts";
 import { createLease, type Lease } from "./lease.ts";
 import { createProgress } from "./progress.ts";
+import { createStoredOutputs, type StoredOutputs } from "./stored-outputs.ts";
 
 /** What an attempt needs. */
 export interface AttemptContext extends FinishContext {
@@ -37,8 +46,7 @@ export interface AttemptContext extends FinishContext {
   ids: Ids;
   blobs: BlobStore;
   queue: WakeQueue;
-  upstreams: Pick<MediaUpstreams, "generate">;
-  telemetry?: Telemetry | undefined;
+  upstreams: Pick<MediaUpstreams, "generate" | "cancel">;
 }
 
 /** One claim of a job, while it is worked on. */
@@ -48,6 +56,8 @@ export interface Attempt {
   isResumable(): boolean;
   /** Stops, and makes the job claimable again without counting the attempt. */
   handBack(): void;
+  /** Stops: its job was cancelled. Where the upstream is just being asked, and could take its task back, once it has named that. */
+  cancel(): void;
   /** Resolves when nothing of it is left; never rejects. */
   readonly done: Promise<void>;
 }
@@ -55,22 +65,61 @@ export interface Attempt {
 /** Begins to work on a job that was claimed at `claimedAt`, by the monotonic clock. */
 export function beginAttempt(job: Job, claimedAt: number, context: AttemptContext): Attempt {
   const lease = createLease(job, claimedAt, context);
-  let isResumable = job.resumeId !== undefined;
-  const onResumable = () => {
-    isResumable = true;
+  const begun: Begun = {
+    resumeId: job.resumeId,
+    isResumable: job.resumeId !== undefined,
+    isAsking: false,
+    named: Promise.withResolvers(),
   };
-  const { telemetry = noTelemetry } = context;
-  // Whoever finds the job, by whichever way, goes on with the trace of its submission.
-  const done = telemetry
-    .join(traceOf(job), () =>
-      traced(telemetry, spanOf(job), () => work(job, lease, onResumable, context)),
-    )
+  const over = new AbortController();
+  // A worker that claims the job goes on with the trace of its submission.
+  const done = joinTrace(traceOf(job), () =>
+    traced(spanOf(job), (span) => work(job, lease, begun, context, span)),
+  )
     .catch((error) => {
-      // The lease runs out, and whoever claims the job next begins where this one stood.
+      // The lease runs out, and the worker that claims the job next begins where this one stood.
       context.events.trouble("an attempt could not be ended", job.jobId, error);
     })
-    .finally(() => lease[Symbol.dispose]());
-  return { job, isResumable: () => isResumable, handBack: lease.handBack, done };
+    .finally(() => {
+      lease[Symbol.dispose]();
+      over.abort();
+    });
+  let isCancelling = false;
+  const cancel = async () => {
+    if (isCancelling) return;
+    isCancelling = true;
+    if (begun.isAsking && canCancel(job)) {
+      lease.cancelling();
+      const late = context.clock.sleep(cancelGraceMs, over.signal).catch(() => {});
+      await Promise.race([begun.named.promise, late]);
+    }
+    lease.cancel();
+  };
+  return {
+    job,
+    isResumable: () => begun.isResumable,
+    handBack: lease.handBack,
+    cancel: () => void cancel(),
+    done,
+  };
+}
+
+/** How far an attempt has come with its upstream. */
+interface Begun {
+  /** The upstream's id of the task. */
+  resumeId: string | undefined;
+  /** It is stored. */
+  isResumable: boolean;
+  /** A request that begins the generation is under way, or its answer brings no id. */
+  isAsking: boolean;
+  /** Resolves when the upstream has named its task. */
+  named: PromiseWithResolvers<void>;
+}
+
+/** Could the job's upstream take back a task that it has named? */
+function canCancel(job: Job): boolean {
+  const abilities = capabilitiesOf(upstreamOf(job).protocol)?.serves[job.spec.kind];
+  return abilities?.cancel === true;
 }
 
 function spanOf({ jobId, attempts, spec: { kind } }: Job) {
@@ -88,20 +137,39 @@ function spanOf({ jobId, attempts, spec: { kind } }: Job) {
 async function work(
   job: Job,
   lease: Lease,
-  onResumable: () => void,
+  begun: Begun,
   context: AttemptContext,
+  span: Span,
 ): Promise<void> {
-  const { clock, store, events } = context;
+  const stored = createStoredOutputs(job, lease.signal, context);
+  try {
+    await makeOutputs(job, lease, begun, stored, context, span);
+  } finally {
+    // The job comes first: it waits for nothing here.
+    await stored.discard();
+  }
+}
+
+async function makeOutputs(
+  job: Job,
+  lease: Lease,
+  begun: Begun,
+  stored: StoredOutputs,
+  context: AttemptContext,
+  span: Span,
+): Promise<void> {
+  const { clock, store } = context;
   let outputs: JobOutput[];
   try {
     context.failPoints("claimed");
-    outputs = await generate(job, lease, onResumable, context);
+    outputs = await generate(job, lease, begun, stored, context);
   } catch (error) {
-    context.telemetry?.active()?.fail(errorType(error));
-    return giveUp(job, lease, error, context);
+    failSpan(span, errorType(error));
+    return giveUp(job, lease, begun, error, context);
   }
   const { jobId, fence } = job;
-  const won = await untilStored(lease, clock, () =>
+  stored.offered();
+  const won = await untilStored({ clock, signal: lease.signal }, () =>
     store.apply(jobId, {
       kind: "win",
       fence,
@@ -110,38 +178,27 @@ async function work(
       deadline: lease.deadline(),
     }),
   );
-  if (!won) return events.leaseLost(job);
+  if (!won) return stopped(job, begun, context);
+  stored.won(outputs);
   lease[Symbol.dispose]();
   await finish(won, context);
-}
-
-/** A store of ours that is away costs a job no attempt: it is waited for, as long as the lease lasts. */
-async function untilStored<T>(lease: Lease, clock: Clock, work: () => Promise<T>): Promise<T> {
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      if (lease.signal.aborted || !isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) throw error;
-      await clock.sleep(claimRetryMs, lease.signal);
-    }
-  }
 }
 
 async function generate(
   job: Job,
   lease: Lease,
-  onResumable: () => void,
+  begun: Begun,
+  stored: StoredOutputs,
   context: AttemptContext,
 ): Promise<JobOutput[]> {
   const { blobs, clock, ids, store, failPoints, upstreams } = context;
   const { jobId, fence } = job;
   const pinned = job.pinned ?? [];
-  const keys = new Set<string>();
-  let objects = 0;
+  const storing = { clock, signal: lease.signal };
   /** A store that is away is waited for: without the note, a generation could be begun twice, or be lost. */
   const note = async (command: JobCommand) => {
     lease.signal.throwIfAborted();
-    if (await untilStored(lease, clock, () => store.apply(jobId, command))) return;
+    if (await untilStored(storing, () => store.apply(jobId, command))) return;
     lease.lose();
     lease.signal.throwIfAborted();
   };
@@ -152,50 +209,41 @@ async function generate(
     idempotencyKey: jobId,
     request: requestOf(job),
     upstreamModel: job.spec.upstreamModel,
+    call: job.spec.call,
     upstream: upstreamOf(job),
     references: pinned.map(({ mimeType, sizeBytes, width, height, blobKey }) => ({
       mimeType,
       sizeBytes,
       width,
       height,
-      open: () => untilStored(lease, clock, () => blobs.openRead(blobKey)),
+      open: () => untilStored(storing, () => blobs.openRead(blobKey)),
     })),
     resumeId: job.resumeId,
     async sending() {
       await note({ kind: "sending", fence });
+      begun.isAsking = begun.resumeId === undefined;
       failPoints("sending");
     },
     async saveResumeId(resumeId) {
       failPoints("upstream-accepted");
+      // A cancelled job notes it no more, and the upstream is told by it all the same.
+      Object.assign(begun, { resumeId, isAsking: false });
+      begun.named.resolve();
       await note({ kind: "resumable", fence, resumeId });
-      onResumable();
+      begun.isResumable = true;
       failPoints("resumable");
     },
     progress: progress.report,
-    async store(source) {
-      lease.signal.throwIfAborted();
-      const put = async (bytes: Readable) => {
-        const blobKey = outputKey(jobId, fence, objects++);
-        return { blobKey, ...(await blobs.put(blobKey, bytes, lease.signal)) };
-      };
-      // What lies in memory may be all that there is of a generation that was paid for.
-      const stored =
-        source instanceof Uint8Array
-          ? await untilStored(lease, clock, () => put(Readable.from([source])))
-          : await put(source);
-      keys.add(stored.blobKey);
-      failPoints("stored");
-      return stored;
-    },
+    store: stored.store,
     signal: lease.signal,
   };
   const outputs = await upstreams.generate(task);
   lease.signal.throwIfAborted();
-  checkOutputs(outputs, keys, task.request);
+  checkOutputs(outputs, stored.keys, task.request);
   return outputs.map((output) => ({ ...output, fileId: ids.make("file") }));
 }
 
-/** An image that follows its reference's shape is told that shape now: at acceptance nobody knew it. */
+/** An image that follows its reference's shape is told that shape now: at acceptance it was not known. */
 function requestOf({ spec, pinned }: Job): GenerationRequest {
   const { request } = spec;
   const [reference] = pinned ?? [];
@@ -203,22 +251,10 @@ function requestOf({ spec, pinned }: Job): GenerationRequest {
   return { ...request, ...pixelsOf(request, reference) };
 }
 
-/** Whatever an upstream's driver does: a job has as many outputs as it asked for, and this attempt has stored them. */
-function checkOutputs(
-  outputs: readonly GeneratedOutput[],
-  stored: ReadonlySet<string>,
-  request: GenerationRequest,
-): void {
-  const wanted = request.kind === "image" ? request.count : 1;
-  const keys = new Set(outputs.map(({ blobKey }) => blobKey));
-  const isWhole = outputs.length === wanted && keys.size === wanted;
-  if (isWhole && outputs.every(({ blobKey }) => stored.has(blobKey))) return;
-  throw new GenerationError("failed", "the outputs are not those that were asked for");
-}
-
 async function giveUp(
   job: Job,
   lease: Lease,
+  begun: Begun,
   error: unknown,
   context: AttemptContext,
 ): Promise<void> {
@@ -227,47 +263,55 @@ async function giveUp(
   const now = clock.now();
   switch (lease.ended()) {
     case "lost":
-      // Somebody else has it, or will: nothing of it is touched.
-      return events.leaseLost(job);
+    case "cancelled":
+      return stopped(job, begun, context);
     case "deadline":
-      return lose(job, ErrorReason.UPSTREAM_TIMEOUT, context);
+      return lose(job, begun, ErrorReason.UPSTREAM_TIMEOUT, context);
     case "handed-back": {
       await lease.stop();
       const back = await store.apply(jobId, { kind: "hand-back", fence, now });
-      if (!back) return events.leaseLost(job);
+      if (!back) return stopped(job, begun, context);
+      // The upstream may have begun it, and cannot be asked for it.
+      if (back.state === "failing") return finish(back, context);
       context.failPoints("handed-back");
       events.givenBack(back, "stopping");
       return publishWake(back, context);
     }
     case undefined:
   }
-  if (error instanceof NotTakenError) return waitOut(job, lease, error, context);
+  if (error instanceof NotTakenError) return waitOut(job, lease, begun, error, context);
   const fault = error instanceof GenerationError ? error.fault : "unknown";
   if (fault === "failed" || fault === "content_policy") {
     const isPolicy = fault === "content_policy";
     const { CONTENT_POLICY_VIOLATION, GENERATION_FAILED } = ErrorReason;
-    return lose(job, isPolicy ? CONTENT_POLICY_VIOLATION : GENERATION_FAILED, context);
+    return lose(job, begun, isPolicy ? CONTENT_POLICY_VIOLATION : GENERATION_FAILED, context);
   }
   if (!(error instanceof GenerationError) && !isRefusal(error)) {
     events.trouble("an attempt failed in a way of ours", jobId, error);
   }
   await lease.stop();
-  await setAside(job, fault === "broke_off", context);
+  await setAside(job, begun, fault === "broke_off", context);
 }
 
 /**
  * The upstream may have done the work, and may not: another attempt takes it up, or repeats it where that pays for nothing
  * twice. The next upstream gets it only where this one has certainly nothing in hand.
  */
-async function setAside(job: Job, isOver: boolean, context: AttemptContext): Promise<void> {
+async function setAside(
+  job: Job,
+  begun: Begun,
+  isOver: boolean,
+  context: AttemptContext,
+): Promise<void> {
   const { clock, store, events } = context;
   const { jobId, fence, attempts } = job;
   const found = await store.find(jobId);
-  if (!found) return events.leaseLost(job);
+  if (!found) return stopped(job, begun, context);
   const current = isOver ? { ...found, sent: job.sent } : found;
   const isResumable = current.resumeId !== undefined;
-  if (!isResumable && (attempts >= maxAttempts || !mayBegin(current))) {
-    return lose(job, ErrorReason.GENERATION_FAILED, context);
+  if (!isResumable && !mayBegin(current)) return fail(job, begun, answerLost(), context);
+  if (!isResumable && attempts >= maxAttempts) {
+    return lose(job, begun, ErrorReason.GENERATION_FAILED, context);
   }
   const now = clock.now();
   const until = now + pauseAfter(fence, setAsideMs, maxSetAsideMs);
@@ -276,32 +320,37 @@ async function setAside(job: Job, isOver: boolean, context: AttemptContext): Pro
   const command = { kind: "set-aside", fence, until, nextUpstream, sent, now } as const;
   const aside = await store.apply(jobId, command);
   if (aside) events.givenBack(aside, "unknown");
-  else events.leaseLost(job);
+  else await stopped(job, begun, context);
 }
 
 /** Nothing was taken: the job goes back to the queue, to be offered to the next upstream now, or to the first one later. */
 async function waitOut(
   job: Job,
   lease: Lease,
+  begun: Begun,
   error: NotTakenError,
   context: AttemptContext,
 ): Promise<void> {
   const { clock, store, events } = context;
   const { jobId, fence, upstreamIndex, spec, wait } = job;
   const { refusal, retryAfterMs, isCertain } = error;
-  // Where an earlier attempt, or this one, may have reached the upstream all the same, no other one gets the job.
-  const sent = job.sent || !isCertain;
+  // An attempt that may have reached the upstream keeps the job there, unless it was looked for by its id just now, in vain.
+  const sent = (job.sent && job.resumeId === undefined) || !isCertain;
   const nextUpstream = !sent && spec.upstreams.length > 1;
   const isLeft = nextUpstream && upstreamIndex + 1 < spec.upstreams.length;
+  // Waiting mends nothing, unless another upstream was only busy.
+  if (refusal === "denied" && !isLeft && (!nextUpstream || wait?.refusal === "denied")) {
+    return lose(job, begun, ErrorReason.GENERATION_FAILED, context);
+  }
   const rounds = Math.floor((wait?.times ?? 0) / spec.upstreams.length) + 1;
   const pauseMs = Math.max(pauseAfter(rounds, firstWaitMs, maxWaitMs), retryAfterMs ?? 0);
   // Unless this is written down, the next worker takes it that the upstream has begun.
-  const back = await untilStored(lease, clock, () => {
+  const back = await untilStored({ clock, signal: lease.signal }, () => {
     const now = clock.now();
     const until = isLeft ? now : now + pauseMs;
     return store.apply(jobId, { kind: "wait", fence, refusal, until, nextUpstream, sent, now });
   });
-  if (!back) return events.leaseLost(job);
+  if (!back) return stopped(job, begun, context);
   context.failPoints("waiting");
   events.givenBack(back, "not_taken");
 }
@@ -311,11 +360,32 @@ function pauseAfter(times: number, firstMs: number, longestMs: number): number {
   return Math.min(firstMs * 2 ** Math.min(times - 1, 20), longestMs);
 }
 
-async function lose(job: Job, reason: Reason, context: AttemptContext): Promise<void> {
-  const { clock, store, events } = context;
-  const { jobId, fence } = job;
+function lose(job: Job, begun: Begun, reason: Reason, context: AttemptContext): Promise<void> {
   const failure = { reason, message: errorRow(reason).message, param: undefined };
+  return fail(job, begun, failure, context);
+}
+
+async function fail(
+  job: Job,
+  begun: Begun,
+  failure: JobFailure,
+  context: AttemptContext,
+): Promise<void> {
+  const { clock, store } = context;
+  const { jobId, fence } = job;
   const lost = await store.apply(jobId, { kind: "lose", fence, failure, now: clock.now() });
   if (lost) await finish(lost, context);
-  else events.leaseLost(job);
+  else await stopped(job, begun, context);
+}
+
+/**
+ * The job is not this worker's any more, and nothing of it is touched. The process that ends a cancelled one tells the upstream by the id that
+ * is stored; an id that came too late for that only this worker knows.
+ */
+async function stopped(job: Job, begun: Begun, context: AttemptContext): Promise<void> {
+  const { store, events } = context;
+  const found = await store.find(job.jobId).catch(() => undefined);
+  if (!found || !wasCancelled(found)) return events.leaseLost(job);
+  events.stoppedCancelled(job);
+  if (begun.resumeId !== found.resumeId) await cancelAtUpstream(found, begun.resumeId, context);
 }

@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from "#kit/clock.ts";
-import { PlaceUse } from "#kit/shared-places.ts";
-import { type Snapshot, UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { PlaceUse } from "#kit/fair-share.ts";
+import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { isLocal } from "../../upstreams/protocols.ts";
 import { type Job, type MediaKind, upstreamOf } from "../jobs/job.ts";
 import type { ClaimQuery } from "../jobs/store.ts";
 import { upstreamJobs, upstreamJobsEach } from "../limits.ts";
@@ -8,7 +9,7 @@ import { upstreamJobs, upstreamJobsEach } from "../limits.ts";
 /**
  * Places of one process. A job that is rendered here takes one of its kind's workers. A job at any other upstream mostly
  * waits: it takes one of the many places of its kind at that upstream, and of those that the catalog allows the upstream, so
- * that an upstream that hangs holds up nobody but itself.
+ * that an upstream that hangs holds up its own callers alone.
  */
 export interface Capacity {
   /** Takes the job's places; the answer gives them back. */
@@ -18,12 +19,22 @@ export interface Capacity {
   running(kind: MediaKind): number;
   /** Where a job of the kind has no place now, by what the catalog says of upstreams. */
   full(kind: MediaKind, bounds: Bounds): Full;
+  /** Upstreams with a `maxConcurrent` all of whose places one account has. */
+  takenByOne(bounds: Bounds): TakenByOne[];
+  /** An account without a place waits for one at the upstream: as if it had had one, the other leaves it the next that is free. */
+  wants(upstream: string, accountId: string): void;
   /** Resolves when any place becomes free, or `signal` aborts. */
   whenFreed(signal: AbortSignal): Promise<void>;
 }
 
 /** Upstreams without a place, and accounts that have their share of the places of an upstream. */
 export type Full = Required<Pick<ClaimQuery, "fullUpstreams" | "fullAccounts">>;
+
+/** An upstream all of whose places are one account's. */
+export interface TakenByOne {
+  upstream: string;
+  accountId: string;
+}
 
 /** Places that are counted together. */
 interface Group {
@@ -76,7 +87,7 @@ export function createCapacity(
     take(job) {
       const { kind } = job.spec;
       const { name, protocol } = upstreamOf(job);
-      const isBuiltin = protocol === UpstreamProtocol.BUILTIN;
+      const isBuiltin = isLocal(protocol);
       had.set(name, isBuiltin);
       const own = isBuiltin ? builtinGroup(kind) : remoteGroup(kind, name);
       const leave = [own, upstreamGroup(name)].map((group) => takeIn(group, job.accountId));
@@ -105,6 +116,16 @@ export function createCapacity(
         if (accounts.length > 0) fullAccounts.set(name, accounts);
       }
       return { fullUpstreams, fullAccounts };
+    },
+    takenByOne: ({ upstreamLimits }) =>
+      [...upstreamLimits].flatMap(([upstream, limit]) => {
+        const { ofAccount, taken = 0 } = groups.get(upstreamGroup(upstream)) ?? {};
+        const [accountId, ...others] = ofAccount?.keys() ?? [];
+        const isAlone = accountId !== undefined && others.length === 0 && taken >= limit;
+        return isAlone ? [{ upstream, accountId }] : [];
+      }),
+    wants(upstream, accountId) {
+      groups.get(upstreamGroup(upstream))?.use.note(accountId, clock.steady());
     },
     whenFreed: (signal) =>
       new Promise((resolve) => {
@@ -148,9 +169,7 @@ export function boundsOf(snapshot: Snapshot): Bounds {
   if (known) return known;
   const upstreams = Object.values(snapshot.upstreams);
   const read: Bounds = {
-    upstreams: new Map(
-      upstreams.map(({ name, protocol }) => [name, protocol === UpstreamProtocol.BUILTIN]),
-    ),
+    upstreams: new Map(upstreams.map(({ name, protocol }) => [name, isLocal(protocol)])),
     modelLimits: limitsOf(snapshot.models.map((model) => [model.id, model.maxConcurrent])),
     upstreamLimits: limitsOf(upstreams.map(({ name, maxConcurrent }) => [name, maxConcurrent])),
   };

@@ -1,6 +1,4 @@
-import { createCatalogView } from "#kit/catalog-client.ts";
 import { createHoldClient } from "#kit/holds.ts";
-import { createLeaseTime } from "#kit/lease-time.ts";
 import type { Service } from "#kit/rpc/service.ts";
 import {
   createJobStore,
@@ -11,15 +9,14 @@ import {
 import { noFailPoints } from "../fail-points.ts";
 import { createJobHolds } from "../jobs/holds.ts";
 import type { MediaKind } from "../jobs/job.ts";
-import { defaultWorkers, leaseMs, maxWorkers } from "../limits.ts";
+import { defaultWorkers, maxWorkers } from "../limits.ts";
 import { createWorker } from "./worker.ts";
 
-/** A media worker: claims jobs and works on them. It answers nobody; what it does shows in the jobs. */
+/** A media worker: claims jobs and works on them. It serves no calls; what it does shows in the jobs. */
 export function createMediaWorker(deps: MediaWorkerDeps): Service {
-  const { clock, ids, log, blobs, queue, upstreams, telemetry } = deps;
-  const { events, changes } = deps.shared ?? createMediaShared(deps);
+  const { clock, ids, blobs, queue, upstreams, catalog } = deps;
+  const { events, changes, leaseTime } = deps.shared ?? createMediaShared(deps);
   const store = changes.observed(createJobStore(deps.database));
-  const catalog = createCatalogView({ catalog: deps.peers.catalog, clock, log });
   const worker = createWorker({
     clock,
     ids,
@@ -31,9 +28,8 @@ export function createMediaWorker(deps: MediaWorkerDeps): Service {
     holds: createJobHolds(createHoldClient(deps.peers.billing, deps)),
     events,
     failPoints: deps.failPoints ?? noFailPoints,
-    telemetry,
     retentionMs: retentionMsOf(deps),
-    leaseTime: createLeaseTime(clock, leaseMs),
+    leaseTime,
     owner: ids.make("worker", 12),
     workers: workersOf(deps.workers),
   });
@@ -62,7 +58,6 @@ export function createMediaWorker(deps: MediaWorkerDeps): Service {
     async [Symbol.asyncDispose]() {
       await stopClaiming();
       await worker.drain(AbortSignal.abort());
-      await catalog[Symbol.asyncDispose]();
     },
   };
 }

@@ -1,4 +1,5 @@
 import type { Clock } from "#kit/clock.ts";
+import { ErrorReason, RefusalError } from "#kit/errors.ts";
 import type { JobEvents } from "../events.ts";
 import type { Job } from "../jobs/job.ts";
 import type { JobStore } from "../jobs/store.ts";
@@ -11,7 +12,9 @@ export type LeaseEnd =
   /** The job's time is over. */
   | "deadline"
   /** This worker stops. */
-  | "handed-back";
+  | "handed-back"
+  /** The job's caller has cancelled it. */
+  | "cancelled";
 
 /** A worker's right to a job, renewed until it is disposed of. */
 export interface Lease extends Disposable {
@@ -24,6 +27,9 @@ export interface Lease extends Disposable {
   /** The store has said so. */
   lose(): void;
   handBack(): void;
+  /** The store has said that the job was cancelled. A heartbeat that finds it gone ends nothing from now on; {@link cancel} does. */
+  cancelling(): void;
+  cancel(): void;
   /** Renews it no more. Resolves when no heartbeat is under way either: one that came late would take back what is given back. */
   stop(): Promise<void>;
 }
@@ -41,10 +47,15 @@ export function createLease(job: Job, claimedAt: number, context: LeaseContext):
   const work = new AbortController();
   const over = new AbortController();
   let why: LeaseEnd | undefined;
+  let isCancelling = false;
   const end = (reason: LeaseEnd) => {
     if (why || over.signal.aborted) return;
     why = reason;
-    work.abort(new Error(`the attempt is over: ${reason}`));
+    // Time that ran out is its upstream's doing, and counted so.
+    const isLate = reason === "deadline";
+    const { UPSTREAM_TIMEOUT } = ErrorReason;
+    const cause = new Error(`the attempt is over: ${reason}`);
+    work.abort(isLate ? new RefusalError(UPSTREAM_TIMEOUT, { cause }) : cause);
     over.abort();
   };
   const overAt = claimedAt + job.deadline - (job.claimedAt ?? clock.now());
@@ -55,7 +66,9 @@ export function createLease(job: Job, claimedAt: number, context: LeaseContext):
     () => {},
   );
   const renewing = renew(job, { claimedAt, deadline }, context, over.signal).then(
-    () => end("lost"),
+    () => {
+      if (!isCancelling) end("lost");
+    },
     () => {},
   );
   return {
@@ -64,6 +77,10 @@ export function createLease(job: Job, claimedAt: number, context: LeaseContext):
     ended: () => why,
     lose: () => end("lost"),
     handBack: () => end("handed-back"),
+    cancelling() {
+      isCancelling = true;
+    },
+    cancel: () => end("cancelled"),
     stop() {
       over.abort();
       return renewing;
@@ -89,7 +106,7 @@ async function renew(
     const sentAt = clock.steady();
     try {
       const beat = { kind: "heartbeat", fence, now: clock.now(), deadline: deadline() } as const;
-      if (!(await store.apply(jobId, beat))) return;
+      if (!(await store.renew(jobId, beat))) return;
       until = sentAt + leaseMs;
     } catch (error) {
       events.trouble("a lease could not be renewed", jobId, error);

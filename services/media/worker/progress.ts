@@ -3,7 +3,7 @@ import type { Job } from "../jobs/job.ts";
 import type { JobStore } from "../jobs/store.ts";
 import { progressEveryMs } from "../limits.ts";
 
-/** Writes down how far an attempt is, as often as somebody might look. */
+/** Writes down how far an attempt is, as often as a caller might look. */
 export interface Progress extends AsyncDisposable {
   /** Percent; may be called often. */
   report(percent: number): void;
@@ -24,7 +24,7 @@ export function createProgress(
     while (latest > stored && !signal.aborted && !done.signal.aborted) {
       const percent = latest;
       // It only shows: what is not written now is written with the next.
-      await store.apply(jobId, { kind: "progress", fence, percent }).catch(() => undefined);
+      await store.renew(jobId, { kind: "progress", fence, percent }).catch(() => undefined);
       stored = percent;
       await clock.sleep(progressEveryMs, AbortSignal.any([signal, done.signal])).catch(() => {});
     }

@@ -1,12 +1,13 @@
 import type { LiveCatalog } from "#kit/catalog-client.ts";
 import type { LeaseTime } from "#kit/lease-time.ts";
 import type { Subscription, WakeQueue } from "#kit/queue/port.ts";
-import { finish } from "../jobs/finish.ts";
-import { type Job, type MediaKind, mediaKinds } from "../jobs/job.ts";
+import { finish } from "../jobs/holds.ts";
+import { isOf, type Job, type MediaKind, mediaKinds, upstreamOf } from "../jobs/job.ts";
 import { topicOf } from "../jobs/wake.ts";
 import { claimPollMs, claimRetryMs } from "../limits.ts";
 import { type Attempt, type AttemptContext, beginAttempt } from "./attempt.ts";
-import { boundsOf, type Capacity, createCapacity } from "./capacity.ts";
+import { createCancelWatch } from "./cancels.ts";
+import { type Bounds, boundsOf, type Capacity, createCapacity, type Full } from "./capacity.ts";
 
 /** What claiming needs. */
 export interface WorkerContext extends AttemptContext {
@@ -32,6 +33,7 @@ export interface Worker {
 export function createWorker(context: WorkerContext): Worker {
   const capacity = createCapacity(context.workers, context.clock);
   const attempts = new Set<Attempt>();
+  const cancels = createCancelWatch(attempts, context);
 
   const begin = (job: Job, claimedAt: number) => {
     const { kind } = job.spec;
@@ -39,9 +41,11 @@ export function createWorker(context: WorkerContext): Worker {
     const attempt = beginAttempt(job, claimedAt, context);
     const free = capacity.take(job);
     attempts.add(attempt);
+    cancels.changed();
     context.events.running(kind, capacity.running(kind));
     void attempt.done.then(() => {
       attempts.delete(attempt);
+      cancels.changed();
       free();
       context.events.running(kind, capacity.running(kind));
     });
@@ -103,7 +107,7 @@ async function runLane(lane: Lane, context: WorkerContext, signal: AbortSignal):
   }
 }
 
-/** Looks now and then, whoever was woken or not: most looks find nothing, and one is for all lanes. */
+/** Looks now and then, also where no lane was woken: most looks find nothing, and one is for all lanes. */
 async function poll(
   waiting: Waiting,
   capacity: Capacity,
@@ -136,19 +140,39 @@ async function claimOne(
   const bounds = boundsOf(snapshot);
   const full = capacity.full(kind, bounds);
   const claimedAt = clock.steady();
-  const job = await store.claim({
-    kind,
-    owner,
-    now: clock.now(),
-    leasesOverAt: leaseTime(),
-    ...full,
-    modelLimits: bounds.modelLimits,
-  });
-  if (!job) return false;
+  const query = { kind, owner, now: clock.now(), leasesOverAt: leaseTime(), ...full };
+  const job = await store.claim({ ...query, modelLimits: bounds.modelLimits });
+  if (!job) {
+    await lookForOthers(kind, bounds, full, capacity, context);
+    return false;
+  }
+  if (isOf(job, owner)) begin(job, claimedAt);
   // A job whose time, or whose attempts, were over has failed instead.
-  if (job.state === "running") begin(job, claimedAt);
   else await finish(job, context);
   return true;
+}
+
+/**
+ * Where one account has all places of an upstream, its next job, of another kind perhaps, would have the next free place before
+ * a job of this kind was looked for again. So another account whose job waits is told to the places.
+ */
+async function lookForOthers(
+  kind: MediaKind,
+  bounds: Bounds,
+  full: Full,
+  capacity: Capacity,
+  { clock, store }: WorkerContext,
+): Promise<void> {
+  for (const { upstream, accountId } of capacity.takenByOne(bounds)) {
+    const waiting = await store.peek({
+      kind,
+      now: clock.now(),
+      fullUpstreams: full.fullUpstreams.filter((name) => name !== upstream),
+      fullAccounts: new Map([...full.fullAccounts, [upstream, [accountId]]]),
+      modelLimits: bounds.modelLimits,
+    });
+    if (waiting) capacity.wants(upstreamOf(waiting).name, waiting.accountId);
+  }
 }
 
 /** Until a wake-up comes, a place becomes free, or a look has found something. One whose job has no place here is another process's at its next look. */

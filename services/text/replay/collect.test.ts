@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { createLargeAnswers } from "../large/index.ts";
 import { createCollector } from "./collect.ts";
 
 const chunk = (delta: string, finish: string | null = null) => ({
@@ -8,12 +9,12 @@ const chunk = (delta: string, finish: string | null = null) => ({
   text: "",
 });
 
-test("a delta named like the prototype of all objects changes no other object", () => {
-  const collector = createCollector("chat");
+test("a delta named like the prototype of all objects changes no other object", async () => {
+  const collector = createCollector("chat", "acct_1", createLargeAnswers());
   collector.add(chunk('{"role":"assistant","content":"Hi"}'));
   collector.add(chunk('{"__proto__":{"polluted":"yes"},"constructor":{"prototype":{"bad":1}}}'));
   collector.add(chunk("{}", "stop"));
-  const answer = collector.answer(undefined, undefined);
+  const answer = await collector.answer(undefined, undefined);
   try {
     expect(({} as { polluted?: string }).polluted).toBeUndefined();
     expect(({} as { bad?: number }).bad).toBeUndefined();

@@ -1,9 +1,11 @@
+import { jsonInTurns } from "#kit/in-turns.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import type { AnswerEvent, ReportedUsage, TextOperation } from "../../upstreams/text/port.ts";
+import type { LargeAnswers } from "../large/index.ts";
 import { maxKeptAnswerBytes } from "../limits.ts";
 import type { ChargedTokens } from "../pricing.ts";
 import { estimatedUsage } from "../shown-usage.ts";
 import type { KeptAnswer } from "../store.ts";
-import type { AnswerEvent, ReportedUsage, TextOperation } from "../upstream/port.ts";
 import { dataOf } from "./frames.ts";
 
 /** What is kept of a complete answer; undefined: the stream did not add up to one. */
@@ -21,28 +23,44 @@ export interface Collector {
   answer(
     reported: ReportedUsage | undefined,
     estimate: ChargedTokens | undefined,
-  ): Uint8Array | undefined;
+  ): Promise<Uint8Array | undefined>;
 }
 
-/** A collector for one stream. */
-export function createCollector(operation: TextOperation): Collector {
-  return operation === "chat" ? chatCollector() : responseCollector();
+/** A collector for one stream of an account. */
+export function createCollector(
+  operation: TextOperation,
+  accountId: string,
+  large: Pick<LargeAnswers, "run">,
+): Collector {
+  return operation === "chat" ? chatCollector() : responseCollector(accountId, large);
 }
+
+/** A frame of more bytes holds an answer that is too large to keep: what stands around it has fewer than this. */
+const mostFrameBytes = maxKeptAnswerBytes + 1_024;
 
 /** The terminal event of a Responses stream carries the whole response. */
-function responseCollector(): Collector {
+function responseCollector(accountId: string, large: Pick<LargeAnswers, "run">): Collector {
   let last: AnswerEvent | undefined;
   return {
     add(event) {
       last = event;
     },
-    answer(_reported, estimate) {
-      const response = last && dataOf(last.frame)?.response;
-      if (!isJsonObject(response)) return undefined;
-      const usage = estimate ? { usage: estimatedUsage("responses", estimate) } : {};
-      return Buffer.from(JSON.stringify({ ...response, ...usage }));
+    async answer(_reported, estimate) {
+      if (!last || last.frame.length > mostFrameBytes) return undefined;
+      return await large.run("response", { accountId }, last.frame, estimate);
     },
   };
+}
+
+/** The response object in a frame, with what we counted where upstream reported nothing; undefined where there is none. */
+export function responseIn(
+  frame: Uint8Array,
+  estimate: ChargedTokens | undefined,
+): Uint8Array | undefined {
+  const response = dataOf(frame)?.response;
+  if (!isJsonObject(response)) return undefined;
+  const usage = estimate ? { usage: estimatedUsage("responses", estimate) } : {};
+  return Buffer.from(JSON.stringify({ ...response, ...usage }));
 }
 
 function chatCollector(): Collector {
@@ -50,6 +68,7 @@ function chatCollector(): Collector {
   let usage: JsonValue = null;
   let finish: JsonValue = null;
   let logprobs: JsonObject | null = null;
+  let isTooLarge = false;
   const message: JsonObject = { role: "assistant", content: null, refusal: null };
   const addChoice = (choice: JsonObject) => {
     if (choice.finish_reason) finish = choice.finish_reason;
@@ -58,6 +77,8 @@ function chatCollector(): Collector {
   };
   return {
     add({ frame }) {
+      isTooLarge ||= frame.length > mostFrameBytes;
+      if (isTooLarge) return;
       const chunk = dataOf(frame);
       if (!chunk) return;
       head ??= chunk;
@@ -65,8 +86,8 @@ function chatCollector(): Collector {
       const choice = Array.isArray(chunk.choices) ? chunk.choices[0] : undefined;
       if (isJsonObject(choice)) addChoice(choice);
     },
-    answer(reported, estimate) {
-      if (!head || finish === null) return undefined;
+    async answer(reported, estimate) {
+      if (!head || finish === null || isTooLarge) return undefined;
       const { choices: _choices, usage: _usage, ...rest } = head;
       const completion: JsonObject = {
         ...rest,
@@ -74,7 +95,7 @@ function chatCollector(): Collector {
         choices: [{ index: 0, message: finished(message), logprobs, finish_reason: finish }],
         usage: estimate ? estimatedUsage("chat", estimate) : (usage ?? usageOf(reported)),
       };
-      return Buffer.from(JSON.stringify(completion));
+      return Buffer.from(await jsonInTurns(completion));
     },
   };
 }

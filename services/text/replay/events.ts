@@ -1,17 +1,44 @@
 import { isJsonObject } from "#kit/json.ts";
+import type { TextOperation } from "../../upstreams/text/port.ts";
+import { replayedEvents } from "../../upstreams/text/replay.ts";
+import { replayPieceBytes } from "../limits.ts";
 import type { AnswerForm } from "../request/parse.ts";
-import type { TextOperation } from "../upstream/port.ts";
-import { replayedEvents } from "../upstream/replay.ts";
 import { doneFrame } from "./frames.ts";
 
-/** A kept answer as the event stream that it would have been, `[DONE]` included. Compaction has none. */
+/** Events of a stream that are ready, in their order, and where pieces of it end that hold whole events. */
+export interface ReadyEvents {
+  bytes: Uint8Array;
+  ends: number[];
+}
+
+/** A kept answer as the event stream that it would have been, `[DONE]` included. Only responses and chat have one. */
 export function eventsOfAnswer(
+  answer: Uint8Array,
   operation: TextOperation,
   form: AnswerForm,
-  answer: Uint8Array,
-): Uint8Array {
+): ReadyEvents {
   const value: unknown = JSON.parse(Buffer.from(answer).toString());
-  if (!isJsonObject(value) || operation === "compact") throw new TypeError("no answer to stream");
+  const hasEvents = operation === "responses" || operation === "chat";
+  if (!isJsonObject(value) || !hasEvents) throw new TypeError("no answer to stream");
   const events = replayedEvents(operation, value, { withUsage: form === "events+usage" });
-  return Buffer.concat([...events.map((event) => event.frame), doneFrame]);
+  const frames = [...events.map((event) => event.frame), doneFrame];
+  const ends: number[] = [];
+  let [begun, end] = [0, 0];
+  for (const frame of frames) {
+    if (end > begun && end + frame.length > begun + replayPieceBytes) {
+      ends.push(end);
+      begun = end;
+    }
+    end += frame.length;
+  }
+  return { bytes: Buffer.concat(frames), ends: [...ends, end] };
+}
+
+/** Gives a stream that is ready piece by piece: one reader takes it as fast as it can, and others have their turns. */
+export async function* piecesOf({ bytes, ends }: ReadyEvents): AsyncIterable<Uint8Array> {
+  let from = 0;
+  for (const end of ends) {
+    yield bytes.subarray(from, end);
+    from = end;
+  }
 }

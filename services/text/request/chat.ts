@@ -1,9 +1,10 @@
-import { setImmediate } from "node:timers/promises";
 import { optionalArray, optionalObject, optionalString, requiredString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import { turn } from "#kit/in-turns.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import type { CheckedBody } from "./checked.ts";
+import { CalledNames } from "./called-names.ts";
+import type { CheckedBody, FilePart } from "./checked.ts";
 import {
   checkMetadata,
   fieldOf,
@@ -14,13 +15,14 @@ import {
   outputLimit,
   unsupported,
 } from "./fields.ts";
-import { keepStateOut, settleOperators } from "./operator-state.ts";
+import { checkChatFile, checkSound, notText } from "./file-parts.ts";
+import { keepStateOut, maxLeftOut, settleOperators } from "./operator-state.ts";
 import { resolveEffort } from "./reasoning.ts";
-import { checkTools, checkToolsIn, takesTool, toolNote } from "./tools.ts";
+import { checkTools, checkToolsIn, takesTool, toolNote, toolTokensOf } from "./tools.ts";
 
 const roles: readonly string[] = ["system", "developer", "user", "assistant", "tool"];
-/** Chat is of text alone. */
-const noFiles: ReadonlySet<JsonObject> = new Set();
+/** Fields of parts of which text is made. */
+const partNames: ReadonlySet<string> = new Set(["type", "text", "refusal"]);
 
 /** Checks a body of `POST /chat/completions` against its model, and makes what goes up out of it. */
 export async function checkChat(
@@ -31,11 +33,16 @@ export async function checkChat(
   settleOperators(body, spec);
   const messages = filledArray(fieldOf(body, "messages"), "messages");
   const tools = await checkTools(body, spec, "chat");
+  /** Of parts, which go up as their text alone. */
+  const lost = new Set<string>();
+  const files: FilePart[] = [];
+  const names = new CalledNames();
   for (const [index, value] of messages.entries()) {
-    if (index > 0 && index % itemsAtOnce === 0) await setImmediate();
+    if (index > 0 && index % itemsAtOnce === 0) await turn();
     const param = `messages[${index}]`;
     const message = objectAt(value, param);
-    checkMessage(message, param);
+    checkMessage(message, param, spec, files, lost);
+    names.noteMessage(message);
     const within = checkToolsIn(message, param, spec, "chat", tools);
     if (within) await within;
   }
@@ -55,7 +62,10 @@ export async function checkChat(
   const maxOutputTokens = chatOutputLimit(body, spec);
   checkStop(body);
   if (body.stream !== true) delete body.stream_options;
-  await keepStateOut(body, noFiles, toolNote(spec, tools));
+  const looked = { onTool: toolNote(spec, tools), passParameters: spec.passParameters };
+  // Chat is of text alone.
+  const leftOut = await keepStateOut(body, { ourFiles: new Set(), ...looked });
+  for (const name of lost) leftOut.add(`messages.content.${name}`);
   const instructions = instructionsOf(
     developerPrompt,
     optionalString(body, "instructions") ?? null,
@@ -68,15 +78,25 @@ export async function checkChat(
     body,
     callerInstructions: null,
     hosted: tools.hosted || searches,
+    toolTokens: toolTokensOf(tools),
+    nameBytes: names.bytes,
     maxOutputTokens,
     images: [],
+    files,
     opaque: [],
+    leftOut: [...leftOut],
     items: tools.count + legacy.length + messages.length,
     inputParam: "messages",
   };
 }
 
-function checkMessage(message: JsonObject, param: string): void {
+function checkMessage(
+  message: JsonObject,
+  param: string,
+  spec: ChatSpec,
+  files: FilePart[],
+  lost: Set<string>,
+): void {
   const role = requiredString(message, "role", { min: 1, oneOf: roles }, `${param}.role`);
   if (role === "tool") {
     requiredString(message, "tool_call_id", { min: 1 }, `${param}.tool_call_id`);
@@ -90,7 +110,12 @@ function checkMessage(message: JsonObject, param: string): void {
     message.content = null;
     return;
   }
-  message.content = textOf(content, `${param}.content`);
+  const isUser = role === "user";
+  message.content = contentOf(content, `${param}.content`, lost, (part, type, path) => {
+    if (isUser && type === "file") files.push(checkChatFile(part, path, spec));
+    else if (isUser && type === "input_audio") files.push(checkSound(part, path, spec, notText));
+    else refuse(ErrorReason.UNSUPPORTED_CONTENT_TYPE, { param: `${path}.type`, message: notText });
+  });
 }
 
 /** An assistant's turn may consist of a refusal or of a call in the older form. */
@@ -100,32 +125,45 @@ function hasSubstitute(message: JsonObject): boolean {
   );
 }
 
-/** Content as text: that of an array is joined. */
-function textOf(content: JsonValue | undefined, param: string): string {
+/** Checks a part that is no text, or refuses it. */
+type CheckPart = (part: JsonObject, type: string, param: string) => void;
+
+/** Content as text: that of an array is joined; beside files it stays in parts. `lost` hears of what else text parts have. */
+function contentOf(
+  content: JsonValue | undefined,
+  param: string,
+  lost: Set<string>,
+  checkOther: CheckPart,
+): string | JsonObject[] {
   if (content === undefined) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param });
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) refuse(ErrorReason.INVALID_TYPE, { param });
   if (content.length === 0) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param });
-  const texts = content.map((part, index) =>
-    isPlainText(part) ? part.text : textOfPart(part, `${param}[${index}]`),
-  );
-  return texts.join("");
+  const parts = content.map((part, index) => {
+    if (isJsonObject(part) && partNames.has(`${part.type}`)) {
+      for (const name in part) {
+        if (!partNames.has(name) && lost.size < maxLeftOut) lost.add(name);
+      }
+    }
+    return isPlainText(part) ? part.text : partOf(part, `${param}[${index}]`, checkOther);
+  });
+  const isText = (part: string | JsonObject) => typeof part === "string";
+  if (parts.every(isText)) return parts.join("");
+  return parts.map((part) => (isText(part) ? { type: "text", text: part } : part));
 }
 
 function isPlainText(part: JsonValue): part is { type: string; text: string } {
   return isJsonObject(part) && part.type === "text" && typeof part.text === "string";
 }
 
-/** Text parts, and what a model refused in an earlier turn. */
-function textOfPart(value: JsonValue, param: string): string {
+/** The text of a text part, or of what a model refused in an earlier turn; another part as it is. */
+function partOf(value: JsonValue, param: string, checkOther: CheckPart): string | JsonObject {
   const part = objectAt(value, param);
   const type = requiredString(part, "type", { min: 1 }, `${param}.type`);
   if (type === "text" || type === "refusal")
     return requiredString(part, type, {}, `${param}.${type}`);
-  refuse(ErrorReason.UNSUPPORTED_CONTENT_TYPE, {
-    param: `${param}.type`,
-    message: "Content is text here; images go through POST /responses.",
-  });
+  checkOther(part, type, param);
+  return part;
 }
 
 /** A text, or a list of texts. */

@@ -13,6 +13,7 @@ import {
   isLocalNameOrNonPublicLiteral,
   OutsideError,
 } from "#kit/outside/index.ts";
+import { parseUrl } from "#kit/url.ts";
 import { imagesAtOnce, maxImageBytes, maxImagePixels, maxImages } from "../limits.ts";
 import type { ImageSize } from "../tokens/patches.ts";
 import type { ImagePart } from "./checked.ts";
@@ -29,7 +30,7 @@ export interface ImageSources {
 }
 
 /** What the images of a request weigh, once they are as they go up. */
-export interface TakenImages {
+interface TakenImages {
   /** Where they stand; an address that upstream fetches is text. */
   parts: readonly ImagePart[];
   sizes: ImageSize[];
@@ -117,7 +118,7 @@ async function readPart(
     total.base64Bytes += url.length;
     return { part, param, bytes: addBytes(bytes, total, param), goesAsAddress: false };
   }
-  checkAddress(url, allowPrivate, param);
+  if (!isFetchable(url, allowPrivate)) refuse(ErrorReason.INVALID_IMAGE, { param });
   return { part, param, bytes: undefined, goesAsAddress: !inlineAddresses };
 }
 
@@ -136,13 +137,12 @@ function addBytes(bytes: Uint8Array, total: { bytes: number }, param: string): U
   return bytes;
 }
 
-function checkAddress(url: string, allowPrivate: boolean, param: string): void {
-  const parsed = URL.parse(url);
-  const scheme = parsed?.protocol;
-  const isUsable = allowPrivate
+/** Is it an address that a caller may name? */
+export function isFetchable(url: string, allowPrivate: boolean): boolean {
+  const scheme = parseUrl(url)?.protocol;
+  return allowPrivate
     ? scheme === "https:" || scheme === "http:"
     : scheme === "https:" && !isLocalNameOrNonPublicLiteral(url);
-  if (!isUsable) refuse(ErrorReason.INVALID_IMAGE, { param });
 }
 
 async function takeOne(

@@ -1,52 +1,16 @@
-import { setImmediate } from "node:timers/promises";
 import { requiredString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import { turn } from "#kit/in-turns.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { opaqueIn } from "../upstream/opaque.ts";
-import type { ImagePart, OpaquePart } from "./checked.ts";
+import { opaqueIn } from "../../upstreams/text/opaque.ts";
+import { CalledNames } from "./called-names.ts";
+import type { FilePart, ImagePart, OpaquePart } from "./checked.ts";
 import { fieldOf, filledArray, itemsAtOnce, objectAt, unsupported } from "./fields.ts";
+import { checkInputFile, checkSound } from "./file-parts.ts";
+import { knownItemTypes } from "./nested-names.ts";
 import { resolveReasoning } from "./reasoning.ts";
 import { type CheckedTools, checkToolsIn } from "./tools.ts";
-
-/**
- * Types of items: `ResponseInputItem` of the openai package, 7.57, and `compaction_summary`, an older name of `compaction`.
- * Another one passes only on models that take every tool: nobody here knows what it makes upstream do.
- */
-const knownTypes: ReadonlySet<string> = new Set([
-  "additional_tools",
-  "apply_patch_call",
-  "apply_patch_call_output",
-  "code_interpreter_call",
-  "compaction",
-  "compaction_summary",
-  "compaction_trigger",
-  "computer_call",
-  "computer_call_output",
-  "configuration_update",
-  "custom_tool_call",
-  "custom_tool_call_output",
-  "file_search_call",
-  "function_call",
-  "function_call_output",
-  "image_generation_call",
-  "item_reference",
-  "local_shell_call",
-  "local_shell_call_output",
-  "mcp_approval_request",
-  "mcp_approval_response",
-  "mcp_call",
-  "mcp_list_tools",
-  "message",
-  "program",
-  "program_output",
-  "reasoning",
-  "shell_call",
-  "shell_call_output",
-  "tool_search_call",
-  "tool_search_output",
-  "web_search_call",
-]);
 
 /** Roles of a message of `/responses`. */
 const roles: readonly string[] = ["user", "assistant", "system", "developer"];
@@ -61,24 +25,27 @@ const details: readonly string[] = ["auto", "low", "high"];
 /** What was found in the items of an input. */
 export interface Found {
   images: ImagePart[];
+  files: FilePart[];
   opaque: OpaquePart[];
   /** Those within items. */
   tools: CheckedTools;
+  names: CalledNames;
 }
 
 /** What is found where there are no items. */
 export function nothingFound(): Found {
-  return { images: [], opaque: [], tools: { count: 0, hosted: false } };
+  const tools = { count: 0, hosted: false, described: new Set<string>() };
+  return { images: [], files: [], opaque: [], tools, names: new CalledNames() };
 }
 
 /**
- * Checks the items of an `input` array. Messages, outputs of calls and tools are checked to their parts; what else items
- * hold passes as it is. Refuses with the path of the field at fault.
+ * Checks the items of an `input` array. Messages, outputs of calls and tools are checked to their parts. Refuses with the path of the
+ * field at fault.
  */
 export async function checkItems(items: readonly JsonValue[], spec: ChatSpec): Promise<Found> {
   const found = nothingFound();
   for (const [index, value] of items.entries()) {
-    if (index > 0 && index % itemsAtOnce === 0) await setImmediate();
+    if (index > 0 && index % itemsAtOnce === 0) await turn();
     const param = `input[${index}]`;
     const item = objectAt(value, param);
     // A server's list of its tools is a report; every other one offers tools to the model.
@@ -95,12 +62,13 @@ function checkItem(item: JsonObject, param: string, spec: ChatSpec, found: Found
   if (type !== undefined && typeof type !== "string") {
     refuse(ErrorReason.INVALID_TYPE, { param: `${param}.type` });
   }
-  if (type !== undefined && !knownTypes.has(type)) {
+  if (type !== undefined && !knownItemTypes.has(type)) {
     if (!spec.tools.includes("*")) unsupported(`${param}.type`, "The type of item is not known.");
     // It may be anything to upstream, a tool too.
     found.tools.hosted = true;
   }
   noteOpaque(item, param, found);
+  found.names.noteItem(item);
   if (type === undefined && isBareReference(item)) unsupported(`${param}.id`, noReferences);
   switch (type) {
     case undefined:
@@ -186,14 +154,19 @@ function checkPart(part: JsonObject, param: string, spec: ChatSpec, found: Found
     requiredString(part, textField, {}, `${param}.${textField}`);
     return;
   }
-  if (type === "input_image") {
-    checkImage(part, param, spec, found);
-    return;
+  switch (type) {
+    case "input_image":
+      checkImage(part, param, spec, found);
+      break;
+    case "input_file":
+      found.files.push(checkInputFile(part, param, spec));
+      break;
+    case "input_audio":
+      found.files.push(checkSound(part, param, spec));
+      break;
+    default:
+      refuse(ErrorReason.UNSUPPORTED_CONTENT_TYPE, { param: `${param}.type` });
   }
-  if (type === "input_file" && fieldOf(part, "file_id") !== undefined) {
-    unsupported(`${param}.file_id`, "Files of the upstream are not supported.");
-  }
-  refuse(ErrorReason.UNSUPPORTED_CONTENT_TYPE, { param: `${param}.type` });
 }
 
 function checkImage(part: JsonObject, param: string, spec: ChatSpec, found: Found): void {

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { hashInTurns } from "#kit/bytes-in-turns.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import { hashInTurns, turn } from "#kit/in-turns.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { maxOpaqueStates } from "../limits.ts";
 import type { OpaquePart } from "./checked.ts";
@@ -21,6 +21,101 @@ export function opaqueHash(value: string): string {
   return createHash("sha256").update(value).digest("hex");
 }
 
+/** Characters that are looked through before others get their turn: some ms. */
+const charactersAtOnce = 256 * 1024;
+/** Shorter text before a `=` is no state: a decoder that stops there would have nothing to read. */
+const leastStateCharacters = 16;
+
+const base64 = /^[A-Za-z0-9+/]*$/;
+const notBase64InAnyForm = /[^\w+/\s-]/;
+const base64Padding = /^={0,2}\s*$/;
+const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/**
+ * State as a decoder of base64 reads it that forgives whatever it can: either alphabet, without what is in neither, filled up, and
+ * without bits that belong to no byte. Two spellings of one state have one such reading. Of a long text in several turns of the event loop.
+ */
+async function readingOf(text: string): Promise<string> {
+  const parts: string[] = [];
+  let isChanged = false;
+  for (let at = 0; at < text.length; at += charactersAtOnce) {
+    if (at > 0) await turn();
+    const part = text.slice(at, at + charactersAtOnce);
+    const plain = base64.test(part) ? part : plainBase64(part);
+    isChanged ||= plain !== part;
+    parts.push(plain);
+  }
+  const plain = isChanged ? parts.join("") : text;
+  const over = plain.length % 4;
+  if (over === 0) return plain;
+  if (over === 1) return plain.slice(0, -1);
+  const bits = over === 2 ? 0b110000 : 0b111100;
+  const last = digits[digits.indexOf(plain.at(-1) ?? "A") & bits] ?? "";
+  return plain.slice(0, -1) + last + "=".repeat(4 - over);
+}
+
+/** By the code of a character: that of the digit that it stands for, in either alphabet; 0 for what is none. */
+const digitCodes = Uint8Array.from({ length: 128 }, (_, code) => {
+  const spelled = String.fromCharCode(code);
+  const digit = { "-": "+", _: "/" }[spelled] ?? spelled;
+  return digits.includes(digit) ? digit.charCodeAt(0) : 0;
+});
+
+/** One character after the other: a pattern takes a hundred times as long where every second one is no digit. */
+function plainBase64(text: string): string {
+  const plain = Buffer.allocUnsafe(text.length);
+  let length = 0;
+  for (let at = 0; at < text.length; at++) {
+    const digit = digitCodes[text.charCodeAt(at)] ?? 0;
+    if (digit !== 0) plain[length++] = digit;
+  }
+  return plain.toString("latin1", 0, length);
+}
+
+/** In two looks: one pattern for both would try the end anew at each place of a long text. */
+function isBase64InAnyForm(value: string): boolean {
+  const end = value.indexOf("=");
+  const [digits, padding] = end === -1 ? [value, ""] : [value.slice(0, end), value.slice(end)];
+  return !notBase64InAnyForm.test(digits) && base64Padding.test(padding);
+}
+
+/** Hashes under which state that an upstream made is remembered: as it was spelled, and as base64 where it is that. */
+export async function hashesToRemember(value: string): Promise<string[]> {
+  const hashes = [opaqueHash(value)];
+  if (!isBase64InAnyForm(value)) return hashes;
+  const reading = await readingOf(value);
+  return reading === value ? hashes : [...hashes, opaqueHash(reading)];
+}
+
+/** Where the padding begins, or -1. Of a long text in several turns of the event loop: one of emoji takes 3 ms a million characters. */
+async function paddingOf(text: string): Promise<number> {
+  for (let at = 0; at < text.length; at += charactersAtOnce) {
+    if (at > 0) await turn();
+    const found = text.slice(at, at + charactersAtOnce).indexOf("=");
+    if (found !== -1) return at + found;
+  }
+  return -1;
+}
+
+/** Hashes under which state that a caller sends may be remembered: it may be spelled in another way than it was made. */
+async function hashesToFind(values: readonly string[]): Promise<string[][]> {
+  const spellings: string[][] = [];
+  let leftCharacters = charactersAtOnce;
+  for (const value of values) {
+    const end = await paddingOf(value);
+    const forms = [value, await readingOf(value)];
+    // Some decoders stop where the padding is.
+    if (end >= leastStateCharacters) forms.push(await readingOf(value.slice(0, end)));
+    spellings.push([...new Set(forms)]);
+    leftCharacters -= value.length;
+    if (leftCharacters > 0) continue;
+    leftCharacters = charactersAtOnce;
+    await turn();
+  }
+  const hashes = (await hashInTurns(spellings.flat())).values();
+  return spellings.map((forms) => forms.map(() => hashes.next().value ?? ""));
+}
+
 /** What choosing needs to know. */
 export interface PinContext {
   accountId: string;
@@ -32,7 +127,7 @@ export interface PinContext {
 }
 
 /**
- * Where a request goes. Opaque state goes back to the upstream that made it and to no other, one that nobody knows to the
+ * Where a request goes. Opaque state goes back to the upstream that made it and to no other, one that no record knows to the
  * model's first; without any, all of them may be tried. Refuses with INVALID_VALUE, at the state's field, another
  * account's, another model's upstream's, and states of two upstreams together.
  */
@@ -44,16 +139,15 @@ export async function pinUpstream(
   if (parts.length === 0) return upstreams;
   if (parts.length > maxOpaqueStates) refuse(ErrorReason.INVALID_VALUE, { param: "input" });
   // An input can be 64 MiB of state.
-  const hashes = await hashInTurns(parts.map(({ value }) => value));
-  const hashed = parts.map((part, at) => ({ ...part, hash: hashes[at] ?? "" }));
+  const hashes = await hashesToFind(parts.map(({ value }) => value));
   const makers = Map.groupBy(
-    await context.makers([...new Set(hashed.map((part) => part.hash))]),
+    await context.makers([...new Set(hashes.flat())]),
     (maker) => maker.hash,
   );
   let pinned: Upstream | undefined;
-  for (const { hash, param } of hashed) {
-    const known = makers.get(hash);
-    if (!known) continue;
+  for (const [at, { param }] of parts.entries()) {
+    const known = (hashes[at] ?? []).flatMap((hash) => makers.get(hash) ?? []);
+    if (known.length === 0) continue;
     const own = known.find((maker) => maker.accountId === context.accountId);
     if (!own) refuseState(param);
     // An upstream that the catalog no longer has cannot be asked; the state is then as good as unknown.

@@ -3,9 +3,11 @@ import { isRefusal } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
 import { keepStateOut } from "./operator-state.ts";
 
+const looked = { ourFiles: new Set<JsonObject>(), onTool() {}, passParameters: [] };
+
 async function found(body: JsonObject, ourFiles: JsonObject[] = []): Promise<string | undefined> {
   try {
-    await keepStateOut(body, new Set(ourFiles), () => {});
+    await keepStateOut(body, { ...looked, ourFiles: new Set(ourFiles) });
     return undefined;
   } catch (error) {
     if (!isRefusal(error)) throw error;
@@ -94,13 +96,24 @@ async function longestTurn(work: () => Promise<void>): Promise<number> {
   return Math.max(longest, cpuMs() - last);
 }
 
+test("an object of thousands of unknown names is refused: taking them out would take seconds", async () => {
+  const names = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`n${at}`, 1]));
+  expect(await found({ input: [{ role: "user", content: "a" }, names] })).toBe("input[1]");
+  expect(await found({ input: [{ type: "not_known", ...names }] })).toBeUndefined();
+});
+
 test.each<[string, () => JsonObject[string]]>([
   ["lists", () => Array.from({ length: 499_000 }, () => [])],
   ["objects", () => Array.from({ length: 333_000 }, () => ({ type: "function" }))],
+  ["unknown names", () => Array.from({ length: 250_000 }, () => ({ role: "user", odd: 1, x: 2 }))],
   ["values", () => Array.from({ length: 990_000 }, () => null)],
 ])("a million values keep the event loop for less than 50 ms at a time: %s", async (_, make) => {
-  const body = { a: { b: make() } };
-  await keepStateOut(body, new Set(), () => {});
-  const longest = await longestTurn(() => keepStateOut(body, new Set(), () => {}));
+  // Of input, what is not known is taken out.
+  const body = () => ({ a: { b: make() }, input: make() }) as JsonObject;
+  await keepStateOut(body(), looked);
+  const hostile = body();
+  const longest = await longestTurn(async () => {
+    await keepStateOut(hostile, looked);
+  });
   expect(longest).toBeLessThan(50);
 });

@@ -1,8 +1,10 @@
-import { setImmediate } from "node:timers/promises";
 import { optionalBoolean } from "#kit/body.ts";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import { turn } from "#kit/in-turns.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { fieldOf, unsupported } from "./fields.ts";
+import { type MemberKind, membersOf, namesWithin } from "./nested-names.ts";
 
 /** Names whose value is, or lists, ids of what rests in the operator's account at the upstream: no caller's. */
 const stateNames: ReadonlySet<string> = new Set([
@@ -34,6 +36,10 @@ const ownWords: Readonly<Record<string, ReadonlySet<string>>> = {
 };
 /** Likewise among the properties of the request itself. */
 const ownProperties: ReadonlySet<string> = new Set(["functions", "logit_bias", "metadata"]);
+/** Likewise of a function or custom tool as chat nests it. */
+const ownOfFunctions: ReadonlySet<string> = new Set(["parameters", "output_schema", "format"]);
+/** Own words whose first level is the API's: functions and custom tools of chat, and the older list of functions. */
+const ofTheApi: ReadonlySet<string> = new Set(["function", "custom", "functions"]);
 
 /** Settles what only the operator decides: `store` is false, `service_tier` the catalog's. Changes `body`. */
 export function settleOperators(body: JsonObject, spec: ChatSpec): void {
@@ -55,18 +61,32 @@ const noState = "No state is kept upstream, and none that rests there can be nam
 const valuesAtOnce = 20_000;
 
 /**
- * Refuses whatever in the body refers to state in the operator's upstream account, at its path: one pass over all of it but
- * the caller's own words. `ourFiles`: images, whose `file_id` names a file of the caller's account here. `onTool` hears of
- * every tool in a `tools` or `tool_choice`, wherever that stands.
+ * Refuses whatever in the body refers to state in the operator's upstream account, at its path, and takes out of items, messages, parts,
+ * tools and calls what is not to go upstream (nested-names.ts): one pass over all of it but the caller's own words. Changes `body`;
+ * answers where it took something out, for the header that names it, without the numbers of items.
  */
-export async function keepStateOut(
-  body: JsonObject,
-  ourFiles: ReadonlySet<JsonObject>,
-  onTool: OnTool,
-): Promise<void> {
-  const walk = new Walk(body, ourFiles, onTool);
-  while (!walk.isOver(valuesAtOnce)) await setImmediate();
+export async function keepStateOut(body: JsonObject, looked: LookedThrough): Promise<Set<string>> {
+  const walk = new Walk(body, looked);
+  while (!walk.isOver(valuesAtOnce)) await turn();
+  return walk.leftOut;
 }
+
+/** How a body is looked through. */
+export interface LookedThrough {
+  /** Images, whose `file_id` names a file of the caller's account here. */
+  ourFiles: ReadonlySet<JsonObject>;
+  /** Hears of every tool in a `tools` or `tool_choice`, wherever that stands. */
+  onTool: OnTool;
+  /** The model's: names that go upstream wherever they stand, or `*` for all. */
+  passParameters: readonly string[];
+}
+
+/** Paths that are remembered: the header has fewer. */
+export const maxLeftOut = 64;
+/** Properties of an object of a known type: five times what any has. Taking thousands out of one object takes seconds. */
+const maxNames = 256;
+/** Characters of a name in such a path: the header cuts it there, too. */
+const maxPathName = 64;
 
 /** A tool that a body offers or asks for; `path` makes the path of its type. */
 export type OnTool = (type: string, path: () => string) => void;
@@ -78,18 +98,21 @@ interface Open {
   names: readonly string[] | undefined;
   next: number;
   own: ReadonlySet<string> | undefined;
-  /** A list of tools. */
-  ofTools?: boolean;
+  /** Names that may go upstream; undefined: all. */
+  allowed?: ReadonlySet<string> | undefined;
+  /** What the members of a list are. */
+  members?: MemberKind | undefined;
 }
 
 class Walk {
-  readonly #ourFiles: ReadonlySet<JsonObject>;
-  readonly #onTool: OnTool;
+  readonly #looked: LookedThrough;
   readonly #open: Open[];
+  readonly #isStrict: boolean;
+  readonly leftOut = new Set<string>();
 
-  constructor(body: JsonObject, ourFiles: ReadonlySet<JsonObject>, onTool: OnTool) {
-    this.#onTool = onTool;
-    this.#ourFiles = ourFiles;
+  constructor(body: JsonObject, looked: LookedThrough) {
+    this.#looked = looked;
+    this.#isStrict = !looked.passParameters.includes("*");
     this.#open = [{ values: body, names: Object.keys(body), next: 0, own: ownProperties }];
   }
 
@@ -103,47 +126,72 @@ class Walk {
         continue;
       }
       const at = open.next++;
-      if (open.names) this.#field(open.values as JsonObject, open.names[at] as string, open.own);
-      else this.#enter((open.values as readonly JsonValue[])[at], open.ofTools);
+      if (open.names) this.#field(open, open.names[at] as string);
+      else this.#enter((open.values as readonly JsonValue[])[at], open.members);
     }
     return this.#open.length === 0;
   }
 
-  #field(object: JsonObject, name: string, own: ReadonlySet<string> | undefined): void {
+  #field({ values, own, allowed }: Open, name: string): void {
+    const object = values as JsonObject;
     const value = object[name] as JsonValue;
-    if (value === null || own?.has(name)) return;
-    const isOurs = name === "file_id" && this.#ourFiles.has(object);
+    const isOwn = own?.has(name) ?? false;
+    if (value !== null && !isOwn) this.#refuseState(object, name, value);
+    if (allowed && !allowed.has(name) && !this.#looked.passParameters.includes(name)) {
+      delete object[name];
+      if (value !== null) this.#tookOut();
+      return;
+    }
+    if (isOwn) {
+      if (this.#isStrict && ofTheApi.has(name)) this.#enter(value, "function", "function");
+      return;
+    }
+    const isTop = this.#open.length === 1;
+    // Deeper, an object of one of these names is a property that a schema describes.
+    const isChoice = name === "tool_choice" && isTop && isJsonObject(value);
+    this.#enter(value, isChoice ? "tool" : undefined, membersOf(name, isTop));
+  }
+
+  #refuseState(object: JsonObject, name: string, value: JsonValue): void {
+    const isOurs = name === "file_id" && this.#looked.ourFiles.has(object);
     const isState =
       (stateNames.has(name) && !isEmpty(value) && !isOurs) ||
       (referringNames.has(name) && refers(value)) ||
       (name === "background" && value === true) ||
       (name === "type" && value === "item_reference");
     if (isState) unsupported(this.#path(), noState);
-    // Deeper, an object of one of these names is a property that a schema describes.
-    const isChoice = name === "tool_choice" && this.#open.length === 1 && isJsonObject(value);
-    this.#enter(value, isChoice || (name === "tools" && Array.isArray(value)));
   }
 
-  /** `isTool`: it is a tool, or a list of them. */
-  #enter(value: JsonValue | undefined, isTool = false): void {
+  /** `kind`: what it is, where it is an object; `members`: what its members are, where it is a list. */
+  #enter(value: JsonValue | undefined, kind?: MemberKind, members?: MemberKind): void {
     if (typeof value !== "object" || value === null) return;
     if (Array.isArray(value)) {
-      if (value.length > 0) {
-        this.#open.push({
-          values: value,
-          names: undefined,
-          next: 0,
-          own: undefined,
-          ofTools: isTool,
-        });
-      }
+      if (value.length === 0) return;
+      this.#open.push({ values: value, names: undefined, next: 0, own: undefined, members });
       return;
     }
     const { type } = value;
-    if (isTool && typeof type === "string") this.#onTool(type, () => `${this.#path()}.type`);
-    const isTyped = typeof type === "string" && Object.hasOwn(ownWords, type);
-    const own = isTyped ? ownWords[type] : undefined;
-    this.#open.push({ values: value, names: Object.keys(value), next: 0, own });
+    const isTyped = typeof type === "string";
+    if (kind === "tool" && isTyped) this.#looked.onTool(type, () => `${this.#path()}.type`);
+    const ofType = isTyped && Object.hasOwn(ownWords, type) ? ownWords[type] : undefined;
+    const own = kind === "function" ? ownOfFunctions : ofType;
+    const allowed = this.#isStrict ? namesWithin(type, kind) : undefined;
+    const names = Object.keys(value);
+    if (allowed && names.length > maxNames) this.#refuseNames();
+    this.#open.push({ values: value, names, next: 0, own, allowed });
+  }
+
+  #refuseNames(): never {
+    refuse(ErrorReason.INVALID_VALUE, {
+      param: this.#path(),
+      message: `An item, message, part or tool has at most ${maxNames} properties.`,
+    });
+  }
+
+  #tookOut(): void {
+    if (this.leftOut.size >= maxLeftOut) return;
+    const names = this.#open.flatMap(({ names, next }) => names?.[next - 1] ?? []);
+    this.leftOut.add(names.map((name) => name.slice(0, maxPathName)).join("."));
   }
 
   /** Where the value stands that was looked at last. */

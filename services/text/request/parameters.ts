@@ -1,7 +1,7 @@
 import type { JsonObject } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { outputBounds } from "../upstream/output-limit.ts";
-import type { TextOperation } from "../upstream/port.ts";
+import { outputBounds } from "../../upstreams/text/output-limit.ts";
+import type { TextOperation } from "../../upstreams/text/port.ts";
 
 /**
  * Properties of a request that go upstream, by the protocol that the caller speaks. An allow list: model servers know many
@@ -11,7 +11,8 @@ import type { TextOperation } from "../upstream/port.ts";
 const passed: Readonly<Record<"responses" | "chat", ReadonlySet<string>>> = {
   responses: new Set([
     // `ResponseCreateParams` of the openai package, 7.57. Without what names state upstream (operator-state.ts), and without
-    // `access_programs` and `moderation`, which speak of the operator's account there.
+    // `access_programs` and `moderation`, which speak of the operator's account there, and `prompt_cache_options`: what is kept
+    // for longer is written apart in the usage, and priced apart.
     "context_management",
     "image",
     "include",
@@ -22,7 +23,6 @@ const passed: Readonly<Record<"responses" | "chat", ReadonlySet<string>>> = {
     "model",
     "parallel_tool_calls",
     "prompt_cache_key",
-    "prompt_cache_options",
     "prompt_cache_retention",
     "reasoning",
     "safety_identifier",
@@ -40,7 +40,7 @@ const passed: Readonly<Record<"responses" | "chat", ReadonlySet<string>>> = {
     "user",
   ]),
   chat: new Set([
-    // `ChatCompletionCreateParams` of the same package, without `audio`, which is refused, `moderation`, and `prediction`:
+    // `ChatCompletionCreateParams` of the same package, without `audio`, which is refused, `moderation`, `prompt_cache_options`, and `prediction`:
     // tokens of a rejected one are charged as output beyond its bound.
     "function_call",
     "functions",
@@ -53,7 +53,6 @@ const passed: Readonly<Record<"responses" | "chat", ReadonlySet<string>>> = {
     "n",
     "parallel_tool_calls",
     "prompt_cache_key",
-    "prompt_cache_options",
     "prompt_cache_retention",
     "reasoning_effort",
     "response_format",
@@ -119,7 +118,7 @@ function isPassed(name: string, api: "responses" | "chat", spec: ChatSpec): bool
   );
 }
 
-/** What of a body may go upstream. What really does is the upstream's protocol to say; see `upstream/ignored.ts`. */
+/** What of a body may go upstream. What really does is the upstream's protocol to say; see `services/upstreams/text/ignored.ts`. */
 export function passedOf(body: JsonObject, operation: TextOperation, spec: ChatSpec): JsonObject {
   const api = operation === "chat" ? "chat" : "responses";
   const kept: JsonObject = {};

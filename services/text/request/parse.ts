@@ -1,24 +1,24 @@
 import { optionalBoolean, optionalObject } from "#kit/body.ts";
 import type { JsonObject } from "#kit/json.ts";
 import type { JsonReader } from "#kit/json-reader/index.ts";
-import { weightOf } from "#kit/json-weight.ts";
+import { weightOf } from "#kit/weight.ts";
+import { outputBounds } from "../../upstreams/text/output-limit.ts";
+import type { TextOperation } from "../../upstreams/text/port.ts";
 import { maxJsonDepth } from "../limits.ts";
-import { outputBounds } from "../upstream/output-limit.ts";
-import type { TextOperation } from "../upstream/port.ts";
 
 /** A body that is JSON, and what it asks for; nothing else is checked yet. */
 export interface ParsedRequest {
   operation: TextOperation;
   /** Ours alone: it may be changed. */
   body: JsonObject;
-  /** See `kit/json-weight.ts`. Without the bound of the output, which is no text: naming one costs no input. */
+  /** See `weightOf` in kit/weight.ts. Without the bound of the output, which is no text: naming one costs no input. */
   weight: number;
   /**
    * What a repeat under the same idempotency key must agree in; "" without a key. `stream` and `stream_options` are left
    * out: they choose how the answer is delivered, not what it is, and an answer is replayed as a stream where one is asked for.
    */
   fingerprint: string;
-  /** The form in which the answer goes out. Compaction has only the first. */
+  /** The form in which the answer goes out. Only responses and chat have others than the first. */
   form: AnswerForm;
 }
 
@@ -59,6 +59,7 @@ function outputBoundsWeight(body: JsonObject): number {
 }
 
 function formOf(operation: TextOperation, body: JsonObject): AnswerForm {
+  if (operation === "embeddings" || operation === "transcriptions") return "json";
   const stream = optionalBoolean(body, "stream") ?? false;
   const options = optionalObject(body, "stream_options") ?? {};
   const withUsage = optionalBoolean(options, "include_usage", "stream_options.include_usage");

@@ -38,7 +38,7 @@ describe("what goes up", () => {
     const error = await prepare(ask({ reasoning: { effort: "x" } })).catch((e: Error) => e);
     expect((error as Error).message).toContain("low, medium, high, fast, deep");
   });
-  test("items and outputs of calls pass unchanged, unknown ones on models that take every tool", async () => {
+  test("items and outputs of calls pass with the fields that are known, unknown ones unchanged on models that take every tool", async () => {
     const input = [
       { type: "function_call", call_id: "c", name: "f", arguments: "{}", odd: [1] },
       { type: "function_call_output", call_id: "c", output: "42", extra: { a: null } },
@@ -46,10 +46,122 @@ describe("what goes up", () => {
     ];
     const snapshot = snapshotWith({ tools: ["*"] });
     const { body, bounds } = await prepare(ask({ input }), { snapshot });
-    expect(body.input).toEqual(input);
+    expect(body.input).toEqual([
+      { type: "function_call", call_id: "c", name: "f", arguments: "{}" },
+      { type: "function_call_output", call_id: "c", output: "42" },
+      { type: "future_thing", anything: { at: ["all"] } },
+    ]);
     // What upstream makes of an unknown item is not known.
     expect(bounds.input).toBe(10_000);
     expect(await refusalOf(ask({ input }))).toBe("unsupported_parameter input[2].type");
+  });
+  describe("names within items, messages, parts and tools are those that are known", () => {
+    const cache = { cache_control: { type: "ephemeral", ttl: "1h" } };
+    const dear = { ...cache, prompt_cache_breakpoint: { mode: "explicit" } };
+    const schema = { type: "object", properties: { cache_control: { type: "string" } } };
+    const all = { tools: ["*"] };
+
+    test("of responses", async () => {
+      const text = { type: "input_text", text: "abc" };
+      const call = { type: "function_call", call_id: "c", name: "f", arguments: "{}" };
+      const thought = {
+        type: "reasoning",
+        id: "r",
+        summary: [{ type: "summary_text", text: "a" }],
+      };
+      const opaque = { type: "future_thing", ...dear };
+      const output = { type: "function_call_output", call_id: "c", output: [text] };
+      const named = { type: "function", name: "f", parameters: schema };
+      const own = { type: "custom", name: "g", format: { type: "text" } };
+      const group = { type: "namespace", name: "n", description: "d", tools: [named] };
+      const input = [{ role: "user", content: [text] }, call, output, thought, opaque];
+      const dearText = { ...text, ...dear };
+      const sent = ask({
+        input: [
+          { role: "user", content: [dearText], ...dear },
+          { ...call, ...dear },
+          { ...output, output: [dearText] },
+          { ...thought, summary: [{ type: "summary_text", text: "a", ...cache }] },
+          opaque,
+        ],
+        tools: [
+          { ...named, ...dear },
+          { ...own, ...cache },
+          { ...group, tools: [{ ...named, ...cache }] },
+          { type: "future_tool", ...cache },
+        ],
+      });
+      const prepared = await prepare(structuredClone(sent), { snapshot: snapshotWith(all) });
+      expect(prepared.body.input).toEqual(input);
+      const unknown = { type: "future_tool", ...cache };
+      expect(prepared.body.tools).toEqual([named, own, group, unknown]);
+      expect([...(prepared.leftOut ?? [])].sort()).toEqual([
+        "input.cache_control",
+        "input.content.cache_control",
+        "input.content.prompt_cache_breakpoint",
+        "input.output.cache_control",
+        "input.output.prompt_cache_breakpoint",
+        "input.prompt_cache_breakpoint",
+        "input.summary.cache_control",
+        "tools.cache_control",
+        "tools.prompt_cache_breakpoint",
+        "tools.tools.cache_control",
+      ]);
+
+      const some = snapshotWith({ ...all, passParameters: ["cache_control"] });
+      const passing = await prepare(structuredClone(sent), { snapshot: some });
+      expect((passing.body.tools as unknown[]).slice(0, 2)).toMatchObject([
+        { ...named, ...cache },
+        { ...own, ...cache },
+      ]);
+      expect(passing.leftOut?.every((name) => name.endsWith("prompt_cache_breakpoint"))).toBe(true);
+      const every = snapshotWith({ ...all, passParameters: ["*"] });
+      const { body, leftOut } = await prepare(structuredClone(sent), { snapshot: every });
+      expect(body).toMatchObject(sent);
+      expect(leftOut).toEqual([]);
+    });
+
+    test("of chat", async () => {
+      const named = { name: "f", parameters: schema };
+      const call = { id: "c", type: "function", function: { name: "f", arguments: "{}" } };
+      const messages = [
+        { role: "user", content: "abc" },
+        { role: "assistant", content: null, tool_calls: [call], reasoning_content: "hm" },
+        { role: "tool", tool_call_id: "c", content: "42" },
+      ];
+      const sent = {
+        messages: [
+          { role: "user", content: [{ type: "text", text: "abc", ...cache }], ...dear },
+          {
+            ...messages[1],
+            tool_calls: [{ ...call, ...cache, function: { ...call.function, ...cache } }],
+          },
+          { ...messages[2], ...cache },
+        ],
+        tools: [{ type: "function", function: { ...named, ...dear }, ...cache }],
+        functions: [{ ...named, ...cache }],
+        tool_choice: { type: "function", function: { name: "f" } },
+      };
+      const { body, leftOut } = await prepare(
+        { ...chat({}), model: "legacy-1", ...structuredClone(sent) },
+        { operation: "chat" },
+      );
+      expect((body.messages as unknown[]).slice(1)).toEqual(messages);
+      expect(body.tools).toEqual([{ type: "function", function: named }]);
+      expect(body.functions).toEqual([named]);
+      expect(body.tool_choice).toEqual(sent.tool_choice);
+      expect([...(leftOut ?? [])].sort()).toEqual([
+        "functions.cache_control",
+        "messages.cache_control",
+        "messages.content.cache_control",
+        "messages.prompt_cache_breakpoint",
+        "messages.tool_calls.cache_control",
+        "messages.tool_calls.function.cache_control",
+        "tools.cache_control",
+        "tools.function.cache_control",
+        "tools.function.prompt_cache_breakpoint",
+      ]);
+    });
   });
   test("properties that are not on the list stay here", async () => {
     const more = { future: { x: 1 }, return_token_ids: true, top_k: 4, "a b\u00e9": 1 };

@@ -1,78 +1,49 @@
-import { requiredString } from "#kit/body.ts";
 import type { CatalogView } from "#kit/catalog-client.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { FairShare } from "#kit/fair-share.ts";
 import type { JsonObject } from "#kit/json.ts";
 import {
   type ChatSpec,
   type Model,
   ModelKind,
+  OutputLimit,
   type Upstream,
-  UpstreamProtocol,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
-import { leastOutputTokens, maxModelIdLength } from "../limits.ts";
-import { holdAmountOf, priceOf, type TextPrice, type TokenBounds } from "../pricing.ts";
+import { isNativeChat } from "../../upstreams/protocols.ts";
+import { untranslatable } from "../../upstreams/text/chat/request.ts";
+import { leastOutputTokens } from "../limits.ts";
+import type { FileMeter } from "../measuring/meter.ts";
+import { holdAmountOf, priceOf } from "../pricing.ts";
 import { counterFor, type TokenCounter } from "../tokens/count.ts";
-import { checkContext, guessInput, inputBoundOf } from "../tokens/input-bound.ts";
-import { untranslatable } from "../upstream/chat/request.ts";
-import { isNativeChat } from "../upstream/plans.ts";
-import type { TextOperation } from "../upstream/port.ts";
+import { checkContext, guessInput, inputBoundOf, mediaTokensOf } from "../tokens/input-bound.ts";
+import { nameForAccount } from "./caller-names.ts";
 import { checkChat } from "./chat.ts";
 import type { CheckedBody } from "./checked.ts";
+import { prepareEmbeddings } from "./embeddings.ts";
 import { unsupported } from "./fields.ts";
-import { type ImageSources, type TakenImages, takeImages } from "./images.ts";
+import type { ImageSources } from "./images.ts";
+import { takeMedia } from "./media.ts";
+import { capableUpstreams, findAllowed } from "./model.ts";
 import { type OpaqueMakers, pinUpstream } from "./opaque.ts";
 import { passedOf } from "./parameters.ts";
-import type { AnswerForm, ParsedRequest } from "./parse.ts";
+import type { ParsedRequest } from "./parse.ts";
+import type { PreparedRequest } from "./prepared.ts";
 import { checkCompact, checkResponses } from "./responses.ts";
-
-/** A request that is valid and priced: nothing stands between it and its hold. */
-export interface PreparedRequest {
-  operation: TextOperation;
-  form: AnswerForm;
-  model: Model;
-  catalogVersion: string;
-  /** In the order of trying; a single one where opaque state binds the request to it. */
-  upstreams: readonly Upstream[];
-  /** As it goes up; `model` is still the public id. */
-  body: JsonObject;
-  /** Properties of the request as the caller sent them. */
-  asked: JsonObject;
-  /** The model's `passParameters`. */
-  passParameters: readonly string[];
-  /** That part of the body's instructions, or of its first message; "" for none. */
-  developerPrompt: string;
-  callerInstructions: string | null;
-  /** The bound of the output that the caller chose; undefined: none. */
-  maxOutputTokens: number | undefined;
-  price: TextPrice;
-  bounds: TokenBounds;
-  /** USD micros. */
-  holdAmount: bigint;
-  /**
-   * USD micros, from which on a smaller hold will do: the bound of the output then falls to what it pays for, and upstream
-   * is told. Undefined where the caller chose the bound.
-   */
-  leastHold: bigint | undefined;
-  /** For estimates. */
-  images: TakenImages;
-  items: number;
-  guessedInput: number;
-}
+import { prepareTranscription } from "./transcription.ts";
 
 /** What preparing asks of others. */
 export interface PrepareContext {
   view: CatalogView;
   images: ImageSources;
   counter: TokenCounter;
+  fileMeter: FileMeter;
   /** Places for counting before there is money. */
   contextCounts: FairShare;
   makers: OpaqueMakers;
 }
 
 /**
- * Validates a request against the catalog, takes its images in, and prices it: everything before money.
+ * Validates a request against the catalog, takes its images and files in, and prices it: everything before money.
  * Refuses with the public code and the path of the field at fault. Changes `parsed.body`.
  */
 export async function prepareRequest(
@@ -81,6 +52,12 @@ export async function prepareRequest(
   context: PrepareContext,
   signal: AbortSignal,
 ): Promise<PreparedRequest> {
+  if (parsed.operation === "embeddings") {
+    return prepareEmbeddings(parsed, caller.admission, context.view);
+  }
+  if (parsed.operation === "transcriptions") {
+    return prepareTranscription(parsed, caller, context, signal);
+  }
   const { view } = context;
   const { model, spec } = chatModel(parsed.body, view, caller.admission);
   const capable = capableUpstreams(parsed.operation, model, view);
@@ -88,6 +65,7 @@ export async function prepareRequest(
   const asked = { ...parsed.body };
   const checked = await check(parsed, spec, developerPrompt);
   const body = passedOf(checked.body, parsed.operation, spec);
+  nameForAccount(body, caller.accountId);
   const upstreams = await pinUpstream(checked.opaque, {
     accountId: caller.accountId,
     upstreams: parsed.operation === "chat" ? chatUpstreams(capable, body, spec) : capable,
@@ -98,25 +76,35 @@ export async function prepareRequest(
     accountId: caller.accountId,
     inlineAddresses: upstreams.some((upstream) => upstream.inlineImages),
   };
-  const images = await takeImages(checked.images, context.images, taking, signal);
-  const input = inputBoundOf(checked, images, parsed.weight, developerPrompt, spec);
+  const sources = { ...context.images, fileMeter: context.fileMeter };
+  const media = await takeMedia(checked, sources, taking, signal);
+  const input = inputBoundOf(checked, media, parsed.weight, developerPrompt, spec);
   // A hosted tool's bound is the whole window; what it leaves room for is known only upstream.
   const own = inputBoundOf(
     { ...checked, hosted: false },
-    images,
+    media,
     parsed.weight,
     developerPrompt,
     spec,
   );
-  await checkContext(checked, images, own, spec, {
+  await checkContext(checked, media, own, spec, {
     counter: counterFor(caller.accountId, context.counter),
     turn: () => context.contextCounts.take(caller.accountId, signal),
   });
+  const mediaTokens = mediaTokensOf(media, spec);
+  const { toolTokens } = checked;
+  const beside = mediaTokens.estimate + toolTokens;
+  const guessed = guessInput(parsed.weight, media, developerPrompt, beside);
   const price = priceOf(spec);
   const most = Number(spec.maxOutputTokens);
-  const bounds = { input, output: checked.maxOutputTokens ?? most };
-  const least = { input, output: Math.min(most, leastOutputTokens) };
-  const isChosen = checked.maxOutputTokens !== undefined;
+  const isCompact = parsed.operation === "compact";
+  const isTold = upstreams.every(({ outputLimit }) => outputLimit !== untold);
+  const heldByBound = !isCompact && isTold;
+  const chosen = heldByBound ? checked.maxOutputTokens : undefined;
+  const bounds = { input, output: chosen ?? most };
+  // A compaction is no longer than what it stands for.
+  const shortest = isCompact ? own : (checked.maxOutputTokens ?? 0);
+  const least = { input, output: Math.min(most, Math.max(leastOutputTokens, shortest)) };
   return {
     operation: parsed.operation,
     form: parsed.form,
@@ -125,6 +113,7 @@ export async function prepareRequest(
     upstreams,
     body,
     asked,
+    leftOut: checked.leftOut,
     passParameters: spec.passParameters,
     developerPrompt,
     callerInstructions: checked.callerInstructions,
@@ -132,51 +121,30 @@ export async function prepareRequest(
     price,
     bounds,
     holdAmount: holdAmountOf(price, bounds),
-    leastHold: isChosen ? undefined : holdAmountOf(price, least),
-    images,
+    // An upstream that is told no bound makes as much as it makes, however little the wallet has.
+    leastHold:
+      chosen === undefined && (isTold || isCompact) ? holdAmountOf(price, least) : undefined,
+    heldByBound,
+    media,
+    mediaTokens,
     items: checked.items,
-    guessedInput: Math.min(guessInput(parsed.weight, images, developerPrompt), input),
+    toolTokens,
+    hosted: checked.hosted,
+    guessedInput: Math.min(guessed, input),
   };
 }
+
+/** An upstream that knows no bound, whose hidden reasoning could not be cut at one here. */
+const untold = OutputLimit.NONE;
 
 function chatModel(
   body: JsonObject,
   view: CatalogView,
   admission: Admission | undefined,
 ): { model: Model; spec: ChatSpec } {
-  const id = requiredString(body, "model", { min: 1 });
-  if (id.length > maxModelIdLength) {
-    refuse(ErrorReason.MODEL_NOT_FOUND, {
-      param: "model",
-      metadata: { model: id.slice(0, maxModelIdLength) },
-    });
-  }
-  const model = view.findModel(id, ModelKind.CHAT);
-  const allowed = admission?.allowedModels ?? [];
-  if (allowed.length > 0 && !allowed.includes(id)) {
-    refuse(ErrorReason.PERMISSION_DENIED, {
-      param: "model",
-      message: "The API key may not use this model.",
-    });
-  }
+  const model = findAllowed(body, ModelKind.CHAT, view, admission);
   if (model.spec.case !== "chat") throw new TypeError("a chat model without its limits");
   return { model, spec: model.spec.value };
-}
-
-/** Upstreams that speak the operation: a `chat-completions` one serves chat alone. */
-function capableUpstreams(
-  operation: TextOperation,
-  model: Model,
-  view: CatalogView,
-): readonly Upstream[] {
-  const all = view.upstreamsOf(model);
-  if (operation === "chat") return all;
-  const capable = all.filter((one) => one.protocol !== UpstreamProtocol.CHAT_COMPLETIONS);
-  if (capable.length > 0) return capable;
-  refuse(ErrorReason.MODEL_NOT_RESPONSES_CAPABLE, {
-    param: "model",
-    metadata: { model: model.id },
-  });
 }
 
 /** Those that can be asked for what the body asks for. Refuses at the field that none can be asked for. */
@@ -206,5 +174,8 @@ function check(
       return checkCompact(body, spec, developerPrompt);
     case "chat":
       return checkChat(body, spec, developerPrompt);
+    case "embeddings":
+    case "transcriptions":
+      throw new TypeError("they have checks of their own");
   }
 }

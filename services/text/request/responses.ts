@@ -6,7 +6,7 @@ import { checkMetadata, instructionsOf, outputLimit } from "./fields.ts";
 import { checkItems, inputOf, nothingFound } from "./items.ts";
 import { keepStateOut, settleOperators } from "./operator-state.ts";
 import { resolveReasoning } from "./reasoning.ts";
-import { checkTools, toolNote } from "./tools.ts";
+import { checkTools, toolNote, toolTokensOf } from "./tools.ts";
 
 /** Checks a body of `POST /responses` against its model, and makes what goes up out of it. Names of what goes up are not looked at here. */
 export async function checkResponses(
@@ -22,19 +22,27 @@ export async function checkResponses(
   optionalObject(body, "text");
   checkMetadata(body);
   const tools = await checkTools(body, spec, "responses");
-  const { images, opaque, ...found } =
+  const { images, files, opaque, ...found } =
     typeof input === "string" ? nothingFound() : await checkItems(input, spec);
   const inParts = images.filter(({ field }) => field === "image_url");
-  await keepStateOut(body, new Set(inParts.map(({ holder }) => holder)), toolNote(spec, tools));
+  const leftOut = await keepStateOut(body, {
+    ourFiles: new Set(inParts.map(({ holder }) => holder)),
+    onTool: toolNote(spec, tools),
+    passParameters: spec.passParameters,
+  });
   applyDeveloperPrompt(body, developerPrompt, callerInstructions);
   if (body.stream !== true) delete body.stream_options;
   return {
     body,
     callerInstructions,
     hosted: tools.hosted || found.tools.hosted,
+    toolTokens: toolTokensOf(tools, found.tools),
+    nameBytes: found.names.bytes,
     maxOutputTokens,
     images,
+    files,
     opaque,
+    leftOut: [...leftOut],
     items: tools.count + found.tools.count + (typeof input === "string" ? 1 : input.length),
     inputParam: "input",
   };
@@ -42,15 +50,20 @@ export async function checkResponses(
 
 /**
  * Checks a body of `POST /responses/compact`: the same shape, but its answer is never a stream. The developer prompt
- * goes before compaction too.
+ * goes before compaction too. A bound of the output has no effect: servers know none there (OpenAI's reference of the route), and
+ * what a compaction holds is sealed, so that it could not be cut here either.
  */
-export function checkCompact(
+export async function checkCompact(
   body: JsonObject,
   spec: ChatSpec,
   developerPrompt: string,
 ): Promise<CheckedBody> {
   delete body.stream;
-  return checkResponses(body, spec, developerPrompt);
+  const checked = await checkResponses(body, spec, developerPrompt);
+  if (checked.maxOutputTokens === undefined) return checked;
+  delete checked.body.max_output_tokens;
+  const leftOut = [...checked.leftOut, "max_output_tokens"];
+  return { ...checked, maxOutputTokens: undefined, leftOut };
 }
 
 function applyDeveloperPrompt(

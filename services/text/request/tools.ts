@@ -1,6 +1,6 @@
-import { setImmediate } from "node:timers/promises";
 import { optionalArray, requiredString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import { turn } from "#kit/in-turns.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { maxTools } from "../limits.ts";
@@ -18,11 +18,32 @@ const callerTools = new Set([
   "computer_use_preview",
 ]);
 
+/**
+ * Of them, those that upstream describes to its model in words of its own: 250 to 1,500 tokens are known, once for each type. A request
+ * names only the type.
+ */
+const describedTools = new Set(["local_shell", "apply_patch", "computer", "computer_use_preview"]);
+/** Tokens of such a description. */
+const descriptionTokens = 1_536;
+
+/** Tokens that upstream adds for the tools of a request. */
+export function toolTokensOf(...found: CheckedTools[]): number {
+  return new Set(found.flatMap(({ described }) => [...described])).size * descriptionTokens;
+}
+
 /** What the tools of a request mean for its price. */
 export interface CheckedTools {
   count: number;
   /** At least one is carried out upstream. */
   hosted: boolean;
+  /** Types that upstream describes to its model itself. */
+  described: Set<string>;
+}
+
+/** What a tool of a type means for the price. */
+function noteType(type: string, found: CheckedTools): void {
+  found.hosted ||= !callerTools.has(type);
+  if (describedTools.has(type)) found.described.add(type);
 }
 
 /** Does the model take tools of this type? */
@@ -39,7 +60,7 @@ export function toolNote(spec: ChatSpec, found: CheckedTools): OnTool {
     // It only lists which of the tools may be called; those are told of themselves.
     if (type === "allowed_tools") return;
     if (!takesTool(spec, type)) refuseTool(path(), spec);
-    found.hosted ||= !callerTools.has(type);
+    noteType(type, found);
   };
 }
 
@@ -52,7 +73,7 @@ export async function checkTools(
   spec: ChatSpec,
   api: "responses" | "chat",
 ): Promise<CheckedTools> {
-  const found: CheckedTools = { count: 0, hosted: false };
+  const found: CheckedTools = { count: 0, hosted: false, described: new Set() };
   await checkToolList(optionalArray(body, "tools") ?? [], "tools", spec, api, found);
   const choice = fieldOf(body, "tool_choice");
   if (choice !== undefined && typeof choice !== "string" && !isJsonObject(choice)) {
@@ -79,13 +100,13 @@ async function checkToolList(
     });
   }
   for (const [index, value] of tools.entries()) {
-    if (index > 0 && index % itemsAtOnce === 0) await setImmediate();
+    if (index > 0 && index % itemsAtOnce === 0) await turn();
     const path = `${param}[${index}]`;
     const tool = objectAt(value, path);
     const type = requiredString(tool, "type", { min: 1 }, `${path}.type`);
     if (!takesTool(spec, type)) refuseTool(`${path}.type`, spec);
     found.count++;
-    found.hosted ||= !callerTools.has(type);
+    noteType(type, found);
     if (type === "function") checkFunction(tool, path, api);
     for (const [holder, at] of [
       [tool, path],

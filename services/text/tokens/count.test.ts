@@ -21,8 +21,9 @@ afterEach(async () => {
   for (const one of stack.splice(0)) await one[Symbol.asyncDispose]();
 });
 
+/** With time for a thread to start on a busy machine; what is too long is one test's subject. */
 function counterWith(options: CountThreadOptions = {}) {
-  const counter = createTokenCounter(options);
+  const counter = createTokenCounter({ answerTimeoutMs: 50_000, ...options });
   stack.push(counter);
   return counter;
 }
@@ -43,7 +44,7 @@ const dying = `require("node:worker_threads").parentPort.on("message", (m) => {
   throw Object.assign(new Error(m.pieces.join()), { code: "E_TEST" });
 });`;
 const seven = `const { parentPort } = require("node:worker_threads");
-parentPort.on("message", () => parentPort.postMessage(7));`;
+parentPort.on("message", () => parentPort.postMessage({ tokens: 7, most: 7 }));`;
 
 describe("a count in the thread", () => {
   test("is what the tokenizer says of each slice", async () => {
@@ -101,7 +102,7 @@ describe("a count in the thread", () => {
     const loading = globSync("**/*.ts", { cwd: folder })
       .filter((file) => !file.endsWith(".test.ts"))
       .filter((file) => /"gpt-tokenizer|tokens\/worker|"\.\/worker\.ts"$/.test(text(folder, file)));
-    expect(loading.sort()).toEqual(["text/tokens/worker.ts", "text/upstream/builtin/tokens.ts"]);
+    expect(loading.sort()).toEqual(["builtin/text/tokens.ts", "text/tokens/worker.ts"]);
   });
 
   test("holds no process that has nothing else to do", async () => {
@@ -110,7 +111,7 @@ describe("a count in the thread", () => {
       console.log(await createTokenCounter().count(["one two three"]));`;
     const args = ["--input-type=module", "-e", script];
     // One that is held goes on for a minute.
-    const run = promisify(execFile)(process.execPath, args, { timeout: 15_000 });
+    const run = promisify(execFile)(process.execPath, args, { timeout: 50_000 });
     const { stdout } = await run;
     expect(stdout).toBe("3\n");
   });
@@ -146,7 +147,7 @@ describe("a thread that fails", () => {
 
   test("by silence is replaced after its time", async () => {
     const { start, started } = starting(silent, seven);
-    const counter = counterWith({ start, answerTimeoutMs: 1_000 });
+    const counter = counterWith({ start, answerTimeoutMs: 3_000 });
     expect(await counter.count(["Hi"])).toBe(7);
     expect(started).toHaveLength(2);
   });

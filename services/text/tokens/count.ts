@@ -6,6 +6,7 @@ import {
   tokenBatchesAtOnce,
   tokenBatchPieces,
 } from "../limits.ts";
+import type { Tokens } from "./most.ts";
 import { CountError, type CountThreadOptions, createCountThread } from "./thread.ts";
 
 /** Counts tokens where a number has to be right rather than quick: estimates and refusals. */
@@ -15,11 +16,16 @@ export interface TokenCounter {
    * {@link CountError} where they cannot be counted. Counts of different accounts have the same share of the thread.
    */
   count(texts: readonly string[], limit?: number, accountId?: string): Promise<number>;
+  /** The same tokens, and as many as another vocabulary may make of them. Rejects as `count`. */
+  measure(texts: readonly string[], accountId?: string): Promise<Tokens>;
 }
 
 /** The same counter, for one account. */
 export function counterFor(accountId: string, counter: TokenCounter): TokenCounter {
-  return { count: (texts, limit) => counter.count(texts, limit, accountId) };
+  return {
+    count: (texts, limit) => counter.count(texts, limit, accountId),
+    measure: (texts) => counter.measure(texts, accountId),
+  };
 }
 
 /**
@@ -51,22 +57,30 @@ export function createTokenCounter(
   );
   const closing = new AbortController();
   let counts = 0;
+  const counted = async (texts: readonly string[], accountId: string, limit?: number) => {
+    if (counts >= maxCounts) throw new CountError("too many counts are under way");
+    counts++;
+    try {
+      const sum: Tokens = { tokens: 0, most: 0 };
+      for (const pieces of batchesOf(texts)) {
+        using _turn = await turns.take(accountId, closing.signal);
+        const left = (limit ?? Number.POSITIVE_INFINITY) - sum.tokens;
+        const batch = { pieces, limit: left, withMost: limit === undefined };
+        const { tokens, most } = await thread.run(batch);
+        sum.tokens += tokens;
+        sum.most += most;
+        if (tokens > left) break;
+      }
+      return sum;
+    } finally {
+      counts--;
+    }
+  };
   return {
     async count(texts, limit = Number.POSITIVE_INFINITY, accountId = "") {
-      if (counts >= maxCounts) throw new CountError("too many counts are under way");
-      counts++;
-      try {
-        let sum = 0;
-        for (const pieces of batchesOf(texts)) {
-          using _turn = await turns.take(accountId, closing.signal);
-          sum += await thread.run({ pieces, limit: limit - sum });
-          if (sum > limit) break;
-        }
-        return sum;
-      } finally {
-        counts--;
-      }
+      return (await counted(texts, accountId, limit)).tokens;
     },
+    measure: (texts, accountId = "") => counted(texts, accountId),
     [Symbol.asyncDispose]() {
       closing.abort(new CountError("the counting thread is closed"));
       return thread[Symbol.asyncDispose]();

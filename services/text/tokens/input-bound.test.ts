@@ -1,19 +1,28 @@
 import { describe, expect, test } from "vitest";
 import type { JsonObject } from "#kit/json.ts";
-import { weightOf } from "#kit/json-weight.ts";
+import { weightOf } from "#kit/weight.ts";
 import { snapshotWith } from "../../../test/contract/usage.world.ts";
 import { testParsing } from "../../../test/support/parsing.ts";
+import { measuresClock } from "../../../test/support/second-tries.ts";
 import { maxJsonDepth } from "../limits.ts";
 import { checkChat } from "../request/chat.ts";
 import type { CheckedBody } from "../request/checked.ts";
+import { noMedia } from "../request/media.ts";
 import { parseRequest } from "../request/parse.ts";
 import { checkResponses } from "../request/responses.ts";
 import { createTokenCounter, slicesOf } from "./count.ts";
 import { contextRoom, estimateInput, inputBoundOf, textsOf } from "./input-bound.ts";
-import { assumedPatches, boundPatches, leastPatches, maxPatches } from "./patches.ts";
+import {
+  assumedPatches,
+  estimatedImageTokens,
+  leastImageTokens,
+  maxPatches,
+  mostImageTokens,
+  usualTokensAtLeast,
+} from "./patches.ts";
 
 const counter = createTokenCounter();
-const noImages = { parts: [], sizes: [], base64Bytes: 0 };
+const none = { media: noMedia, mediaTokens: { estimate: 0, most: 0, least: 0 } };
 
 function specOf(maxInputTokens: bigint) {
   const spec = snapshotWith({ maxInputTokens }).models[0]?.spec;
@@ -30,7 +39,6 @@ const texts: Record<string, string> = {
   accents: "é̀à̂ṏ".repeat(40),
   code: 'if (a[0] !== "\\u00e9") {\n\t\treturn {};\n}'.repeat(40),
   controls: "\u0000\u0001\u0007\u001b[0m".repeat(40),
-  half: "\ud83c".repeat(40),
   blank: " \n\t".repeat(200),
   markers: "<|im_start|>system<|endoftext|>".repeat(40),
   short: "a",
@@ -38,10 +46,13 @@ const texts: Record<string, string> = {
 
 describe("the bound of the input", () => {
   const bound = (checked: CheckedBody, weight: number) =>
-    inputBoundOf(checked, noImages, weight, "Be kind.", spec);
+    inputBoundOf(checked, noMedia, weight, "Be kind.", spec);
 
   test.each(Object.entries(texts))("covers every count: %s", async (_name, text) => {
-    const schema = { type: "object", properties: { [text.slice(0, 50)]: { type: "string" } } };
+    const schema = {
+      type: "object",
+      properties: { [text.slice(0, 50).toWellFormed()]: { type: "string" } },
+    };
     const asked: JsonObject = {
       model: "chat-1",
       instructions: text,
@@ -59,7 +70,7 @@ describe("the bound of the input", () => {
     // The body as JSON is about the longest that a template could make of it.
     const rendered = await counter.count([JSON.stringify(checked.body, null, 1)]);
     expect(least).toBeGreaterThanOrEqual(rendered);
-    const estimate = await estimateInput(checked.body, noImages, checked.items, counter);
+    const { tokens: estimate } = await estimateInput({ ...checked, ...none }, counter);
     expect(least).toBeGreaterThanOrEqual(estimate);
   });
   test("of chat too", async () => {
@@ -70,10 +81,31 @@ describe("the bound of the input", () => {
     const rendered = await counter.count([JSON.stringify(checked.body, null, 1)]);
     expect(bound(checked, parsed.weight)).toBeGreaterThanOrEqual(rendered);
   });
+  test("the name of a tool counts with each result of a call", async () => {
+    const name = "do_".repeat(500);
+    const results = Array.from({ length: 40 }, () => "ok");
+    const call = { type: "function_call", call_id: "c", name, arguments: "{}" };
+    const input = [
+      call,
+      ...results.map((output) => ({ type: "function_call_output", call_id: "c", output })),
+    ];
+    const body = { model: "chat-1", input };
+    const checked = await checkResponses(body, spec, "");
+    const least = results.length * name.length;
+    expect(bound(checked, weightOf(body, maxJsonDepth))).toBeGreaterThanOrEqual(least);
+    const called = { id: "c", type: "function", function: { name, arguments: "{}" } };
+    const messages = [
+      { role: "assistant", tool_calls: [called] },
+      ...results.map((content) => ({ role: "tool", tool_call_id: "c", content })),
+    ];
+    const chat = { model: "chat-1", messages };
+    const weight = weightOf(chat, maxJsonDepth);
+    expect(bound(await checkChat(chat, spec, ""), weight)).toBeGreaterThanOrEqual(least);
+  });
   test("is never above what the model takes", async () => {
     const body = { model: "chat-1", input: "x".repeat(5_000) };
     const checked = await checkResponses(body, specOf(1_000n), "");
-    expect(inputBoundOf(checked, noImages, weightOf(body, maxJsonDepth), "", specOf(1_000n))).toBe(
+    expect(inputBoundOf(checked, noMedia, weightOf(body, maxJsonDepth), "", specOf(1_000n))).toBe(
       1_000,
     );
   });
@@ -90,8 +122,8 @@ describe("the bound of the input", () => {
         ],
       },
       [
-        { holder: made, field: "result", param: "" },
-        { holder: shown, field: "image_url", param: "" },
+        { holder: made, field: "result" },
+        { holder: shown, field: "image_url" },
       ],
     );
     expect(found.texts.join("")).not.toContain("ZZZ");
@@ -99,7 +131,8 @@ describe("the bound of the input", () => {
   });
   test("under the names of images everything else is, wherever it stands", async () => {
     const words = texts.words ?? "";
-    const count = async (body: JsonObject) => estimateInput(body, noImages, 0, counter);
+    const count = async (body: JsonObject) =>
+      (await estimateInput({ body, ...none, items: 0, toolTokens: 0 }, counter)).tokens;
     const least = await counter.count([words]);
     const hidden: JsonObject[] = [
       { tools: [{ type: "function", name: "f", parameters: { result: words } }] },
@@ -132,19 +165,28 @@ describe("room in the window", () => {
 });
 
 describe("counting", () => {
-  test("long runs are cut, so that a hostile text takes no time in its square", async () => {
-    const startedAt = performance.now();
-    expect(await counter.count(["a".repeat(200_000)])).toBeGreaterThan(20_000);
-    // Uncut it takes half a minute.
-    expect(performance.now() - startedAt).toBeLessThan(5_000);
-  });
-  test("a long text without spaces is cut in time that grows with its length alone", () => {
-    const longest = (text: string) => Math.max(...[...slicesOf(text)].map(({ length }) => length));
-    const startedAt = performance.now();
-    expect(longest("漢".repeat(4 * 1024 * 1024))).toBe(512);
-    // A search back to the beginning, slice by slice, takes twenty seconds.
-    expect(performance.now() - startedAt).toBeLessThan(2_000);
-  });
+  test(
+    "long runs are cut, so that a hostile text takes no time in its square",
+    measuresClock,
+    async () => {
+      const startedAt = performance.now();
+      expect(await counter.count(["a".repeat(200_000)])).toBeGreaterThan(20_000);
+      // Uncut it takes half a minute.
+      expect(performance.now() - startedAt).toBeLessThan(5_000);
+    },
+  );
+  test(
+    "a long text without spaces is cut in time that grows with its length alone",
+    measuresClock,
+    () => {
+      const longest = (text: string) =>
+        Math.max(...[...slicesOf(text)].map(({ length }) => length));
+      const startedAt = performance.now();
+      expect(longest("漢".repeat(4 * 1024 * 1024))).toBe(512);
+      // A search back to the beginning, slice by slice, takes twenty seconds.
+      expect(performance.now() - startedAt).toBeLessThan(2_000);
+    },
+  );
   test("cuts lie before the nearest space, if it is near", () => {
     const cutAt = (text: string) => [...slicesOf(text)][0]?.length;
     const spaced = (at: number) => `${"a".repeat(at)} ${"a".repeat(1_000)}`;
@@ -166,11 +208,28 @@ describe("counting", () => {
 
 describe("patches", () => {
   test("of 32 pixels, begun ones whole", () => {
-    expect(boundPatches({ width: 64, height: 64 }, 1)).toBe(4);
-    expect(boundPatches({ width: 65, height: 1 }, 1)).toBe(3);
-    expect(boundPatches({ width: 65, height: 1 }, 85)).toBe(85);
-    expect(boundPatches({ width: 9_000, height: 9_000 }, 85)).toBe(maxPatches);
-    expect(boundPatches(undefined, 85)).toBe(maxPatches);
-    expect(leastPatches({ width: 9_000, height: 9_000 })).toBe(assumedPatches);
+    const patches = { atLeast: 1, tile: 0, base: 0 };
+    expect(mostImageTokens({ width: 64, height: 64 }, patches)).toBe(4);
+    expect(mostImageTokens({ width: 65, height: 1 }, patches)).toBe(3);
+    expect(mostImageTokens({ width: 65, height: 1 }, { ...patches, atLeast: 85 })).toBe(85);
+    expect(mostImageTokens({ width: 65, height: 1 }, { ...patches, atLeast: 0 })).toBe(
+      usualTokensAtLeast,
+    );
+    expect(mostImageTokens({ width: 9_000, height: 9_000 }, patches)).toBe(maxPatches);
+    expect(mostImageTokens(undefined, patches)).toBe(maxPatches);
+    expect(estimatedImageTokens({ width: 65, height: 1 }, { ...patches, atLeast: 0 })).toBe(3);
+    expect(estimatedImageTokens({ width: 65, height: 1 }, { ...patches, atLeast: 85 })).toBe(85);
+  });
+  test("or by tiles of 512 pixels, as OpenAI counts them", () => {
+    const tiles = { atLeast: 0, tile: 170, base: 85 };
+    // The examples of OpenAI's guide.
+    expect(estimatedImageTokens({ width: 1_024, height: 1_024 }, tiles)).toBe(765);
+    expect(estimatedImageTokens({ width: 2_048, height: 4_096 }, tiles)).toBe(1_105);
+    expect(
+      mostImageTokens({ width: 512, height: 512 }, { ...tiles, tile: 5_667, base: 2_833 }),
+    ).toBe(8_500);
+    expect(mostImageTokens({ width: 1, height: 1 }, tiles)).toBe(255);
+    expect(mostImageTokens(undefined, tiles)).toBe(85 + 8 * 170);
+    expect(leastImageTokens({ width: 9_000, height: 9_000 })).toBe(assumedPatches);
   });
 });

@@ -9,10 +9,12 @@ import {
   maxCounts,
   mostCharactersPerToken,
 } from "../limits.ts";
-import type { CheckedBody, ImagePart } from "../request/checked.ts";
-import type { TakenImages } from "../request/images.ts";
+import type { CheckedBody, InlinePart } from "../request/checked.ts";
+import type { TakenMedia } from "../request/media.ts";
 import { bytesPerToken, type TokenCounter } from "./count.ts";
-import { boundPatches, estimatedPatches, leastPatches, usualTokensAtLeast } from "./patches.ts";
+import { fileTokens } from "./files.ts";
+import type { Tokens } from "./most.ts";
+import { estimatedImageTokens, leastImageTokens, mostImageTokens } from "./patches.ts";
 import { CountError } from "./thread.ts";
 
 /**
@@ -22,15 +24,17 @@ import { CountError } from "./thread.ts";
  * Why it is a bound. The tokenizers of language models work on UTF-8 bytes and merge: a token covers at least one byte,
  * so a text has at most as many tokens as bytes. The sum takes in every string and every name of the body that goes up,
  * plus an allowance for the punctuation of whatever a chat template makes of JSON; what a template adds on its own (roles,
- * turn markers, the preamble for tools) is covered by a fixed number for each item and one for the request. Images count
+ * turn markers, the preamble for tools) is covered by a fixed number for each item and one for the request; the name of the tool
+ * that some write before each result counts with each. Images count
  * in 32-pixel patches at full detail, at least as many as the model may make of the
- * smallest, their base64 not at all. A tool that upstream runs itself adds text that nobody here
+ * smallest, or in tiles where its catalog says so, PDFs by their pages and the text on them, and sounds by their seconds
+ * (tokens/files.ts), their base64 not at all. A tool that upstream runs itself adds text that no part of genmesh
  * sees: then, and wherever the sum is above it, the bound is what the model takes at most. Reported usage above the bound
  * is charged up to the hold.
  */
 export function inputBoundOf(
   checked: CheckedBody,
-  taken: TakenImages,
+  taken: TakenMedia,
   weight: number,
   developerPrompt: string,
   spec: ChatSpec,
@@ -38,10 +42,39 @@ export function inputBoundOf(
   const most = Number(spec.maxInputTokens);
   if (checked.hosted) return most;
   const text = weight - taken.base64Bytes + Buffer.byteLength(developerPrompt);
-  const atLeast = Number(spec.imageTokensAtLeast) || usualTokensAtLeast;
-  const images = sumOf(taken, (size) => boundPatches(size, atLeast));
-  const sum = text + overheadOf(checked) + images;
+  const sum = text + overheadOf(checked) + mediaTokensOf(taken, spec).most;
   return Math.min(sum, most);
+}
+
+/** Tokens of the images and files of a request. */
+export interface MediaTokens {
+  /** When upstream reports none. */
+  estimate: number;
+  /** For a hold, and for a caller that leaves. */
+  most: number;
+  /** That count against the context window: models scale images to fit. */
+  least: number;
+}
+
+/** What the images and files of a request come to, by how their model counts them. */
+export function mediaTokensOf(taken: TakenMedia, spec: ChatSpec): MediaTokens {
+  const count = {
+    atLeast: Number(spec.imageTokensAtLeast),
+    tile: Number(spec.imageTokensPerTile),
+    base: Number(spec.imageTokensBase),
+  };
+  const sum = {
+    estimate: sumOf(taken, (size) => estimatedImageTokens(size, count)),
+    most: sumOf(taken, (size) => mostImageTokens(size, count)),
+    least: sumOf(taken, leastImageTokens),
+  };
+  for (const file of taken.files) {
+    const { estimate, most, least } = fileTokens(file, spec);
+    sum.estimate += estimate;
+    sum.most += most;
+    sum.least += least;
+  }
+  return sum;
 }
 
 /** Tokens that a template may put around one message, item or tool. */
@@ -52,32 +85,44 @@ const requestTokens = 256;
 const estimatedItemTokens = 4;
 
 function overheadOf(checked: CheckedBody): number {
-  return requestTokens + itemTokens * checked.items;
+  const { items, toolTokens, nameBytes } = checked;
+  return requestTokens + itemTokens * items + toolTokens + nameBytes;
 }
 
-function sumOf(
-  taken: TakenImages,
-  patches: (size: TakenImages["sizes"][number]) => number,
-): number {
+function sumOf(taken: TakenMedia, patches: (size: TakenMedia["sizes"][number]) => number): number {
   return taken.sizes.reduce((sum, size) => sum + patches(size), 0);
 }
 
 /** Input tokens by count, where upstream reports none: an estimate. */
 export async function estimateInput(
-  body: JsonObject,
-  taken: TakenImages,
-  items: number,
+  { body, media, items, mediaTokens, toolTokens }: EstimatedInput,
   counter: TokenCounter,
-): Promise<number> {
-  const { texts, marks, opaqueBytes } = textsOf(body, taken.parts);
-  const text = (await counter.count(texts)) + marks + opaqueTokens(opaqueBytes);
-  return text + items * estimatedItemTokens + sumOf(taken, estimatedPatches);
+): Promise<Tokens> {
+  const { texts, marks, opaqueBytes } = textsOf(body, media.parts);
+  const { tokens, most } = await counter.measure(texts);
+  const rest = marks + opaqueTokens(opaqueBytes) + items * estimatedItemTokens + toolTokens;
+  return { tokens: tokens + rest + mediaTokens.estimate, most: most + rest + mediaTokens.most };
+}
+
+/** What the input of a request is estimated from. */
+export interface EstimatedInput {
+  body: JsonObject;
+  media: TakenMedia;
+  /** As in {@link CheckedBody}. */
+  items: number;
+  toolTokens: number;
+  mediaTokens: MediaTokens;
 }
 
 /** Input tokens by a guess that costs nothing: what is charged if the process dies before it has counted. */
-export function guessInput(weight: number, taken: TakenImages, developerPrompt: string): number {
-  const bytes = weight - taken.base64Bytes + Buffer.byteLength(developerPrompt);
-  return Math.ceil(bytes / bytesPerToken) + sumOf(taken, estimatedPatches);
+export function guessInput(
+  weight: number,
+  { base64Bytes }: TakenMedia,
+  developerPrompt: string,
+  beside: number,
+): number {
+  const bytes = weight - base64Bytes + Buffer.byteLength(developerPrompt);
+  return Math.ceil(bytes / bytesPerToken) + beside;
 }
 
 /** The window that input and reserved output share. */
@@ -118,7 +163,7 @@ export function createContextCounts(): FairShare {
  */
 export async function checkContext(
   checked: CheckedBody,
-  taken: TakenImages,
+  taken: TakenMedia,
   byteBound: number,
   spec: ChatSpec,
   counting: { counter: TokenCounter; turn: () => Promise<Disposable> },
@@ -126,7 +171,7 @@ export async function checkContext(
   const room = contextRoom(checked.maxOutputTokens, spec).input;
   if (byteBound <= room) return;
   const { texts, opaqueBytes } = textsOf(checked.body, taken.parts);
-  const rest = sumOf(taken, leastPatches) + opaqueTokens(opaqueBytes);
+  const rest = mediaTokensOf(taken, spec).least + opaqueTokens(opaqueBytes);
   const characters = texts.reduce((sum, text) => sum + text.length, 0);
   if (rest < room && characters <= (room - rest) * mostCharactersPerToken) {
     using _turn = await counting.turn();
@@ -166,13 +211,13 @@ interface Texts {
 }
 
 /**
- * Everything of a body that upstream is sent, as text: every string, name and number. Left out are the bytes of images
+ * Everything of a body that upstream is sent, as text: every string, name and number. Left out are the bytes of images and files
  * that were verified, each in its own place, settings of one value, and names that a chat template turns into a marker
  * of the item, which the estimate for an item covers.
  */
-export function textsOf(body: JsonObject, images: readonly ImagePart[]): Texts {
+export function textsOf(body: JsonObject, inline: readonly InlinePart[]): Texts {
   const found: Texts = { texts: [], marks: 0, opaqueBytes: 0 };
-  const bytesOf = new Map(images.map(({ holder, field }) => [holder, field]));
+  const bytesOf = new Map(inline.map(({ holder, field }) => [holder, field]));
   /** `depth`: of an item 0, of its parts 1; what lies deeper is the caller's own data, like a tool's schema. */
   const visit = (value: JsonValue, depth: number) => {
     if (typeof value === "string") found.texts.push(value);
@@ -183,7 +228,7 @@ export function textsOf(body: JsonObject, images: readonly ImagePart[]): Texts {
     else if (depth > partDepth) found.texts.push(String(value));
   };
   const visitObject = (object: JsonObject, depth: number) => {
-    const image = bytesOf.get(object);
+    const bytes = bytesOf.get(object);
     for (const name in object) {
       const value = object[name] as JsonValue;
       const isMarker = depth <= partDepth && structural.has(name);
@@ -191,7 +236,7 @@ export function textsOf(body: JsonObject, images: readonly ImagePart[]): Texts {
       if (depth > partDepth) found.marks++;
       if (name === "encrypted_content" && typeof value === "string") {
         found.opaqueBytes += value.length;
-      } else if (name !== image) visit(value, depth + 1);
+      } else if (name !== bytes) visit(value, depth + 1);
     }
   };
   for (const name in body) {
@@ -207,8 +252,8 @@ export function textsOf(body: JsonObject, images: readonly ImagePart[]): Texts {
 const partDepth = 1;
 /** Fields of a request that are arrays of items. */
 const conversations = new Set(["input", "messages"]);
-/** Fields of a request whose text only says which model is meant. */
-const settings = new Set(["model"]);
+/** Fields of a request whose text no model reads. */
+const settings = new Set(["encoding_format", "model"]);
 /** Names that a chat template turns into a marker, which the estimate for an item covers. */
 const structural = new Set([
   "type",
@@ -217,6 +262,10 @@ const structural = new Set([
   "text",
   "id",
   "image_url",
+  "input_audio",
+  "file",
+  "file_data",
+  "filename",
   "detail",
   "status",
 ]);

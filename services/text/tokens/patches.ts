@@ -14,25 +14,51 @@ export const usualTokensAtLeast = 1_536;
 /** Width and height in pixels; undefined: not known here. */
 export type ImageSize = { readonly width: number; readonly height: number } | undefined;
 
-/** Tokens of an image when upstream reports none. */
-export function estimatedPatches(size: ImageSize): number {
-  return size ? patchesOf(size) : assumedPatches;
+/** How a model counts images, as far as its catalog says. */
+export interface ImageCount {
+  /** Tokens of the smallest; 0: not said. */
+  atLeast: number;
+  /** Of a model that counts tiles of 512 pixels: tokens of each, and of an image beside them; 0: it counts otherwise. */
+  tile: number;
+  base: number;
 }
 
-/** Most tokens of an image, for a hold; `atLeast`: what the model may make of the smallest. */
-export function boundPatches(size: ImageSize, atLeast: number): number {
-  return size ? Math.max(patchesOf(size), atLeast) : maxPatches;
+/** Tokens of an image when upstream reports none. */
+export function estimatedImageTokens(size: ImageSize, { atLeast, tile, base }: ImageCount): number {
+  if (tile > 0) return base + tile * (size ? tilesOf(size) : assumedTiles);
+  return Math.max(size ? patchesOf(size) : assumedPatches, atLeast);
+}
+
+/** Most tokens of an image, for a hold, and for a caller that leaves before its upstream says how many there were. */
+export function mostImageTokens(size: ImageSize, { atLeast, tile, base }: ImageCount): number {
+  if (tile > 0) return base + tile * (size ? tilesOf(size) : maxTiles);
+  return size ? Math.max(patchesOf(size), atLeast || usualTokensAtLeast) : maxPatches;
 }
 
 /**
  * Tokens of an image that count against the context window. Models scale images to fit, so what is refused is only what
  * cannot fit however they do it.
  */
-export function leastPatches(size: ImageSize): number {
-  return Math.min(estimatedPatches(size), assumedPatches);
+export function leastImageTokens(size: ImageSize): number {
+  return Math.min(size ? patchesOf(size) : assumedPatches, assumedPatches);
 }
 
 function patchesOf(size: NonNullable<ImageSize>): number {
   const patches = Math.ceil(size.width / patchPixels) * Math.ceil(size.height / patchPixels);
   return Math.min(patches, maxPatches);
+}
+
+/** Pixels on a side of a tile, of an image within which it must fit, and of its shorter side once it was scaled down. */
+const tiles = { pixels: 512, within: 2_048, shorter: 768 } as const;
+/** Tiles of the largest image. */
+const maxTiles = 8;
+/** Tiles of an image whose size is not known here: of 1024 by 1536 pixels. */
+const assumedTiles = 6;
+
+/** Tiles of an image at full detail, as OpenAI's models count them. */
+function tilesOf({ width, height }: NonNullable<ImageSize>): number {
+  const toFit = Math.min(1, tiles.within / Math.max(width, height));
+  const scale = Math.min(toFit, tiles.shorter / Math.min(width, height));
+  const along = (side: number) => Math.max(1, Math.ceil((side * scale) / tiles.pixels - 1e-9));
+  return along(width) * along(height);
 }

@@ -1,5 +1,6 @@
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { afterAll, describe, expect, test } from "vitest";
+import { noMedia } from "../request/media.ts";
 import { createTokenCounter, slicesOf, type TokenCounter } from "./count.ts";
 import { createTally } from "./tally.ts";
 import { CountError } from "./thread.ts";
@@ -9,8 +10,10 @@ afterAll(() => counter[Symbol.asyncDispose]());
 
 const request = {
   body: { input: "one two three" },
-  images: { parts: [], sizes: [], base64Bytes: 0 },
+  media: noMedia,
   items: 1,
+  mediaTokens: { estimate: 0, most: 0, least: 0 },
+  toolTokens: 0,
   guessedInput: 50,
 };
 
@@ -24,6 +27,11 @@ function failing() {
       failures.asked.push(texts.join(""));
       if (failures.isAway) throw new CountError("away");
       return counter.count(texts, limit);
+    },
+    async measure(texts) {
+      failures.asked.push(texts.join(""));
+      if (failures.isAway) throw new CountError("away");
+      return counter.measure(texts);
     },
   };
   const tally = createTally(request, failures, (error) => errors.push(error));
@@ -92,7 +100,10 @@ describe("what cannot be counted", () => {
   });
 
   test("yet is guessed without waiting", async () => {
-    const never: TokenCounter = { count: () => new Promise(() => {}) };
+    const never: TokenCounter = {
+      count: () => new Promise(() => {}),
+      measure: () => new Promise(() => {}),
+    };
     const tally = createTally(request, never, () => {});
     tally.add("one two ");
     void tally.input();

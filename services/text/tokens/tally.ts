@@ -1,10 +1,11 @@
-import type { PreparedRequest } from "../request/prepare.ts";
+import type { PreparedRequest } from "../request/prepared.ts";
 import { guessText, type TokenCounter } from "./count.ts";
-import { estimateInput } from "./input-bound.ts";
+import { type EstimatedInput, estimateInput } from "./input-bound.ts";
+import type { Tokens } from "./most.ts";
 
 /** Counts what a running request has used. Only what is asked for is counted: most requests are told by upstream. */
 export interface Tally {
-  /** Characters of output for which nobody has asked yet. */
+  /** Characters of output that were not asked for yet. */
   readonly uncounted: number;
   /** Output that went past. */
   add(text: string): void;
@@ -14,9 +15,11 @@ export interface Tally {
   output(): Promise<number>;
   /** Input and output tokens so far without waiting: what is not counted is guessed. */
   guess(): [input: number, output: number];
+  /** As many as another vocabulary may make of them (see {@link Tokens.most}), without waiting: what is not counted is guessed. */
+  most(): [input: number, output: number];
 }
 
-type Counted = Pick<PreparedRequest, "body" | "images" | "items" | "guessedInput">;
+type Counted = EstimatedInput & Pick<PreparedRequest, "guessedInput" | "tokensAsSuch">;
 
 /** A tally at zero. `onFailure` hears of what could not be counted. */
 export function createTally(
@@ -35,8 +38,8 @@ class RequestTally implements Tally {
   /** Not counted: what is being counted, and what came since that began. */
   #pending = "";
   #tail = "";
-  #outputTokens = 0;
-  #inputTokens: number | undefined;
+  readonly #output: Tokens = { tokens: 0, most: 0 };
+  #input: Tokens | undefined;
   #countingInput: Promise<number> | undefined;
   #countingOutput: Promise<unknown> | undefined;
   uncounted = 0;
@@ -68,18 +71,30 @@ class RequestTally implements Tally {
     return [this.#guessInput(), this.#guessOutput()];
   }
 
+  most(): [input: number, output: number] {
+    const { guessedInput, mediaTokens } = this.#request;
+    const guessed = guessedInput + mediaTokens.most - mediaTokens.estimate;
+    const input = this.#input?.most ?? guessed;
+    return [input, this.#output.most + this.#guessUncounted()];
+  }
+
   #guessInput(): number {
-    return this.#inputTokens ?? this.#request.guessedInput;
+    return this.#input?.tokens ?? this.#request.guessedInput;
   }
 
   #guessOutput(): number {
-    return this.#outputTokens + guessText(this.#pending) + guessText(this.#tail);
+    return this.#output.tokens + this.#guessUncounted();
+  }
+
+  #guessUncounted(): number {
+    return guessText(this.#pending) + guessText(this.#tail);
   }
 
   async #countInput(): Promise<number> {
     try {
-      const { body, images, items } = this.#request;
-      this.#inputTokens = await estimateInput(body, images, items, this.#counter);
+      const { tokensAsSuch = 0 } = this.#request;
+      const { tokens, most } = await estimateInput(this.#request, this.#counter);
+      this.#input = { tokens: tokens + tokensAsSuch, most: most + tokensAsSuch };
     } catch (error) {
       this.#countingInput = undefined;
       this.#onFailure(error);
@@ -88,12 +103,14 @@ class RequestTally implements Tally {
   }
 
   async #countOutput(): Promise<number> {
-    if (this.#tail === "") return this.#outputTokens;
+    if (this.#tail === "") return this.#output.tokens;
     this.#pending = this.#tail;
     this.#tail = "";
     this.uncounted = 0;
     try {
-      this.#outputTokens += await this.#counter.count([this.#pending]);
+      const { tokens, most } = await this.#counter.measure([this.#pending]);
+      this.#output.tokens += tokens;
+      this.#output.most += most;
     } catch (error) {
       this.#tail = this.#pending + this.#tail;
       this.#pending = "";
@@ -101,6 +118,6 @@ class RequestTally implements Tally {
       return this.#guessOutput();
     }
     this.#pending = "";
-    return this.#outputTokens;
+    return this.#output.tokens;
   }
 }

@@ -7,11 +7,14 @@ import {
   tokenThreadHeapMib,
   tokenThreadIdleMs,
 } from "../limits.ts";
+import type { Tokens } from "./most.ts";
 
 /** Pieces of text whose tokens are added up, until they are more than `limit`. */
 export interface Batch {
   pieces: readonly string[];
   limit: number;
+  /** Is it of interest what another vocabulary makes of them? */
+  withMost: boolean;
 }
 
 /** Tokens could not be counted. Says nothing of the text. */
@@ -35,7 +38,7 @@ export function startWorker(): Worker {
 }
 
 /** The one counting thread of a process, and its queue. Rejects with {@link CountError}. */
-export function createCountThread(options: CountThreadOptions): WorkerPool<Batch, number> {
+export function createCountThread(options: CountThreadOptions): WorkerPool<Batch, Tokens> {
   return createWorkerPool({
     name: "counting",
     start: options.start ?? startWorker,

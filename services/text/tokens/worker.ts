@@ -1,9 +1,10 @@
 import { parentPort } from "node:worker_threads";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { muteThread } from "#kit/thread.ts";
+import { mostTokens, type Tokens } from "./most.ts";
 import type { Batch } from "./thread.ts";
 
-/** The entry of the counting thread: answers each batch with a number. What goes wrong ends the thread. */
+/** The entry of the counting thread: answers each batch with its tokens. What goes wrong ends the thread. */
 
 // Text that looks like a control token is text.
 const plain = { allowedSpecial: new Set<string>(), disallowedSpecial: new Set<string>() };
@@ -11,11 +12,13 @@ const plain = { allowedSpecial: new Set<string>(), disallowedSpecial: new Set<st
 const port = parentPort;
 if (port === null) throw new Error("this file is the entry of a counting thread");
 muteThread();
-port.on("message", ({ pieces, limit }: Batch) => {
-  let tokens = 0;
+port.on("message", ({ pieces, limit, withMost }: Batch) => {
+  const sum: Tokens = { tokens: 0, most: 0 };
   for (const piece of pieces) {
-    tokens += countTokens(piece, plain);
-    if (tokens > limit) break;
+    const tokens = countTokens(piece, plain);
+    sum.tokens += tokens;
+    sum.most += withMost ? mostTokens(piece, tokens) : tokens;
+    if (sum.tokens > limit) break;
   }
-  port.postMessage(tokens);
+  port.postMessage(sum);
 });

@@ -6,7 +6,7 @@ import { Call } from "./call.ts";
 const never = new Promise<never>(() => {});
 
 describe("Call", () => {
-  test("a deadline aborts it: signal, listeners and whoever races", async () => {
+  test("a deadline aborts it: signal, listeners and what races with it", async () => {
     const call = new Call({ timeoutMs: 5 });
     const heard: unknown[] = [];
     call.onAbort((reason) => heard.push(reason));

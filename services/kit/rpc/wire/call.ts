@@ -12,7 +12,7 @@ export interface CallBounds {
 }
 
 /**
- * The life of one call: its deadline, its cancellation, its end. It makes an AbortSignal only where somebody asks for
+ * The life of one call: its deadline, its cancellation, its end. It makes an AbortSignal only where the handler asks for
  * one, and no DOMException at all, because both cost more than all else that a short call does here.
  */
 export class Call {

@@ -93,7 +93,7 @@ export function plain(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** Refusal of a message that nobody is willing to hold. */
+/** Refusal of a message that is too large to be kept in memory. */
 export function tooLarge(maxBytes: number): ConnectError {
   return new ConnectError(
     `message is larger than configured readMaxBytes ${maxBytes}`,

@@ -1,3 +1,4 @@
+import { joinInTurns } from "../../in-turns.ts";
 import type { PickedPeer } from "../wire-pool.ts";
 import type { Call } from "./call.ts";
 import { tooLarge } from "./envelope.ts";
@@ -47,10 +48,11 @@ export class UnaryExchange extends Exchange {
   }
 
   protected ended(): void {
-    const [first] = this.#chunks;
-    const isWhole = first && this.#chunks.length === 1;
-    const body = isWhole ? first : Buffer.concat(this.#chunks, this.#size);
-    this.#reply.resolve({ status: this.#status, headers: this.#headers, body });
+    const chunks = this.#chunks;
+    const [first] = chunks;
+    const head = { status: this.#status, headers: this.#headers };
+    if (first && chunks.length === 1) this.#reply.resolve({ ...head, body: first });
+    else this.#reply.resolve(joinInTurns(chunks).then((body) => ({ ...head, body })));
   }
 
   protected failed(error: unknown): void {

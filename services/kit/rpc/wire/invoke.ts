@@ -18,7 +18,7 @@ import {
   type UnaryRequest,
   type UnaryResponse,
 } from "@connectrpc/connect";
-import { staged } from "../../staged.ts";
+import { staged } from "../../stages.ts";
 import type { Call } from "./call.ts";
 
 type AnyRequest = UnaryRequest | StreamRequest;
@@ -29,9 +29,9 @@ export type Copied<T> = Omit<T, "signal" | "header" | "trailer"> &
 /** What interceptors wrap. */
 export type AnyFn = (request: AnyRequest) => Promise<AnyResponse>;
 
-/** A handler's side of a call. Its headers are made when somebody asks for them. */
+/** A handler's side of a call. Its headers are made at the first use. */
 export interface ServedContext extends HandlerContext {
-  /** The headers that the handler or an interceptor set; undefined where nobody asked. */
+  /** The headers that the handler or an interceptor set; undefined where neither did. */
   readonly setHeader: Headers | undefined;
   readonly setTrailer: Headers | undefined;
 }
@@ -113,7 +113,7 @@ export function intercepted(last: AnyFn, interceptors: readonly Interceptor[]): 
 }
 
 /**
- * What interceptors see of a unary call. Its signal is made when somebody asks for it and stands on the prototype, because
+ * What interceptors see of a unary call. Its signal is made at the first use and stands on the prototype, because
  * an object with a getter of its own costs as much as ten without: an interceptor that makes a copy leaves it behind, and
  * the call's own counts.
  */
@@ -258,10 +258,7 @@ export function created(
   source: AsyncIterable<MessageInitShape<DescMessage>>,
 ): AsyncIterable<Message> {
   return staged<MessageInitShape<DescMessage>, Message>(source, {
-    pass: (step) =>
-      step.done
-        ? { done: true, value: undefined }
-        : { done: false, value: create(desc, step.value) },
+    pass: (message) => create(desc, message),
   });
 }
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { joinInTurns } from "../../in-turns.ts";
 import { type Envelope, EnvelopeParser, tooLarge } from "./envelope.ts";
 import { Inbox } from "./inbox.ts";
 
@@ -22,17 +23,17 @@ export function readBody(req: IncomingMessage, maxBytes: number): Promise<Uint8A
     });
     req.on("end", () => {
       const [first] = chunks ?? [];
-      resolve(chunks?.length === 1 && first ? first : Buffer.concat(chunks ?? [], size));
+      resolve(chunks?.length === 1 && first ? first : joinInTurns(chunks ?? []));
     });
     req.on("error", () => reject(goneError()));
-    // Each request closes; an Error is made only where somebody is to hear it.
+    // Each request closes; an Error is made only where the handler is still reading.
     req.on("close", () => {
       if (!req.complete) reject(goneError());
     });
   });
 }
 
-/** The messages of a request that streams. Whoever stops reading them leaves the rest unread, but the answer goes out. */
+/** The messages of a request that streams. A handler that stops reading them leaves the rest unread, but the answer goes out. */
 export function readMessages<T>(
   req: IncomingMessage,
   maxBytes: number,

@@ -1,6 +1,7 @@
 import type { Message } from "@bufbuild/protobuf";
 import { createServiceImplSpec, type Interceptor, type MethodImplSpec } from "@connectrpc/connect";
 import { createMethodSerializationLookup } from "@connectrpc/connect/protocol";
+import { isOpenService, maxOpenMessageBytes } from "../gate.ts";
 import type { RpcService } from "../service.ts";
 import { plain } from "./envelope.ts";
 
@@ -23,13 +24,15 @@ export function routesOf(
   common: Pick<Route, "interceptors" | "maxBytes">,
 ): Map<string, Route> {
   const routes = new Map<string, Route>();
-  const limits = { readMaxBytes: common.maxBytes, writeMaxBytes: common.maxBytes };
   for (const { desc, impl } of services) {
+    const maxBytes = isOpenService(desc.typeName) ? maxOpenMessageBytes : common.maxBytes;
+    const limits = { readMaxBytes: maxBytes, writeMaxBytes: common.maxBytes };
     for (const spec of Object.values(createServiceImplSpec(desc, impl).methods)) {
       const { method } = spec;
       const codec = createMethodSerializationLookup(method, undefined, undefined, limits);
       routes.set(`/${desc.typeName}/${method.name}`, {
         ...common,
+        maxBytes,
         spec,
         isStream: spec.kind !== "unary",
         read: (bytes, isBinary) => codec.getI(isBinary).parse(plain(bytes)),

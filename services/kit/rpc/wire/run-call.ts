@@ -10,7 +10,7 @@ import {
   type UnaryRequest,
   type UnaryResponse,
 } from "@connectrpc/connect";
-import { staged } from "../../staged.ts";
+import { staged } from "../../stages.ts";
 import type { Call } from "./call.ts";
 import { type Copied, intercepted, UnaryCall } from "./invoke.ts";
 
@@ -100,10 +100,7 @@ function followCopy(call: Call, { signal }: Copied<UnaryRequest | StreamRequest>
 /** `source`, whose end, error or early return ends the call. */
 function reading<T>(source: AsyncIterable<T>, call: Call, over: () => void): AsyncIterable<T> {
   return staged(source, {
-    pass(step) {
-      if (step.done) over();
-      return step;
-    },
+    end: over,
     fail(error) {
       const meant = call.errorOf(error);
       over();
@@ -117,7 +114,7 @@ function reading<T>(source: AsyncIterable<T>, call: Call, over: () => void): Asy
   });
 }
 
-/** Lets the sender of a stream's requests know that nobody takes more. What it throws about that is its own concern. */
+/** Lets the sender of a stream's requests know that the handler takes no more. What it throws about that is its own concern. */
 function leave(source: AsyncIterable<unknown>): void {
   source[Symbol.asyncIterator]()
     .return?.()

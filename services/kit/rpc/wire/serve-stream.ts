@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { consume } from "../../push-stream.ts";
 import { appendTo } from "./headers.ts";
 import { invokeStream } from "./invoke.ts";
 import { readMessages } from "./request-body.ts";
@@ -24,13 +25,11 @@ export async function serveStream(
   try {
     if (fault) throw fault;
     const output = await invokeStream(route.spec, context, input, route.interceptors);
-    for await (const message of output) {
-      if (call.isAborted) break;
+    await consume(output, (message) => {
+      if (call.isAborted) return false;
       writer.add(route.write(message, isBinary));
-      const room = writer.whenRoom();
-      if (room) await room;
-      if (call.isAborted) break;
-    }
+      return writer.whenRoom() ?? true;
+    });
     if (!call.isAborted) writer.end(context.setTrailer ?? new Headers(), undefined);
   } catch (error) {
     fail(error);

@@ -45,7 +45,7 @@ function encodingFault(encoding: string | string[] | undefined): ConnectError | 
   );
 }
 
-/** What goes to the caller: nothing of an error that nobody meant for it. */
+/** What goes to the caller: nothing of an error that was not meant for it. */
 export function outwardError(error: unknown): ConnectError {
   if (error instanceof ConnectError) return error;
   return new ConnectError("internal error", Code.Internal, undefined, undefined, error);

@@ -2,20 +2,20 @@
 // @generated from file genmesh/auth/v1/auth_service.proto (package genmesh.auth.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Scope } from "../../common/v1/access_pb.ts";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Admission, KeyLimitReset, Scope } from "../../common/v1/access_pb.ts";
 import { file_genmesh_common_v1_access } from "../../common/v1/access_pb.ts";
 import { file_genmesh_common_v1_rpc_access } from "../../common/v1/rpc_access_pb.ts";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { Message } from "@bufbuild/protobuf";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file genmesh/auth/v1/auth_service.proto.
  */
 export const file_genmesh_auth_v1_auth_service: GenFile = /*@__PURE__*/
-  fileDesc("CiJnZW5tZXNoL2F1dGgvdjEvYXV0aF9zZXJ2aWNlLnByb3RvEg9nZW5tZXNoLmF1dGgudjEieQoHQWNjb3VudBISCgphY2NvdW50X2lkGAEgASgJEgwKBG5hbWUYAiABKAkSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhsKE3JlcXVlc3RzX3Blcl9taW51dGUYBCABKAUixQMKBkFwaUtleRIOCgZrZXlfaWQYASABKAkSEgoKYWNjb3VudF9pZBgCIAEoCRITCgtzZWNyZXRfaGludBgDIAEoCRIoCgZzY29wZXMYBCADKA4yGC5nZW5tZXNoLmNvbW1vbi52MS5TY29wZRIWCg5hbGxvd2VkX21vZGVscxgFIAMoCRIvCgtjcmVhdGVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3Jldm9rZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI6ChZmb3JtZXJfc2VjcmV0X2VuZF90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIlChhtb250aGx5X3VzZF9taWNyb3NfbGltaXQYCiABKANIAIgBARIbChNyZXF1ZXN0c19wZXJfbWludXRlGAsgASgFEhAKCHJldmlzaW9uGAwgASgDQhsKGV9tb250aGx5X3VzZF9taWNyb3NfbGltaXQiKQoQTG9va1VwS2V5UmVxdWVzdBIVCg1zZWNyZXRfc2hhMjU2GAEgASgMIqEBChFMb29rVXBLZXlSZXNwb25zZRIkCgNrZXkYASABKAsyFy5nZW5tZXNoLmF1dGgudjEuQXBpS2V5Ei8KC3ZhbGlkX3VudGlsGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXZpc2lvbhgDIAEoAxIjChthY2NvdW50X3JlcXVlc3RzX3Blcl9taW51dGUYBCABKAUiKgoQV2F0Y2hLZXlzUmVxdWVzdBIWCg5zaW5jZV9yZXZpc2lvbhgBIAEoAyI+ChFXYXRjaEtleXNSZXNwb25zZRIQCghyZXZpc2lvbhgBIAEoAxIXCg9jaGFuZ2VkX2tleV9pZHMYAiADKAkiSwoUQ3JlYXRlQWNjb3VudFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIPCgdhcGlfa2V5GAIgASgJEhQKDG9wZXJhdGlvbl9pZBgDIAEoCSKKAQoVQ3JlYXRlQWNjb3VudFJlc3BvbnNlEikKB2FjY291bnQYASABKAsyGC5nZW5tZXNoLmF1dGgudjEuQWNjb3VudBIkCgNrZXkYAiABKAsyFy5nZW5tZXNoLmF1dGgudjEuQXBpS2V5Eg4KBnNlY3JldBgDIAEoCRIQCghyZXBsYXllZBgEIAEoCCInChFHZXRBY2NvdW50UmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJIj8KEkdldEFjY291bnRSZXNwb25zZRIpCgdhY2NvdW50GAEgASgLMhguZ2VubWVzaC5hdXRoLnYxLkFjY291bnQiPAoTTGlzdEFjY291bnRzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJbChRMaXN0QWNjb3VudHNSZXNwb25zZRIqCghhY2NvdW50cxgBIAMoCzIYLmdlbm1lc2guYXV0aC52MS5BY2NvdW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSL6AQoQQ3JlYXRlS2V5UmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEigKBnNjb3BlcxgCIAMoDjIYLmdlbm1lc2guY29tbW9uLnYxLlNjb3BlEhYKDmFsbG93ZWRfbW9kZWxzGAMgAygJEi8KC2V4cGlyZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIlChhtb250aGx5X3VzZF9taWNyb3NfbGltaXQYBSABKANIAIgBARIbChNyZXF1ZXN0c19wZXJfbWludXRlGAYgASgFQhsKGV9tb250aGx5X3VzZF9taWNyb3NfbGltaXQiSQoRQ3JlYXRlS2V5UmVzcG9uc2USJAoDa2V5GAEgASgLMhcuZ2VubWVzaC5hdXRoLnYxLkFwaUtleRIOCgZzZWNyZXQYAiABKAkijAEKFExlYXNlUmVxdWVzdHNSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJEhsKE3JlcXVlc3RzX3Blcl9taW51dGUYAyABKAUSIwobYWNjb3VudF9yZXF1ZXN0c19wZXJfbWludXRlGAQgASgFEg4KBndhbnRlZBgFIAEoBSJ0ChVMZWFzZVJlcXVlc3RzUmVzcG9uc2USDwoHZ3JhbnRlZBgBIAEoBRINCgVsaW1pdBgCIAEoBRIRCglyZW1haW5pbmcYAyABKAUSEAoIcmVzZXRfbXMYBCABKAESFgoOcmV0cnlfYWZ0ZXJfbXMYBSABKAUiUAoQUm90YXRlS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSGgoNZ3JhY2Vfc2Vjb25kcxgCIAEoBUgAiAEBQhAKDl9ncmFjZV9zZWNvbmRzIkkKEVJvdGF0ZUtleVJlc3BvbnNlEiQKA2tleRgBIAEoCzIXLmdlbm1lc2guYXV0aC52MS5BcGlLZXkSDgoGc2VjcmV0GAIgASgJIiIKEFJldm9rZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJIjkKEVJldm9rZUtleVJlc3BvbnNlEiQKA2tleRgBIAEoCzIXLmdlbm1lc2guYXV0aC52MS5BcGlLZXkiJQoPTGlzdEtleXNSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkiOQoQTGlzdEtleXNSZXNwb25zZRIlCgRrZXlzGAEgAygLMhcuZ2VubWVzaC5hdXRoLnYxLkFwaUtleTKwBwoLQXV0aFNlcnZpY2USVwoJTG9va1VwS2V5EiEuZ2VubWVzaC5hdXRoLnYxLkxvb2tVcEtleVJlcXVlc3QaIi5nZW5tZXNoLmF1dGgudjEuTG9va1VwS2V5UmVzcG9uc2UiA5ACARJUCglXYXRjaEtleXMSIS5nZW5tZXNoLmF1dGgudjEuV2F0Y2hLZXlzUmVxdWVzdBoiLmdlbm1lc2guYXV0aC52MS5XYXRjaEtleXNSZXNwb25zZTABEl4KDUxlYXNlUmVxdWVzdHMSJS5nZW5tZXNoLmF1dGgudjEuTGVhc2VSZXF1ZXN0c1JlcXVlc3QaJi5nZW5tZXNoLmF1dGgudjEuTGVhc2VSZXF1ZXN0c1Jlc3BvbnNlEmQKDUNyZWF0ZUFjY291bnQSJS5nZW5tZXNoLmF1dGgudjEuQ3JlYXRlQWNjb3VudFJlcXVlc3QaJi5nZW5tZXNoLmF1dGgudjEuQ3JlYXRlQWNjb3VudFJlc3BvbnNlIgTo4BgCEl4KCkdldEFjY291bnQSIi5nZW5tZXNoLmF1dGgudjEuR2V0QWNjb3VudFJlcXVlc3QaIy5nZW5tZXNoLmF1dGgudjEuR2V0QWNjb3VudFJlc3BvbnNlIgeQAgHo4BgCEmQKDExpc3RBY2NvdW50cxIkLmdlbm1lc2guYXV0aC52MS5MaXN0QWNjb3VudHNSZXF1ZXN0GiUuZ2VubWVzaC5hdXRoLnYxLkxpc3RBY2NvdW50c1Jlc3BvbnNlIgeQAgHo4BgCElgKCUNyZWF0ZUtleRIhLmdlbm1lc2guYXV0aC52MS5DcmVhdGVLZXlSZXF1ZXN0GiIuZ2VubWVzaC5hdXRoLnYxLkNyZWF0ZUtleVJlc3BvbnNlIgTo4BgCElgKCVJvdGF0ZUtleRIhLmdlbm1lc2guYXV0aC52MS5Sb3RhdGVLZXlSZXF1ZXN0GiIuZ2VubWVzaC5hdXRoLnYxLlJvdGF0ZUtleVJlc3BvbnNlIgTo4BgCElgKCVJldm9rZUtleRIhLmdlbm1lc2guYXV0aC52MS5SZXZva2VLZXlSZXF1ZXN0GiIuZ2VubWVzaC5hdXRoLnYxLlJldm9rZUtleVJlc3BvbnNlIgTo4BgCElgKCExpc3RLZXlzEiAuZ2VubWVzaC5hdXRoLnYxLkxpc3RLZXlzUmVxdWVzdBohLmdlbm1lc2guYXV0aC52MS5MaXN0S2V5c1Jlc3BvbnNlIgeQAgHo4BgCYgZwcm90bzM", [file_genmesh_common_v1_access, file_genmesh_common_v1_rpc_access, file_google_protobuf_timestamp]);
+  fileDesc("CiJnZW5tZXNoL2F1dGgvdjEvYXV0aF9zZXJ2aWNlLnByb3RvEg9nZW5tZXNoLmF1dGgudjEijQIKB0FjY291bnQSEgoKYWNjb3VudF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEi8KC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIbChNyZXF1ZXN0c19wZXJfbWludXRlGAQgASgFEjAKDHN1c3BlbmRfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMAoMY2xvc2luZ190aW1lGDwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpjbG9zZV90aW1lGD0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIpChNDbG9zZUFjY291bnRSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkiQQoUQ2xvc2VBY2NvdW50UmVzcG9uc2USKQoHYWNjb3VudBgBIAEoCzIYLmdlbm1lc2guYXV0aC52MS5BY2NvdW50IhwKGkxpc3RDbG9zaW5nQWNjb3VudHNSZXF1ZXN0IkwKDkNsb3NpbmdBY2NvdW50EikKB2FjY291bnQYASABKAsyGC5nZW5tZXNoLmF1dGgudjEuQWNjb3VudBIPCgdrZXlfaWRzGAIgAygJIlAKG0xpc3RDbG9zaW5nQWNjb3VudHNSZXNwb25zZRIxCghhY2NvdW50cxgBIAMoCzIfLmdlbm1lc2guYXV0aC52MS5DbG9zaW5nQWNjb3VudCI8ChVBZHZhbmNlQ2xvc2luZ1JlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIPCgdpc19vdmVyGAIgASgIIkMKFkFkdmFuY2VDbG9zaW5nUmVzcG9uc2USKQoHYWNjb3VudBgBIAEoCzIYLmdlbm1lc2guYXV0aC52MS5BY2NvdW50IkoKEkxpc3RBbGxLZXlzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRINCgVxdWVyeRgDIAEoCSJVChNMaXN0QWxsS2V5c1Jlc3BvbnNlEiUKBGtleXMYASADKAsyFy5nZW5tZXNoLmF1dGgudjEuQXBpS2V5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKWAgoOT3BlcmF0b3JBY3Rpb24SEQoJYWN0aW9uX2lkGAEgASgJEg0KBWFjdG9yGAIgASgJEg4KBmFjdGlvbhgDIAEoCRISCgphY2NvdW50X2lkGAQgASgJEg4KBnRhcmdldBgFIAEoCRIPCgdkZXRhaWxzGAYgASgJEi4KCmJlZ2luX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgdvdXRjb21lGAkgASgOMh4uZ2VubWVzaC5hdXRoLnYxLkFjdGlvbk91dGNvbWUSDgoGcmVhc29uGAogASgJIkUKEkJlZ2luQWN0aW9uUmVxdWVzdBIvCgZhY3Rpb24YASABKAsyHy5nZW5tZXNoLmF1dGgudjEuT3BlcmF0b3JBY3Rpb24iFQoTQmVnaW5BY3Rpb25SZXNwb25zZSKKAQoQRW5kQWN0aW9uUmVxdWVzdBIRCglhY3Rpb25faWQYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmdlbm1lc2guYXV0aC52MS5BY3Rpb25PdXRjb21lEg4KBnJlYXNvbhgDIAEoCRISCgphY2NvdW50X2lkGAQgASgJEg4KBnRhcmdldBgFIAEoCSITChFFbmRBY3Rpb25SZXNwb25zZSJPChJMaXN0QWN0aW9uc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSEgoKYWNjb3VudF9pZBgDIAEoCSJgChNMaXN0QWN0aW9uc1Jlc3BvbnNlEjAKB2FjdGlvbnMYASADKAsyHy5nZW5tZXNoLmF1dGgudjEuT3BlcmF0b3JBY3Rpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIpUFCgZBcGlLZXkSDgoGa2V5X2lkGAEgASgJEhIKCmFjY291bnRfaWQYAiABKAkSEwoLc2VjcmV0X2hpbnQYAyABKAkSKAoGc2NvcGVzGAQgAygOMhguZ2VubWVzaC5jb21tb24udjEuU2NvcGUSFgoOYWxsb3dlZF9tb2RlbHMYBSADKAkSLwoLY3JlYXRlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2V4cGlyZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtyZXZva2VfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOgoWZm9ybWVyX3NlY3JldF9lbmRfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJQoYbW9udGhseV91c2RfbWljcm9zX2xpbWl0GAogASgDSACIAQESGwoTcmVxdWVzdHNfcGVyX21pbnV0ZRgLIAEoBRIQCghyZXZpc2lvbhgMIAEoAxIMCgRuYW1lGA0gASgJEhAKCGRpc2FibGVkGA4gASgIEjEKDWxhc3RfdXNlX3RpbWUYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGBAgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgt3ZWJob29rX3VybBgRIAEoCRI1CgtsaW1pdF9yZXNldBgSIAEoDjIgLmdlbm1lc2guY29tbW9uLnYxLktleUxpbWl0UmVzZXRCGwoZX21vbnRobHlfdXNkX21pY3Jvc19saW1pdCIpChBMb29rVXBLZXlSZXF1ZXN0EhUKDXNlY3JldF9zaGEyNTYYASABKAwivAEKEUxvb2tVcEtleVJlc3BvbnNlEiQKA2tleRgBIAEoCzIXLmdlbm1lc2guYXV0aC52MS5BcGlLZXkSLwoLdmFsaWRfdW50aWwYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGAMgASgDEiMKG2FjY291bnRfcmVxdWVzdHNfcGVyX21pbnV0ZRgEIAEoBRIZChFhY2NvdW50X3N1c3BlbmRlZBgFIAEoCCIqChBXYXRjaEtleXNSZXF1ZXN0EhYKDnNpbmNlX3JldmlzaW9uGAEgASgDIj4KEVdhdGNoS2V5c1Jlc3BvbnNlEhAKCHJldmlzaW9uGAEgASgDEhcKD2NoYW5nZWRfa2V5X2lkcxgCIAMoCSJ1ChRDcmVhdGVBY2NvdW50UmVxdWVzdBIMCgRuYW1lGAEgASgJEg8KB2FwaV9rZXkYAiABKAkSFAoMb3BlcmF0aW9uX2lkGAMgASgJEigKBnNjb3BlcxgEIAMoDjIYLmdlbm1lc2guY29tbW9uLnYxLlNjb3BlIooBChVDcmVhdGVBY2NvdW50UmVzcG9uc2USKQoHYWNjb3VudBgBIAEoCzIYLmdlbm1lc2guYXV0aC52MS5BY2NvdW50EiQKA2tleRgCIAEoCzIXLmdlbm1lc2guYXV0aC52MS5BcGlLZXkSDgoGc2VjcmV0GAMgASgJEhAKCHJlcGxheWVkGAQgASgIIicKEUdldEFjY291bnRSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkiPwoSR2V0QWNjb3VudFJlc3BvbnNlEikKB2FjY291bnQYASABKAsyGC5nZW5tZXNoLmF1dGgudjEuQWNjb3VudCJLChNMaXN0QWNjb3VudHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEg0KBXF1ZXJ5GDwgASgJIlsKFExpc3RBY2NvdW50c1Jlc3BvbnNlEioKCGFjY291bnRzGAEgAygLMhguZ2VubWVzaC5hdXRoLnYxLkFjY291bnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJItQCChBDcmVhdGVLZXlSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSKAoGc2NvcGVzGAIgAygOMhguZ2VubWVzaC5jb21tb24udjEuU2NvcGUSFgoOYWxsb3dlZF9tb2RlbHMYAyADKAkSLwoLZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiUKGG1vbnRobHlfdXNkX21pY3Jvc19saW1pdBgFIAEoA0gAiAEBEhsKE3JlcXVlc3RzX3Blcl9taW51dGUYBiABKAUSDAoEbmFtZRgHIAEoCRI1CgtsaW1pdF9yZXNldBgIIAEoDjIgLmdlbm1lc2guY29tbW9uLnYxLktleUxpbWl0UmVzZXQSEwoLd2ViaG9va191cmwYCSABKAlCGwoZX21vbnRobHlfdXNkX21pY3Jvc19saW1pdCIwChBVcGRhdGVLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCRIMCgRib2R5GAIgASgMInEKEVVwZGF0ZUtleVJlc3BvbnNlEiQKA2tleRgBIAEoCzIXLmdlbm1lc2guYXV0aC52MS5BcGlLZXkSNgoLbG93X2JhbGFuY2UYAiABKAsyIS5nZW5tZXNoLmF1dGgudjEuTG93QmFsYW5jZUNoYW5nZSI6ChBMb3dCYWxhbmNlQ2hhbmdlEhcKCnVzZF9taWNyb3MYASABKANIAIgBAUINCgtfdXNkX21pY3JvcyImChRHZXRLZXlXZWJob29rUmVxdWVzdBIOCgZrZXlfaWQYASABKAkiLAoVR2V0S2V5V2ViaG9va1Jlc3BvbnNlEhMKC3dlYmhvb2tfdXJsGAEgASgJIkkKEUNyZWF0ZUtleVJlc3BvbnNlEiQKA2tleRgBIAEoCzIXLmdlbm1lc2guYXV0aC52MS5BcGlLZXkSDgoGc2VjcmV0GAIgASgJIowBChRMZWFzZVJlcXVlc3RzUmVxdWVzdBIOCgZrZXlfaWQYASABKAkSEgoKYWNjb3VudF9pZBgCIAEoCRIbChNyZXF1ZXN0c19wZXJfbWludXRlGAMgASgFEiMKG2FjY291bnRfcmVxdWVzdHNfcGVyX21pbnV0ZRgEIAEoBRIOCgZ3YW50ZWQYBSABKAUidAoVTGVhc2VSZXF1ZXN0c1Jlc3BvbnNlEg8KB2dyYW50ZWQYASABKAUSDQoFbGltaXQYAiABKAUSEQoJcmVtYWluaW5nGAMgASgFEhAKCHJlc2V0X21zGAQgASgBEhYKDnJldHJ5X2FmdGVyX21zGAUgASgFIlAKEFJvdGF0ZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEhoKDWdyYWNlX3NlY29uZHMYAiABKAVIAIgBAUIQCg5fZ3JhY2Vfc2Vjb25kcyJJChFSb3RhdGVLZXlSZXNwb25zZRIkCgNrZXkYASABKAsyFy5nZW5tZXNoLmF1dGgudjEuQXBpS2V5Eg4KBnNlY3JldBgCIAEoCSIiChBSZXZva2VLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCSI5ChFSZXZva2VLZXlSZXNwb25zZRIkCgNrZXkYASABKAsyFy5nZW5tZXNoLmF1dGgudjEuQXBpS2V5IiUKD0xpc3RLZXlzUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJIjkKEExpc3RLZXlzUmVzcG9uc2USJQoEa2V5cxgBIAMoCzIXLmdlbm1lc2guYXV0aC52MS5BcGlLZXkiPwoWU2V0QWNjb3VudFN0YXRlUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhEKCXN1c3BlbmRlZBgCIAEoCCJEChdTZXRBY2NvdW50U3RhdGVSZXNwb25zZRIpCgdhY2NvdW50GAEgASgLMhguZ2VubWVzaC5hdXRoLnYxLkFjY291bnQiOwoSTm90ZUtleVVzZXNSZXF1ZXN0EiUKBHVzZXMYASADKAsyFy5nZW5tZXNoLmF1dGgudjEuS2V5VXNlIkYKBktleVVzZRIOCgZrZXlfaWQYASABKAkSLAoIdXNlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIhUKE05vdGVLZXlVc2VzUmVzcG9uc2UiEgoQR2V0T3duS2V5UmVxdWVzdCI5ChFHZXRPd25LZXlSZXNwb25zZRIkCgNrZXkYASABKAsyFy5nZW5tZXNoLmF1dGgudjEuQXBpS2V5IlEKEkxpc3RPd25LZXlzUmVxdWVzdBIYChBpbmNsdWRlX2Rpc2FibGVkGAEgASgIEg4KBm9mZnNldBgCIAEoBRIRCglwYWdlX3NpemUYAyABKAUiPAoTTGlzdE93bktleXNSZXNwb25zZRIlCgRrZXlzGAEgAygLMhcuZ2VubWVzaC5hdXRoLnYxLkFwaUtleSImChRHZXRNYW5hZ2VkS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkiPQoVR2V0TWFuYWdlZEtleVJlc3BvbnNlEiQKA2tleRgBIAEoCzIXLmdlbm1lc2guYXV0aC52MS5BcGlLZXkiigEKF0NyZWF0ZU1hbmFnZWRLZXlSZXF1ZXN0EgwKBGJvZHkYASABKAwSLwoJYWRtaXNzaW9uGAIgASgLMhwuZ2VubWVzaC5jb21tb24udjEuQWRtaXNzaW9uEhwKD2lkZW1wb3RlbmN5X2tleRgDIAEoCUgAiAEBQhIKEF9pZGVtcG90ZW5jeV9rZXkifgoYQ3JlYXRlTWFuYWdlZEtleVJlc3BvbnNlEiQKA2tleRgBIAEoCzIXLmdlbm1lc2guYXV0aC52MS5BcGlLZXkSDgoGc2VjcmV0GAIgASgJEhAKCHJlcGxheWVkGAMgASgIEhoKEmlnbm9yZWRfcGFyYW1ldGVycxgEIAMoCSI3ChdVcGRhdGVNYW5hZ2VkS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSDAoEYm9keRgCIAEoDCKUAQoYVXBkYXRlTWFuYWdlZEtleVJlc3BvbnNlEiQKA2tleRgBIAEoCzIXLmdlbm1lc2guYXV0aC52MS5BcGlLZXkSGgoSaWdub3JlZF9wYXJhbWV0ZXJzGAIgAygJEjYKC2xvd19iYWxhbmNlGAMgASgLMiEuZ2VubWVzaC5hdXRoLnYxLkxvd0JhbGFuY2VDaGFuZ2UimgEKF1JvdGF0ZU1hbmFnZWRLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCRIMCgRib2R5GAIgASgMEi8KCWFkbWlzc2lvbhgDIAEoCzIcLmdlbm1lc2guY29tbW9uLnYxLkFkbWlzc2lvbhIcCg9pZGVtcG90ZW5jeV9rZXkYBCABKAlIAIgBAUISChBfaWRlbXBvdGVuY3lfa2V5ImIKGFJvdGF0ZU1hbmFnZWRLZXlSZXNwb25zZRIkCgNrZXkYASABKAsyFy5nZW5tZXNoLmF1dGgudjEuQXBpS2V5Eg4KBnNlY3JldBgCIAEoCRIQCghyZXBsYXllZBgDIAEoCCIpChdEZWxldGVNYW5hZ2VkS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkiGgoYRGVsZXRlTWFuYWdlZEtleVJlc3BvbnNlIm4KFENyZWF0ZVNlc3Npb25SZXF1ZXN0EhYKDnNlc3Npb25fc2hhMjU2GAEgASgMEhUKDXNlY3JldF9zaGEyNTYYAiABKAwSDgoGY2xpZW50GAMgASgJEhcKD2Ftb25nX29wZXJhdG9ycxgEIAEoCCJvChVDcmVhdGVTZXNzaW9uUmVzcG9uc2USMAoHc2Vzc2lvbhgBIAEoCzIfLmdlbm1lc2guYXV0aC52MS5Db25zb2xlU2Vzc2lvbhIkCgNrZXkYAiABKAsyFy5nZW5tZXNoLmF1dGgudjEuQXBpS2V5Ij4KCElkZW50aXR5Eg4KBmlzc3VlchgBIAEoCRIPCgdzdWJqZWN0GAIgASgJEhEKCWNvbmZpcm1lZBgDIAEoCCKGAQocQ3JlYXRlSWRlbnRpdHlTZXNzaW9uUmVxdWVzdBIWCg5zZXNzaW9uX3NoYTI1NhgBIAEoDBIrCghpZGVudGl0eRgCIAEoCzIZLmdlbm1lc2guYXV0aC52MS5JZGVudGl0eRISCgphY2NvdW50X2lkGAMgASgJEg0KBW93bmVyGAQgASgIIncKHUNyZWF0ZUlkZW50aXR5U2Vzc2lvblJlc3BvbnNlEjAKB3Nlc3Npb24YASABKAsyHy5nZW5tZXNoLmF1dGgudjEuQ29uc29sZVNlc3Npb24SJAoDa2V5GAIgASgLMhcuZ2VubWVzaC5hdXRoLnYxLkFwaUtleSKKAQocQ3JlYXRlT3BlcmF0b3JTZXNzaW9uUmVxdWVzdBIWCg5zZXNzaW9uX3NoYTI1NhgBIAEoDBIVCg1zZWNyZXRfc2hhMjU2GAIgASgMEg4KBmNsaWVudBgDIAEoCRIrCghpZGVudGl0eRgEIAEoCzIZLmdlbm1lc2guYXV0aC52MS5JZGVudGl0eSJRCh1DcmVhdGVPcGVyYXRvclNlc3Npb25SZXNwb25zZRIwCgdzZXNzaW9uGAEgASgLMh8uZ2VubWVzaC5hdXRoLnYxLkNvbnNvbGVTZXNzaW9uIuEBCg5Db25zb2xlU2Vzc2lvbhIQCghvcGVyYXRvchgBIAEoCBIvCgtjcmVhdGVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjEKDWlkbGVfZW5kX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKCGlkZW50aXR5GAUgASgLMhkuZ2VubWVzaC5hdXRoLnYxLklkZW50aXR5IkQKFExvb2tVcFNlc3Npb25SZXF1ZXN0EhYKDnNlc3Npb25fc2hhMjU2GAEgASgMEhQKDGFkbWluX3NoYTI1NhgCIAEoDCKvAQoVTG9va1VwU2Vzc2lvblJlc3BvbnNlEjAKB3Nlc3Npb24YASABKAsyHy5nZW5tZXNoLmF1dGgudjEuQ29uc29sZVNlc3Npb24SJAoDa2V5GAIgASgLMhcuZ2VubWVzaC5hdXRoLnYxLkFwaUtleRIjChthY2NvdW50X3JlcXVlc3RzX3Blcl9taW51dGUYAyABKAUSGQoRYWNjb3VudF9zdXNwZW5kZWQYBCABKAgiVgoVQ29uZmlybVNlc3Npb25SZXF1ZXN0EhYKDnNlc3Npb25fc2hhMjU2GAEgASgMEhUKDXNlY3JldF9zaGEyNTYYAiABKAwSDgoGY2xpZW50GAMgASgJIisKFkNvbmZpcm1TZXNzaW9uUmVzcG9uc2USEQoJY29uZmlybWVkGAEgASgIIisKEUVuZFNlc3Npb25SZXF1ZXN0EhYKDnNlc3Npb25fc2hhMjU2GAEgASgMIhQKEkVuZFNlc3Npb25SZXNwb25zZSpkCg1BY3Rpb25PdXRjb21lEh4KGkFDVElPTl9PVVRDT01FX1VOU1BFQ0lGSUVEEAASFwoTQUNUSU9OX09VVENPTUVfRE9ORRABEhoKFkFDVElPTl9PVVRDT01FX1JFRlVTRUQQAjLqGgoLQXV0aFNlcnZpY2USVwoJTG9va1VwS2V5EiEuZ2VubWVzaC5hdXRoLnYxLkxvb2tVcEtleVJlcXVlc3QaIi5nZW5tZXNoLmF1dGgudjEuTG9va1VwS2V5UmVzcG9uc2UiA5ACARJUCglXYXRjaEtleXMSIS5nZW5tZXNoLmF1dGgudjEuV2F0Y2hLZXlzUmVxdWVzdBoiLmdlbm1lc2guYXV0aC52MS5XYXRjaEtleXNSZXNwb25zZTABEl4KDUxlYXNlUmVxdWVzdHMSJS5nZW5tZXNoLmF1dGgudjEuTGVhc2VSZXF1ZXN0c1JlcXVlc3QaJi5nZW5tZXNoLmF1dGgudjEuTGVhc2VSZXF1ZXN0c1Jlc3BvbnNlEmQKDUNyZWF0ZUFjY291bnQSJS5nZW5tZXNoLmF1dGgudjEuQ3JlYXRlQWNjb3VudFJlcXVlc3QaJi5nZW5tZXNoLmF1dGgudjEuQ3JlYXRlQWNjb3VudFJlc3BvbnNlIgTo4BgCEl4KCkdldEFjY291bnQSIi5nZW5tZXNoLmF1dGgudjEuR2V0QWNjb3VudFJlcXVlc3QaIy5nZW5tZXNoLmF1dGgudjEuR2V0QWNjb3VudFJlc3BvbnNlIgeQAgHo4BgCEmQKDExpc3RBY2NvdW50cxIkLmdlbm1lc2guYXV0aC52MS5MaXN0QWNjb3VudHNSZXF1ZXN0GiUuZ2VubWVzaC5hdXRoLnYxLkxpc3RBY2NvdW50c1Jlc3BvbnNlIgeQAgHo4BgCElgKCUNyZWF0ZUtleRIhLmdlbm1lc2guYXV0aC52MS5DcmVhdGVLZXlSZXF1ZXN0GiIuZ2VubWVzaC5hdXRoLnYxLkNyZWF0ZUtleVJlc3BvbnNlIgTo4BgCElsKCVVwZGF0ZUtleRIhLmdlbm1lc2guYXV0aC52MS5VcGRhdGVLZXlSZXF1ZXN0GiIuZ2VubWVzaC5hdXRoLnYxLlVwZGF0ZUtleVJlc3BvbnNlIgeQAgLo4BgCEmMKDUdldEtleVdlYmhvb2sSJS5nZW5tZXNoLmF1dGgudjEuR2V0S2V5V2ViaG9va1JlcXVlc3QaJi5nZW5tZXNoLmF1dGgudjEuR2V0S2V5V2ViaG9va1Jlc3BvbnNlIgOQAgESWAoJUm90YXRlS2V5EiEuZ2VubWVzaC5hdXRoLnYxLlJvdGF0ZUtleVJlcXVlc3QaIi5nZW5tZXNoLmF1dGgudjEuUm90YXRlS2V5UmVzcG9uc2UiBOjgGAISWAoJUmV2b2tlS2V5EiEuZ2VubWVzaC5hdXRoLnYxLlJldm9rZUtleVJlcXVlc3QaIi5nZW5tZXNoLmF1dGgudjEuUmV2b2tlS2V5UmVzcG9uc2UiBOjgGAISbQoPU2V0QWNjb3VudFN0YXRlEicuZ2VubWVzaC5hdXRoLnYxLlNldEFjY291bnRTdGF0ZVJlcXVlc3QaKC5nZW5tZXNoLmF1dGgudjEuU2V0QWNjb3VudFN0YXRlUmVzcG9uc2UiB5ACAujgGAISZAoMQ2xvc2VBY2NvdW50EiQuZ2VubWVzaC5hdXRoLnYxLkNsb3NlQWNjb3VudFJlcXVlc3QaJS5nZW5tZXNoLmF1dGgudjEuQ2xvc2VBY2NvdW50UmVzcG9uc2UiB5ACAujgGAISdQoTTGlzdENsb3NpbmdBY2NvdW50cxIrLmdlbm1lc2guYXV0aC52MS5MaXN0Q2xvc2luZ0FjY291bnRzUmVxdWVzdBosLmdlbm1lc2guYXV0aC52MS5MaXN0Q2xvc2luZ0FjY291bnRzUmVzcG9uc2UiA5ACARJmCg5BZHZhbmNlQ2xvc2luZxImLmdlbm1lc2guYXV0aC52MS5BZHZhbmNlQ2xvc2luZ1JlcXVlc3QaJy5nZW5tZXNoLmF1dGgudjEuQWR2YW5jZUNsb3NpbmdSZXNwb25zZSIDkAICEmEKC0xpc3RBbGxLZXlzEiMuZ2VubWVzaC5hdXRoLnYxLkxpc3RBbGxLZXlzUmVxdWVzdBokLmdlbm1lc2guYXV0aC52MS5MaXN0QWxsS2V5c1Jlc3BvbnNlIgeQAgHo4BgCEmEKC0JlZ2luQWN0aW9uEiMuZ2VubWVzaC5hdXRoLnYxLkJlZ2luQWN0aW9uUmVxdWVzdBokLmdlbm1lc2guYXV0aC52MS5CZWdpbkFjdGlvblJlc3BvbnNlIgeQAgLo4BgCElsKCUVuZEFjdGlvbhIhLmdlbm1lc2guYXV0aC52MS5FbmRBY3Rpb25SZXF1ZXN0GiIuZ2VubWVzaC5hdXRoLnYxLkVuZEFjdGlvblJlc3BvbnNlIgeQAgLo4BgCEmEKC0xpc3RBY3Rpb25zEiMuZ2VubWVzaC5hdXRoLnYxLkxpc3RBY3Rpb25zUmVxdWVzdBokLmdlbm1lc2guYXV0aC52MS5MaXN0QWN0aW9uc1Jlc3BvbnNlIgeQAgHo4BgCEl0KC05vdGVLZXlVc2VzEiMuZ2VubWVzaC5hdXRoLnYxLk5vdGVLZXlVc2VzUmVxdWVzdBokLmdlbm1lc2guYXV0aC52MS5Ob3RlS2V5VXNlc1Jlc3BvbnNlIgOQAgISWwoJR2V0T3duS2V5EiEuZ2VubWVzaC5hdXRoLnYxLkdldE93bktleVJlcXVlc3QaIi5nZW5tZXNoLmF1dGgudjEuR2V0T3duS2V5UmVzcG9uc2UiB5ACAejgGAESYQoLTGlzdE93bktleXMSIy5nZW5tZXNoLmF1dGgudjEuTGlzdE93bktleXNSZXF1ZXN0GiQuZ2VubWVzaC5hdXRoLnYxLkxpc3RPd25LZXlzUmVzcG9uc2UiB5ACAejgGAESZwoNR2V0TWFuYWdlZEtleRIlLmdlbm1lc2guYXV0aC52MS5HZXRNYW5hZ2VkS2V5UmVxdWVzdBomLmdlbm1lc2guYXV0aC52MS5HZXRNYW5hZ2VkS2V5UmVzcG9uc2UiB5ACAejgGAESbQoQQ3JlYXRlTWFuYWdlZEtleRIoLmdlbm1lc2guYXV0aC52MS5DcmVhdGVNYW5hZ2VkS2V5UmVxdWVzdBopLmdlbm1lc2guYXV0aC52MS5DcmVhdGVNYW5hZ2VkS2V5UmVzcG9uc2UiBOjgGAESbQoQVXBkYXRlTWFuYWdlZEtleRIoLmdlbm1lc2guYXV0aC52MS5VcGRhdGVNYW5hZ2VkS2V5UmVxdWVzdBopLmdlbm1lc2guYXV0aC52MS5VcGRhdGVNYW5hZ2VkS2V5UmVzcG9uc2UiBOjgGAESbQoQUm90YXRlTWFuYWdlZEtleRIoLmdlbm1lc2guYXV0aC52MS5Sb3RhdGVNYW5hZ2VkS2V5UmVxdWVzdBopLmdlbm1lc2guYXV0aC52MS5Sb3RhdGVNYW5hZ2VkS2V5UmVzcG9uc2UiBOjgGAESbQoQRGVsZXRlTWFuYWdlZEtleRIoLmdlbm1lc2guYXV0aC52MS5EZWxldGVNYW5hZ2VkS2V5UmVxdWVzdBopLmdlbm1lc2guYXV0aC52MS5EZWxldGVNYW5hZ2VkS2V5UmVzcG9uc2UiBOjgGAESWAoITGlzdEtleXMSIC5nZW5tZXNoLmF1dGgudjEuTGlzdEtleXNSZXF1ZXN0GiEuZ2VubWVzaC5hdXRoLnYxLkxpc3RLZXlzUmVzcG9uc2UiB5ACAejgGAISXgoNQ3JlYXRlU2Vzc2lvbhIlLmdlbm1lc2guYXV0aC52MS5DcmVhdGVTZXNzaW9uUmVxdWVzdBomLmdlbm1lc2guYXV0aC52MS5DcmVhdGVTZXNzaW9uUmVzcG9uc2USdgoVQ3JlYXRlSWRlbnRpdHlTZXNzaW9uEi0uZ2VubWVzaC5hdXRoLnYxLkNyZWF0ZUlkZW50aXR5U2Vzc2lvblJlcXVlc3QaLi5nZW5tZXNoLmF1dGgudjEuQ3JlYXRlSWRlbnRpdHlTZXNzaW9uUmVzcG9uc2USfAoVQ3JlYXRlT3BlcmF0b3JTZXNzaW9uEi0uZ2VubWVzaC5hdXRoLnYxLkNyZWF0ZU9wZXJhdG9yU2Vzc2lvblJlcXVlc3QaLi5nZW5tZXNoLmF1dGgudjEuQ3JlYXRlT3BlcmF0b3JTZXNzaW9uUmVzcG9uc2UiBOjgGAISYwoNTG9va1VwU2Vzc2lvbhIlLmdlbm1lc2guYXV0aC52MS5Mb29rVXBTZXNzaW9uUmVxdWVzdBomLmdlbm1lc2guYXV0aC52MS5Mb29rVXBTZXNzaW9uUmVzcG9uc2UiA5ACAhJhCg5Db25maXJtU2Vzc2lvbhImLmdlbm1lc2guYXV0aC52MS5Db25maXJtU2Vzc2lvblJlcXVlc3QaJy5nZW5tZXNoLmF1dGgudjEuQ29uZmlybVNlc3Npb25SZXNwb25zZRJaCgpFbmRTZXNzaW9uEiIuZ2VubWVzaC5hdXRoLnYxLkVuZFNlc3Npb25SZXF1ZXN0GiMuZ2VubWVzaC5hdXRoLnYxLkVuZFNlc3Npb25SZXNwb25zZSIDkAICYgZwcm90bzM", [file_genmesh_common_v1_access, file_genmesh_common_v1_rpc_access, file_google_protobuf_timestamp]);
 
 /**
  * An account: what owns wallets, keys and uploads.
@@ -31,7 +31,7 @@ export type Account = Message<"genmesh.auth.v1.Account"> & {
   accountId: string;
 
   /**
-   * What people call it, 1 to 200 characters.
+   * What people call it, 1 to 200 characters; empty once it is being closed.
    *
    * @generated from field: string name = 2;
    */
@@ -50,6 +50,27 @@ export type Account = Message<"genmesh.auth.v1.Account"> & {
    * @generated from field: int32 requests_per_minute = 4;
    */
   requestsPerMinute: number;
+
+  /**
+   * When it was suspended; absent: it is active.
+   *
+   * @generated from field: google.protobuf.Timestamp suspend_time = 5;
+   */
+  suspendTime?: Timestamp | undefined;
+
+  /**
+   * When its closing began; absent: it is not being closed.
+   *
+   * @generated from field: google.protobuf.Timestamp closing_time = 60;
+   */
+  closingTime?: Timestamp | undefined;
+
+  /**
+   * Since when nothing of it is left but ids and the ledger; absent: it is not closed.
+   *
+   * @generated from field: google.protobuf.Timestamp close_time = 61;
+   */
+  closeTime?: Timestamp | undefined;
 };
 
 /**
@@ -58,6 +79,471 @@ export type Account = Message<"genmesh.auth.v1.Account"> & {
  */
 export const AccountSchema: GenMessage<Account> = /*@__PURE__*/
   messageDesc(file_genmesh_auth_v1_auth_service, 0);
+
+/**
+ * An account to be closed.
+ *
+ * @generated from message genmesh.auth.v1.CloseAccountRequest
+ */
+export type CloseAccountRequest = Message<"genmesh.auth.v1.CloseAccountRequest"> & {
+  /**
+   * The account.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.CloseAccountRequest.
+ * Use `create(CloseAccountRequestSchema)` to create a new message.
+ */
+export const CloseAccountRequestSchema: GenMessage<CloseAccountRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 1);
+
+/**
+ * It is being closed, or closed.
+ *
+ * @generated from message genmesh.auth.v1.CloseAccountResponse
+ */
+export type CloseAccountResponse = Message<"genmesh.auth.v1.CloseAccountResponse"> & {
+  /**
+   * The account.
+   *
+   * @generated from field: genmesh.auth.v1.Account account = 1;
+   */
+  account?: Account | undefined;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.CloseAccountResponse.
+ * Use `create(CloseAccountResponseSchema)` to create a new message.
+ */
+export const CloseAccountResponseSchema: GenMessage<CloseAccountResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 2);
+
+/**
+ * Which are being closed.
+ *
+ * @generated from message genmesh.auth.v1.ListClosingAccountsRequest
+ */
+export type ListClosingAccountsRequest = Message<"genmesh.auth.v1.ListClosingAccountsRequest"> & {
+};
+
+/**
+ * Describes the message genmesh.auth.v1.ListClosingAccountsRequest.
+ * Use `create(ListClosingAccountsRequestSchema)` to create a new message.
+ */
+export const ListClosingAccountsRequestSchema: GenMessage<ListClosingAccountsRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 3);
+
+/**
+ * An account that is being closed.
+ *
+ * @generated from message genmesh.auth.v1.ClosingAccount
+ */
+export type ClosingAccount = Message<"genmesh.auth.v1.ClosingAccount"> & {
+  /**
+   * The account.
+   *
+   * @generated from field: genmesh.auth.v1.Account account = 1;
+   */
+  account?: Account | undefined;
+
+  /**
+   * All its keys, at most 1,000.
+   *
+   * @generated from field: repeated string key_ids = 2;
+   */
+  keyIds: string[];
+};
+
+/**
+ * Describes the message genmesh.auth.v1.ClosingAccount.
+ * Use `create(ClosingAccountSchema)` to create a new message.
+ */
+export const ClosingAccountSchema: GenMessage<ClosingAccount> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 4);
+
+/**
+ * Some of those that are being closed, the longest first.
+ *
+ * @generated from message genmesh.auth.v1.ListClosingAccountsResponse
+ */
+export type ListClosingAccountsResponse = Message<"genmesh.auth.v1.ListClosingAccountsResponse"> & {
+  /**
+   * At most 100.
+   *
+   * @generated from field: repeated genmesh.auth.v1.ClosingAccount accounts = 1;
+   */
+  accounts: ClosingAccount[];
+};
+
+/**
+ * Describes the message genmesh.auth.v1.ListClosingAccountsResponse.
+ * Use `create(ListClosingAccountsResponseSchema)` to create a new message.
+ */
+export const ListClosingAccountsResponseSchema: GenMessage<ListClosingAccountsResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 5);
+
+/**
+ * How far a closing has come.
+ *
+ * @generated from message genmesh.auth.v1.AdvanceClosingRequest
+ */
+export type AdvanceClosingRequest = Message<"genmesh.auth.v1.AdvanceClosingRequest"> & {
+  /**
+   * The account.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * Nothing of it runs, is held, or is left in other services.
+   *
+   * @generated from field: bool is_over = 2;
+   */
+  isOver: boolean;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.AdvanceClosingRequest.
+ * Use `create(AdvanceClosingRequestSchema)` to create a new message.
+ */
+export const AdvanceClosingRequestSchema: GenMessage<AdvanceClosingRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 6);
+
+/**
+ * How it stands.
+ *
+ * @generated from message genmesh.auth.v1.AdvanceClosingResponse
+ */
+export type AdvanceClosingResponse = Message<"genmesh.auth.v1.AdvanceClosingResponse"> & {
+  /**
+   * The account.
+   *
+   * @generated from field: genmesh.auth.v1.Account account = 1;
+   */
+  account?: Account | undefined;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.AdvanceClosingResponse.
+ * Use `create(AdvanceClosingResponseSchema)` to create a new message.
+ */
+export const AdvanceClosingResponseSchema: GenMessage<AdvanceClosingResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 7);
+
+/**
+ * A page of keys.
+ *
+ * @generated from message genmesh.auth.v1.ListAllKeysRequest
+ */
+export type ListAllKeysRequest = Message<"genmesh.auth.v1.ListAllKeysRequest"> & {
+  /**
+   * 1 to 1000, default 100.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * From the last answer; empty: the first page.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+
+  /**
+   * Only keys whose id begins so; these come in the order of their ids. Empty: all, oldest first.
+   *
+   * @generated from field: string query = 3;
+   */
+  query: string;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.ListAllKeysRequest.
+ * Use `create(ListAllKeysRequestSchema)` to create a new message.
+ */
+export const ListAllKeysRequestSchema: GenMessage<ListAllKeysRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 8);
+
+/**
+ * A page of keys.
+ *
+ * @generated from message genmesh.auth.v1.ListAllKeysResponse
+ */
+export type ListAllKeysResponse = Message<"genmesh.auth.v1.ListAllKeysResponse"> & {
+  /**
+   * Without secrets.
+   *
+   * @generated from field: repeated genmesh.auth.v1.ApiKey keys = 1;
+   */
+  keys: ApiKey[];
+
+  /**
+   * Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.ListAllKeysResponse.
+ * Use `create(ListAllKeysResponseSchema)` to create a new message.
+ */
+export const ListAllKeysResponseSchema: GenMessage<ListAllKeysResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 9);
+
+/**
+ * A line of the operators' audit log. Ids and figures alone: no name, no secret.
+ *
+ * @generated from message genmesh.auth.v1.OperatorAction
+ */
+export type OperatorAction = Message<"genmesh.auth.v1.OperatorAction"> & {
+  /**
+   * "act_" and 20 characters.
+   *
+   * @generated from field: string action_id = 1;
+   */
+  actionId: string;
+
+  /**
+   * Who acts, 1 to 300 characters: "admin token", or who the identity provider says.
+   *
+   * @generated from field: string actor = 2;
+   */
+  actor: string;
+
+  /**
+   * "account.top_up", [a-z_]+.[a-z_]+, up to 60 characters.
+   *
+   * @generated from field: string action = 3;
+   */
+  action: string;
+
+  /**
+   * Of what account; empty: of none.
+   *
+   * @generated from field: string account_id = 4;
+   */
+  accountId: string;
+
+  /**
+   * The key, job, hold or entry; empty: none. Up to 100 characters.
+   *
+   * @generated from field: string target = 5;
+   */
+  target: string;
+
+  /**
+   * What more is to be known, as a JSON object of up to 2,000 characters.
+   *
+   * @generated from field: string details = 6;
+   */
+  details: string;
+
+  /**
+   * When it began.
+   *
+   * @generated from field: google.protobuf.Timestamp begin_time = 7;
+   */
+  beginTime?: Timestamp | undefined;
+
+  /**
+   * When it ended; absent: that is not known.
+   *
+   * @generated from field: google.protobuf.Timestamp end_time = 8;
+   */
+  endTime?: Timestamp | undefined;
+
+  /**
+   * What became of it.
+   *
+   * @generated from field: genmesh.auth.v1.ActionOutcome outcome = 9;
+   */
+  outcome: ActionOutcome;
+
+  /**
+   * Why it was refused: the reason's code.
+   *
+   * @generated from field: string reason = 10;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.OperatorAction.
+ * Use `create(OperatorActionSchema)` to create a new message.
+ */
+export const OperatorActionSchema: GenMessage<OperatorAction> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 10);
+
+/**
+ * An action that begins.
+ *
+ * @generated from message genmesh.auth.v1.BeginActionRequest
+ */
+export type BeginActionRequest = Message<"genmesh.auth.v1.BeginActionRequest"> & {
+  /**
+   * Its times, outcome and reason are not looked at.
+   *
+   * @generated from field: genmesh.auth.v1.OperatorAction action = 1;
+   */
+  action?: OperatorAction | undefined;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.BeginActionRequest.
+ * Use `create(BeginActionRequestSchema)` to create a new message.
+ */
+export const BeginActionRequestSchema: GenMessage<BeginActionRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 11);
+
+/**
+ * It is written down.
+ *
+ * @generated from message genmesh.auth.v1.BeginActionResponse
+ */
+export type BeginActionResponse = Message<"genmesh.auth.v1.BeginActionResponse"> & {
+};
+
+/**
+ * Describes the message genmesh.auth.v1.BeginActionResponse.
+ * Use `create(BeginActionResponseSchema)` to create a new message.
+ */
+export const BeginActionResponseSchema: GenMessage<BeginActionResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 12);
+
+/**
+ * The end of an action.
+ *
+ * @generated from message genmesh.auth.v1.EndActionRequest
+ */
+export type EndActionRequest = Message<"genmesh.auth.v1.EndActionRequest"> & {
+  /**
+   * Which.
+   *
+   * @generated from field: string action_id = 1;
+   */
+  actionId: string;
+
+  /**
+   * Done or refused.
+   *
+   * @generated from field: genmesh.auth.v1.ActionOutcome outcome = 2;
+   */
+  outcome: ActionOutcome;
+
+  /**
+   * Why it was refused, up to 100 characters.
+   *
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+
+  /**
+   * What it was about, where that came out only then: as in OperatorAction; empty: as it was.
+   *
+   * @generated from field: string account_id = 4;
+   */
+  accountId: string;
+
+  /**
+   * As in OperatorAction; empty: as it was.
+   *
+   * @generated from field: string target = 5;
+   */
+  target: string;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.EndActionRequest.
+ * Use `create(EndActionRequestSchema)` to create a new message.
+ */
+export const EndActionRequestSchema: GenMessage<EndActionRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 13);
+
+/**
+ * It is written down.
+ *
+ * @generated from message genmesh.auth.v1.EndActionResponse
+ */
+export type EndActionResponse = Message<"genmesh.auth.v1.EndActionResponse"> & {
+};
+
+/**
+ * Describes the message genmesh.auth.v1.EndActionResponse.
+ * Use `create(EndActionResponseSchema)` to create a new message.
+ */
+export const EndActionResponseSchema: GenMessage<EndActionResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 14);
+
+/**
+ * A page of the log.
+ *
+ * @generated from message genmesh.auth.v1.ListActionsRequest
+ */
+export type ListActionsRequest = Message<"genmesh.auth.v1.ListActionsRequest"> & {
+  /**
+   * 1 to 1000, default 100.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * From the last answer; empty: the newest.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+
+  /**
+   * One account; empty: all.
+   *
+   * @generated from field: string account_id = 3;
+   */
+  accountId: string;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.ListActionsRequest.
+ * Use `create(ListActionsRequestSchema)` to create a new message.
+ */
+export const ListActionsRequestSchema: GenMessage<ListActionsRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 15);
+
+/**
+ * A page of the log.
+ *
+ * @generated from message genmesh.auth.v1.ListActionsResponse
+ */
+export type ListActionsResponse = Message<"genmesh.auth.v1.ListActionsResponse"> & {
+  /**
+   * Newest first.
+   *
+   * @generated from field: repeated genmesh.auth.v1.OperatorAction actions = 1;
+   */
+  actions: OperatorAction[];
+
+  /**
+   * Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.ListActionsResponse.
+ * Use `create(ListActionsResponseSchema)` to create a new message.
+ */
+export const ListActionsResponseSchema: GenMessage<ListActionsResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 16);
 
 /**
  * A key without its secret.
@@ -129,7 +615,7 @@ export type ApiKey = Message<"genmesh.auth.v1.ApiKey"> & {
   formerSecretEndTime?: Timestamp | undefined;
 
   /**
-   * USD micros a calendar month (UTC), 0 or more; absent: no limit.
+   * USD micros in the time that limit_reset says, 0 or more; absent: no limit.
    *
    * @generated from field: optional int64 monthly_usd_micros_limit = 10;
    */
@@ -148,6 +634,48 @@ export type ApiKey = Message<"genmesh.auth.v1.ApiKey"> & {
    * @generated from field: int64 revision = 12;
    */
   revision: bigint;
+
+  /**
+   * What people call it, up to 200 characters; empty: it has no name.
+   *
+   * @generated from field: string name = 13;
+   */
+  name: string;
+
+  /**
+   * It is refused like a revoked one, until it is enabled again.
+   *
+   * @generated from field: bool disabled = 14;
+   */
+  disabled: boolean;
+
+  /**
+   * When it was last used, to the minute and not later than the truth; absent: not that is known.
+   *
+   * @generated from field: google.protobuf.Timestamp last_use_time = 15;
+   */
+  lastUseTime?: Timestamp | undefined;
+
+  /**
+   * When it was last changed, by an update or a rotation; absent: never.
+   *
+   * @generated from field: google.protobuf.Timestamp update_time = 16;
+   */
+  updateTime?: Timestamp | undefined;
+
+  /**
+   * Told of the ends of its jobs whose submissions name no address; empty: nobody is.
+   *
+   * @generated from field: string webhook_url = 17;
+   */
+  webhookUrl: string;
+
+  /**
+   * Of the limit.
+   *
+   * @generated from field: genmesh.common.v1.KeyLimitReset limit_reset = 18;
+   */
+  limitReset: KeyLimitReset;
 };
 
 /**
@@ -155,7 +683,7 @@ export type ApiKey = Message<"genmesh.auth.v1.ApiKey"> & {
  * Use `create(ApiKeySchema)` to create a new message.
  */
 export const ApiKeySchema: GenMessage<ApiKey> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 1);
+  messageDesc(file_genmesh_auth_v1_auth_service, 17);
 
 /**
  * The hash of what a caller sent as its key.
@@ -176,7 +704,7 @@ export type LookUpKeyRequest = Message<"genmesh.auth.v1.LookUpKeyRequest"> & {
  * Use `create(LookUpKeyRequestSchema)` to create a new message.
  */
 export const LookUpKeyRequestSchema: GenMessage<LookUpKeyRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 2);
+  messageDesc(file_genmesh_auth_v1_auth_service, 18);
 
 /**
  * The key, and how long this answer may be used.
@@ -211,6 +739,13 @@ export type LookUpKeyResponse = Message<"genmesh.auth.v1.LookUpKeyResponse"> & {
    * @generated from field: int32 account_requests_per_minute = 4;
    */
   accountRequestsPerMinute: number;
+
+  /**
+   * The account is suspended: its keys may only read. A peer of before says nothing: it is not.
+   *
+   * @generated from field: bool account_suspended = 5;
+   */
+  accountSuspended: boolean;
 };
 
 /**
@@ -218,7 +753,7 @@ export type LookUpKeyResponse = Message<"genmesh.auth.v1.LookUpKeyResponse"> & {
  * Use `create(LookUpKeyResponseSchema)` to create a new message.
  */
 export const LookUpKeyResponseSchema: GenMessage<LookUpKeyResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 3);
+  messageDesc(file_genmesh_auth_v1_auth_service, 19);
 
 /**
  * Where to begin.
@@ -239,7 +774,7 @@ export type WatchKeysRequest = Message<"genmesh.auth.v1.WatchKeysRequest"> & {
  * Use `create(WatchKeysRequestSchema)` to create a new message.
  */
 export const WatchKeysRequestSchema: GenMessage<WatchKeysRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 4);
+  messageDesc(file_genmesh_auth_v1_auth_service, 20);
 
 /**
  * A change, or a heartbeat (no key ids).
@@ -267,7 +802,7 @@ export type WatchKeysResponse = Message<"genmesh.auth.v1.WatchKeysResponse"> & {
  * Use `create(WatchKeysResponseSchema)` to create a new message.
  */
 export const WatchKeysResponseSchema: GenMessage<WatchKeysResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 5);
+  messageDesc(file_genmesh_auth_v1_auth_service, 21);
 
 /**
  * A new account.
@@ -295,6 +830,13 @@ export type CreateAccountRequest = Message<"genmesh.auth.v1.CreateAccountRequest
    * @generated from field: string operation_id = 3;
    */
   operationId: string;
+
+  /**
+   * The first key's route families; empty: all but those that are never implied. Not looked at in a repeat.
+   *
+   * @generated from field: repeated genmesh.common.v1.Scope scopes = 4;
+   */
+  scopes: Scope[];
 };
 
 /**
@@ -302,7 +844,7 @@ export type CreateAccountRequest = Message<"genmesh.auth.v1.CreateAccountRequest
  * Use `create(CreateAccountRequestSchema)` to create a new message.
  */
 export const CreateAccountRequestSchema: GenMessage<CreateAccountRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 6);
+  messageDesc(file_genmesh_auth_v1_auth_service, 22);
 
 /**
  * The account and its first key.
@@ -344,7 +886,7 @@ export type CreateAccountResponse = Message<"genmesh.auth.v1.CreateAccountRespon
  * Use `create(CreateAccountResponseSchema)` to create a new message.
  */
 export const CreateAccountResponseSchema: GenMessage<CreateAccountResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 7);
+  messageDesc(file_genmesh_auth_v1_auth_service, 23);
 
 /**
  * Which account.
@@ -365,7 +907,7 @@ export type GetAccountRequest = Message<"genmesh.auth.v1.GetAccountRequest"> & {
  * Use `create(GetAccountRequestSchema)` to create a new message.
  */
 export const GetAccountRequestSchema: GenMessage<GetAccountRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 8);
+  messageDesc(file_genmesh_auth_v1_auth_service, 24);
 
 /**
  * An account.
@@ -386,7 +928,7 @@ export type GetAccountResponse = Message<"genmesh.auth.v1.GetAccountResponse"> &
  * Use `create(GetAccountResponseSchema)` to create a new message.
  */
 export const GetAccountResponseSchema: GenMessage<GetAccountResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 9);
+  messageDesc(file_genmesh_auth_v1_auth_service, 25);
 
 /**
  * A page of accounts.
@@ -407,6 +949,14 @@ export type ListAccountsRequest = Message<"genmesh.auth.v1.ListAccountsRequest">
    * @generated from field: string page_token = 2;
    */
   pageToken: string;
+
+  /**
+   * Only accounts whose id ("acct_…") begins so, or whose name does, case ignored; these come in the order of their ids or
+   * names. Up to 200 characters. Empty: all.
+   *
+   * @generated from field: string query = 60;
+   */
+  query: string;
 };
 
 /**
@@ -414,7 +964,7 @@ export type ListAccountsRequest = Message<"genmesh.auth.v1.ListAccountsRequest">
  * Use `create(ListAccountsRequestSchema)` to create a new message.
  */
 export const ListAccountsRequestSchema: GenMessage<ListAccountsRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 10);
+  messageDesc(file_genmesh_auth_v1_auth_service, 26);
 
 /**
  * A page of accounts.
@@ -423,7 +973,7 @@ export const ListAccountsRequestSchema: GenMessage<ListAccountsRequest> = /*@__P
  */
 export type ListAccountsResponse = Message<"genmesh.auth.v1.ListAccountsResponse"> & {
   /**
-   * Oldest first.
+   * Oldest first, or in the order of the query.
    *
    * @generated from field: repeated genmesh.auth.v1.Account accounts = 1;
    */
@@ -442,7 +992,7 @@ export type ListAccountsResponse = Message<"genmesh.auth.v1.ListAccountsResponse
  * Use `create(ListAccountsResponseSchema)` to create a new message.
  */
 export const ListAccountsResponseSchema: GenMessage<ListAccountsResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 11);
+  messageDesc(file_genmesh_auth_v1_auth_service, 27);
 
 /**
  * A new key.
@@ -479,7 +1029,7 @@ export type CreateKeyRequest = Message<"genmesh.auth.v1.CreateKeyRequest"> & {
   expireTime?: Timestamp | undefined;
 
   /**
-   * USD micros a calendar month (UTC), 0 or more; absent: no limit.
+   * USD micros in the time that limit_reset says, 0 or more; absent: no limit.
    *
    * @generated from field: optional int64 monthly_usd_micros_limit = 5;
    */
@@ -491,6 +1041,27 @@ export type CreateKeyRequest = Message<"genmesh.auth.v1.CreateKeyRequest"> & {
    * @generated from field: int32 requests_per_minute = 6;
    */
   requestsPerMinute: number;
+
+  /**
+   * Up to 200 characters; empty: none.
+   *
+   * @generated from field: string name = 7;
+   */
+  name: string;
+
+  /**
+   * Of the limit.
+   *
+   * @generated from field: genmesh.common.v1.KeyLimitReset limit_reset = 8;
+   */
+  limitReset: KeyLimitReset;
+
+  /**
+   * As in ApiKey; empty: none.
+   *
+   * @generated from field: string webhook_url = 9;
+   */
+  webhookUrl: string;
 };
 
 /**
@@ -498,7 +1069,126 @@ export type CreateKeyRequest = Message<"genmesh.auth.v1.CreateKeyRequest"> & {
  * Use `create(CreateKeyRequestSchema)` to create a new message.
  */
 export const CreateKeyRequestSchema: GenMessage<CreateKeyRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 12);
+  messageDesc(file_genmesh_auth_v1_auth_service, 28);
+
+/**
+ * A change of a key, on the operator's behalf.
+ *
+ * @generated from message genmesh.auth.v1.UpdateKeyRequest
+ */
+export type UpdateKeyRequest = Message<"genmesh.auth.v1.UpdateKeyRequest"> & {
+  /**
+   * The key.
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+
+  /**
+   * The JSON object that PATCH /keys/{id} takes: what is not named stays.
+   *
+   * @generated from field: bytes body = 2;
+   */
+  body: Uint8Array;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.UpdateKeyRequest.
+ * Use `create(UpdateKeyRequestSchema)` to create a new message.
+ */
+export const UpdateKeyRequestSchema: GenMessage<UpdateKeyRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 29);
+
+/**
+ * The key after it.
+ *
+ * @generated from message genmesh.auth.v1.UpdateKeyResponse
+ */
+export type UpdateKeyResponse = Message<"genmesh.auth.v1.UpdateKeyResponse"> & {
+  /**
+   * The key.
+   *
+   * @generated from field: genmesh.auth.v1.ApiKey key = 1;
+   */
+  key?: ApiKey | undefined;
+
+  /**
+   * As in UpdateManagedKeyResponse.
+   *
+   * @generated from field: genmesh.auth.v1.LowBalanceChange low_balance = 2;
+   */
+  lowBalance?: LowBalanceChange | undefined;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.UpdateKeyResponse.
+ * Use `create(UpdateKeyResponseSchema)` to create a new message.
+ */
+export const UpdateKeyResponseSchema: GenMessage<UpdateKeyResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 30);
+
+/**
+ * What a change of a key asks of billing, which keeps that.
+ *
+ * @generated from message genmesh.auth.v1.LowBalanceChange
+ */
+export type LowBalanceChange = Message<"genmesh.auth.v1.LowBalanceChange"> & {
+  /**
+   * The key's webhook is told when the account's available USD micros fall below this; absent: it is not told any more.
+   *
+   * @generated from field: optional int64 usd_micros = 1;
+   */
+  usdMicros?: bigint | undefined;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.LowBalanceChange.
+ * Use `create(LowBalanceChangeSchema)` to create a new message.
+ */
+export const LowBalanceChangeSchema: GenMessage<LowBalanceChange> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 31);
+
+/**
+ * Whose address.
+ *
+ * @generated from message genmesh.auth.v1.GetKeyWebhookRequest
+ */
+export type GetKeyWebhookRequest = Message<"genmesh.auth.v1.GetKeyWebhookRequest"> & {
+  /**
+   * The key.
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.GetKeyWebhookRequest.
+ * Use `create(GetKeyWebhookRequestSchema)` to create a new message.
+ */
+export const GetKeyWebhookRequestSchema: GenMessage<GetKeyWebhookRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 32);
+
+/**
+ * Where a key's alerts go.
+ *
+ * @generated from message genmesh.auth.v1.GetKeyWebhookResponse
+ */
+export type GetKeyWebhookResponse = Message<"genmesh.auth.v1.GetKeyWebhookResponse"> & {
+  /**
+   * Empty: it has none, is revoked, or there is no such key.
+   *
+   * @generated from field: string webhook_url = 1;
+   */
+  webhookUrl: string;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.GetKeyWebhookResponse.
+ * Use `create(GetKeyWebhookResponseSchema)` to create a new message.
+ */
+export const GetKeyWebhookResponseSchema: GenMessage<GetKeyWebhookResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 33);
 
 /**
  * The key and its secret.
@@ -526,7 +1216,7 @@ export type CreateKeyResponse = Message<"genmesh.auth.v1.CreateKeyResponse"> & {
  * Use `create(CreateKeyResponseSchema)` to create a new message.
  */
 export const CreateKeyResponseSchema: GenMessage<CreateKeyResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 13);
+  messageDesc(file_genmesh_auth_v1_auth_service, 34);
 
 /**
  * Whose requests.
@@ -575,7 +1265,7 @@ export type LeaseRequestsRequest = Message<"genmesh.auth.v1.LeaseRequestsRequest
  * Use `create(LeaseRequestsRequestSchema)` to create a new message.
  */
 export const LeaseRequestsRequestSchema: GenMessage<LeaseRequestsRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 14);
+  messageDesc(file_genmesh_auth_v1_auth_service, 35);
 
 /**
  * What was counted, told of the tighter of the two: key or account.
@@ -624,7 +1314,7 @@ export type LeaseRequestsResponse = Message<"genmesh.auth.v1.LeaseRequestsRespon
  * Use `create(LeaseRequestsResponseSchema)` to create a new message.
  */
 export const LeaseRequestsResponseSchema: GenMessage<LeaseRequestsResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 15);
+  messageDesc(file_genmesh_auth_v1_auth_service, 36);
 
 /**
  * Which key to rotate.
@@ -652,7 +1342,7 @@ export type RotateKeyRequest = Message<"genmesh.auth.v1.RotateKeyRequest"> & {
  * Use `create(RotateKeyRequestSchema)` to create a new message.
  */
 export const RotateKeyRequestSchema: GenMessage<RotateKeyRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 16);
+  messageDesc(file_genmesh_auth_v1_auth_service, 37);
 
 /**
  * The key and its new secret.
@@ -680,7 +1370,7 @@ export type RotateKeyResponse = Message<"genmesh.auth.v1.RotateKeyResponse"> & {
  * Use `create(RotateKeyResponseSchema)` to create a new message.
  */
 export const RotateKeyResponseSchema: GenMessage<RotateKeyResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 17);
+  messageDesc(file_genmesh_auth_v1_auth_service, 38);
 
 /**
  * Which key to revoke.
@@ -701,7 +1391,7 @@ export type RevokeKeyRequest = Message<"genmesh.auth.v1.RevokeKeyRequest"> & {
  * Use `create(RevokeKeyRequestSchema)` to create a new message.
  */
 export const RevokeKeyRequestSchema: GenMessage<RevokeKeyRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 18);
+  messageDesc(file_genmesh_auth_v1_auth_service, 39);
 
 /**
  * The revoked key.
@@ -722,7 +1412,7 @@ export type RevokeKeyResponse = Message<"genmesh.auth.v1.RevokeKeyResponse"> & {
  * Use `create(RevokeKeyResponseSchema)` to create a new message.
  */
 export const RevokeKeyResponseSchema: GenMessage<RevokeKeyResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 19);
+  messageDesc(file_genmesh_auth_v1_auth_service, 40);
 
 /**
  * Whose keys.
@@ -743,7 +1433,7 @@ export type ListKeysRequest = Message<"genmesh.auth.v1.ListKeysRequest"> & {
  * Use `create(ListKeysRequestSchema)` to create a new message.
  */
 export const ListKeysRequestSchema: GenMessage<ListKeysRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 20);
+  messageDesc(file_genmesh_auth_v1_auth_service, 41);
 
 /**
  * The keys of an account; at most 1,000 exist.
@@ -764,7 +1454,997 @@ export type ListKeysResponse = Message<"genmesh.auth.v1.ListKeysResponse"> & {
  * Use `create(ListKeysResponseSchema)` to create a new message.
  */
 export const ListKeysResponseSchema: GenMessage<ListKeysResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_auth_v1_auth_service, 21);
+  messageDesc(file_genmesh_auth_v1_auth_service, 42);
+
+/**
+ * What an account is to be.
+ *
+ * @generated from message genmesh.auth.v1.SetAccountStateRequest
+ */
+export type SetAccountStateRequest = Message<"genmesh.auth.v1.SetAccountStateRequest"> & {
+  /**
+   * The account.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * True: suspended; false: active.
+   *
+   * @generated from field: bool suspended = 2;
+   */
+  suspended: boolean;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.SetAccountStateRequest.
+ * Use `create(SetAccountStateRequestSchema)` to create a new message.
+ */
+export const SetAccountStateRequestSchema: GenMessage<SetAccountStateRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 43);
+
+/**
+ * What it is.
+ *
+ * @generated from message genmesh.auth.v1.SetAccountStateResponse
+ */
+export type SetAccountStateResponse = Message<"genmesh.auth.v1.SetAccountStateResponse"> & {
+  /**
+   * The account.
+   *
+   * @generated from field: genmesh.auth.v1.Account account = 1;
+   */
+  account?: Account | undefined;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.SetAccountStateResponse.
+ * Use `create(SetAccountStateResponseSchema)` to create a new message.
+ */
+export const SetAccountStateResponseSchema: GenMessage<SetAccountStateResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 44);
+
+/**
+ * Uses of keys.
+ *
+ * @generated from message genmesh.auth.v1.NoteKeyUsesRequest
+ */
+export type NoteKeyUsesRequest = Message<"genmesh.auth.v1.NoteKeyUsesRequest"> & {
+  /**
+   * 1 to 1000, each key once. Those of keys that are unknown are passed over.
+   *
+   * @generated from field: repeated genmesh.auth.v1.KeyUse uses = 1;
+   */
+  uses: KeyUse[];
+};
+
+/**
+ * Describes the message genmesh.auth.v1.NoteKeyUsesRequest.
+ * Use `create(NoteKeyUsesRequestSchema)` to create a new message.
+ */
+export const NoteKeyUsesRequestSchema: GenMessage<NoteKeyUsesRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 45);
+
+/**
+ * When a key was used.
+ *
+ * @generated from message genmesh.auth.v1.KeyUse
+ */
+export type KeyUse = Message<"genmesh.auth.v1.KeyUse"> & {
+  /**
+   * The key.
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+
+  /**
+   * The beginning of the minute.
+   *
+   * @generated from field: google.protobuf.Timestamp use_time = 2;
+   */
+  useTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.KeyUse.
+ * Use `create(KeyUseSchema)` to create a new message.
+ */
+export const KeyUseSchema: GenMessage<KeyUse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 46);
+
+/**
+ * They are noted.
+ *
+ * @generated from message genmesh.auth.v1.NoteKeyUsesResponse
+ */
+export type NoteKeyUsesResponse = Message<"genmesh.auth.v1.NoteKeyUsesResponse"> & {
+};
+
+/**
+ * Describes the message genmesh.auth.v1.NoteKeyUsesResponse.
+ * Use `create(NoteKeyUsesResponseSchema)` to create a new message.
+ */
+export const NoteKeyUsesResponseSchema: GenMessage<NoteKeyUsesResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 47);
+
+/**
+ * The principal says which.
+ *
+ * @generated from message genmesh.auth.v1.GetOwnKeyRequest
+ */
+export type GetOwnKeyRequest = Message<"genmesh.auth.v1.GetOwnKeyRequest"> & {
+};
+
+/**
+ * Describes the message genmesh.auth.v1.GetOwnKeyRequest.
+ * Use `create(GetOwnKeyRequestSchema)` to create a new message.
+ */
+export const GetOwnKeyRequestSchema: GenMessage<GetOwnKeyRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 48);
+
+/**
+ * The principal's key.
+ *
+ * @generated from message genmesh.auth.v1.GetOwnKeyResponse
+ */
+export type GetOwnKeyResponse = Message<"genmesh.auth.v1.GetOwnKeyResponse"> & {
+  /**
+   * The key.
+   *
+   * @generated from field: genmesh.auth.v1.ApiKey key = 1;
+   */
+  key?: ApiKey | undefined;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.GetOwnKeyResponse.
+ * Use `create(GetOwnKeyResponseSchema)` to create a new message.
+ */
+export const GetOwnKeyResponseSchema: GenMessage<GetOwnKeyResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 49);
+
+/**
+ * Which of the account's keys.
+ *
+ * @generated from message genmesh.auth.v1.ListOwnKeysRequest
+ */
+export type ListOwnKeysRequest = Message<"genmesh.auth.v1.ListOwnKeysRequest"> & {
+  /**
+   * Also those that are disabled.
+   *
+   * @generated from field: bool include_disabled = 1;
+   */
+  includeDisabled: boolean;
+
+  /**
+   * How many to pass over, 0 or more.
+   *
+   * @generated from field: int32 offset = 2;
+   */
+  offset: number;
+
+  /**
+   * 1 to 1000, default 100.
+   *
+   * @generated from field: int32 page_size = 3;
+   */
+  pageSize: number;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.ListOwnKeysRequest.
+ * Use `create(ListOwnKeysRequestSchema)` to create a new message.
+ */
+export const ListOwnKeysRequestSchema: GenMessage<ListOwnKeysRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 50);
+
+/**
+ * Keys, newest first.
+ *
+ * @generated from message genmesh.auth.v1.ListOwnKeysResponse
+ */
+export type ListOwnKeysResponse = Message<"genmesh.auth.v1.ListOwnKeysResponse"> & {
+  /**
+   * The keys.
+   *
+   * @generated from field: repeated genmesh.auth.v1.ApiKey keys = 1;
+   */
+  keys: ApiKey[];
+};
+
+/**
+ * Describes the message genmesh.auth.v1.ListOwnKeysResponse.
+ * Use `create(ListOwnKeysResponseSchema)` to create a new message.
+ */
+export const ListOwnKeysResponseSchema: GenMessage<ListOwnKeysResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 51);
+
+/**
+ * Which key.
+ *
+ * @generated from message genmesh.auth.v1.GetManagedKeyRequest
+ */
+export type GetManagedKeyRequest = Message<"genmesh.auth.v1.GetManagedKeyRequest"> & {
+  /**
+   * The key.
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.GetManagedKeyRequest.
+ * Use `create(GetManagedKeyRequestSchema)` to create a new message.
+ */
+export const GetManagedKeyRequestSchema: GenMessage<GetManagedKeyRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 52);
+
+/**
+ * The key.
+ *
+ * @generated from message genmesh.auth.v1.GetManagedKeyResponse
+ */
+export type GetManagedKeyResponse = Message<"genmesh.auth.v1.GetManagedKeyResponse"> & {
+  /**
+   * The key.
+   *
+   * @generated from field: genmesh.auth.v1.ApiKey key = 1;
+   */
+  key?: ApiKey | undefined;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.GetManagedKeyResponse.
+ * Use `create(GetManagedKeyResponseSchema)` to create a new message.
+ */
+export const GetManagedKeyResponseSchema: GenMessage<GetManagedKeyResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 53);
+
+/**
+ * A new key, as a caller of the public API asks for it.
+ *
+ * @generated from message genmesh.auth.v1.CreateManagedKeyRequest
+ */
+export type CreateManagedKeyRequest = Message<"genmesh.auth.v1.CreateManagedKeyRequest"> & {
+  /**
+   * The JSON body.
+   *
+   * @generated from field: bytes body = 1;
+   */
+  body: Uint8Array;
+
+  /**
+   * How its caller was admitted.
+   *
+   * @generated from field: genmesh.common.v1.Admission admission = 2;
+   */
+  admission?: Admission | undefined;
+
+  /**
+   * The caller's idempotency key; absent: each call makes a key.
+   *
+   * @generated from field: optional string idempotency_key = 3;
+   */
+  idempotencyKey?: string | undefined;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.CreateManagedKeyRequest.
+ * Use `create(CreateManagedKeyRequestSchema)` to create a new message.
+ */
+export const CreateManagedKeyRequestSchema: GenMessage<CreateManagedKeyRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 54);
+
+/**
+ * The key and its secret.
+ *
+ * @generated from message genmesh.auth.v1.CreateManagedKeyResponse
+ */
+export type CreateManagedKeyResponse = Message<"genmesh.auth.v1.CreateManagedKeyResponse"> & {
+  /**
+   * The key.
+   *
+   * @generated from field: genmesh.auth.v1.ApiKey key = 1;
+   */
+  key?: ApiKey | undefined;
+
+  /**
+   * Shown this once; empty in a repeat.
+   *
+   * @generated from field: string secret = 2;
+   */
+  secret: string;
+
+  /**
+   * True where the idempotency key was known and nothing was made.
+   *
+   * @generated from field: bool replayed = 3;
+   */
+  replayed: boolean;
+
+  /**
+   * Properties of the body that are known and have no effect here.
+   *
+   * @generated from field: repeated string ignored_parameters = 4;
+   */
+  ignoredParameters: string[];
+};
+
+/**
+ * Describes the message genmesh.auth.v1.CreateManagedKeyResponse.
+ * Use `create(CreateManagedKeyResponseSchema)` to create a new message.
+ */
+export const CreateManagedKeyResponseSchema: GenMessage<CreateManagedKeyResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 55);
+
+/**
+ * A change of a key.
+ *
+ * @generated from message genmesh.auth.v1.UpdateManagedKeyRequest
+ */
+export type UpdateManagedKeyRequest = Message<"genmesh.auth.v1.UpdateManagedKeyRequest"> & {
+  /**
+   * The key.
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+
+  /**
+   * The JSON body.
+   *
+   * @generated from field: bytes body = 2;
+   */
+  body: Uint8Array;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.UpdateManagedKeyRequest.
+ * Use `create(UpdateManagedKeyRequestSchema)` to create a new message.
+ */
+export const UpdateManagedKeyRequestSchema: GenMessage<UpdateManagedKeyRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 56);
+
+/**
+ * The key after it.
+ *
+ * @generated from message genmesh.auth.v1.UpdateManagedKeyResponse
+ */
+export type UpdateManagedKeyResponse = Message<"genmesh.auth.v1.UpdateManagedKeyResponse"> & {
+  /**
+   * The key.
+   *
+   * @generated from field: genmesh.auth.v1.ApiKey key = 1;
+   */
+  key?: ApiKey | undefined;
+
+  /**
+   * Properties of the body that are known and have no effect here.
+   *
+   * @generated from field: repeated string ignored_parameters = 2;
+   */
+  ignoredParameters: string[];
+
+  /**
+   * Absent: nothing.
+   *
+   * @generated from field: genmesh.auth.v1.LowBalanceChange low_balance = 3;
+   */
+  lowBalance?: LowBalanceChange | undefined;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.UpdateManagedKeyResponse.
+ * Use `create(UpdateManagedKeyResponseSchema)` to create a new message.
+ */
+export const UpdateManagedKeyResponseSchema: GenMessage<UpdateManagedKeyResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 57);
+
+/**
+ * A rotation, as a caller of the public API asks for it.
+ *
+ * @generated from message genmesh.auth.v1.RotateManagedKeyRequest
+ */
+export type RotateManagedKeyRequest = Message<"genmesh.auth.v1.RotateManagedKeyRequest"> & {
+  /**
+   * The key.
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+
+  /**
+   * The JSON body; empty: an empty object.
+   *
+   * @generated from field: bytes body = 2;
+   */
+  body: Uint8Array;
+
+  /**
+   * How its caller was admitted.
+   *
+   * @generated from field: genmesh.common.v1.Admission admission = 3;
+   */
+  admission?: Admission | undefined;
+
+  /**
+   * The caller's idempotency key; absent: each call rotates.
+   *
+   * @generated from field: optional string idempotency_key = 4;
+   */
+  idempotencyKey?: string | undefined;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.RotateManagedKeyRequest.
+ * Use `create(RotateManagedKeyRequestSchema)` to create a new message.
+ */
+export const RotateManagedKeyRequestSchema: GenMessage<RotateManagedKeyRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 58);
+
+/**
+ * The key and its new secret.
+ *
+ * @generated from message genmesh.auth.v1.RotateManagedKeyResponse
+ */
+export type RotateManagedKeyResponse = Message<"genmesh.auth.v1.RotateManagedKeyResponse"> & {
+  /**
+   * The key.
+   *
+   * @generated from field: genmesh.auth.v1.ApiKey key = 1;
+   */
+  key?: ApiKey | undefined;
+
+  /**
+   * Shown this once; empty in a repeat.
+   *
+   * @generated from field: string secret = 2;
+   */
+  secret: string;
+
+  /**
+   * True where the idempotency key was known and nothing was changed.
+   *
+   * @generated from field: bool replayed = 3;
+   */
+  replayed: boolean;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.RotateManagedKeyResponse.
+ * Use `create(RotateManagedKeyResponseSchema)` to create a new message.
+ */
+export const RotateManagedKeyResponseSchema: GenMessage<RotateManagedKeyResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 59);
+
+/**
+ * Which key to revoke.
+ *
+ * @generated from message genmesh.auth.v1.DeleteManagedKeyRequest
+ */
+export type DeleteManagedKeyRequest = Message<"genmesh.auth.v1.DeleteManagedKeyRequest"> & {
+  /**
+   * The key.
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.DeleteManagedKeyRequest.
+ * Use `create(DeleteManagedKeyRequestSchema)` to create a new message.
+ */
+export const DeleteManagedKeyRequestSchema: GenMessage<DeleteManagedKeyRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 60);
+
+/**
+ * It is revoked.
+ *
+ * @generated from message genmesh.auth.v1.DeleteManagedKeyResponse
+ */
+export type DeleteManagedKeyResponse = Message<"genmesh.auth.v1.DeleteManagedKeyResponse"> & {
+};
+
+/**
+ * Describes the message genmesh.auth.v1.DeleteManagedKeyResponse.
+ * Use `create(DeleteManagedKeyResponseSchema)` to create a new message.
+ */
+export const DeleteManagedKeyResponseSchema: GenMessage<DeleteManagedKeyResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 61);
+
+/**
+ * A person's first request of a session of the console.
+ *
+ * @generated from message genmesh.auth.v1.CreateSessionRequest
+ */
+export type CreateSessionRequest = Message<"genmesh.auth.v1.CreateSessionRequest"> & {
+  /**
+   * SHA-256 of the session's id, 32 bytes.
+   *
+   * @generated from field: bytes session_sha256 = 1;
+   */
+  sessionSha256: Uint8Array;
+
+  /**
+   * SHA-256 of the secret, 32 bytes.
+   *
+   * @generated from field: bytes secret_sha256 = 2;
+   */
+  secretSha256: Uint8Array;
+
+  /**
+   * Whose failures are counted together: 1 to 128 characters that stand for an address and do not tell it.
+   *
+   * @generated from field: string client = 3;
+   */
+  client: string;
+
+  /**
+   * Operators sign in at the same place: failures stand in their audit log, of a minute together.
+   *
+   * @generated from field: bool among_operators = 4;
+   */
+  amongOperators: boolean;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.CreateSessionRequest.
+ * Use `create(CreateSessionRequestSchema)` to create a new message.
+ */
+export const CreateSessionRequestSchema: GenMessage<CreateSessionRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 62);
+
+/**
+ * The session and its key.
+ *
+ * @generated from message genmesh.auth.v1.CreateSessionResponse
+ */
+export type CreateSessionResponse = Message<"genmesh.auth.v1.CreateSessionResponse"> & {
+  /**
+   * The session.
+   *
+   * @generated from field: genmesh.auth.v1.ConsoleSession session = 1;
+   */
+  session?: ConsoleSession | undefined;
+
+  /**
+   * The key that it acts with.
+   *
+   * @generated from field: genmesh.auth.v1.ApiKey key = 2;
+   */
+  key?: ApiKey | undefined;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.CreateSessionResponse.
+ * Use `create(CreateSessionResponseSchema)` to create a new message.
+ */
+export const CreateSessionResponseSchema: GenMessage<CreateSessionResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 63);
+
+/**
+ * A person by an identity provider's word.
+ *
+ * @generated from message genmesh.auth.v1.Identity
+ */
+export type Identity = Message<"genmesh.auth.v1.Identity"> & {
+  /**
+   * The provider, 1 to 500 characters.
+   *
+   * @generated from field: string issuer = 1;
+   */
+  issuer: string;
+
+  /**
+   * The person there, 1 to 255 characters.
+   *
+   * @generated from field: string subject = 2;
+   */
+  subject: string;
+
+  /**
+   * The provider has asked for the person's password, or the like, for this very sign-in.
+   *
+   * @generated from field: bool confirmed = 3;
+   */
+  confirmed: boolean;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.Identity.
+ * Use `create(IdentitySchema)` to create a new message.
+ */
+export const IdentitySchema: GenMessage<Identity> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 64);
+
+/**
+ * A sign-in by an identity provider.
+ *
+ * @generated from message genmesh.auth.v1.CreateIdentitySessionRequest
+ */
+export type CreateIdentitySessionRequest = Message<"genmesh.auth.v1.CreateIdentitySessionRequest"> & {
+  /**
+   * SHA-256 of the session's id, 32 bytes.
+   *
+   * @generated from field: bytes session_sha256 = 1;
+   */
+  sessionSha256: Uint8Array;
+
+  /**
+   * The person.
+   *
+   * @generated from field: genmesh.auth.v1.Identity identity = 2;
+   */
+  identity?: Identity | undefined;
+
+  /**
+   * The account, by a claim.
+   *
+   * @generated from field: string account_id = 3;
+   */
+  accountId: string;
+
+  /**
+   * May the person's key manage keys, and read all of the account, by a claim?
+   *
+   * @generated from field: bool owner = 4;
+   */
+  owner: boolean;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.CreateIdentitySessionRequest.
+ * Use `create(CreateIdentitySessionRequestSchema)` to create a new message.
+ */
+export const CreateIdentitySessionRequestSchema: GenMessage<CreateIdentitySessionRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 65);
+
+/**
+ * The session and the person's key.
+ *
+ * @generated from message genmesh.auth.v1.CreateIdentitySessionResponse
+ */
+export type CreateIdentitySessionResponse = Message<"genmesh.auth.v1.CreateIdentitySessionResponse"> & {
+  /**
+   * The session.
+   *
+   * @generated from field: genmesh.auth.v1.ConsoleSession session = 1;
+   */
+  session?: ConsoleSession | undefined;
+
+  /**
+   * The key that it acts with.
+   *
+   * @generated from field: genmesh.auth.v1.ApiKey key = 2;
+   */
+  key?: ApiKey | undefined;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.CreateIdentitySessionResponse.
+ * Use `create(CreateIdentitySessionResponseSchema)` to create a new message.
+ */
+export const CreateIdentitySessionResponseSchema: GenMessage<CreateIdentitySessionResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 66);
+
+/**
+ * An operator's sign-in: the gateway has compared the admin token, or an identity provider has vouched.
+ *
+ * @generated from message genmesh.auth.v1.CreateOperatorSessionRequest
+ */
+export type CreateOperatorSessionRequest = Message<"genmesh.auth.v1.CreateOperatorSessionRequest"> & {
+  /**
+   * SHA-256 of the session's id, 32 bytes.
+   *
+   * @generated from field: bytes session_sha256 = 1;
+   */
+  sessionSha256: Uint8Array;
+
+  /**
+   * SHA-256 of the admin token, 32 bytes: with another token the session has ended.
+   *
+   * @generated from field: bytes secret_sha256 = 2;
+   */
+  secretSha256: Uint8Array;
+
+  /**
+   * As in CreateSession; empty for an identity.
+   *
+   * @generated from field: string client = 3;
+   */
+  client: string;
+
+  /**
+   * The person; absent: who knows the admin token.
+   *
+   * @generated from field: genmesh.auth.v1.Identity identity = 4;
+   */
+  identity?: Identity | undefined;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.CreateOperatorSessionRequest.
+ * Use `create(CreateOperatorSessionRequestSchema)` to create a new message.
+ */
+export const CreateOperatorSessionRequestSchema: GenMessage<CreateOperatorSessionRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 67);
+
+/**
+ * The session.
+ *
+ * @generated from message genmesh.auth.v1.CreateOperatorSessionResponse
+ */
+export type CreateOperatorSessionResponse = Message<"genmesh.auth.v1.CreateOperatorSessionResponse"> & {
+  /**
+   * The session.
+   *
+   * @generated from field: genmesh.auth.v1.ConsoleSession session = 1;
+   */
+  session?: ConsoleSession | undefined;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.CreateOperatorSessionResponse.
+ * Use `create(CreateOperatorSessionResponseSchema)` to create a new message.
+ */
+export const CreateOperatorSessionResponseSchema: GenMessage<CreateOperatorSessionResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 68);
+
+/**
+ * A session of the console.
+ *
+ * @generated from message genmesh.auth.v1.ConsoleSession
+ */
+export type ConsoleSession = Message<"genmesh.auth.v1.ConsoleSession"> & {
+  /**
+   * An operator's: it has no key.
+   *
+   * @generated from field: bool operator = 1;
+   */
+  operator: boolean;
+
+  /**
+   * When it began.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 2;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * Its end.
+   *
+   * @generated from field: google.protobuf.Timestamp end_time = 3;
+   */
+  endTime?: Timestamp | undefined;
+
+  /**
+   * Its end where it is not used before that.
+   *
+   * @generated from field: google.protobuf.Timestamp idle_end_time = 4;
+   */
+  idleEndTime?: Timestamp | undefined;
+
+  /**
+   * The person; absent: who knows the secret.
+   *
+   * @generated from field: genmesh.auth.v1.Identity identity = 5;
+   */
+  identity?: Identity | undefined;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.ConsoleSession.
+ * Use `create(ConsoleSessionSchema)` to create a new message.
+ */
+export const ConsoleSessionSchema: GenMessage<ConsoleSession> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 69);
+
+/**
+ * Which session.
+ *
+ * @generated from message genmesh.auth.v1.LookUpSessionRequest
+ */
+export type LookUpSessionRequest = Message<"genmesh.auth.v1.LookUpSessionRequest"> & {
+  /**
+   * SHA-256 of its id, 32 bytes.
+   *
+   * @generated from field: bytes session_sha256 = 1;
+   */
+  sessionSha256: Uint8Array;
+
+  /**
+   * SHA-256 of the gateway's admin token; empty: the gateway has none, and operators' sessions are unknown to it.
+   *
+   * @generated from field: bytes admin_sha256 = 2;
+   */
+  adminSha256: Uint8Array;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.LookUpSessionRequest.
+ * Use `create(LookUpSessionRequestSchema)` to create a new message.
+ */
+export const LookUpSessionRequestSchema: GenMessage<LookUpSessionRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 70);
+
+/**
+ * The session, and its key as LookUpKey answers it.
+ *
+ * @generated from message genmesh.auth.v1.LookUpSessionResponse
+ */
+export type LookUpSessionResponse = Message<"genmesh.auth.v1.LookUpSessionResponse"> & {
+  /**
+   * The session.
+   *
+   * @generated from field: genmesh.auth.v1.ConsoleSession session = 1;
+   */
+  session?: ConsoleSession | undefined;
+
+  /**
+   * The key that it acts with; absent for an operator.
+   *
+   * @generated from field: genmesh.auth.v1.ApiKey key = 2;
+   */
+  key?: ApiKey | undefined;
+
+  /**
+   * The account's requests a minute.
+   *
+   * @generated from field: int32 account_requests_per_minute = 3;
+   */
+  accountRequestsPerMinute: number;
+
+  /**
+   * The account is suspended: its keys may only read.
+   *
+   * @generated from field: bool account_suspended = 4;
+   */
+  accountSuspended: boolean;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.LookUpSessionResponse.
+ * Use `create(LookUpSessionResponseSchema)` to create a new message.
+ */
+export const LookUpSessionResponseSchema: GenMessage<LookUpSessionResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 71);
+
+/**
+ * A secret that was asked for again.
+ *
+ * @generated from message genmesh.auth.v1.ConfirmSessionRequest
+ */
+export type ConfirmSessionRequest = Message<"genmesh.auth.v1.ConfirmSessionRequest"> & {
+  /**
+   * SHA-256 of the session's id, 32 bytes.
+   *
+   * @generated from field: bytes session_sha256 = 1;
+   */
+  sessionSha256: Uint8Array;
+
+  /**
+   * SHA-256 of what was sent, 32 bytes.
+   *
+   * @generated from field: bytes secret_sha256 = 2;
+   */
+  secretSha256: Uint8Array;
+
+  /**
+   * As in CreateSession.
+   *
+   * @generated from field: string client = 3;
+   */
+  client: string;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.ConfirmSessionRequest.
+ * Use `create(ConfirmSessionRequestSchema)` to create a new message.
+ */
+export const ConfirmSessionRequestSchema: GenMessage<ConfirmSessionRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 72);
+
+/**
+ * The answer.
+ *
+ * @generated from message genmesh.auth.v1.ConfirmSessionResponse
+ */
+export type ConfirmSessionResponse = Message<"genmesh.auth.v1.ConfirmSessionResponse"> & {
+  /**
+   * Is it the same secret?
+   *
+   * @generated from field: bool confirmed = 1;
+   */
+  confirmed: boolean;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.ConfirmSessionResponse.
+ * Use `create(ConfirmSessionResponseSchema)` to create a new message.
+ */
+export const ConfirmSessionResponseSchema: GenMessage<ConfirmSessionResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 73);
+
+/**
+ * Which session.
+ *
+ * @generated from message genmesh.auth.v1.EndSessionRequest
+ */
+export type EndSessionRequest = Message<"genmesh.auth.v1.EndSessionRequest"> & {
+  /**
+   * SHA-256 of its id, 32 bytes.
+   *
+   * @generated from field: bytes session_sha256 = 1;
+   */
+  sessionSha256: Uint8Array;
+};
+
+/**
+ * Describes the message genmesh.auth.v1.EndSessionRequest.
+ * Use `create(EndSessionRequestSchema)` to create a new message.
+ */
+export const EndSessionRequestSchema: GenMessage<EndSessionRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 74);
+
+/**
+ * It has ended.
+ *
+ * @generated from message genmesh.auth.v1.EndSessionResponse
+ */
+export type EndSessionResponse = Message<"genmesh.auth.v1.EndSessionResponse"> & {
+};
+
+/**
+ * Describes the message genmesh.auth.v1.EndSessionResponse.
+ * Use `create(EndSessionResponseSchema)` to create a new message.
+ */
+export const EndSessionResponseSchema: GenMessage<EndSessionResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_auth_v1_auth_service, 75);
+
+/**
+ * What became of an operator's action.
+ *
+ * @generated from enum genmesh.auth.v1.ActionOutcome
+ */
+export const ActionOutcome = {
+  /**
+   * Nothing is known: it is under way, or its caller's process ended, or its answer was lost.
+   *
+   * @generated from enum value: ACTION_OUTCOME_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * It was done.
+   *
+   * @generated from enum value: ACTION_OUTCOME_DONE = 1;
+   */
+  DONE: 1,
+
+  /**
+   * It was refused, and nothing was changed.
+   *
+   * @generated from enum value: ACTION_OUTCOME_REFUSED = 2;
+   */
+  REFUSED: 2,
+} as const;
+
+/**
+ * What became of an operator's action.
+ *
+ * @generated from enum genmesh.auth.v1.ActionOutcome
+ */
+export type ActionOutcome = (typeof ActionOutcome)[keyof typeof ActionOutcome] | UnknownEnum;
+
+/**
+ * Describes the enum genmesh.auth.v1.ActionOutcome.
+ */
+export const ActionOutcomeSchema: GenEnum<ActionOutcome> = /*@__PURE__*/
+  enumDesc(file_genmesh_auth_v1_auth_service, 0);
 
 /**
  * Accounts and their API keys. A key's secret is shown once and stored as its SHA-256.
@@ -829,7 +2509,7 @@ export const AuthService: GenService<{
     output: typeof GetAccountResponseSchema;
   },
   /**
-   * All accounts, oldest first, paged. Admin token.
+   * All accounts, oldest first, paged; or those whose id or name begins with a query, in its order. Admin token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.ListAccounts
    */
@@ -847,6 +2527,27 @@ export const AuthService: GenService<{
     methodKind: "unary";
     input: typeof CreateKeyRequestSchema;
     output: typeof CreateKeyResponseSchema;
+  },
+  /**
+   * Changes a key: what its body names. Idempotent. Refuses with KEY_NOT_FOUND, OPERATION_CONFLICT where the key is revoked, and
+   * as PATCH /keys/{id} does. Admin token.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.UpdateKey
+   */
+  updateKey: {
+    methodKind: "unary";
+    input: typeof UpdateKeyRequestSchema;
+    output: typeof UpdateKeyResponseSchema;
+  },
+  /**
+   * Where a key's alerts go. Mesh token.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.GetKeyWebhook
+   */
+  getKeyWebhook: {
+    methodKind: "unary";
+    input: typeof GetKeyWebhookRequestSchema;
+    output: typeof GetKeyWebhookResponseSchema;
   },
   /**
    * Gives a key a new secret under the same key id. The former secret stays valid for the grace time; one that was
@@ -871,6 +2572,175 @@ export const AuthService: GenService<{
     output: typeof RevokeKeyResponseSchema;
   },
   /**
+   * Suspends an account, or resumes it: while it is suspended the gateways refuse everything but reading, within 1 s. What
+   * runs ends and is charged. Idempotent. Refuses with ACCOUNT_NOT_FOUND. Admin token.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.SetAccountState
+   */
+  setAccountState: {
+    methodKind: "unary";
+    input: typeof SetAccountStateRequestSchema;
+    output: typeof SetAccountStateResponseSchema;
+  },
+  /**
+   * Closes an account for good: its keys end within 1 s, its name and those of its keys are erased. What runs ends and is
+   * charged; the gateways have what it left in other services erased. Idempotent. Refuses with ACCOUNT_NOT_FOUND. Admin
+   * token.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.CloseAccount
+   */
+  closeAccount: {
+    methodKind: "unary";
+    input: typeof CloseAccountRequestSchema;
+    output: typeof CloseAccountResponseSchema;
+  },
+  /**
+   * Accounts that are being closed and not closed yet, with the ids of all their keys; up to 100. Mesh token.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.ListClosingAccounts
+   */
+  listClosingAccounts: {
+    methodKind: "unary";
+    input: typeof ListClosingAccountsRequestSchema;
+    output: typeof ListClosingAccountsResponseSchema;
+  },
+  /**
+   * Ends a closing account's keys once more (one may have been under way) and, where the caller found that nothing of it
+   * runs and nothing is left elsewhere, says that it is closed. Idempotent. Refuses with ACCOUNT_NOT_FOUND, and with
+   * OPERATION_CONFLICT where it is not being closed. Mesh token.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.AdvanceClosing
+   */
+  advanceClosing: {
+    methodKind: "unary";
+    input: typeof AdvanceClosingRequestSchema;
+    output: typeof AdvanceClosingResponseSchema;
+  },
+  /**
+   * The keys of all accounts, oldest first, paged; or those whose id begins with a query. Admin token.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.ListAllKeys
+   */
+  listAllKeys: {
+    methodKind: "unary";
+    input: typeof ListAllKeysRequestSchema;
+    output: typeof ListAllKeysResponseSchema;
+  },
+  /**
+   * Writes down that an operator begins to change something. Idempotent by action id. Admin token.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.BeginAction
+   */
+  beginAction: {
+    methodKind: "unary";
+    input: typeof BeginActionRequestSchema;
+    output: typeof BeginActionResponseSchema;
+  },
+  /**
+   * Writes down what became of it, once: a repeat changes nothing. Admin token.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.EndAction
+   */
+  endAction: {
+    methodKind: "unary";
+    input: typeof EndActionRequestSchema;
+    output: typeof EndActionResponseSchema;
+  },
+  /**
+   * What operators did, newest first, paged. Admin token.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.ListActions
+   */
+  listActions: {
+    methodKind: "unary";
+    input: typeof ListActionsRequestSchema;
+    output: typeof ListActionsResponseSchema;
+  },
+  /**
+   * Notes when keys were used, to the minute. What is lost is lost: the next minute's use tells again. Mesh token.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.NoteKeyUses
+   */
+  noteKeyUses: {
+    methodKind: "unary";
+    input: typeof NoteKeyUsesRequestSchema;
+    output: typeof NoteKeyUsesResponseSchema;
+  },
+  /**
+   * The principal's own key. Refuses with KEY_NOT_FOUND.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.GetOwnKey
+   */
+  getOwnKey: {
+    methodKind: "unary";
+    input: typeof GetOwnKeyRequestSchema;
+    output: typeof GetOwnKeyResponseSchema;
+  },
+  /**
+   * The keys of the principal's account that are not revoked, newest first. This method and those below refuse with
+   * PERMISSION_DENIED where the principal's key lacks the scope `keys`, and with KEY_NOT_FOUND a key that is revoked, of
+   * another account, or never was.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.ListOwnKeys
+   */
+  listOwnKeys: {
+    methodKind: "unary";
+    input: typeof ListOwnKeysRequestSchema;
+    output: typeof ListOwnKeysResponseSchema;
+  },
+  /**
+   * One of these keys.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.GetManagedKey
+   */
+  getManagedKey: {
+    methodKind: "unary";
+    input: typeof GetManagedKeyRequestSchema;
+    output: typeof GetManagedKeyResponseSchema;
+  },
+  /**
+   * Adds a key to the principal's account, which may do no more than the principal's own key, else PERMISSION_DENIED.
+   * Idempotent by the caller's idempotency key; a repeat does not show the secret.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.CreateManagedKey
+   */
+  createManagedKey: {
+    methodKind: "unary";
+    input: typeof CreateManagedKeyRequestSchema;
+    output: typeof CreateManagedKeyResponseSchema;
+  },
+  /**
+   * Changes a key. What is named may not exceed the principal's own key; nor may the whole key where it is enabled.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.UpdateManagedKey
+   */
+  updateManagedKey: {
+    methodKind: "unary";
+    input: typeof UpdateManagedKeyRequestSchema;
+    output: typeof UpdateManagedKeyResponseSchema;
+  },
+  /**
+   * Gives a key a new secret, as RotateKey does. The key may do no more than the principal's own, for the secret is shown.
+   * Idempotent by the caller's idempotency key, which is remembered with the key's last rotations.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.RotateManagedKey
+   */
+  rotateManagedKey: {
+    methodKind: "unary";
+    input: typeof RotateManagedKeyRequestSchema;
+    output: typeof RotateManagedKeyResponseSchema;
+  },
+  /**
+   * Revokes a key, as RevokeKey does.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.DeleteManagedKey
+   */
+  deleteManagedKey: {
+    methodKind: "unary";
+    input: typeof DeleteManagedKeyRequestSchema;
+    output: typeof DeleteManagedKeyResponseSchema;
+  },
+  /**
    * The keys of an account, oldest first, without secrets. Refuses with ACCOUNT_NOT_FOUND. Admin token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.ListKeys
@@ -879,6 +2749,71 @@ export const AuthService: GenService<{
     methodKind: "unary";
     input: typeof ListKeysRequestSchema;
     output: typeof ListKeysResponseSchema;
+  },
+  /**
+   * Begins a session of the console with the key of a secret. Refuses with INVALID_API_KEY as LookUpKey does, and with
+   * RATE_LIMIT_EXCEEDED where the client failed too often within a minute, or where all of them did and the secret is wrong. These
+   * failures are counted in the memory of the replica that is asked, so all gateways ask the same one. Mesh token.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.CreateSession
+   */
+  createSession: {
+    methodKind: "unary";
+    input: typeof CreateSessionRequestSchema;
+    output: typeof CreateSessionResponseSchema;
+  },
+  /**
+   * The same for a person whom an identity provider vouches for: with the person's own key of the account, which is made
+   * at the first sign-in. Refuses with INVALID_API_KEY where that key was revoked or disabled, or there is no such account.
+   * Mesh token.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.CreateIdentitySession
+   */
+  createIdentitySession: {
+    methodKind: "unary";
+    input: typeof CreateIdentitySessionRequestSchema;
+    output: typeof CreateIdentitySessionResponseSchema;
+  },
+  /**
+   * The same for an operator, who has no key. Admin token.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.CreateOperatorSession
+   */
+  createOperatorSession: {
+    methodKind: "unary";
+    input: typeof CreateOperatorSessionRequestSchema;
+    output: typeof CreateOperatorSessionResponseSchema;
+  },
+  /**
+   * Finds a session, and notes that it was used. Refuses with INVALID_API_KEY one that is unknown or has ended: signed
+   * out, idle or old, or its key was revoked, rotated, disabled, or has expired. Mesh token.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.LookUpSession
+   */
+  lookUpSession: {
+    methodKind: "unary";
+    input: typeof LookUpSessionRequestSchema;
+    output: typeof LookUpSessionResponseSchema;
+  },
+  /**
+   * Is this the secret with which the session began? Failures count and are refused as in CreateSession. Mesh token.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.ConfirmSession
+   */
+  confirmSession: {
+    methodKind: "unary";
+    input: typeof ConfirmSessionRequestSchema;
+    output: typeof ConfirmSessionResponseSchema;
+  },
+  /**
+   * Ends a session. Idempotent. Mesh token.
+   *
+   * @generated from rpc genmesh.auth.v1.AuthService.EndSession
+   */
+  endSession: {
+    methodKind: "unary";
+    input: typeof EndSessionRequestSchema;
+    output: typeof EndSessionResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_genmesh_auth_v1_auth_service, 0);

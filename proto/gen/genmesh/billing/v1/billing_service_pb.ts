@@ -4,6 +4,8 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { KeyLimitReset } from "../../common/v1/access_pb.ts";
+import { file_genmesh_common_v1_access } from "../../common/v1/access_pb.ts";
 import type { ErrorReason } from "../../common/v1/error_reason_pb.ts";
 import { file_genmesh_common_v1_error_reason } from "../../common/v1/error_reason_pb.ts";
 import { file_genmesh_common_v1_rpc_access } from "../../common/v1/rpc_access_pb.ts";
@@ -15,7 +17,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file genmesh/billing/v1/billing_service.proto.
  */
 export const file_genmesh_billing_v1_billing_service: GenFile = /*@__PURE__*/
-  fileDesc("CihnZW5tZXNoL2JpbGxpbmcvdjEvYmlsbGluZ19zZXJ2aWNlLnByb3RvEhJnZW5tZXNoLmJpbGxpbmcudjEiyAIKDlJlc2VydmVSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSJgoEdW5pdBgCIAEoDjIYLmdlbm1lc2guYmlsbGluZy52MS5Vbml0Eg8KB2hvbGRfaWQYAyABKAkSDgoGYW1vdW50GAQgASgDEioKBGtpbmQYBSABKA4yHC5nZW5tZXNoLmJpbGxpbmcudjEuSG9sZEtpbmQSDgoGa2V5X2lkGAYgASgJEgsKA3JlZhgHIAEoCRIuCgpjaGVja190aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIeChFrZXlfbW9udGhseV9saW1pdBgJIAEoA0gAiAEBEhkKDGxlYXN0X2Ftb3VudBgKIAEoA0gBiAEBQhQKEl9rZXlfbW9udGhseV9saW1pdEIPCg1fbGVhc3RfYW1vdW50InsKD1Jlc2VydmVSZXNwb25zZRIsCgVzdGF0ZRgBIAEoDjIdLmdlbm1lc2guYmlsbGluZy52MS5Ib2xkU3RhdGUSEAoIcmVwbGF5ZWQYAiABKAgSGAoLaGVsZF9hbW91bnQYAyABKANIAIgBAUIOCgxfaGVsZF9hbW91bnQibAoNU2V0dGxlUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEiYKBHVuaXQYAiABKA4yGC5nZW5tZXNoLmJpbGxpbmcudjEuVW5pdBIPCgdob2xkX2lkGAMgASgJEg4KBmFtb3VudBgEIAEoAyJoCg5TZXR0bGVSZXNwb25zZRIsCgVzdGF0ZRgBIAEoDjIdLmdlbm1lc2guYmlsbGluZy52MS5Ib2xkU3RhdGUSFgoOY2hhcmdlZF9hbW91bnQYAiABKAMSEAoIcmVwbGF5ZWQYAyABKAgiXQoOUmVsZWFzZVJlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRImCgR1bml0GAIgASgOMhguZ2VubWVzaC5iaWxsaW5nLnYxLlVuaXQSDwoHaG9sZF9pZBgDIAEoCSJpCg9SZWxlYXNlUmVzcG9uc2USLAoFc3RhdGUYASABKA4yHS5nZW5tZXNoLmJpbGxpbmcudjEuSG9sZFN0YXRlEhYKDmNoYXJnZWRfYW1vdW50GAIgASgDEhAKCHJlcGxheWVkGAMgASgIIrsBCglPcGVyYXRpb24SNQoHcmVzZXJ2ZRgBIAEoCzIiLmdlbm1lc2guYmlsbGluZy52MS5SZXNlcnZlUmVxdWVzdEgAEjMKBnNldHRsZRgCIAEoCzIhLmdlbm1lc2guYmlsbGluZy52MS5TZXR0bGVSZXF1ZXN0SAASNQoHcmVsZWFzZRgDIAEoCzIiLmdlbm1lc2guYmlsbGluZy52MS5SZWxlYXNlUmVxdWVzdEgAQgsKCW9wZXJhdGlvbiK4AQoHUmVmdXNhbBIuCgZyZWFzb24YASABKA4yHi5nZW5tZXNoLmNvbW1vbi52MS5FcnJvclJlYXNvbhIPCgdtZXNzYWdlGAIgASgJEjsKCG1ldGFkYXRhGAMgAygLMikuZ2VubWVzaC5iaWxsaW5nLnYxLlJlZnVzYWwuTWV0YWRhdGFFbnRyeRovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEi6gEKB091dGNvbWUSNgoHcmVzZXJ2ZRgBIAEoCzIjLmdlbm1lc2guYmlsbGluZy52MS5SZXNlcnZlUmVzcG9uc2VIABI0CgZzZXR0bGUYAiABKAsyIi5nZW5tZXNoLmJpbGxpbmcudjEuU2V0dGxlUmVzcG9uc2VIABI2CgdyZWxlYXNlGAMgASgLMiMuZ2VubWVzaC5iaWxsaW5nLnYxLlJlbGVhc2VSZXNwb25zZUgAEi4KB3JlZnVzYWwYBCABKAsyGy5nZW5tZXNoLmJpbGxpbmcudjEuUmVmdXNhbEgAQgkKB291dGNvbWUiQQoMQXBwbHlSZXF1ZXN0EjEKCm9wZXJhdGlvbnMYASADKAsyHS5nZW5tZXNoLmJpbGxpbmcudjEuT3BlcmF0aW9uIj4KDUFwcGx5UmVzcG9uc2USLQoIb3V0Y29tZXMYASADKAsyGy5nZW5tZXNoLmJpbGxpbmcudjEuT3V0Y29tZSInChFHZXRCYWxhbmNlUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJIp0BCgZXYWxsZXQSJgoEdW5pdBgBIAEoDjIYLmdlbm1lc2guYmlsbGluZy52MS5Vbml0EhEKCWF2YWlsYWJsZRgCIAEoAxIQCghyZXNlcnZlZBgDIAEoAxIRCglzcGVuZGFibGUYBCABKAMSEwoLbW9udGhfc3BlbnQYBSABKAMSDwoHZ3JhbnRlZBgGIAEoAxINCgVzcGVudBgHIAEoAyJxChJHZXRCYWxhbmNlUmVzcG9uc2USLgoKdXNkX21pY3JvcxgBIAEoCzIaLmdlbm1lc2guYmlsbGluZy52MS5XYWxsZXQSKwoHY3JlZGl0cxgCIAEoCzIaLmdlbm1lc2guYmlsbGluZy52MS5XYWxsZXQicAoMR3JhbnRSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSJgoEdW5pdBgCIAEoDjIYLmdlbm1lc2guYmlsbGluZy52MS5Vbml0Eg4KBmFtb3VudBgDIAEoAxIUCgxvcGVyYXRpb25faWQYBCABKAkiTQoNR3JhbnRSZXNwb25zZRIqCgZ3YWxsZXQYASABKAsyGi5nZW5tZXNoLmJpbGxpbmcudjEuV2FsbGV0EhAKCHJlcGxheWVkGAIgASgIIigKEkF1ZGl0TGVkZ2VyUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJIpEBChNBdWRpdExlZGdlclJlc3BvbnNlEjoKCmRpZmZlcmVuY2UYASABKAsyJC5nZW5tZXNoLmJpbGxpbmcudjEuTGVkZ2VyRGlmZmVyZW5jZUgAEjMKB3N1bW1hcnkYAiABKAsyIC5nZW5tZXNoLmJpbGxpbmcudjEuQXVkaXRTdW1tYXJ5SABCCQoHZmluZGluZyKXAQoQTGVkZ2VyRGlmZmVyZW5jZRISCgphY2NvdW50X2lkGAEgASgJEiYKBHVuaXQYAiABKA4yGC5nZW5tZXNoLmJpbGxpbmcudjEuVW5pdBINCgVmaWVsZBgDIAEoCRIQCghyZWNvcmRlZBgEIAEoCRIQCghjb21wdXRlZBgFIAEoCRIUCgxlbnRyeV9udW1iZXIYBiABKAMiRQoMQXVkaXRTdW1tYXJ5Eg8KB3dhbGxldHMYASABKAMSDwoHZW50cmllcxgCIAEoAxITCgtkaWZmZXJlbmNlcxgDIAEoAyKLAgoESG9sZBIPCgdob2xkX2lkGAEgASgJEhIKCmFjY291bnRfaWQYAiABKAkSJgoEdW5pdBgDIAEoDjIYLmdlbm1lc2guYmlsbGluZy52MS5Vbml0Eg4KBmFtb3VudBgEIAEoAxIqCgRraW5kGAUgASgOMhwuZ2VubWVzaC5iaWxsaW5nLnYxLkhvbGRLaW5kEg4KBmtleV9pZBgGIAEoCRILCgNyZWYYByABKAkSLQoJb3Blbl90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpjaGVja190aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJNChBMaXN0SG9sZHNSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkiVQoRTGlzdEhvbGRzUmVzcG9uc2USJwoFaG9sZHMYASADKAsyGC5nZW5tZXNoLmJpbGxpbmcudjEuSG9sZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiiwEKDkVuZEhvbGRSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSJgoEdW5pdBgCIAEoDjIYLmdlbm1lc2guYmlsbGluZy52MS5Vbml0Eg8KB2hvbGRfaWQYAyABKAkSGgoNc2V0dGxlX2Ftb3VudBgEIAEoA0gAiAEBQhAKDl9zZXR0bGVfYW1vdW50IlcKD0VuZEhvbGRSZXNwb25zZRIsCgVzdGF0ZRgBIAEoDjIdLmdlbm1lc2guYmlsbGluZy52MS5Ib2xkU3RhdGUSFgoOY2hhcmdlZF9hbW91bnQYAiABKAMiqQIKBUVudHJ5EhIKCmFjY291bnRfaWQYASABKAkSJgoEdW5pdBgCIAEoDjIYLmdlbm1lc2guYmlsbGluZy52MS5Vbml0Eg4KBm51bWJlchgDIAEoAxIUCgxvcGVyYXRpb25faWQYBCABKAkSKwoEa2luZBgFIAEoDjIdLmdlbm1lc2guYmlsbGluZy52MS5FbnRyeUtpbmQSDwoHaG9sZF9pZBgGIAEoCRISCgpmcmVlX2RlbHRhGAcgASgDEhIKCmhlbGRfZGVsdGEYCCABKAMSEwoLc3BlbnRfZGVsdGEYCSABKAMSCwoDcmVmGAogASgJEigKBHRpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBGhhc2gYDCABKAkiYAoSTGlzdEVudHJpZXNSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSDwoHaG9sZF9pZBgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJaChNMaXN0RW50cmllc1Jlc3BvbnNlEioKB2VudHJpZXMYASADKAsyGS5nZW5tZXNoLmJpbGxpbmcudjEuRW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJKkMKBFVuaXQSFAoQVU5JVF9VTlNQRUNJRklFRBAAEhMKD1VOSVRfVVNEX01JQ1JPUxABEhAKDFVOSVRfQ1JFRElUUxACKmIKCEhvbGRLaW5kEhkKFUhPTERfS0lORF9VTlNQRUNJRklFRBAAEhIKDkhPTERfS0lORF9URVhUEAESFAoQSE9MRF9LSU5EX1NQRUVDSBACEhEKDUhPTERfS0lORF9KT0IQAyqYAQoJRW50cnlLaW5kEhoKFkVOVFJZX0tJTkRfVU5TUEVDSUZJRUQQABIUChBFTlRSWV9LSU5EX0dSQU5UEAESEwoPRU5UUllfS0lORF9IT0xEEAISFQoRRU5UUllfS0lORF9TRVRUTEUQAxIWChJFTlRSWV9LSU5EX1JFTEVBU0UQBBIVChFFTlRSWV9LSU5EX0VYVEVORBAFKm0KCUhvbGRTdGF0ZRIaChZIT0xEX1NUQVRFX1VOU1BFQ0lGSUVEEAASEwoPSE9MRF9TVEFURV9PUEVOEAESFgoSSE9MRF9TVEFURV9TRVRUTEVEEAISFwoTSE9MRF9TVEFURV9SRUxFQVNFRBADMrIHCg5CaWxsaW5nU2VydmljZRJXCgdSZXNlcnZlEiIuZ2VubWVzaC5iaWxsaW5nLnYxLlJlc2VydmVSZXF1ZXN0GiMuZ2VubWVzaC5iaWxsaW5nLnYxLlJlc2VydmVSZXNwb25zZSIDkAICElQKBlNldHRsZRIhLmdlbm1lc2guYmlsbGluZy52MS5TZXR0bGVSZXF1ZXN0GiIuZ2VubWVzaC5iaWxsaW5nLnYxLlNldHRsZVJlc3BvbnNlIgOQAgISVwoHUmVsZWFzZRIiLmdlbm1lc2guYmlsbGluZy52MS5SZWxlYXNlUmVxdWVzdBojLmdlbm1lc2guYmlsbGluZy52MS5SZWxlYXNlUmVzcG9uc2UiA5ACAhJRCgVBcHBseRIgLmdlbm1lc2guYmlsbGluZy52MS5BcHBseVJlcXVlc3QaIS5nZW5tZXNoLmJpbGxpbmcudjEuQXBwbHlSZXNwb25zZSIDkAICEmAKCkdldEJhbGFuY2USJS5nZW5tZXNoLmJpbGxpbmcudjEuR2V0QmFsYW5jZVJlcXVlc3QaJi5nZW5tZXNoLmJpbGxpbmcudjEuR2V0QmFsYW5jZVJlc3BvbnNlIgOQAgESVQoFR3JhbnQSIC5nZW5tZXNoLmJpbGxpbmcudjEuR3JhbnRSZXF1ZXN0GiEuZ2VubWVzaC5iaWxsaW5nLnYxLkdyYW50UmVzcG9uc2UiB5ACAujgGAISZgoLQXVkaXRMZWRnZXISJi5nZW5tZXNoLmJpbGxpbmcudjEuQXVkaXRMZWRnZXJSZXF1ZXN0GicuZ2VubWVzaC5iaWxsaW5nLnYxLkF1ZGl0TGVkZ2VyUmVzcG9uc2UiBOjgGAIwARJhCglMaXN0SG9sZHMSJC5nZW5tZXNoLmJpbGxpbmcudjEuTGlzdEhvbGRzUmVxdWVzdBolLmdlbm1lc2guYmlsbGluZy52MS5MaXN0SG9sZHNSZXNwb25zZSIHkAIB6OAYAhJYCgdFbmRIb2xkEiIuZ2VubWVzaC5iaWxsaW5nLnYxLkVuZEhvbGRSZXF1ZXN0GiMuZ2VubWVzaC5iaWxsaW5nLnYxLkVuZEhvbGRSZXNwb25zZSIE6OAYAhJnCgtMaXN0RW50cmllcxImLmdlbm1lc2guYmlsbGluZy52MS5MaXN0RW50cmllc1JlcXVlc3QaJy5nZW5tZXNoLmJpbGxpbmcudjEuTGlzdEVudHJpZXNSZXNwb25zZSIHkAIB6OAYAmIGcHJvdG8z", [file_genmesh_common_v1_error_reason, file_genmesh_common_v1_rpc_access, file_google_protobuf_timestamp]);
+  fileDesc("CihnZW5tZXNoL2JpbGxpbmcvdjEvYmlsbGluZ19zZXJ2aWNlLnByb3RvEhJnZW5tZXNoLmJpbGxpbmcudjEigwMKDlJlc2VydmVSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSJgoEdW5pdBgCIAEoDjIYLmdlbm1lc2guYmlsbGluZy52MS5Vbml0Eg8KB2hvbGRfaWQYAyABKAkSDgoGYW1vdW50GAQgASgDEioKBGtpbmQYBSABKA4yHC5nZW5tZXNoLmJpbGxpbmcudjEuSG9sZEtpbmQSDgoGa2V5X2lkGAYgASgJEgsKA3JlZhgHIAEoCRIuCgpjaGVja190aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIeChFrZXlfbW9udGhseV9saW1pdBgJIAEoA0gAiAEBEhkKDGxlYXN0X2Ftb3VudBgKIAEoA0gBiAEBEjkKD2tleV9saW1pdF9yZXNldBgLIAEoDjIgLmdlbm1lc2guY29tbW9uLnYxLktleUxpbWl0UmVzZXRCFAoSX2tleV9tb250aGx5X2xpbWl0Qg8KDV9sZWFzdF9hbW91bnQiewoPUmVzZXJ2ZVJlc3BvbnNlEiwKBXN0YXRlGAEgASgOMh0uZ2VubWVzaC5iaWxsaW5nLnYxLkhvbGRTdGF0ZRIQCghyZXBsYXllZBgCIAEoCBIYCgtoZWxkX2Ftb3VudBgDIAEoA0gAiAEBQg4KDF9oZWxkX2Ftb3VudCKfAQoNU2V0dGxlUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEiYKBHVuaXQYAiABKA4yGC5nZW5tZXNoLmJpbGxpbmcudjEuVW5pdBIPCgdob2xkX2lkGAMgASgJEg4KBmFtb3VudBgEIAEoAxIxCgZyZWNvcmQYKCABKAsyIS5nZW5tZXNoLmJpbGxpbmcudjEuUmVxdWVzdFJlY29yZCJoCg5TZXR0bGVSZXNwb25zZRIsCgVzdGF0ZRgBIAEoDjIdLmdlbm1lc2guYmlsbGluZy52MS5Ib2xkU3RhdGUSFgoOY2hhcmdlZF9hbW91bnQYAiABKAMSEAoIcmVwbGF5ZWQYAyABKAgikAEKDlJlbGVhc2VSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSJgoEdW5pdBgCIAEoDjIYLmdlbm1lc2guYmlsbGluZy52MS5Vbml0Eg8KB2hvbGRfaWQYAyABKAkSMQoGcmVjb3JkGCggASgLMiEuZ2VubWVzaC5iaWxsaW5nLnYxLlJlcXVlc3RSZWNvcmQiaQoPUmVsZWFzZVJlc3BvbnNlEiwKBXN0YXRlGAEgASgOMh0uZ2VubWVzaC5iaWxsaW5nLnYxLkhvbGRTdGF0ZRIWCg5jaGFyZ2VkX2Ftb3VudBgCIAEoAxIQCghyZXBsYXllZBgDIAEoCCLlAwoNUmVxdWVzdFJlY29yZBINCgVtb2RlbBgBIAEoCRIRCglvcGVyYXRpb24YAiABKAkSDgoGc3RhdHVzGAMgASgJEhAKCHN0cmVhbWVkGAQgASgIEhEKCWVzdGltYXRlZBgFIAEoCBIQCgh1cHN0cmVhbRgGIAEoCRIUCgxpbnB1dF90b2tlbnMYByABKAMSGwoTY2FjaGVkX2lucHV0X3Rva2VucxgIIAEoAxIVCg1vdXRwdXRfdG9rZW5zGAkgASgDEhgKEHJlYXNvbmluZ190b2tlbnMYCiABKAMSLgoKc3RhcnRfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNQoRZmlyc3Rfb3V0cHV0X3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpjaGFyYWN0ZXJzGA4gASgDEg4KBmltYWdlcxgoIAEoAxIQCghtZWRpYV9tcxgpIAEoAxIRCglhbnN3ZXJfaWQYKiABKAkSEgoKcmVxdWVzdF9pZBgrIAEoCRIVCg1maW5pc2hfcmVhc29uGCwgASgJIrECCgtEcmF3UmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEiYKBHVuaXQYAiABKA4yGC5nZW5tZXNoLmJpbGxpbmcudjEuVW5pdBIPCgdob2xkX2lkGAMgASgJEg4KBmFtb3VudBgEIAEoAxIOCgZrZXlfaWQYBSABKAkSMQoGcmVjb3JkGAYgASgLMiEuZ2VubWVzaC5iaWxsaW5nLnYxLlJlcXVlc3RSZWNvcmQSEQoJZnJvbV9mcmVlGAcgASgIEh4KEWtleV9tb250aGx5X2xpbWl0GAggASgDSACIAQESOQoPa2V5X2xpbWl0X3Jlc2V0GAkgASgOMiAuZ2VubWVzaC5jb21tb24udjEuS2V5TGltaXRSZXNldEIUChJfa2V5X21vbnRobHlfbGltaXQiOAoMRHJhd1Jlc3BvbnNlEhYKDmNoYXJnZWRfYW1vdW50GAEgASgDEhAKCHJlcGxheWVkGAIgASgIIuwBCglPcGVyYXRpb24SNQoHcmVzZXJ2ZRgBIAEoCzIiLmdlbm1lc2guYmlsbGluZy52MS5SZXNlcnZlUmVxdWVzdEgAEjMKBnNldHRsZRgCIAEoCzIhLmdlbm1lc2guYmlsbGluZy52MS5TZXR0bGVSZXF1ZXN0SAASNQoHcmVsZWFzZRgDIAEoCzIiLmdlbm1lc2guYmlsbGluZy52MS5SZWxlYXNlUmVxdWVzdEgAEi8KBGRyYXcYBCABKAsyHy5nZW5tZXNoLmJpbGxpbmcudjEuRHJhd1JlcXVlc3RIAEILCglvcGVyYXRpb24iuAEKB1JlZnVzYWwSLgoGcmVhc29uGAEgASgOMh4uZ2VubWVzaC5jb21tb24udjEuRXJyb3JSZWFzb24SDwoHbWVzc2FnZRgCIAEoCRI7CghtZXRhZGF0YRgDIAMoCzIpLmdlbm1lc2guYmlsbGluZy52MS5SZWZ1c2FsLk1ldGFkYXRhRW50cnkaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIpwCCgdPdXRjb21lEjYKB3Jlc2VydmUYASABKAsyIy5nZW5tZXNoLmJpbGxpbmcudjEuUmVzZXJ2ZVJlc3BvbnNlSAASNAoGc2V0dGxlGAIgASgLMiIuZ2VubWVzaC5iaWxsaW5nLnYxLlNldHRsZVJlc3BvbnNlSAASNgoHcmVsZWFzZRgDIAEoCzIjLmdlbm1lc2guYmlsbGluZy52MS5SZWxlYXNlUmVzcG9uc2VIABIuCgdyZWZ1c2FsGAQgASgLMhsuZ2VubWVzaC5iaWxsaW5nLnYxLlJlZnVzYWxIABIwCgRkcmF3GAUgASgLMiAuZ2VubWVzaC5iaWxsaW5nLnYxLkRyYXdSZXNwb25zZUgAQgkKB291dGNvbWUiQQoMQXBwbHlSZXF1ZXN0EjEKCm9wZXJhdGlvbnMYASADKAsyHS5nZW5tZXNoLmJpbGxpbmcudjEuT3BlcmF0aW9uIj4KDUFwcGx5UmVzcG9uc2USLQoIb3V0Y29tZXMYASADKAsyGy5nZW5tZXNoLmJpbGxpbmcudjEuT3V0Y29tZSInChFHZXRCYWxhbmNlUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJIp0BCgZXYWxsZXQSJgoEdW5pdBgBIAEoDjIYLmdlbm1lc2guYmlsbGluZy52MS5Vbml0EhEKCWF2YWlsYWJsZRgCIAEoAxIQCghyZXNlcnZlZBgDIAEoAxIRCglzcGVuZGFibGUYBCABKAMSEwoLbW9udGhfc3BlbnQYBSABKAMSDwoHZ3JhbnRlZBgGIAEoAxINCgVzcGVudBgHIAEoAyJxChJHZXRCYWxhbmNlUmVzcG9uc2USLgoKdXNkX21pY3JvcxgBIAEoCzIaLmdlbm1lc2guYmlsbGluZy52MS5XYWxsZXQSKwoHY3JlZGl0cxgCIAEoCzIaLmdlbm1lc2guYmlsbGluZy52MS5XYWxsZXQixwEKD0dldFVzYWdlUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhUKDXN0YXJ0X3NlY29uZHMYAiABKAMSFQoNd2lkdGhfc2Vjb25kcxgDIAEoBRIPCgdidWNrZXRzGAQgASgFEg8KB2tleV9pZHMYBSADKAkSDgoGbW9kZWxzGAYgAygJEg0KBWtpbmRzGAcgAygJEg4KBmJ5X2tleRgIIAEoCBIQCghieV9tb2RlbBgJIAEoCBIPCgdieV9raW5kGAogASgIIkQKEEdldFVzYWdlUmVzcG9uc2USMAoHYnVja2V0cxgBIAMoCzIfLmdlbm1lc2guYmlsbGluZy52MS5Vc2FnZUJ1Y2tldCJWCgtVc2FnZUJ1Y2tldBIVCg1zdGFydF9zZWNvbmRzGAEgASgDEjAKB3Jlc3VsdHMYAiADKAsyHy5nZW5tZXNoLmJpbGxpbmcudjEuVXNhZ2VSZXN1bHQilwIKC1VzYWdlUmVzdWx0Eg4KBmtleV9pZBgBIAEoCRINCgVtb2RlbBgCIAEoCRIMCgRraW5kGAMgASgJEhAKCHJlcXVlc3RzGAQgASgDEhQKDGlucHV0X3Rva2VucxgFIAEoAxIbChNjYWNoZWRfaW5wdXRfdG9rZW5zGAYgASgDEhUKDW91dHB1dF90b2tlbnMYByABKAMSGAoQcmVhc29uaW5nX3Rva2VucxgIIAEoAxIOCgZpbWFnZXMYCSABKAMSEAoIbWVkaWFfbXMYCiABKAMSEgoKY2hhcmFjdGVycxgLIAEoAxIYChBzcGVudF91c2RfbWljcm9zGAwgASgDEhUKDXNwZW50X2NyZWRpdHMYDSABKAMi2gEKEExpc3RMaW5lc1JlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIOCgZrZXlfaWQYAiABKAkSDQoFbW9kZWwYAyABKAkSDgoGc3RhdHVzGAQgASgJEg0KBWtpbmRzGAUgAygJEhIKCm9ubHlfbW9uZXkYBiABKAgSEQoJcGFnZV9zaXplGAcgASgFEg0KBWFmdGVyGAggASgJEg4KBmJlZm9yZRgJIAEoCRIuCgp1bnRpbF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJnChFMaXN0TGluZXNSZXNwb25zZRInCgVsaW5lcxgBIAMoCzIYLmdlbm1lc2guYmlsbGluZy52MS5MaW5lEhAKCGhhc19tb3JlGAIgASgIEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCSKcAgoETGluZRIOCgZjdXJzb3IYASABKAkSJgoEdW5pdBgCIAEoDjIYLmdlbm1lc2guYmlsbGluZy52MS5Vbml0Eg4KBm51bWJlchgDIAEoAxIMCgRraW5kGAQgASgJEhUKDXJlZnVuZGVkX2tpbmQYBSABKAkSDgoGa2V5X2lkGAYgASgJEg0KBW1vZGVsGAcgASgJEigKBHRpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmFtb3VudBgJIAEoAxIPCgdiYWxhbmNlGAogASgDEgoKAmlkGAsgASgJEjEKBnJlY29yZBgMIAEoCzIhLmdlbm1lc2guYmlsbGluZy52MS5SZXF1ZXN0UmVjb3JkIkEKD0ZpbmRMaW5lUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEg4KBmtleV9pZBgCIAEoCRIKCgJpZBgDIAEoCSI6ChBGaW5kTGluZVJlc3BvbnNlEiYKBGxpbmUYASABKAsyGC5nZW5tZXNoLmJpbGxpbmcudjEuTGluZSJkChdMaXN0QWNjb3VudEhvbGRzUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEg4KBmtleV9pZBgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJcChhMaXN0QWNjb3VudEhvbGRzUmVzcG9uc2USJwoFaG9sZHMYASADKAsyGC5nZW5tZXNoLmJpbGxpbmcudjEuSG9sZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiOQoSR2V0S2V5VXNhZ2VSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSDwoHa2V5X2lkcxgCIAMoCSJBChNHZXRLZXlVc2FnZVJlc3BvbnNlEioKBGtleXMYASADKAsyHC5nZW5tZXNoLmJpbGxpbmcudjEuS2V5VXNhZ2Ui6QEKCEtleVVzYWdlEg4KBmtleV9pZBgBIAEoCRITCgttb250aF9zcGVudBgCIAEoAxIMCgRoZWxkGAMgASgDEhIKBXNwZW50GAQgASgDSACIAQESFgoJZGF5X3NwZW50GAUgASgDSAGIAQESFwoKd2Vla19zcGVudBgGIAEoA0gCiAEBEiMKFmxvd19iYWxhbmNlX3VzZF9taWNyb3MYByABKANIA4gBAUIICgZfc3BlbnRCDAoKX2RheV9zcGVudEINCgtfd2Vla19zcGVudEIZChdfbG93X2JhbGFuY2VfdXNkX21pY3JvcyImChBHZXRBbGVydHNSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkiaAoRR2V0QWxlcnRzUmVzcG9uc2USIwoWbG93X2JhbGFuY2VfdXNkX21pY3JvcxgBIAEoA0gAiAEBEhMKC3dlYmhvb2tfdXJsGAIgASgJQhkKF19sb3dfYmFsYW5jZV91c2RfbWljcm9zIjcKE1VwZGF0ZUFsZXJ0c1JlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIMCgRib2R5GAIgASgMIk0KFFVwZGF0ZUFsZXJ0c1Jlc3BvbnNlEjUKBmFsZXJ0cxgBIAEoCzIlLmdlbm1lc2guYmlsbGluZy52MS5HZXRBbGVydHNSZXNwb25zZSJlChdTZXRLZXlMb3dCYWxhbmNlUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEg4KBmtleV9pZBgCIAEoCRIXCgp1c2RfbWljcm9zGAMgASgDSACIAQFCDQoLX3VzZF9taWNyb3MiGgoYU2V0S2V5TG93QmFsYW5jZVJlc3BvbnNlIhoKGExpc3RXYWl0aW5nQWxlcnRzUmVxdWVzdCJNChlMaXN0V2FpdGluZ0FsZXJ0c1Jlc3BvbnNlEjAKBmFsZXJ0cxgBIAMoCzIgLmdlbm1lc2guYmlsbGluZy52MS5XYWl0aW5nQWxlcnQifQoMV2FpdGluZ0FsZXJ0EhAKCGFsZXJ0X2lkGAEgASgJEhIKCmFjY291bnRfaWQYAiABKAkSDgoGa2V5X2lkGAMgASgJEgwKBHR5cGUYBCABKAkSDAoEYm9keRgFIAEoCRIbChNhY2NvdW50X3dlYmhvb2tfdXJsGAYgASgJIiMKD0VuZEFsZXJ0UmVxdWVzdBIQCghhbGVydF9pZBgBIAEoCSISChBFbmRBbGVydFJlc3BvbnNlIigKEkVyYXNlQWxlcnRzUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJIhUKE0VyYXNlQWxlcnRzUmVzcG9uc2UicAoMR3JhbnRSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSJgoEdW5pdBgCIAEoDjIYLmdlbm1lc2guYmlsbGluZy52MS5Vbml0Eg4KBmFtb3VudBgDIAEoAxIUCgxvcGVyYXRpb25faWQYBCABKAkiTQoNR3JhbnRSZXNwb25zZRIqCgZ3YWxsZXQYASABKAsyGi5nZW5tZXNoLmJpbGxpbmcudjEuV2FsbGV0EhAKCHJlcGxheWVkGAIgASgIIpcBCg1SZWZ1bmRSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSJgoEdW5pdBgCIAEoDjIYLmdlbm1lc2guYmlsbGluZy52MS5Vbml0EhQKDGVudHJ5X251bWJlchgDIAEoAxITCgZhbW91bnQYBCABKANIAIgBARIUCgxvcGVyYXRpb25faWQYBSABKAlCCQoHX2Ftb3VudCJ9Cg5SZWZ1bmRSZXNwb25zZRIqCgZ3YWxsZXQYASABKAsyGi5nZW5tZXNoLmJpbGxpbmcudjEuV2FsbGV0EhcKD3JlZnVuZGVkX2Ftb3VudBgCIAEoAxIUCgxlbnRyeV9udW1iZXIYAyABKAMSEAoIcmVwbGF5ZWQYBCABKAgiKAoSQXVkaXRMZWRnZXJSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkikQEKE0F1ZGl0TGVkZ2VyUmVzcG9uc2USOgoKZGlmZmVyZW5jZRgBIAEoCzIkLmdlbm1lc2guYmlsbGluZy52MS5MZWRnZXJEaWZmZXJlbmNlSAASMwoHc3VtbWFyeRgCIAEoCzIgLmdlbm1lc2guYmlsbGluZy52MS5BdWRpdFN1bW1hcnlIAEIJCgdmaW5kaW5nIpcBChBMZWRnZXJEaWZmZXJlbmNlEhIKCmFjY291bnRfaWQYASABKAkSJgoEdW5pdBgCIAEoDjIYLmdlbm1lc2guYmlsbGluZy52MS5Vbml0Eg0KBWZpZWxkGAMgASgJEhAKCHJlY29yZGVkGAQgASgJEhAKCGNvbXB1dGVkGAUgASgJEhQKDGVudHJ5X251bWJlchgGIAEoAyJFCgxBdWRpdFN1bW1hcnkSDwoHd2FsbGV0cxgBIAEoAxIPCgdlbnRyaWVzGAIgASgDEhMKC2RpZmZlcmVuY2VzGAMgASgDIosCCgRIb2xkEg8KB2hvbGRfaWQYASABKAkSEgoKYWNjb3VudF9pZBgCIAEoCRImCgR1bml0GAMgASgOMhguZ2VubWVzaC5iaWxsaW5nLnYxLlVuaXQSDgoGYW1vdW50GAQgASgDEioKBGtpbmQYBSABKA4yHC5nZW5tZXNoLmJpbGxpbmcudjEuSG9sZEtpbmQSDgoGa2V5X2lkGAYgASgJEgsKA3JlZhgHIAEoCRItCglvcGVuX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmNoZWNrX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIk0KEExpc3RIb2xkc1JlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJVChFMaXN0SG9sZHNSZXNwb25zZRInCgVob2xkcxgBIAMoCzIYLmdlbm1lc2guYmlsbGluZy52MS5Ib2xkEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKLAQoORW5kSG9sZFJlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRImCgR1bml0GAIgASgOMhguZ2VubWVzaC5iaWxsaW5nLnYxLlVuaXQSDwoHaG9sZF9pZBgDIAEoCRIaCg1zZXR0bGVfYW1vdW50GAQgASgDSACIAQFCEAoOX3NldHRsZV9hbW91bnQiVwoPRW5kSG9sZFJlc3BvbnNlEiwKBXN0YXRlGAEgASgOMh0uZ2VubWVzaC5iaWxsaW5nLnYxLkhvbGRTdGF0ZRIWCg5jaGFyZ2VkX2Ftb3VudBgCIAEoAyLvAgoFRW50cnkSEgoKYWNjb3VudF9pZBgBIAEoCRImCgR1bml0GAIgASgOMhguZ2VubWVzaC5iaWxsaW5nLnYxLlVuaXQSDgoGbnVtYmVyGAMgASgDEhQKDG9wZXJhdGlvbl9pZBgEIAEoCRIrCgRraW5kGAUgASgOMh0uZ2VubWVzaC5iaWxsaW5nLnYxLkVudHJ5S2luZBIPCgdob2xkX2lkGAYgASgJEhIKCmZyZWVfZGVsdGEYByABKAMSEgoKaGVsZF9kZWx0YRgIIAEoAxITCgtzcGVudF9kZWx0YRgJIAEoAxILCgNyZWYYCiABKAkSKAoEdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEaGFzaBgMIAEoCRIxCgZyZWNvcmQYDSABKAsyIS5nZW5tZXNoLmJpbGxpbmcudjEuUmVxdWVzdFJlY29yZBIRCglyZWZ1bmRfb2YYMiABKAMiYAoSTGlzdEVudHJpZXNSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSDwoHaG9sZF9pZBgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJaChNMaXN0RW50cmllc1Jlc3BvbnNlEioKB2VudHJpZXMYASADKAsyGS5nZW5tZXNoLmJpbGxpbmcudjEuRW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJKkMKBFVuaXQSFAoQVU5JVF9VTlNQRUNJRklFRBAAEhMKD1VOSVRfVVNEX01JQ1JPUxABEhAKDFVOSVRfQ1JFRElUUxACKmIKCEhvbGRLaW5kEhkKFUhPTERfS0lORF9VTlNQRUNJRklFRBAAEhIKDkhPTERfS0lORF9URVhUEAESFAoQSE9MRF9LSU5EX1NQRUVDSBACEhEKDUhPTERfS0lORF9KT0IQAyrEAQoJRW50cnlLaW5kEhoKFkVOVFJZX0tJTkRfVU5TUEVDSUZJRUQQABIUChBFTlRSWV9LSU5EX0dSQU5UEAESEwoPRU5UUllfS0lORF9IT0xEEAISFQoRRU5UUllfS0lORF9TRVRUTEUQAxIWChJFTlRSWV9LSU5EX1JFTEVBU0UQBBIVChFFTlRSWV9LSU5EX0VYVEVORBAFEhMKD0VOVFJZX0tJTkRfRFJBVxAGEhUKEUVOVFJZX0tJTkRfUkVGVU5EEDIqbQoJSG9sZFN0YXRlEhoKFkhPTERfU1RBVEVfVU5TUEVDSUZJRUQQABITCg9IT0xEX1NUQVRFX09QRU4QARIWChJIT0xEX1NUQVRFX1NFVFRMRUQQAhIXChNIT0xEX1NUQVRFX1JFTEVBU0VEEAMy7xAKDkJpbGxpbmdTZXJ2aWNlElcKB1Jlc2VydmUSIi5nZW5tZXNoLmJpbGxpbmcudjEuUmVzZXJ2ZVJlcXVlc3QaIy5nZW5tZXNoLmJpbGxpbmcudjEuUmVzZXJ2ZVJlc3BvbnNlIgOQAgISVAoGU2V0dGxlEiEuZ2VubWVzaC5iaWxsaW5nLnYxLlNldHRsZVJlcXVlc3QaIi5nZW5tZXNoLmJpbGxpbmcudjEuU2V0dGxlUmVzcG9uc2UiA5ACAhJXCgdSZWxlYXNlEiIuZ2VubWVzaC5iaWxsaW5nLnYxLlJlbGVhc2VSZXF1ZXN0GiMuZ2VubWVzaC5iaWxsaW5nLnYxLlJlbGVhc2VSZXNwb25zZSIDkAICElEKBUFwcGx5EiAuZ2VubWVzaC5iaWxsaW5nLnYxLkFwcGx5UmVxdWVzdBohLmdlbm1lc2guYmlsbGluZy52MS5BcHBseVJlc3BvbnNlIgOQAgISYAoKR2V0QmFsYW5jZRIlLmdlbm1lc2guYmlsbGluZy52MS5HZXRCYWxhbmNlUmVxdWVzdBomLmdlbm1lc2guYmlsbGluZy52MS5HZXRCYWxhbmNlUmVzcG9uc2UiA5ACARJaCghHZXRVc2FnZRIjLmdlbm1lc2guYmlsbGluZy52MS5HZXRVc2FnZVJlcXVlc3QaJC5nZW5tZXNoLmJpbGxpbmcudjEuR2V0VXNhZ2VSZXNwb25zZSIDkAIBEl0KCUxpc3RMaW5lcxIkLmdlbm1lc2guYmlsbGluZy52MS5MaXN0TGluZXNSZXF1ZXN0GiUuZ2VubWVzaC5iaWxsaW5nLnYxLkxpc3RMaW5lc1Jlc3BvbnNlIgOQAgESWgoIRmluZExpbmUSIy5nZW5tZXNoLmJpbGxpbmcudjEuRmluZExpbmVSZXF1ZXN0GiQuZ2VubWVzaC5iaWxsaW5nLnYxLkZpbmRMaW5lUmVzcG9uc2UiA5ACARJyChBMaXN0QWNjb3VudEhvbGRzEisuZ2VubWVzaC5iaWxsaW5nLnYxLkxpc3RBY2NvdW50SG9sZHNSZXF1ZXN0GiwuZ2VubWVzaC5iaWxsaW5nLnYxLkxpc3RBY2NvdW50SG9sZHNSZXNwb25zZSIDkAIBEmMKC0dldEtleVVzYWdlEiYuZ2VubWVzaC5iaWxsaW5nLnYxLkdldEtleVVzYWdlUmVxdWVzdBonLmdlbm1lc2guYmlsbGluZy52MS5HZXRLZXlVc2FnZVJlc3BvbnNlIgOQAgESXQoJR2V0QWxlcnRzEiQuZ2VubWVzaC5iaWxsaW5nLnYxLkdldEFsZXJ0c1JlcXVlc3QaJS5nZW5tZXNoLmJpbGxpbmcudjEuR2V0QWxlcnRzUmVzcG9uc2UiA5ACARJmCgxVcGRhdGVBbGVydHMSJy5nZW5tZXNoLmJpbGxpbmcudjEuVXBkYXRlQWxlcnRzUmVxdWVzdBooLmdlbm1lc2guYmlsbGluZy52MS5VcGRhdGVBbGVydHNSZXNwb25zZSIDkAICEnIKEFNldEtleUxvd0JhbGFuY2USKy5nZW5tZXNoLmJpbGxpbmcudjEuU2V0S2V5TG93QmFsYW5jZVJlcXVlc3QaLC5nZW5tZXNoLmJpbGxpbmcudjEuU2V0S2V5TG93QmFsYW5jZVJlc3BvbnNlIgOQAgISdQoRTGlzdFdhaXRpbmdBbGVydHMSLC5nZW5tZXNoLmJpbGxpbmcudjEuTGlzdFdhaXRpbmdBbGVydHNSZXF1ZXN0Gi0uZ2VubWVzaC5iaWxsaW5nLnYxLkxpc3RXYWl0aW5nQWxlcnRzUmVzcG9uc2UiA5ACARJaCghFbmRBbGVydBIjLmdlbm1lc2guYmlsbGluZy52MS5FbmRBbGVydFJlcXVlc3QaJC5nZW5tZXNoLmJpbGxpbmcudjEuRW5kQWxlcnRSZXNwb25zZSIDkAICEmMKC0VyYXNlQWxlcnRzEiYuZ2VubWVzaC5iaWxsaW5nLnYxLkVyYXNlQWxlcnRzUmVxdWVzdBonLmdlbm1lc2guYmlsbGluZy52MS5FcmFzZUFsZXJ0c1Jlc3BvbnNlIgOQAgISVQoFR3JhbnQSIC5nZW5tZXNoLmJpbGxpbmcudjEuR3JhbnRSZXF1ZXN0GiEuZ2VubWVzaC5iaWxsaW5nLnYxLkdyYW50UmVzcG9uc2UiB5ACAujgGAISWAoGUmVmdW5kEiEuZ2VubWVzaC5iaWxsaW5nLnYxLlJlZnVuZFJlcXVlc3QaIi5nZW5tZXNoLmJpbGxpbmcudjEuUmVmdW5kUmVzcG9uc2UiB5ACAujgGAISZgoLQXVkaXRMZWRnZXISJi5nZW5tZXNoLmJpbGxpbmcudjEuQXVkaXRMZWRnZXJSZXF1ZXN0GicuZ2VubWVzaC5iaWxsaW5nLnYxLkF1ZGl0TGVkZ2VyUmVzcG9uc2UiBOjgGAIwARJhCglMaXN0SG9sZHMSJC5nZW5tZXNoLmJpbGxpbmcudjEuTGlzdEhvbGRzUmVxdWVzdBolLmdlbm1lc2guYmlsbGluZy52MS5MaXN0SG9sZHNSZXNwb25zZSIHkAIB6OAYAhJYCgdFbmRIb2xkEiIuZ2VubWVzaC5iaWxsaW5nLnYxLkVuZEhvbGRSZXF1ZXN0GiMuZ2VubWVzaC5iaWxsaW5nLnYxLkVuZEhvbGRSZXNwb25zZSIE6OAYAhJnCgtMaXN0RW50cmllcxImLmdlbm1lc2guYmlsbGluZy52MS5MaXN0RW50cmllc1JlcXVlc3QaJy5nZW5tZXNoLmJpbGxpbmcudjEuTGlzdEVudHJpZXNSZXNwb25zZSIHkAIB6OAYAmIGcHJvdG8z", [file_genmesh_common_v1_access, file_genmesh_common_v1_error_reason, file_genmesh_common_v1_rpc_access, file_google_protobuf_timestamp]);
 
 /**
  * Opens a hold.
@@ -80,8 +82,8 @@ export type ReserveRequest = Message<"genmesh.billing.v1.ReserveRequest"> & {
   checkTime?: Timestamp | undefined;
 
   /**
-   * The key's monthly limit of USD micros, spent and held together, checked in the same step; absent: none. Not part of
-   * the operation's content: a repeat may bring another.
+   * The key's limit of USD micros, spent and held together in the time that key_limit_reset says, checked in the same step;
+   * absent: none. Not part of the operation's content: a repeat may bring another.
    *
    * @generated from field: optional int64 key_monthly_limit = 9;
    */
@@ -94,6 +96,13 @@ export type ReserveRequest = Message<"genmesh.billing.v1.ReserveRequest"> & {
    * @generated from field: optional int64 least_amount = 10;
    */
   leastAmount?: bigint | undefined;
+
+  /**
+   * Of the key's limit.
+   *
+   * @generated from field: genmesh.common.v1.KeyLimitReset key_limit_reset = 11;
+   */
+  keyLimitReset: KeyLimitReset;
 };
 
 /**
@@ -171,6 +180,13 @@ export type SettleRequest = Message<"genmesh.billing.v1.SettleRequest"> & {
    * @generated from field: int64 amount = 4;
    */
   amount: bigint;
+
+  /**
+   * What is kept of what was paid for; absent from an owner of before.
+   *
+   * @generated from field: genmesh.billing.v1.RequestRecord record = 40;
+   */
+  record?: RequestRecord | undefined;
 };
 
 /**
@@ -241,6 +257,13 @@ export type ReleaseRequest = Message<"genmesh.billing.v1.ReleaseRequest"> & {
    * @generated from field: string hold_id = 3;
    */
   holdId: string;
+
+  /**
+   * What is kept of what was not paid for; absent from an owner of before.
+   *
+   * @generated from field: genmesh.billing.v1.RequestRecord record = 40;
+   */
+  record?: RequestRecord | undefined;
 };
 
 /**
@@ -286,6 +309,259 @@ export const ReleaseResponseSchema: GenMessage<ReleaseResponse> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 5);
 
 /**
+ * What the journal keeps of a request. Never a prompt, an answer or anything else that a caller wrote.
+ *
+ * @generated from message genmesh.billing.v1.RequestRecord
+ */
+export type RequestRecord = Message<"genmesh.billing.v1.RequestRecord"> & {
+  /**
+   * The model's public id, up to 200 characters.
+   *
+   * @generated from field: string model = 1;
+   */
+  model: string;
+
+  /**
+   * "responses", "compact", "chat", "embeddings", "transcriptions", "speech", "image", "video" or "music".
+   *
+   * @generated from field: string operation = 2;
+   */
+  operation: string;
+
+  /**
+   * How it ended: "completed", "incomplete", "failed", "left", "ended", "unsent", "lost" or "cancelled".
+   *
+   * @generated from field: string status = 3;
+   */
+  status: string;
+
+  /**
+   * Its caller asked for a stream.
+   *
+   * @generated from field: bool streamed = 4;
+   */
+  streamed: boolean;
+
+  /**
+   * Its tokens were counted here, not reported.
+   *
+   * @generated from field: bool estimated = 5;
+   */
+  estimated: boolean;
+
+  /**
+   * Name of the upstream that answered; empty where none did.
+   *
+   * @generated from field: string upstream = 6;
+   */
+  upstream: string;
+
+  /**
+   * Tokens that were charged, the cached ones included.
+   *
+   * @generated from field: int64 input_tokens = 7;
+   */
+  inputTokens: bigint;
+
+  /**
+   * Of these, cached ones.
+   *
+   * @generated from field: int64 cached_input_tokens = 8;
+   */
+  cachedInputTokens: bigint;
+
+  /**
+   * Tokens that were charged, those of reasoning included.
+   *
+   * @generated from field: int64 output_tokens = 9;
+   */
+  outputTokens: bigint;
+
+  /**
+   * Of these, tokens of reasoning, as far as upstream told.
+   *
+   * @generated from field: int64 reasoning_tokens = 10;
+   */
+  reasoningTokens: bigint;
+
+  /**
+   * When its hold was asked for.
+   *
+   * @generated from field: google.protobuf.Timestamp start_time = 11;
+   */
+  startTime?: Timestamp | undefined;
+
+  /**
+   * When its first output came; absent where none was seen.
+   *
+   * @generated from field: google.protobuf.Timestamp first_output_time = 12;
+   */
+  firstOutputTime?: Timestamp | undefined;
+
+  /**
+   * When its charge was decided.
+   *
+   * @generated from field: google.protobuf.Timestamp end_time = 13;
+   */
+  endTime?: Timestamp | undefined;
+
+  /**
+   * Characters that were charged, of a speech.
+   *
+   * @generated from field: int64 characters = 14;
+   */
+  characters: bigint;
+
+  /**
+   * Images that were made.
+   *
+   * @generated from field: int64 images = 40;
+   */
+  images: bigint;
+
+  /**
+   * Milliseconds of video, music or speech that were made, or of sound that was transcribed.
+   *
+   * @generated from field: int64 media_ms = 41;
+   */
+  mediaMs: bigint;
+
+  /**
+   * The id that its caller knows the answer by, up to 100 characters; empty: that of its hold.
+   *
+   * @generated from field: string answer_id = 42;
+   */
+  answerId: string;
+
+  /**
+   * The id of the caller's HTTP request, up to 128 characters.
+   *
+   * @generated from field: string request_id = 43;
+   */
+  requestId: string;
+
+  /**
+   * Why the answer ended, in OpenAI's words ("stop", "length", …).
+   *
+   * @generated from field: string finish_reason = 44;
+   */
+  finishReason: string;
+};
+
+/**
+ * Describes the message genmesh.billing.v1.RequestRecord.
+ * Use `create(RequestRecordSchema)` to create a new message.
+ */
+export const RequestRecordSchema: GenMessage<RequestRecord> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 6);
+
+/**
+ * Charges a request and ends its hold, in one step.
+ *
+ * @generated from message genmesh.billing.v1.DrawRequest
+ */
+export type DrawRequest = Message<"genmesh.billing.v1.DrawRequest"> & {
+  /**
+   * The account.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * The wallet.
+   *
+   * @generated from field: genmesh.billing.v1.Unit unit = 2;
+   */
+  unit: Unit;
+
+  /**
+   * The request's hold. Its charge has one slot in the wallet: the first draw wins, every repeat reads what it charged.
+   *
+   * @generated from field: string hold_id = 3;
+   */
+  holdId: string;
+
+  /**
+   * 0 or more; what is above the hold is not charged.
+   *
+   * @generated from field: int64 amount = 4;
+   */
+  amount: bigint;
+
+  /**
+   * The key that pays.
+   *
+   * @generated from field: string key_id = 5;
+   */
+  keyId: string;
+
+  /**
+   * What is kept of the request.
+   *
+   * @generated from field: genmesh.billing.v1.RequestRecord record = 6;
+   */
+  record?: RequestRecord | undefined;
+
+  /**
+   * Where the hold is closed and nothing was charged: true takes the amount out of what is free, if wallet and key have
+   * all of it; else nothing is charged. Either is recorded.
+   *
+   * @generated from field: bool from_free = 7;
+   */
+  fromFree: boolean;
+
+  /**
+   * As in ReserveRequest, for from_free.
+   *
+   * @generated from field: optional int64 key_monthly_limit = 8;
+   */
+  keyMonthlyLimit?: bigint | undefined;
+
+  /**
+   * As in ReserveRequest.
+   *
+   * @generated from field: genmesh.common.v1.KeyLimitReset key_limit_reset = 9;
+   */
+  keyLimitReset: KeyLimitReset;
+};
+
+/**
+ * Describes the message genmesh.billing.v1.DrawRequest.
+ * Use `create(DrawRequestSchema)` to create a new message.
+ */
+export const DrawRequestSchema: GenMessage<DrawRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 7);
+
+/**
+ * What was charged, by this call or an earlier one.
+ *
+ * @generated from message genmesh.billing.v1.DrawResponse
+ */
+export type DrawResponse = Message<"genmesh.billing.v1.DrawResponse"> & {
+  /**
+   * 0 or more.
+   *
+   * @generated from field: int64 charged_amount = 1;
+   */
+  chargedAmount: bigint;
+
+  /**
+   * True where that was decided before.
+   *
+   * @generated from field: bool replayed = 2;
+   */
+  replayed: boolean;
+};
+
+/**
+ * Describes the message genmesh.billing.v1.DrawResponse.
+ * Use `create(DrawResponseSchema)` to create a new message.
+ */
+export const DrawResponseSchema: GenMessage<DrawResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 8);
+
+/**
  * One of the operations that owners of holds make.
  *
  * @generated from message genmesh.billing.v1.Operation
@@ -320,6 +596,14 @@ export type Operation = Message<"genmesh.billing.v1.Operation"> & {
      */
     value: ReleaseRequest;
     case: "release";
+  } | {
+    /**
+     * Ends one with the charge of its request.
+     *
+     * @generated from field: genmesh.billing.v1.DrawRequest draw = 4;
+     */
+    value: DrawRequest;
+    case: "draw";
   } | { case: undefined; value?: undefined };
 };
 
@@ -328,7 +612,7 @@ export type Operation = Message<"genmesh.billing.v1.Operation"> & {
  * Use `create(OperationSchema)` to create a new message.
  */
 export const OperationSchema: GenMessage<Operation> = /*@__PURE__*/
-  messageDesc(file_genmesh_billing_v1_billing_service, 6);
+  messageDesc(file_genmesh_billing_v1_billing_service, 9);
 
 /**
  * Why one operation of several was refused.
@@ -363,7 +647,7 @@ export type Refusal = Message<"genmesh.billing.v1.Refusal"> & {
  * Use `create(RefusalSchema)` to create a new message.
  */
 export const RefusalSchema: GenMessage<Refusal> = /*@__PURE__*/
-  messageDesc(file_genmesh_billing_v1_billing_service, 7);
+  messageDesc(file_genmesh_billing_v1_billing_service, 10);
 
 /**
  * What became of one operation.
@@ -408,6 +692,14 @@ export type Outcome = Message<"genmesh.billing.v1.Outcome"> & {
      */
     value: Refusal;
     case: "refusal";
+  } | {
+    /**
+     * What was charged.
+     *
+     * @generated from field: genmesh.billing.v1.DrawResponse draw = 5;
+     */
+    value: DrawResponse;
+    case: "draw";
   } | { case: undefined; value?: undefined };
 };
 
@@ -416,7 +708,7 @@ export type Outcome = Message<"genmesh.billing.v1.Outcome"> & {
  * Use `create(OutcomeSchema)` to create a new message.
  */
 export const OutcomeSchema: GenMessage<Outcome> = /*@__PURE__*/
-  messageDesc(file_genmesh_billing_v1_billing_service, 8);
+  messageDesc(file_genmesh_billing_v1_billing_service, 11);
 
 /**
  * Operations that travel together.
@@ -437,7 +729,7 @@ export type ApplyRequest = Message<"genmesh.billing.v1.ApplyRequest"> & {
  * Use `create(ApplyRequestSchema)` to create a new message.
  */
 export const ApplyRequestSchema: GenMessage<ApplyRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_billing_v1_billing_service, 9);
+  messageDesc(file_genmesh_billing_v1_billing_service, 12);
 
 /**
  * What became of them.
@@ -458,7 +750,7 @@ export type ApplyResponse = Message<"genmesh.billing.v1.ApplyResponse"> & {
  * Use `create(ApplyResponseSchema)` to create a new message.
  */
 export const ApplyResponseSchema: GenMessage<ApplyResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_billing_v1_billing_service, 10);
+  messageDesc(file_genmesh_billing_v1_billing_service, 13);
 
 /**
  * Whose balance.
@@ -479,7 +771,7 @@ export type GetBalanceRequest = Message<"genmesh.billing.v1.GetBalanceRequest"> 
  * Use `create(GetBalanceRequestSchema)` to create a new message.
  */
 export const GetBalanceRequestSchema: GenMessage<GetBalanceRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_billing_v1_billing_service, 11);
+  messageDesc(file_genmesh_billing_v1_billing_service, 14);
 
 /**
  * A wallet as it stands.
@@ -542,7 +834,7 @@ export type Wallet = Message<"genmesh.billing.v1.Wallet"> & {
  * Use `create(WalletSchema)` to create a new message.
  */
 export const WalletSchema: GenMessage<Wallet> = /*@__PURE__*/
-  messageDesc(file_genmesh_billing_v1_billing_service, 12);
+  messageDesc(file_genmesh_billing_v1_billing_service, 15);
 
 /**
  * Both wallets.
@@ -570,7 +862,1013 @@ export type GetBalanceResponse = Message<"genmesh.billing.v1.GetBalanceResponse"
  * Use `create(GetBalanceResponseSchema)` to create a new message.
  */
 export const GetBalanceResponseSchema: GenMessage<GetBalanceResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_billing_v1_billing_service, 13);
+  messageDesc(file_genmesh_billing_v1_billing_service, 16);
+
+/**
+ * Which usage.
+ *
+ * @generated from message genmesh.billing.v1.GetUsageRequest
+ */
+export type GetUsageRequest = Message<"genmesh.billing.v1.GetUsageRequest"> & {
+  /**
+   * The account.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * Where the first bucket begins: seconds since 1970, a multiple of the width.
+   *
+   * @generated from field: int64 start_seconds = 2;
+   */
+  startSeconds: bigint;
+
+  /**
+   * 3600 or 86400.
+   *
+   * @generated from field: int32 width_seconds = 3;
+   */
+  widthSeconds: number;
+
+  /**
+   * 1 to 168.
+   *
+   * @generated from field: int32 buckets = 4;
+   */
+  buckets: number;
+
+  /**
+   * Only these; empty: all. Up to 1000.
+   *
+   * @generated from field: repeated string key_ids = 5;
+   */
+  keyIds: string[];
+
+  /**
+   * Only these; empty: all. Up to 100.
+   *
+   * @generated from field: repeated string models = 6;
+   */
+  models: string[];
+
+  /**
+   * Only these; empty: all.
+   *
+   * @generated from field: repeated string kinds = 7;
+   */
+  kinds: string[];
+
+  /**
+   * One result a key.
+   *
+   * @generated from field: bool by_key = 8;
+   */
+  byKey: boolean;
+
+  /**
+   * One result a model.
+   *
+   * @generated from field: bool by_model = 9;
+   */
+  byModel: boolean;
+
+  /**
+   * One result a kind.
+   *
+   * @generated from field: bool by_kind = 10;
+   */
+  byKind: boolean;
+};
+
+/**
+ * Describes the message genmesh.billing.v1.GetUsageRequest.
+ * Use `create(GetUsageRequestSchema)` to create a new message.
+ */
+export const GetUsageRequestSchema: GenMessage<GetUsageRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 17);
+
+/**
+ * What was used.
+ *
+ * @generated from message genmesh.billing.v1.GetUsageResponse
+ */
+export type GetUsageResponse = Message<"genmesh.billing.v1.GetUsageResponse"> & {
+  /**
+   * In order of time. Fewer than were asked for where the results are many: what is left is asked for with another call.
+   *
+   * @generated from field: repeated genmesh.billing.v1.UsageBucket buckets = 1;
+   */
+  buckets: UsageBucket[];
+};
+
+/**
+ * Describes the message genmesh.billing.v1.GetUsageResponse.
+ * Use `create(GetUsageResponseSchema)` to create a new message.
+ */
+export const GetUsageResponseSchema: GenMessage<GetUsageResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 18);
+
+/**
+ * An hour or a day (UTC).
+ *
+ * @generated from message genmesh.billing.v1.UsageBucket
+ */
+export type UsageBucket = Message<"genmesh.billing.v1.UsageBucket"> & {
+  /**
+   * Seconds since 1970.
+   *
+   * @generated from field: int64 start_seconds = 1;
+   */
+  startSeconds: bigint;
+
+  /**
+   * Empty where nothing was used.
+   *
+   * @generated from field: repeated genmesh.billing.v1.UsageResult results = 2;
+   */
+  results: UsageResult[];
+};
+
+/**
+ * Describes the message genmesh.billing.v1.UsageBucket.
+ * Use `create(UsageBucketSchema)` to create a new message.
+ */
+export const UsageBucketSchema: GenMessage<UsageBucket> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 19);
+
+/**
+ * What was used of something in a bucket.
+ *
+ * @generated from message genmesh.billing.v1.UsageResult
+ */
+export type UsageResult = Message<"genmesh.billing.v1.UsageResult"> & {
+  /**
+   * Empty where it is not by key.
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+
+  /**
+   * Empty where it is not by model, and of jobs of an earlier release.
+   *
+   * @generated from field: string model = 2;
+   */
+  model: string;
+
+  /**
+   * Empty where it is not by kind; else "text", "speech", "image", "video", "music", or "job" of an earlier release.
+   *
+   * @generated from field: string kind = 3;
+   */
+  kind: string;
+
+  /**
+   * Requests and jobs that ended, also those that cost nothing.
+   *
+   * @generated from field: int64 requests = 4;
+   */
+  requests: bigint;
+
+  /**
+   * Tokens that were charged, the cached ones included.
+   *
+   * @generated from field: int64 input_tokens = 5;
+   */
+  inputTokens: bigint;
+
+  /**
+   * Of these, cached ones.
+   *
+   * @generated from field: int64 cached_input_tokens = 6;
+   */
+  cachedInputTokens: bigint;
+
+  /**
+   * Tokens that were charged, those of reasoning included.
+   *
+   * @generated from field: int64 output_tokens = 7;
+   */
+  outputTokens: bigint;
+
+  /**
+   * Of these, tokens of reasoning.
+   *
+   * @generated from field: int64 reasoning_tokens = 8;
+   */
+  reasoningTokens: bigint;
+
+  /**
+   * Images.
+   *
+   * @generated from field: int64 images = 9;
+   */
+  images: bigint;
+
+  /**
+   * Milliseconds of video, music and speech.
+   *
+   * @generated from field: int64 media_ms = 10;
+   */
+  mediaMs: bigint;
+
+  /**
+   * Characters of speech.
+   *
+   * @generated from field: int64 characters = 11;
+   */
+  characters: bigint;
+
+  /**
+   * USD micros: what was charged less what was given back in this time, so it may be below 0.
+   *
+   * @generated from field: int64 spent_usd_micros = 12;
+   */
+  spentUsdMicros: bigint;
+
+  /**
+   * Credits, as the micros.
+   *
+   * @generated from field: int64 spent_credits = 13;
+   */
+  spentCredits: bigint;
+};
+
+/**
+ * Describes the message genmesh.billing.v1.UsageResult.
+ * Use `create(UsageResultSchema)` to create a new message.
+ */
+export const UsageResultSchema: GenMessage<UsageResult> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 20);
+
+/**
+ * Which lines.
+ *
+ * @generated from message genmesh.billing.v1.ListLinesRequest
+ */
+export type ListLinesRequest = Message<"genmesh.billing.v1.ListLinesRequest"> & {
+  /**
+   * The account.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * Only those of this key; empty: all.
+   *
+   * @generated from field: string key_id = 2;
+   */
+  keyId: string;
+
+  /**
+   * Only those of this model; empty: all.
+   *
+   * @generated from field: string model = 3;
+   */
+  model: string;
+
+  /**
+   * Only those that ended so; empty: all.
+   *
+   * @generated from field: string status = 4;
+   */
+  status: string;
+
+  /**
+   * Only these kinds, of UsageResult and "grant" and "refund"; empty: all.
+   *
+   * @generated from field: repeated string kinds = 5;
+   */
+  kinds: string[];
+
+  /**
+   * Only those that changed what is available.
+   *
+   * @generated from field: bool only_money = 6;
+   */
+  onlyMoney: boolean;
+
+  /**
+   * 1 to 1000, default 100.
+   *
+   * @generated from field: int32 page_size = 7;
+   */
+  pageSize: number;
+
+  /**
+   * Cursor of a line: those older than it. At most one of these two is set.
+   *
+   * @generated from field: string after = 8;
+   */
+  after: string;
+
+  /**
+   * Cursor of a line: those newer than it, of which the oldest are answered.
+   *
+   * @generated from field: string before = 9;
+   */
+  before: string;
+
+  /**
+   * Only those before this time; not beside the two above.
+   *
+   * @generated from field: google.protobuf.Timestamp until_time = 10;
+   */
+  untilTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message genmesh.billing.v1.ListLinesRequest.
+ * Use `create(ListLinesRequestSchema)` to create a new message.
+ */
+export const ListLinesRequestSchema: GenMessage<ListLinesRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 21);
+
+/**
+ * A page of lines.
+ *
+ * @generated from message genmesh.billing.v1.ListLinesResponse
+ */
+export type ListLinesResponse = Message<"genmesh.billing.v1.ListLinesResponse"> & {
+  /**
+   * Newest first.
+   *
+   * @generated from field: repeated genmesh.billing.v1.Line lines = 1;
+   */
+  lines: Line[];
+
+  /**
+   * More follow in the direction that was asked for, perhaps: a filter that fits few lines looks through some thousands
+   * at a time.
+   *
+   * @generated from field: bool has_more = 2;
+   */
+  hasMore: boolean;
+
+  /**
+   * Where the next older page begins; empty on the last one, and with `before`.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message genmesh.billing.v1.ListLinesResponse.
+ * Use `create(ListLinesResponseSchema)` to create a new message.
+ */
+export const ListLinesResponseSchema: GenMessage<ListLinesResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 22);
+
+/**
+ * A line of an account's journals.
+ *
+ * @generated from message genmesh.billing.v1.Line
+ */
+export type Line = Message<"genmesh.billing.v1.Line"> & {
+  /**
+   * Its place among all, for pages.
+   *
+   * @generated from field: string cursor = 1;
+   */
+  cursor: string;
+
+  /**
+   * The wallet.
+   *
+   * @generated from field: genmesh.billing.v1.Unit unit = 2;
+   */
+  unit: Unit;
+
+  /**
+   * The number of its entry.
+   *
+   * @generated from field: int64 number = 3;
+   */
+  number: bigint;
+
+  /**
+   * A kind of UsageResult for what was paid for, "grant" or "refund".
+   *
+   * @generated from field: string kind = 4;
+   */
+  kind: string;
+
+  /**
+   * Of a refund: the kind of what was paid for.
+   *
+   * @generated from field: string refunded_kind = 5;
+   */
+  refundedKind: string;
+
+  /**
+   * The key that paid; empty for grants.
+   *
+   * @generated from field: string key_id = 6;
+   */
+  keyId: string;
+
+  /**
+   * Empty where an earlier release made it, and for grants.
+   *
+   * @generated from field: string model = 7;
+   */
+  model: string;
+
+  /**
+   * When its entry was made.
+   *
+   * @generated from field: google.protobuf.Timestamp time = 8;
+   */
+  time?: Timestamp | undefined;
+
+  /**
+   * Change of what is available: below 0 for a charge.
+   *
+   * @generated from field: int64 amount = 9;
+   */
+  amount: bigint;
+
+  /**
+   * What is available in the wallet after it.
+   *
+   * @generated from field: int64 balance = 10;
+   */
+  balance: bigint;
+
+  /**
+   * What its caller knows it by; empty for grants.
+   *
+   * @generated from field: string id = 11;
+   */
+  id: string;
+
+  /**
+   * What is kept of the request or job; absent where an earlier release made it, and for grants. Names no upstream.
+   *
+   * @generated from field: genmesh.billing.v1.RequestRecord record = 12;
+   */
+  record?: RequestRecord | undefined;
+};
+
+/**
+ * Describes the message genmesh.billing.v1.Line.
+ * Use `create(LineSchema)` to create a new message.
+ */
+export const LineSchema: GenMessage<Line> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 23);
+
+/**
+ * Which request.
+ *
+ * @generated from message genmesh.billing.v1.FindLineRequest
+ */
+export type FindLineRequest = Message<"genmesh.billing.v1.FindLineRequest"> & {
+  /**
+   * The account.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * Only where it is this key's; empty: any.
+   *
+   * @generated from field: string key_id = 2;
+   */
+  keyId: string;
+
+  /**
+   * Of its answer, its hold, or the caller's request; of several the newest.
+   *
+   * @generated from field: string id = 3;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message genmesh.billing.v1.FindLineRequest.
+ * Use `create(FindLineRequestSchema)` to create a new message.
+ */
+export const FindLineRequestSchema: GenMessage<FindLineRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 24);
+
+/**
+ * The request.
+ *
+ * @generated from message genmesh.billing.v1.FindLineResponse
+ */
+export type FindLineResponse = Message<"genmesh.billing.v1.FindLineResponse"> & {
+  /**
+   * Its line.
+   *
+   * @generated from field: genmesh.billing.v1.Line line = 1;
+   */
+  line?: Line | undefined;
+};
+
+/**
+ * Describes the message genmesh.billing.v1.FindLineResponse.
+ * Use `create(FindLineResponseSchema)` to create a new message.
+ */
+export const FindLineResponseSchema: GenMessage<FindLineResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 25);
+
+/**
+ * Whose holds.
+ *
+ * @generated from message genmesh.billing.v1.ListAccountHoldsRequest
+ */
+export type ListAccountHoldsRequest = Message<"genmesh.billing.v1.ListAccountHoldsRequest"> & {
+  /**
+   * The account.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * Only those of this key; empty: all.
+   *
+   * @generated from field: string key_id = 2;
+   */
+  keyId: string;
+
+  /**
+   * 1 to 1000, default 100.
+   *
+   * @generated from field: int32 page_size = 3;
+   */
+  pageSize: number;
+
+  /**
+   * From the last answer; empty: the first page.
+   *
+   * @generated from field: string page_token = 4;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message genmesh.billing.v1.ListAccountHoldsRequest.
+ * Use `create(ListAccountHoldsRequestSchema)` to create a new message.
+ */
+export const ListAccountHoldsRequestSchema: GenMessage<ListAccountHoldsRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 26);
+
+/**
+ * A page of open holds.
+ *
+ * @generated from message genmesh.billing.v1.ListAccountHoldsResponse
+ */
+export type ListAccountHoldsResponse = Message<"genmesh.billing.v1.ListAccountHoldsResponse"> & {
+  /**
+   * Oldest first.
+   *
+   * @generated from field: repeated genmesh.billing.v1.Hold holds = 1;
+   */
+  holds: Hold[];
+
+  /**
+   * Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message genmesh.billing.v1.ListAccountHoldsResponse.
+ * Use `create(ListAccountHoldsResponseSchema)` to create a new message.
+ */
+export const ListAccountHoldsResponseSchema: GenMessage<ListAccountHoldsResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 27);
+
+/**
+ * Whose usage.
+ *
+ * @generated from message genmesh.billing.v1.GetKeyUsageRequest
+ */
+export type GetKeyUsageRequest = Message<"genmesh.billing.v1.GetKeyUsageRequest"> & {
+  /**
+   * The account.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * Up to 1000 of its keys.
+   *
+   * @generated from field: repeated string key_ids = 2;
+   */
+  keyIds: string[];
+};
+
+/**
+ * Describes the message genmesh.billing.v1.GetKeyUsageRequest.
+ * Use `create(GetKeyUsageRequestSchema)` to create a new message.
+ */
+export const GetKeyUsageRequestSchema: GenMessage<GetKeyUsageRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 28);
+
+/**
+ * The usage of each key that was asked for, in that order.
+ *
+ * @generated from message genmesh.billing.v1.GetKeyUsageResponse
+ */
+export type GetKeyUsageResponse = Message<"genmesh.billing.v1.GetKeyUsageResponse"> & {
+  /**
+   * One a key.
+   *
+   * @generated from field: repeated genmesh.billing.v1.KeyUsage keys = 1;
+   */
+  keys: KeyUsage[];
+};
+
+/**
+ * Describes the message genmesh.billing.v1.GetKeyUsageResponse.
+ * Use `create(GetKeyUsageResponseSchema)` to create a new message.
+ */
+export const GetKeyUsageResponseSchema: GenMessage<GetKeyUsageResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 29);
+
+/**
+ * What a key was charged, in USD micros. Days, weeks (from Monday) and months are those of UTC.
+ *
+ * @generated from message genmesh.billing.v1.KeyUsage
+ */
+export type KeyUsage = Message<"genmesh.billing.v1.KeyUsage"> & {
+  /**
+   * The key.
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+
+  /**
+   * In this month.
+   *
+   * @generated from field: int64 month_spent = 2;
+   */
+  monthSpent: bigint;
+
+  /**
+   * What is held for its requests now.
+   *
+   * @generated from field: int64 held = 3;
+   */
+  held: bigint;
+
+  /**
+   * Ever; absent, like the two below, while a long journal is being counted for the first time.
+   *
+   * @generated from field: optional int64 spent = 4;
+   */
+  spent?: bigint | undefined;
+
+  /**
+   * Today.
+   *
+   * @generated from field: optional int64 day_spent = 5;
+   */
+  daySpent?: bigint | undefined;
+
+  /**
+   * In this week.
+   *
+   * @generated from field: optional int64 week_spent = 6;
+   */
+  weekSpent?: bigint | undefined;
+
+  /**
+   * Its webhook is told when the account's available USD micros fall below this; absent: it is not.
+   *
+   * @generated from field: optional int64 low_balance_usd_micros = 7;
+   */
+  lowBalanceUsdMicros?: bigint | undefined;
+};
+
+/**
+ * Describes the message genmesh.billing.v1.KeyUsage.
+ * Use `create(KeyUsageSchema)` to create a new message.
+ */
+export const KeyUsageSchema: GenMessage<KeyUsage> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 30);
+
+/**
+ * Whose alerts.
+ *
+ * @generated from message genmesh.billing.v1.GetAlertsRequest
+ */
+export type GetAlertsRequest = Message<"genmesh.billing.v1.GetAlertsRequest"> & {
+  /**
+   * The account.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+};
+
+/**
+ * Describes the message genmesh.billing.v1.GetAlertsRequest.
+ * Use `create(GetAlertsRequestSchema)` to create a new message.
+ */
+export const GetAlertsRequestSchema: GenMessage<GetAlertsRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 31);
+
+/**
+ * What an account set.
+ *
+ * @generated from message genmesh.billing.v1.GetAlertsResponse
+ */
+export type GetAlertsResponse = Message<"genmesh.billing.v1.GetAlertsResponse"> & {
+  /**
+   * It is told when its available USD micros fall below this; absent: it is not.
+   *
+   * @generated from field: optional int64 low_balance_usd_micros = 1;
+   */
+  lowBalanceUsdMicros?: bigint | undefined;
+
+  /**
+   * Where it is told, and of limits of keys that have no webhook; empty: nowhere.
+   *
+   * @generated from field: string webhook_url = 2;
+   */
+  webhookUrl: string;
+};
+
+/**
+ * Describes the message genmesh.billing.v1.GetAlertsResponse.
+ * Use `create(GetAlertsResponseSchema)` to create a new message.
+ */
+export const GetAlertsResponseSchema: GenMessage<GetAlertsResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 32);
+
+/**
+ * A change of what an account set.
+ *
+ * @generated from message genmesh.billing.v1.UpdateAlertsRequest
+ */
+export type UpdateAlertsRequest = Message<"genmesh.billing.v1.UpdateAlertsRequest"> & {
+  /**
+   * The account.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * The JSON object that PATCH /billing/alerts takes: what is not named stays.
+   *
+   * @generated from field: bytes body = 2;
+   */
+  body: Uint8Array;
+};
+
+/**
+ * Describes the message genmesh.billing.v1.UpdateAlertsRequest.
+ * Use `create(UpdateAlertsRequestSchema)` to create a new message.
+ */
+export const UpdateAlertsRequestSchema: GenMessage<UpdateAlertsRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 33);
+
+/**
+ * What is set after it.
+ *
+ * @generated from message genmesh.billing.v1.UpdateAlertsResponse
+ */
+export type UpdateAlertsResponse = Message<"genmesh.billing.v1.UpdateAlertsResponse"> & {
+  /**
+   * All of it.
+   *
+   * @generated from field: genmesh.billing.v1.GetAlertsResponse alerts = 1;
+   */
+  alerts?: GetAlertsResponse | undefined;
+};
+
+/**
+ * Describes the message genmesh.billing.v1.UpdateAlertsResponse.
+ * Use `create(UpdateAlertsResponseSchema)` to create a new message.
+ */
+export const UpdateAlertsResponseSchema: GenMessage<UpdateAlertsResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 34);
+
+/**
+ * A change of one key.
+ *
+ * @generated from message genmesh.billing.v1.SetKeyLowBalanceRequest
+ */
+export type SetKeyLowBalanceRequest = Message<"genmesh.billing.v1.SetKeyLowBalanceRequest"> & {
+  /**
+   * The account.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * The key.
+   *
+   * @generated from field: string key_id = 2;
+   */
+  keyId: string;
+
+  /**
+   * 0 or more; absent: it is not told any more.
+   *
+   * @generated from field: optional int64 usd_micros = 3;
+   */
+  usdMicros?: bigint | undefined;
+};
+
+/**
+ * Describes the message genmesh.billing.v1.SetKeyLowBalanceRequest.
+ * Use `create(SetKeyLowBalanceRequestSchema)` to create a new message.
+ */
+export const SetKeyLowBalanceRequestSchema: GenMessage<SetKeyLowBalanceRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 35);
+
+/**
+ * It is set.
+ *
+ * @generated from message genmesh.billing.v1.SetKeyLowBalanceResponse
+ */
+export type SetKeyLowBalanceResponse = Message<"genmesh.billing.v1.SetKeyLowBalanceResponse"> & {
+};
+
+/**
+ * Describes the message genmesh.billing.v1.SetKeyLowBalanceResponse.
+ * Use `create(SetKeyLowBalanceResponseSchema)` to create a new message.
+ */
+export const SetKeyLowBalanceResponseSchema: GenMessage<SetKeyLowBalanceResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 36);
+
+/**
+ * Some of all accounts' alerts.
+ *
+ * @generated from message genmesh.billing.v1.ListWaitingAlertsRequest
+ */
+export type ListWaitingAlertsRequest = Message<"genmesh.billing.v1.ListWaitingAlertsRequest"> & {
+};
+
+/**
+ * Describes the message genmesh.billing.v1.ListWaitingAlertsRequest.
+ * Use `create(ListWaitingAlertsRequestSchema)` to create a new message.
+ */
+export const ListWaitingAlertsRequestSchema: GenMessage<ListWaitingAlertsRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 37);
+
+/**
+ * Some of all accounts' alerts.
+ *
+ * @generated from message genmesh.billing.v1.ListWaitingAlertsResponse
+ */
+export type ListWaitingAlertsResponse = Message<"genmesh.billing.v1.ListWaitingAlertsResponse"> & {
+  /**
+   * Oldest first.
+   *
+   * @generated from field: repeated genmesh.billing.v1.WaitingAlert alerts = 1;
+   */
+  alerts: WaitingAlert[];
+};
+
+/**
+ * Describes the message genmesh.billing.v1.ListWaitingAlertsResponse.
+ * Use `create(ListWaitingAlertsResponseSchema)` to create a new message.
+ */
+export const ListWaitingAlertsResponseSchema: GenMessage<ListWaitingAlertsResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 38);
+
+/**
+ * Something to be told.
+ *
+ * @generated from message genmesh.billing.v1.WaitingAlert
+ */
+export type WaitingAlert = Message<"genmesh.billing.v1.WaitingAlert"> & {
+  /**
+   * "evt_" and 24 characters, made of what it tells: the same for the same event.
+   *
+   * @generated from field: string alert_id = 1;
+   */
+  alertId: string;
+
+  /**
+   * The account.
+   *
+   * @generated from field: string account_id = 2;
+   */
+  accountId: string;
+
+  /**
+   * The key whose webhook is told; empty: the account's.
+   *
+   * @generated from field: string key_id = 3;
+   */
+  keyId: string;
+
+  /**
+   * "balance.low" or "key.limit_reached".
+   *
+   * @generated from field: string type = 4;
+   */
+  type: string;
+
+  /**
+   * What is signed and sent: JSON.
+   *
+   * @generated from field: string body = 5;
+   */
+  body: string;
+
+  /**
+   * Where it is told if the key has no webhook; empty: nowhere.
+   *
+   * @generated from field: string account_webhook_url = 6;
+   */
+  accountWebhookUrl: string;
+};
+
+/**
+ * Describes the message genmesh.billing.v1.WaitingAlert.
+ * Use `create(WaitingAlertSchema)` to create a new message.
+ */
+export const WaitingAlertSchema: GenMessage<WaitingAlert> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 39);
+
+/**
+ * Which alert.
+ *
+ * @generated from message genmesh.billing.v1.EndAlertRequest
+ */
+export type EndAlertRequest = Message<"genmesh.billing.v1.EndAlertRequest"> & {
+  /**
+   * Its id.
+   *
+   * @generated from field: string alert_id = 1;
+   */
+  alertId: string;
+};
+
+/**
+ * Describes the message genmesh.billing.v1.EndAlertRequest.
+ * Use `create(EndAlertRequestSchema)` to create a new message.
+ */
+export const EndAlertRequestSchema: GenMessage<EndAlertRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 40);
+
+/**
+ * It is not listed any more.
+ *
+ * @generated from message genmesh.billing.v1.EndAlertResponse
+ */
+export type EndAlertResponse = Message<"genmesh.billing.v1.EndAlertResponse"> & {
+};
+
+/**
+ * Describes the message genmesh.billing.v1.EndAlertResponse.
+ * Use `create(EndAlertResponseSchema)` to create a new message.
+ */
+export const EndAlertResponseSchema: GenMessage<EndAlertResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 41);
+
+/**
+ * Whose.
+ *
+ * @generated from message genmesh.billing.v1.EraseAlertsRequest
+ */
+export type EraseAlertsRequest = Message<"genmesh.billing.v1.EraseAlertsRequest"> & {
+  /**
+   * The account.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+};
+
+/**
+ * Describes the message genmesh.billing.v1.EraseAlertsRequest.
+ * Use `create(EraseAlertsRequestSchema)` to create a new message.
+ */
+export const EraseAlertsRequestSchema: GenMessage<EraseAlertsRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 42);
+
+/**
+ * Nothing is left.
+ *
+ * @generated from message genmesh.billing.v1.EraseAlertsResponse
+ */
+export type EraseAlertsResponse = Message<"genmesh.billing.v1.EraseAlertsResponse"> & {
+};
+
+/**
+ * Describes the message genmesh.billing.v1.EraseAlertsResponse.
+ * Use `create(EraseAlertsResponseSchema)` to create a new message.
+ */
+export const EraseAlertsResponseSchema: GenMessage<EraseAlertsResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 43);
 
 /**
  * Funds for an account.
@@ -612,7 +1910,7 @@ export type GrantRequest = Message<"genmesh.billing.v1.GrantRequest"> & {
  * Use `create(GrantRequestSchema)` to create a new message.
  */
 export const GrantRequestSchema: GenMessage<GrantRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_billing_v1_billing_service, 14);
+  messageDesc(file_genmesh_billing_v1_billing_service, 44);
 
 /**
  * The wallet after the grant.
@@ -640,7 +1938,98 @@ export type GrantResponse = Message<"genmesh.billing.v1.GrantResponse"> & {
  * Use `create(GrantResponseSchema)` to create a new message.
  */
 export const GrantResponseSchema: GenMessage<GrantResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_billing_v1_billing_service, 15);
+  messageDesc(file_genmesh_billing_v1_billing_service, 45);
+
+/**
+ * Which charge to give back.
+ *
+ * @generated from message genmesh.billing.v1.RefundRequest
+ */
+export type RefundRequest = Message<"genmesh.billing.v1.RefundRequest"> & {
+  /**
+   * The account.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * The wallet.
+   *
+   * @generated from field: genmesh.billing.v1.Unit unit = 2;
+   */
+  unit: Unit;
+
+  /**
+   * The number of the entry that charged.
+   *
+   * @generated from field: int64 entry_number = 3;
+   */
+  entryNumber: bigint;
+
+  /**
+   * 1 up to what was charged; absent: all of it.
+   *
+   * @generated from field: optional int64 amount = 4;
+   */
+  amount?: bigint | undefined;
+
+  /**
+   * Chosen by the caller, 1 to 128 characters of [A-Za-z0-9_.:-]: a repeat with the same id reads the first outcome.
+   *
+   * @generated from field: string operation_id = 5;
+   */
+  operationId: string;
+};
+
+/**
+ * Describes the message genmesh.billing.v1.RefundRequest.
+ * Use `create(RefundRequestSchema)` to create a new message.
+ */
+export const RefundRequestSchema: GenMessage<RefundRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 46);
+
+/**
+ * The wallet after the refund.
+ *
+ * @generated from message genmesh.billing.v1.RefundResponse
+ */
+export type RefundResponse = Message<"genmesh.billing.v1.RefundResponse"> & {
+  /**
+   * As it stands.
+   *
+   * @generated from field: genmesh.billing.v1.Wallet wallet = 1;
+   */
+  wallet?: Wallet | undefined;
+
+  /**
+   * What was given back.
+   *
+   * @generated from field: int64 refunded_amount = 2;
+   */
+  refundedAmount: bigint;
+
+  /**
+   * The refund's entry.
+   *
+   * @generated from field: int64 entry_number = 3;
+   */
+  entryNumber: bigint;
+
+  /**
+   * True where the operation was known and nothing was changed.
+   *
+   * @generated from field: bool replayed = 4;
+   */
+  replayed: boolean;
+};
+
+/**
+ * Describes the message genmesh.billing.v1.RefundResponse.
+ * Use `create(RefundResponseSchema)` to create a new message.
+ */
+export const RefundResponseSchema: GenMessage<RefundResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_billing_v1_billing_service, 47);
 
 /**
  * What to audit.
@@ -661,7 +2050,7 @@ export type AuditLedgerRequest = Message<"genmesh.billing.v1.AuditLedgerRequest"
  * Use `create(AuditLedgerRequestSchema)` to create a new message.
  */
 export const AuditLedgerRequestSchema: GenMessage<AuditLedgerRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_billing_v1_billing_service, 16);
+  messageDesc(file_genmesh_billing_v1_billing_service, 48);
 
 /**
  * A difference, or at the end the summary.
@@ -698,7 +2087,7 @@ export type AuditLedgerResponse = Message<"genmesh.billing.v1.AuditLedgerRespons
  * Use `create(AuditLedgerResponseSchema)` to create a new message.
  */
 export const AuditLedgerResponseSchema: GenMessage<AuditLedgerResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_billing_v1_billing_service, 17);
+  messageDesc(file_genmesh_billing_v1_billing_service, 49);
 
 /**
  * Something that does not add up.
@@ -721,7 +2110,8 @@ export type LedgerDifference = Message<"genmesh.billing.v1.LedgerDifference"> & 
   unit: Unit;
 
   /**
-   * What differs: "free", "held", "spent", "granted", "month", "key", "hold", "sequence" or "chain".
+   * What differs: "free", "held", "spent", "granted", "month", "key", "hold", "refund", "usage", "sequence" or
+   * "chain".
    *
    * @generated from field: string field = 3;
    */
@@ -754,7 +2144,7 @@ export type LedgerDifference = Message<"genmesh.billing.v1.LedgerDifference"> & 
  * Use `create(LedgerDifferenceSchema)` to create a new message.
  */
 export const LedgerDifferenceSchema: GenMessage<LedgerDifference> = /*@__PURE__*/
-  messageDesc(file_genmesh_billing_v1_billing_service, 18);
+  messageDesc(file_genmesh_billing_v1_billing_service, 50);
 
 /**
  * What an audit read.
@@ -789,7 +2179,7 @@ export type AuditSummary = Message<"genmesh.billing.v1.AuditSummary"> & {
  * Use `create(AuditSummarySchema)` to create a new message.
  */
 export const AuditSummarySchema: GenMessage<AuditSummary> = /*@__PURE__*/
-  messageDesc(file_genmesh_billing_v1_billing_service, 19);
+  messageDesc(file_genmesh_billing_v1_billing_service, 51);
 
 /**
  * An open hold.
@@ -866,7 +2256,7 @@ export type Hold = Message<"genmesh.billing.v1.Hold"> & {
  * Use `create(HoldSchema)` to create a new message.
  */
 export const HoldSchema: GenMessage<Hold> = /*@__PURE__*/
-  messageDesc(file_genmesh_billing_v1_billing_service, 20);
+  messageDesc(file_genmesh_billing_v1_billing_service, 52);
 
 /**
  * Which holds.
@@ -901,7 +2291,7 @@ export type ListHoldsRequest = Message<"genmesh.billing.v1.ListHoldsRequest"> & 
  * Use `create(ListHoldsRequestSchema)` to create a new message.
  */
 export const ListHoldsRequestSchema: GenMessage<ListHoldsRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_billing_v1_billing_service, 21);
+  messageDesc(file_genmesh_billing_v1_billing_service, 53);
 
 /**
  * A page of open holds.
@@ -929,7 +2319,7 @@ export type ListHoldsResponse = Message<"genmesh.billing.v1.ListHoldsResponse"> 
  * Use `create(ListHoldsResponseSchema)` to create a new message.
  */
 export const ListHoldsResponseSchema: GenMessage<ListHoldsResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_billing_v1_billing_service, 22);
+  messageDesc(file_genmesh_billing_v1_billing_service, 54);
 
 /**
  * The operator's decision on a hold.
@@ -971,7 +2361,7 @@ export type EndHoldRequest = Message<"genmesh.billing.v1.EndHoldRequest"> & {
  * Use `create(EndHoldRequestSchema)` to create a new message.
  */
 export const EndHoldRequestSchema: GenMessage<EndHoldRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_billing_v1_billing_service, 23);
+  messageDesc(file_genmesh_billing_v1_billing_service, 55);
 
 /**
  * How it ended.
@@ -999,7 +2389,7 @@ export type EndHoldResponse = Message<"genmesh.billing.v1.EndHoldResponse"> & {
  * Use `create(EndHoldResponseSchema)` to create a new message.
  */
 export const EndHoldResponseSchema: GenMessage<EndHoldResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_billing_v1_billing_service, 24);
+  messageDesc(file_genmesh_billing_v1_billing_service, 56);
 
 /**
  * An entry of the journal.
@@ -1043,7 +2433,7 @@ export type Entry = Message<"genmesh.billing.v1.Entry"> & {
   kind: EntryKind;
 
   /**
-   * The hold that it opened, changed or ended; empty for grants.
+   * The hold that it opened, changed or ended, of a refund its charge's; empty for grants.
    *
    * @generated from field: string hold_id = 6;
    */
@@ -1090,6 +2480,20 @@ export type Entry = Message<"genmesh.billing.v1.Entry"> & {
    * @generated from field: string hash = 12;
    */
   hash: string;
+
+  /**
+   * Of an end: what is kept of its request or job.
+   *
+   * @generated from field: genmesh.billing.v1.RequestRecord record = 13;
+   */
+  record?: RequestRecord | undefined;
+
+  /**
+   * Of a refund: the number of the entry whose charge it gives back; else 0.
+   *
+   * @generated from field: int64 refund_of = 50;
+   */
+  refundOf: bigint;
 };
 
 /**
@@ -1097,7 +2501,7 @@ export type Entry = Message<"genmesh.billing.v1.Entry"> & {
  * Use `create(EntrySchema)` to create a new message.
  */
 export const EntrySchema: GenMessage<Entry> = /*@__PURE__*/
-  messageDesc(file_genmesh_billing_v1_billing_service, 25);
+  messageDesc(file_genmesh_billing_v1_billing_service, 57);
 
 /**
  * Which entries.
@@ -1139,7 +2543,7 @@ export type ListEntriesRequest = Message<"genmesh.billing.v1.ListEntriesRequest"
  * Use `create(ListEntriesRequestSchema)` to create a new message.
  */
 export const ListEntriesRequestSchema: GenMessage<ListEntriesRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_billing_v1_billing_service, 26);
+  messageDesc(file_genmesh_billing_v1_billing_service, 58);
 
 /**
  * A page of entries.
@@ -1167,7 +2571,7 @@ export type ListEntriesResponse = Message<"genmesh.billing.v1.ListEntriesRespons
  * Use `create(ListEntriesResponseSchema)` to create a new message.
  */
 export const ListEntriesResponseSchema: GenMessage<ListEntriesResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_billing_v1_billing_service, 27);
+  messageDesc(file_genmesh_billing_v1_billing_service, 59);
 
 /**
  * What a wallet counts.
@@ -1305,6 +2709,21 @@ export const EntryKind = {
    * @generated from enum value: ENTRY_KIND_EXTEND = 5;
    */
   EXTEND: 5,
+
+  /**
+   * A request was charged and its hold ended: held falls, spent and free rise. Where its hold was closed before, the
+   * charge came out of what was free, or is 0.
+   *
+   * @generated from enum value: ENTRY_KIND_DRAW = 6;
+   */
+  DRAW: 6,
+
+  /**
+   * A charge was given back: spent falls, free rises.
+   *
+   * @generated from enum value: ENTRY_KIND_REFUND = 50;
+   */
+  REFUND: 50,
 } as const;
 
 /**
@@ -1379,7 +2798,8 @@ export const BillingService: GenService<{
    * Takes an amount out of what is free into a hold, or, where a least amount is named, as much of it as wallet and
    * key have. Idempotent by hold id: a repeat with the same content gives the first answer, with other content
    * OPERATION_MISMATCH. Refuses, unrecorded, with INSUFFICIENT_BALANCE or INSUFFICIENT_CREDITS, KEY_LIMIT_EXCEEDED, and
-   * TOO_MANY_OPEN_REQUESTS past 1,000 open holds of a wallet. Mesh token.
+   * TOO_MANY_OPEN_REQUESTS past 1,000 open holds of a wallet; with OPERATION_CONFLICT where its request was drawn before
+   * the hold was ever open. Mesh token.
    *
    * @generated from rpc genmesh.billing.v1.BillingService.Reserve
    */
@@ -1431,6 +2851,119 @@ export const BillingService: GenService<{
     output: typeof GetBalanceResponseSchema;
   },
   /**
+   * What an account used and was charged, by hours or days, added up from its journal. Refuses with USAGE_BEING_COUNTED
+   * while a long journal of an earlier release is being added up. Mesh token.
+   *
+   * @generated from rpc genmesh.billing.v1.BillingService.GetUsage
+   */
+  getUsage: {
+    methodKind: "unary";
+    input: typeof GetUsageRequestSchema;
+    output: typeof GetUsageResponseSchema;
+  },
+  /**
+   * Lines of an account's two journals, newest first: requests and jobs that ended, grants and refunds. Refuses as
+   * GetUsage. Mesh token.
+   *
+   * @generated from rpc genmesh.billing.v1.BillingService.ListLines
+   */
+  listLines: {
+    methodKind: "unary";
+    input: typeof ListLinesRequestSchema;
+    output: typeof ListLinesResponseSchema;
+  },
+  /**
+   * One request by the id of its answer, of its hold, or the caller's request id. Refuses with REQUEST_NOT_FOUND, and as
+   * GetUsage. Mesh token.
+   *
+   * @generated from rpc genmesh.billing.v1.BillingService.FindLine
+   */
+  findLine: {
+    methodKind: "unary";
+    input: typeof FindLineRequestSchema;
+    output: typeof FindLineResponseSchema;
+  },
+  /**
+   * Open holds of an account, oldest first, paged. Mesh token.
+   *
+   * @generated from rpc genmesh.billing.v1.BillingService.ListAccountHolds
+   */
+  listAccountHolds: {
+    methodKind: "unary";
+    input: typeof ListAccountHoldsRequestSchema;
+    output: typeof ListAccountHoldsResponseSchema;
+  },
+  /**
+   * What keys of an account were charged in its USD wallet. A key without entries has zeros. Mesh token.
+   *
+   * @generated from rpc genmesh.billing.v1.BillingService.GetKeyUsage
+   */
+  getKeyUsage: {
+    methodKind: "unary";
+    input: typeof GetKeyUsageRequestSchema;
+    output: typeof GetKeyUsageResponseSchema;
+  },
+  /**
+   * When an account is told that its funds run low, and where. Mesh token, as for those below.
+   *
+   * @generated from rpc genmesh.billing.v1.BillingService.GetAlerts
+   */
+  getAlerts: {
+    methodKind: "unary";
+    input: typeof GetAlertsRequestSchema;
+    output: typeof GetAlertsResponseSchema;
+  },
+  /**
+   * Changes what its body names. Refuses as PATCH /billing/alerts does.
+   *
+   * @generated from rpc genmesh.billing.v1.BillingService.UpdateAlerts
+   */
+  updateAlerts: {
+    methodKind: "unary";
+    input: typeof UpdateAlertsRequestSchema;
+    output: typeof UpdateAlertsResponseSchema;
+  },
+  /**
+   * When a key's webhook is told that its account's funds run low.
+   *
+   * @generated from rpc genmesh.billing.v1.BillingService.SetKeyLowBalance
+   */
+  setKeyLowBalance: {
+    methodKind: "unary";
+    input: typeof SetKeyLowBalanceRequestSchema;
+    output: typeof SetKeyLowBalanceResponseSchema;
+  },
+  /**
+   * Alerts that were not handed over for delivery yet, oldest first, as many as are handed over in one go.
+   *
+   * @generated from rpc genmesh.billing.v1.BillingService.ListWaitingAlerts
+   */
+  listWaitingAlerts: {
+    methodKind: "unary";
+    input: typeof ListWaitingAlertsRequestSchema;
+    output: typeof ListWaitingAlertsResponseSchema;
+  },
+  /**
+   * An alert was handed over, or has no receiver.
+   *
+   * @generated from rpc genmesh.billing.v1.BillingService.EndAlert
+   */
+  endAlert: {
+    methodKind: "unary";
+    input: typeof EndAlertRequestSchema;
+    output: typeof EndAlertResponseSchema;
+  },
+  /**
+   * Erases an account's alerts and what it set for them: it is being closed.
+   *
+   * @generated from rpc genmesh.billing.v1.BillingService.EraseAlerts
+   */
+  eraseAlerts: {
+    methodKind: "unary";
+    input: typeof EraseAlertsRequestSchema;
+    output: typeof EraseAlertsResponseSchema;
+  },
+  /**
    * Adds funds. Idempotent by operation id; with other content OPERATION_MISMATCH. Admin token.
    *
    * @generated from rpc genmesh.billing.v1.BillingService.Grant
@@ -1439,6 +2972,19 @@ export const BillingService: GenService<{
     methodKind: "unary";
     input: typeof GrantRequestSchema;
     output: typeof GrantResponseSchema;
+  },
+  /**
+   * Gives a charge back, all of it or a part, at most once. It counts at the time of its charge: months, keys' limits and
+   * usage are what they would be had the charge been less. Idempotent by charge and operation id; with another amount
+   * OPERATION_MISMATCH; where the charge was given back by another operation OPERATION_CONFLICT. Refuses with
+   * ENTRY_NOT_FOUND. Admin token.
+   *
+   * @generated from rpc genmesh.billing.v1.BillingService.Refund
+   */
+  refund: {
+    methodKind: "unary";
+    input: typeof RefundRequestSchema;
+    output: typeof RefundResponseSchema;
   },
   /**
    * Recomputes every wallet from its entries and sends each difference, then one summary. Admin token.

@@ -4,13 +4,223 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import { file_genmesh_common_v1_rpc_access } from "../../common/v1/rpc_access_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file genmesh/catalog/v1/catalog_service.proto.
  */
 export const file_genmesh_catalog_v1_catalog_service: GenFile = /*@__PURE__*/
-  fileDesc("CihnZW5tZXNoL2NhdGFsb2cvdjEvY2F0YWxvZ19zZXJ2aWNlLnByb3RvEhJnZW5tZXNoLmNhdGFsb2cudjEiKwoSR2V0U25hcHNob3RSZXF1ZXN0EhUKDWtub3duX3ZlcnNpb24YASABKAkiRQoTR2V0U25hcHNob3RSZXNwb25zZRIuCghzbmFwc2hvdBgBIAEoCzIcLmdlbm1lc2guY2F0YWxvZy52MS5TbmFwc2hvdCIuChVXYXRjaFNuYXBzaG90c1JlcXVlc3QSFQoNa25vd25fdmVyc2lvbhgBIAEoCSJIChZXYXRjaFNuYXBzaG90c1Jlc3BvbnNlEi4KCHNuYXBzaG90GAEgASgLMhwuZ2VubWVzaC5jYXRhbG9nLnYxLlNuYXBzaG90IvABCghTbmFwc2hvdBIPCgd2ZXJzaW9uGAEgASgJEhgKEGRldmVsb3Blcl9wcm9tcHQYAiABKAkSPgoJdXBzdHJlYW1zGAMgAygLMisuZ2VubWVzaC5jYXRhbG9nLnYxLlNuYXBzaG90LlVwc3RyZWFtc0VudHJ5EikKBm1vZGVscxgEIAMoCzIZLmdlbm1lc2guY2F0YWxvZy52MS5Nb2RlbBpOCg5VcHN0cmVhbXNFbnRyeRILCgNrZXkYASABKAkSKwoFdmFsdWUYAiABKAsyHC5nZW5tZXNoLmNhdGFsb2cudjEuVXBzdHJlYW06AjgBIr4CCghVcHN0cmVhbRIMCgRuYW1lGAEgASgJEjYKCHByb3RvY29sGAIgASgOMiQuZ2VubWVzaC5jYXRhbG9nLnYxLlVwc3RyZWFtUHJvdG9jb2wSEAoIYmFzZV91cmwYAyABKAkSEwoLYXBpX2tleV9lbnYYBCABKAkSEgoKdGltZW91dF9tcxgFIAEoAxIXCg9pZGxlX3RpbWVvdXRfbXMYBiABKAMSGgoSY29ubmVjdF90aW1lb3V0X21zGAcgASgDEhUKDWlubGluZV9pbWFnZXMYCCABKAgSFgoObWF4X2NvbmN1cnJlbnQYCSABKAUSFgoOdG9rZW5fZGVsYXlfbXMYCiABKAUSNQoMb3V0cHV0X2xpbWl0GAsgASgOMh8uZ2VubWVzaC5jYXRhbG9nLnYxLk91dHB1dExpbWl0It0DCgVNb2RlbBIKCgJpZBgBIAEoCRIrCgRraW5kGAIgASgOMh0uZ2VubWVzaC5jYXRhbG9nLnYxLk1vZGVsS2luZBIMCgRuYW1lGAMgASgJEg4KBmFjdGl2ZRgEIAEoCBISCgppc19kZWZhdWx0GAUgASgIEhAKCHVwc3RyZWFtGAYgASgJEhYKDnVwc3RyZWFtX21vZGVsGAcgASgJEhoKEmZhbGxiYWNrX3Vwc3RyZWFtcxgIIAMoCRITCgtkZXNjcmlwdGlvbhgJIAEoCRIWCg5tYXhfY29uY3VycmVudBgKIAEoBRIsCgRjaGF0GAsgASgLMhwuZ2VubWVzaC5jYXRhbG9nLnYxLkNoYXRTcGVjSAASLgoFaW1hZ2UYDCABKAsyHS5nZW5tZXNoLmNhdGFsb2cudjEuSW1hZ2VTcGVjSAASLgoFdmlkZW8YDSABKAsyHS5nZW5tZXNoLmNhdGFsb2cudjEuVmlkZW9TcGVjSAASMAoGc3BlZWNoGA4gASgLMh4uZ2VubWVzaC5jYXRhbG9nLnYxLlNwZWVjaFNwZWNIABIuCgVtdXNpYxgPIAEoCzIdLmdlbm1lc2guY2F0YWxvZy52MS5NdXNpY1NwZWNIAEIGCgRzcGVjIroECghDaGF0U3BlYxIYChBtYXhfaW5wdXRfdG9rZW5zGAEgASgDEhkKEW1heF9vdXRwdXRfdG9rZW5zGAIgASgDEhwKFHNhZmV0eV9tYXJnaW5fdG9rZW5zGAMgASgDEhkKEXJlYXNvbmluZ19lZmZvcnRzGAQgAygJEk0KEXJlYXNvbmluZ19hbGlhc2VzGAUgAygLMjIuZ2VubWVzaC5jYXRhbG9nLnYxLkNoYXRTcGVjLlJlYXNvbmluZ0FsaWFzZXNFbnRyeRIYChBpbnB1dF9tb2RhbGl0aWVzGAYgAygJEg0KBXRvb2xzGAcgAygJEh0KEGRldmVsb3Blcl9wcm9tcHQYCCABKAlIAIgBARIrCiNpbnB1dF91c2RfbWljcm9zX3Blcl9taWxsaW9uX3Rva2VucxgJIAEoAxIyCipjYWNoZWRfaW5wdXRfdXNkX21pY3Jvc19wZXJfbWlsbGlvbl90b2tlbnMYCiABKAMSLAokb3V0cHV0X3VzZF9taWNyb3NfcGVyX21pbGxpb25fdG9rZW5zGAsgASgDEhQKDHNlcnZpY2VfdGllchgMIAEoCRIXCg9wYXNzX3BhcmFtZXRlcnMYDSADKAkSHQoVaW1hZ2VfdG9rZW5zX2F0X2xlYXN0GBAgASgDGjcKFVJlYXNvbmluZ0FsaWFzZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhMKEV9kZXZlbG9wZXJfcHJvbXB0InQKCUltYWdlU3BlYxIUCgxjcmVkaXRfcHJpY2UYASABKAMSDQoFc2l6ZXMYAiADKAkSEwoLcmVzb2x1dGlvbnMYAyADKAkSFQoNYXNwZWN0X3JhdGlvcxgEIAMoCRIWCg5tYXhfcmVmZXJlbmNlcxgFIAEoBSLTAgoJVmlkZW9TcGVjEjAKB29wdGlvbnMYASADKAsyHy5nZW5tZXNoLmNhdGFsb2cudjEuVmlkZW9PcHRpb24SFQoNYXNwZWN0X3JhdGlvcxgCIAMoCRIWCg5tYXhfcmVmZXJlbmNlcxgDIAEoBRIeChZhcHByb3hfcnVudGltZV9zZWNvbmRzGAQgASgFEjkKEHQydl9zYWZldHlfY2hlY2sYBSABKA4yHy5nZW5tZXNoLmNhdGFsb2cudjEuU2FmZXR5Q2hlY2sSOQoQaTJ2X3NhZmV0eV9jaGVjaxgGIAEoDjIfLmdlbm1lc2guY2F0YWxvZy52MS5TYWZldHlDaGVjaxI1CgxuYXRpdmVfYXVkaW8YByABKA4yHy5nZW5tZXNoLmNhdGFsb2cudjEuTmF0aXZlQXVkaW8SGAoQZmlyc3RfbGFzdF9mcmFtZRgIIAEoCCKKAQoLVmlkZW9PcHRpb24SGAoQZHVyYXRpb25fc2Vjb25kcxgBIAEoBRISCgpyZXNvbHV0aW9uGAIgASgJEiwKBW1vZGVzGAMgAygOMh0uZ2VubWVzaC5jYXRhbG9nLnYxLlZpZGVvTW9kZRIPCgdjcmVkaXRzGAQgASgDEg4KBmFjdGl2ZRgFIAEoCCJaCgpTcGVlY2hTcGVjEg4KBnZvaWNlcxgBIAMoCRIRCglsYW5ndWFnZXMYAiADKAkSKQohdXNkX21pY3Jvc19wZXJfbWlsbGlvbl9jaGFyYWN0ZXJzGAMgASgDIiEKCU11c2ljU3BlYxIUCgxjcmVkaXRfcHJpY2UYASABKAMqlQEKCU1vZGVsS2luZBIaChZNT0RFTF9LSU5EX1VOU1BFQ0lGSUVEEAASEwoPTU9ERUxfS0lORF9DSEFUEAESFAoQTU9ERUxfS0lORF9JTUFHRRACEhQKEE1PREVMX0tJTkRfVklERU8QAxIVChFNT0RFTF9LSU5EX1NQRUVDSBAEEhQKEE1PREVMX0tJTkRfTVVTSUMQBSq5AQoQVXBzdHJlYW1Qcm90b2NvbBIhCh1VUFNUUkVBTV9QUk9UT0NPTF9VTlNQRUNJRklFRBAAEhwKGFVQU1RSRUFNX1BST1RPQ09MX09QRU5BSRABEiYKIlVQU1RSRUFNX1BST1RPQ09MX0NIQVRfQ09NUExFVElPTlMQAhIdChlVUFNUUkVBTV9QUk9UT0NPTF9HRU5NRVNIEAMSHQoZVVBTVFJFQU1fUFJPVE9DT0xfQlVJTFRJThAEKqsBCgtPdXRwdXRMaW1pdBIcChhPVVRQVVRfTElNSVRfVU5TUEVDSUZJRUQQABIbChdPVVRQVVRfTElNSVRfTUFYX1RPS0VOUxABEiYKIk9VVFBVVF9MSU1JVF9NQVhfQ09NUExFVElPTl9UT0tFTlMQAhIiCh5PVVRQVVRfTElNSVRfTUFYX09VVFBVVF9UT0tFTlMQAxIVChFPVVRQVVRfTElNSVRfTk9ORRAEKk8KCVZpZGVvTW9kZRIaChZWSURFT19NT0RFX1VOU1BFQ0lGSUVEEAASEgoOVklERU9fTU9ERV9UMlYQARISCg5WSURFT19NT0RFX0kyVhACKncKC1NhZmV0eUNoZWNrEhwKGFNBRkVUWV9DSEVDS19VTlNQRUNJRklFRBAAEhgKFFNBRkVUWV9DSEVDS19BUFBMSUVEEAESFQoRU0FGRVRZX0NIRUNLX05PTkUQAhIZChVTQUZFVFlfQ0hFQ0tfU1RBTkRBUkQQAypyCgtOYXRpdmVBdWRpbxIcChhOQVRJVkVfQVVESU9fVU5TUEVDSUZJRUQQABIVChFOQVRJVkVfQVVESU9fTk9ORRABEhUKEU5BVElWRV9BVURJT19NT05PEAISFwoTTkFUSVZFX0FVRElPX1NURVJFTxADMuABCg5DYXRhbG9nU2VydmljZRJjCgtHZXRTbmFwc2hvdBImLmdlbm1lc2guY2F0YWxvZy52MS5HZXRTbmFwc2hvdFJlcXVlc3QaJy5nZW5tZXNoLmNhdGFsb2cudjEuR2V0U25hcHNob3RSZXNwb25zZSIDkAIBEmkKDldhdGNoU25hcHNob3RzEikuZ2VubWVzaC5jYXRhbG9nLnYxLldhdGNoU25hcHNob3RzUmVxdWVzdBoqLmdlbm1lc2guY2F0YWxvZy52MS5XYXRjaFNuYXBzaG90c1Jlc3BvbnNlMAFiBnByb3RvMw");
+  fileDesc("CihnZW5tZXNoL2NhdGFsb2cvdjEvY2F0YWxvZ19zZXJ2aWNlLnByb3RvEhJnZW5tZXNoLmNhdGFsb2cudjEiIQoRQ2hlY2tEcmFmdFJlcXVlc3QSDAoEeWFtbBgBIAEoCSKcAQoSQ2hlY2tEcmFmdFJlc3BvbnNlEg4KBm1vZGVscxgBIAEoBRIuCgZmYXVsdHMYAiADKAsyHi5nZW5tZXNoLmNhdGFsb2cudjEuRHJhZnRGYXVsdBIwCgdjaGFuZ2VzGAMgAygLMh8uZ2VubWVzaC5jYXRhbG9nLnYxLkRyYWZ0Q2hhbmdlEhQKDGlzX3Nob3J0ZW5lZBgEIAEoCCIrCgpEcmFmdEZhdWx0EgwKBHBhdGgYASABKAkSDwoHbWVzc2FnZRgCIAEoCSLUAQoLRHJhZnRDaGFuZ2USDwoHc3ViamVjdBgBIAEoCRIyCgRraW5kGAIgASgOMiQuZ2VubWVzaC5jYXRhbG9nLnYxLkRyYWZ0Q2hhbmdlLktpbmQSLgoGZmllbGRzGAMgAygLMh4uZ2VubWVzaC5jYXRhbG9nLnYxLkRyYWZ0RmllbGQiUAoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDgoKS0lORF9BRERFRBABEhAKDEtJTkRfUkVNT1ZFRBACEhAKDEtJTkRfQ0hBTkdFRBADIjkKCkRyYWZ0RmllbGQSDAoEcGF0aBgBIAEoCRIOCgZiZWZvcmUYAiABKAkSDQoFYWZ0ZXIYAyABKAkiKwoSR2V0U25hcHNob3RSZXF1ZXN0EhUKDWtub3duX3ZlcnNpb24YASABKAkiRQoTR2V0U25hcHNob3RSZXNwb25zZRIuCghzbmFwc2hvdBgBIAEoCzIcLmdlbm1lc2guY2F0YWxvZy52MS5TbmFwc2hvdCIuChVXYXRjaFNuYXBzaG90c1JlcXVlc3QSFQoNa25vd25fdmVyc2lvbhgBIAEoCSJIChZXYXRjaFNuYXBzaG90c1Jlc3BvbnNlEi4KCHNuYXBzaG90GAEgASgLMhwuZ2VubWVzaC5jYXRhbG9nLnYxLlNuYXBzaG90IvABCghTbmFwc2hvdBIPCgd2ZXJzaW9uGAEgASgJEhgKEGRldmVsb3Blcl9wcm9tcHQYAiABKAkSPgoJdXBzdHJlYW1zGAMgAygLMisuZ2VubWVzaC5jYXRhbG9nLnYxLlNuYXBzaG90LlVwc3RyZWFtc0VudHJ5EikKBm1vZGVscxgEIAMoCzIZLmdlbm1lc2guY2F0YWxvZy52MS5Nb2RlbBpOCg5VcHN0cmVhbXNFbnRyeRILCgNrZXkYASABKAkSKwoFdmFsdWUYAiABKAsyHC5nZW5tZXNoLmNhdGFsb2cudjEuVXBzdHJlYW06AjgBIpoDCghVcHN0cmVhbRIMCgRuYW1lGAEgASgJEjYKCHByb3RvY29sGAIgASgOMiQuZ2VubWVzaC5jYXRhbG9nLnYxLlVwc3RyZWFtUHJvdG9jb2wSEAoIYmFzZV91cmwYAyABKAkSEwoLYXBpX2tleV9lbnYYBCABKAkSEgoKdGltZW91dF9tcxgFIAEoAxIXCg9pZGxlX3RpbWVvdXRfbXMYBiABKAMSGgoSY29ubmVjdF90aW1lb3V0X21zGAcgASgDEhUKDWlubGluZV9pbWFnZXMYCCABKAgSFgoObWF4X2NvbmN1cnJlbnQYCSABKAUSFgoOdG9rZW5fZGVsYXlfbXMYCiABKAUSNQoMb3V0cHV0X2xpbWl0GAsgASgOMh8uZ2VubWVzaC5jYXRhbG9nLnYxLk91dHB1dExpbWl0EjoKCnJlZmVyZW5jZXMYDCABKA4yJi5nZW5tZXNoLmNhdGFsb2cudjEuUmVmZXJlbmNlVHJhbnNwb3J0Eh4KFmNoYXJnZXNfd2hlbl9jYW5jZWxsZWQYFCABKAgigwUKBU1vZGVsEgoKAmlkGAEgASgJEisKBGtpbmQYAiABKA4yHS5nZW5tZXNoLmNhdGFsb2cudjEuTW9kZWxLaW5kEgwKBG5hbWUYAyABKAkSDgoGYWN0aXZlGAQgASgIEhIKCmlzX2RlZmF1bHQYBSABKAgSEAoIdXBzdHJlYW0YBiABKAkSFgoOdXBzdHJlYW1fbW9kZWwYByABKAkSGgoSZmFsbGJhY2tfdXBzdHJlYW1zGAggAygJEhMKC2Rlc2NyaXB0aW9uGAkgASgJEhYKDm1heF9jb25jdXJyZW50GAogASgFEiwKBGNoYXQYCyABKAsyHC5nZW5tZXNoLmNhdGFsb2cudjEuQ2hhdFNwZWNIABIuCgVpbWFnZRgMIAEoCzIdLmdlbm1lc2guY2F0YWxvZy52MS5JbWFnZVNwZWNIABIuCgV2aWRlbxgNIAEoCzIdLmdlbm1lc2guY2F0YWxvZy52MS5WaWRlb1NwZWNIABIwCgZzcGVlY2gYDiABKAsyHi5nZW5tZXNoLmNhdGFsb2cudjEuU3BlZWNoU3BlY0gAEi4KBW11c2ljGA8gASgLMh0uZ2VubWVzaC5jYXRhbG9nLnYxLk11c2ljU3BlY0gAEjYKCWVtYmVkZGluZxhGIAEoCzIhLmdlbm1lc2guY2F0YWxvZy52MS5FbWJlZGRpbmdTcGVjSAASPgoNdHJhbnNjcmlwdGlvbhhHIAEoCzIlLmdlbm1lc2guY2F0YWxvZy52MS5UcmFuc2NyaXB0aW9uU3BlY0gAEiwKBWNhbGxzGBAgAygLMh0uZ2VubWVzaC5jYXRhbG9nLnYxLk1vZGVsQ2FsbEIGCgRzcGVjImoKCU1vZGVsQ2FsbBIMCgRtb2RlGAEgASgJEg0KBW1vZGVsGAIgASgJEg0KBWlucHV0GAMgASgJEg4KBm91dHB1dBgEIAEoCRIPCgdyZWZ1c2VkGAUgASgJEhAKCHdvcmtmbG93GAYgASgJIs0FCghDaGF0U3BlYxIYChBtYXhfaW5wdXRfdG9rZW5zGAEgASgDEhkKEW1heF9vdXRwdXRfdG9rZW5zGAIgASgDEhwKFHNhZmV0eV9tYXJnaW5fdG9rZW5zGAMgASgDEhkKEXJlYXNvbmluZ19lZmZvcnRzGAQgAygJEk0KEXJlYXNvbmluZ19hbGlhc2VzGAUgAygLMjIuZ2VubWVzaC5jYXRhbG9nLnYxLkNoYXRTcGVjLlJlYXNvbmluZ0FsaWFzZXNFbnRyeRIYChBpbnB1dF9tb2RhbGl0aWVzGAYgAygJEg0KBXRvb2xzGAcgAygJEh0KEGRldmVsb3Blcl9wcm9tcHQYCCABKAlIAIgBARIrCiNpbnB1dF91c2RfbWljcm9zX3Blcl9taWxsaW9uX3Rva2VucxgJIAEoAxIyCipjYWNoZWRfaW5wdXRfdXNkX21pY3Jvc19wZXJfbWlsbGlvbl90b2tlbnMYCiABKAMSLAokb3V0cHV0X3VzZF9taWNyb3NfcGVyX21pbGxpb25fdG9rZW5zGAsgASgDEhQKDHNlcnZpY2VfdGllchgMIAEoCRIXCg9wYXNzX3BhcmFtZXRlcnMYDSADKAkSHQoVaW1hZ2VfdG9rZW5zX2F0X2xlYXN0GBAgASgDEhkKEXRva2Vuc19wZXJfc2Vjb25kGBEgASgDEh0KFWltYWdlX3Rva2Vuc19wZXJfdGlsZRgSIAEoAxIZChFpbWFnZV90b2tlbnNfYmFzZRgTIAEoAxIbChNwZGZfdG9rZW5zX3Blcl9wYWdlGBQgASgDEh8KF2F1ZGlvX3Rva2Vuc19wZXJfc2Vjb25kGBUgASgDGjcKFVJlYXNvbmluZ0FsaWFzZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhMKEV9kZXZlbG9wZXJfcHJvbXB0IogBCglJbWFnZVNwZWMSFAoMY3JlZGl0X3ByaWNlGAEgASgDEg0KBXNpemVzGAIgAygJEhMKC3Jlc29sdXRpb25zGAMgAygJEhUKDWFzcGVjdF9yYXRpb3MYBCADKAkSFgoObWF4X3JlZmVyZW5jZXMYBSABKAUSEgoKbWF4X2ltYWdlcxgGIAEoBSLTAgoJVmlkZW9TcGVjEjAKB29wdGlvbnMYASADKAsyHy5nZW5tZXNoLmNhdGFsb2cudjEuVmlkZW9PcHRpb24SFQoNYXNwZWN0X3JhdGlvcxgCIAMoCRIWCg5tYXhfcmVmZXJlbmNlcxgDIAEoBRIeChZhcHByb3hfcnVudGltZV9zZWNvbmRzGAQgASgFEjkKEHQydl9zYWZldHlfY2hlY2sYBSABKA4yHy5nZW5tZXNoLmNhdGFsb2cudjEuU2FmZXR5Q2hlY2sSOQoQaTJ2X3NhZmV0eV9jaGVjaxgGIAEoDjIfLmdlbm1lc2guY2F0YWxvZy52MS5TYWZldHlDaGVjaxI1CgxuYXRpdmVfYXVkaW8YByABKA4yHy5nZW5tZXNoLmNhdGFsb2cudjEuTmF0aXZlQXVkaW8SGAoQZmlyc3RfbGFzdF9mcmFtZRgIIAEoCCKKAQoLVmlkZW9PcHRpb24SGAoQZHVyYXRpb25fc2Vjb25kcxgBIAEoBRISCgpyZXNvbHV0aW9uGAIgASgJEiwKBW1vZGVzGAMgAygOMh0uZ2VubWVzaC5jYXRhbG9nLnYxLlZpZGVvTW9kZRIPCgdjcmVkaXRzGAQgASgDEg4KBmFjdGl2ZRgFIAEoCCLvAQoKU3BlZWNoU3BlYxIOCgZ2b2ljZXMYASADKAkSEQoJbGFuZ3VhZ2VzGAIgAygJEksKD3Vwc3RyZWFtX3ZvaWNlcxg8IAMoCzIyLmdlbm1lc2guY2F0YWxvZy52MS5TcGVlY2hTcGVjLlVwc3RyZWFtVm9pY2VzRW50cnkSDwoHZm9ybWF0cxg9IAMoCRIpCiF1c2RfbWljcm9zX3Blcl9taWxsaW9uX2NoYXJhY3RlcnMYAyABKAMaNQoTVXBzdHJlYW1Wb2ljZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIiEKCU11c2ljU3BlYxIUCgxjcmVkaXRfcHJpY2UYASABKAMiagoNRW1iZWRkaW5nU3BlYxIYChBtYXhfaW5wdXRfdG9rZW5zGAEgASgDEhIKCm1heF9pbnB1dHMYAiABKAUSKwojaW5wdXRfdXNkX21pY3Jvc19wZXJfbWlsbGlvbl90b2tlbnMYAyABKAMiRwoRVHJhbnNjcmlwdGlvblNwZWMSEwoLbWF4X3NlY29uZHMYASABKAMSHQoVdXNkX21pY3Jvc19wZXJfbWludXRlGAIgASgDKs0BCglNb2RlbEtpbmQSGgoWTU9ERUxfS0lORF9VTlNQRUNJRklFRBAAEhMKD01PREVMX0tJTkRfQ0hBVBABEhQKEE1PREVMX0tJTkRfSU1BR0UQAhIUChBNT0RFTF9LSU5EX1ZJREVPEAMSFQoRTU9ERUxfS0lORF9TUEVFQ0gQBBIUChBNT0RFTF9LSU5EX01VU0lDEAUSGAoUTU9ERUxfS0lORF9FTUJFRERJTkcQRhIcChhNT0RFTF9LSU5EX1RSQU5TQ1JJUFRJT04QRyq2AgoQVXBzdHJlYW1Qcm90b2NvbBIhCh1VUFNUUkVBTV9QUk9UT0NPTF9VTlNQRUNJRklFRBAAEhwKGFVQU1RSRUFNX1BST1RPQ09MX09QRU5BSRABEiYKIlVQU1RSRUFNX1BST1RPQ09MX0NIQVRfQ09NUExFVElPTlMQAhIdChlVUFNUUkVBTV9QUk9UT0NPTF9HRU5NRVNIEAMSHQoZVVBTVFJFQU1fUFJPVE9DT0xfQlVJTFRJThAEEhkKFVVQU1RSRUFNX1BST1RPQ09MX0ZBTBAFEh8KG1VQU1RSRUFNX1BST1RPQ09MX1JFUExJQ0FURRAGEh0KGVVQU1RSRUFNX1BST1RPQ09MX0NPTUZZVUkQBxIgChxVUFNUUkVBTV9QUk9UT0NPTF9FTEVWRU5MQUJTEAgqeQoSUmVmZXJlbmNlVHJhbnNwb3J0EiMKH1JFRkVSRU5DRV9UUkFOU1BPUlRfVU5TUEVDSUZJRUQQABIeChpSRUZFUkVOQ0VfVFJBTlNQT1JUX0lOTElORRABEh4KGlJFRkVSRU5DRV9UUkFOU1BPUlRfVVBMT0FEEAIqqwEKC091dHB1dExpbWl0EhwKGE9VVFBVVF9MSU1JVF9VTlNQRUNJRklFRBAAEhsKF09VVFBVVF9MSU1JVF9NQVhfVE9LRU5TEAESJgoiT1VUUFVUX0xJTUlUX01BWF9DT01QTEVUSU9OX1RPS0VOUxACEiIKHk9VVFBVVF9MSU1JVF9NQVhfT1VUUFVUX1RPS0VOUxADEhUKEU9VVFBVVF9MSU1JVF9OT05FEAQqTwoJVmlkZW9Nb2RlEhoKFlZJREVPX01PREVfVU5TUEVDSUZJRUQQABISCg5WSURFT19NT0RFX1QyVhABEhIKDlZJREVPX01PREVfSTJWEAIqdwoLU2FmZXR5Q2hlY2sSHAoYU0FGRVRZX0NIRUNLX1VOU1BFQ0lGSUVEEAASGAoUU0FGRVRZX0NIRUNLX0FQUExJRUQQARIVChFTQUZFVFlfQ0hFQ0tfTk9ORRACEhkKFVNBRkVUWV9DSEVDS19TVEFOREFSRBADKnIKC05hdGl2ZUF1ZGlvEhwKGE5BVElWRV9BVURJT19VTlNQRUNJRklFRBAAEhUKEU5BVElWRV9BVURJT19OT05FEAESFQoRTkFUSVZFX0FVRElPX01PTk8QAhIXChNOQVRJVkVfQVVESU9fU1RFUkVPEAMyxgIKDkNhdGFsb2dTZXJ2aWNlEmMKC0dldFNuYXBzaG90EiYuZ2VubWVzaC5jYXRhbG9nLnYxLkdldFNuYXBzaG90UmVxdWVzdBonLmdlbm1lc2guY2F0YWxvZy52MS5HZXRTbmFwc2hvdFJlc3BvbnNlIgOQAgESaQoOV2F0Y2hTbmFwc2hvdHMSKS5nZW5tZXNoLmNhdGFsb2cudjEuV2F0Y2hTbmFwc2hvdHNSZXF1ZXN0GiouZ2VubWVzaC5jYXRhbG9nLnYxLldhdGNoU25hcHNob3RzUmVzcG9uc2UwARJkCgpDaGVja0RyYWZ0EiUuZ2VubWVzaC5jYXRhbG9nLnYxLkNoZWNrRHJhZnRSZXF1ZXN0GiYuZ2VubWVzaC5jYXRhbG9nLnYxLkNoZWNrRHJhZnRSZXNwb25zZSIHkAIB6OAYAmIGcHJvdG8z", [file_genmesh_common_v1_rpc_access]);
+
+/**
+ * A draft.
+ *
+ * @generated from message genmesh.catalog.v1.CheckDraftRequest
+ */
+export type CheckDraftRequest = Message<"genmesh.catalog.v1.CheckDraftRequest"> & {
+  /**
+   * YAML, up to 1 MiB.
+   *
+   * @generated from field: string yaml = 1;
+   */
+  yaml: string;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.CheckDraftRequest.
+ * Use `create(CheckDraftRequestSchema)` to create a new message.
+ */
+export const CheckDraftRequestSchema: GenMessage<CheckDraftRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 0);
+
+/**
+ * What is to be said of a draft.
+ *
+ * @generated from message genmesh.catalog.v1.CheckDraftResponse
+ */
+export type CheckDraftResponse = Message<"genmesh.catalog.v1.CheckDraftResponse"> & {
+  /**
+   * Models that it has; 0 where it has faults.
+   *
+   * @generated from field: int32 models = 1;
+   */
+  models: number;
+
+  /**
+   * Empty: it can be put in force.
+   *
+   * @generated from field: repeated genmesh.catalog.v1.DraftFault faults = 2;
+   */
+  faults: DraftFault[];
+
+  /**
+   * Against what is in force; empty where it has faults.
+   *
+   * @generated from field: repeated genmesh.catalog.v1.DraftChange changes = 3;
+   */
+  changes: DraftChange[];
+
+  /**
+   * More fields differ than are told: an answer has at most 256 KiB of them.
+   *
+   * @generated from field: bool is_shortened = 4;
+   */
+  isShortened: boolean;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.CheckDraftResponse.
+ * Use `create(CheckDraftResponseSchema)` to create a new message.
+ */
+export const CheckDraftResponseSchema: GenMessage<CheckDraftResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 1);
+
+/**
+ * Why a draft cannot be put in force.
+ *
+ * @generated from message genmesh.catalog.v1.DraftFault
+ */
+export type DraftFault = Message<"genmesh.catalog.v1.DraftFault"> & {
+  /**
+   * Where; empty: the file as a whole.
+   *
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * For people.
+   *
+   * @generated from field: string message = 2;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.DraftFault.
+ * Use `create(DraftFaultSchema)` to create a new message.
+ */
+export const DraftFaultSchema: GenMessage<DraftFault> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 2);
+
+/**
+ * A model or upstream that would be another.
+ *
+ * @generated from message genmesh.catalog.v1.DraftChange
+ */
+export type DraftChange = Message<"genmesh.catalog.v1.DraftChange"> & {
+  /**
+   * A model's id, or "upstream " and its name, or "catalog".
+   *
+   * @generated from field: string subject = 1;
+   */
+  subject: string;
+
+  /**
+   * How it changes.
+   *
+   * @generated from field: genmesh.catalog.v1.DraftChange.Kind kind = 2;
+   */
+  kind: DraftChange_Kind;
+
+  /**
+   * Which fields differ.
+   *
+   * @generated from field: repeated genmesh.catalog.v1.DraftField fields = 3;
+   */
+  fields: DraftField[];
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.DraftChange.
+ * Use `create(DraftChangeSchema)` to create a new message.
+ */
+export const DraftChangeSchema: GenMessage<DraftChange> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 3);
+
+/**
+ * How.
+ *
+ * @generated from enum genmesh.catalog.v1.DraftChange.Kind
+ */
+export const DraftChange_Kind = {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * It is new.
+   *
+   * @generated from enum value: KIND_ADDED = 1;
+   */
+  ADDED: 1,
+
+  /**
+   * It goes.
+   *
+   * @generated from enum value: KIND_REMOVED = 2;
+   */
+  REMOVED: 2,
+
+  /**
+   * Fields of it differ.
+   *
+   * @generated from enum value: KIND_CHANGED = 3;
+   */
+  CHANGED: 3,
+} as const;
+
+/**
+ * How.
+ *
+ * @generated from enum genmesh.catalog.v1.DraftChange.Kind
+ */
+export type DraftChange_Kind = (typeof DraftChange_Kind)[keyof typeof DraftChange_Kind] | UnknownEnum;
+
+/**
+ * Describes the enum genmesh.catalog.v1.DraftChange.Kind.
+ */
+export const DraftChange_KindSchema: GenEnum<DraftChange_Kind> = /*@__PURE__*/
+  enumDesc(file_genmesh_catalog_v1_catalog_service, 3, 0);
+
+/**
+ * A field that would be another.
+ *
+ * @generated from message genmesh.catalog.v1.DraftField
+ */
+export type DraftField = Message<"genmesh.catalog.v1.DraftField"> & {
+  /**
+   * Names of the internal API, separated by dots.
+   *
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * As JSON; empty: it is not there, or is a developer prompt, which nothing shows.
+   *
+   * @generated from field: string before = 2;
+   */
+  before: string;
+
+  /**
+   * As JSON; as before.
+   *
+   * @generated from field: string after = 3;
+   */
+  after: string;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.DraftField.
+ * Use `create(DraftFieldSchema)` to create a new message.
+ */
+export const DraftFieldSchema: GenMessage<DraftField> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 4);
 
 /**
  * Which snapshot the caller has.
@@ -31,7 +241,7 @@ export type GetSnapshotRequest = Message<"genmesh.catalog.v1.GetSnapshotRequest"
  * Use `create(GetSnapshotRequestSchema)` to create a new message.
  */
 export const GetSnapshotRequestSchema: GenMessage<GetSnapshotRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 0);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 5);
 
 /**
  * The snapshot, or nothing where the caller has it.
@@ -52,7 +262,7 @@ export type GetSnapshotResponse = Message<"genmesh.catalog.v1.GetSnapshotRespons
  * Use `create(GetSnapshotResponseSchema)` to create a new message.
  */
 export const GetSnapshotResponseSchema: GenMessage<GetSnapshotResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 1);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 6);
 
 /**
  * Which snapshot the caller has.
@@ -73,7 +283,7 @@ export type WatchSnapshotsRequest = Message<"genmesh.catalog.v1.WatchSnapshotsRe
  * Use `create(WatchSnapshotsRequestSchema)` to create a new message.
  */
 export const WatchSnapshotsRequestSchema: GenMessage<WatchSnapshotsRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 2);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 7);
 
 /**
  * A snapshot that came into force, or a heartbeat.
@@ -94,7 +304,7 @@ export type WatchSnapshotsResponse = Message<"genmesh.catalog.v1.WatchSnapshotsR
  * Use `create(WatchSnapshotsResponseSchema)` to create a new message.
  */
 export const WatchSnapshotsResponseSchema: GenMessage<WatchSnapshotsResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 3);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 8);
 
 /**
  * A catalog file, checked and with its defaults filled in.
@@ -136,7 +346,7 @@ export type Snapshot = Message<"genmesh.catalog.v1.Snapshot"> & {
  * Use `create(SnapshotSchema)` to create a new message.
  */
 export const SnapshotSchema: GenMessage<Snapshot> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 4);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 9);
 
 /**
  * Where models are served. Never shown to a caller.
@@ -220,6 +430,21 @@ export type Upstream = Message<"genmesh.catalog.v1.Upstream"> & {
    * @generated from field: genmesh.catalog.v1.OutputLimit output_limit = 11;
    */
   outputLimit: OutputLimit;
+
+  /**
+   * How it is given reference images.
+   *
+   * @generated from field: genmesh.catalog.v1.ReferenceTransport references = 12;
+   */
+  references: ReferenceTransport;
+
+  /**
+   * True: it charges for a job that is cancelled after it was sent there, so that job's caller pays its price. False: a
+   * cancelled job costs nothing.
+   *
+   * @generated from field: bool charges_when_cancelled = 20;
+   */
+  chargesWhenCancelled: boolean;
 };
 
 /**
@@ -227,7 +452,7 @@ export type Upstream = Message<"genmesh.catalog.v1.Upstream"> & {
  * Use `create(UpstreamSchema)` to create a new message.
  */
 export const UpstreamSchema: GenMessage<Upstream> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 5);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 10);
 
 /**
  * A model and what may be asked of it.
@@ -350,7 +575,30 @@ export type Model = Message<"genmesh.catalog.v1.Model"> & {
      */
     value: MusicSpec;
     case: "music";
+  } | {
+    /**
+     * For kind embedding.
+     *
+     * @generated from field: genmesh.catalog.v1.EmbeddingSpec embedding = 70;
+     */
+    value: EmbeddingSpec;
+    case: "embedding";
+  } | {
+    /**
+     * For kind transcription.
+     *
+     * @generated from field: genmesh.catalog.v1.TranscriptionSpec transcription = 71;
+     */
+    value: TranscriptionSpec;
+    case: "transcription";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * How its upstreams are called, where they are called by a template; one for each mode.
+   *
+   * @generated from field: repeated genmesh.catalog.v1.ModelCall calls = 16;
+   */
+  calls: ModelCall[];
 };
 
 /**
@@ -358,7 +606,63 @@ export type Model = Message<"genmesh.catalog.v1.Model"> & {
  * Use `create(ModelSchema)` to create a new message.
  */
 export const ModelSchema: GenMessage<Model> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 6);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 11);
+
+/**
+ * How an upstream's model is called, where each model has an input of its own.
+ *
+ * @generated from message genmesh.catalog.v1.ModelCall
+ */
+export type ModelCall = Message<"genmesh.catalog.v1.ModelCall"> & {
+  /**
+   * "" for the only call of a model; of video "t2v", "i2v" or "firstLast" (a first and a last frame).
+   *
+   * @generated from field: string mode = 1;
+   */
+  mode: string;
+
+  /**
+   * What it is called there.
+   *
+   * @generated from field: string model = 2;
+   */
+  model: string;
+
+  /**
+   * Its input, JSON with ${names} where a generation's values go.
+   *
+   * @generated from field: string input = 3;
+   */
+  input: string;
+
+  /**
+   * Where its outputs stand in an answer: a path like images[*].url; of a workflow the id of a node.
+   *
+   * @generated from field: string output = 4;
+   */
+  output: string;
+
+  /**
+   * Where an answer says which outputs were refused for their content; empty: it does not.
+   *
+   * @generated from field: string refused = 5;
+   */
+  refused: string;
+
+  /**
+   * The workflow's graph as JSON, for ComfyUI; empty for others.
+   *
+   * @generated from field: string workflow = 6;
+   */
+  workflow: string;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.ModelCall.
+ * Use `create(ModelCallSchema)` to create a new message.
+ */
+export const ModelCallSchema: GenMessage<ModelCall> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 12);
 
 /**
  * Limits and prices of a chat model.
@@ -402,7 +706,7 @@ export type ChatSpec = Message<"genmesh.catalog.v1.ChatSpec"> & {
   reasoningAliases: { [key: string]: string };
 
   /**
-   * "text", "image".
+   * "text", "image", "pdf", "audio".
    *
    * @generated from field: repeated string input_modalities = 6;
    */
@@ -451,7 +755,7 @@ export type ChatSpec = Message<"genmesh.catalog.v1.ChatSpec"> & {
   serviceTier: string;
 
   /**
-   * Request properties that go upstream beside those that every model takes; "*": all.
+   * Request properties that go upstream beside those that every model takes, at the top and within; "*": all.
    *
    * @generated from field: repeated string pass_parameters = 13;
    */
@@ -463,6 +767,41 @@ export type ChatSpec = Message<"genmesh.catalog.v1.ChatSpec"> & {
    * @generated from field: int64 image_tokens_at_least = 16;
    */
   imageTokensAtLeast: bigint;
+
+  /**
+   * Tokens of output that it generates in a second; 0: not said.
+   *
+   * @generated from field: int64 tokens_per_second = 17;
+   */
+  tokensPerSecond: bigint;
+
+  /**
+   * Of a model that counts images in tiles: tokens of each tile of 512 pixels; 0: it counts otherwise.
+   *
+   * @generated from field: int64 image_tokens_per_tile = 18;
+   */
+  imageTokensPerTile: bigint;
+
+  /**
+   * Tokens of each image beside its tiles.
+   *
+   * @generated from field: int64 image_tokens_base = 19;
+   */
+  imageTokensBase: bigint;
+
+  /**
+   * Tokens of the picture of each page of a PDF, beside the page's text; 0: not said.
+   *
+   * @generated from field: int64 pdf_tokens_per_page = 20;
+   */
+  pdfTokensPerPage: bigint;
+
+  /**
+   * Tokens of each second of sound; 0: not said.
+   *
+   * @generated from field: int64 audio_tokens_per_second = 21;
+   */
+  audioTokensPerSecond: bigint;
 };
 
 /**
@@ -470,7 +809,7 @@ export type ChatSpec = Message<"genmesh.catalog.v1.ChatSpec"> & {
  * Use `create(ChatSpecSchema)` to create a new message.
  */
 export const ChatSpecSchema: GenMessage<ChatSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 7);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 13);
 
 /**
  * Sizes and price of an image model.
@@ -512,6 +851,13 @@ export type ImageSpec = Message<"genmesh.catalog.v1.ImageSpec"> & {
    * @generated from field: int32 max_references = 5;
    */
   maxReferences: number;
+
+  /**
+   * Most images of one job; 0: not said, 10.
+   *
+   * @generated from field: int32 max_images = 6;
+   */
+  maxImages: number;
 };
 
 /**
@@ -519,7 +865,7 @@ export type ImageSpec = Message<"genmesh.catalog.v1.ImageSpec"> & {
  * Use `create(ImageSpecSchema)` to create a new message.
  */
 export const ImageSpecSchema: GenMessage<ImageSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 8);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 14);
 
 /**
  * Options of a video model.
@@ -589,7 +935,7 @@ export type VideoSpec = Message<"genmesh.catalog.v1.VideoSpec"> & {
  * Use `create(VideoSpecSchema)` to create a new message.
  */
 export const VideoSpecSchema: GenMessage<VideoSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 9);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 15);
 
 /**
  * A row of a video model's prices.
@@ -638,7 +984,7 @@ export type VideoOption = Message<"genmesh.catalog.v1.VideoOption"> & {
  * Use `create(VideoOptionSchema)` to create a new message.
  */
 export const VideoOptionSchema: GenMessage<VideoOption> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 10);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 16);
 
 /**
  * Voices and price of a speech model.
@@ -661,6 +1007,20 @@ export type SpeechSpec = Message<"genmesh.catalog.v1.SpeechSpec"> & {
   languages: string[];
 
   /**
+   * What its upstreams call a voice, by its public name; absent: the same.
+   *
+   * @generated from field: map<string, string> upstream_voices = 60;
+   */
+  upstreamVoices: { [key: string]: string };
+
+  /**
+   * Formats of its sounds, by OpenAI's names; empty: mp3 alone.
+   *
+   * @generated from field: repeated string formats = 61;
+   */
+  formats: string[];
+
+  /**
    * USD micros for a million characters (Unicode code points).
    *
    * @generated from field: int64 usd_micros_per_million_characters = 3;
@@ -673,7 +1033,7 @@ export type SpeechSpec = Message<"genmesh.catalog.v1.SpeechSpec"> & {
  * Use `create(SpeechSpecSchema)` to create a new message.
  */
 export const SpeechSpecSchema: GenMessage<SpeechSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 11);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 17);
 
 /**
  * Price of a music model.
@@ -694,7 +1054,70 @@ export type MusicSpec = Message<"genmesh.catalog.v1.MusicSpec"> & {
  * Use `create(MusicSpecSchema)` to create a new message.
  */
 export const MusicSpecSchema: GenMessage<MusicSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 12);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 18);
+
+/**
+ * Limits and price of an embedding model.
+ *
+ * @generated from message genmesh.catalog.v1.EmbeddingSpec
+ */
+export type EmbeddingSpec = Message<"genmesh.catalog.v1.EmbeddingSpec"> & {
+  /**
+   * Tokens of one input.
+   *
+   * @generated from field: int64 max_input_tokens = 1;
+   */
+  maxInputTokens: bigint;
+
+  /**
+   * Inputs of one request.
+   *
+   * @generated from field: int32 max_inputs = 2;
+   */
+  maxInputs: number;
+
+  /**
+   * USD micros for a million input tokens.
+   *
+   * @generated from field: int64 input_usd_micros_per_million_tokens = 3;
+   */
+  inputUsdMicrosPerMillionTokens: bigint;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.EmbeddingSpec.
+ * Use `create(EmbeddingSpecSchema)` to create a new message.
+ */
+export const EmbeddingSpecSchema: GenMessage<EmbeddingSpec> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 19);
+
+/**
+ * Limit and price of a transcription model.
+ *
+ * @generated from message genmesh.catalog.v1.TranscriptionSpec
+ */
+export type TranscriptionSpec = Message<"genmesh.catalog.v1.TranscriptionSpec"> & {
+  /**
+   * Seconds of one sound.
+   *
+   * @generated from field: int64 max_seconds = 1;
+   */
+  maxSeconds: bigint;
+
+  /**
+   * USD micros for a minute.
+   *
+   * @generated from field: int64 usd_micros_per_minute = 2;
+   */
+  usdMicrosPerMinute: bigint;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.TranscriptionSpec.
+ * Use `create(TranscriptionSpecSchema)` to create a new message.
+ */
+export const TranscriptionSpecSchema: GenMessage<TranscriptionSpec> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 20);
 
 /**
  * What a model generates.
@@ -743,6 +1166,20 @@ export const ModelKind = {
    * @generated from enum value: MODEL_KIND_MUSIC = 5;
    */
   MUSIC: 5,
+
+  /**
+   * Embeddings of text.
+   *
+   * @generated from enum value: MODEL_KIND_EMBEDDING = 70;
+   */
+  EMBEDDING: 70,
+
+  /**
+   * Transcriptions of speech.
+   *
+   * @generated from enum value: MODEL_KIND_TRANSCRIPTION = 71;
+   */
+  TRANSCRIPTION: 71,
 } as const;
 
 /**
@@ -798,6 +1235,34 @@ export const UpstreamProtocol = {
    * @generated from enum value: UPSTREAM_PROTOCOL_BUILTIN = 4;
    */
   BUILTIN: 4,
+
+  /**
+   * fal's queue; its models are called by a template.
+   *
+   * @generated from enum value: UPSTREAM_PROTOCOL_FAL = 5;
+   */
+  FAL: 5,
+
+  /**
+   * Replicate's predictions; its models are called by a template.
+   *
+   * @generated from enum value: UPSTREAM_PROTOCOL_REPLICATE = 6;
+   */
+  REPLICATE: 6,
+
+  /**
+   * A ComfyUI server; its models are workflows.
+   *
+   * @generated from enum value: UPSTREAM_PROTOCOL_COMFYUI = 7;
+   */
+  COMFYUI: 7,
+
+  /**
+   * ElevenLabs' speech.
+   *
+   * @generated from enum value: UPSTREAM_PROTOCOL_ELEVENLABS = 8;
+   */
+  ELEVENLABS: 8,
 } as const;
 
 /**
@@ -812,6 +1277,47 @@ export type UpstreamProtocol = (typeof UpstreamProtocol)[keyof typeof UpstreamPr
  */
 export const UpstreamProtocolSchema: GenEnum<UpstreamProtocol> = /*@__PURE__*/
   enumDesc(file_genmesh_catalog_v1_catalog_service, 1);
+
+/**
+ * How an upstream that is called by a template is given reference images.
+ *
+ * @generated from enum genmesh.catalog.v1.ReferenceTransport
+ */
+export const ReferenceTransport = {
+  /**
+   * As its protocol does by default.
+   *
+   * @generated from enum value: REFERENCE_TRANSPORT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * In the request, as data URIs.
+   *
+   * @generated from enum value: REFERENCE_TRANSPORT_INLINE = 1;
+   */
+  INLINE: 1,
+
+  /**
+   * Uploaded to it before, and named in the request.
+   *
+   * @generated from enum value: REFERENCE_TRANSPORT_UPLOAD = 2;
+   */
+  UPLOAD: 2,
+} as const;
+
+/**
+ * How an upstream that is called by a template is given reference images.
+ *
+ * @generated from enum genmesh.catalog.v1.ReferenceTransport
+ */
+export type ReferenceTransport = (typeof ReferenceTransport)[keyof typeof ReferenceTransport] | UnknownEnum;
+
+/**
+ * Describes the enum genmesh.catalog.v1.ReferenceTransport.
+ */
+export const ReferenceTransportSchema: GenEnum<ReferenceTransport> = /*@__PURE__*/
+  enumDesc(file_genmesh_catalog_v1_catalog_service, 2);
 
 /**
  * The name under which an upstream takes the bound of a text answer's output.
@@ -866,7 +1372,7 @@ export type OutputLimit = (typeof OutputLimit)[keyof typeof OutputLimit] | Unkno
  * Describes the enum genmesh.catalog.v1.OutputLimit.
  */
 export const OutputLimitSchema: GenEnum<OutputLimit> = /*@__PURE__*/
-  enumDesc(file_genmesh_catalog_v1_catalog_service, 2);
+  enumDesc(file_genmesh_catalog_v1_catalog_service, 3);
 
 /**
  * How a video is begun.
@@ -907,7 +1413,7 @@ export type VideoMode = (typeof VideoMode)[keyof typeof VideoMode] | UnknownEnum
  * Describes the enum genmesh.catalog.v1.VideoMode.
  */
 export const VideoModeSchema: GenEnum<VideoMode> = /*@__PURE__*/
-  enumDesc(file_genmesh_catalog_v1_catalog_service, 3);
+  enumDesc(file_genmesh_catalog_v1_catalog_service, 4);
 
 /**
  * Whether an upstream checks what it is asked for. Published, not enforced here.
@@ -955,7 +1461,7 @@ export type SafetyCheck = (typeof SafetyCheck)[keyof typeof SafetyCheck] | Unkno
  * Describes the enum genmesh.catalog.v1.SafetyCheck.
  */
 export const SafetyCheckSchema: GenEnum<SafetyCheck> = /*@__PURE__*/
-  enumDesc(file_genmesh_catalog_v1_catalog_service, 4);
+  enumDesc(file_genmesh_catalog_v1_catalog_service, 5);
 
 /**
  * Whether a video has sound of its own.
@@ -1003,7 +1509,7 @@ export type NativeAudio = (typeof NativeAudio)[keyof typeof NativeAudio] | Unkno
  * Describes the enum genmesh.catalog.v1.NativeAudio.
  */
 export const NativeAudioSchema: GenEnum<NativeAudio> = /*@__PURE__*/
-  enumDesc(file_genmesh_catalog_v1_catalog_service, 5);
+  enumDesc(file_genmesh_catalog_v1_catalog_service, 6);
 
 /**
  * The models, their upstreams and prices. One request or job lives by one snapshot.
@@ -1031,6 +1537,17 @@ export const CatalogService: GenService<{
     methodKind: "server_streaming";
     input: typeof WatchSnapshotsRequestSchema;
     output: typeof WatchSnapshotsResponseSchema;
+  },
+  /**
+   * Judges the text of a catalog file that is not in force, and says what it would change. Workflow files are those of the
+   * file in force. Admin token.
+   *
+   * @generated from rpc genmesh.catalog.v1.CatalogService.CheckDraft
+   */
+  checkDraft: {
+    methodKind: "unary";
+    input: typeof CheckDraftRequestSchema;
+    output: typeof CheckDraftResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_genmesh_catalog_v1_catalog_service, 0);

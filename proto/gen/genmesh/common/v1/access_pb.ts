@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file genmesh/common/v1/access.proto.
  */
 export const file_genmesh_common_v1_access: GenFile = /*@__PURE__*/
-  fileDesc("Ch5nZW5tZXNoL2NvbW1vbi92MS9hY2Nlc3MucHJvdG8SEWdlbm1lc2guY29tbW9uLnYxIrUBCglBZG1pc3Npb24SMwoLcmVmdXNlX3dpdGgYASABKA4yHi5nZW5tZXNoLmNvbW1vbi52MS5FcnJvclJlYXNvbhIWCg5hbGxvd2VkX21vZGVscxgCIAMoCRIlChhtb250aGx5X3VzZF9taWNyb3NfbGltaXQYAyABKANIAIgBARIXCg9yZWZ1c2FsX21lc3NhZ2UYBCABKAlCGwoZX21vbnRobHlfdXNkX21pY3Jvc19saW1pdCruAQoFU2NvcGUSFQoRU0NPUEVfVU5TUEVDSUZJRUQQABIOCgpTQ09QRV9URVhUEAESEAoMU0NPUEVfSU1BR0VTEAISEAoMU0NPUEVfVklERU9TEAMSDwoLU0NPUEVfTVVTSUMQBBIQCgxTQ09QRV9TUEVFQ0gQBRIPCgtTQ09QRV9GSUxFUxAGEhAKDFNDT1BFX01PREVMUxAHEhEKDVNDT1BFX0JJTExJTkcQCBIOCgpTQ09QRV9LRVlTEAkSGAoUU0NPUEVfVVNBR0VfUkVBRF9BTEwQChIXChNTQ09QRV9KT0JTX1JFQURfQUxMEAtiBnByb3RvMw", [file_genmesh_common_v1_error_reason]);
+  fileDesc("Ch5nZW5tZXNoL2NvbW1vbi92MS9hY2Nlc3MucHJvdG8SEWdlbm1lc2guY29tbW9uLnYxIoECCglBZG1pc3Npb24SMwoLcmVmdXNlX3dpdGgYASABKA4yHi5nZW5tZXNoLmNvbW1vbi52MS5FcnJvclJlYXNvbhIWCg5hbGxvd2VkX21vZGVscxgCIAMoCRIlChhtb250aGx5X3VzZF9taWNyb3NfbGltaXQYAyABKANIAIgBARIXCg9yZWZ1c2FsX21lc3NhZ2UYBCABKAkSEwoLd2ViaG9va191cmwYBSABKAkSNQoLbGltaXRfcmVzZXQYBiABKA4yIC5nZW5tZXNoLmNvbW1vbi52MS5LZXlMaW1pdFJlc2V0QhsKGV9tb250aGx5X3VzZF9taWNyb3NfbGltaXQqggIKBVNjb3BlEhUKEVNDT1BFX1VOU1BFQ0lGSUVEEAASDgoKU0NPUEVfVEVYVBABEhAKDFNDT1BFX0lNQUdFUxACEhAKDFNDT1BFX1ZJREVPUxADEg8KC1NDT1BFX01VU0lDEAQSEAoMU0NPUEVfU1BFRUNIEAUSDwoLU0NPUEVfRklMRVMQBhIQCgxTQ09QRV9NT0RFTFMQBxIRCg1TQ09QRV9CSUxMSU5HEAgSDgoKU0NPUEVfS0VZUxAJEhgKFFNDT1BFX1VTQUdFX1JFQURfQUxMEAoSFwoTU0NPUEVfSk9CU19SRUFEX0FMTBALEhIKDlNDT1BFX1dFQkhPT0tTEAwqnwEKDUtleUxpbWl0UmVzZXQSHwobS0VZX0xJTUlUX1JFU0VUX1VOU1BFQ0lGSUVEEAASGQoVS0VZX0xJTUlUX1JFU0VUX0RBSUxZEAESGgoWS0VZX0xJTUlUX1JFU0VUX1dFRUtMWRACEhsKF0tFWV9MSU1JVF9SRVNFVF9NT05USExZEAMSGQoVS0VZX0xJTUlUX1JFU0VUX05FVkVSEARiBnByb3RvMw", [file_genmesh_common_v1_error_reason]);
 
 /**
  * What the edge knows of the key behind a request, passed on to the service that admits it. An internal caller
@@ -37,7 +37,7 @@ export type Admission = Message<"genmesh.common.v1.Admission"> & {
   allowedModels: string[];
 
   /**
-   * The key's limit of USD micros a calendar month (UTC), spent and held together; absent: none.
+   * The key's limit of USD micros, spent and held together, in the time that limit_reset says; absent: none.
    *
    * @generated from field: optional int64 monthly_usd_micros_limit = 3;
    */
@@ -49,6 +49,20 @@ export type Admission = Message<"genmesh.common.v1.Admission"> & {
    * @generated from field: string refusal_message = 4;
    */
   refusalMessage: string;
+
+  /**
+   * Told of the ends of the key's jobs whose submissions name no address; empty: nobody is.
+   *
+   * @generated from field: string webhook_url = 5;
+   */
+  webhookUrl: string;
+
+  /**
+   * Of the limit.
+   *
+   * @generated from field: genmesh.common.v1.KeyLimitReset limit_reset = 6;
+   */
+  limitReset: KeyLimitReset;
 };
 
 /**
@@ -72,7 +86,7 @@ export const Scope = {
   UNSPECIFIED: 0,
 
   /**
-   * POST /responses, /responses/compact, /chat/completions.
+   * POST /responses, /responses/compact, /chat/completions, /embeddings, /audio/transcriptions.
    *
    * @generated from enum value: SCOPE_TEXT = 1;
    */
@@ -128,7 +142,7 @@ export const Scope = {
   BILLING: 8,
 
   /**
-   * To manage the account's keys. A key without scopes does not have it; no route asks for it so far.
+   * To manage the account's keys: /keys. A key without scopes does not have it.
    *
    * @generated from enum value: SCOPE_KEYS = 9;
    */
@@ -142,11 +156,18 @@ export const Scope = {
   USAGE_READ_ALL: 10,
 
   /**
-   * To read the jobs of all of the account's keys. As SCOPE_KEYS.
+   * To list the jobs of all of the account's keys: GET /jobs. As SCOPE_KEYS.
    *
    * @generated from enum value: SCOPE_JOBS_READ_ALL = 11;
    */
   JOBS_READ_ALL: 11,
+
+  /**
+   * Webhooks of all keys of the account: their log, another try, and the secret that they are signed with. Never implied.
+   *
+   * @generated from enum value: SCOPE_WEBHOOKS = 12;
+   */
+  WEBHOOKS: 12,
 } as const;
 
 /**
@@ -161,4 +182,59 @@ export type Scope = (typeof Scope)[keyof typeof Scope] | UnknownEnum;
  */
 export const ScopeSchema: GenEnum<Scope> = /*@__PURE__*/
   enumDesc(file_genmesh_common_v1_access, 0);
+
+/**
+ * When what counts against a key's limit begins anew, at midnight UTC. Unspecified: monthly, as peers of before say it.
+ *
+ * @generated from enum genmesh.common.v1.KeyLimitReset
+ */
+export const KeyLimitReset = {
+  /**
+   * Monthly.
+   *
+   * @generated from enum value: KEY_LIMIT_RESET_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Each day.
+   *
+   * @generated from enum value: KEY_LIMIT_RESET_DAILY = 1;
+   */
+  DAILY: 1,
+
+  /**
+   * Each Monday.
+   *
+   * @generated from enum value: KEY_LIMIT_RESET_WEEKLY = 2;
+   */
+  WEEKLY: 2,
+
+  /**
+   * On the first of each month.
+   *
+   * @generated from enum value: KEY_LIMIT_RESET_MONTHLY = 3;
+   */
+  MONTHLY: 3,
+
+  /**
+   * Never: all that the key ever spends counts.
+   *
+   * @generated from enum value: KEY_LIMIT_RESET_NEVER = 4;
+   */
+  NEVER: 4,
+} as const;
+
+/**
+ * When what counts against a key's limit begins anew, at midnight UTC. Unspecified: monthly, as peers of before say it.
+ *
+ * @generated from enum genmesh.common.v1.KeyLimitReset
+ */
+export type KeyLimitReset = (typeof KeyLimitReset)[keyof typeof KeyLimitReset] | UnknownEnum;
+
+/**
+ * Describes the enum genmesh.common.v1.KeyLimitReset.
+ */
+export const KeyLimitResetSchema: GenEnum<KeyLimitReset> = /*@__PURE__*/
+  enumDesc(file_genmesh_common_v1_access, 1);
 

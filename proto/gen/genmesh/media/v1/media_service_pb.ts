@@ -19,7 +19,56 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file genmesh/media/v1/media_service.proto.
  */
 export const file_genmesh_media_v1_media_service: GenFile = /*@__PURE__*/
-  fileDesc("CiRnZW5tZXNoL21lZGlhL3YxL21lZGlhX3NlcnZpY2UucHJvdG8SEGdlbm1lc2gubWVkaWEudjEikwUKA0pvYhIOCgZqb2JfaWQYASABKAkSJwoEa2luZBgCIAEoDjIZLmdlbm1lc2gubWVkaWEudjEuSm9iS2luZBIrCgZzdGF0dXMYAyABKA4yGy5nZW5tZXNoLm1lZGlhLnYxLkpvYlN0YXR1cxINCgVtb2RlbBgEIAEoCRISCgptb2RlbF9uYW1lGAUgASgJEgwKBG1vZGUYBiABKAkSEAoIcHJvZ3Jlc3MYByABKAUSGAoQY3JlZGl0c19yZXNlcnZlZBgIIAEoAxIcCg9jcmVkaXRzX2NoYXJnZWQYCSABKANIAIgBARIYChBkdXJhdGlvbl9zZWNvbmRzGAogASgFEhIKCnJlc29sdXRpb24YCyABKAkSFAoMYXNwZWN0X3JhdGlvGAwgASgJEhQKDG91dHB1dF9jb3VudBgNIAEoBRItCgdvdXRwdXRzGA4gAygLMhwuZ2VubWVzaC5tZWRpYS52MS5PdXRwdXRGaWxlEikKBWVycm9yGA8gASgLMhouZ2VubWVzaC5tZWRpYS52MS5Kb2JFcnJvchIvCgtjcmVhdGVfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKc3RhcnRfdGltZRgRIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMQoNY29tcGxldGVfdGltZRgSIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYEyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldHJ5X29mGBQgASgJEgwKBHNpemUYFSABKAlCEgoQX2NyZWRpdHNfY2hhcmdlZCJaCghKb2JFcnJvchIuCgZyZWFzb24YASABKA4yHi5nZW5tZXNoLmNvbW1vbi52MS5FcnJvclJlYXNvbhIPCgdtZXNzYWdlGAIgASgJEg0KBXBhcmFtGAMgASgJIo0BCgpPdXRwdXRGaWxlEg8KB2ZpbGVfaWQYASABKAkSEQoJbWltZV90eXBlGAIgASgJEhIKCnNpemVfYnl0ZXMYAyABKAMSDgoGc2hhMjU2GAQgASgJEg0KBXdpZHRoGAUgASgFEg4KBmhlaWdodBgGIAEoBRIYChBkdXJhdGlvbl9zZWNvbmRzGAcgASgBIsUBChBTdWJtaXRKb2JSZXF1ZXN0EicKBGtpbmQYASABKA4yGS5nZW5tZXNoLm1lZGlhLnYxLkpvYktpbmQSDAoEYm9keRgCIAEoDBIcCg9pZGVtcG90ZW5jeV9rZXkYAyABKAlIAIgBARIvCglhZG1pc3Npb24YBCABKAsyHC5nZW5tZXNoLmNvbW1vbi52MS5BZG1pc3Npb24SFwoPcHVibGljX2Jhc2VfdXJsGAUgASgJQhIKEF9pZGVtcG90ZW5jeV9rZXkiSQoRU3VibWl0Sm9iUmVzcG9uc2USIgoDam9iGAEgASgLMhUuZ2VubWVzaC5tZWRpYS52MS5Kb2ISEAoIcmVwbGF5ZWQYAiABKAgiSAoNR2V0Sm9iUmVxdWVzdBIOCgZqb2JfaWQYASABKAkSJwoEa2luZBgCIAEoDjIZLmdlbm1lc2gubWVkaWEudjEuSm9iS2luZCI0Cg5HZXRKb2JSZXNwb25zZRIiCgNqb2IYASABKAsyFS5nZW5tZXNoLm1lZGlhLnYxLkpvYiKOAQoPTGlzdEpvYnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEisKBnN0YXR1cxgDIAEoDjIbLmdlbm1lc2gubWVkaWEudjEuSm9iU3RhdHVzEicKBGtpbmQYBCABKA4yGS5nZW5tZXNoLm1lZGlhLnYxLkpvYktpbmQiUAoQTGlzdEpvYnNSZXNwb25zZRIjCgRqb2JzGAEgAygLMhUuZ2VubWVzaC5tZWRpYS52MS5Kb2ISFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIiEKD1dhdGNoSm9iUmVxdWVzdBIOCgZqb2JfaWQYASABKAkiNgoQV2F0Y2hKb2JSZXNwb25zZRIiCgNqb2IYASABKAsyFS5nZW5tZXNoLm1lZGlhLnYxLkpvYiKIAQoVR2VuZXJhdGVTcGVlY2hSZXF1ZXN0EgwKBGJvZHkYASABKAwSHAoPaWRlbXBvdGVuY3lfa2V5GAIgASgJSACIAQESLwoJYWRtaXNzaW9uGAMgASgLMhwuZ2VubWVzaC5jb21tb24udjEuQWRtaXNzaW9uQhIKEF9pZGVtcG90ZW5jeV9rZXki1wEKFkdlbmVyYXRlU3BlZWNoUmVzcG9uc2USEQoJc3BlZWNoX2lkGAEgASgJEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVtb2RlbBgDIAEoCRIrCgVhdWRpbxgEIAEoCzIcLmdlbm1lc2gubWVkaWEudjEuT3V0cHV0RmlsZRISCgpjaGFyYWN0ZXJzGAUgASgDEhcKD2Nvc3RfdXNkX21pY3JvcxgGIAEoAxIQCghyZXBsYXllZBgHIAEoCCJhChFMb2NhdGVGaWxlUmVxdWVzdBIoCgRhcmVhGAEgASgOMhouZ2VubWVzaC5tZWRpYS52MS5GaWxlQXJlYRIRCglwYXJlbnRfaWQYAiABKAkSDwoHZmlsZV9pZBgDIAEoCSKhAQoSTG9jYXRlRmlsZVJlc3BvbnNlEhAKCGJsb2Jfa2V5GAEgASgJEhEKCW1pbWVfdHlwZRgCIAEoCRISCgpzaXplX2J5dGVzGAMgASgDEg4KBnNoYTI1NhgEIAEoCRIRCglmaWxlX25hbWUYBSABKAkSLwoLY3JlYXRlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIl4KEVVwbG9hZEZpbGVSZXF1ZXN0EjAKBmhlYWRlchgBIAEoCzIeLmdlbm1lc2gubWVkaWEudjEuVXBsb2FkSGVhZGVySAASDwoFY2h1bmsYAiABKAxIAEIGCgRwYXJ0IpUBCgxVcGxvYWRIZWFkZXISEQoJZmlsZV9uYW1lGAEgASgJEg8KB3B1cnBvc2UYAiABKAkSHAoPaWRlbXBvdGVuY3lfa2V5GAMgASgJSACIAQESLwoJYWRtaXNzaW9uGAQgASgLMhwuZ2VubWVzaC5jb21tb24udjEuQWRtaXNzaW9uQhIKEF9pZGVtcG90ZW5jeV9rZXkiUgoSVXBsb2FkRmlsZVJlc3BvbnNlEioKBGZpbGUYASABKAsyHC5nZW5tZXNoLm1lZGlhLnYxLlN0b3JlZEZpbGUSEAoIcmVwbGF5ZWQYAiABKAgiyAEKClN0b3JlZEZpbGUSDwoHZmlsZV9pZBgBIAEoCRIRCglmaWxlX25hbWUYAiABKAkSDwoHcHVycG9zZRgDIAEoCRIRCgltaW1lX3R5cGUYBCABKAkSEgoKc2l6ZV9ieXRlcxgFIAEoAxIOCgZzaGEyNTYYBiABKAkSDQoFd2lkdGgYByABKAUSDgoGaGVpZ2h0GAggASgFEi8KC2NyZWF0ZV90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIhCg5HZXRGaWxlUmVxdWVzdBIPCgdmaWxlX2lkGAEgASgJIj0KD0dldEZpbGVSZXNwb25zZRIqCgRmaWxlGAEgASgLMhwuZ2VubWVzaC5tZWRpYS52MS5TdG9yZWRGaWxlIlgKEExpc3RGaWxlc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEg0KBWFmdGVyGAIgASgJEg8KB3B1cnBvc2UYAyABKAkSEQoJYXNjZW5kaW5nGAQgASgIIlIKEUxpc3RGaWxlc1Jlc3BvbnNlEisKBWZpbGVzGAEgAygLMhwuZ2VubWVzaC5tZWRpYS52MS5TdG9yZWRGaWxlEhAKCGhhc19tb3JlGAIgASgIIiQKEURlbGV0ZUZpbGVSZXF1ZXN0Eg8KB2ZpbGVfaWQYASABKAkiFAoSRGVsZXRlRmlsZVJlc3BvbnNlIiIKD1JlYWRGaWxlUmVxdWVzdBIPCgdmaWxlX2lkGAEgASgJIjYKEFJlYWRGaWxlUmVzcG9uc2USDwoHY29udGVudBgBIAEoDBIRCgltaW1lX3R5cGUYAiABKAkiOQoSUmVzb2x2ZUhvbGRSZXF1ZXN0Eg8KB2hvbGRfaWQYASABKAkSEgoKYWNjb3VudF9pZBgCIAEoCSJGChNSZXNvbHZlSG9sZFJlc3BvbnNlEi8KB3ZlcmRpY3QYASABKAsyHi5nZW5tZXNoLmNvbW1vbi52MS5Ib2xkVmVyZGljdCKAAQoWTGlzdEFjY291bnRKb2JzUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJEisKBnN0YXR1cxgEIAEoDjIbLmdlbm1lc2gubWVkaWEudjEuSm9iU3RhdHVzIlcKF0xpc3RBY2NvdW50Sm9ic1Jlc3BvbnNlEiMKBGpvYnMYASADKAsyFS5nZW5tZXNoLm1lZGlhLnYxLkpvYhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiIwoRSW5zcGVjdEpvYlJlcXVlc3QSDgoGam9iX2lkGAEgASgJItQBChJJbnNwZWN0Sm9iUmVzcG9uc2USIgoDam9iGAEgASgLMhUuZ2VubWVzaC5tZWRpYS52MS5Kb2ISEgoKYWNjb3VudF9pZBgCIAEoCRIOCgZrZXlfaWQYAyABKAkSDwoHaG9sZF9pZBgEIAEoCRIQCghhdHRlbXB0cxgFIAEoBRIqCgZldmVudHMYBiADKAsyGi5nZW5tZXNoLm1lZGlhLnYxLkpvYkV2ZW50EicKBHdhaXQYByABKAsyGS5nZW5tZXNoLm1lZGlhLnYxLkpvYldhaXQi9AEKB0pvYldhaXQSMgoHcmVmdXNhbBgBIAEoDjIhLmdlbm1lc2gubWVkaWEudjEuSm9iV2FpdC5SZWZ1c2FsEg0KBXRpbWVzGAIgASgFEjEKDW5leHRfdHJ5X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wInMKB1JlZnVzYWwSFwoTUkVGVVNBTF9VTlNQRUNJRklFRBAAEh0KGVJFRlVTQUxfVE9PX01BTllfUkVRVUVTVFMQARIXChNSRUZVU0FMX1VOQVZBSUxBQkxFEAISFwoTUkVGVVNBTF9VTlJFQUNIQUJMRRADIlMKCEpvYkV2ZW50EigKBHRpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBXN0YXRlGAIgASgJEg4KBmRldGFpbBgDIAEoCSI3Cg9SZXRyeUpvYlJlcXVlc3QSDgoGam9iX2lkGAEgASgJEhQKDG9wZXJhdGlvbl9pZBgCIAEoCSI2ChBSZXRyeUpvYlJlc3BvbnNlEiIKA2pvYhgBIAEoCzIVLmdlbm1lc2gubWVkaWEudjEuSm9iKl8KB0pvYktpbmQSGAoUSk9CX0tJTkRfVU5TUEVDSUZJRUQQABISCg5KT0JfS0lORF9JTUFHRRABEhIKDkpPQl9LSU5EX1ZJREVPEAISEgoOSk9CX0tJTkRfTVVTSUMQAyqHAQoJSm9iU3RhdHVzEhoKFkpPQl9TVEFUVVNfVU5TUEVDSUZJRUQQABIVChFKT0JfU1RBVFVTX1FVRVVFRBABEhYKEkpPQl9TVEFUVVNfUlVOTklORxACEhgKFEpPQl9TVEFUVVNfQ09NUExFVEVEEAMSFQoRSk9CX1NUQVRVU19GQUlMRUQQBCqTAQoIRmlsZUFyZWESGQoVRklMRV9BUkVBX1VOU1BFQ0lGSUVEEAASFQoRRklMRV9BUkVBX1VQTE9BRFMQARIUChBGSUxFX0FSRUFfSU1BR0VTEAISFAoQRklMRV9BUkVBX1ZJREVPUxADEhMKD0ZJTEVfQVJFQV9NVVNJQxAEEhQKEEZJTEVfQVJFQV9TUEVFQ0gQBTKjCwoMTWVkaWFTZXJ2aWNlEloKCVN1Ym1pdEpvYhIiLmdlbm1lc2gubWVkaWEudjEuU3VibWl0Sm9iUmVxdWVzdBojLmdlbm1lc2gubWVkaWEudjEuU3VibWl0Sm9iUmVzcG9uc2UiBOjgGAESVAoGR2V0Sm9iEh8uZ2VubWVzaC5tZWRpYS52MS5HZXRKb2JSZXF1ZXN0GiAuZ2VubWVzaC5tZWRpYS52MS5HZXRKb2JSZXNwb25zZSIHkAIB6OAYARJaCghMaXN0Sm9icxIhLmdlbm1lc2gubWVkaWEudjEuTGlzdEpvYnNSZXF1ZXN0GiIuZ2VubWVzaC5tZWRpYS52MS5MaXN0Sm9ic1Jlc3BvbnNlIgeQAgHo4BgBElwKCFdhdGNoSm9iEiEuZ2VubWVzaC5tZWRpYS52MS5XYXRjaEpvYlJlcXVlc3QaIi5nZW5tZXNoLm1lZGlhLnYxLldhdGNoSm9iUmVzcG9uc2UiB5ACAejgGAEwARJpCg5HZW5lcmF0ZVNwZWVjaBInLmdlbm1lc2gubWVkaWEudjEuR2VuZXJhdGVTcGVlY2hSZXF1ZXN0GiguZ2VubWVzaC5tZWRpYS52MS5HZW5lcmF0ZVNwZWVjaFJlc3BvbnNlIgTo4BgBEmAKCkxvY2F0ZUZpbGUSIy5nZW5tZXNoLm1lZGlhLnYxLkxvY2F0ZUZpbGVSZXF1ZXN0GiQuZ2VubWVzaC5tZWRpYS52MS5Mb2NhdGVGaWxlUmVzcG9uc2UiB5ACAejgGAESXwoKVXBsb2FkRmlsZRIjLmdlbm1lc2gubWVkaWEudjEuVXBsb2FkRmlsZVJlcXVlc3QaJC5nZW5tZXNoLm1lZGlhLnYxLlVwbG9hZEZpbGVSZXNwb25zZSIE6OAYASgBElcKB0dldEZpbGUSIC5nZW5tZXNoLm1lZGlhLnYxLkdldEZpbGVSZXF1ZXN0GiEuZ2VubWVzaC5tZWRpYS52MS5HZXRGaWxlUmVzcG9uc2UiB5ACAejgGAESXQoJTGlzdEZpbGVzEiIuZ2VubWVzaC5tZWRpYS52MS5MaXN0RmlsZXNSZXF1ZXN0GiMuZ2VubWVzaC5tZWRpYS52MS5MaXN0RmlsZXNSZXNwb25zZSIHkAIB6OAYARJdCgpEZWxldGVGaWxlEiMuZ2VubWVzaC5tZWRpYS52MS5EZWxldGVGaWxlUmVxdWVzdBokLmdlbm1lc2gubWVkaWEudjEuRGVsZXRlRmlsZVJlc3BvbnNlIgTo4BgBEloKCFJlYWRGaWxlEiEuZ2VubWVzaC5tZWRpYS52MS5SZWFkRmlsZVJlcXVlc3QaIi5nZW5tZXNoLm1lZGlhLnYxLlJlYWRGaWxlUmVzcG9uc2UiB5ACAejgGAESWgoLUmVzb2x2ZUhvbGQSJC5nZW5tZXNoLm1lZGlhLnYxLlJlc29sdmVIb2xkUmVxdWVzdBolLmdlbm1lc2gubWVkaWEudjEuUmVzb2x2ZUhvbGRSZXNwb25zZRJvCg9MaXN0QWNjb3VudEpvYnMSKC5nZW5tZXNoLm1lZGlhLnYxLkxpc3RBY2NvdW50Sm9ic1JlcXVlc3QaKS5nZW5tZXNoLm1lZGlhLnYxLkxpc3RBY2NvdW50Sm9ic1Jlc3BvbnNlIgeQAgHo4BgCEmAKCkluc3BlY3RKb2ISIy5nZW5tZXNoLm1lZGlhLnYxLkluc3BlY3RKb2JSZXF1ZXN0GiQuZ2VubWVzaC5tZWRpYS52MS5JbnNwZWN0Sm9iUmVzcG9uc2UiB5ACAejgGAISVwoIUmV0cnlKb2ISIS5nZW5tZXNoLm1lZGlhLnYxLlJldHJ5Sm9iUmVxdWVzdBoiLmdlbm1lc2gubWVkaWEudjEuUmV0cnlKb2JSZXNwb25zZSIE6OAYAmIGcHJvdG8z", [file_genmesh_common_v1_access, file_genmesh_common_v1_error_reason, file_genmesh_common_v1_hold_verdict, file_genmesh_common_v1_rpc_access, file_google_protobuf_timestamp]);
+  fileDesc("CiRnZW5tZXNoL21lZGlhL3YxL21lZGlhX3NlcnZpY2UucHJvdG8SEGdlbm1lc2gubWVkaWEudjEiOgoTRXJhc2VBY2NvdW50UmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEg8KB2tleV9pZHMYAiADKAkiJwoURXJhc2VBY2NvdW50UmVzcG9uc2USDwoHaXNfb3ZlchgBIAEoCCKlBwoDSm9iEg4KBmpvYl9pZBgBIAEoCRInCgRraW5kGAIgASgOMhkuZ2VubWVzaC5tZWRpYS52MS5Kb2JLaW5kEisKBnN0YXR1cxgDIAEoDjIbLmdlbm1lc2gubWVkaWEudjEuSm9iU3RhdHVzEg0KBW1vZGVsGAQgASgJEhIKCm1vZGVsX25hbWUYBSABKAkSDAoEbW9kZRgGIAEoCRIQCghwcm9ncmVzcxgHIAEoBRIYChBjcmVkaXRzX3Jlc2VydmVkGAggASgDEhwKD2NyZWRpdHNfY2hhcmdlZBgJIAEoA0gAiAEBEhgKEGR1cmF0aW9uX3NlY29uZHMYCiABKAUSEgoKcmVzb2x1dGlvbhgLIAEoCRIUCgxhc3BlY3RfcmF0aW8YDCABKAkSFAoMb3V0cHV0X2NvdW50GA0gASgFEi0KB291dHB1dHMYDiADKAsyHC5nZW5tZXNoLm1lZGlhLnYxLk91dHB1dEZpbGUSKQoFZXJyb3IYDyABKAsyGi5nZW5tZXNoLm1lZGlhLnYxLkpvYkVycm9yEi8KC2NyZWF0ZV90aW1lGBAgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGBEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCg1jb21wbGV0ZV90aW1lGBIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgTIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV0cnlfb2YYFCABKAkSDAoEc2l6ZRgVIAEoCRISCgphY2NvdW50X2lkGDwgASgJEg4KBmtleV9pZBgWIAEoCRIRCgRzZWVkGBcgASgFSAGIAQESNQoIbWV0YWRhdGEYGCADKAsyIy5nZW5tZXNoLm1lZGlhLnYxLkpvYi5NZXRhZGF0YUVudHJ5EhsKDnF1ZXVlX3Bvc2l0aW9uGBkgASgFSAKIAQESOAoUZXN0aW1hdGVkX3N0YXJ0X3RpbWUYGiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUISChBfY3JlZGl0c19jaGFyZ2VkQgcKBV9zZWVkQhEKD19xdWV1ZV9wb3NpdGlvbiJaCghKb2JFcnJvchIuCgZyZWFzb24YASABKA4yHi5nZW5tZXNoLmNvbW1vbi52MS5FcnJvclJlYXNvbhIPCgdtZXNzYWdlGAIgASgJEg0KBXBhcmFtGAMgASgJIo0BCgpPdXRwdXRGaWxlEg8KB2ZpbGVfaWQYASABKAkSEQoJbWltZV90eXBlGAIgASgJEhIKCnNpemVfYnl0ZXMYAyABKAMSDgoGc2hhMjU2GAQgASgJEg0KBXdpZHRoGAUgASgFEg4KBmhlaWdodBgGIAEoBRIYChBkdXJhdGlvbl9zZWNvbmRzGAcgASgBIu8BChBTdWJtaXRKb2JSZXF1ZXN0EicKBGtpbmQYASABKA4yGS5nZW5tZXNoLm1lZGlhLnYxLkpvYktpbmQSDAoEYm9keRgCIAEoDBIcCg9pZGVtcG90ZW5jeV9rZXkYAyABKAlIAIgBARIvCglhZG1pc3Npb24YBCABKAsyHC5nZW5tZXNoLmNvbW1vbi52MS5BZG1pc3Npb24SFwoPcHVibGljX2Jhc2VfdXJsGAUgASgJEigKBGZvcm0YRiABKA4yGi5nZW5tZXNoLm1lZGlhLnYxLkJvZHlGb3JtQhIKEF9pZGVtcG90ZW5jeV9rZXkieAoRU3VibWl0Sm9iUmVzcG9uc2USIgoDam9iGAEgASgLMhUuZ2VubWVzaC5tZWRpYS52MS5Kb2ISEAoIcmVwbGF5ZWQYAiABKAgSLQoGYW5zd2VyGEYgASgOMh0uZ2VubWVzaC5tZWRpYS52MS5JbWFnZUFuc3dlciJaCg1HZXRKb2JSZXF1ZXN0Eg4KBmpvYl9pZBgBIAEoCRInCgRraW5kGAIgASgOMhkuZ2VubWVzaC5tZWRpYS52MS5Kb2JLaW5kEhAKCGFsbF9rZXlzGAMgASgIIjQKDkdldEpvYlJlc3BvbnNlEiIKA2pvYhgBIAEoCzIVLmdlbm1lc2gubWVkaWEudjEuSm9iIksKEENhbmNlbEpvYlJlcXVlc3QSDgoGam9iX2lkGAEgASgJEicKBGtpbmQYAiABKA4yGS5nZW5tZXNoLm1lZGlhLnYxLkpvYktpbmQiNwoRQ2FuY2VsSm9iUmVzcG9uc2USIgoDam9iGAEgASgLMhUuZ2VubWVzaC5tZWRpYS52MS5Kb2IiSwoQRGVsZXRlSm9iUmVxdWVzdBIOCgZqb2JfaWQYASABKAkSJwoEa2luZBgCIAEoDjIZLmdlbm1lc2gubWVkaWEudjEuSm9iS2luZCITChFEZWxldGVKb2JSZXNwb25zZSLOAQoPTGlzdEpvYnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEisKBnN0YXR1cxgDIAEoDjIbLmdlbm1lc2gubWVkaWEudjEuSm9iU3RhdHVzEicKBGtpbmQYBCABKA4yGS5nZW5tZXNoLm1lZGlhLnYxLkpvYktpbmQSDQoFYWZ0ZXIYBSABKAkSDgoGYmVmb3JlGAYgASgJEg0KBW1vZGVsGAcgASgJEhAKCGFsbF9rZXlzGAggASgIImIKEExpc3RKb2JzUmVzcG9uc2USIwoEam9icxgBIAMoCzIVLmdlbm1lc2gubWVkaWEudjEuSm9iEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIQCghoYXNfbW9yZRgDIAEoCCIzCg9XYXRjaEpvYlJlcXVlc3QSDgoGam9iX2lkGAEgASgJEhAKCGFsbF9rZXlzGAIgASgIIjYKEFdhdGNoSm9iUmVzcG9uc2USIgoDam9iGAEgASgLMhUuZ2VubWVzaC5tZWRpYS52MS5Kb2IisgEKFUdlbmVyYXRlU3BlZWNoUmVxdWVzdBIMCgRib2R5GAEgASgMEhwKD2lkZW1wb3RlbmN5X2tleRgCIAEoCUgAiAEBEi8KCWFkbWlzc2lvbhgDIAEoCzIcLmdlbm1lc2guY29tbW9uLnYxLkFkbWlzc2lvbhIoCgRmb3JtGEYgASgOMhouZ2VubWVzaC5tZWRpYS52MS5Cb2R5Rm9ybUISChBfaWRlbXBvdGVuY3lfa2V5ItcBChZHZW5lcmF0ZVNwZWVjaFJlc3BvbnNlEhEKCXNwZWVjaF9pZBgBIAEoCRIvCgtjcmVhdGVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFbW9kZWwYAyABKAkSKwoFYXVkaW8YBCABKAsyHC5nZW5tZXNoLm1lZGlhLnYxLk91dHB1dEZpbGUSEgoKY2hhcmFjdGVycxgFIAEoAxIXCg9jb3N0X3VzZF9taWNyb3MYBiABKAMSEAoIcmVwbGF5ZWQYByABKAgiYQoRTG9jYXRlRmlsZVJlcXVlc3QSKAoEYXJlYRgBIAEoDjIaLmdlbm1lc2gubWVkaWEudjEuRmlsZUFyZWESEQoJcGFyZW50X2lkGAIgASgJEg8KB2ZpbGVfaWQYAyABKAkioQEKEkxvY2F0ZUZpbGVSZXNwb25zZRIQCghibG9iX2tleRgBIAEoCRIRCgltaW1lX3R5cGUYAiABKAkSEgoKc2l6ZV9ieXRlcxgDIAEoAxIOCgZzaGEyNTYYBCABKAkSEQoJZmlsZV9uYW1lGAUgASgJEi8KC2NyZWF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJeChFVcGxvYWRGaWxlUmVxdWVzdBIwCgZoZWFkZXIYASABKAsyHi5nZW5tZXNoLm1lZGlhLnYxLlVwbG9hZEhlYWRlckgAEg8KBWNodW5rGAIgASgMSABCBgoEcGFydCKVAQoMVXBsb2FkSGVhZGVyEhEKCWZpbGVfbmFtZRgBIAEoCRIPCgdwdXJwb3NlGAIgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgDIAEoCUgAiAEBEi8KCWFkbWlzc2lvbhgEIAEoCzIcLmdlbm1lc2guY29tbW9uLnYxLkFkbWlzc2lvbkISChBfaWRlbXBvdGVuY3lfa2V5IlIKElVwbG9hZEZpbGVSZXNwb25zZRIqCgRmaWxlGAEgASgLMhwuZ2VubWVzaC5tZWRpYS52MS5TdG9yZWRGaWxlEhAKCHJlcGxheWVkGAIgASgIIsgBCgpTdG9yZWRGaWxlEg8KB2ZpbGVfaWQYASABKAkSEQoJZmlsZV9uYW1lGAIgASgJEg8KB3B1cnBvc2UYAyABKAkSEQoJbWltZV90eXBlGAQgASgJEhIKCnNpemVfYnl0ZXMYBSABKAMSDgoGc2hhMjU2GAYgASgJEg0KBXdpZHRoGAcgASgFEg4KBmhlaWdodBgIIAEoBRIvCgtjcmVhdGVfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiIQoOR2V0RmlsZVJlcXVlc3QSDwoHZmlsZV9pZBgBIAEoCSI9Cg9HZXRGaWxlUmVzcG9uc2USKgoEZmlsZRgBIAEoCzIcLmdlbm1lc2gubWVkaWEudjEuU3RvcmVkRmlsZSJYChBMaXN0RmlsZXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRINCgVhZnRlchgCIAEoCRIPCgdwdXJwb3NlGAMgASgJEhEKCWFzY2VuZGluZxgEIAEoCCJ+ChFMaXN0RmlsZXNSZXNwb25zZRIrCgVmaWxlcxgBIAMoCzIcLmdlbm1lc2gubWVkaWEudjEuU3RvcmVkRmlsZRIQCghoYXNfbW9yZRgCIAEoCBIqCgVxdW90YRgDIAEoCzIbLmdlbm1lc2gubWVkaWEudjEuRmlsZVF1b3RhIkMKCUZpbGVRdW90YRISCgp1c2VkX2J5dGVzGAEgASgDEhMKC2xpbWl0X2J5dGVzGAIgASgDEg0KBWZpbGVzGAMgASgDIiQKEURlbGV0ZUZpbGVSZXF1ZXN0Eg8KB2ZpbGVfaWQYASABKAkiFAoSRGVsZXRlRmlsZVJlc3BvbnNlIiIKD1JlYWRGaWxlUmVxdWVzdBIPCgdmaWxlX2lkGAEgASgJIjYKEFJlYWRGaWxlUmVzcG9uc2USDwoHY29udGVudBgBIAEoDBIRCgltaW1lX3R5cGUYAiABKAkiOQoSUmVzb2x2ZUhvbGRSZXF1ZXN0Eg8KB2hvbGRfaWQYASABKAkSEgoKYWNjb3VudF9pZBgCIAEoCSJGChNSZXNvbHZlSG9sZFJlc3BvbnNlEi8KB3ZlcmRpY3QYASABKAsyHi5nZW5tZXNoLmNvbW1vbi52MS5Ib2xkVmVyZGljdCKAAQoWTGlzdEFjY291bnRKb2JzUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJEisKBnN0YXR1cxgEIAEoDjIbLmdlbm1lc2gubWVkaWEudjEuSm9iU3RhdHVzIlcKF0xpc3RBY2NvdW50Sm9ic1Jlc3BvbnNlEiMKBGpvYnMYASADKAsyFS5nZW5tZXNoLm1lZGlhLnYxLkpvYhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiIwoRSW5zcGVjdEpvYlJlcXVlc3QSDgoGam9iX2lkGAEgASgJIuYBChJJbnNwZWN0Sm9iUmVzcG9uc2USIgoDam9iGAEgASgLMhUuZ2VubWVzaC5tZWRpYS52MS5Kb2ISEgoKYWNjb3VudF9pZBgCIAEoCRIOCgZrZXlfaWQYAyABKAkSDwoHaG9sZF9pZBgEIAEoCRIQCghhdHRlbXB0cxgFIAEoBRIqCgZldmVudHMYBiADKAsyGi5nZW5tZXNoLm1lZGlhLnYxLkpvYkV2ZW50EicKBHdhaXQYByABKAsyGS5nZW5tZXNoLm1lZGlhLnYxLkpvYldhaXQSEAoIdXBzdHJlYW0YPCABKAkipAIKB0pvYldhaXQSMgoHcmVmdXNhbBgBIAEoDjIhLmdlbm1lc2gubWVkaWEudjEuSm9iV2FpdC5SZWZ1c2FsEg0KBXRpbWVzGAIgASgFEjEKDW5leHRfdHJ5X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqIBCgdSZWZ1c2FsEhcKE1JFRlVTQUxfVU5TUEVDSUZJRUQQABIdChlSRUZVU0FMX1RPT19NQU5ZX1JFUVVFU1RTEAESFwoTUkVGVVNBTF9VTkFWQUlMQUJMRRACEhcKE1JFRlVTQUxfVU5SRUFDSEFCTEUQAxIZChVSRUZVU0FMX0FDQ09VTlRfRU1QVFkQBBISCg5SRUZVU0FMX0RFTklFRBAFIlMKCEpvYkV2ZW50EigKBHRpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBXN0YXRlGAIgASgJEg4KBmRldGFpbBgDIAEoCSI3Cg9SZXRyeUpvYlJlcXVlc3QSDgoGam9iX2lkGAEgASgJEhQKDG9wZXJhdGlvbl9pZBgCIAEoCSI2ChBSZXRyeUpvYlJlc3BvbnNlEiIKA2pvYhgBIAEoCzIVLmdlbm1lc2gubWVkaWEudjEuSm9iIs8DCgdXZWJob29rEhIKCndlYmhvb2tfaWQYASABKAkSDAoEdHlwZRgCIAEoCRIOCgZqb2JfaWQYAyABKAkSCwoDdXJsGAQgASgJEi4KBXN0YXRlGAUgASgOMh8uZ2VubWVzaC5tZWRpYS52MS5XZWJob29rLlN0YXRlEhAKCGF0dGVtcHRzGAYgASgFEhMKC2xhc3Rfc3RhdHVzGAcgASgFEhIKCmxhc3RfZXJyb3IYCCABKAkSLwoLY3JlYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjUKEWxhc3RfYXR0ZW1wdF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFuZXh0X2F0dGVtcHRfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGa2V5X2lkGAwgASgJImsKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEQoNU1RBVEVfUEVORElORxABEhMKD1NUQVRFX0RFTElWRVJFRBACEhAKDFNUQVRFX0ZBSUxFRBADEhEKDVNUQVRFX1NUT1BQRUQQBCJ3ChRBbm5vdW5jZUV2ZW50UmVxdWVzdBISCgp3ZWJob29rX2lkGAEgASgJEhIKCmFjY291bnRfaWQYAiABKAkSDAoEdHlwZRgDIAEoCRILCgN1cmwYBCABKAkSDAoEYm9keRgFIAEoCRIOCgZrZXlfaWQYBiABKAkiFwoVQW5ub3VuY2VFdmVudFJlc3BvbnNlIk4KE0xpc3RXZWJob29rc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSEAoIYWxsX2tleXMYAyABKAgiXAoUTGlzdFdlYmhvb2tzUmVzcG9uc2USKwoId2ViaG9va3MYASADKAsyGS5nZW5tZXNoLm1lZGlhLnYxLldlYmhvb2sSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIjsKE1JldHJ5V2ViaG9va1JlcXVlc3QSEgoKd2ViaG9va19pZBgBIAEoCRIQCghhbGxfa2V5cxgCIAEoCCJCChRSZXRyeVdlYmhvb2tSZXNwb25zZRIqCgd3ZWJob29rGAEgASgLMhkuZ2VubWVzaC5tZWRpYS52MS5XZWJob29rIhkKF0dldFdlYmhvb2tTZWNyZXRSZXF1ZXN0Iq4BChhHZXRXZWJob29rU2VjcmV0UmVzcG9uc2USDgoGc2VjcmV0GAEgASgJEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCg9wcmV2aW91c19zZWNyZXQYAyABKAkSOAoUcHJldmlvdXNfZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIk4KGlJvdGF0ZVdlYmhvb2tTZWNyZXRSZXF1ZXN0EhwKD2lkZW1wb3RlbmN5X2tleRgBIAEoCUgAiAEBQhIKEF9pZGVtcG90ZW5jeV9rZXkiwwEKG1JvdGF0ZVdlYmhvb2tTZWNyZXRSZXNwb25zZRIOCgZzZWNyZXQYASABKAkSLwoLY3JlYXRlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKD3ByZXZpb3VzX3NlY3JldBgDIAEoCRI4ChRwcmV2aW91c19leHBpcmVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmVwbGF5ZWQYBSABKAgiVwoaTGlzdEFjY291bnRXZWJob29rc1JlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJjChtMaXN0QWNjb3VudFdlYmhvb2tzUmVzcG9uc2USKwoId2ViaG9va3MYASADKAsyGS5nZW5tZXNoLm1lZGlhLnYxLldlYmhvb2sSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIjAKGlJldHJ5QWNjb3VudFdlYmhvb2tSZXF1ZXN0EhIKCndlYmhvb2tfaWQYASABKAkiXQobUmV0cnlBY2NvdW50V2ViaG9va1Jlc3BvbnNlEioKB3dlYmhvb2sYASABKAsyGS5nZW5tZXNoLm1lZGlhLnYxLldlYmhvb2sSEgoKYWNjb3VudF9pZBgCIAEoCSpfCgdKb2JLaW5kEhgKFEpPQl9LSU5EX1VOU1BFQ0lGSUVEEAASEgoOSk9CX0tJTkRfSU1BR0UQARISCg5KT0JfS0lORF9WSURFTxACEhIKDkpPQl9LSU5EX01VU0lDEAMqhwEKCUpvYlN0YXR1cxIaChZKT0JfU1RBVFVTX1VOU1BFQ0lGSUVEEAASFQoRSk9CX1NUQVRVU19RVUVVRUQQARIWChJKT0JfU1RBVFVTX1JVTk5JTkcQAhIYChRKT0JfU1RBVFVTX0NPTVBMRVRFRBADEhUKEUpPQl9TVEFUVVNfRkFJTEVEEAQqVgoIQm9keUZvcm0SGQoVQk9EWV9GT1JNX1VOU1BFQ0lGSUVEEAASFAoQQk9EWV9GT1JNX09QRU5BSRABEhkKFUJPRFlfRk9STV9PUEVOQUlfRURJVBACKlwKC0ltYWdlQW5zd2VyEhwKGElNQUdFX0FOU1dFUl9VTlNQRUNJRklFRBAAEhkKFUlNQUdFX0FOU1dFUl9CNjRfSlNPThABEhQKEElNQUdFX0FOU1dFUl9VUkwQAiqTAQoIRmlsZUFyZWESGQoVRklMRV9BUkVBX1VOU1BFQ0lGSUVEEAASFQoRRklMRV9BUkVBX1VQTE9BRFMQARIUChBGSUxFX0FSRUFfSU1BR0VTEAISFAoQRklMRV9BUkVBX1ZJREVPUxADEhMKD0ZJTEVfQVJFQV9NVVNJQxAEEhQKEEZJTEVfQVJFQV9TUEVFQ0gQBTLVEwoMTWVkaWFTZXJ2aWNlEloKCVN1Ym1pdEpvYhIiLmdlbm1lc2gubWVkaWEudjEuU3VibWl0Sm9iUmVxdWVzdBojLmdlbm1lc2gubWVkaWEudjEuU3VibWl0Sm9iUmVzcG9uc2UiBOjgGAESVAoGR2V0Sm9iEh8uZ2VubWVzaC5tZWRpYS52MS5HZXRKb2JSZXF1ZXN0GiAuZ2VubWVzaC5tZWRpYS52MS5HZXRKb2JSZXNwb25zZSIHkAIB6OAYARJaCglDYW5jZWxKb2ISIi5nZW5tZXNoLm1lZGlhLnYxLkNhbmNlbEpvYlJlcXVlc3QaIy5nZW5tZXNoLm1lZGlhLnYxLkNhbmNlbEpvYlJlc3BvbnNlIgTo4BgBEloKCURlbGV0ZUpvYhIiLmdlbm1lc2gubWVkaWEudjEuRGVsZXRlSm9iUmVxdWVzdBojLmdlbm1lc2gubWVkaWEudjEuRGVsZXRlSm9iUmVzcG9uc2UiBOjgGAESWgoITGlzdEpvYnMSIS5nZW5tZXNoLm1lZGlhLnYxLkxpc3RKb2JzUmVxdWVzdBoiLmdlbm1lc2gubWVkaWEudjEuTGlzdEpvYnNSZXNwb25zZSIHkAIB6OAYARJcCghXYXRjaEpvYhIhLmdlbm1lc2gubWVkaWEudjEuV2F0Y2hKb2JSZXF1ZXN0GiIuZ2VubWVzaC5tZWRpYS52MS5XYXRjaEpvYlJlc3BvbnNlIgeQAgHo4BgBMAESaQoOR2VuZXJhdGVTcGVlY2gSJy5nZW5tZXNoLm1lZGlhLnYxLkdlbmVyYXRlU3BlZWNoUmVxdWVzdBooLmdlbm1lc2gubWVkaWEudjEuR2VuZXJhdGVTcGVlY2hSZXNwb25zZSIE6OAYARJgCgpMb2NhdGVGaWxlEiMuZ2VubWVzaC5tZWRpYS52MS5Mb2NhdGVGaWxlUmVxdWVzdBokLmdlbm1lc2gubWVkaWEudjEuTG9jYXRlRmlsZVJlc3BvbnNlIgeQAgHo4BgBEl8KClVwbG9hZEZpbGUSIy5nZW5tZXNoLm1lZGlhLnYxLlVwbG9hZEZpbGVSZXF1ZXN0GiQuZ2VubWVzaC5tZWRpYS52MS5VcGxvYWRGaWxlUmVzcG9uc2UiBOjgGAEoARJXCgdHZXRGaWxlEiAuZ2VubWVzaC5tZWRpYS52MS5HZXRGaWxlUmVxdWVzdBohLmdlbm1lc2gubWVkaWEudjEuR2V0RmlsZVJlc3BvbnNlIgeQAgHo4BgBEl0KCUxpc3RGaWxlcxIiLmdlbm1lc2gubWVkaWEudjEuTGlzdEZpbGVzUmVxdWVzdBojLmdlbm1lc2gubWVkaWEudjEuTGlzdEZpbGVzUmVzcG9uc2UiB5ACAejgGAESXQoKRGVsZXRlRmlsZRIjLmdlbm1lc2gubWVkaWEudjEuRGVsZXRlRmlsZVJlcXVlc3QaJC5nZW5tZXNoLm1lZGlhLnYxLkRlbGV0ZUZpbGVSZXNwb25zZSIE6OAYARJaCghSZWFkRmlsZRIhLmdlbm1lc2gubWVkaWEudjEuUmVhZEZpbGVSZXF1ZXN0GiIuZ2VubWVzaC5tZWRpYS52MS5SZWFkRmlsZVJlc3BvbnNlIgeQAgHo4BgBEloKC1Jlc29sdmVIb2xkEiQuZ2VubWVzaC5tZWRpYS52MS5SZXNvbHZlSG9sZFJlcXVlc3QaJS5nZW5tZXNoLm1lZGlhLnYxLlJlc29sdmVIb2xkUmVzcG9uc2USYgoMRXJhc2VBY2NvdW50EiUuZ2VubWVzaC5tZWRpYS52MS5FcmFzZUFjY291bnRSZXF1ZXN0GiYuZ2VubWVzaC5tZWRpYS52MS5FcmFzZUFjY291bnRSZXNwb25zZSIDkAICEm8KD0xpc3RBY2NvdW50Sm9icxIoLmdlbm1lc2gubWVkaWEudjEuTGlzdEFjY291bnRKb2JzUmVxdWVzdBopLmdlbm1lc2gubWVkaWEudjEuTGlzdEFjY291bnRKb2JzUmVzcG9uc2UiB5ACAejgGAISYAoKSW5zcGVjdEpvYhIjLmdlbm1lc2gubWVkaWEudjEuSW5zcGVjdEpvYlJlcXVlc3QaJC5nZW5tZXNoLm1lZGlhLnYxLkluc3BlY3RKb2JSZXNwb25zZSIHkAIB6OAYAhJXCghSZXRyeUpvYhIhLmdlbm1lc2gubWVkaWEudjEuUmV0cnlKb2JSZXF1ZXN0GiIuZ2VubWVzaC5tZWRpYS52MS5SZXRyeUpvYlJlc3BvbnNlIgTo4BgCEmUKDUFubm91bmNlRXZlbnQSJi5nZW5tZXNoLm1lZGlhLnYxLkFubm91bmNlRXZlbnRSZXF1ZXN0GicuZ2VubWVzaC5tZWRpYS52MS5Bbm5vdW5jZUV2ZW50UmVzcG9uc2UiA5ACAhJmCgxMaXN0V2ViaG9va3MSJS5nZW5tZXNoLm1lZGlhLnYxLkxpc3RXZWJob29rc1JlcXVlc3QaJi5nZW5tZXNoLm1lZGlhLnYxLkxpc3RXZWJob29rc1Jlc3BvbnNlIgeQAgHo4BgBEmMKDFJldHJ5V2ViaG9vaxIlLmdlbm1lc2gubWVkaWEudjEuUmV0cnlXZWJob29rUmVxdWVzdBomLmdlbm1lc2gubWVkaWEudjEuUmV0cnlXZWJob29rUmVzcG9uc2UiBOjgGAESbwoQR2V0V2ViaG9va1NlY3JldBIpLmdlbm1lc2gubWVkaWEudjEuR2V0V2ViaG9va1NlY3JldFJlcXVlc3QaKi5nZW5tZXNoLm1lZGlhLnYxLkdldFdlYmhvb2tTZWNyZXRSZXNwb25zZSIE6OAYARJ4ChNSb3RhdGVXZWJob29rU2VjcmV0EiwuZ2VubWVzaC5tZWRpYS52MS5Sb3RhdGVXZWJob29rU2VjcmV0UmVxdWVzdBotLmdlbm1lc2gubWVkaWEudjEuUm90YXRlV2ViaG9va1NlY3JldFJlc3BvbnNlIgTo4BgBEnsKE0xpc3RBY2NvdW50V2ViaG9va3MSLC5nZW5tZXNoLm1lZGlhLnYxLkxpc3RBY2NvdW50V2ViaG9va3NSZXF1ZXN0Gi0uZ2VubWVzaC5tZWRpYS52MS5MaXN0QWNjb3VudFdlYmhvb2tzUmVzcG9uc2UiB5ACAejgGAISeAoTUmV0cnlBY2NvdW50V2ViaG9vaxIsLmdlbm1lc2gubWVkaWEudjEuUmV0cnlBY2NvdW50V2ViaG9va1JlcXVlc3QaLS5nZW5tZXNoLm1lZGlhLnYxLlJldHJ5QWNjb3VudFdlYmhvb2tSZXNwb25zZSIE6OAYAmIGcHJvdG8z", [file_genmesh_common_v1_access, file_genmesh_common_v1_error_reason, file_genmesh_common_v1_hold_verdict, file_genmesh_common_v1_rpc_access, file_google_protobuf_timestamp]);
+
+/**
+ * An account that is being closed.
+ *
+ * @generated from message genmesh.media.v1.EraseAccountRequest
+ */
+export type EraseAccountRequest = Message<"genmesh.media.v1.EraseAccountRequest"> & {
+  /**
+   * The account.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * All its keys, up to 1,000.
+   *
+   * @generated from field: repeated string key_ids = 2;
+   */
+  keyIds: string[];
+};
+
+/**
+ * Describes the message genmesh.media.v1.EraseAccountRequest.
+ * Use `create(EraseAccountRequestSchema)` to create a new message.
+ */
+export const EraseAccountRequestSchema: GenMessage<EraseAccountRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_media_v1_media_service, 0);
+
+/**
+ * How much of it is left.
+ *
+ * @generated from message genmesh.media.v1.EraseAccountResponse
+ */
+export type EraseAccountResponse = Message<"genmesh.media.v1.EraseAccountResponse"> & {
+  /**
+   * False: something is left; the call is to be repeated.
+   *
+   * @generated from field: bool is_over = 1;
+   */
+  isOver: boolean;
+};
+
+/**
+ * Describes the message genmesh.media.v1.EraseAccountResponse.
+ * Use `create(EraseAccountResponseSchema)` to create a new message.
+ */
+export const EraseAccountResponseSchema: GenMessage<EraseAccountResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_media_v1_media_service, 1);
 
 /**
  * A job.
@@ -173,6 +222,49 @@ export type Job = Message<"genmesh.media.v1.Job"> & {
    * @generated from field: string size = 21;
    */
   size: string;
+
+  /**
+   * The account that it belongs to; empty from a peer of before.
+   *
+   * @generated from field: string account_id = 60;
+   */
+  accountId: string;
+
+  /**
+   * The key that made it.
+   *
+   * @generated from field: string key_id = 22;
+   */
+  keyId: string;
+
+  /**
+   * The seed that was sent; absent: none.
+   *
+   * @generated from field: optional int32 seed = 23;
+   */
+  seed?: number | undefined;
+
+  /**
+   * The caller's notes on it.
+   *
+   * @generated from field: map<string, string> metadata = 24;
+   */
+  metadata: { [key: string]: string };
+
+  /**
+   * Jobs of its kind that wait for the same places (of its upstream, or of its model) and would be served before it, plus
+   * one, 1 to 1,000, as of about a second ago; absent where it does not wait for a worker, or that is not known.
+   *
+   * @generated from field: optional int32 queue_position = 25;
+   */
+  queuePosition?: number | undefined;
+
+  /**
+   * With queue_position: when work on it may begin; absent where none was completed there lately.
+   *
+   * @generated from field: google.protobuf.Timestamp estimated_start_time = 26;
+   */
+  estimatedStartTime?: Timestamp | undefined;
 };
 
 /**
@@ -180,7 +272,7 @@ export type Job = Message<"genmesh.media.v1.Job"> & {
  * Use `create(JobSchema)` to create a new message.
  */
 export const JobSchema: GenMessage<Job> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 0);
+  messageDesc(file_genmesh_media_v1_media_service, 2);
 
 /**
  * Why a job failed.
@@ -189,7 +281,7 @@ export const JobSchema: GenMessage<Job> = /*@__PURE__*/
  */
 export type JobError = Message<"genmesh.media.v1.JobError"> & {
   /**
-   * GENERATION_FAILED, CONTENT_POLICY_VIOLATION, UPSTREAM_TIMEOUT or JOB_EXPIRED.
+   * GENERATION_FAILED, CONTENT_POLICY_VIOLATION, UPSTREAM_TIMEOUT, JOB_EXPIRED or JOB_CANCELLED.
    *
    * @generated from field: genmesh.common.v1.ErrorReason reason = 1;
    */
@@ -215,7 +307,7 @@ export type JobError = Message<"genmesh.media.v1.JobError"> & {
  * Use `create(JobErrorSchema)` to create a new message.
  */
 export const JobErrorSchema: GenMessage<JobError> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 1);
+  messageDesc(file_genmesh_media_v1_media_service, 3);
 
 /**
  * A generated file.
@@ -278,7 +370,7 @@ export type OutputFile = Message<"genmesh.media.v1.OutputFile"> & {
  * Use `create(OutputFileSchema)` to create a new message.
  */
 export const OutputFileSchema: GenMessage<OutputFile> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 2);
+  messageDesc(file_genmesh_media_v1_media_service, 4);
 
 /**
  * A submission.
@@ -321,6 +413,13 @@ export type SubmitJobRequest = Message<"genmesh.media.v1.SubmitJobRequest"> & {
    * @generated from field: string public_base_url = 5;
    */
   publicBaseUrl: string;
+
+  /**
+   * An image job's body that has a response_format is OpenAI's in any case.
+   *
+   * @generated from field: genmesh.media.v1.BodyForm form = 70;
+   */
+  form: BodyForm;
 };
 
 /**
@@ -328,7 +427,7 @@ export type SubmitJobRequest = Message<"genmesh.media.v1.SubmitJobRequest"> & {
  * Use `create(SubmitJobRequestSchema)` to create a new message.
  */
 export const SubmitJobRequestSchema: GenMessage<SubmitJobRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 3);
+  messageDesc(file_genmesh_media_v1_media_service, 5);
 
 /**
  * The accepted job.
@@ -349,6 +448,13 @@ export type SubmitJobResponse = Message<"genmesh.media.v1.SubmitJobResponse"> & 
    * @generated from field: bool replayed = 2;
    */
   replayed: boolean;
+
+  /**
+   * Set where the body is OpenAI's.
+   *
+   * @generated from field: genmesh.media.v1.ImageAnswer answer = 70;
+   */
+  answer: ImageAnswer;
 };
 
 /**
@@ -356,7 +462,7 @@ export type SubmitJobResponse = Message<"genmesh.media.v1.SubmitJobResponse"> & 
  * Use `create(SubmitJobResponseSchema)` to create a new message.
  */
 export const SubmitJobResponseSchema: GenMessage<SubmitJobResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 4);
+  messageDesc(file_genmesh_media_v1_media_service, 6);
 
 /**
  * Which job.
@@ -377,6 +483,13 @@ export type GetJobRequest = Message<"genmesh.media.v1.GetJobRequest"> & {
    * @generated from field: genmesh.media.v1.JobKind kind = 2;
    */
   kind: JobKind;
+
+  /**
+   * As in ListJobsRequest: a job of another key of the principal's account is found too.
+   *
+   * @generated from field: bool all_keys = 3;
+   */
+  allKeys: boolean;
 };
 
 /**
@@ -384,7 +497,7 @@ export type GetJobRequest = Message<"genmesh.media.v1.GetJobRequest"> & {
  * Use `create(GetJobRequestSchema)` to create a new message.
  */
 export const GetJobRequestSchema: GenMessage<GetJobRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 5);
+  messageDesc(file_genmesh_media_v1_media_service, 7);
 
 /**
  * A job.
@@ -405,7 +518,99 @@ export type GetJobResponse = Message<"genmesh.media.v1.GetJobResponse"> & {
  * Use `create(GetJobResponseSchema)` to create a new message.
  */
 export const GetJobResponseSchema: GenMessage<GetJobResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 6);
+  messageDesc(file_genmesh_media_v1_media_service, 8);
+
+/**
+ * Which job.
+ *
+ * @generated from message genmesh.media.v1.CancelJobRequest
+ */
+export type CancelJobRequest = Message<"genmesh.media.v1.CancelJobRequest"> & {
+  /**
+   * Its id.
+   *
+   * @generated from field: string job_id = 1;
+   */
+  jobId: string;
+
+  /**
+   * As in GetJobRequest.
+   *
+   * @generated from field: genmesh.media.v1.JobKind kind = 2;
+   */
+  kind: JobKind;
+};
+
+/**
+ * Describes the message genmesh.media.v1.CancelJobRequest.
+ * Use `create(CancelJobRequestSchema)` to create a new message.
+ */
+export const CancelJobRequestSchema: GenMessage<CancelJobRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_media_v1_media_service, 9);
+
+/**
+ * The cancelled job.
+ *
+ * @generated from message genmesh.media.v1.CancelJobResponse
+ */
+export type CancelJobResponse = Message<"genmesh.media.v1.CancelJobResponse"> & {
+  /**
+   * Failed; still running where its hold could not be ended at once, which then follows.
+   *
+   * @generated from field: genmesh.media.v1.Job job = 1;
+   */
+  job?: Job | undefined;
+};
+
+/**
+ * Describes the message genmesh.media.v1.CancelJobResponse.
+ * Use `create(CancelJobResponseSchema)` to create a new message.
+ */
+export const CancelJobResponseSchema: GenMessage<CancelJobResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_media_v1_media_service, 10);
+
+/**
+ * Which job.
+ *
+ * @generated from message genmesh.media.v1.DeleteJobRequest
+ */
+export type DeleteJobRequest = Message<"genmesh.media.v1.DeleteJobRequest"> & {
+  /**
+   * Its id.
+   *
+   * @generated from field: string job_id = 1;
+   */
+  jobId: string;
+
+  /**
+   * As in GetJobRequest.
+   *
+   * @generated from field: genmesh.media.v1.JobKind kind = 2;
+   */
+  kind: JobKind;
+};
+
+/**
+ * Describes the message genmesh.media.v1.DeleteJobRequest.
+ * Use `create(DeleteJobRequestSchema)` to create a new message.
+ */
+export const DeleteJobRequestSchema: GenMessage<DeleteJobRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_media_v1_media_service, 11);
+
+/**
+ * It is gone.
+ *
+ * @generated from message genmesh.media.v1.DeleteJobResponse
+ */
+export type DeleteJobResponse = Message<"genmesh.media.v1.DeleteJobResponse"> & {
+};
+
+/**
+ * Describes the message genmesh.media.v1.DeleteJobResponse.
+ * Use `create(DeleteJobResponseSchema)` to create a new message.
+ */
+export const DeleteJobResponseSchema: GenMessage<DeleteJobResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_media_v1_media_service, 12);
 
 /**
  * A page of jobs.
@@ -440,6 +645,34 @@ export type ListJobsRequest = Message<"genmesh.media.v1.ListJobsRequest"> & {
    * @generated from field: genmesh.media.v1.JobKind kind = 4;
    */
   kind: JobKind;
+
+  /**
+   * A job's id: only older ones. At most one of this, `before` and `page_token` is given. Empty: none.
+   *
+   * @generated from field: string after = 5;
+   */
+  after: string;
+
+  /**
+   * A job's id: only newer ones, and of these the nearest to it. Empty: none.
+   *
+   * @generated from field: string before = 6;
+   */
+  before: string;
+
+  /**
+   * Only jobs of this model, by its public id; empty: all.
+   *
+   * @generated from field: string model = 7;
+   */
+  model: string;
+
+  /**
+   * Those of all keys of the principal's account: the caller has seen that its key may.
+   *
+   * @generated from field: bool all_keys = 8;
+   */
+  allKeys: boolean;
 };
 
 /**
@@ -447,7 +680,7 @@ export type ListJobsRequest = Message<"genmesh.media.v1.ListJobsRequest"> & {
  * Use `create(ListJobsRequestSchema)` to create a new message.
  */
 export const ListJobsRequestSchema: GenMessage<ListJobsRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 7);
+  messageDesc(file_genmesh_media_v1_media_service, 13);
 
 /**
  * A page of jobs.
@@ -463,11 +696,18 @@ export type ListJobsResponse = Message<"genmesh.media.v1.ListJobsResponse"> & {
   jobs: Job[];
 
   /**
-   * Empty on the last page.
+   * Empty on the last page, and on one that was asked for by `before`.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
+
+  /**
+   * More follow in the direction that was asked for.
+   *
+   * @generated from field: bool has_more = 3;
+   */
+  hasMore: boolean;
 };
 
 /**
@@ -475,7 +715,7 @@ export type ListJobsResponse = Message<"genmesh.media.v1.ListJobsResponse"> & {
  * Use `create(ListJobsResponseSchema)` to create a new message.
  */
 export const ListJobsResponseSchema: GenMessage<ListJobsResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 8);
+  messageDesc(file_genmesh_media_v1_media_service, 14);
 
 /**
  * Which job.
@@ -489,6 +729,13 @@ export type WatchJobRequest = Message<"genmesh.media.v1.WatchJobRequest"> & {
    * @generated from field: string job_id = 1;
    */
   jobId: string;
+
+  /**
+   * As in GetJobRequest.
+   *
+   * @generated from field: bool all_keys = 2;
+   */
+  allKeys: boolean;
 };
 
 /**
@@ -496,7 +743,7 @@ export type WatchJobRequest = Message<"genmesh.media.v1.WatchJobRequest"> & {
  * Use `create(WatchJobRequestSchema)` to create a new message.
  */
 export const WatchJobRequestSchema: GenMessage<WatchJobRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 9);
+  messageDesc(file_genmesh_media_v1_media_service, 15);
 
 /**
  * A job at a change, or a heartbeat.
@@ -517,7 +764,7 @@ export type WatchJobResponse = Message<"genmesh.media.v1.WatchJobResponse"> & {
  * Use `create(WatchJobResponseSchema)` to create a new message.
  */
 export const WatchJobResponseSchema: GenMessage<WatchJobResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 10);
+  messageDesc(file_genmesh_media_v1_media_service, 16);
 
 /**
  * A speech request.
@@ -545,6 +792,13 @@ export type GenerateSpeechRequest = Message<"genmesh.media.v1.GenerateSpeechRequ
    * @generated from field: genmesh.common.v1.Admission admission = 3;
    */
   admission?: Admission | undefined;
+
+  /**
+   * OpenAI's: its keys are apart from those of the API document's own route.
+   *
+   * @generated from field: genmesh.media.v1.BodyForm form = 70;
+   */
+  form: BodyForm;
 };
 
 /**
@@ -552,7 +806,7 @@ export type GenerateSpeechRequest = Message<"genmesh.media.v1.GenerateSpeechRequ
  * Use `create(GenerateSpeechRequestSchema)` to create a new message.
  */
 export const GenerateSpeechRequestSchema: GenMessage<GenerateSpeechRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 11);
+  messageDesc(file_genmesh_media_v1_media_service, 17);
 
 /**
  * Spoken text.
@@ -582,7 +836,7 @@ export type GenerateSpeechResponse = Message<"genmesh.media.v1.GenerateSpeechRes
   model: string;
 
   /**
-   * The MP3.
+   * The sound.
    *
    * @generated from field: genmesh.media.v1.OutputFile audio = 4;
    */
@@ -615,7 +869,7 @@ export type GenerateSpeechResponse = Message<"genmesh.media.v1.GenerateSpeechRes
  * Use `create(GenerateSpeechResponseSchema)` to create a new message.
  */
 export const GenerateSpeechResponseSchema: GenMessage<GenerateSpeechResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 12);
+  messageDesc(file_genmesh_media_v1_media_service, 18);
 
 /**
  * Which file.
@@ -650,7 +904,7 @@ export type LocateFileRequest = Message<"genmesh.media.v1.LocateFileRequest"> & 
  * Use `create(LocateFileRequestSchema)` to create a new message.
  */
 export const LocateFileRequestSchema: GenMessage<LocateFileRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 13);
+  messageDesc(file_genmesh_media_v1_media_service, 19);
 
 /**
  * Where it lies.
@@ -706,7 +960,7 @@ export type LocateFileResponse = Message<"genmesh.media.v1.LocateFileResponse"> 
  * Use `create(LocateFileResponseSchema)` to create a new message.
  */
 export const LocateFileResponseSchema: GenMessage<LocateFileResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 14);
+  messageDesc(file_genmesh_media_v1_media_service, 20);
 
 /**
  * A piece of an upload.
@@ -743,7 +997,7 @@ export type UploadFileRequest = Message<"genmesh.media.v1.UploadFileRequest"> & 
  * Use `create(UploadFileRequestSchema)` to create a new message.
  */
 export const UploadFileRequestSchema: GenMessage<UploadFileRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 15);
+  messageDesc(file_genmesh_media_v1_media_service, 21);
 
 /**
  * What an upload is.
@@ -785,7 +1039,7 @@ export type UploadHeader = Message<"genmesh.media.v1.UploadHeader"> & {
  * Use `create(UploadHeaderSchema)` to create a new message.
  */
 export const UploadHeaderSchema: GenMessage<UploadHeader> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 16);
+  messageDesc(file_genmesh_media_v1_media_service, 22);
 
 /**
  * The stored upload.
@@ -813,7 +1067,7 @@ export type UploadFileResponse = Message<"genmesh.media.v1.UploadFileResponse"> 
  * Use `create(UploadFileResponseSchema)` to create a new message.
  */
 export const UploadFileResponseSchema: GenMessage<UploadFileResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 17);
+  messageDesc(file_genmesh_media_v1_media_service, 23);
 
 /**
  * A file of an account's storage.
@@ -890,7 +1144,7 @@ export type StoredFile = Message<"genmesh.media.v1.StoredFile"> & {
  * Use `create(StoredFileSchema)` to create a new message.
  */
 export const StoredFileSchema: GenMessage<StoredFile> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 18);
+  messageDesc(file_genmesh_media_v1_media_service, 24);
 
 /**
  * Which file.
@@ -911,7 +1165,7 @@ export type GetFileRequest = Message<"genmesh.media.v1.GetFileRequest"> & {
  * Use `create(GetFileRequestSchema)` to create a new message.
  */
 export const GetFileRequestSchema: GenMessage<GetFileRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 19);
+  messageDesc(file_genmesh_media_v1_media_service, 25);
 
 /**
  * A file.
@@ -932,7 +1186,7 @@ export type GetFileResponse = Message<"genmesh.media.v1.GetFileResponse"> & {
  * Use `create(GetFileResponseSchema)` to create a new message.
  */
 export const GetFileResponseSchema: GenMessage<GetFileResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 20);
+  messageDesc(file_genmesh_media_v1_media_service, 26);
 
 /**
  * A page of files.
@@ -974,7 +1228,7 @@ export type ListFilesRequest = Message<"genmesh.media.v1.ListFilesRequest"> & {
  * Use `create(ListFilesRequestSchema)` to create a new message.
  */
 export const ListFilesRequestSchema: GenMessage<ListFilesRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 21);
+  messageDesc(file_genmesh_media_v1_media_service, 27);
 
 /**
  * A page of files.
@@ -995,6 +1249,13 @@ export type ListFilesResponse = Message<"genmesh.media.v1.ListFilesResponse"> & 
    * @generated from field: bool has_more = 2;
    */
   hasMore: boolean;
+
+  /**
+   * The account's room; absent from a peer of before.
+   *
+   * @generated from field: genmesh.media.v1.FileQuota quota = 3;
+   */
+  quota?: FileQuota | undefined;
 };
 
 /**
@@ -1002,7 +1263,42 @@ export type ListFilesResponse = Message<"genmesh.media.v1.ListFilesResponse"> & 
  * Use `create(ListFilesResponseSchema)` to create a new message.
  */
 export const ListFilesResponseSchema: GenMessage<ListFilesResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 22);
+  messageDesc(file_genmesh_media_v1_media_service, 28);
+
+/**
+ * An account's room for uploads and imports.
+ *
+ * @generated from message genmesh.media.v1.FileQuota
+ */
+export type FileQuota = Message<"genmesh.media.v1.FileQuota"> & {
+  /**
+   * Taken, and set aside for uploads under way.
+   *
+   * @generated from field: int64 used_bytes = 1;
+   */
+  usedBytes: bigint;
+
+  /**
+   * All of it.
+   *
+   * @generated from field: int64 limit_bytes = 2;
+   */
+  limitBytes: bigint;
+
+  /**
+   * How many files it has.
+   *
+   * @generated from field: int64 files = 3;
+   */
+  files: bigint;
+};
+
+/**
+ * Describes the message genmesh.media.v1.FileQuota.
+ * Use `create(FileQuotaSchema)` to create a new message.
+ */
+export const FileQuotaSchema: GenMessage<FileQuota> = /*@__PURE__*/
+  messageDesc(file_genmesh_media_v1_media_service, 29);
 
 /**
  * Which file.
@@ -1023,7 +1319,7 @@ export type DeleteFileRequest = Message<"genmesh.media.v1.DeleteFileRequest"> & 
  * Use `create(DeleteFileRequestSchema)` to create a new message.
  */
 export const DeleteFileRequestSchema: GenMessage<DeleteFileRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 23);
+  messageDesc(file_genmesh_media_v1_media_service, 30);
 
 /**
  * It is gone.
@@ -1038,7 +1334,7 @@ export type DeleteFileResponse = Message<"genmesh.media.v1.DeleteFileResponse"> 
  * Use `create(DeleteFileResponseSchema)` to create a new message.
  */
 export const DeleteFileResponseSchema: GenMessage<DeleteFileResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 24);
+  messageDesc(file_genmesh_media_v1_media_service, 31);
 
 /**
  * Which file.
@@ -1059,7 +1355,7 @@ export type ReadFileRequest = Message<"genmesh.media.v1.ReadFileRequest"> & {
  * Use `create(ReadFileRequestSchema)` to create a new message.
  */
 export const ReadFileRequestSchema: GenMessage<ReadFileRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 25);
+  messageDesc(file_genmesh_media_v1_media_service, 32);
 
 /**
  * An image file's bytes.
@@ -1087,7 +1383,7 @@ export type ReadFileResponse = Message<"genmesh.media.v1.ReadFileResponse"> & {
  * Use `create(ReadFileResponseSchema)` to create a new message.
  */
 export const ReadFileResponseSchema: GenMessage<ReadFileResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 26);
+  messageDesc(file_genmesh_media_v1_media_service, 33);
 
 /**
  * Which hold.
@@ -1115,7 +1411,7 @@ export type ResolveHoldRequest = Message<"genmesh.media.v1.ResolveHoldRequest"> 
  * Use `create(ResolveHoldRequestSchema)` to create a new message.
  */
 export const ResolveHoldRequestSchema: GenMessage<ResolveHoldRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 27);
+  messageDesc(file_genmesh_media_v1_media_service, 34);
 
 /**
  * What is to become of it.
@@ -1136,7 +1432,7 @@ export type ResolveHoldResponse = Message<"genmesh.media.v1.ResolveHoldResponse"
  * Use `create(ResolveHoldResponseSchema)` to create a new message.
  */
 export const ResolveHoldResponseSchema: GenMessage<ResolveHoldResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 28);
+  messageDesc(file_genmesh_media_v1_media_service, 35);
 
 /**
  * A page of an account's jobs.
@@ -1145,7 +1441,7 @@ export const ResolveHoldResponseSchema: GenMessage<ResolveHoldResponse> = /*@__P
  */
 export type ListAccountJobsRequest = Message<"genmesh.media.v1.ListAccountJobsRequest"> & {
   /**
-   * The account.
+   * The account; empty: all.
    *
    * @generated from field: string account_id = 1;
    */
@@ -1178,7 +1474,7 @@ export type ListAccountJobsRequest = Message<"genmesh.media.v1.ListAccountJobsRe
  * Use `create(ListAccountJobsRequestSchema)` to create a new message.
  */
 export const ListAccountJobsRequestSchema: GenMessage<ListAccountJobsRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 29);
+  messageDesc(file_genmesh_media_v1_media_service, 36);
 
 /**
  * A page of an account's jobs.
@@ -1206,7 +1502,7 @@ export type ListAccountJobsResponse = Message<"genmesh.media.v1.ListAccountJobsR
  * Use `create(ListAccountJobsResponseSchema)` to create a new message.
  */
 export const ListAccountJobsResponseSchema: GenMessage<ListAccountJobsResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 30);
+  messageDesc(file_genmesh_media_v1_media_service, 37);
 
 /**
  * Which job.
@@ -1227,7 +1523,7 @@ export type InspectJobRequest = Message<"genmesh.media.v1.InspectJobRequest"> & 
  * Use `create(InspectJobRequestSchema)` to create a new message.
  */
 export const InspectJobRequestSchema: GenMessage<InspectJobRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 31);
+  messageDesc(file_genmesh_media_v1_media_service, 38);
 
 /**
  * A job and what befell it.
@@ -1283,6 +1579,13 @@ export type InspectJobResponse = Message<"genmesh.media.v1.InspectJobResponse"> 
    * @generated from field: genmesh.media.v1.JobWait wait = 7;
    */
   wait?: JobWait | undefined;
+
+  /**
+   * Name of the upstream that served the job, or that is asked next. Never shown to a caller.
+   *
+   * @generated from field: string upstream = 60;
+   */
+  upstream: string;
 };
 
 /**
@@ -1290,7 +1593,7 @@ export type InspectJobResponse = Message<"genmesh.media.v1.InspectJobResponse"> 
  * Use `create(InspectJobResponseSchema)` to create a new message.
  */
 export const InspectJobResponseSchema: GenMessage<InspectJobResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 32);
+  messageDesc(file_genmesh_media_v1_media_service, 39);
 
 /**
  * An accepted job that no upstream would take yet. It is queued, its price stays held, and no attempt is counted.
@@ -1325,7 +1628,7 @@ export type JobWait = Message<"genmesh.media.v1.JobWait"> & {
  * Use `create(JobWaitSchema)` to create a new message.
  */
 export const JobWaitSchema: GenMessage<JobWait> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 33);
+  messageDesc(file_genmesh_media_v1_media_service, 40);
 
 /**
  * What an upstream did instead of taking a job.
@@ -1360,6 +1663,20 @@ export const JobWait_Refusal = {
    * @generated from enum value: REFUSAL_UNREACHABLE = 3;
    */
   UNREACHABLE: 3,
+
+  /**
+   * The operator's account there is empty.
+   *
+   * @generated from enum value: REFUSAL_ACCOUNT_EMPTY = 4;
+   */
+  ACCOUNT_EMPTY: 4,
+
+  /**
+   * It denied what the catalog configures: its key, or the model.
+   *
+   * @generated from enum value: REFUSAL_DENIED = 5;
+   */
+  DENIED: 5,
 } as const;
 
 /**
@@ -1373,7 +1690,7 @@ export type JobWait_Refusal = (typeof JobWait_Refusal)[keyof typeof JobWait_Refu
  * Describes the enum genmesh.media.v1.JobWait.Refusal.
  */
 export const JobWait_RefusalSchema: GenEnum<JobWait_Refusal> = /*@__PURE__*/
-  enumDesc(file_genmesh_media_v1_media_service, 33, 0);
+  enumDesc(file_genmesh_media_v1_media_service, 40, 0);
 
 /**
  * A step in a job's life.
@@ -1409,7 +1726,7 @@ export type JobEvent = Message<"genmesh.media.v1.JobEvent"> & {
  * Use `create(JobEventSchema)` to create a new message.
  */
 export const JobEventSchema: GenMessage<JobEvent> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 34);
+  messageDesc(file_genmesh_media_v1_media_service, 41);
 
 /**
  * Which job to repeat.
@@ -1437,7 +1754,7 @@ export type RetryJobRequest = Message<"genmesh.media.v1.RetryJobRequest"> & {
  * Use `create(RetryJobRequestSchema)` to create a new message.
  */
 export const RetryJobRequestSchema: GenMessage<RetryJobRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 35);
+  messageDesc(file_genmesh_media_v1_media_service, 42);
 
 /**
  * The new job.
@@ -1458,7 +1775,582 @@ export type RetryJobResponse = Message<"genmesh.media.v1.RetryJobResponse"> & {
  * Use `create(RetryJobResponseSchema)` to create a new message.
  */
 export const RetryJobResponseSchema: GenMessage<RetryJobResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_media_v1_media_service, 36);
+  messageDesc(file_genmesh_media_v1_media_service, 43);
+
+/**
+ * An event of a job, on its way to the address that the job's submission named.
+ *
+ * @generated from message genmesh.media.v1.Webhook
+ */
+export type Webhook = Message<"genmesh.media.v1.Webhook"> & {
+  /**
+   * "evt_" and 24 characters; the same at each try: the header webhook-id.
+   *
+   * @generated from field: string webhook_id = 1;
+   */
+  webhookId: string;
+
+  /**
+   * "job.completed", "job.failed" or "job.cancelled"; of alerts "balance.low" or "key.limit_reached".
+   *
+   * @generated from field: string type = 2;
+   */
+  type: string;
+
+  /**
+   * The job; empty for alerts.
+   *
+   * @generated from field: string job_id = 3;
+   */
+  jobId: string;
+
+  /**
+   * The caller's address.
+   *
+   * @generated from field: string url = 4;
+   */
+  url: string;
+
+  /**
+   * How its delivery stands.
+   *
+   * @generated from field: genmesh.media.v1.Webhook.State state = 5;
+   */
+  state: Webhook_State;
+
+  /**
+   * Tries begun.
+   *
+   * @generated from field: int32 attempts = 6;
+   */
+  attempts: number;
+
+  /**
+   * Status of the last answer; 0: there was none.
+   *
+   * @generated from field: int32 last_status = 7;
+   */
+  lastStatus: number;
+
+  /**
+   * Why the last try failed, a word of the documentation; empty: it did not.
+   *
+   * @generated from field: string last_error = 8;
+   */
+  lastError: string;
+
+  /**
+   * When the job ended.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 9;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * When the last try began; absent: none has.
+   *
+   * @generated from field: google.protobuf.Timestamp last_attempt_time = 10;
+   */
+  lastAttemptTime?: Timestamp | undefined;
+
+  /**
+   * When the next try is due; absent: none is.
+   *
+   * @generated from field: google.protobuf.Timestamp next_attempt_time = 11;
+   */
+  nextAttemptTime?: Timestamp | undefined;
+
+  /**
+   * The key that made the job; empty where an earlier version wrote the webhook.
+   *
+   * @generated from field: string key_id = 12;
+   */
+  keyId: string;
+};
+
+/**
+ * Describes the message genmesh.media.v1.Webhook.
+ * Use `create(WebhookSchema)` to create a new message.
+ */
+export const WebhookSchema: GenMessage<Webhook> = /*@__PURE__*/
+  messageDesc(file_genmesh_media_v1_media_service, 44);
+
+/**
+ * How its delivery stands.
+ *
+ * @generated from enum genmesh.media.v1.Webhook.State
+ */
+export const Webhook_State = {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * It will be tried (again).
+   *
+   * @generated from enum value: STATE_PENDING = 1;
+   */
+  PENDING: 1,
+
+  /**
+   * The receiver answered 2xx.
+   *
+   * @generated from enum value: STATE_DELIVERED = 2;
+   */
+  DELIVERED: 2,
+
+  /**
+   * No try within 24 h came to a 2xx.
+   *
+   * @generated from enum value: STATE_FAILED = 3;
+   */
+  FAILED: 3,
+
+  /**
+   * The receiver answered 410: it wants no more of it.
+   *
+   * @generated from enum value: STATE_STOPPED = 4;
+   */
+  STOPPED: 4,
+} as const;
+
+/**
+ * How its delivery stands.
+ *
+ * @generated from enum genmesh.media.v1.Webhook.State
+ */
+export type Webhook_State = (typeof Webhook_State)[keyof typeof Webhook_State] | UnknownEnum;
+
+/**
+ * Describes the enum genmesh.media.v1.Webhook.State.
+ */
+export const Webhook_StateSchema: GenEnum<Webhook_State> = /*@__PURE__*/
+  enumDesc(file_genmesh_media_v1_media_service, 44, 0);
+
+/**
+ * An event that is no job's.
+ *
+ * @generated from message genmesh.media.v1.AnnounceEventRequest
+ */
+export type AnnounceEventRequest = Message<"genmesh.media.v1.AnnounceEventRequest"> & {
+  /**
+   * "evt_" and 24 characters: the same for the same event.
+   *
+   * @generated from field: string webhook_id = 1;
+   */
+  webhookId: string;
+
+  /**
+   * Whose secret signs it.
+   *
+   * @generated from field: string account_id = 2;
+   */
+  accountId: string;
+
+  /**
+   * "balance.low" or "key.limit_reached".
+   *
+   * @generated from field: string type = 3;
+   */
+  type: string;
+
+  /**
+   * The receiver's address.
+   *
+   * @generated from field: string url = 4;
+   */
+  url: string;
+
+  /**
+   * What is signed and sent.
+   *
+   * @generated from field: string body = 5;
+   */
+  body: string;
+
+  /**
+   * The key whose address it is, in whose log it stands; empty: the account's.
+   *
+   * @generated from field: string key_id = 6;
+   */
+  keyId: string;
+};
+
+/**
+ * Describes the message genmesh.media.v1.AnnounceEventRequest.
+ * Use `create(AnnounceEventRequestSchema)` to create a new message.
+ */
+export const AnnounceEventRequestSchema: GenMessage<AnnounceEventRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_media_v1_media_service, 45);
+
+/**
+ * It is written down.
+ *
+ * @generated from message genmesh.media.v1.AnnounceEventResponse
+ */
+export type AnnounceEventResponse = Message<"genmesh.media.v1.AnnounceEventResponse"> & {
+};
+
+/**
+ * Describes the message genmesh.media.v1.AnnounceEventResponse.
+ * Use `create(AnnounceEventResponseSchema)` to create a new message.
+ */
+export const AnnounceEventResponseSchema: GenMessage<AnnounceEventResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_media_v1_media_service, 46);
+
+/**
+ * A page of webhooks.
+ *
+ * @generated from message genmesh.media.v1.ListWebhooksRequest
+ */
+export type ListWebhooksRequest = Message<"genmesh.media.v1.ListWebhooksRequest"> & {
+  /**
+   * 1 to 100, default 20.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * From the last answer; empty: the first page.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+
+  /**
+   * True: of all keys of the account; the caller has looked at the key's scopes.
+   *
+   * @generated from field: bool all_keys = 3;
+   */
+  allKeys: boolean;
+};
+
+/**
+ * Describes the message genmesh.media.v1.ListWebhooksRequest.
+ * Use `create(ListWebhooksRequestSchema)` to create a new message.
+ */
+export const ListWebhooksRequestSchema: GenMessage<ListWebhooksRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_media_v1_media_service, 47);
+
+/**
+ * A page of webhooks.
+ *
+ * @generated from message genmesh.media.v1.ListWebhooksResponse
+ */
+export type ListWebhooksResponse = Message<"genmesh.media.v1.ListWebhooksResponse"> & {
+  /**
+   * Newest first.
+   *
+   * @generated from field: repeated genmesh.media.v1.Webhook webhooks = 1;
+   */
+  webhooks: Webhook[];
+
+  /**
+   * Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message genmesh.media.v1.ListWebhooksResponse.
+ * Use `create(ListWebhooksResponseSchema)` to create a new message.
+ */
+export const ListWebhooksResponseSchema: GenMessage<ListWebhooksResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_media_v1_media_service, 48);
+
+/**
+ * Which webhook.
+ *
+ * @generated from message genmesh.media.v1.RetryWebhookRequest
+ */
+export type RetryWebhookRequest = Message<"genmesh.media.v1.RetryWebhookRequest"> & {
+  /**
+   * Its id.
+   *
+   * @generated from field: string webhook_id = 1;
+   */
+  webhookId: string;
+
+  /**
+   * True: of any key of the account; the caller has looked at the key's scopes.
+   *
+   * @generated from field: bool all_keys = 2;
+   */
+  allKeys: boolean;
+};
+
+/**
+ * Describes the message genmesh.media.v1.RetryWebhookRequest.
+ * Use `create(RetryWebhookRequestSchema)` to create a new message.
+ */
+export const RetryWebhookRequestSchema: GenMessage<RetryWebhookRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_media_v1_media_service, 49);
+
+/**
+ * It is due.
+ *
+ * @generated from message genmesh.media.v1.RetryWebhookResponse
+ */
+export type RetryWebhookResponse = Message<"genmesh.media.v1.RetryWebhookResponse"> & {
+  /**
+   * As it stands.
+   *
+   * @generated from field: genmesh.media.v1.Webhook webhook = 1;
+   */
+  webhook?: Webhook | undefined;
+};
+
+/**
+ * Describes the message genmesh.media.v1.RetryWebhookResponse.
+ * Use `create(RetryWebhookResponseSchema)` to create a new message.
+ */
+export const RetryWebhookResponseSchema: GenMessage<RetryWebhookResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_media_v1_media_service, 50);
+
+/**
+ * The principal says whose.
+ *
+ * @generated from message genmesh.media.v1.GetWebhookSecretRequest
+ */
+export type GetWebhookSecretRequest = Message<"genmesh.media.v1.GetWebhookSecretRequest"> & {
+};
+
+/**
+ * Describes the message genmesh.media.v1.GetWebhookSecretRequest.
+ * Use `create(GetWebhookSecretRequestSchema)` to create a new message.
+ */
+export const GetWebhookSecretRequestSchema: GenMessage<GetWebhookSecretRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_media_v1_media_service, 51);
+
+/**
+ * The account's secret.
+ *
+ * @generated from message genmesh.media.v1.GetWebhookSecretResponse
+ */
+export type GetWebhookSecretResponse = Message<"genmesh.media.v1.GetWebhookSecretResponse"> & {
+  /**
+   * "whsec_" and the base64 of 32 bytes.
+   *
+   * @generated from field: string secret = 1;
+   */
+  secret: string;
+
+  /**
+   * When it was made.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 2;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * The one before, while webhooks are signed with it too; empty: there is none.
+   *
+   * @generated from field: string previous_secret = 3;
+   */
+  previousSecret: string;
+
+  /**
+   * Until when.
+   *
+   * @generated from field: google.protobuf.Timestamp previous_expire_time = 4;
+   */
+  previousExpireTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message genmesh.media.v1.GetWebhookSecretResponse.
+ * Use `create(GetWebhookSecretResponseSchema)` to create a new message.
+ */
+export const GetWebhookSecretResponseSchema: GenMessage<GetWebhookSecretResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_media_v1_media_service, 52);
+
+/**
+ * The principal says whose.
+ *
+ * @generated from message genmesh.media.v1.RotateWebhookSecretRequest
+ */
+export type RotateWebhookSecretRequest = Message<"genmesh.media.v1.RotateWebhookSecretRequest"> & {
+  /**
+   * The caller's Idempotency-Key, 1 to 255 characters; absent: none.
+   *
+   * @generated from field: optional string idempotency_key = 1;
+   */
+  idempotencyKey?: string | undefined;
+};
+
+/**
+ * Describes the message genmesh.media.v1.RotateWebhookSecretRequest.
+ * Use `create(RotateWebhookSecretRequestSchema)` to create a new message.
+ */
+export const RotateWebhookSecretRequestSchema: GenMessage<RotateWebhookSecretRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_media_v1_media_service, 53);
+
+/**
+ * The account's new secret, and the one before.
+ *
+ * @generated from message genmesh.media.v1.RotateWebhookSecretResponse
+ */
+export type RotateWebhookSecretResponse = Message<"genmesh.media.v1.RotateWebhookSecretResponse"> & {
+  /**
+   * "whsec_" and the base64 of 32 bytes.
+   *
+   * @generated from field: string secret = 1;
+   */
+  secret: string;
+
+  /**
+   * When it was made.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 2;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * The one before, while webhooks are signed with it too; empty: there is none.
+   *
+   * @generated from field: string previous_secret = 3;
+   */
+  previousSecret: string;
+
+  /**
+   * Until when.
+   *
+   * @generated from field: google.protobuf.Timestamp previous_expire_time = 4;
+   */
+  previousExpireTime?: Timestamp | undefined;
+
+  /**
+   * True where the idempotency key named it already.
+   *
+   * @generated from field: bool replayed = 5;
+   */
+  replayed: boolean;
+};
+
+/**
+ * Describes the message genmesh.media.v1.RotateWebhookSecretResponse.
+ * Use `create(RotateWebhookSecretResponseSchema)` to create a new message.
+ */
+export const RotateWebhookSecretResponseSchema: GenMessage<RotateWebhookSecretResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_media_v1_media_service, 54);
+
+/**
+ * A page of an account's webhooks.
+ *
+ * @generated from message genmesh.media.v1.ListAccountWebhooksRequest
+ */
+export type ListAccountWebhooksRequest = Message<"genmesh.media.v1.ListAccountWebhooksRequest"> & {
+  /**
+   * The account.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * 1 to 100, default 20.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * From the last answer; empty: the first page.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message genmesh.media.v1.ListAccountWebhooksRequest.
+ * Use `create(ListAccountWebhooksRequestSchema)` to create a new message.
+ */
+export const ListAccountWebhooksRequestSchema: GenMessage<ListAccountWebhooksRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_media_v1_media_service, 55);
+
+/**
+ * A page of an account's webhooks.
+ *
+ * @generated from message genmesh.media.v1.ListAccountWebhooksResponse
+ */
+export type ListAccountWebhooksResponse = Message<"genmesh.media.v1.ListAccountWebhooksResponse"> & {
+  /**
+   * Newest first.
+   *
+   * @generated from field: repeated genmesh.media.v1.Webhook webhooks = 1;
+   */
+  webhooks: Webhook[];
+
+  /**
+   * Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message genmesh.media.v1.ListAccountWebhooksResponse.
+ * Use `create(ListAccountWebhooksResponseSchema)` to create a new message.
+ */
+export const ListAccountWebhooksResponseSchema: GenMessage<ListAccountWebhooksResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_media_v1_media_service, 56);
+
+/**
+ * Which webhook.
+ *
+ * @generated from message genmesh.media.v1.RetryAccountWebhookRequest
+ */
+export type RetryAccountWebhookRequest = Message<"genmesh.media.v1.RetryAccountWebhookRequest"> & {
+  /**
+   * Its id.
+   *
+   * @generated from field: string webhook_id = 1;
+   */
+  webhookId: string;
+};
+
+/**
+ * Describes the message genmesh.media.v1.RetryAccountWebhookRequest.
+ * Use `create(RetryAccountWebhookRequestSchema)` to create a new message.
+ */
+export const RetryAccountWebhookRequestSchema: GenMessage<RetryAccountWebhookRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_media_v1_media_service, 57);
+
+/**
+ * It is due.
+ *
+ * @generated from message genmesh.media.v1.RetryAccountWebhookResponse
+ */
+export type RetryAccountWebhookResponse = Message<"genmesh.media.v1.RetryAccountWebhookResponse"> & {
+  /**
+   * As it stands.
+   *
+   * @generated from field: genmesh.media.v1.Webhook webhook = 1;
+   */
+  webhook?: Webhook | undefined;
+
+  /**
+   * Whose it is; empty from peers of before.
+   *
+   * @generated from field: string account_id = 2;
+   */
+  accountId: string;
+};
+
+/**
+ * Describes the message genmesh.media.v1.RetryAccountWebhookResponse.
+ * Use `create(RetryAccountWebhookResponseSchema)` to create a new message.
+ */
+export const RetryAccountWebhookResponseSchema: GenMessage<RetryAccountWebhookResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_media_v1_media_service, 58);
 
 /**
  * What a job makes.
@@ -1543,7 +2435,7 @@ export const JobStatus = {
   COMPLETED: 3,
 
   /**
-   * It ended without outputs and without a charge. Terminal.
+   * It ended without outputs and, but for a cancelled one whose upstream charges, without a charge. Terminal.
    *
    * @generated from enum value: JOB_STATUS_FAILED = 4;
    */
@@ -1562,6 +2454,88 @@ export type JobStatus = (typeof JobStatus)[keyof typeof JobStatus] | UnknownEnum
  */
 export const JobStatusSchema: GenEnum<JobStatus> = /*@__PURE__*/
   enumDesc(file_genmesh_media_v1_media_service, 1);
+
+/**
+ * Whose words a submission's body is written in.
+ *
+ * @generated from enum genmesh.media.v1.BodyForm
+ */
+export const BodyForm = {
+  /**
+   * The API document's own.
+   *
+   * @generated from enum value: BODY_FORM_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * OpenAI's, of a call that generates.
+   *
+   * @generated from enum value: BODY_FORM_OPENAI = 1;
+   */
+  OPENAI: 1,
+
+  /**
+   * OpenAI's, of a call that edits images: `input_reference` is a list.
+   *
+   * @generated from enum value: BODY_FORM_OPENAI_EDIT = 2;
+   */
+  OPENAI_EDIT: 2,
+} as const;
+
+/**
+ * Whose words a submission's body is written in.
+ *
+ * @generated from enum genmesh.media.v1.BodyForm
+ */
+export type BodyForm = (typeof BodyForm)[keyof typeof BodyForm] | UnknownEnum;
+
+/**
+ * Describes the enum genmesh.media.v1.BodyForm.
+ */
+export const BodyFormSchema: GenEnum<BodyForm> = /*@__PURE__*/
+  enumDesc(file_genmesh_media_v1_media_service, 2);
+
+/**
+ * How a caller that waits for its images wants them.
+ *
+ * @generated from enum genmesh.media.v1.ImageAnswer
+ */
+export const ImageAnswer = {
+  /**
+   * It does not wait: the job is its answer.
+   *
+   * @generated from enum value: IMAGE_ANSWER_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * In the answer, in base64.
+   *
+   * @generated from enum value: IMAGE_ANSWER_B64_JSON = 1;
+   */
+  B64_JSON: 1,
+
+  /**
+   * By their URLs.
+   *
+   * @generated from enum value: IMAGE_ANSWER_URL = 2;
+   */
+  URL: 2,
+} as const;
+
+/**
+ * How a caller that waits for its images wants them.
+ *
+ * @generated from enum genmesh.media.v1.ImageAnswer
+ */
+export type ImageAnswer = (typeof ImageAnswer)[keyof typeof ImageAnswer] | UnknownEnum;
+
+/**
+ * Describes the enum genmesh.media.v1.ImageAnswer.
+ */
+export const ImageAnswerSchema: GenEnum<ImageAnswer> = /*@__PURE__*/
+  enumDesc(file_genmesh_media_v1_media_service, 3);
 
 /**
  * Which store of files an id names.
@@ -1623,7 +2597,7 @@ export type FileArea = (typeof FileArea)[keyof typeof FileArea] | UnknownEnum;
  * Describes the enum genmesh.media.v1.FileArea.
  */
 export const FileAreaSchema: GenEnum<FileArea> = /*@__PURE__*/
-  enumDesc(file_genmesh_media_v1_media_service, 2);
+  enumDesc(file_genmesh_media_v1_media_service, 4);
 
 /**
  * Jobs for images, video and music, speech, and the account's files. Bytes of generated files do not pass through
@@ -1644,7 +2618,7 @@ export const MediaService: GenService<{
     output: typeof SubmitJobResponseSchema;
   },
   /**
-   * A job of the principal's key. Refuses with JOB_NOT_FOUND, also for another key's.
+   * A job of the principal's key, or of any key of its account. Refuses with JOB_NOT_FOUND, also for one that was not asked for so.
    *
    * @generated from rpc genmesh.media.v1.MediaService.GetJob
    */
@@ -1654,7 +2628,32 @@ export const MediaService: GenService<{
     output: typeof GetJobResponseSchema;
   },
   /**
-   * Jobs of the principal's key, newest first, paged.
+   * Ends a job of the principal's key that is not wanted any more: it fails with JOB_CANCELLED, its price is released (or charged,
+   * where its upstream charges for it), and its worker stops within about a second. Cancelling again answers the same.
+   * Refuses with JOB_NOT_FOUND, and JOB_NOT_CANCELLABLE where it has ended otherwise or is being charged.
+   *
+   * @generated from rpc genmesh.media.v1.MediaService.CancelJob
+   */
+  cancelJob: {
+    methodKind: "unary";
+    input: typeof CancelJobRequestSchema;
+    output: typeof CancelJobResponseSchema;
+  },
+  /**
+   * Deletes a job of the principal's key that has ended, with its outputs and what its caller wrote. Entries of money stay, and
+   * so does the use of its idempotency key: a submission with it is JOB_NOT_FOUND. Refuses with JOB_NOT_FOUND, and
+   * JOB_NOT_DELETABLE where it has not ended.
+   *
+   * @generated from rpc genmesh.media.v1.MediaService.DeleteJob
+   */
+  deleteJob: {
+    methodKind: "unary";
+    input: typeof DeleteJobRequestSchema;
+    output: typeof DeleteJobResponseSchema;
+  },
+  /**
+   * Jobs of the principal's key, or of all keys of its account, newest first, paged. Refuses an id that is not in the list
+   * with INVALID_VALUE.
    *
    * @generated from rpc genmesh.media.v1.MediaService.ListJobs
    */
@@ -1756,7 +2755,18 @@ export const MediaService: GenService<{
     output: typeof ResolveHoldResponseSchema;
   },
   /**
-   * Jobs of an account, newest first, paged. Admin token.
+   * Erases what an account that is being closed left here: its uploads, its jobs that have ended and its speeches, with
+   * their files; cancels jobs that wait. What runs ends and is charged, and is erased by a later call. Mesh token.
+   *
+   * @generated from rpc genmesh.media.v1.MediaService.EraseAccount
+   */
+  eraseAccount: {
+    methodKind: "unary";
+    input: typeof EraseAccountRequestSchema;
+    output: typeof EraseAccountResponseSchema;
+  },
+  /**
+   * Jobs of an account, or of all, newest first, paged. Admin token.
    *
    * @generated from rpc genmesh.media.v1.MediaService.ListAccountJobs
    */
@@ -1785,6 +2795,78 @@ export const MediaService: GenService<{
     methodKind: "unary";
     input: typeof RetryJobRequestSchema;
     output: typeof RetryJobResponseSchema;
+  },
+  /**
+   * Has an event that is no job's delivered like the end of a job. Idempotent by its id. Mesh token.
+   *
+   * @generated from rpc genmesh.media.v1.MediaService.AnnounceEvent
+   */
+  announceEvent: {
+    methodKind: "unary";
+    input: typeof AnnounceEventRequestSchema;
+    output: typeof AnnounceEventResponseSchema;
+  },
+  /**
+   * Webhooks of the principal's key, or of its account, newest first, paged.
+   *
+   * @generated from rpc genmesh.media.v1.MediaService.ListWebhooks
+   */
+  listWebhooks: {
+    methodKind: "unary";
+    input: typeof ListWebhooksRequestSchema;
+    output: typeof ListWebhooksResponseSchema;
+  },
+  /**
+   * Delivers a webhook of the principal's key, or of its account, (once more), for another 24 h. Refuses with
+   * WEBHOOK_NOT_FOUND.
+   *
+   * @generated from rpc genmesh.media.v1.MediaService.RetryWebhook
+   */
+  retryWebhook: {
+    methodKind: "unary";
+    input: typeof RetryWebhookRequestSchema;
+    output: typeof RetryWebhookResponseSchema;
+  },
+  /**
+   * What the webhooks of the principal's account are signed with; made at the first use.
+   *
+   * @generated from rpc genmesh.media.v1.MediaService.GetWebhookSecret
+   */
+  getWebhookSecret: {
+    methodKind: "unary";
+    input: typeof GetWebhookSecretRequestSchema;
+    output: typeof GetWebhookSecretResponseSchema;
+  },
+  /**
+   * Makes a new secret; for 24 h webhooks are signed with the one before too. A repeat by the idempotency key of the last
+   * rotation answers as it did; without one each call makes a secret.
+   *
+   * @generated from rpc genmesh.media.v1.MediaService.RotateWebhookSecret
+   */
+  rotateWebhookSecret: {
+    methodKind: "unary";
+    input: typeof RotateWebhookSecretRequestSchema;
+    output: typeof RotateWebhookSecretResponseSchema;
+  },
+  /**
+   * Webhooks of an account, newest first, paged. Admin token.
+   *
+   * @generated from rpc genmesh.media.v1.MediaService.ListAccountWebhooks
+   */
+  listAccountWebhooks: {
+    methodKind: "unary";
+    input: typeof ListAccountWebhooksRequestSchema;
+    output: typeof ListAccountWebhooksResponseSchema;
+  },
+  /**
+   * RetryWebhook for an operator, of any account. Admin token.
+   *
+   * @generated from rpc genmesh.media.v1.MediaService.RetryAccountWebhook
+   */
+  retryAccountWebhook: {
+    methodKind: "unary";
+    input: typeof RetryAccountWebhookRequestSchema;
+    output: typeof RetryAccountWebhookResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_genmesh_media_v1_media_service, 0);

@@ -17,7 +17,240 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file genmesh/text/v1/text_service.proto.
  */
 export const file_genmesh_text_v1_text_service: GenFile = /*@__PURE__*/
-  fileDesc("CiJnZW5tZXNoL3RleHQvdjEvdGV4dF9zZXJ2aWNlLnByb3RvEg9nZW5tZXNoLnRleHQudjEisQEKD0dlbmVyYXRlUmVxdWVzdBItCglvcGVyYXRpb24YASABKA4yGi5nZW5tZXNoLnRleHQudjEuT3BlcmF0aW9uEgwKBGJvZHkYAiABKAwSHAoPaWRlbXBvdGVuY3lfa2V5GAMgASgJSACIAQESLwoJYWRtaXNzaW9uGAQgASgLMhwuZ2VubWVzaC5jb21tb24udjEuQWRtaXNzaW9uQhIKEF9pZGVtcG90ZW5jeV9rZXkiTgoQR2VuZXJhdGVSZXNwb25zZRIMCgRib2R5GAEgASgMEhAKCHJlcGxheWVkGAIgASgIEhoKEmlnbm9yZWRfcGFyYW1ldGVycxgDIAMoCSK3AQoVU3RyZWFtR2VuZXJhdGVSZXF1ZXN0Ei0KCW9wZXJhdGlvbhgBIAEoDjIaLmdlbm1lc2gudGV4dC52MS5PcGVyYXRpb24SDAoEYm9keRgCIAEoDBIcCg9pZGVtcG90ZW5jeV9rZXkYAyABKAlIAIgBARIvCglhZG1pc3Npb24YBCABKAsyHC5nZW5tZXNoLmNvbW1vbi52MS5BZG1pc3Npb25CEgoQX2lkZW1wb3RlbmN5X2tleSJ0ChZTdHJlYW1HZW5lcmF0ZVJlc3BvbnNlEhIKCGNvbXBsZXRlGAEgASgMSAASEAoGZXZlbnRzGAIgASgMSAASEAoIcmVwbGF5ZWQYAyABKAgSGgoSaWdub3JlZF9wYXJhbWV0ZXJzGAQgAygJQgYKBHBhcnQiOQoSUmVzb2x2ZUhvbGRSZXF1ZXN0Eg8KB2hvbGRfaWQYASABKAkSEgoKYWNjb3VudF9pZBgCIAEoCSJGChNSZXNvbHZlSG9sZFJlc3BvbnNlEi8KB3ZlcmRpY3QYASABKAsyHi5nZW5tZXNoLmNvbW1vbi52MS5Ib2xkVmVyZGljdCIoChJMaXN0UmV2aWV3c1JlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCSI/ChNMaXN0UmV2aWV3c1Jlc3BvbnNlEigKB3Jldmlld3MYASADKAsyFy5nZW5tZXNoLnRleHQudjEuUmV2aWV3ItEBCgZSZXZpZXcSEgoKcmVxdWVzdF9pZBgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJEg8KB2hvbGRfaWQYAyABKAkSDQoFbW9kZWwYBCABKAkSFgoOcmVwb3J0ZWRfdXNhZ2UYBSABKAkSLwoLcmV2aWV3X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEh8KEmNoYXJnZWRfdXNkX21pY3JvcxgHIAEoA0gAiAEBQhUKE19jaGFyZ2VkX3VzZF9taWNyb3MqdgoJT3BlcmF0aW9uEhkKFU9QRVJBVElPTl9VTlNQRUNJRklFRBAAEhcKE09QRVJBVElPTl9SRVNQT05TRVMQARIVChFPUEVSQVRJT05fQ09NUEFDVBACEh4KGk9QRVJBVElPTl9DSEFUX0NPTVBMRVRJT05TEAMyjAMKC1RleHRTZXJ2aWNlElUKCEdlbmVyYXRlEiAuZ2VubWVzaC50ZXh0LnYxLkdlbmVyYXRlUmVxdWVzdBohLmdlbm1lc2gudGV4dC52MS5HZW5lcmF0ZVJlc3BvbnNlIgTo4BgBEmkKDlN0cmVhbUdlbmVyYXRlEiYuZ2VubWVzaC50ZXh0LnYxLlN0cmVhbUdlbmVyYXRlUmVxdWVzdBonLmdlbm1lc2gudGV4dC52MS5TdHJlYW1HZW5lcmF0ZVJlc3BvbnNlIgTo4BgBMAESWAoLUmVzb2x2ZUhvbGQSIy5nZW5tZXNoLnRleHQudjEuUmVzb2x2ZUhvbGRSZXF1ZXN0GiQuZ2VubWVzaC50ZXh0LnYxLlJlc29sdmVIb2xkUmVzcG9uc2USYQoLTGlzdFJldmlld3MSIy5nZW5tZXNoLnRleHQudjEuTGlzdFJldmlld3NSZXF1ZXN0GiQuZ2VubWVzaC50ZXh0LnYxLkxpc3RSZXZpZXdzUmVzcG9uc2UiB5ACAejgGAJiBnByb3RvMw", [file_genmesh_common_v1_access, file_genmesh_common_v1_hold_verdict, file_genmesh_common_v1_rpc_access, file_google_protobuf_timestamp]);
+  fileDesc("CiJnZW5tZXNoL3RleHQvdjEvdGV4dF9zZXJ2aWNlLnByb3RvEg9nZW5tZXNoLnRleHQudjEiUgoRQ291bnRJbnB1dFJlcXVlc3QSDAoEYm9keRgBIAEoDBIvCglhZG1pc3Npb24YAiABKAsyHC5nZW5tZXNoLmNvbW1vbi52MS5BZG1pc3Npb24iXAoSQ291bnRJbnB1dFJlc3BvbnNlEhQKDGlucHV0X3Rva2VucxgBIAEoAxIXCg9jb3N0X3VzZF9taWNyb3MYAiABKAMSFwoPaG9sZF91c2RfbWljcm9zGAMgASgDIhsKGUxpc3RVcHN0cmVhbUhlYWx0aFJlcXVlc3QiYwoaTGlzdFVwc3RyZWFtSGVhbHRoUmVzcG9uc2USMgoJdXBzdHJlYW1zGAEgAygLMh8uZ2VubWVzaC50ZXh0LnYxLlVwc3RyZWFtSGVhbHRoEhEKCXByb2Nlc3NlcxgCIAEoBSLwAQoOVXBzdHJlYW1IZWFsdGgSDAoEbmFtZRgBIAEoCRIQCghyZXF1ZXN0cxgCIAEoAxIOCgZlcnJvcnMYAyABKAMSEwoGcDUwX21zGAQgASgBSACIAQESEwoGcDk1X21zGAUgASgBSAGIAQESEgoKbGFzdF9lcnJvchgGIAEoCRIRCglpbl9mbGlnaHQYByABKAUSDwoHYnVzaWVzdBgIIAEoBRI2ChJhY2NvdW50X2VtcHR5X3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgkKB19wNTBfbXNCCQoHX3A5NV9tcyI6ChNFcmFzZUFjY291bnRSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSDwoHa2V5X2lkcxgCIAMoCSInChRFcmFzZUFjY291bnRSZXNwb25zZRIPCgdpc19vdmVyGAEgASgIIrEBCg9HZW5lcmF0ZVJlcXVlc3QSLQoJb3BlcmF0aW9uGAEgASgOMhouZ2VubWVzaC50ZXh0LnYxLk9wZXJhdGlvbhIMCgRib2R5GAIgASgMEhwKD2lkZW1wb3RlbmN5X2tleRgDIAEoCUgAiAEBEi8KCWFkbWlzc2lvbhgEIAEoCzIcLmdlbm1lc2guY29tbW9uLnYxLkFkbWlzc2lvbkISChBfaWRlbXBvdGVuY3lfa2V5IoABChBHZW5lcmF0ZVJlc3BvbnNlEgwKBGJvZHkYASABKAwSEAoIcmVwbGF5ZWQYAiABKAgSGgoSaWdub3JlZF9wYXJhbWV0ZXJzGAMgAygJEhwKD2Nvc3RfdXNkX21pY3JvcxgoIAEoA0gAiAEBQhIKEF9jb3N0X3VzZF9taWNyb3MizQEKFVN0cmVhbUdlbmVyYXRlUmVxdWVzdBItCglvcGVyYXRpb24YASABKA4yGi5nZW5tZXNoLnRleHQudjEuT3BlcmF0aW9uEgwKBGJvZHkYAiABKAwSHAoPaWRlbXBvdGVuY3lfa2V5GAMgASgJSACIAQESLwoJYWRtaXNzaW9uGAQgASgLMhwuZ2VubWVzaC5jb21tb24udjEuQWRtaXNzaW9uEhQKDHRha2VzX3BpZWNlcxgFIAEoCEISChBfaWRlbXBvdGVuY3lfa2V5ItABChZTdHJlYW1HZW5lcmF0ZVJlc3BvbnNlEhIKCGNvbXBsZXRlGAEgASgMSAASEAoGZXZlbnRzGAIgASgMSAASEAoIcmVwbGF5ZWQYAyABKAgSGgoSaWdub3JlZF9wYXJhbWV0ZXJzGAQgAygJEhgKC3dob2xlX2J5dGVzGAUgASgESAGIAQESHAoPY29zdF91c2RfbWljcm9zGCggASgDSAKIAQFCBgoEcGFydEIOCgxfd2hvbGVfYnl0ZXNCEgoQX2Nvc3RfdXNkX21pY3JvcyI5ChJSZXNvbHZlSG9sZFJlcXVlc3QSDwoHaG9sZF9pZBgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJIkYKE1Jlc29sdmVIb2xkUmVzcG9uc2USLwoHdmVyZGljdBgBIAEoCzIeLmdlbm1lc2guY29tbW9uLnYxLkhvbGRWZXJkaWN0IigKEkxpc3RSZXZpZXdzUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJIj8KE0xpc3RSZXZpZXdzUmVzcG9uc2USKAoHcmV2aWV3cxgBIAMoCzIXLmdlbm1lc2gudGV4dC52MS5SZXZpZXci0QEKBlJldmlldxISCgpyZXF1ZXN0X2lkGAEgASgJEhIKCmFjY291bnRfaWQYAiABKAkSDwoHaG9sZF9pZBgDIAEoCRINCgVtb2RlbBgEIAEoCRIWCg5yZXBvcnRlZF91c2FnZRgFIAEoCRIvCgtyZXZpZXdfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHwoSY2hhcmdlZF91c2RfbWljcm9zGAcgASgDSACIAQFCFQoTX2NoYXJnZWRfdXNkX21pY3JvcyquAQoJT3BlcmF0aW9uEhkKFU9QRVJBVElPTl9VTlNQRUNJRklFRBAAEhcKE09QRVJBVElPTl9SRVNQT05TRVMQARIVChFPUEVSQVRJT05fQ09NUEFDVBACEh4KGk9QRVJBVElPTl9DSEFUX0NPTVBMRVRJT05TEAMSGAoUT1BFUkFUSU9OX0VNQkVERElOR1MQRhIcChhPUEVSQVRJT05fVFJBTlNDUklQVElPTlMQRzLGBQoLVGV4dFNlcnZpY2USVQoIR2VuZXJhdGUSIC5nZW5tZXNoLnRleHQudjEuR2VuZXJhdGVSZXF1ZXN0GiEuZ2VubWVzaC50ZXh0LnYxLkdlbmVyYXRlUmVzcG9uc2UiBOjgGAESaQoOU3RyZWFtR2VuZXJhdGUSJi5nZW5tZXNoLnRleHQudjEuU3RyZWFtR2VuZXJhdGVSZXF1ZXN0GicuZ2VubWVzaC50ZXh0LnYxLlN0cmVhbUdlbmVyYXRlUmVzcG9uc2UiBOjgGAEwARJeCgpDb3VudElucHV0EiIuZ2VubWVzaC50ZXh0LnYxLkNvdW50SW5wdXRSZXF1ZXN0GiMuZ2VubWVzaC50ZXh0LnYxLkNvdW50SW5wdXRSZXNwb25zZSIHkAIB6OAYARJYCgtSZXNvbHZlSG9sZBIjLmdlbm1lc2gudGV4dC52MS5SZXNvbHZlSG9sZFJlcXVlc3QaJC5nZW5tZXNoLnRleHQudjEuUmVzb2x2ZUhvbGRSZXNwb25zZRJgCgxFcmFzZUFjY291bnQSJC5nZW5tZXNoLnRleHQudjEuRXJhc2VBY2NvdW50UmVxdWVzdBolLmdlbm1lc2gudGV4dC52MS5FcmFzZUFjY291bnRSZXNwb25zZSIDkAICEnYKEkxpc3RVcHN0cmVhbUhlYWx0aBIqLmdlbm1lc2gudGV4dC52MS5MaXN0VXBzdHJlYW1IZWFsdGhSZXF1ZXN0GisuZ2VubWVzaC50ZXh0LnYxLkxpc3RVcHN0cmVhbUhlYWx0aFJlc3BvbnNlIgeQAgHo4BgCEmEKC0xpc3RSZXZpZXdzEiMuZ2VubWVzaC50ZXh0LnYxLkxpc3RSZXZpZXdzUmVxdWVzdBokLmdlbm1lc2gudGV4dC52MS5MaXN0UmV2aWV3c1Jlc3BvbnNlIgeQAgHo4BgCYgZwcm90bzM", [file_genmesh_common_v1_access, file_genmesh_common_v1_hold_verdict, file_genmesh_common_v1_rpc_access, file_google_protobuf_timestamp]);
+
+/**
+ * What to count.
+ *
+ * @generated from message genmesh.text.v1.CountInputRequest
+ */
+export type CountInputRequest = Message<"genmesh.text.v1.CountInputRequest"> & {
+  /**
+   * The JSON body of a Responses request.
+   *
+   * @generated from field: bytes body = 1;
+   */
+  body: Uint8Array;
+
+  /**
+   * How the caller was admitted.
+   *
+   * @generated from field: genmesh.common.v1.Admission admission = 2;
+   */
+  admission?: Admission | undefined;
+};
+
+/**
+ * Describes the message genmesh.text.v1.CountInputRequest.
+ * Use `create(CountInputRequestSchema)` to create a new message.
+ */
+export const CountInputRequestSchema: GenMessage<CountInputRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_text_v1_text_service, 0);
+
+/**
+ * What it comes to.
+ *
+ * @generated from message genmesh.text.v1.CountInputResponse
+ */
+export type CountInputResponse = Message<"genmesh.text.v1.CountInputResponse"> & {
+  /**
+   * Our count.
+   *
+   * @generated from field: int64 input_tokens = 1;
+   */
+  inputTokens: bigint;
+
+  /**
+   * USD micros of these tokens, none of them cached.
+   *
+   * @generated from field: int64 cost_usd_micros = 2;
+   */
+  costUsdMicros: bigint;
+
+  /**
+   * USD micros that the request would hold for its input and the bound of its output.
+   *
+   * @generated from field: int64 hold_usd_micros = 3;
+   */
+  holdUsdMicros: bigint;
+};
+
+/**
+ * Describes the message genmesh.text.v1.CountInputResponse.
+ * Use `create(CountInputResponseSchema)` to create a new message.
+ */
+export const CountInputResponseSchema: GenMessage<CountInputResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_text_v1_text_service, 1);
+
+/**
+ * Of all.
+ *
+ * @generated from message genmesh.text.v1.ListUpstreamHealthRequest
+ */
+export type ListUpstreamHealthRequest = Message<"genmesh.text.v1.ListUpstreamHealthRequest"> & {
+};
+
+/**
+ * Describes the message genmesh.text.v1.ListUpstreamHealthRequest.
+ * Use `create(ListUpstreamHealthRequestSchema)` to create a new message.
+ */
+export const ListUpstreamHealthRequestSchema: GenMessage<ListUpstreamHealthRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_text_v1_text_service, 2);
+
+/**
+ * How upstreams did.
+ *
+ * @generated from message genmesh.text.v1.ListUpstreamHealthResponse
+ */
+export type ListUpstreamHealthResponse = Message<"genmesh.text.v1.ListUpstreamHealthResponse"> & {
+  /**
+   * Those that were asked for anything since the processes began, by name. Of the last five minutes.
+   *
+   * @generated from field: repeated genmesh.text.v1.UpstreamHealth upstreams = 1;
+   */
+  upstreams: UpstreamHealth[];
+
+  /**
+   * Processes whose figures these are: replicas of text, media and media-worker.
+   *
+   * @generated from field: int32 processes = 2;
+   */
+  processes: number;
+};
+
+/**
+ * Describes the message genmesh.text.v1.ListUpstreamHealthResponse.
+ * Use `create(ListUpstreamHealthResponseSchema)` to create a new message.
+ */
+export const ListUpstreamHealthResponseSchema: GenMessage<ListUpstreamHealthResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_text_v1_text_service, 3);
+
+/**
+ * How an upstream did.
+ *
+ * @generated from message genmesh.text.v1.UpstreamHealth
+ */
+export type UpstreamHealth = Message<"genmesh.text.v1.UpstreamHealth"> & {
+  /**
+   * Its name in the catalog.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Generations that ended.
+   *
+   * @generated from field: int64 requests = 2;
+   */
+  requests: bigint;
+
+  /**
+   * Of these, those that failed through no fault of their callers.
+   *
+   * @generated from field: int64 errors = 3;
+   */
+  errors: bigint;
+
+  /**
+   * Milliseconds of half of those that were answered; absent: there were none.
+   *
+   * @generated from field: optional double p50_ms = 4;
+   */
+  p50Ms?: number | undefined;
+
+  /**
+   * Milliseconds of 95 of 100.
+   *
+   * @generated from field: optional double p95_ms = 5;
+   */
+  p95Ms?: number | undefined;
+
+  /**
+   * The error that came most often; empty: none did.
+   *
+   * @generated from field: string last_error = 6;
+   */
+  lastError: string;
+
+  /**
+   * Generations that are under way.
+   *
+   * @generated from field: int32 in_flight = 7;
+   */
+  inFlight: number;
+
+  /**
+   * Of these, those of one kind of work (text, speech, jobs) at the process that has most. Its places are the catalog's
+   * max_concurrent.
+   *
+   * @generated from field: int32 busiest = 8;
+   */
+  busiest: number;
+
+  /**
+   * When it last refused because the operator's account there is empty; absent: it did not.
+   *
+   * @generated from field: google.protobuf.Timestamp account_empty_time = 9;
+   */
+  accountEmptyTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message genmesh.text.v1.UpstreamHealth.
+ * Use `create(UpstreamHealthSchema)` to create a new message.
+ */
+export const UpstreamHealthSchema: GenMessage<UpstreamHealth> = /*@__PURE__*/
+  messageDesc(file_genmesh_text_v1_text_service, 4);
+
+/**
+ * An account that is being closed.
+ *
+ * @generated from message genmesh.text.v1.EraseAccountRequest
+ */
+export type EraseAccountRequest = Message<"genmesh.text.v1.EraseAccountRequest"> & {
+  /**
+   * The account.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * All its keys, up to 1,000.
+   *
+   * @generated from field: repeated string key_ids = 2;
+   */
+  keyIds: string[];
+};
+
+/**
+ * Describes the message genmesh.text.v1.EraseAccountRequest.
+ * Use `create(EraseAccountRequestSchema)` to create a new message.
+ */
+export const EraseAccountRequestSchema: GenMessage<EraseAccountRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_text_v1_text_service, 5);
+
+/**
+ * How much of it is left.
+ *
+ * @generated from message genmesh.text.v1.EraseAccountResponse
+ */
+export type EraseAccountResponse = Message<"genmesh.text.v1.EraseAccountResponse"> & {
+  /**
+   * False: something is left; the call is to be repeated.
+   *
+   * @generated from field: bool is_over = 1;
+   */
+  isOver: boolean;
+};
+
+/**
+ * Describes the message genmesh.text.v1.EraseAccountResponse.
+ * Use `create(EraseAccountResponseSchema)` to create a new message.
+ */
+export const EraseAccountResponseSchema: GenMessage<EraseAccountResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_text_v1_text_service, 6);
 
 /**
  * A request of the public API.
@@ -59,7 +292,7 @@ export type GenerateRequest = Message<"genmesh.text.v1.GenerateRequest"> & {
  * Use `create(GenerateRequestSchema)` to create a new message.
  */
 export const GenerateRequestSchema: GenMessage<GenerateRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 0);
+  messageDesc(file_genmesh_text_v1_text_service, 7);
 
 /**
  * A complete answer.
@@ -87,6 +320,13 @@ export type GenerateResponse = Message<"genmesh.text.v1.GenerateResponse"> & {
    * @generated from field: repeated string ignored_parameters = 3;
    */
   ignoredParameters: string[];
+
+  /**
+   * What it was charged; absent where that is not known.
+   *
+   * @generated from field: optional int64 cost_usd_micros = 40;
+   */
+  costUsdMicros?: bigint | undefined;
 };
 
 /**
@@ -94,7 +334,7 @@ export type GenerateResponse = Message<"genmesh.text.v1.GenerateResponse"> & {
  * Use `create(GenerateResponseSchema)` to create a new message.
  */
 export const GenerateResponseSchema: GenMessage<GenerateResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 1);
+  messageDesc(file_genmesh_text_v1_text_service, 8);
 
 /**
  * A request of the public API.
@@ -129,6 +369,13 @@ export type StreamGenerateRequest = Message<"genmesh.text.v1.StreamGenerateReque
    * @generated from field: genmesh.common.v1.Admission admission = 4;
    */
   admission?: Admission | undefined;
+
+  /**
+   * A large answer that is no stream may come as several `complete` messages. False, as of an older caller: it comes as one.
+   *
+   * @generated from field: bool takes_pieces = 5;
+   */
+  takesPieces: boolean;
 };
 
 /**
@@ -136,7 +383,7 @@ export type StreamGenerateRequest = Message<"genmesh.text.v1.StreamGenerateReque
  * Use `create(StreamGenerateRequestSchema)` to create a new message.
  */
 export const StreamGenerateRequestSchema: GenMessage<StreamGenerateRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 2);
+  messageDesc(file_genmesh_text_v1_text_service, 9);
 
 /**
  * A part of an answer.
@@ -151,7 +398,7 @@ export type StreamGenerateResponse = Message<"genmesh.text.v1.StreamGenerateResp
    */
   part: {
     /**
-     * The JSON body of an answer that is no stream; the only message then.
+     * The JSON body of an answer that is no stream: the only message then, or a piece of it, see whole_bytes.
      *
      * @generated from field: bytes complete = 1;
      */
@@ -181,6 +428,21 @@ export type StreamGenerateResponse = Message<"genmesh.text.v1.StreamGenerateResp
    * @generated from field: repeated string ignored_parameters = 4;
    */
   ignoredParameters: string[];
+
+  /**
+   * In the first message of a `complete` answer that comes in pieces: the length of all of them. Each next one is sent as the one before it
+   * is taken.
+   *
+   * @generated from field: optional uint64 whole_bytes = 5;
+   */
+  wholeBytes?: bigint | undefined;
+
+  /**
+   * With a `complete` answer: what it was charged; absent where that is not known.
+   *
+   * @generated from field: optional int64 cost_usd_micros = 40;
+   */
+  costUsdMicros?: bigint | undefined;
 };
 
 /**
@@ -188,7 +450,7 @@ export type StreamGenerateResponse = Message<"genmesh.text.v1.StreamGenerateResp
  * Use `create(StreamGenerateResponseSchema)` to create a new message.
  */
 export const StreamGenerateResponseSchema: GenMessage<StreamGenerateResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 3);
+  messageDesc(file_genmesh_text_v1_text_service, 10);
 
 /**
  * Which hold.
@@ -216,7 +478,7 @@ export type ResolveHoldRequest = Message<"genmesh.text.v1.ResolveHoldRequest"> &
  * Use `create(ResolveHoldRequestSchema)` to create a new message.
  */
 export const ResolveHoldRequestSchema: GenMessage<ResolveHoldRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 4);
+  messageDesc(file_genmesh_text_v1_text_service, 11);
 
 /**
  * What is to become of it.
@@ -237,7 +499,7 @@ export type ResolveHoldResponse = Message<"genmesh.text.v1.ResolveHoldResponse">
  * Use `create(ResolveHoldResponseSchema)` to create a new message.
  */
 export const ResolveHoldResponseSchema: GenMessage<ResolveHoldResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 5);
+  messageDesc(file_genmesh_text_v1_text_service, 12);
 
 /**
  * Which reviews.
@@ -258,7 +520,7 @@ export type ListReviewsRequest = Message<"genmesh.text.v1.ListReviewsRequest"> &
  * Use `create(ListReviewsRequestSchema)` to create a new message.
  */
 export const ListReviewsRequestSchema: GenMessage<ListReviewsRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 6);
+  messageDesc(file_genmesh_text_v1_text_service, 13);
 
 /**
  * What was reported beyond belief.
@@ -279,7 +541,7 @@ export type ListReviewsResponse = Message<"genmesh.text.v1.ListReviewsResponse">
  * Use `create(ListReviewsResponseSchema)` to create a new message.
  */
 export const ListReviewsResponseSchema: GenMessage<ListReviewsResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 7);
+  messageDesc(file_genmesh_text_v1_text_service, 14);
 
 /**
  * A request whose reported usage was not believable, and so was not applied.
@@ -342,7 +604,7 @@ export type Review = Message<"genmesh.text.v1.Review"> & {
  * Use `create(ReviewSchema)` to create a new message.
  */
 export const ReviewSchema: GenMessage<Review> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 8);
+  messageDesc(file_genmesh_text_v1_text_service, 15);
 
 /**
  * Which operation of the public API.
@@ -377,6 +639,20 @@ export const Operation = {
    * @generated from enum value: OPERATION_CHAT_COMPLETIONS = 3;
    */
   CHAT_COMPLETIONS: 3,
+
+  /**
+   * POST /embeddings.
+   *
+   * @generated from enum value: OPERATION_EMBEDDINGS = 70;
+   */
+  EMBEDDINGS: 70,
+
+  /**
+   * POST /audio/transcriptions. The body holds the form's fields, and its file as `file: {name, url}`, a base64 data URI.
+   *
+   * @generated from enum value: OPERATION_TRANSCRIPTIONS = 71;
+   */
+  TRANSCRIPTIONS: 71,
 } as const;
 
 /**
@@ -423,7 +699,19 @@ export const TextService: GenService<{
     output: typeof StreamGenerateResponseSchema;
   },
   /**
-   * Billing asks what is to become of a hold of this service. Answers release for what it has no record of.
+   * What the input of a body of Responses comes to, in tokens and money, by the price in force. Costs nothing, and needs no
+   * balance. Refuses as Generate does before it holds money.
+   *
+   * @generated from rpc genmesh.text.v1.TextService.CountInput
+   */
+  countInput: {
+    methodKind: "unary";
+    input: typeof CountInputRequestSchema;
+    output: typeof CountInputResponseSchema;
+  },
+  /**
+   * Billing asks what is to become of a hold of this service. Answers release for what it has no record of, and for what it
+   * had one of once its charge is drawn; billing then closes the hold, which decides nothing about a charge.
    *
    * @generated from rpc genmesh.text.v1.TextService.ResolveHold
    */
@@ -431,6 +719,26 @@ export const TextService: GenService<{
     methodKind: "unary";
     input: typeof ResolveHoldRequestSchema;
     output: typeof ResolveHoldResponseSchema;
+  },
+  /**
+   * Erases the answers that are kept for an account that is being closed. What runs ends and is charged. Mesh token.
+   *
+   * @generated from rpc genmesh.text.v1.TextService.EraseAccount
+   */
+  eraseAccount: {
+    methodKind: "unary";
+    input: typeof EraseAccountRequestSchema;
+    output: typeof EraseAccountResponseSchema;
+  },
+  /**
+   * How upstreams did in the last five minutes, as the process that is asked saw it: what its /metrics say. Admin token.
+   *
+   * @generated from rpc genmesh.text.v1.TextService.ListUpstreamHealth
+   */
+  listUpstreamHealth: {
+    methodKind: "unary";
+    input: typeof ListUpstreamHealthRequestSchema;
+    output: typeof ListUpstreamHealthResponseSchema;
   },
   /**
    * Requests whose reported usage was not believable, of the last 31 days, oldest first; at most 1,000. Admin token.

@@ -1,0 +1,236 @@
+import { copyFileSync, rmSync, statSync } from "node:fs";
+import { statfs, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Peers } from "#kit/peers.ts";
+import { openSqlite } from "#kit/sqlite.ts";
+import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { operatorPeers } from "../services/host/cli/client.ts";
+import { envToOperatorConfig } from "../services/host/config.ts";
+import { createSqliteJobStore } from "../services/media/jobs/store-sqlite.ts";
+import { catalogFor, makeKeys } from "./accounts.ts";
+import { genmeshEnv, genmeshNodeArgs, genmeshProgram, scratchFolder } from "./genmesh.ts";
+import { type GrowthSize, seedSqlite, type Template } from "./growth-seed.ts";
+import { runLoad } from "./load.ts";
+import { host, nextPort } from "./ports.ts";
+import { type BenchProcess, cpuMicrosOf, loadCore, startProgram, targetCore } from "./processes.ts";
+import { getRequest, models, postRequest } from "./requests.ts";
+
+/** How far a store is filled, by the words of `--growth`. */
+export const growthSizes = {
+  small: {
+    accounts: 10_000,
+    entries: 50_000,
+    endedJobs: 10_000,
+    waitingJobs: 10_000,
+    waitingAccounts: 1_000,
+    pageEntries: 200_000,
+  },
+  full: {
+    accounts: 1_000_000,
+    entries: 5_000_000,
+    endedJobs: 1_000_000,
+    waitingJobs: 100_000,
+    waitingAccounts: 1_000,
+    pageEntries: 5_000_000,
+  },
+} as const satisfies Record<string, GrowthSize & { pageEntries: number }>;
+
+/** Bytes that a seeded store takes for each of its rows, at most: what `df` must have before anything is written. */
+const mostBytesOfRow = 3_000;
+/** Requests of a kind before any is counted, and those that are; so many are open at once. */
+const [warmUp, counted, inFlight] = [600, 600, 8];
+/** Claims that are timed, straight at the store. */
+const claims = 50;
+const adminToken = "admin-token-of-the-bench";
+const mostSeconds = 120;
+
+/** Microseconds of CPU time each, of a store with so much in it. */
+export type GrowthFigures = Record<string, number>;
+
+/** What things cost on an empty store and on a filled one, and how large that is. */
+export interface Growth {
+  empty: GrowthFigures;
+  filled: GrowthFigures;
+  fileMib: number;
+}
+
+/** Fills a SQLite store of one process and measures before and after. */
+export async function grow(
+  size: GrowthSize,
+  { profileFolder, signal }: { profileFolder: string | undefined; signal: AbortSignal },
+): Promise<Growth> {
+  await using stack = new AsyncDisposableStack();
+  const folder = await scratchFolder(stack);
+  await refuseFullDisk(folder, size);
+  const upstream = stack.use(startProgram("./upstream.ts", { core: loadCore }));
+  await writeFile(
+    join(folder, "catalog.json"),
+    JSON.stringify(catalogFor(Number(await upstream.firstLine))),
+  );
+  const file = join(folder, "data", "genmesh.sqlite");
+  let keys: string[] = [];
+  let template: Template | undefined;
+  {
+    await using first = await startForGrowth(folder, {});
+    keys = await makeKeys(first.peers);
+    template = await makeTemplate(first);
+  }
+  // Both are measured from the same state: what a measurement leaves behind is in neither.
+  const begin = join(folder, "begin.sqlite");
+  copyFileSync(file, begin);
+  const empty = await measure({ folder, file, keys, profileFolder, signal });
+  for (const suffix of ["-wal", "-shm"]) rmSync(`${file}${suffix}`, { force: true });
+  copyFileSync(begin, file);
+  seedSqlite(file, size, template);
+  const filled = await measure({ folder, file, keys, profileFolder, signal });
+  return { empty, filled, fileMib: statSync(file).size / 2 ** 20 };
+}
+
+async function refuseFullDisk(folder: string, size: GrowthSize): Promise<void> {
+  const rows = size.accounts * 6 + size.entries + (size.endedJobs + size.waitingJobs) * 4;
+  const { bavail, bsize } = await statfs(folder);
+  if (bavail * bsize < rows * mostBytesOfRow) {
+    throw new Error(`${folder} has no room for ${rows} rows of a store`);
+  }
+}
+
+/** A process on a store that is filled. */
+export interface GrowthProcess extends AsyncDisposable {
+  child: BenchProcess;
+  port: number;
+  peers: Peers;
+}
+
+/** Starts one process whose data and catalog are in a folder. */
+export async function startForGrowth(
+  folder: string,
+  { profileFolder, env = {} }: { profileFolder?: string | undefined; env?: Record<string, string> },
+): Promise<GrowthProcess> {
+  const grpcPort = await nextPort();
+  const profile = profileFolder ? ["--cpu-prof", `--cpu-prof-dir=${profileFolder}`] : [];
+  const child = startProgram(genmeshProgram, {
+    core: targetCore,
+    nodeArgs: [...genmeshNodeArgs, ...profile],
+    env: {
+      ...genmeshEnv,
+      ...{ HOST: host, PORT: "0", GRPC_PORT: `${grpcPort}`, GENMESH_OPS_PORT: "0" },
+      ...{ TMPDIR: folder, NODE_COMPILE_CACHE: join(folder, "compiled") },
+      GENMESH_CATALOG: join(folder, "catalog.json"),
+      GENMESH_ADMIN_TOKEN: adminToken,
+      GENMESH_DATA_DIR: join(folder, "data"),
+      GENMESH_DRAIN_MS: "500",
+      ...env,
+    },
+  });
+  const line = await child.firstLine;
+  const operator = envToOperatorConfig({ GENMESH_ADMIN_TOKEN: adminToken });
+  return {
+    child,
+    port: Number(new URL(/http:\S+/.exec(line)?.[0] ?? "").port),
+    peers: operatorPeers(operator, `${host}:${grpcPort}`),
+    [Symbol.asyncDispose]: () => child[Symbol.asyncDispose](),
+  };
+}
+
+/** An account as the product makes it: with funds, an answered request, a job that ended and one that waits. */
+async function makeTemplate({ port, peers }: GrowthProcess): Promise<Template> {
+  const { account, secret } = await peers.auth.createAccount({ name: "copied" });
+  const accountId = account?.accountId ?? "";
+  for (const unit of [Unit.USD_MICROS, Unit.CREDITS]) {
+    await peers.billing.grant({ accountId, unit, amount: 1_000_000_000n, operationId: "opening" });
+  }
+  const ask = async (path: string, body?: object) => {
+    const answer = await fetch(`http://${host}:${port}/v1${path}`, {
+      method: body ? "POST" : "GET",
+      headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
+    const json = await answer.json();
+    if (!answer.ok) throw new Error(`${path} was answered ${answer.status}`);
+    return json;
+  };
+  await ask("/responses", { model: models.chat, input: "Hi" });
+  const drawn = await ask("/images/generations", { model: models.drawn, prompt: "a boat" });
+  while (!(await ask(`/images/generations/${drawn.id}`)).terminal) await delay(100);
+  // The first one is with the mock, for ever.
+  await ask("/images/generations", { model: models.image, prompt: "a boat" });
+  const waiting = await ask("/images/generations", { model: models.image, prompt: "a boat" });
+  return { accountId, endedJob: drawn.id, waitingJob: waiting.id };
+}
+
+async function measure({
+  folder,
+  file,
+  keys,
+  profileFolder,
+  signal,
+}: {
+  folder: string;
+  file: string;
+  keys: readonly string[];
+  profileFolder: string | undefined;
+  signal: AbortSignal;
+}): Promise<GrowthFigures> {
+  const figures: GrowthFigures = {};
+  {
+    await using running = await startForGrowth(folder, { profileFolder });
+    const { child, port } = running;
+    figures.start = cpuMicrosOf([child.pid]);
+    const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+    const get = (path: string) => keys.map((key) => getRequest(path, bearer(key)));
+    const kinds: Record<string, Buffer[]> = {
+      "text request": keys.map((key) => postRequest("json", "/v1/responses", bearer(key))),
+      "GET /billing": get("/v1/billing"),
+      submission: keys.map((key) => postRequest("submit", "/v1/images/generations", bearer(key))),
+      "GET /jobs": get("/v1/jobs?limit=20"),
+    };
+    for (const [name, requests] of Object.entries(kinds)) {
+      signal.throwIfAborted();
+      const load = { port, requests, inFlight, seconds: mostSeconds };
+      await runLoad({ ...load, maxRequests: warmUp });
+      const before = cpuMicrosOf([child.pid]);
+      const { requests: done } = await runLoad({ ...load, maxRequests: counted });
+      figures[name] = (cpuMicrosOf([child.pid]) - before) / done;
+    }
+  }
+  figures.claim = await claimMicros(file);
+  return figures;
+}
+
+/** Of claims that nothing stands against, by this thread's time. */
+async function claimMicros(file: string): Promise<number> {
+  using db = openSqlite(file);
+  const store = createSqliteJobStore(db);
+  const query = {
+    kind: "image",
+    owner: "bench",
+    fullUpstreams: [],
+    modelLimits: new Map(),
+  } as const;
+  const claim = async () => {
+    const job = await store.claim({ ...query, now: Date.now() });
+    if (!job) throw new Error("no job waits");
+  };
+  for (let i = 0; i < claims; i++) await claim();
+  const from = process.threadCpuUsage();
+  for (let i = 0; i < claims; i++) await claim();
+  const { user, system } = process.threadCpuUsage(from);
+  return (user + system) / claims;
+}
+
+/** A line each: what it costs on an empty store, on the filled one, and how many times as much. */
+export function growthReport({ empty, filled, fileMib }: Growth, size: GrowthSize): string {
+  const words = Object.entries(size).map(([name, count]) => `${name} ${count}`);
+  const lines = Object.entries(filled).map(([name, micros]) => {
+    const before = empty[name] ?? 0;
+    const cells = [before.toFixed(0), micros.toFixed(0), (micros / before).toFixed(2)];
+    return `  ${name.padEnd(16)}${cells.map((cell) => cell.padStart(12)).join("")}`;
+  });
+  const head = `  ${"µs of CPU each".padEnd(16)}${["empty", "filled", "times"].map((one) => one.padStart(12)).join("")}`;
+  return [
+    `growth: ${words.join(", ")}; the file has ${fileMib.toFixed(0)} MiB`,
+    head,
+    ...lines,
+  ].join("\n");
+}

@@ -1,0 +1,42 @@
+import { Readable } from "node:stream";
+import type { FastifyReply } from "fastify";
+import { entryColumns, entryDocument } from "#kit/entry-document.ts";
+import type { Line, ListLinesResponse } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { csvHeaders, csvLine } from "./usage.ts";
+
+/** How entries are written to a file, by what the query calls it. */
+export const exportFormats = { csv: "csv", jsonl: "jsonl" } as const;
+
+type ExportFormat = keyof typeof exportFormats;
+
+type EntryDocument = ReturnType<typeof entryDocument>;
+
+const toCsvLine = (entry: EntryDocument) => csvLine(entryColumns.map((name) => entry[name]));
+const toJsonLine = (entry: EntryDocument) => `${JSON.stringify(entry)}\n`;
+
+/** Headers of a file with entries. */
+export function exportHeaders(reply: FastifyReply, format: ExportFormat, name: string): void {
+  if (format === "csv") csvHeaders(reply, name);
+  else reply.header("content-type", "application/jsonl; charset=utf-8");
+}
+
+/** All entries from `first` on, a page at a time; `isWanted` ends it with the first that is not. */
+export function exportEntries(
+  format: ExportFormat,
+  first: ListLinesResponse,
+  furtherPage: (token: string) => Promise<ListLinesResponse>,
+  isWanted: (line: Line) => boolean = () => true,
+): Readable {
+  const write = format === "csv" ? toCsvLine : toJsonLine;
+  async function* text(): AsyncIterable<string> {
+    if (format === "csv") yield csvLine(entryColumns);
+    for (let { lines, nextPageToken } = first; ; ) {
+      const end = lines.findIndex((line) => !isWanted(line));
+      const wanted = end === -1 ? lines : lines.slice(0, end);
+      if (wanted.length > 0) yield wanted.map((line) => write(entryDocument(line))).join("");
+      if (end !== -1 || nextPageToken === "") return;
+      ({ lines, nextPageToken } = await furtherPage(nextPageToken));
+    }
+  }
+  return Readable.from(text());
+}

@@ -1,0 +1,130 @@
+import type { RefusalError } from "#kit/errors.ts";
+import { isJsonObject, type JsonObject } from "#kit/json.ts";
+import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
+import { toErrorBody } from "./errors.ts";
+import { eventText } from "./sse.ts";
+
+const done = "data: [DONE]\n\n";
+const errorChunk = /^data: \{"error":/m;
+const terminalEvent = /^event: response\.(?:completed|incomplete|failed)$/m;
+
+/** What is known of a stream that broke: its first and its last bytes, where any came. */
+export interface BrokenStream {
+  operation: Operation;
+  /** The caller's. */
+  body: Buffer;
+  /** Of the response, where none was begun. */
+  newId: () => string;
+  first: Uint8Array | undefined;
+  last: Uint8Array | undefined;
+}
+
+/**
+ * The events that end a stream whose service went away, so that it never looks complete: `response.failed` continuing
+ * the numbering and the response that the stream began with; for chat an error chunk without `[DONE]`.
+ */
+export function failureEvents(stream: BrokenStream, refusal: RefusalError, nowMs: number): string {
+  const last = text(stream.last);
+  if (stream.operation === Operation.CHAT_COMPLETIONS) {
+    // What has ended, whole or with an error, ends once.
+    return last.includes("data: [DONE]") || errorChunk.test(last)
+      ? ""
+      : `data: ${JSON.stringify({ error: toErrorBody(refusal) })}\n\n`;
+  }
+  if (last.includes("data: [DONE]")) return "";
+  if (terminalEvent.test(last)) return done;
+  const { code, message } = toErrorBody(refusal);
+  const response = begunResponse(text(stream.first)) ?? newResponse(stream, nowMs);
+  // Clients take a stream for broken that has no beginning.
+  const opening = stream.first
+    ? ""
+    : lifecycle("created", 0, response) + lifecycle("in_progress", 1, response);
+  const failed = { ...response, status: "failed", error: { code, message } };
+  return opening + lifecycle("failed", stream.first ? nextNumber(last) : 2, failed) + done;
+}
+
+function lifecycle(step: string, number: number, response: Record<string, unknown>): string {
+  const type = `response.${step}`;
+  return eventText(type, { type, sequence_number: number, response });
+}
+
+function nextNumber(last: string): number {
+  const numbers = [...last.matchAll(/"sequence_number":\s*(\d+)/g)];
+  return numbers.length === 0 ? 0 : Number(numbers.at(-1)?.[1]) + 1;
+}
+
+/** The `response` of the first event; undefined where there is none. */
+function begunResponse(first: string): Record<string, unknown> | undefined {
+  const data = /^data: (.+)$/m.exec(first)?.[1];
+  try {
+    const { response } = JSON.parse(data ?? "{}") as { response?: unknown };
+    return isJsonObject(response) ? response : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The response that the service never began, with all fields that clients rely on. */
+function newResponse({ body, newId }: BrokenStream, nowMs: number): Record<string, unknown> {
+  const asked = jsonObject(body);
+  const echoed = Object.entries(echoedDefaults).map(([name, otherwise]) => [
+    name,
+    asked[name] ?? otherwise,
+  ]);
+  return {
+    id: newId(),
+    object: "response",
+    created_at: Math.floor(nowMs / 1_000),
+    status: "in_progress",
+    background: false,
+    completed_at: null,
+    error: null,
+    incomplete_details: null,
+    output: [],
+    previous_response_id: null,
+    service_tier: "default",
+    store: false,
+    usage: null,
+    ...Object.fromEntries(echoed),
+  };
+}
+
+/** Options that a response repeats, as they are where the caller left them out. */
+const echoedDefaults = {
+  model: "",
+  instructions: null,
+  max_output_tokens: null,
+  max_tool_calls: null,
+  parallel_tool_calls: true,
+  prompt_cache_key: null,
+  reasoning: { effort: null, summary: null },
+  safety_identifier: null,
+  temperature: 1,
+  text: { format: { type: "text" } },
+  tool_choice: "auto",
+  tools: [],
+  top_logprobs: 0,
+  top_p: 1,
+  presence_penalty: 0,
+  frequency_penalty: 0,
+  truncation: "disabled",
+  user: null,
+  metadata: {},
+};
+
+/** Bodies up to this size are read for what a response repeats of them: a few ms. */
+const repeatedBytes = 256 * 1024;
+
+function jsonObject(body: Buffer): JsonObject {
+  if (body.length > repeatedBytes) return {};
+  try {
+    const value: unknown = JSON.parse(body.toString("utf8"));
+    return isJsonObject(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+function text(bytes: Uint8Array | undefined): string {
+  return bytes ? new TextDecoder().decode(bytes) : "";
+}

@@ -1,0 +1,209 @@
+import { jobSchema, outputSchema } from "./job-schema.ts";
+import {
+  arrayOf,
+  boolean,
+  dateTime,
+  errorFields,
+  integer,
+  nullable,
+  object,
+  type Schema,
+  string,
+} from "./schemas.ts";
+
+const videoOption = object(
+  {
+    durationSeconds: integer("Seconds."),
+    resolution: string("E.g. `720p`."),
+    modes: arrayOf({ type: "string", enum: ["t2v", "i2v"] }, "Modes at this price."),
+    credits: integer("Fixed price of a job."),
+  },
+  ["durationSeconds", "resolution", "modes", "credits"],
+);
+
+const moneyFields = {
+  requiredUsdMicros: integer(
+    "With `insufficient_balance` and `key_limit_exceeded`: the least that the request would have to hold.",
+  ),
+  spendableUsdMicros: integer("With them: what wallet and key have."),
+  maxOutputTokens: integer(
+    "With them, of a text request: the largest `max_output_tokens` that would be taken; 0 where not even the input is covered.",
+  ),
+  requiredCredits: integer("With `insufficient_credits`: the price of the job."),
+  spendableCredits: integer("With `insufficient_credits`: what the account has."),
+};
+
+const refusedOption: Schema = {
+  anyOf: [
+    videoOption,
+    object({ resolution: string("Of an image model.") }, ["resolution"]),
+    object({ maxReferences: integer("References that an image model takes.") }, ["maxReferences"]),
+  ],
+};
+
+const errorSchema: Schema = {
+  $id: "Error",
+  ...object(
+    {
+      error: object(
+        {
+          ...errorFields,
+          availableOptions: arrayOf(
+            refusedOption,
+            "With a refused resolution, duration, mode or number of references: what is on offer. For a video the rows of " +
+              "the mode; for an image its resolutions, or the number of references.",
+          ),
+          availableAspectRatios: arrayOf({ type: "string" }, "With a refused aspect ratio."),
+          ...moneyFields,
+          jobId: string("With an error of a call that waits for its images: their job."),
+          statusUrl: string("With it: where to poll that job.", { format: "uri" }),
+          requestId: string("With `idempotency_answer_not_kept`: the first request."),
+          costUsdMicros: integer(
+            "With `idempotency_answer_not_kept`: what that one cost. With any other error: what this one cost all the same.",
+          ),
+        },
+        ["message", "type", "param", "code"],
+      ),
+    },
+    ["error"],
+    { description: "Every error, whatever its status." },
+  ),
+};
+
+const webhook: Schema = {
+  $id: "Webhook",
+  ...object(
+    {
+      id: string("The webhook; `webhook-id` of each attempt."),
+      object: string("", { enum: ["webhook"] }),
+      keyId: nullable(
+        string(
+          "For a key with `webhooks` or `jobs:read-all`: the key that made the job; null: it is not known.",
+        ),
+      ),
+      type: string("What it tells.", { enum: ["job.completed", "job.failed", "job.cancelled"] }),
+      jobId: string("The job."),
+      url: string("Where it is sent.", { format: "uri" }),
+      status: string(
+        "`failed`: no attempt of 24 hours was answered with 2xx; `stopped`: one was answered with 410.",
+        { enum: ["pending", "delivered", "failed", "stopped"] },
+      ),
+      attempts: integer("Attempts begun."),
+      lastStatus: nullable(integer("HTTP status of the last attempt's answer.")),
+      lastError: nullable(
+        string(
+          "Why the last attempt failed. `unsafe`: the URL leads to an address that is not public; `unreachable`, `timeout`: there " +
+            "was no answer; `status`, `redirect`: there was one that was no 2xx.",
+        ),
+      ),
+      createdAt: string("When the job had ended.", { format: "date-time" }),
+      lastAttemptAt: dateTime("When the last attempt began."),
+      nextAttemptAt: dateTime("When the next attempt is due, or this one counts as lost."),
+    },
+    ["id", "object", "type", "jobId", "url", "status", "attempts", "createdAt"],
+    { description: "An event and its way to its receiver." },
+  ),
+};
+
+const webhookSecret: Schema = {
+  $id: "WebhookSecret",
+  ...object(
+    {
+      object: string("", { enum: ["webhook.secret"] }),
+      secret: string("`whsec_` and the base64 of 32 bytes."),
+      createdAt: string("When it was made.", { format: "date-time" }),
+      previousSecret: nullable(string("The one before, while webhooks are signed with it too.")),
+      previousExpiresAt: dateTime("Until when."),
+    },
+    ["object", "secret", "createdAt", "previousSecret", "previousExpiresAt"],
+    { description: "What the account's webhooks are signed with." },
+  ),
+};
+
+const file: Schema = {
+  $id: "File",
+  ...object(
+    {
+      id: string("The file; taken as `file_id` by references."),
+      object: string("", { enum: ["file"] }),
+      bytes: integer("Bytes."),
+      created_at: integer("Unix seconds."),
+      filename: string("The caller's name of it."),
+      purpose: string("The caller's purpose."),
+      status: string("Files are verified before they are answered.", { enum: ["processed"] }),
+      expires_at: { type: "null", description: "Uploads stay until they are deleted." },
+      mimeType: string("Verified media type."),
+      sha256: string("Lower-case hexadecimal."),
+      width: integer("Pixels."),
+      height: integer("Pixels."),
+    },
+    ["id", "object", "bytes", "created_at", "filename", "purpose"],
+    { description: "An image in the account's file storage." },
+  ),
+};
+
+const inputReference: Schema = {
+  $id: "InputReference",
+  description: "Exactly one of the two. JPEG, PNG or WebP of up to 20 MiB and 50 megapixels.",
+  oneOf: [
+    object(
+      { file_id: string("A file of the account, or an output of the API key.") },
+      ["file_id"],
+      {
+        additionalProperties: false,
+      },
+    ),
+    object(
+      { image_url: string("A public http(s) URL, or a base64 image data URI.") },
+      ["image_url"],
+      { additionalProperties: false },
+    ),
+  ],
+};
+
+const model: Schema = {
+  $id: "Model",
+  ...object(
+    {
+      id: string("Model id."),
+      object: string("", { enum: ["model"] }),
+      created: integer("Unix seconds."),
+      owned_by: string("Owner."),
+      kind: string("What it makes.", {
+        enum: ["chat", "image", "video", "speech", "music", "embedding", "transcription"],
+      }),
+      name: string("For people."),
+      default: boolean("The default of its kind; published, never assumed."),
+      maxInputTokens: integer("Chat; of an embedding model, of one input."),
+      maxInputs: integer("Embedding: inputs of one request."),
+      maxOutputTokens: integer("Chat."),
+      safetyMarginTokens: integer("Chat."),
+      reasoningEfforts: arrayOf({ type: "string" }, "Chat: accepted efforts."),
+      t2vEnabled: boolean("Video: text-to-video."),
+      i2vEnabled: boolean("Video: image-to-video."),
+      videoOptions: arrayOf(videoOption, "Video: durations, resolutions, modes and prices."),
+      availableOptions: arrayOf(videoOption, "Video: the same rows."),
+      availableAspectRatios: arrayOf({ type: "string" }, "Image and video."),
+      creditPrice: integer("Image and music: credits each."),
+      optionalParameters: arrayOf(
+        { type: "string", enum: ["negativePrompt", "seed", "n", "references"] },
+        "Image, video and music: what a request may have beside what each model of the kind takes, in every mode; `n`: more " +
+          "than one; `references`: `referenceFileIds` and `input_reference`.",
+      ),
+    },
+    ["id", "object", "created", "owned_by", "kind", "name"],
+    { description: "A model, and what a form for it needs.", additionalProperties: true },
+  ),
+};
+
+/** Every shared component. */
+export const components: readonly Schema[] = [
+  errorSchema,
+  outputSchema,
+  jobSchema,
+  webhook,
+  webhookSecret,
+  file,
+  inputReference,
+  model,
+];

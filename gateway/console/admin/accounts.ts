@@ -1,0 +1,192 @@
+import type { FastifyInstance } from "fastify";
+import { unitName } from "#kit/answer-values.ts";
+import { optionalNumber, requiredString } from "#kit/body.ts";
+import { driveClosing } from "#kit/closing.ts";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { JsonObject } from "#kit/json.ts";
+import type { Account } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
+import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import {
+  type AdminCall,
+  type AdminDeps,
+  adminRoute,
+  listOf,
+  readOperationId,
+  readUnit,
+} from "./context.ts";
+import { accountDocument } from "./documents.ts";
+import { maxAmount } from "./limits.ts";
+
+/** Routes of accounts and their funds. */
+export function accountRoutes(app: FastifyInstance, deps: AdminDeps): void {
+  const get = (url: string, handle: (call: AdminCall) => Promise<unknown>) =>
+    adminRoute(app, deps, { method: "GET", url, handle });
+  const post = (url: string, handle: (call: AdminCall) => Promise<unknown>, asksSecret = false) =>
+    adminRoute(app, deps, { method: "POST", url, asksSecret, handle });
+
+  get("/accounts", async (call) => {
+    const { auth } = call.peers;
+    const asked = { ...call.page(), query: call.query("query") };
+    const { accounts, nextPageToken } = await auth.listAccounts(asked, call.options);
+    return listOf(await Promise.all(accounts.map((one) => shown(call, one))), nextPageToken);
+  });
+  get("/accounts/:accountId", async (call) => shown(call, await mustFind(call)));
+  post("/accounts", create, true);
+  post("/accounts/:accountId/top-up", topUp, true);
+  post("/accounts/:accountId/refund", refund, true);
+  post("/accounts/:accountId/close", close, true);
+  for (const [name, suspended] of [
+    ["suspend", true],
+    ["resume", false],
+  ] as const) {
+    post(`/accounts/:accountId/${name}`, async (call) => {
+      const accountId = call.param("accountId");
+      const { account } = await call.audited({ action: `account.${name}`, accountId }, () =>
+        call.peers.auth.setAccountState({ accountId, suspended }, call.options),
+      );
+      return shown(call, account);
+    });
+  }
+}
+
+/** An account with its wallets; null wallets where billing does not answer. */
+async function shown(call: AdminCall, account: Account | undefined) {
+  if (!account) throw new Error("auth answered no account and did not refuse");
+  const { accountId } = account;
+  const balance = await call.peers.billing
+    .getBalance({ accountId }, call.options)
+    .catch(() => undefined);
+  return accountDocument(account, balance);
+}
+
+async function mustFind(call: AdminCall): Promise<Account> {
+  const accountId = call.param("accountId");
+  const { account } = await call.peers.auth.getAccount({ accountId }, call.options);
+  return account ?? refuse(ErrorReason.OBJECT_NOT_FOUND);
+}
+
+/** What is to be added to each wallet. */
+function readFunds(body: JsonObject) {
+  const rule = { min: 0, max: maxAmount, integer: true };
+  const usdMicros = optionalNumber(body, "usdMicros", rule) ?? 0;
+  const credits = optionalNumber(body, "credits", rule) ?? 0;
+  return { usdMicros, credits };
+}
+
+/** Adds what is asked for, each wallet's once for the operation id. True where every part was known already. */
+async function fund(
+  call: AdminCall,
+  accountId: string,
+  funds: ReturnType<typeof readFunds>,
+  operationId: string,
+): Promise<boolean> {
+  const parts = [
+    [Unit.USD_MICROS, funds.usdMicros],
+    [Unit.CREDITS, funds.credits],
+  ] as const;
+  let replayed = true;
+  for (const [unit, sum] of parts) {
+    if (sum === 0) continue;
+    const grant = { accountId, unit, amount: BigInt(sum), operationId };
+    const answer = await call.peers.billing.grant(grant, call.options);
+    replayed = replayed && answer.replayed;
+  }
+  return replayed;
+}
+
+async function create(call: AdminCall) {
+  const body = await call.body();
+  const name = requiredString(body, "name", { min: 1, max: 200, notBlank: true });
+  const operationId = readOperationId(body);
+  const funds = readFunds(body);
+  const made = await call.audited(
+    { action: "account.create", details: { ...funds, operationId } },
+    async () => {
+      const answer = await call.peers.auth.createAccount({ name, operationId }, call.options);
+      const accountId = answer.account?.accountId ?? "";
+      // The grants' ids follow from the operation's: a repeat after a crash completes it and adds nothing twice.
+      await fund(call, accountId, funds, `create:${operationId}`);
+      return answer;
+    },
+    ({ account }) => ({ accountId: account?.accountId }),
+  );
+  call.reply.code(201);
+  const { key, secret, replayed } = made;
+  return {
+    ...(await shown(call, made.account)),
+    firstKey: { id: key?.keyId ?? null, secret: secret || null },
+    replayed,
+  };
+}
+
+async function topUp(call: AdminCall) {
+  const body = await call.body();
+  const operationId = readOperationId(body);
+  const funds = readFunds(body);
+  if (funds.usdMicros === 0 && funds.credits === 0) {
+    const message = "Name 'usdMicros' or 'credits', above 0.";
+    refuse(ErrorReason.INVALID_VALUE, { param: "usdMicros", message });
+  }
+  const account = await mustFind(call);
+  if (account.closingTime)
+    refuse(ErrorReason.STATE_CONFLICT, { message: "The account is closed." });
+  const { accountId } = account;
+  const details = { ...funds, operationId };
+  const replayed = await call.audited({ action: "account.top_up", accountId, details }, () =>
+    fund(call, accountId, funds, operationId),
+  );
+  return { ...(await shown(call, account)), replayed };
+}
+
+async function refund(call: AdminCall) {
+  const body = await call.body();
+  const unit = readUnit(body);
+  const operationId = readOperationId(body);
+  const rule = { min: 1, max: Number.MAX_SAFE_INTEGER, integer: true };
+  const entry = optionalNumber(body, "entry", rule);
+  if (entry === undefined) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param: "entry" });
+  const amount = optionalNumber(body, "amount", rule);
+  const accountId = call.param("accountId");
+  const planned = {
+    action: "account.refund",
+    ...{ accountId, target: `entry ${entry}` },
+    details: { unit: unitName(unit), amount: amount ?? null, operationId },
+  };
+  const done = await call.audited(planned, () =>
+    call.peers.billing.refund(
+      {
+        ...{ accountId, unit, operationId, entryNumber: BigInt(entry) },
+        ...(amount === undefined ? {} : { amount: BigInt(amount) }),
+      },
+      call.options,
+    ),
+  );
+  return {
+    object: "refund",
+    ...{ accountId, unit: unitName(unit), entry },
+    refundEntry: done.entryNumber,
+    amount: done.refundedAmount,
+    replayed: done.replayed,
+  };
+}
+
+/** The first round of the closing is made here; the gateways drive it on. */
+async function close(call: AdminCall) {
+  const accountId = call.param("accountId");
+  if ((await call.body()).confirm !== accountId) {
+    const message = "The parameter 'confirm' is the id of the account.";
+    refuse(ErrorReason.INVALID_VALUE, { param: "confirm", message });
+  }
+  const { account } = await call.audited({ action: "account.close", accountId }, () =>
+    call.peers.auth.closeAccount({ accountId }, call.options),
+  );
+  const { keys } = await call.peers.auth.listKeys({ accountId }, call.options);
+  // What fails is done by the next round.
+  await driveClosing(
+    { account, keyIds: keys.map(({ keyId }) => keyId) },
+    call.peers,
+    call.clock,
+  ).catch(() => {});
+  call.reply.code(202);
+  return shown(call, account);
+}

@@ -1,0 +1,192 @@
+import { Readable } from "node:stream";
+import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
+import type { CallOptions } from "@connectrpc/connect";
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from "fastify";
+import type { Clock } from "#kit/clock.ts";
+import { ErrorReason, isRefusal, type Reason, refuse } from "#kit/errors.ts";
+import type { FairShare } from "#kit/fair-share.ts";
+import type { Ids } from "#kit/ids.ts";
+import { type JsonObject, parseSettings, parseTextBody } from "#kit/json.ts";
+import { audited, type DoneAction, type PlannedAction } from "#kit/operator-actions.ts";
+import type { Peers } from "#kit/peers.ts";
+import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { bodyLimitsBytes } from "../../limits.ts";
+import { queryLimit, queryString } from "../../request.ts";
+import { operationIdPattern, pageSizes } from "./limits.ts";
+
+/** The signal says that the operator has left. */
+type AdminCallOptions = CallOptions & { signal: AbortSignal };
+
+/** What the operator's routes work with. */
+export interface AdminDeps {
+  peers: Peers;
+  ids: Ids;
+  clock: Clock;
+  /** Turns at what looks through all that an account has. */
+  reads: FairShare;
+  /** Options of an internal call with the admin token. */
+  options(request: FastifyRequest, reply: FastifyReply, timeoutMs: number): AdminCallOptions;
+  /** Who acts, for the audit log. */
+  actorOf(request: FastifyRequest): string;
+  /** The body of a JSON request, of at most so many bytes. */
+  readBody(request: FastifyRequest, reply: FastifyReply, mostBytes: number): Promise<Uint8Array>;
+}
+
+/** One request of an operator. */
+export interface AdminCall {
+  request: FastifyRequest;
+  reply: FastifyReply;
+  peers: Peers;
+  clock: Clock;
+  /** For internal calls. */
+  options: AdminCallOptions;
+  /** A segment of the path. */
+  param(name: string): string;
+  /** It sets something, so it is as small as those of the API that do. */
+  body(): Promise<JsonObject>;
+  /** One that is one long text, of at most so many bytes. */
+  textBody(mostBytes: number): Promise<JsonObject>;
+  /** What the query names; "" where it does not. */
+  query(name: string): string;
+  /** The page that is asked for. */
+  page(): { pageSize: number; pageToken: string };
+  /** Does something with a line in the audit log. */
+  audited<T>(
+    planned: PlannedAction,
+    work: () => Promise<T>,
+    doneOf?: (answer: T) => DoneAction,
+  ): Promise<T>;
+}
+
+/** Milliseconds for an internal call of an operator. */
+export const quickMs = 30_000;
+
+/** Registers a route: its answer is the JSON, or a file, and what services refuse for operators gets a status of its own. */
+export function adminRoute(
+  app: FastifyInstance,
+  deps: AdminDeps,
+  route: {
+    method: "GET" | "POST" | "PATCH";
+    url: string;
+    /** What makes keys or moves money asks for the secret again. */
+    asksSecret?: boolean;
+    timeoutMs?: number;
+    handle(call: AdminCall): Promise<unknown>;
+  },
+): void {
+  const { method, url, asksSecret = false, timeoutMs = quickMs } = route;
+  const handler: RouteHandlerMethod = async (request, reply) => {
+    const call = callOf(deps, request, reply, timeoutMs);
+    try {
+      const answer = await route.handle(call);
+      return await reply.send(answer instanceof Readable ? answer : plainNumbers(answer));
+    } catch (error) {
+      return refuseToOperator(error);
+    }
+  };
+  app.route({ method, url, config: { asksSecret }, handler });
+}
+
+function callOf(
+  deps: AdminDeps,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  timeoutMs: number,
+): AdminCall {
+  const { peers, ids, clock } = deps;
+  const options = deps.options(request, reply, timeoutMs);
+  const query = (name: string) => queryString(request, name) ?? "";
+  // The log is written whether or not the caller is still there.
+  const { signal: _leaving, ...staying } = options;
+  const auth: Pick<Peers["auth"], "beginAction" | "endAction"> = {
+    beginAction: (message) => peers.auth.beginAction(message, staying),
+    endAction: (message) => peers.auth.endAction(message, staying),
+  };
+  return {
+    ...{ request, reply, peers, clock, options, query },
+    param: (name) => String((request.params as Record<string, unknown>)[name] ?? ""),
+    async body() {
+      return parseSettings(await deps.readBody(request, reply, bodyLimitsBytes.settings));
+    },
+    async textBody(mostBytes) {
+      return parseTextBody(await deps.readBody(request, reply, mostBytes));
+    },
+    page: () => ({
+      pageSize: queryLimit(request, pageSizes),
+      pageToken: query("after"),
+    }),
+    audited: (planned, work, doneOf) =>
+      audited({ auth, ids, actor: deps.actorOf(request) }, planned, work, doneOf),
+  };
+}
+
+/** Reasons of internal calls, as an operator's program is to see them. */
+const shown: { readonly [R in Reason]?: Reason } = {
+  [ErrorReason.OPERATION_CONFLICT]: ErrorReason.STATE_CONFLICT,
+  [ErrorReason.OPERATION_MISMATCH]: ErrorReason.STATE_CONFLICT,
+  [ErrorReason.INVALID_ARGUMENT]: ErrorReason.INVALID_VALUE,
+  [ErrorReason.ACCOUNT_NOT_FOUND]: ErrorReason.OBJECT_NOT_FOUND,
+  [ErrorReason.HOLD_NOT_FOUND]: ErrorReason.OBJECT_NOT_FOUND,
+  [ErrorReason.ENTRY_NOT_FOUND]: ErrorReason.OBJECT_NOT_FOUND,
+};
+
+/** Fields of internal calls, as the operator's routes call them. */
+const params: Readonly<Record<string, string>> = {
+  page_token: "after",
+  page_size: "limit",
+  entry_number: "entry",
+  operation_id: "operationId",
+  account_id: "account",
+  expire_time: "expiresAt",
+  allowed_models: "models",
+  requests_per_minute: "requestsPerMinute",
+  monthly_usd_micros_limit: "limitUsdMicros",
+  grace_seconds: "graceSeconds",
+  settle_amount: "amount",
+};
+
+function refuseToOperator(error: unknown): never {
+  if (!isRefusal(error)) throw error;
+  const reason = shown[error.reason];
+  if (reason === undefined) throw error;
+  if (reason !== ErrorReason.INVALID_VALUE) refuse(reason, { message: error.message });
+  const field = error.metadata.field ?? "";
+  const param = params[field] ?? field;
+  refuse(reason, { ...(param === "" ? {} : { param }) });
+}
+
+/** Integers above what a number holds exactly are strings. */
+function plainNumbers(value: unknown): unknown {
+  if (typeof value === "bigint") {
+    return Number.isSafeInteger(Number(value)) ? Number(value) : value.toString();
+  }
+  if (Array.isArray(value)) return value.map(plainNumbers);
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, plainNumbers(one)]));
+}
+
+/** A page of a list. */
+export function listOf(data: readonly unknown[], nextPageToken = "") {
+  return { object: "list", data, next: nextPageToken || null };
+}
+
+/** ISO 8601; null where there is none. */
+export function time(value: Timestamp | undefined): string | null {
+  return value ? timestampDate(value).toISOString() : null;
+}
+
+/** The unit that a body names. */
+export function readUnit(body: JsonObject): Unit {
+  if (body.unit === "usd_micros") return Unit.USD_MICROS;
+  if (body.unit === "credits") return Unit.CREDITS;
+  const message = "The parameter 'unit' is 'usd_micros' or 'credits'.";
+  return refuse(ErrorReason.INVALID_VALUE, { param: "unit", message });
+}
+
+/** The operation id of a body: the same one acts once. */
+export function readOperationId(body: JsonObject): string {
+  const id = body.operationId;
+  if (id === undefined) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param: "operationId" });
+  if (typeof id === "string" && operationIdPattern.test(id)) return id;
+  return refuse(ErrorReason.INVALID_VALUE, { param: "operationId" });
+}

@@ -1,0 +1,60 @@
+import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import type { FastifyInstance } from "fastify";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import { exportEntries, exportFormats, exportHeaders } from "../../billing-entries.ts";
+import { exportPage } from "../../limits.ts";
+import { takeTurn } from "../../plugins/reads.ts";
+import { queryOneOf } from "../../request.ts";
+import { type AdminCall, type AdminDeps, adminRoute, listOf } from "./context.ts";
+import { entryDocument } from "./documents.ts";
+
+/** Routes of an account's ledger: its entries as they stand, and what moved its balances as a file. */
+export function entryRoutes(app: FastifyInstance, deps: AdminDeps): void {
+  const url = "/accounts/:accountId/entries";
+  adminRoute(app, deps, {
+    ...{ method: "GET", url },
+    async handle(call) {
+      const asked = { accountId: call.param("accountId"), ...call.page() };
+      const { entries, nextPageToken } = await call.peers.billing.listEntries(asked, call.options);
+      return listOf(entries.map(entryDocument), nextPageToken);
+    },
+  });
+  adminRoute(app, deps, {
+    ...{ method: "GET", url: `${url}/export` },
+    handle: (call) => exported(call, deps),
+  });
+}
+
+/** As `genmesh ledger export`: newest first, from `from` on and before `to`. */
+async function exported(call: AdminCall, { reads }: AdminDeps) {
+  const accountId = call.param("accountId");
+  const format = queryOneOf(call.request, "format", exportFormats) ?? "csv";
+  const [fromMs, toMs] = [queryTime(call, "from"), queryTime(call, "to")];
+  const { auth, billing } = call.peers;
+  await auth.getAccount({ accountId }, call.options);
+  const page = async (place: {
+    after?: string;
+    untilTime?: ReturnType<typeof timestampFromMs>;
+  }) => {
+    using _turn = await takeTurn(reads, accountId, call.options.signal);
+    const asked = { accountId, onlyMoney: true, pageSize: exportPage, ...place };
+    return await billing.listLines(asked, call.options);
+  };
+  // Before the headers go out, so that what is wrong has its own status.
+  const first = await page(toMs === undefined ? {} : { untilTime: timestampFromMs(toMs) });
+  exportHeaders(call.reply, format, `entries-${accountId}`);
+  return exportEntries(
+    format,
+    first,
+    (after) => page({ after }),
+    ({ time }) => fromMs === undefined || !time || timestampMs(time) >= fromMs,
+  );
+}
+
+/** Milliseconds of a time that the query names. */
+function queryTime(call: AdminCall, name: string): number | undefined {
+  const text = call.query(name);
+  if (text === "") return undefined;
+  const ms = Date.parse(text);
+  return Number.isNaN(ms) ? refuse(ErrorReason.INVALID_VALUE, { param: name }) : ms;
+}

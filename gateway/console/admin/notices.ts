@@ -1,0 +1,84 @@
+import type { FastifyInstance } from "fastify";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { GetAlertsResponse } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import type { Webhook } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { toWebhookDocument } from "../../webhooks.ts";
+import { type AdminCall, type AdminDeps, adminRoute, listOf } from "./context.ts";
+
+/** Routes of what accounts are told: when their funds run low, and what became of each webhook. */
+export function noticeRoutes(app: FastifyInstance, deps: AdminDeps): void {
+  const alerts = "/accounts/:accountId/alerts";
+  adminRoute(app, deps, { method: "GET", url: alerts, handle: showAlerts });
+  adminRoute(app, deps, { method: "PATCH", url: alerts, handle: changeAlerts });
+  adminRoute(app, deps, {
+    ...{ method: "GET", url: "/accounts/:accountId/webhooks" },
+    handle: listWebhooks,
+  });
+  adminRoute(app, deps, {
+    ...{ method: "POST", url: "/webhooks/:webhookId/retry" },
+    handle: retryWebhook,
+  });
+}
+
+async function mustExist(call: AdminCall) {
+  const accountId = call.param("accountId");
+  const { account } = await call.peers.auth.getAccount({ accountId }, call.options);
+  return account ?? refuse(ErrorReason.OBJECT_NOT_FOUND);
+}
+
+async function showAlerts(call: AdminCall) {
+  // Billing knows wallets, not accounts: it has no alerts of one that does not exist.
+  const { accountId } = await mustExist(call);
+  return alertsDocument(await call.peers.billing.getAlerts({ accountId }, call.options));
+}
+
+/** What a change may name: as in PATCH /billing/alerts of the API. */
+const changeable = ["lowBalanceUsdMicros", "webhookUrl"];
+
+async function changeAlerts(call: AdminCall) {
+  const asked = await call.body();
+  const changed = changeable.filter((name) => Object.hasOwn(asked, name)).join(", ");
+  const { accountId, closingTime } = await mustExist(call);
+  if (closingTime) refuse(ErrorReason.STATE_CONFLICT, { message: "The account is closed." });
+  const body = new TextEncoder().encode(JSON.stringify(asked));
+  const { alerts } = await call.audited(
+    { action: "account.alerts", accountId, details: { changed } },
+    () => call.peers.billing.updateAlerts({ accountId, body }, call.options),
+  );
+  return alertsDocument(alerts);
+}
+
+function alertsDocument(alerts: GetAlertsResponse | undefined) {
+  if (!alerts) throw new Error("billing answered no alerts and did not refuse");
+  const { lowBalanceUsdMicros, webhookUrl } = alerts;
+  return {
+    object: "alerts",
+    lowBalanceUsdMicros: lowBalanceUsdMicros ?? null,
+    webhookUrl: webhookUrl || null,
+  };
+}
+
+async function listWebhooks(call: AdminCall) {
+  // Media knows webhooks, not accounts: it has none of one that does not exist.
+  const { accountId } = await mustExist(call);
+  const asked = { accountId, ...call.page() };
+  const found = await call.peers.media.listAccountWebhooks(asked, call.options);
+  return listOf(found.webhooks.map(webhookDocument), found.nextPageToken);
+}
+
+async function retryWebhook(call: AdminCall) {
+  const webhookId = call.param("webhookId");
+  const { webhook } = await call.audited(
+    { action: "webhook.retry", target: webhookId },
+    () => call.peers.media.retryAccountWebhook({ webhookId }, call.options),
+    ({ accountId }) => ({ accountId }),
+  );
+  if (!webhook) throw new Error("media answered no webhook and did not refuse");
+  return webhookDocument(webhook);
+}
+
+/** Without the address, which may hold a secret of its receiver: the account's own listing shows it. */
+function webhookDocument(webhook: Webhook) {
+  const { url: _, ...shown } = toWebhookDocument(webhook, true);
+  return shown;
+}

@@ -1,0 +1,129 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { FastifyInstance } from "fastify";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import {
+  DraftChange_Kind,
+  ModelKind,
+  type Snapshot,
+  UpstreamProtocol,
+} from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import {
+  type UpstreamHealth,
+  UpstreamHealthSchema,
+} from "#proto/genmesh/text/v1/text_service_pb.ts";
+import { type AdminCall, type AdminDeps, adminRoute, listOf, time } from "./context.ts";
+import { actionDocument, parsed } from "./documents.ts";
+import { draftBodyBytes } from "./limits.ts";
+
+/** Routes of the catalog, the upstreams and the audit log. */
+export function systemRoutes(app: FastifyInstance, deps: AdminDeps): void {
+  const get = (url: string, handle: (call: AdminCall) => Promise<unknown>) =>
+    adminRoute(app, deps, { method: "GET", url, handle });
+  get("/catalog", async (call) => {
+    const { version, models } = await snapshotOf(call);
+    return {
+      object: "catalog",
+      version,
+      models: models.map((model) => ({
+        id: model.id,
+        name: model.name,
+        kind: enumName(ModelKind, model.kind),
+        upstreams: [model.upstream, ...model.fallbackUpstreams],
+      })),
+    };
+  });
+  adminRoute(app, deps, { method: "POST", url: "/catalog/check", handle: check });
+  get("/upstreams", upstreams);
+  get("/audit", async (call) => {
+    const asked = { ...call.page(), accountId: call.query("account") };
+    const { actions, nextPageToken } = await call.peers.auth.listActions(asked, call.options);
+    return listOf(actions.map(actionDocument), nextPageToken);
+  });
+}
+
+async function snapshotOf({ peers, options }: AdminCall): Promise<Snapshot> {
+  const { snapshot } = await peers.catalog.getSnapshot({}, options);
+  return snapshot ?? refuse(ErrorReason.SERVICE_UNAVAILABLE);
+}
+
+/** The name of an enum's value, in lower case. */
+function enumName(names: Readonly<Record<string, number>>, value: number): string {
+  return (
+    Object.keys(names)
+      .find((name) => names[name] === value)
+      ?.toLowerCase() ?? ""
+  );
+}
+
+const changeNames = new Map<number, string>([
+  [DraftChange_Kind.ADDED, "added"],
+  [DraftChange_Kind.REMOVED, "removed"],
+  [DraftChange_Kind.CHANGED, "changed"],
+]);
+
+async function check(call: AdminCall) {
+  const { yaml } = await call.textBody(draftBodyBytes);
+  if (typeof yaml !== "string") refuse(ErrorReason.INVALID_TYPE, { param: "yaml" });
+  const told = await call.peers.catalog.checkDraft({ yaml }, call.options);
+  const { models, faults, changes, isShortened } = told;
+  const value = (text: string) => (text === "" ? null : parsed(text));
+  return {
+    object: "catalog.check",
+    ok: faults.length === 0,
+    models,
+    isShortened,
+    faults: faults.map(({ path, message }) => ({ path, message })),
+    changes: changes.map(({ subject, kind, fields }) => ({
+      model: subject,
+      change: changeNames.get(kind) ?? "",
+      fields: fields.map(({ path, before, after }) => ({
+        ...{ path, before: value(before), after: value(after) },
+      })),
+    })),
+  };
+}
+
+/** Errors above this part of the requests: the alert GenmeshUpstreamFails fires at the same. */
+export const failingShare = 0.2;
+/** An account that was found empty so many milliseconds ago counts as empty, as for the alert GenmeshUpstreamAccountEmpty. */
+export const emptyForMs = 15 * 60_000;
+
+/** Every upstream of the catalog, with what all processes have seen of it. */
+async function upstreams(call: AdminCall) {
+  const [snapshot, health] = await Promise.all([
+    snapshotOf(call),
+    call.peers.text.listUpstreamHealth({}, call.options),
+  ]);
+  const figures = new Map(health.upstreams.map((one) => [one.name, one]));
+  const documents = Object.values(snapshot.upstreams).map((upstream) => {
+    const seen = figures.get(upstream.name) ?? create(UpstreamHealthSchema);
+    const [requests, errors] = [Number(seen.requests), Number(seen.errors)];
+    return {
+      object: "upstream",
+      name: upstream.name,
+      protocol: enumName(UpstreamProtocol, upstream.protocol),
+      state: stateOf(seen, call.clock.now()),
+      ...{ requests, errors, errorRate: requests === 0 ? 0 : errors / requests },
+      latencyMs:
+        seen.p50Ms === undefined ? null : { p50: seen.p50Ms, p95: seen.p95Ms ?? seen.p50Ms },
+      inFlight: seen.inFlight,
+      busiest: seen.busiest,
+      slots: upstream.maxConcurrent || null,
+      lastError: seen.lastError || null,
+      accountEmptyAt: time(seen.accountEmptyTime),
+      models: snapshot.models
+        .filter((one) => [one.upstream, ...one.fallbackUpstreams].includes(upstream.name))
+        .map(({ id }) => id),
+    };
+  });
+  const sorted = documents.sort((a, b) => (a.name < b.name ? -1 : 1));
+  return { ...listOf(sorted), processes: health.processes };
+}
+
+function stateOf({ requests, errors, accountEmptyTime }: UpstreamHealth, nowMs: number) {
+  const emptyAtMs = accountEmptyTime ? timestampMs(accountEmptyTime) : 0;
+  if (nowMs - emptyAtMs < emptyForMs) return "account_empty";
+  if (requests === 0n) return "unknown";
+  return Number(errors) / Number(requests) > failingShare ? "failing" : "healthy";
+}

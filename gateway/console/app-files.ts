@@ -1,0 +1,122 @@
+import { readdir, readFile } from "node:fs/promises";
+import { extname, join } from "node:path";
+import { promisify } from "node:util";
+import { brotliCompress, gzip } from "node:zlib";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { Logger } from "#kit/logger.ts";
+import { type AppBuild, createAppBuilds } from "./app-build.ts";
+import { escaped, sendPage } from "./guard.ts";
+
+/** A file of the app, as it is sent. */
+interface AppFile {
+  contentType: string;
+  plain: Buffer;
+  br: Buffer;
+  gzip: Buffer;
+}
+
+/** A build in memory: the page, and what it loads, by name. */
+interface LoadedApp {
+  folder: string;
+  page: AppFile;
+  assets: ReadonlyMap<string, AppFile>;
+}
+
+const contentTypes: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
+  ".png": "image/png",
+  ".woff2": "font/woff2",
+  ".json": "application/json; charset=utf-8",
+};
+
+/**
+ * `/console/`: the app's page at every path without a dot, for the app has its own places, and its files below `assets/`,
+ * whose names change with what is in them.
+ */
+export function appRoutes(app: FastifyInstance, { log }: { log: Logger }): void {
+  const builds = createAppBuilds({ log });
+  app.addHook("onClose", () => builds[Symbol.asyncDispose]());
+  let loading: { folder: string; app: Promise<LoadedApp> } | undefined;
+  const load = (folder: string): Promise<LoadedApp> => {
+    if (loading?.folder !== folder) loading = { folder, app: loadApp(folder) };
+    return loading.app;
+  };
+  const sendApp = async (request: FastifyRequest, reply: FastifyReply) => {
+    const build = await builds.current();
+    if (build.kind !== "built") return sendUnbuilt(reply, build);
+    return sendFile(request, reply, (await load(build.folder)).page);
+  };
+  app.get(
+    "",
+    { schema: { hide: true }, prefixTrailingSlash: "no-slash" },
+    async (_request, reply) => reply.code(301).header("location", "console/").send(),
+  );
+  app.get("/", { schema: { hide: true }, prefixTrailingSlash: "slash" }, sendApp);
+  app.get<{ Params: { name: string } }>(
+    "/assets/:name",
+    { schema: { hide: true } },
+    async (request, reply) => {
+      // What is loaded, not what is newest: a page asks for the files of its own build.
+      const build = loading ?? (await builds.current());
+      const folder = "folder" in build ? build.folder : undefined;
+      const file = folder && (await load(folder)).assets.get(request.params.name);
+      if (!file) return refuse(ErrorReason.UNKNOWN_ROUTE);
+      reply.header("cache-control", "public, max-age=31536000, immutable");
+      return sendFile(request, reply, file);
+    },
+  );
+  app.setNotFoundHandler((request, reply) => {
+    const path = request.url.split("?", 1)[0] ?? "";
+    const isPage = (request.method === "GET" || request.method === "HEAD") && !path.includes(".");
+    return isPage ? sendApp(request, reply) : refuse(ErrorReason.UNKNOWN_ROUTE);
+  });
+}
+
+function sendFile(request: FastifyRequest, reply: FastifyReply, file: AppFile) {
+  const accepted = String(request.headers["accept-encoding"] ?? "");
+  const coding = (["br", "gzip"] as const).find((one) =>
+    new RegExp(`(?:^|[\\s,])${one}(?:$|[\\s,;])`).test(accepted),
+  );
+  reply.headers({ "content-type": file.contentType, vary: "Accept-Encoding" });
+  if (!coding) return reply.send(file.plain);
+  return reply.header("content-encoding", coding).send(file[coding]);
+}
+
+/** A page that comes back by itself until the app is there. */
+function sendUnbuilt(reply: FastifyReply, build: Exclude<AppBuild, { kind: "built" }>) {
+  reply.header("retry-after", "1");
+  if (build.kind === "failed") {
+    const output = `<pre>${escaped(build.output)}</pre>`;
+    return sendPage(reply, 503, "genmesh", `<h1>The console could not be built</h1>${output}`);
+  }
+  const again = '<meta http-equiv="refresh" content="1">';
+  const text = "<p>The console is being built from its sources: some seconds, once.</p>";
+  return sendPage(reply, 503, "genmesh", `${again}<h1>One moment</h1>${text}`);
+}
+
+async function loadApp(folder: string): Promise<LoadedApp> {
+  const names = await readdir(join(folder, "assets"));
+  const assets = await Promise.all(
+    names.map(async (name) => [name, await loadFile(join(folder, "assets", name))] as const),
+  );
+  return {
+    folder,
+    page: await loadFile(join(folder, "index.html")),
+    assets: new Map(assets),
+  };
+}
+
+/** Compressed once, off the event loop. */
+async function loadFile(path: string): Promise<AppFile> {
+  const plain = await readFile(path);
+  const [br, zipped] = await Promise.all([
+    promisify(brotliCompress)(plain),
+    promisify(gzip)(plain),
+  ]);
+  const contentType = contentTypes[extname(path)] ?? "application/octet-stream";
+  return { contentType, plain, br, gzip: zipped };
+}

@@ -1,0 +1,127 @@
+// Money, numbers and times in the reader's locale. The exact figure is always at hand, as a title.
+
+const dollars = (digits: number, least = digits) =>
+  new Intl.NumberFormat(undefined, {
+    style: "currency",
+    currency: "USD",
+    currencyDisplay: "narrowSymbol",
+    minimumFractionDigits: least,
+    maximumFractionDigits: digits,
+  });
+const inCents = dollars(2);
+const inMicros = dollars(6);
+const toTheMicro = dollars(6, 2);
+const whole = new Intl.NumberFormat();
+const short = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
+
+/** A sum of the API: beyond what a number holds exactly it comes as decimal digits. */
+export type Sum = number | string;
+
+/** Millionths of a dollar as the decimal that they are: no rounding, however large. */
+function decimalOf(micros: Sum): `${number}` {
+  const value = BigInt(micros);
+  const size = value < 0n ? -value : value;
+  const fraction = String(size % 1_000_000n).padStart(6, "0");
+  return `${value < 0n ? "-" : ""}${size / 1_000_000n}.${fraction}` as `${number}`;
+}
+
+/** For reading: cents, and millionths below a cent, where cents would say nothing. */
+export function usd(micros: Sum): string {
+  const isSmall = Math.abs(Number(micros)) < 10_000;
+  return (isSmall ? toTheMicro : inCents).format(decimalOf(micros));
+}
+
+/** All six digits, for columns in which figures stand below each other. */
+export function usdExact(micros: Sum): string {
+  return inMicros.format(decimalOf(micros));
+}
+
+/** A price: as many digits as it has, for rounding would make it another one. */
+export function usdPrice(micros: Sum): string {
+  return toTheMicro.format(decimalOf(micros));
+}
+
+export function usdTitle(micros: Sum): string {
+  return `${toTheMicro.format(decimalOf(micros))} = ${whole.format(BigInt(micros))} millionths of a US dollar`;
+}
+
+export function count(value: Sum): string {
+  return whole.format(typeof value === "string" ? BigInt(value) : value);
+}
+
+/** 12.3K, for places without room; the whole figure belongs in the title. */
+export function countShort(value: number): string {
+  return value < 10_000 ? whole.format(value) : short.format(value);
+}
+
+const dateTime = new Intl.DateTimeFormat(undefined, {
+  day: "numeric",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+});
+const dateTimeSeconds = new Intl.DateTimeFormat(undefined, {
+  day: "numeric",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+});
+const longDateTime = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
+const date = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
+
+export type TimeStyle = "minute" | "second" | "day" | "ago";
+
+export function time(at: Date, style: TimeStyle): string {
+  if (style === "day") return date.format(at);
+  if (style === "ago") return ago(at);
+  return (style === "second" ? dateTimeSeconds : dateTime).format(at);
+}
+
+export function timeTitle(at: Date): string {
+  return `${longDateTime.format(at)} (${at.toISOString()})`;
+}
+
+const steps: [unit: Intl.RelativeTimeFormatUnit, seconds: number][] = [
+  ["year", 31_536_000],
+  ["month", 2_592_000],
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+];
+
+function ago(at: Date): string {
+  const seconds = (at.getTime() - Date.now()) / 1_000;
+  for (const [unit, size] of steps) {
+    if (Math.abs(seconds) >= size) return relative.format(Math.trunc(seconds / size), unit);
+  }
+  return relative.format(0, "minute");
+}
+
+export function bytes(value: number): string {
+  const units = ["byte", "kilobyte", "megabyte", "gigabyte"] as const;
+  const step = Math.min(3, Math.floor(Math.log10(Math.max(1, value)) / 3));
+  return new Intl.NumberFormat(undefined, {
+    style: "unit",
+    unit: units[step] ?? "byte",
+    unitDisplay: "narrow",
+    maximumFractionDigits: step === 0 ? 0 : 1,
+  }).format(value / 1_000 ** step);
+}
+
+/** Milliseconds, seconds or minutes: the largest unit of which there are two, or one second. */
+export function milliseconds(value: number): string {
+  const [unit, size] =
+    value < 1_000
+      ? (["millisecond", 1] as const)
+      : value < 120_000
+        ? (["second", 1_000] as const)
+        : (["minute", 60_000] as const);
+  return new Intl.NumberFormat(undefined, {
+    style: "unit",
+    unit,
+    unitDisplay: "short",
+    maximumFractionDigits: size === 1 ? 0 : 1,
+  }).format(value / size);
+}

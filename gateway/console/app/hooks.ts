@@ -1,0 +1,107 @@
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useLocation } from "preact-iso/router";
+import { type CallOptions, Cancelled, call, queryOf } from "./api.ts";
+import { session } from "./session.ts";
+
+export interface Loaded<T> {
+  /** Stays while it is loaded again, so that nothing jumps. */
+  data: T | undefined;
+  error: unknown;
+  isLoading: boolean;
+  reload(): void;
+  /** Puts what is known already into place, without asking. */
+  set(change: (data: T) => T): void;
+}
+
+/** Asks for `path` now, and whenever it changes; null: not yet. `ask` is how, and stays the same. */
+export function useApi<T>(
+  path: string | null,
+  ask: (path: string, options: CallOptions) => Promise<T> = call,
+): Loaded<T> {
+  const [state, setState] = useState<{ data?: T; error?: unknown; isLoading: boolean }>({
+    isLoading: path !== null,
+  });
+  const [turn, setTurn] = useState(0);
+  // `turn` asks again for the same path.
+  useEffect(() => {
+    if (path === null) return;
+    const abort = new AbortController();
+    setState((before) => ({ ...before, isLoading: true }));
+    ask(path, { signal: abort.signal }).then(
+      (data) => !abort.signal.aborted && setState({ data, isLoading: false }),
+      (error) =>
+        !abort.signal.aborted && setState((before) => ({ ...before, error, isLoading: false })),
+    );
+    return () => abort.abort();
+  }, [path, turn]);
+  const reload = useCallback(() => setTurn((before) => before + 1), []);
+  const set = useCallback((change: (data: T) => T) => {
+    setState((before) =>
+      before.data === undefined ? before : { ...before, data: change(before.data) },
+    );
+  }, []);
+  return { data: state.data, error: state.error, isLoading: state.isLoading, reload, set };
+}
+
+/** How often a screen asks again for what moves by itself. */
+const reloadMs = 10_000;
+
+/** Loads again and again while the page is seen and `isOn`. */
+export function useReloading(isOn: boolean, ...reloads: (() => void)[]): void {
+  useEffect(() => {
+    if (!isOn) return;
+    const timer = setInterval(() => {
+      if (document.visibilityState === "visible") for (const reload of reloads) reload();
+    }, reloadMs);
+    return () => clearInterval(timer);
+  }, [isOn, ...reloads]);
+}
+
+/**
+ * The query of the address: filters live there, so that a link shows the same list to the next reader. Changing a filter
+ * goes back to the first page.
+ */
+export function useFilters() {
+  const { query, path, route } = useLocation();
+  const set = (change: Record<string, string | undefined>) => {
+    const { after: _after, ...filters } = query;
+    route(path + queryOf({ ...filters, ...change }), true);
+  };
+  return { query, set };
+}
+
+/** The pages of a list: where each begins is in the address, and the way back to the pages before is remembered here. */
+export function usePages() {
+  const { query, path, route } = useLocation();
+  const before = useRef<string[]>([]);
+  const go = (after: string | undefined) => route(path + queryOf({ ...query, after }));
+  return {
+    after: query.after,
+    next(cursor: string) {
+      before.current.push(query.after ?? "");
+      go(cursor);
+    },
+    /** Undefined on the first page. */
+    previous: query.after === undefined ? undefined : () => go(before.current.pop() || undefined),
+  };
+}
+
+/** Runs an action of the reader once at a time; what goes wrong is `error`. */
+export function useAction<A extends unknown[]>(act: (...values: A) => Promise<void>) {
+  const [state, setState] = useState<{ error?: unknown; isBusy: boolean }>({ isBusy: false });
+  const run = async (...values: A) => {
+    if (state.isBusy) return;
+    setState({ isBusy: true });
+    const wasSignedIn = Boolean(session.value);
+    try {
+      await act(...values);
+      setState({ isBusy: false });
+    } catch (error) {
+      // The sign-in form says by itself that a session has ended.
+      const hasLeft = wasSignedIn && session.value === null;
+      const isSilent = error instanceof Cancelled || hasLeft;
+      setState(isSilent ? { isBusy: false } : { error, isBusy: false });
+    }
+  };
+  return { ...state, run };
+}

@@ -1,0 +1,31 @@
+import { signal } from "@preact/signals";
+import { call } from "./api.ts";
+import { may } from "./session.ts";
+import type { Key, List } from "./types.ts";
+
+/** Names of the account's keys by their ids, as far as a screen has asked for them. */
+export const keyNames = signal<ReadonlyMap<string, string>>(new Map());
+
+let isAsked = false;
+
+export function rememberKeys(keys: readonly Key[]): void {
+  const names = keys.filter((key) => key.name).map((key) => [key.id, key.name] as const);
+  keyNames.value = new Map([...keyNames.value, ...names]);
+}
+
+/** Keys a page: as many as there are at the most. */
+const pageSize = 100;
+/** Names that are worth asking for: an account with more keys sees ids of the others. */
+const maxNames = 1_000;
+
+/** Asks once. A screen that may not know them shows ids. */
+export async function loadKeyNames(): Promise<void> {
+  if (isAsked || !may("keys")) return;
+  isAsked = true;
+  for (let offset = 0; offset < maxNames; offset += pageSize) {
+    const path = `/keys?limit=${pageSize}&offset=${offset}&include_disabled=true`;
+    const keys = await call<List<Key>>(path).catch(() => null);
+    if (keys) rememberKeys(keys.data);
+    if (!keys || keys.data.length < pageSize) return;
+  }
+}

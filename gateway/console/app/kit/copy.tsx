@@ -1,0 +1,29 @@
+import { toast } from "./toast.tsx";
+
+export function CopyButton({ text, label = "Copy" }: { text: string; label?: string }) {
+  return (
+    <button
+      type="button"
+      class="small"
+      onClick={async () => {
+        await navigator.clipboard.writeText(text);
+        toast("Copied.");
+      }}
+    >
+      {label}
+    </button>
+  );
+}
+
+/** Text for a terminal or an editor. It scrolls sideways, so the keyboard must be able to reach it. */
+export function Code({ text, label }: { text: string; label: string }) {
+  return (
+    <figure class="code" aria-label={label}>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard. */}
+      <pre tabIndex={0}>
+        <code>{text}</code>
+      </pre>
+      <CopyButton text={text} />
+    </figure>
+  );
+}

@@ -1,0 +1,9 @@
+import { keyNames } from "../key-names.ts";
+import { ShortId } from "./values.tsx";
+
+/** A key by its name where that is known, by its id else. */
+export function KeyName({ id }: { id: string | null }) {
+  if (id === null) return <span class="muted">none</span>;
+  const name = keyNames.value.get(id);
+  return name ? <span title={id}>{name}</span> : <ShortId id={id} />;
+}

@@ -1,0 +1,37 @@
+import { useState } from "preact/hooks";
+import { TextField } from "./form.tsx";
+
+/** Looks something up when the reader says so, by Enter or the button. */
+export function SearchField({
+  label,
+  placeholder,
+  value,
+  onSearch,
+}: {
+  label: string;
+  placeholder?: string;
+  value: string;
+  onSearch(text: string): void;
+}) {
+  const [text, setText] = useState(value);
+  return (
+    <search>
+      <form
+        class="search"
+        onSubmit={(event) => {
+          event.preventDefault();
+          onSearch(text.trim());
+        }}
+      >
+        <TextField
+          label={label}
+          type="search"
+          value={text}
+          onValue={setText}
+          {...(placeholder !== undefined && { placeholder })}
+        />
+        <button type="submit">Find</button>
+      </form>
+    </search>
+  );
+}

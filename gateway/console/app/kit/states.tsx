@@ -1,0 +1,61 @@
+import type { ComponentChildren } from "preact";
+import { ApiError } from "../api.ts";
+
+/** What happened, in words, with what support asks for; `retry` where trying again may help. */
+export function ErrorText({ error, retry }: { error: unknown; retry?: (() => void) | undefined }) {
+  if (!error) return null;
+  const known = error instanceof ApiError ? error : undefined;
+  return (
+    <div class="error" role="alert">
+      <p>{known?.message ?? "Something in this page went wrong. Reload it, please."}</p>
+      {known?.code && (
+        <p class="fine">
+          <code>{known.code}</code>
+          {known.requestId && (
+            <>
+              {" · request "}
+              <code class="id">{known.requestId}</code>
+            </>
+          )}
+        </p>
+      )}
+      {retry && (
+        <button type="button" onClick={retry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** Nothing is here, and what to do next. */
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <p class="empty-title">{title}</p>
+      {children}
+    </div>
+  );
+}
+
+/** Takes the place of what is still loading, so that nothing moves when it comes. */
+export function Waiting({ lines = 3 }: { lines?: number }) {
+  return (
+    <div class="waiting" role="status" aria-label="Loading">
+      {Array.from({ length: lines }, (_, line) => (
+        <span class="bone" key={line} />
+      ))}
+    </div>
+  );
+}
+
+/** A notice that stays, unlike a toast. */
+export function Notice({
+  tone = "plain",
+  children,
+}: {
+  tone?: "plain" | "warn" | "good";
+  children: ComponentChildren;
+}) {
+  return <div class={`notice ${tone}`}>{children}</div>;
+}

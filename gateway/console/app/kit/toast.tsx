@@ -1,0 +1,27 @@
+import { signal } from "@preact/signals";
+
+/** How long a toast stays: long enough to read twice. */
+const toastMs = 5_000;
+
+const toasts = signal<{ id: number; text: string }[]>([]);
+let lastId = 0;
+
+/** Says that something is done; what failed is said where it was tried, and stays. */
+export function toast(text: string): void {
+  lastId += 1;
+  const id = lastId;
+  toasts.value = [...toasts.value, { id, text }];
+  setTimeout(() => {
+    toasts.value = toasts.value.filter((one) => one.id !== id);
+  }, toastMs);
+}
+
+export function Toasts() {
+  return (
+    <div class="toasts" role="status">
+      {toasts.value.map((one) => (
+        <p key={one.id}>{one.text}</p>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,114 @@
+import type { ComponentChildren } from "preact";
+import {
+  count,
+  countShort,
+  type Sum,
+  type TimeStyle,
+  time,
+  timeTitle,
+  usd,
+  usdExact,
+  usdPrice,
+  usdTitle,
+} from "../format.ts";
+
+/** Dollars: in cents, or as `digits` says. The title has the exact figure in any case. */
+export function Money({
+  micros,
+  digits = "cents",
+}: {
+  micros: Sum;
+  /** `all`: six, for columns; `price`: as many as the figure has. */
+  digits?: "cents" | "all" | "price";
+}) {
+  const text = { cents: usd, all: usdExact, price: usdPrice }[digits](micros);
+  return (
+    <data class="num" value={micros} title={usdTitle(micros)}>
+      {text}
+    </data>
+  );
+}
+
+export function Credits({ value }: { value: Sum }) {
+  return (
+    <data class="num" value={value} title={`${count(value)} credits`}>
+      {count(value)}
+    </data>
+  );
+}
+
+/** A number that may be shown short; the title has all of it. */
+export function Count({ value, short }: { value: number; short?: boolean }) {
+  return (
+    <data class="num" value={value} title={count(value)}>
+      {short ? countShort(value) : count(value)}
+    </data>
+  );
+}
+
+export function When({
+  at,
+  style = "minute",
+  never = "never",
+}: {
+  at: string | number | null | undefined;
+  style?: TimeStyle;
+  never?: string;
+}) {
+  if (at === null || at === undefined) return <span class="muted">{never}</span>;
+  // Numbers are seconds since 1970, as OpenAI's objects have them.
+  const date = new Date(typeof at === "number" ? at * 1_000 : at);
+  return (
+    <time class="num" dateTime={date.toISOString()} title={timeTitle(date)}>
+      {time(date, style)}
+    </time>
+  );
+}
+
+export type Tone = "plain" | "good" | "warn" | "bad" | "live";
+
+export function Badge({ tone = "plain", children }: { tone?: Tone; children: ComponentChildren }) {
+  return <span class={`badge ${tone}`}>{children}</span>;
+}
+
+const tones: Record<string, Tone> = {
+  completed: "good",
+  delivered: "good",
+  active: "good",
+  failed: "bad",
+  error: "bad",
+  revoked: "bad",
+  closed: "bad",
+  closing: "warn",
+  expired: "warn",
+  stopped: "warn",
+  lost: "bad",
+  left: "warn",
+  cancelled: "warn",
+  incomplete: "warn",
+  suspended: "warn",
+  disabled: "warn",
+  running: "live",
+  in_progress: "live",
+  pending: "live",
+};
+
+/** A status as the API names it. */
+export function Status({ value }: { value: string }) {
+  return <Badge tone={tones[value] ?? "plain"}>{value.replaceAll("_", " ")}</Badge>;
+}
+
+/** Its kind and its end, which tell it apart in a list; the title has all of it. */
+export function ShortId({ id }: { id: string }) {
+  const kind = id.slice(0, id.search(/[_-]/) + 1);
+  return (
+    <code class="num" title={id}>
+      {id.length <= kind.length + 9 ? id : `${kind}…${id.slice(-8)}`}
+    </code>
+  );
+}
+
+/** An identifier: in a fixed pitch, whole, and selected by one click. */
+export function Id({ children }: { children: string }) {
+  return <code class="id">{children}</code>;
+}

@@ -1,0 +1,87 @@
+import lazy from "preact-iso/lazy";
+import { Route, Router } from "preact-iso/router";
+import { Page } from "./kit/page.tsx";
+import { Empty } from "./kit/states.tsx";
+import { isOperator } from "./places.ts";
+
+// Each screen is loaded when the reader goes there.
+const Overview = lazy(() => import("./screens/overview.tsx").then((m) => m.Overview));
+const Keys = lazy(() => import("./screens/keys.tsx").then((m) => m.Keys));
+const Usage = lazy(() => import("./screens/usage.tsx").then((m) => m.Usage));
+const Requests = lazy(() => import("./screens/requests.tsx").then((m) => m.Requests));
+const Billing = lazy(() => import("./screens/billing.tsx").then((m) => m.Billing));
+const Webhooks = lazy(() => import("./screens/webhooks.tsx").then((m) => m.Webhooks));
+const Models = lazy(() => import("./screens/models.tsx").then((m) => m.Models));
+const Playground = lazy(() => import("./screens/playground.tsx").then((m) => m.Playground));
+const Jobs = lazy(() => import("./screens/jobs.tsx").then((m) => m.Jobs));
+const Files = lazy(() => import("./screens/files.tsx").then((m) => m.Files));
+const Accounts = lazy(() => import("./screens/operator/accounts.tsx").then((m) => m.Accounts));
+const OneAccount = lazy(() => import("./screens/operator/account.tsx").then((m) => m.OneAccount));
+const OperatorKeys = lazy(() => import("./screens/operator/keys.tsx").then((m) => m.OperatorKeys));
+const OperatorJobs = lazy(() => import("./screens/operator/jobs.tsx").then((m) => m.OperatorJobs));
+const Holds = lazy(() => import("./screens/operator/holds.tsx").then((m) => m.Holds));
+const Ledger = lazy(() => import("./screens/operator/ledger.tsx").then((m) => m.Ledger));
+const OperatorCatalog = lazy(() =>
+  import("./screens/operator/catalog.tsx").then((m) => m.OperatorCatalog),
+);
+const Upstreams = lazy(() => import("./screens/operator/upstreams.tsx").then((m) => m.Upstreams));
+const AuditLog = lazy(() => import("./screens/operator/audit.tsx").then((m) => m.AuditLog));
+
+interface ScreensProps {
+  onLoadStart(): void;
+  onLoadEnd(): void;
+}
+
+/** An operator has no key, and a key no operator's rights: each has screens of its own. */
+export function Screens(props: ScreensProps) {
+  return isOperator() ? <OperatorScreens {...props} /> : <KeyScreens {...props} />;
+}
+
+function KeyScreens(props: ScreensProps) {
+  return (
+    <Router {...props}>
+      <Route path="/console" component={Overview} />
+      <Route path="/console/models" component={Models} />
+      <Route path="/console/playground" component={Playground} />
+      <Route path="/console/jobs" component={Jobs} />
+      <Route path="/console/files" component={Files} />
+      <Route path="/console/usage" component={Usage} />
+      <Route path="/console/requests" component={Requests} />
+      <Route path="/console/keys" component={Keys} />
+      <Route path="/console/billing" component={Billing} />
+      <Route path="/console/webhooks" component={Webhooks} />
+      <Route default component={NotHere} />
+    </Router>
+  );
+}
+
+function OperatorScreens(props: ScreensProps) {
+  return (
+    <Router {...props}>
+      <Route path="/console" component={Accounts} />
+      <Route path="/console/operator/accounts" component={Accounts} />
+      <Route path="/console/operator/accounts/:id" component={OneAccount} />
+      <Route path="/console/operator/keys" component={OperatorKeys} />
+      <Route path="/console/operator/jobs" component={OperatorJobs} />
+      <Route path="/console/operator/holds" component={Holds} />
+      <Route path="/console/operator/ledger" component={Ledger} />
+      <Route path="/console/operator/catalog" component={OperatorCatalog} />
+      <Route path="/console/operator/upstreams" component={Upstreams} />
+      <Route path="/console/operator/audit" component={AuditLog} />
+      <Route default component={NotHere} />
+    </Router>
+  );
+}
+
+function NotHere() {
+  return (
+    <Page title="Not found">
+      <Empty title="There is no such page.">
+        <p>
+          The navigation has everything that you may see; <a href="/console/">the overview</a> is a
+          good place to begin again.
+        </p>
+      </Empty>
+    </Page>
+  );
+}

@@ -1,0 +1,180 @@
+import { queryOf, v1 } from "../api.ts";
+import { useApi, useFilters, usePages } from "../hooks.ts";
+import { Amount } from "../kit/amount.tsx";
+import { Segments, Select } from "../kit/form.tsx";
+import { KeyName } from "../kit/key-name.tsx";
+import { Page } from "../kit/page.tsx";
+import { Empty } from "../kit/states.tsx";
+import { type Column, Pager, Table } from "../kit/table.tsx";
+import { Id, When } from "../kit/values.tsx";
+import { may } from "../session.ts";
+import type { BillingEntry, Hold, List } from "../types.ts";
+import { Alerts } from "./billing-alerts.tsx";
+
+const tabs = [
+  { value: "entries", label: "Entries" },
+  { value: "holds", label: "Held now" },
+  { value: "alerts", label: "Alerts" },
+];
+
+export function Billing() {
+  const { query, set } = useFilters();
+  const tab = tabs.find(({ value }) => value === query.tab)?.value ?? "entries";
+  return (
+    <Page
+      title="Billing"
+      lead={
+        may("usage:read-all")
+          ? "What moved the account's balance, and what is held of it."
+          : "What your key was charged, and what is held for it."
+      }
+      actions={tab === "entries" && <Downloads kind={query.kind} />}
+    >
+      <div class="filters">
+        <Segments
+          label="Part"
+          value={tab}
+          onValue={(value) =>
+            set({ tab: value === "entries" ? undefined : value, kind: undefined })
+          }
+          choices={tabs}
+        />
+      </div>
+      {tab === "entries" && <Entries />}
+      {tab === "holds" && <Holds />}
+      {tab === "alerts" && <Alerts />}
+    </Page>
+  );
+}
+
+/** Streamed by the API from the newest entry to the first, however many there are. */
+function Downloads({ kind }: { kind: string | undefined }) {
+  const link = (format: string) => (
+    <a
+      class="button"
+      href={`${v1}/billing/entries${queryOf({ kind, format })}`}
+      download={`entries.${format}`}
+    >
+      Download {format === "csv" ? "CSV" : "JSON lines"}
+    </a>
+  );
+  return (
+    <>
+      {link("csv")}
+      {link("jsonl")}
+    </>
+  );
+}
+
+const entryColumns: Column<BillingEntry>[] = [
+  { head: "Time", cell: (entry) => <When at={entry.createdAt} style="second" /> },
+  {
+    head: "What",
+    cell: (entry) => (
+      <>
+        {entry.kind}
+        <span class="sub">
+          {entry.request ? (
+            <a href={`/console/requests?id=${encodeURIComponent(entry.request)}`}>{entry.model}</a>
+          ) : (
+            entry.id
+          )}
+        </span>
+      </>
+    ),
+  },
+  { head: "Key", cell: (entry) => <KeyName id={entry.keyId} /> },
+  {
+    head: "Amount",
+    numeric: true,
+    cell: (entry) => (
+      <span class={entry.amount > 0 ? "credit" : undefined}>
+        {entry.amount > 0 && "+"}
+        <Amount unit={entry.unit} value={entry.amount} exact />
+      </span>
+    ),
+  },
+  {
+    head: "Balance after",
+    numeric: true,
+    cell: (entry) => <Amount unit={entry.unit} value={entry.balanceAfter} exact />,
+  },
+];
+
+function Entries() {
+  const { query, set } = useFilters();
+  const pages = usePages();
+  const loaded = useApi<List<BillingEntry>>(
+    `/billing/entries${queryOf({ kind: query.kind, after: pages.after, limit: 25 })}`,
+  );
+  return (
+    <>
+      <div class="filters">
+        <Select
+          label="Kind of entry"
+          value={query.kind ?? ""}
+          onValue={(kind) => set({ kind })}
+          choices={[
+            { value: "", label: "All kinds" },
+            { value: "charge", label: "Charges" },
+            { value: "grant", label: "Grants" },
+            { value: "refund", label: "Refunds" },
+          ]}
+        />
+      </div>
+      <Table
+        caption="Entries of the ledger"
+        columns={entryColumns}
+        loaded={loaded}
+        rowsOf={loaded.data?.data}
+        keyOf={(entry) => entry.id}
+        empty={
+          <Empty title="No entries here">
+            <p>
+              Each charge is written here when its request has ended. The operator adds to the
+              balance.
+            </p>
+          </Empty>
+        }
+      />
+      <Pager pages={pages} nextCursor={loaded.data?.nextCursor} />
+    </>
+  );
+}
+
+const holdColumns: Column<Hold>[] = [
+  { head: "For", cell: (hold) => <Id>{hold.request}</Id> },
+  { head: "Kind", cell: (hold) => hold.kind },
+  { head: "Key", cell: (hold) => <KeyName id={hold.keyId} /> },
+  { head: "Since", cell: (hold) => <When at={hold.createdAt} style="ago" />, numeric: true },
+  {
+    head: "Amount",
+    numeric: true,
+    cell: (hold) => <Amount unit={hold.unit} value={hold.amount} exact />,
+  },
+];
+
+function Holds() {
+  const pages = usePages();
+  const loaded = useApi<List<Hold>>(`/billing/holds${queryOf({ after: pages.after, limit: 25 })}`);
+  return (
+    <>
+      <Table
+        caption="Held now"
+        columns={holdColumns}
+        loaded={loaded}
+        rowsOf={loaded.data?.data}
+        keyOf={(hold) => hold.id}
+        empty={
+          <Empty title="Nothing is held">
+            <p>
+              While a request or job runs, the most that it may cost is held of the balance. What it
+              did not use is free again when it ends.
+            </p>
+          </Empty>
+        }
+      />
+      <Pager pages={pages} nextCursor={loaded.data?.nextCursor} />
+    </>
+  );
+}

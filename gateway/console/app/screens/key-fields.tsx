@@ -1,0 +1,91 @@
+import { DollarsField } from "../kit/dollars-field.tsx";
+import { Select, TextField } from "../kit/form.tsx";
+import { limitResets } from "../limit-resets.ts";
+
+/** What the forms of a key hold; texts, as they are typed. */
+export interface KeyDraft {
+  name: string;
+  scopes: string[];
+  models: string[];
+  limitDollars: string;
+  limitReset: string;
+  expires: string;
+  requestsPerMinute: string;
+  webhookUrl: string;
+}
+
+/** A new key's. */
+export const emptyDraft: KeyDraft = {
+  ...{ name: "", scopes: [], models: [], limitDollars: "", limitReset: "monthly" },
+  ...{ expires: "", requestsPerMinute: "", webhookUrl: "" },
+};
+
+/** A day of the form, of which the key may be used to the end (UTC). */
+export const endOfDay = (day: string) => `${day}T23:59:59.999Z`;
+
+interface BoundFieldsProps {
+  draft: KeyDraft;
+  onChange(change: Partial<KeyDraft>): void;
+  limitHint: string;
+  expiresHint: string;
+  /** Properties of the field of requests a minute. */
+  rate: { hint?: string; required?: boolean; max?: string };
+}
+
+/** What bounds a key, and where it is told of that. */
+export function BoundFields({ draft, onChange, limitHint, expiresHint, rate }: BoundFieldsProps) {
+  return (
+    <>
+      <div class="two">
+        <DollarsField
+          label="Limit in US dollars"
+          hint={limitHint}
+          value={draft.limitDollars}
+          onValue={(limitDollars) => onChange({ limitDollars })}
+        />
+        <Select
+          label="The limit begins anew"
+          value={draft.limitReset}
+          onValue={(limitReset) => onChange({ limitReset })}
+          choices={limitResets}
+        />
+        <TextField
+          label="Last day (UTC)"
+          hint={expiresHint}
+          type="date"
+          value={draft.expires}
+          onValue={(expires) => onChange({ expires })}
+        />
+        <TextField
+          label="Requests a minute"
+          {...rate}
+          type="number"
+          min="1"
+          step="1"
+          value={draft.requestsPerMinute}
+          onValue={(requestsPerMinute) => onChange({ requestsPerMinute })}
+        />
+      </div>
+      <TextField
+        label="Webhook"
+        hint="Told of the ends of its jobs, and of its limit. Empty: it has none."
+        type="url"
+        placeholder="https://"
+        maxLength={2048}
+        value={draft.webhookUrl}
+        onValue={(webhookUrl) => onChange({ webhookUrl })}
+      />
+    </>
+  );
+}
+
+/** The balance from which on a key's webhook is told; its field is below the webhook's. */
+export function LowBalanceField(props: { value: string; onValue(value: string): void }) {
+  return (
+    <DollarsField
+      label="Tell the webhook below a balance of"
+      hint="US dollars that the account has. Empty: it is not told."
+      {...props}
+    />
+  );
+}

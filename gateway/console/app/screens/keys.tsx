@@ -1,0 +1,206 @@
+import { useState } from "preact/hooks";
+import { call, queryOf } from "../api.ts";
+import { useAction, useApi, useFilters } from "../hooks.ts";
+import { Checkbox } from "../kit/form.tsx";
+import { Page } from "../kit/page.tsx";
+import { type NewSecret, SecretOnce } from "../kit/secret-once.tsx";
+import { Empty, ErrorText } from "../kit/states.tsx";
+import { type Column, Pager, Table } from "../kit/table.tsx";
+import { toast } from "../kit/toast.tsx";
+import { Badge, Money, When } from "../kit/values.tsx";
+import { periodWords } from "../limit-resets.ts";
+import { implied } from "../scopes.ts";
+import { session } from "../session.ts";
+import type { Key, List } from "../types.ts";
+import { CreateKey, EditKey, RevokeKey, RotateKey } from "./key-dialogs.tsx";
+
+/** `GET /keys` pages by offset; one more than a page is asked for, to know whether another follows. */
+const pageSize = 25;
+
+type Open = { dialog: "create" } | { dialog: "edit" | "rotate" | "revoke"; key: Key } | null;
+
+export function Keys() {
+  const { query, set } = useFilters();
+  const offset = Number(query.after ?? 0);
+  const withDisabled = query.disabled !== "no";
+  const loaded = useApi<List<Key>>(
+    `/keys${queryOf({ limit: pageSize + 1, offset, include_disabled: withDisabled })}`,
+  );
+  const [open, setOpen] = useState<Open>(null);
+  const [secret, setSecret] = useState<NewSecret | null>(null);
+  const close = () => setOpen(null);
+  const turnOn = useAction(async (key: Key) => {
+    await call(`/keys/${key.id}`, { method: "PATCH", body: { disabled: !key.disabled } });
+    toast(key.disabled ? "The key may be used again." : "The key is refused from now on.");
+    loaded.reload();
+  });
+  const done = (made?: NewSecret) => {
+    close();
+    // The list waits: where the key of this very session was rotated, asking for it ends the session, and the page with it.
+    if (made) setSecret(made);
+    else loaded.reload();
+  };
+  const closeSecret = () => {
+    setSecret(null);
+    loaded.reload();
+  };
+  const columns: Column<Key>[] = [
+    { head: "Name", cell: (key) => <NameCell keyOf={key} /> },
+    { head: "May use", cell: (key) => <Rights keyOf={key} /> },
+    { head: "Spent", cell: (key) => <Spent keyOf={key} />, numeric: true },
+    { head: "Last used", cell: (key) => <When at={key.lastUsedAt} style="ago" />, numeric: true },
+    {
+      head: "Actions",
+      isActions: true,
+      cell: (key) => (
+        <>
+          <button type="button" class="small" onClick={() => setOpen({ dialog: "edit", key })}>
+            Edit
+          </button>
+          <button type="button" class="small" onClick={() => setOpen({ dialog: "rotate", key })}>
+            Rotate
+          </button>
+          <button
+            type="button"
+            class="small"
+            disabled={turnOn.isBusy}
+            onClick={() => turnOn.run(key)}
+          >
+            {key.disabled ? "Enable" : "Disable"}
+          </button>
+          <button
+            type="button"
+            class="small danger-text"
+            onClick={() => setOpen({ dialog: "revoke", key })}
+          >
+            Revoke
+          </button>
+        </>
+      ),
+    },
+  ];
+  const rows = loaded.data?.data.slice(0, pageSize);
+  const hasMore = (loaded.data?.data.length ?? 0) > pageSize;
+  return (
+    <Page
+      title="Keys"
+      lead="One key for each application, with what it needs and no more. They can be managed at a balance of zero, too."
+      actions={
+        <button type="button" class="primary" onClick={() => setOpen({ dialog: "create" })}>
+          Create a key
+        </button>
+      }
+    >
+      <div class="filters">
+        <Checkbox
+          label="Show disabled keys"
+          checked={withDisabled}
+          onChecked={(checked) => set({ disabled: checked ? undefined : "no" })}
+        />
+      </div>
+      <ErrorText error={turnOn.error} />
+      <Table
+        caption="Keys of the account"
+        columns={columns}
+        loaded={loaded}
+        rowsOf={rows}
+        keyOf={(key) => key.id}
+        empty={
+          <Empty title="No keys here">
+            <p>Create one for your first application; its secret is shown once.</p>
+          </Empty>
+        }
+      />
+      <Pager
+        pages={{
+          next: (cursor) => set({ after: cursor }),
+          previous:
+            offset === 0
+              ? undefined
+              : () => set({ after: offset > pageSize ? String(offset - pageSize) : undefined }),
+        }}
+        nextCursor={hasMore ? String(offset + pageSize) : null}
+      />
+      {open?.dialog === "create" && <CreateKey onClose={close} onDone={done} />}
+      {open?.dialog === "edit" && <EditKey of={open.key} onClose={close} onDone={done} />}
+      {open?.dialog === "rotate" && <RotateKey of={open.key} onClose={close} onDone={done} />}
+      {open?.dialog === "revoke" && <RevokeKey of={open.key} onClose={close} onDone={done} />}
+      {secret && <SecretOnce made={secret} onClose={closeSecret} />}
+    </Page>
+  );
+}
+
+function NameCell({ keyOf: key }: { keyOf: Key }) {
+  return (
+    <>
+      <span class="row">
+        {key.name || "Without a name"}
+        {key.disabled && <Badge tone="warn">disabled</Badge>}
+        {key.id === session.value?.keyId && <Badge tone="live">this session</Badge>}
+      </span>
+      <span class="sub">
+        <code>{key.label ?? key.id}</code>
+        {key.expires_at && (
+          <>
+            {" · expires "}
+            <When at={key.expires_at} style="day" />
+          </>
+        )}
+      </span>
+    </>
+  );
+}
+
+/** In a word where it may do all that is implied, for that list is long. */
+function rightsOf(scopes: readonly string[]): string {
+  const isAll = implied.every((scope) => scopes.includes(scope));
+  if (!isAll) return scopes.join(", ");
+  const also = scopes.filter((scope) => !implied.includes(scope));
+  return also.length === 0 ? "everything but managing" : `everything, also ${also.join(", ")}`;
+}
+
+function Rights({ keyOf: key }: { keyOf: Key }) {
+  return (
+    <>
+      {rightsOf(key.scopes)}
+      <span class="sub">{key.models ? key.models.join(", ") : "all models"}</span>
+    </>
+  );
+}
+
+/** Spent of the limit in its period; without a limit in this month. */
+function Spent({ keyOf: key }: { keyOf: Key }) {
+  const limit = key.limitUsdMicros;
+  if (limit === null || limit === undefined) {
+    return (
+      <>
+        <Money micros={key.spentMonthUsdMicros ?? 0} />
+        <span class="sub">this month</span>
+      </>
+    );
+  }
+  const spent = limitedSpend(key);
+  return (
+    <>
+      <Money micros={spent} /> <span class="muted">of</span> <Money micros={limit} />
+      <span class="sub">{periodWords(key.limit_reset)}</span>
+      <meter
+        min={0}
+        max={Math.max(limit, 1)}
+        low={limit * 0.8}
+        high={limit * 0.95}
+        optimum={0}
+        value={spent}
+        aria-label="Spent of the limit"
+      />
+    </>
+  );
+}
+
+/** What counts against the limit. Dollars of the API are exact to the micro. */
+function limitedSpend(key: Key): number {
+  if (key.limit_reset === "monthly") return key.spentMonthUsdMicros ?? 0;
+  if (!key.limit_reset) return key.spentUsdMicros ?? 0;
+  const dollars = key.limit_reset === "daily" ? key.usage_daily : key.usage_weekly;
+  return Math.round((dollars ?? 0) * 1_000_000);
+}

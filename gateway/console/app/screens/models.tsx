@@ -1,0 +1,181 @@
+import { count } from "../format.ts";
+import { useApi, useFilters } from "../hooks.ts";
+import { Select } from "../kit/form.tsx";
+import { Page } from "../kit/page.tsx";
+import { Empty, ErrorText, Waiting } from "../kit/states.tsx";
+import { Badge, Count, Credits, Money } from "../kit/values.tsx";
+import { modelKinds, triedKinds } from "../model-kinds.ts";
+import type { List, Model, VideoOption } from "../types.ts";
+
+/** What is on offer: limits, options and prices, as `GET /models` has them. */
+export function Models() {
+  const loaded = useApi<List<Model>>("/models");
+  const { query, set } = useFilters();
+  const models = loaded.data?.data.filter((model) => !query.kind || model.kind === query.kind);
+  return (
+    <Page
+      title="Models"
+      lead="What your key may use, and what it costs. Prices of text are for a million tokens."
+    >
+      <div class="filters">
+        <Select
+          label="Kind"
+          value={query.kind ?? ""}
+          onValue={(kind) => set({ kind })}
+          choices={[{ value: "", label: "All kinds" }, ...modelKinds]}
+        />
+      </div>
+      <ErrorText error={loaded.error} retry={loaded.reload} />
+      {!loaded.data && !loaded.error && <Waiting lines={8} />}
+      {models?.length === 0 && (
+        <Empty title="No model of this kind">
+          <p>The operator's catalog offers none, or your key may not use it.</p>
+        </Empty>
+      )}
+      <div class="cards">
+        {models?.map((model) => (
+          <ModelCard key={model.id} model={model} />
+        ))}
+      </div>
+    </Page>
+  );
+}
+
+function ModelCard({ model }: { model: Model }) {
+  const kind = modelKinds.find(({ value }) => value === model.kind)?.label ?? model.kind;
+  return (
+    <article class="card model">
+      <header>
+        <div>
+          <h2>{model.name}</h2>
+          <code class="id">{model.id}</code>
+        </div>
+        <span class="badges">
+          {model.default && <Badge tone="good">default</Badge>}
+          <Badge>{kind}</Badge>
+        </span>
+      </header>
+      {model.description && <p class="muted">{model.description}</p>}
+      <dl class="facts">
+        <Facts model={model} />
+      </dl>
+      {model.videoOptions && <VideoPrices options={model.videoOptions} />}
+      {triedKinds().some(({ value }) => value === model.kind) && (
+        <a
+          class="button small"
+          href={`/console/playground?kind=${model.kind}&model=${encodeURIComponent(model.id)}`}
+        >
+          Try {model.name}
+        </a>
+      )}
+    </article>
+  );
+}
+
+const words = (list: unknown): string | undefined =>
+  Array.isArray(list) && list.length > 0
+    ? list.map((one) => (typeof one === "object" ? (one.name ?? one.id) : one)).join(", ")
+    : undefined;
+
+function Facts({ model }: { model: Model }) {
+  const { pricing } = model;
+  const facts: [name: string, value: preact.ComponentChildren | undefined][] = [
+    ["Input", perMillion(pricing?.inputUsdMicrosPerMillionTokens)],
+    ["Cached input", perMillion(pricing?.cachedInputUsdMicrosPerMillionTokens)],
+    ["Output", perMillion(pricing?.outputUsdMicrosPerMillionTokens)],
+    ["Price", priceOf(model)],
+    ["Most input", model.maxInputTokens && `${count(model.maxInputTokens)} tokens`],
+    ["Most output", model.maxOutputTokens && `${count(model.maxOutputTokens)} tokens`],
+    ["Takes", words(model.inputModalities)],
+    ["Tools", model.tools === undefined ? undefined : model.tools ? "yes" : "no"],
+    ["Reasoning", words(model.reasoningEfforts)],
+    ["Sizes", words(model.sizes)],
+    ["Resolutions", words(model.resolutions)],
+    ["Aspect ratios", words(model.availableAspectRatios)],
+    [
+      "References",
+      model.maxReferences && (
+        <>
+          up to <Count value={model.maxReferences} />
+        </>
+      ),
+    ],
+    [
+      "Images",
+      model.maxImages && (
+        <>
+          up to <Count value={model.maxImages} />
+        </>
+      ),
+    ],
+    ["Modes", words(model.modes)],
+    ["Voices", words(model.voices)],
+    ["Languages", words(model.languages)],
+    ["Formats", words(model.formats)],
+    ["Most inputs", typeof model.maxInputs === "number" && count(model.maxInputs)],
+    ["Most sound", typeof model.maxSeconds === "number" && `${count(model.maxSeconds)} s`],
+    [
+      "Most characters",
+      typeof model.maxInputCharacters === "number" && count(model.maxInputCharacters),
+    ],
+    ["Formats", words(model.formats)],
+  ];
+  return (
+    <>
+      {facts.map(([name, value]) =>
+        !value ? null : (
+          <div class="fact" key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ),
+      )}
+    </>
+  );
+}
+
+function perMillion(micros: number | undefined) {
+  return micros !== undefined && <Money micros={micros} digits="price" />;
+}
+
+function priceOf(model: Model): preact.ComponentChildren | undefined {
+  if (model.creditPrice !== undefined) {
+    const each = model.kind === "image" ? "an image" : "a job";
+    return (
+      <>
+        <Credits value={model.creditPrice} /> credits {each}
+      </>
+    );
+  }
+  const { usdMicrosPerMillionCharacters: ofText, usdMicrosPerMinute: ofSound } =
+    model.pricing ?? {};
+  const [micros, per] = ofText !== undefined ? [ofText, "million characters"] : [ofSound, "minute"];
+  return (
+    micros !== undefined && (
+      <>
+        <Money micros={micros} digits="price" /> a {per}
+      </>
+    )
+  );
+}
+
+function VideoPrices({ options }: { options: readonly VideoOption[] }) {
+  return (
+    <details>
+      <summary>{options.length} durations and resolutions</summary>
+      <ul class="prices">
+        {options.map((row) => (
+          <li key={`${row.durationSeconds}-${row.resolution}`}>
+            <span>
+              {row.durationSeconds} s · {row.resolution}{" "}
+              <span class="muted">{row.modes.join(", ")}</span>
+            </span>
+            <span>
+              <Credits value={row.credits} /> credits
+            </span>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}

@@ -1,0 +1,122 @@
+import { useState } from "preact/hooks";
+import { queryOf } from "../../api.ts";
+import { useApi, usePages } from "../../hooks.ts";
+import { Amount } from "../../kit/amount.tsx";
+import { TextField } from "../../kit/form.tsx";
+import { Section } from "../../kit/page.tsx";
+import { Empty } from "../../kit/states.tsx";
+import { type Column, Pager, Table } from "../../kit/table.tsx";
+import { Id, When } from "../../kit/values.tsx";
+import type { AdminList, LedgerEntry } from "./types.ts";
+
+const columns: Column<LedgerEntry>[] = [
+  {
+    head: "Entry",
+    cell: (entry) => (
+      <>
+        <span class="num">{entry.number}</span> {entry.kind}
+        <span class="sub">
+          <When at={entry.createdAt} style="second" />
+        </span>
+      </>
+    ),
+  },
+  {
+    head: "For",
+    cell: (entry) => (
+      <>
+        {entry.ref && <Id>{entry.ref}</Id>}
+        {entry.refundOf !== null && <span class="sub">gives back entry {entry.refundOf}</span>}
+      </>
+    ),
+  },
+  { head: "Free", numeric: true, cell: (entry) => <Delta of={entry} field="freeDelta" /> },
+  { head: "Held", numeric: true, cell: (entry) => <Delta of={entry} field="heldDelta" /> },
+  { head: "Spent", numeric: true, cell: (entry) => <Delta of={entry} field="spentDelta" /> },
+];
+
+function Delta({
+  of: entry,
+  field,
+}: {
+  of: LedgerEntry;
+  field: "freeDelta" | "heldDelta" | "spentDelta";
+}) {
+  const value = entry[field];
+  if (Number(value) === 0) return <span class="muted">–</span>;
+  return (
+    <>
+      {Number(value) > 0 && "+"}
+      <Amount unit={entry.unit} value={value} exact />
+    </>
+  );
+}
+
+/** A day of the form, from its first moment (UTC); "" where none was chosen. */
+const dayTime = (day: string, plusDays = 0) =>
+  day === "" ? "" : new Date(Date.parse(day) + plusDays * 86_400_000).toISOString();
+
+/** Streamed from the newest entry to the oldest, however many there are. */
+function Download({ path }: { path: string }) {
+  const [from, setFrom] = useState("");
+  const [to, setTo] = useState("");
+  const link = (format: string, label: string) => (
+    <a
+      class="button"
+      href={`${path}/entries/export${queryOf({ format, from: dayTime(from), to: dayTime(to, 1) })}`}
+      download={`entries.${format}`}
+    >
+      Download {label}
+    </a>
+  );
+  return (
+    <div class="filters">
+      <TextField label="From (UTC)" type="date" value={from} onValue={setFrom} />
+      <TextField label="To the end of (UTC)" type="date" value={to} onValue={setTo} />
+      {link("csv", "CSV")}
+      {link("jsonl", "JSON lines")}
+    </div>
+  );
+}
+
+/** Every entry as it stands, and a file of what moved the balances. */
+export function AccountLedger({
+  path,
+  onRefund,
+}: {
+  path: string;
+  onRefund(entry: LedgerEntry): void;
+}) {
+  const pages = usePages();
+  const loaded = useApi<AdminList<LedgerEntry>>(
+    `${path}/entries${queryOf({ after: pages.after, limit: 25 })}`,
+  );
+  const refund: Column<LedgerEntry> = {
+    head: "Actions",
+    isActions: true,
+    cell: (entry) =>
+      Number(entry.spentDelta) > 0 && (
+        <button type="button" class="small" onClick={() => onRefund(entry)}>
+          Refund
+        </button>
+      ),
+  };
+  return (
+    <Section title="Ledger">
+      <Download path={path} />
+      <Table
+        caption="Entries of the account's ledger"
+        columns={[...columns, refund]}
+        loaded={loaded}
+        rowsOf={loaded.data?.data}
+        keyOf={(entry) => `${entry.unit}-${entry.number}`}
+        empty={
+          <Empty title="No entries yet">
+            <p>Top the account up: nothing can be made at a balance of zero.</p>
+          </Empty>
+        }
+      />
+      <Pager pages={pages} nextCursor={loaded.data?.next} />
+    </Section>
+  );
+}

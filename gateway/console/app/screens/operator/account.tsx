@@ -1,0 +1,182 @@
+import { useState } from "preact/hooks";
+import { useRoute } from "preact-iso/router";
+import { call } from "../../api.ts";
+import { useAction, useApi, useFilters } from "../../hooks.ts";
+import { Segments } from "../../kit/form.tsx";
+import { Page } from "../../kit/page.tsx";
+import { ErrorText, Notice, Waiting } from "../../kit/states.tsx";
+import { toast } from "../../kit/toast.tsx";
+import { Credits, Id, Money, Status, When } from "../../kit/values.tsx";
+import { AccountAlerts } from "./account-alerts.tsx";
+import { CloseAccount, Refund, TopUp } from "./account-dialogs.tsx";
+import { AccountLedger } from "./account-ledger.tsx";
+import { AccountWebhooks } from "./account-webhooks.tsx";
+import { type Account, admin, type LedgerEntry } from "./types.ts";
+
+type Open = { dialog: "top-up" | "close" } | { dialog: "refund"; entry: LedgerEntry } | null;
+
+const tabs = [
+  { value: "ledger", label: "Ledger" },
+  { value: "webhooks", label: "Webhooks" },
+  { value: "alerts", label: "Alerts" },
+];
+
+/** One account: its wallets, what may be done with it, its ledger, and what it is told. */
+export function OneAccount() {
+  const { query, set } = useFilters();
+  const tab = tabs.find(({ value }) => value === query.tab)?.value ?? "ledger";
+  const id = useRoute().params.id ?? "";
+  const path = `${admin}/accounts/${encodeURIComponent(id)}`;
+  const loaded = useApi<Account>(path);
+  const [open, setOpen] = useState<Open>(null);
+  // Made anew after each change of money: the entries begin with it.
+  const [changes, setChanges] = useState(0);
+  const turn = useAction(async (way: "suspend" | "resume") => {
+    const changed = await call<Account>(`${path}/${way}`, { method: "POST", body: {} });
+    loaded.set(() => changed);
+    toast(way === "suspend" ? "The account may only read from now on." : "The account is active.");
+  });
+  const done = () => {
+    setOpen(null);
+    setChanges(changes + 1);
+    loaded.reload();
+  };
+  const account = loaded.data;
+  const isOpen = account?.state === "active" || account?.state === "suspended";
+  return (
+    <Page
+      title={account?.name || "Account"}
+      lead={<Id>{id}</Id>}
+      actions={
+        account &&
+        isOpen && (
+          <>
+            <button type="button" class="primary" onClick={() => setOpen({ dialog: "top-up" })}>
+              Top up
+            </button>
+            <button
+              type="button"
+              disabled={turn.isBusy}
+              onClick={() => turn.run(account.state === "active" ? "suspend" : "resume")}
+            >
+              {account.state === "active" ? "Suspend" : "Resume"}
+            </button>
+            <button type="button" class="danger-text" onClick={() => setOpen({ dialog: "close" })}>
+              Close
+            </button>
+          </>
+        )
+      }
+    >
+      <ErrorText error={loaded.error} retry={loaded.reload} />
+      <ErrorText error={turn.error} />
+      {!account && !loaded.error && <Waiting lines={4} />}
+      {account && <Facts account={account} />}
+      {account && (
+        <div class="filters">
+          <Segments
+            label="Part"
+            value={tab}
+            onValue={(value) => set({ tab: value === "ledger" ? undefined : value })}
+            choices={tabs}
+          />
+        </div>
+      )}
+      {account && tab === "ledger" && (
+        <AccountLedger
+          key={changes}
+          path={path}
+          onRefund={(entry) => setOpen({ dialog: "refund", entry })}
+        />
+      )}
+      {account && tab === "webhooks" && <AccountWebhooks path={path} />}
+      {account && tab === "alerts" && <AccountAlerts path={path} mayChange={isOpen} />}
+      {account && open?.dialog === "top-up" && (
+        <TopUp account={account} onClose={() => setOpen(null)} onDone={done} />
+      )}
+      {account && open?.dialog === "close" && (
+        <CloseAccount account={account} onClose={() => setOpen(null)} onDone={done} />
+      )}
+      {account && open?.dialog === "refund" && (
+        <Refund account={account} entry={open.entry} onClose={() => setOpen(null)} onDone={done} />
+      )}
+    </Page>
+  );
+}
+
+function Facts({ account }: { account: Account }) {
+  const { usdMicros, credits, id } = account;
+  const of = `account=${encodeURIComponent(id)}`;
+  return (
+    <div class="stack">
+      {account.state === "suspended" && (
+        <Notice tone="warn">
+          Suspended since <When at={account.suspendedAt} />: its keys may only read. What runs ends,
+          and is charged.
+        </Notice>
+      )}
+      <dl class="figures">
+        <div class="figure">
+          <dt>State</dt>
+          <dd class="fine">
+            <Status value={account.state} />
+          </dd>
+          <dd class="fine muted">
+            made <When at={account.createdAt} style="day" />
+          </dd>
+        </div>
+        {usdMicros && (
+          <>
+            <div class="figure">
+              <dt>Dollars</dt>
+              <dd>
+                <Money micros={usdMicros.available} />
+              </dd>
+              <dd class="fine muted">
+                <Money micros={usdMicros.reserved} /> held
+              </dd>
+            </div>
+            <div class="figure">
+              <dt>Dollars spent</dt>
+              <dd>
+                <Money micros={usdMicros.spent} />
+              </dd>
+              <dd class="fine muted">
+                <Money micros={usdMicros.monthSpent} /> this month
+              </dd>
+            </div>
+          </>
+        )}
+        {credits && (
+          <>
+            <div class="figure">
+              <dt>Credits</dt>
+              <dd>
+                <Credits value={credits.available} />
+              </dd>
+              <dd class="fine muted">
+                <Credits value={credits.reserved} /> held
+              </dd>
+            </div>
+            <div class="figure">
+              <dt>Credits spent</dt>
+              <dd>
+                <Credits value={credits.spent} />
+              </dd>
+              <dd class="fine muted">
+                <Credits value={credits.monthSpent} /> this month
+              </dd>
+            </div>
+          </>
+        )}
+      </dl>
+      <p class="row">
+        <a href={`/console/operator/keys?${of}`}>Its keys</a>
+        <a href={`/console/operator/jobs?${of}`}>Its jobs</a>
+        <a href={`/console/operator/holds?${of}`}>What is held</a>
+        <a href={`/console/operator/ledger?${of}`}>Audit its ledger</a>
+        <a href={`/console/operator/audit?${of}`}>Who changed it</a>
+      </p>
+    </div>
+  );
+}

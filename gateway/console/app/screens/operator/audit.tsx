@@ -1,0 +1,93 @@
+import { queryOf } from "../../api.ts";
+import { useApi, useFilters, usePages } from "../../hooks.ts";
+import { TextField } from "../../kit/form.tsx";
+import { Page } from "../../kit/page.tsx";
+import { Empty } from "../../kit/states.tsx";
+import { type Column, Pager, Table } from "../../kit/table.tsx";
+import { Badge, ShortId, When } from "../../kit/values.tsx";
+import { accountPath } from "./accounts.tsx";
+import { type AdminList, type AuditRecord, admin } from "./types.ts";
+
+const outcomes = { done: "good", refused: "bad", started: "warn" } as const;
+
+const columns: Column<AuditRecord>[] = [
+  { head: "Time", cell: (record) => <When at={record.createdAt} style="second" /> },
+  { head: "Who", cell: (record) => <span class="break">{record.actor}</span> },
+  {
+    head: "What",
+    cell: (record) => (
+      <>
+        {record.action}
+        {Object.keys(record.details).length > 0 && (
+          <span class="sub break">
+            {Object.entries(record.details)
+              .map(([name, value]) => `${name} ${plain(value)}`)
+              .join(", ")}
+          </span>
+        )}
+      </>
+    ),
+  },
+  {
+    head: "Of",
+    cell: (record) => (
+      <>
+        {record.accountId && (
+          <a href={accountPath(record.accountId)}>
+            <ShortId id={record.accountId} />
+          </a>
+        )}
+        {record.target && record.target !== record.accountId && (
+          <span class="sub">
+            <ShortId id={record.target} />
+          </span>
+        )}
+      </>
+    ),
+  },
+  {
+    head: "Outcome",
+    cell: (record) => (
+      <>
+        <Badge tone={outcomes[record.outcome]}>{record.outcome}</Badge>
+        {record.reason && <span class="sub">{record.reason}</span>}
+      </>
+    ),
+  },
+];
+
+const plain = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
+
+/** Who changed what, and when. */
+export function AuditLog() {
+  const { query, set } = useFilters();
+  const pages = usePages();
+  const loaded = useApi<AdminList<AuditRecord>>(
+    `${admin}/audit${queryOf({ account: query.account, after: pages.after, limit: 25 })}`,
+  );
+  return (
+    <Page title="Audit log" lead="Every change by an operator, newest first: who, what and when.">
+      <div class="filters">
+        <TextField
+          label="Only the account"
+          placeholder="acct_…"
+          value={query.account ?? ""}
+          onValue={(account) => set({ account })}
+        />
+      </div>
+      <Table
+        caption="Audit log"
+        columns={columns}
+        loaded={loaded}
+        rowsOf={loaded.data?.data}
+        keyOf={(record) => record.id}
+        empty={
+          <Empty title="Nothing was changed yet">
+            <p>What operators do, here and on the command line, is written down here.</p>
+          </Empty>
+        }
+      />
+      <Pager pages={pages} nextCursor={loaded.data?.next} />
+    </Page>
+  );
+}

@@ -1,0 +1,164 @@
+import { useState } from "preact/hooks";
+import { call, queryOf } from "../../api.ts";
+import { useAction, useApi, useFilters, usePages } from "../../hooks.ts";
+import { TextField } from "../../kit/form.tsx";
+import { Page } from "../../kit/page.tsx";
+import { SearchField } from "../../kit/search.tsx";
+import { type NewSecret, SecretOnce } from "../../kit/secret-once.tsx";
+import { Empty, ErrorText } from "../../kit/states.tsx";
+import { type Column, Pager, Table } from "../../kit/table.tsx";
+import { toast } from "../../kit/toast.tsx";
+import { Money, ShortId, Status, When } from "../../kit/values.tsx";
+import { periodWords } from "../../limit-resets.ts";
+import { accountPath } from "./accounts.tsx";
+import { CreateKey, EditKey, RevokeKey, RotateKey } from "./key-dialogs.tsx";
+import { type AdminKey, type AdminList, admin } from "./types.ts";
+
+type Open = { dialog: "create" } | { dialog: "edit" | "rotate" | "revoke"; key: AdminKey } | null;
+
+/** Keys of all accounts, the revoked ones too. */
+export function OperatorKeys() {
+  const { query, set } = useFilters();
+  const pages = usePages();
+  const { account } = query;
+  const loaded = useApi<AdminList<AdminKey>>(
+    `${admin}/keys${queryOf({ account, query: query.query, after: pages.after, limit: 25 })}`,
+  );
+  const [open, setOpen] = useState<Open>(null);
+  const [secret, setSecret] = useState<NewSecret | null>(null);
+  const close = () => setOpen(null);
+  const done = (made?: NewSecret) => {
+    close();
+    if (made) setSecret(made);
+    loaded.reload();
+  };
+  const turn = useAction(async ({ id, state }: AdminKey) => {
+    const body = { disabled: state !== "disabled" };
+    const changed = await call<AdminKey>(`${admin}/keys/${id}`, { method: "PATCH", body });
+    loaded.set((list) => ({
+      ...list,
+      data: list.data.map((one) => (one.id === changed.id ? changed : one)),
+    }));
+    toast(body.disabled ? "It is refused within a second." : "It may be used again.");
+  });
+  const actions: Column<AdminKey> = {
+    head: "Actions",
+    isActions: true,
+    cell: (key) =>
+      key.state !== "revoked" && (
+        <>
+          <button type="button" class="small" onClick={() => setOpen({ dialog: "edit", key })}>
+            Edit
+          </button>
+          <button type="button" class="small" disabled={turn.isBusy} onClick={() => turn.run(key)}>
+            {key.state === "disabled" ? "Enable" : "Disable"}
+          </button>
+          <button type="button" class="small" onClick={() => setOpen({ dialog: "rotate", key })}>
+            Rotate
+          </button>
+          <button
+            type="button"
+            class="small danger-text"
+            onClick={() => setOpen({ dialog: "revoke", key })}
+          >
+            Revoke
+          </button>
+        </>
+      ),
+  };
+  return (
+    <Page
+      title="Keys"
+      lead="Keys of all accounts. Their secrets are nobody's but their owners'."
+      actions={
+        <button type="button" class="primary" onClick={() => setOpen({ dialog: "create" })}>
+          Create a key
+        </button>
+      }
+    >
+      <div class="filters">
+        <SearchField
+          label="Find by name or id"
+          value={query.query ?? ""}
+          onSearch={(wanted) => set({ query: wanted })}
+        />
+        <TextField
+          label="Only the account"
+          placeholder="acct_…"
+          value={account ?? ""}
+          onValue={(value) => set({ account: value })}
+        />
+      </div>
+      <ErrorText error={turn.error} />
+      <Table
+        caption="Keys"
+        columns={[...columns, actions]}
+        loaded={loaded}
+        rowsOf={loaded.data?.data}
+        keyOf={(key) => key.id}
+        empty={
+          <Empty title="No such key">
+            <p>Search for the beginning of a name or id, or clear the filters.</p>
+          </Empty>
+        }
+      />
+      <Pager pages={pages} nextCursor={loaded.data?.next} />
+      {open?.dialog === "create" && (
+        <CreateKey account={account ?? ""} onClose={close} onDone={done} />
+      )}
+      {open?.dialog === "edit" && <EditKey of={open.key} onClose={close} onDone={done} />}
+      {open?.dialog === "rotate" && <RotateKey of={open.key} onClose={close} onDone={done} />}
+      {open?.dialog === "revoke" && <RevokeKey of={open.key} onClose={close} onDone={done} />}
+      {secret && <SecretOnce made={secret} onClose={() => setSecret(null)} />}
+    </Page>
+  );
+}
+
+const columns: Column<AdminKey>[] = [
+  {
+    head: "Name",
+    cell: (key) => (
+      <>
+        {key.name || "Without a name"}
+        <span class="sub">
+          <code>{key.hint}</code>
+        </span>
+        <span class="sub">
+          <ShortId id={key.id} />
+        </span>
+      </>
+    ),
+  },
+  {
+    head: "Account",
+    cell: (key) => (
+      <a href={accountPath(key.accountId)}>
+        <ShortId id={key.accountId} />
+      </a>
+    ),
+  },
+  { head: "State", cell: (key) => <Status value={key.state} /> },
+  {
+    head: "May use",
+    cell: (key) => (
+      <>
+        {key.scopes.join(", ") || "all that is implied"}
+        <span class="sub">{key.models.join(", ") || "all models"}</span>
+      </>
+    ),
+  },
+  {
+    head: "Limit",
+    numeric: true,
+    cell: (key) =>
+      key.limitUsdMicros === null ? (
+        <span class="muted">none</span>
+      ) : (
+        <>
+          <Money micros={key.limitUsdMicros} />
+          <span class="sub">{periodWords(key.limitReset)}</span>
+        </>
+      ),
+  },
+  { head: "Last used", numeric: true, cell: (key) => <When at={key.lastUsedAt} style="ago" /> },
+];

@@ -1,0 +1,192 @@
+import type { Sum } from "../../format.ts";
+import type { LimitReset, Unit, Webhook } from "../../types.ts";
+
+/** Below `/console/api/admin`, which only sessions of the operator may ask. */
+export const admin = "/console/api/admin";
+
+/** A page of an operator's list; `next` is its cursor. */
+export interface AdminList<T> {
+  data: T[];
+  next: string | null;
+}
+
+export interface AdminWallet {
+  available: Sum;
+  reserved: Sum;
+  spendable: Sum;
+  monthSpent: Sum;
+  granted: Sum;
+  spent: Sum;
+}
+
+export interface Account {
+  id: string;
+  name: string;
+  state: "active" | "suspended" | "closing" | "closed";
+  createdAt: string;
+  suspendedAt: string | null;
+  closedAt: string | null;
+  usdMicros: AdminWallet | null;
+  credits: AdminWallet | null;
+}
+
+export interface LedgerEntry {
+  accountId: string;
+  unit: Unit;
+  number: number;
+  kind: string;
+  holdId: string | null;
+  ref: string | null;
+  freeDelta: Sum;
+  heldDelta: Sum;
+  spentDelta: Sum;
+  refundOf: number | null;
+  createdAt: string;
+}
+
+export interface AdminKey {
+  id: string;
+  accountId: string;
+  name: string;
+  hint: string;
+  scopes: string[];
+  models: string[];
+  state: "active" | "disabled" | "expired" | "revoked";
+  createdAt: string;
+  expiresAt: string | null;
+  lastUsedAt: string | null;
+  limitUsdMicros: Sum | null;
+  limitReset: LimitReset | null;
+  requestsPerMinute: number;
+}
+
+/** A key, with what a list does not show. */
+export interface AdminKeyInFull extends AdminKey {
+  webhookUrl: string | null;
+  lowBalanceUsdMicros: Sum | null;
+}
+
+export interface AdminJob {
+  id: string;
+  accountId: string;
+  keyId: string;
+  kind: "image" | "video" | "music";
+  model: string;
+  status: string;
+  progress: number;
+  creditsReserved: Sum;
+  creditsCharged: Sum | null;
+  createdAt: string;
+  startedAt: string | null;
+  completedAt: string | null;
+  retryOf: string | null;
+  error: string | null;
+}
+
+export interface AdminJobDetails extends AdminJob {
+  holdId: string;
+  attempts: number;
+  /** The one that served the job, or is asked next. */
+  upstream: string | null;
+  events: { at: string; state: string; detail: string }[];
+  wait: { reason: string; times: number; nextTryAt: string | null } | null;
+  entries: LedgerEntry[];
+}
+
+export interface AdminAlerts {
+  lowBalanceUsdMicros: Sum | null;
+  webhookUrl: string | null;
+}
+
+/** Without the address, which may hold a secret of its receiver. */
+export type AdminWebhook = Omit<Webhook, "url">;
+
+export interface AdminHold {
+  id: string;
+  accountId: string;
+  unit: Unit;
+  amount: Sum;
+  kind: string;
+  keyId: string;
+  ref: string;
+  openedAt: string;
+  checkAt: string | null;
+}
+
+export interface Review {
+  requestId: string;
+  accountId: string;
+  holdId: string;
+  model: string;
+  reportedUsage: unknown;
+  reviewedAt: string | null;
+  chargedUsdMicros: Sum | null;
+}
+
+export interface LedgerAudit {
+  ok: boolean;
+  wallets: number;
+  entries: number;
+  differences: {
+    accountId: string;
+    unit: Unit;
+    field: string;
+    entry: number | null;
+    recorded: Sum;
+    computed: Sum;
+  }[];
+  more: boolean;
+}
+
+export interface Catalog {
+  version: string;
+  models: { id: string; name: string; kind: string; upstreams: string[] }[];
+}
+
+export interface CatalogCheck {
+  ok: boolean;
+  models: number;
+  /** More fields differ than are told. */
+  isShortened: boolean;
+  faults: { path: string; message: string }[];
+  changes: {
+    model: string;
+    change: "added" | "removed" | "changed";
+    fields: { path: string; before: unknown; after: unknown }[];
+  }[];
+}
+
+export interface Upstreams extends AdminList<Upstream> {
+  /** How many processes told of them. */
+  processes: number;
+}
+
+export interface Upstream {
+  name: string;
+  protocol: string;
+  state: "healthy" | "failing" | "account_empty" | "unknown";
+  requests: number;
+  errors: number;
+  errorRate: number;
+  latencyMs: { p50: number; p95: number } | null;
+  inFlight: number;
+  /** Of the process and kind of work that has most in flight; `slots` is what each of them may have. */
+  busiest: number;
+  slots: number | null;
+  lastError: string | null;
+  accountEmptyAt: string | null;
+  models: string[];
+}
+
+export interface AuditRecord {
+  id: string;
+  actor: string;
+  action: string;
+  accountId: string | null;
+  target: string | null;
+  details: Record<string, unknown>;
+  outcome: "done" | "refused" | "started";
+  reason: string | null;
+  createdAt: string;
+  endedAt: string | null;
+}

@@ -1,0 +1,113 @@
+import { useEffect } from "preact/hooks";
+import { count, milliseconds } from "../../format.ts";
+import { useApi } from "../../hooks.ts";
+import { Page } from "../../kit/page.tsx";
+import { Empty } from "../../kit/states.tsx";
+import { type Column, Table } from "../../kit/table.tsx";
+import { Badge, Count, type Tone, When } from "../../kit/values.tsx";
+import { admin, type Upstreams as Listed, type Upstream } from "./types.ts";
+
+/** How often the page asks again while it is looked at. */
+const againMs = 10_000;
+
+const states: Record<Upstream["state"], { tone: Tone; text: string }> = {
+  healthy: { tone: "good", text: "healthy" },
+  failing: { tone: "bad", text: "failing" },
+  account_empty: { tone: "bad", text: "account empty" },
+  unknown: { tone: "plain", text: "not used" },
+};
+const percent = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
+
+const columns: Column<Upstream>[] = [
+  {
+    head: "Upstream",
+    cell: (one) => (
+      <>
+        {one.name}
+        <span class="sub">
+          {one.protocol}, for {one.models.join(", ") || "no model"}
+        </span>
+      </>
+    ),
+  },
+  {
+    head: "State",
+    cell: (one) => (
+      <>
+        <Badge tone={states[one.state].tone}>{states[one.state].text}</Badge>
+        {one.accountEmptyAt && (
+          <span class="sub">
+            your account there was empty <When at={one.accountEmptyAt} style="ago" />
+          </span>
+        )}
+      </>
+    ),
+  },
+  { head: "Requests", numeric: true, cell: (one) => <Count value={one.requests} /> },
+  {
+    head: "Errors",
+    numeric: true,
+    cell: (one) => (
+      <>
+        <span class="num" title={`${count(one.errors)} of ${count(one.requests)}`}>
+          {percent.format(one.errorRate)}
+        </span>
+        {one.lastError && <span class="sub">mostly {one.lastError}</span>}
+      </>
+    ),
+  },
+  {
+    head: "Median, 95th",
+    numeric: true,
+    cell: (one) =>
+      one.latencyMs ? (
+        <span class="num">
+          {milliseconds(one.latencyMs.p50)}, {milliseconds(one.latencyMs.p95)}
+        </span>
+      ) : (
+        <span class="muted">–</span>
+      ),
+  },
+  {
+    head: "In flight",
+    numeric: true,
+    cell: ({ inFlight, busiest, slots }) => (
+      <>
+        <Count value={inFlight} />
+        {slots !== null && (
+          <span class="sub">
+            busiest replica {count(busiest)} of {count(slots)}
+          </span>
+        )}
+      </>
+    ),
+  },
+];
+
+export function Upstreams() {
+  const loaded = useApi<Listed>(`${admin}/upstreams`);
+  const { reload } = loaded;
+  useEffect(() => {
+    const timer = setInterval(() => document.visibilityState === "visible" && reload(), againMs);
+    return () => clearInterval(timer);
+  }, [reload]);
+  return (
+    <Page
+      title="Upstreams"
+      lead="Where models are served, over the last 5 minutes and all replicas: the figures that the alerts are made of. Asked again every 10 seconds."
+    >
+      <Table
+        caption="Upstreams"
+        columns={columns}
+        loaded={loaded}
+        rowsOf={loaded.data?.data}
+        keyOf={(one) => one.name}
+        empty={
+          <Empty title="The catalog names no upstream">
+            <p>Name one in the catalog file, and the models that it serves.</p>
+          </Empty>
+        }
+      />
+    </Page>
+  );
+}

@@ -1,0 +1,63 @@
+import type { VNode } from "preact";
+import { useApi, useFilters } from "../hooks.ts";
+import { Segments, Select } from "../kit/form.tsx";
+import { Page } from "../kit/page.tsx";
+import { Empty, ErrorText, Waiting } from "../kit/states.tsx";
+import { triedKinds } from "../model-kinds.ts";
+import type { List, Model, ModelKind } from "../types.ts";
+import { Chat } from "./playground/chat.tsx";
+import { ImageForm, MusicForm, VideoForm } from "./playground/forms.tsx";
+import { SpeechForm } from "./playground/speech.tsx";
+
+const forms: Partial<Record<ModelKind, (props: { model: Model }) => VNode | null>> = {
+  chat: Chat,
+  image: ImageForm,
+  video: VideoForm,
+  music: MusicForm,
+  speech: SpeechForm,
+};
+
+/** Every kind of model to try: with its own limits and options, its price before, and its charge after. */
+export function Playground() {
+  const loaded = useApi<List<Model>>("/models");
+  const { query, set } = useFilters();
+  const open = triedKinds();
+  const kind = (open.find(({ value }) => value === query.kind) ?? open[0])?.value;
+  const models = loaded.data?.data.filter((one) => one.kind === kind);
+  const model =
+    models?.find(({ id }) => id === query.model) ??
+    models?.find((one) => one.default) ??
+    models?.[0];
+  const Form = kind && forms[kind];
+  return (
+    <Page
+      title="Playground"
+      lead={model?.description ?? "Try a model with its own limits, options and prices."}
+    >
+      <div class="filters">
+        <Segments
+          label="Kind of model"
+          value={kind ?? ""}
+          onValue={(value) => set({ kind: value, model: undefined })}
+          choices={open}
+        />
+        {models && models.length > 0 && (
+          <Select
+            label="Model"
+            value={model?.id ?? ""}
+            onValue={(id) => set({ kind, model: id })}
+            choices={models.map(({ id, name }) => ({ value: id, label: name || id }))}
+          />
+        )}
+      </div>
+      <ErrorText error={loaded.error} retry={loaded.reload} />
+      {!loaded.data && !loaded.error && <Waiting lines={8} />}
+      {(models?.length === 0 || (loaded.data && !kind)) && (
+        <Empty title="No model of this kind">
+          <p>The operator's catalog offers none, or your key may not use it.</p>
+        </Empty>
+      )}
+      {model && Form && <Form key={kind} model={model} />}
+    </Page>
+  );
+}

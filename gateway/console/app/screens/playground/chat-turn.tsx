@@ -1,0 +1,130 @@
+import { useState } from "preact/hooks";
+import { count, milliseconds } from "../../format.ts";
+import { TextArea } from "../../kit/form.tsx";
+import { ErrorText } from "../../kit/states.tsx";
+import { Badge, Money } from "../../kit/values.tsx";
+import type { Answer, FunctionCall, Turn } from "./chat-turns.ts";
+
+/** What was said and what was answered. `onResults`: on the last turn, where the model waits for what its calls gave. */
+export function ChatTurn({
+  turn: { text, pictures, answer },
+  onResults,
+}: {
+  turn: Turn;
+  onResults?: ((results: { call_id: string; output: string }[]) => void) | undefined;
+}) {
+  return (
+    <>
+      {(text !== "" || pictures.length > 0) && (
+        <article class="said" aria-label="You">
+          {pictures.length > 0 && (
+            <ul class="thumbs">
+              {pictures.map((picture) => (
+                <li key={picture.blobUrl}>
+                  <img src={picture.blobUrl} alt={picture.name} />
+                </li>
+              ))}
+            </ul>
+          )}
+          <p class="prompt">{text}</p>
+        </article>
+      )}
+      <article class="answer" aria-label="The model" aria-busy={answer.state === "running"}>
+        {answer.reasoning && (
+          <details open={answer.text === "" && answer.state === "running"}>
+            <summary>Reasoning</summary>
+            <p class="prompt muted">{answer.reasoning}</p>
+          </details>
+        )}
+        {answer.text !== "" && <p class="prompt">{answer.text}</p>}
+        {answer.state === "running" && answer.text === "" && (
+          <p class="muted">Waiting for the first words…</p>
+        )}
+        {answer.calls.map((one) => (
+          <figure class="code" key={one.call_id} aria-label={`Call of ${one.name}`}>
+            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard. */}
+            <pre tabIndex={0}>
+              <code>{`${one.name}(${prettyOf(one.arguments)})`}</code>
+            </pre>
+          </figure>
+        ))}
+        <ErrorText error={answer.error} />
+        {onResults && answer.calls.length > 0 && (
+          <Results calls={answer.calls} onResults={onResults} />
+        )}
+        <Facts answer={answer} />
+      </article>
+    </>
+  );
+}
+
+function prettyOf(json: string): string {
+  try {
+    return JSON.stringify(JSON.parse(json), null, 2);
+  } catch {
+    return json;
+  }
+}
+
+/** The reader plays the functions: what each call gave goes back to the model. */
+function Results({
+  calls,
+  onResults,
+}: {
+  calls: readonly FunctionCall[];
+  onResults(results: { call_id: string; output: string }[]): void;
+}) {
+  const [outputs, setOutputs] = useState<Record<string, string>>({});
+  return (
+    <form
+      class="card"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onResults(calls.map(({ call_id }) => ({ call_id, output: outputs[call_id] ?? "" })));
+      }}
+    >
+      {calls.map((one) => (
+        <TextArea
+          key={one.call_id}
+          label={`Result of ${one.name}`}
+          hint="What your program would answer, e.g. JSON."
+          required
+          rows={2}
+          value={outputs[one.call_id] ?? ""}
+          onValue={(value) => setOutputs({ ...outputs, [one.call_id]: value })}
+        />
+      ))}
+      <div>
+        <button type="submit" class="primary small">
+          {calls.length === 1 ? "Send the result" : "Send the results"}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function Facts({ answer }: { answer: Answer }) {
+  const { usage, costUsdMicros, firstMs, durationMs, state, id } = answer;
+  if (state === "running") return null;
+  const reasoning = usage?.output_tokens_details?.reasoning_tokens ?? 0;
+  const facts = [
+    usage && `${count(usage.input_tokens)} tokens in`,
+    usage && `${count(usage.output_tokens)} out`,
+    reasoning > 0 && `${count(reasoning)} of reasoning`,
+    firstMs !== undefined && `first words after ${milliseconds(firstMs)}`,
+    durationMs !== undefined && milliseconds(durationMs),
+  ].filter(Boolean);
+  return (
+    <p class="row fine muted">
+      {state === "stopped" && <Badge tone="warn">stopped</Badge>}
+      {state === "incomplete" && <Badge tone="warn">cut at the output bound</Badge>}
+      <span class="num wraps">{facts.join(" · ")}</span>
+      {costUsdMicros !== undefined && (
+        <strong class="charge">
+          charged <Money micros={costUsdMicros} digits="price" />
+        </strong>
+      )}
+      {id && <a href={`/console/requests?id=${id}`}>Its record</a>}
+    </p>
+  );
+}

@@ -1,0 +1,166 @@
+import { ApiError } from "../../api.ts";
+
+// Models that have no `/responses` are spoken to by `/chat/completions`. The conversation of the page stays one of items, as
+// `/responses` has it; here they become messages, and the answer becomes items.
+
+/** An answer as `/responses` gives it, as far as the page reads it. */
+export interface Whole {
+  id: string;
+  status: string;
+  output: Item[];
+  usage?: Usage;
+  error?: { message?: string; code?: string } | null;
+}
+
+export interface Item {
+  type: string;
+  role?: string;
+  content?: { type: string; text?: string }[];
+  summary?: { text?: string }[];
+  call_id?: string;
+  name?: string;
+  arguments?: string;
+}
+
+export interface Usage {
+  input_tokens: number;
+  output_tokens: number;
+  output_tokens_details?: { reasoning_tokens?: number };
+  costUsdMicros?: number;
+}
+
+type Message = Record<string, unknown>;
+interface Part {
+  type: string;
+  text?: string;
+  image_url?: string;
+}
+interface GivenItem {
+  type?: string;
+  role?: string;
+  content?: string | Part[];
+  call_id?: string;
+  name?: string;
+  arguments?: string;
+  output?: string;
+}
+
+/** The body of `/chat/completions` that asks for the same as one of `/responses`. */
+export function completionBody(body: Record<string, unknown>): Record<string, unknown> {
+  const { model, instructions, input, max_output_tokens, reasoning, tools, stream } = body;
+  const items = typeof input === "string" ? [{ role: "user", content: input }] : input;
+  const messages: Message[] = instructions ? [{ role: "system", content: instructions }] : [];
+  for (const item of items as GivenItem[]) addMessage(messages, item);
+  return {
+    model,
+    messages,
+    ...(max_output_tokens === undefined ? {} : { max_completion_tokens: max_output_tokens }),
+    ...(reasoning === undefined
+      ? {}
+      : { reasoning_effort: (reasoning as { effort: string }).effort }),
+    ...(tools === undefined ? {} : { tools: (tools as Record<string, unknown>[]).map(toolOf) }),
+    ...(stream ? { stream, stream_options: { include_usage: true } } : {}),
+  };
+}
+
+function addMessage(messages: Message[], item: GivenItem): void {
+  if (item.type === "function_call") {
+    const { call_id: id, name, arguments: given } = item;
+    const call = { id, type: "function", function: { name, arguments: given } };
+    const last = messages.at(-1);
+    // What a model says and calls in one answer is one message.
+    if (last?.role === "assistant") {
+      last.tool_calls = [...((last.tool_calls as unknown[]) ?? []), call];
+    } else messages.push({ role: "assistant", content: null, tool_calls: [call] });
+  } else if (item.type === "function_call_output") {
+    messages.push({ role: "tool", tool_call_id: item.call_id, content: item.output });
+  } else if (item.role !== undefined) {
+    messages.push({ role: item.role, content: contentOf(item) });
+  }
+  // Reasoning is no part of what is said again.
+}
+
+function contentOf({ role, content = "" }: GivenItem): unknown {
+  if (typeof content === "string") return content;
+  if (role === "assistant") return content.map(({ text = "" }) => text).join("");
+  return content.map(({ type, text, image_url: url }) =>
+    type === "input_image" ? { type: "image_url", image_url: { url } } : { type: "text", text },
+  );
+}
+
+function toolOf({ type, ...tool }: Record<string, unknown>): Record<string, unknown> {
+  return type === "function" && tool.function === undefined
+    ? { type, function: tool }
+    : { type, ...tool };
+}
+
+interface Said {
+  content?: string | null;
+  reasoning_content?: string | null;
+  tool_calls?: { index?: number; id?: string; function?: { name?: string; arguments?: string } }[];
+}
+
+/** A chunk of a stream, or a whole completion. */
+interface Piece {
+  id?: string;
+  choices?: { delta?: Said; message?: Said; finish_reason?: string | null }[];
+  usage?: {
+    prompt_tokens: number;
+    completion_tokens: number;
+    completion_tokens_details?: { reasoning_tokens?: number };
+    costUsdMicros?: number;
+  } | null;
+  error?: Record<string, unknown>;
+}
+
+/** Gathers what the pieces of an answer say. */
+export class Completion {
+  id = "";
+  text = "";
+  reasoning = "";
+  readonly #calls: { call_id: string; name: string; arguments: string }[] = [];
+  #finish: string | undefined;
+  #usage: Usage | undefined;
+
+  take(piece: Piece): void {
+    if (piece.error) throw new ApiError(0, piece.error, null);
+    this.id ||= piece.id ?? "";
+    const [choice] = piece.choices ?? [];
+    const said = choice?.delta ?? choice?.message;
+    this.text += said?.content ?? "";
+    this.reasoning += said?.reasoning_content ?? "";
+    for (const [place, call] of (said?.tool_calls ?? []).entries()) {
+      const known = this.#calls[call.index ?? place] ?? { call_id: "", name: "", arguments: "" };
+      this.#calls[call.index ?? place] = known;
+      known.call_id ||= call.id ?? "";
+      known.name += call.function?.name ?? "";
+      known.arguments += call.function?.arguments ?? "";
+    }
+    this.#finish = choice?.finish_reason ?? this.#finish;
+    if (piece.usage) this.#usage = usageOf(piece.usage);
+  }
+
+  /** The whole answer; undefined where it broke off. */
+  whole(): Whole | undefined {
+    if (this.#finish === undefined) return undefined;
+    const item = (type: string, text: string): Item[] =>
+      text === "" ? [] : [{ type: "message", role: "assistant", content: [{ type, text }] }];
+    const calls = this.#calls.map((call): Item => ({ type: "function_call", ...call }));
+    return {
+      id: this.id,
+      status: this.#finish === "length" ? "incomplete" : "completed",
+      output: [...item("output_text", this.text), ...calls],
+      ...(this.#usage ? { usage: this.#usage } : {}),
+    };
+  }
+}
+
+function usageOf(usage: NonNullable<Piece["usage"]>): Usage {
+  const { prompt_tokens, completion_tokens, completion_tokens_details, costUsdMicros } = usage;
+  return {
+    input_tokens: prompt_tokens,
+    output_tokens: completion_tokens,
+    ...(completion_tokens_details ? { output_tokens_details: completion_tokens_details } : {}),
+    ...(costUsdMicros === undefined ? {} : { costUsdMicros }),
+  };
+}

@@ -1,0 +1,316 @@
+import { count } from "../../format.ts";
+import { Segments, Select, TextArea, TextField } from "../../kit/form.tsx";
+import type { Model, VideoOption } from "../../types.ts";
+import { MediaPlayground } from "./media.tsx";
+import { References } from "./references.tsx";
+import { type Form, idsOf, numberOf, present, useSettings } from "./settings.ts";
+
+/** A choice that may be left to the service. */
+const optional = (choices: readonly string[] | undefined) => [
+  { value: "", label: "Model's default" },
+  ...(choices ?? []),
+];
+
+function Prompt({ form, model }: { form: Form; model: Model }) {
+  const { settings, set } = form;
+  return (
+    <TextArea
+      label="Prompt"
+      required
+      rows={5}
+      {...(model.maxPromptCharacters && { maxLength: model.maxPromptCharacters })}
+      placeholder="Subject, scene, light, mood"
+      value={settings.prompt ?? ""}
+      onValue={(prompt) => set({ prompt })}
+    />
+  );
+}
+
+/** Whether a model takes a parameter that not each does; one that says nothing of it may. */
+function takes(model: Model, parameter: "negativePrompt" | "seed"): boolean {
+  const { optionalParameters } = model;
+  return !Array.isArray(optionalParameters) || optionalParameters.includes(parameter);
+}
+
+/** What few need. */
+function More({ form: { settings, set }, model }: { form: Form; model: Model }) {
+  const hasNegative = takes(model, "negativePrompt");
+  const hasSeed = takes(model, "seed");
+  if (!hasNegative && !hasSeed) return null;
+  return (
+    <details open={Boolean(settings.negativePrompt || settings.seed)}>
+      <summary>More settings</summary>
+      <div class="stack more">
+        {hasNegative && (
+          <TextField
+            label="Negative prompt"
+            hint="What is not to be made."
+            value={settings.negativePrompt ?? ""}
+            onValue={(negativePrompt) => set({ negativePrompt })}
+          />
+        )}
+        {hasSeed && (
+          <TextField
+            label="Seed"
+            hint="The same request with the same seed may be made again."
+            type="number"
+            min="0"
+            max="2147483647"
+            step="1"
+            value={settings.seed ?? ""}
+            onValue={(seed) => set({ seed })}
+          />
+        )}
+      </div>
+    </details>
+  );
+}
+
+const moreOf = ({ settings }: Form, model: Model) => ({
+  negativePrompt: takes(model, "negativePrompt") ? settings.negativePrompt : undefined,
+  seed: takes(model, "seed") ? numberOf(settings.seed) : undefined,
+});
+
+/** The first reference as `input_reference`, those after it beside it. */
+function referencesOf(ids: readonly string[]) {
+  const [first, ...rest] = ids;
+  return {
+    input_reference: first && { file_id: first },
+    referenceFileIds: rest.length > 0 ? rest : undefined,
+  };
+}
+
+export function ImageForm({ model }: { model: Model }) {
+  const form = useSettings("image");
+  const { settings, set } = form;
+  const most = model.maxImages ?? 1;
+  const n = Math.min(Math.max(1, numberOf(settings.n) ?? 1), most);
+  const shape = settings.shape === "ratio" ? "ratio" : "size";
+  const maxReferences = model.maxReferences ?? 0;
+  const ids = idsOf(settings.refs).slice(0, maxReferences);
+  const body = present({
+    model: model.id,
+    prompt: settings.prompt,
+    n: n === 1 ? undefined : n,
+    size: shape === "size" ? settings.size : undefined,
+    aspectRatio: shape === "ratio" ? settings.aspectRatio : undefined,
+    resolution: shape === "ratio" ? settings.resolution : undefined,
+    ...referencesOf(ids),
+    ...moreOf(form, model),
+  });
+  const addReference = (id: string) => set({ refs: [...ids, id].slice(-maxReferences).join() });
+  return (
+    <MediaPlayground
+      model={model}
+      kind="image"
+      settings={settings}
+      order={{ path: "/images/generations", body, credits: (model.creditPrice ?? 0) * n }}
+      {...(maxReferences > 0 && { onReference: addReference })}
+    >
+      <Prompt form={form} model={model} />
+      <div class="field">
+        <span class="label">Shape</span>
+        <Segments
+          label="Shape by"
+          value={shape}
+          onValue={(value) => set({ shape: value })}
+          choices={[
+            { value: "size", label: "By size" },
+            { value: "ratio", label: "By ratio" },
+          ]}
+        />
+      </div>
+      <div class="two">
+        {shape === "size" ? (
+          <Select
+            label="Size"
+            value={settings.size ?? ""}
+            onValue={(size) => set({ size })}
+            choices={optional(model.sizes)}
+          />
+        ) : (
+          <>
+            <Select
+              label="Aspect ratio"
+              value={settings.aspectRatio ?? ""}
+              onValue={(aspectRatio) => set({ aspectRatio })}
+              choices={optional(model.availableAspectRatios)}
+            />
+            <Select
+              label="Resolution"
+              value={settings.resolution ?? ""}
+              onValue={(resolution) => set({ resolution })}
+              choices={optional(model.resolutions)}
+            />
+          </>
+        )}
+        <TextField
+          label="Images"
+          type="number"
+          min="1"
+          max={most}
+          step="1"
+          hint={`1 to ${most}`}
+          value={settings.n ?? "1"}
+          onValue={(value) => set({ n: value })}
+        />
+      </div>
+      {maxReferences > 0 && (
+        <References
+          ids={ids}
+          max={maxReferences}
+          hint={`Up to ${maxReferences}: JPEG, PNG or WebP, 20 MiB each.`}
+          onIds={(refs) => set({ refs: refs.join() })}
+        />
+      )}
+      <More form={form} model={model} />
+    </MediaPlayground>
+  );
+}
+
+/** The rows on offer for a mode; what is chosen where it is among them, else the first, as the service does it. */
+function rowsOf(model: Model, mode: "t2v" | "i2v", settings: Form["settings"]) {
+  const rows = (model.videoOptions ?? []).filter((row) => row.modes.includes(mode));
+  const seconds = numberOf(settings.seconds);
+  const fits = (row: VideoOption) =>
+    (seconds === undefined || row.durationSeconds === seconds) &&
+    (!settings.resolution || row.resolution === settings.resolution);
+  return { rows, row: rows.find(fits) };
+}
+
+export function VideoForm({ model }: { model: Model }) {
+  const form = useSettings("video");
+  const { settings, set } = form;
+  const maxReferences = model.maxReferences ?? 0;
+  const ids = idsOf(settings.refs).slice(0, maxReferences);
+  const mode = ids.length > 0 ? "i2v" : "t2v";
+  const { rows, row } = rowsOf(model, mode, settings);
+  const durations = [...new Set(rows.map((one) => String(one.durationSeconds)))];
+  const seconds = row ? String(row.durationSeconds) : (settings.seconds ?? "");
+  const resolutions = [...new Set(rows.map((one) => one.resolution))];
+  const priceOf = (resolution: string) =>
+    rows.find((one) => String(one.durationSeconds) === seconds && one.resolution === resolution);
+  const body = present({
+    model: model.id,
+    prompt: settings.prompt,
+    seconds: row?.durationSeconds,
+    resolution: row?.resolution,
+    aspectRatio: settings.aspectRatio,
+    ...referencesOf(ids),
+    ...moreOf(form, model),
+  });
+  const runtime = model.approxRuntimeSeconds;
+  return (
+    <MediaPlayground
+      model={model}
+      kind="video"
+      settings={settings}
+      order={{ path: "/videos/generations", body, credits: row?.credits }}
+    >
+      <Prompt form={form} model={model} />
+      <div class="two">
+        <Select
+          label="Duration"
+          value={seconds}
+          onValue={(value) => set({ seconds: value })}
+          choices={durations.map((value) => ({ value, label: `${value} seconds` }))}
+        />
+        <Select
+          label="Resolution"
+          value={row?.resolution ?? settings.resolution ?? ""}
+          onValue={(resolution) => set({ resolution })}
+          choices={resolutions.map((value) => {
+            const price = priceOf(value)?.credits;
+            return {
+              value,
+              label: `${value} · ${price === undefined ? "not at this duration" : `${count(price)} credits`}`,
+            };
+          })}
+        />
+        <Select
+          label="Aspect ratio"
+          value={settings.aspectRatio ?? ""}
+          onValue={(aspectRatio) => set({ aspectRatio })}
+          choices={optional(model.availableAspectRatios)}
+        />
+      </div>
+      {model.i2vEnabled && maxReferences > 0 && (
+        <References
+          ids={ids}
+          max={maxReferences}
+          hint={
+            model.firstLastFrame
+              ? "The first is the first frame, a second the last one."
+              : `Up to ${maxReferences}; with one, the film begins from it.`
+          }
+          onIds={(refs) => set({ refs: refs.join() })}
+        />
+      )}
+      <More form={form} model={model} />
+      {typeof runtime === "number" && (
+        <p class="hint">
+          {mode === "t2v" ? "From text alone" : "From an image"}; takes about {count(runtime)}{" "}
+          seconds.
+        </p>
+      )}
+    </MediaPlayground>
+  );
+}
+
+export function MusicForm({ model }: { model: Model }) {
+  const form = useSettings("music");
+  const { settings, set } = form;
+  const mode = settings.mode === "lyrics" ? "lyrics" : "instrumental";
+  const body = present({
+    model: model.id,
+    mode,
+    title: settings.title,
+    description: settings.description,
+    lyrics: mode === "lyrics" ? settings.lyrics : undefined,
+    ...moreOf(form, model),
+  });
+  return (
+    <MediaPlayground
+      model={model}
+      kind="music"
+      settings={settings}
+      order={{ path: "/music/generations", body, credits: model.creditPrice }}
+    >
+      <div class="field">
+        <span class="label">What is made</span>
+        <Segments
+          label="What is made"
+          value={mode}
+          onValue={(value) => set({ mode: value })}
+          choices={[
+            { value: "instrumental", label: "Instrumental" },
+            { value: "lyrics", label: "With lyrics" },
+          ]}
+        />
+      </div>
+      <TextField
+        label="Title"
+        required
+        value={settings.title ?? ""}
+        onValue={(title) => set({ title })}
+      />
+      <TextArea
+        label="Description"
+        rows={3}
+        hint="Mood, style, instruments."
+        value={settings.description ?? ""}
+        onValue={(description) => set({ description })}
+      />
+      {mode === "lyrics" && (
+        <TextArea
+          label="Lyrics"
+          required
+          rows={8}
+          value={settings.lyrics ?? ""}
+          onValue={(lyrics) => set({ lyrics })}
+        />
+      )}
+      <More form={form} model={model} />
+    </MediaPlayground>
+  );
+}

@@ -1,0 +1,99 @@
+import { useEffect, useRef } from "preact/hooks";
+import { call } from "../../api.ts";
+import { useAction } from "../../hooks.ts";
+import { ErrorText } from "../../kit/states.tsx";
+import { toast } from "../../kit/toast.tsx";
+import { Credits, ShortId, Status } from "../../kit/values.tsx";
+import { may } from "../../session.ts";
+import type { Job } from "../../types.ts";
+import { uploadImage } from "../files-calls.ts";
+import { kindOf, Outputs, outputsOf, pathOf, urlOf } from "../job-outputs.tsx";
+import { statusOf } from "../listed-job.ts";
+import { type Made, update } from "./made-jobs.ts";
+
+/** One job that was sent from here: how far it is, what it made, what it cost. */
+export function MediaJob({
+  made: { job, settings },
+  onReference,
+}: {
+  made: Made;
+  /** A file that the reader wants to go on from. */
+  onReference?: ((fileId: string) => void) | undefined;
+}) {
+  const prompt = settings.prompt || settings.title;
+  const cancel = useAction(async () =>
+    update(await call<Job>(`${pathOf(job)}/cancel`, { method: "POST" })),
+  );
+  const keep = useAction(async () => {
+    const [first] = outputsOf(job);
+    if (!first) return;
+    const bytes = await (await fetch(urlOf(job, first))).blob();
+    const file = await uploadImage(bytes, `${job.id}.${bytes.type.split("/")[1] ?? "png"}`);
+    onReference?.(file.id);
+    toast("It is among your files, and a reference of this form.");
+  });
+  return (
+    <article class="card stack" aria-busy={!job.terminal}>
+      <header class="row spread">
+        <span class="row">
+          <Status value={statusOf(job)} />
+          <a href={`/console/jobs?id=${job.id}`}>
+            <ShortId id={job.id} />
+          </a>
+        </span>
+        <span class="muted">
+          <Charge job={job} />
+        </span>
+      </header>
+      {prompt && <p class="prompt">{prompt}</p>}
+      {!job.terminal && (
+        <div class="row progress">
+          <progress max={100} value={job.progress ?? 0} aria-label={`Progress of ${job.id}`} />
+          <span class="num muted">{job.progress ?? 0} %</span>
+          <button type="button" class="small" disabled={cancel.isBusy} onClick={() => cancel.run()}>
+            Cancel
+          </button>
+        </div>
+      )}
+      {job.status === "completed" && <Outputs job={job} prompt={prompt} />}
+      {job.error && (
+        <p>
+          {job.error.message} {job.error.code && <code>{job.error.code}</code>}
+        </p>
+      )}
+      {job.status === "completed" && kindOf(job) === "image" && onReference && may("files") && (
+        <div>
+          <button type="button" class="small" disabled={keep.isBusy} onClick={() => keep.run()}>
+            Use as reference
+          </button>
+        </div>
+      )}
+      <ErrorText error={cancel.error ?? keep.error} />
+    </article>
+  );
+}
+
+function Charge({ job }: { job: Job }) {
+  if (job.terminal && job.creditsCharged !== undefined) {
+    return (
+      <>
+        charged <Credits value={job.creditsCharged} /> credits
+      </>
+    );
+  }
+  return (
+    <>
+      holds <Credits value={job.creditsReserved} /> credits
+    </>
+  );
+}
+
+/** Calls back once for each job that ends while it is looked at. */
+export function useEnds(jobs: readonly Made[], onEnd: () => void): void {
+  const ended = jobs.filter(({ job }) => job.terminal).length;
+  const before = useRef(ended);
+  useEffect(() => {
+    if (ended > before.current) onEnd();
+    before.current = ended;
+  }, [ended]);
+}

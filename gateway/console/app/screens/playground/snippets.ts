@@ -1,0 +1,208 @@
+/** A request to show as code. */
+export interface Snippet {
+  path:
+    | "/responses"
+    | "/chat/completions"
+    | "/images/generations"
+    | "/videos/generations"
+    | "/music/generations"
+    | "/speech/generations";
+  body: Record<string, unknown>;
+}
+
+export type Language = "curl" | "python" | "typescript";
+
+/** Inline images would fill the page, and are the reader's own: only their beginning is shown. */
+const inlineImage = /^(data:image\/[a-z]+;base64,).{24,}$/s;
+/** The field that a family's outputs are in. */
+const outputs: Record<string, string> = {
+  "/images/generations": "images",
+  "/videos/generations": "videos",
+  "/music/generations": "clips",
+};
+
+/** How the official clients of OpenAI call what answers with text, and where the text stands. */
+interface TextCall {
+  method: string;
+  whole: string;
+  /** Has a piece of a stream text? In Python, and in TypeScript. */
+  test: string;
+  inTypescript: string;
+  /** Its text. */
+  piece: string;
+}
+
+const texts: Record<string, TextCall> = {
+  "/responses": {
+    method: "responses.create",
+    whole: "response.output_text",
+    test: 'event.type == "response.output_text.delta"',
+    inTypescript: 'event.type === "response.output_text.delta"',
+    piece: "event.delta",
+  },
+  "/chat/completions": {
+    method: "chat.completions.create",
+    whole: "response.choices[0].message.content",
+    test: "event.choices and event.choices[0].delta.content",
+    inTypescript: "event.choices[0]?.delta.content",
+    piece: "event.choices[0].delta.content",
+  },
+};
+
+/** The request as code, which reads the key from the environment: a real one never stands in it. */
+export function codeOf(language: Language, { path, body }: Snippet): string {
+  const base = `${location.origin}/v1`;
+  const shown = withoutInlineImages(body) as Record<string, unknown>;
+  if (language === "curl") return curlOf(base, path, shown);
+  const text = texts[path];
+  if (text) {
+    return language === "python"
+      ? pythonText(base, text, shown)
+      : typescriptText(base, text, shown);
+  }
+  const field = outputs[path];
+  return language === "python"
+    ? pythonMedia(base, path, shown, field)
+    : typescriptMedia(base, path, shown, field);
+}
+
+function withoutInlineImages(value: unknown): unknown {
+  if (typeof value === "string") return value.replace(inlineImage, "$1…");
+  if (Array.isArray(value)) return value.map(withoutInlineImages);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, one]) => [name, withoutInlineImages(one)]),
+  );
+}
+
+function curlOf(base: string, path: string, body: Record<string, unknown>): string {
+  const json = JSON.stringify(body, null, 2).replaceAll("'", "'\\''");
+  return [
+    "export KEY=gm_…",
+    `curl -N ${base}${path} \\`,
+    '  -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \\',
+    `  -d '${json}'`,
+  ].join("\n");
+}
+
+function pythonText(base: string, text: TextCall, body: Record<string, unknown>): string {
+  const call = `client.${text.method}(\n${pythonArguments(body)})`;
+  return [
+    "import os",
+    "from openai import OpenAI",
+    "",
+    `client = OpenAI(base_url="${base}", api_key=os.environ["KEY"])`,
+    ...(body.stream
+      ? [
+          `stream = ${call}`,
+          "for event in stream:",
+          `    if ${text.test}:`,
+          `        print(${text.piece}, end="", flush=True)`,
+        ]
+      : [`response = ${call}`, `print(${text.whole})`]),
+  ].join("\n");
+}
+
+function pythonArguments(body: Record<string, unknown>): string {
+  return Object.entries(body)
+    .map(([name, value]) => `    ${name}=${pythonOf(value, 1)},\n`)
+    .join("");
+}
+
+/** A JSON value as Python writes it. */
+function pythonOf(value: unknown, depth: number): string {
+  if (value === null) return "None";
+  if (value === true) return "True";
+  if (value === false) return "False";
+  if (typeof value !== "object") return JSON.stringify(value);
+  const isList = Array.isArray(value);
+  const parts = isList
+    ? value.map((one) => pythonOf(one, depth + 1))
+    : Object.entries(value as object).map(
+        ([name, one]) => `${JSON.stringify(name)}: ${pythonOf(one, depth + 1)}`,
+      );
+  const [open, close] = isList ? "[]" : "{}";
+  if (parts.length === 0) return `${open}${close}`;
+  const indent = "    ".repeat(depth + 1);
+  return `${open}\n${parts.map((part) => `${indent}${part},\n`).join("")}${"    ".repeat(depth)}${close}`;
+}
+
+function typescriptText(base: string, text: TextCall, body: Record<string, unknown>): string {
+  const call = `await client.${text.method}(${JSON.stringify(body, null, 2)})`;
+  return [
+    'import OpenAI from "openai";',
+    "",
+    `const client = new OpenAI({ baseURL: "${base}", apiKey: process.env.KEY });`,
+    ...(body.stream
+      ? [
+          `const stream = ${call};`,
+          "for await (const event of stream) {",
+          `  if (${text.inTypescript}) process.stdout.write(${text.piece});`,
+          "}",
+        ]
+      : [`const response = ${call};`, `console.log(${text.whole});`]),
+  ].join("\n");
+}
+
+function pythonMedia(
+  base: string,
+  path: string,
+  body: Record<string, unknown>,
+  field: string | undefined,
+): string {
+  const send = `requests.post(f"{api}${path}", headers=auth, json=${pythonOf(body, 0)})`;
+  return [
+    field ? "import os, time" : "import os",
+    "import requests",
+    "",
+    `api = "${base}"`,
+    'auth = {"Authorization": f"Bearer {os.environ[\'KEY\']}"}',
+    ...(field
+      ? [
+          `job = ${send}.json()`,
+          'while not job["terminal"]:',
+          "    time.sleep(3)",
+          '    job = requests.get(job["statusUrl"], headers=auth).json()',
+          `for file in job["${field}"]:`,
+          '    open(file["id"], "wb").write(requests.get(file["url"], headers=auth).content)',
+        ]
+      : [
+          `speech = ${send}.json()`,
+          'audio = requests.get(speech["audio"]["url"], headers=auth).content',
+          'open("speech.mp3", "wb").write(audio)',
+        ]),
+  ].join("\n");
+}
+
+function typescriptMedia(
+  base: string,
+  path: string,
+  body: Record<string, unknown>,
+  field: string | undefined,
+): string {
+  const name = field ? "job" : "speech";
+  const variable = field ? "let" : "const";
+  return [
+    'import { writeFile } from "node:fs/promises";',
+    "",
+    `const api = "${base}";`,
+    'const headers = { authorization: `Bearer ${process.env.KEY}`, "content-type": "application/json" };',
+    `const body = JSON.stringify(${JSON.stringify(body, null, 2)});`,
+    `const sent = await fetch(\`\${api}${path}\`, { method: "POST", headers, body });`,
+    `${variable} ${name} = await sent.json();`,
+    ...(field
+      ? [
+          "while (!job.terminal) {",
+          "  await new Promise((resolve) => setTimeout(resolve, 3_000));",
+          "  job = await (await fetch(job.statusUrl, { headers })).json();",
+          "}",
+          `for (const file of job.${field}) {`,
+          "  await writeFile(file.id, await (await fetch(file.url, { headers })).bytes());",
+          "}",
+        ]
+      : [
+          "const audio = await fetch(speech.audio.url, { headers });",
+          'await writeFile("speech.mp3", await audio.bytes());',
+        ]),
+  ].join("\n");
+}

@@ -1,0 +1,249 @@
+import { queryOf } from "../api.ts";
+import { count, milliseconds } from "../format.ts";
+import { useApi, useFilters, usePages } from "../hooks.ts";
+import { Select, TextField } from "../kit/form.tsx";
+import { KeyName } from "../kit/key-name.tsx";
+import { Page } from "../kit/page.tsx";
+import { SearchField } from "../kit/search.tsx";
+import { Empty, ErrorText, Waiting } from "../kit/states.tsx";
+import { type Column, Pager, Table } from "../kit/table.tsx";
+import { Count, Credits, Id, Money, ShortId, Status, When } from "../kit/values.tsx";
+import { may } from "../session.ts";
+import type { Generation, List, RequestRecord } from "../types.ts";
+
+const statuses = [
+  "completed",
+  "incomplete",
+  "failed",
+  "left",
+  "cancelled",
+  "ended",
+  "unsent",
+  "lost",
+];
+const kinds = ["text", "image", "video", "music", "speech"];
+
+const columns: Column<RequestRecord>[] = [
+  {
+    head: "Time",
+    cell: (row) => (
+      <>
+        <When at={row.createdAt} style="second" />
+        <span class="sub">
+          <a href={`/console/requests?id=${encodeURIComponent(row.id)}`}>
+            <ShortId id={row.id} />
+          </a>
+        </span>
+      </>
+    ),
+  },
+  {
+    head: "Model",
+    cell: (row) => (
+      <>
+        {row.model ?? "not recorded"}
+        <span class="sub">
+          {row.kind}
+          {row.streamed && ", streamed"}
+        </span>
+      </>
+    ),
+  },
+  { head: "Status", cell: (row) => <Status value={row.status} /> },
+  { head: "Amount", numeric: true, cell: (row) => <AmountOf row={row} /> },
+  { head: "First output", numeric: true, cell: (row) => <Duration value={row.firstOutputMs} /> },
+  { head: "Duration", numeric: true, cell: (row) => <Duration value={row.durationMs} /> },
+  { head: "Cost", numeric: true, cell: (row) => <Cost row={row} /> },
+];
+const keyColumn: Column<RequestRecord> = {
+  head: "Key",
+  cell: (row) => <KeyName id={row.keyId} />,
+};
+
+/** The ledger's records, newest first: what each request was, how long it took and what it cost. */
+export function Requests() {
+  const { query, set } = useFilters();
+  const pages = usePages();
+  const { model, key, status, kind, id } = query;
+  const list = useApi<List<RequestRecord>>(
+    id ? null : `/requests${queryOf({ model, key, status, kind, after: pages.after, limit: 25 })}`,
+  );
+  const seesAll = may("usage:read-all");
+  return (
+    <Page title="Requests" lead="Each request with its tokens, times and cost, newest first.">
+      <SearchField
+        label="Find by id"
+        placeholder="resp_…, chatcmpl-…, job_…, speech_… or x-request-id"
+        value={id ?? ""}
+        onSearch={(wanted) => set({ id: wanted })}
+      />
+      {id ? (
+        <OneRequest id={id} />
+      ) : (
+        <>
+          <div class="filters">
+            <Select
+              label="Kind"
+              value={kind ?? ""}
+              onValue={(value) => set({ kind: value })}
+              choices={[{ value: "", label: "All kinds" }, ...kinds]}
+            />
+            <Select
+              label="Status"
+              value={status ?? ""}
+              onValue={(value) => set({ status: value })}
+              choices={[{ value: "", label: "Any status" }, ...statuses]}
+            />
+            <TextField
+              label="Only the model"
+              placeholder="all models"
+              value={model ?? ""}
+              onValue={(value) => set({ model: value })}
+            />
+            {seesAll && (
+              <TextField
+                label="Only the key"
+                placeholder="all keys"
+                value={key ?? ""}
+                onValue={(value) => set({ key: value })}
+              />
+            )}
+          </div>
+          <Table
+            caption="Requests"
+            columns={seesAll ? [...columns.slice(0, 2), keyColumn, ...columns.slice(2)] : columns}
+            loaded={list}
+            rowsOf={list.data?.data}
+            // An upstream may give two answers one id.
+            keyOf={(row) => `${row.id} ${row.requestId} ${row.createdAt}`}
+            empty={
+              <Empty title={pages.after ? "No more requests" : "No requests here"}>
+                <p>
+                  Clear the filters above, or <a href="/console/playground">make a request</a>: it
+                  is listed when it has ended.
+                </p>
+              </Empty>
+            }
+          />
+          <Pager pages={pages} nextCursor={list.data?.nextCursor} />
+        </>
+      )}
+    </Page>
+  );
+}
+
+function OneRequest({ id }: { id: string }) {
+  const loaded = useApi<{ data: Generation }>(`/generation${queryOf({ id })}`);
+  const record = loaded.data?.data;
+  return (
+    <section class="card stack">
+      <div class="row spread">
+        <h2>
+          <Id>{id}</Id>
+        </h2>
+        <a class="button small" href="/console/requests">
+          All requests
+        </a>
+      </div>
+      <ErrorText error={loaded.error} />
+      {!record && !loaded.error && <Waiting lines={6} />}
+      {record && (
+        <dl class="facts">
+          <Fact name="Status">
+            <Status value={record.status} />
+          </Fact>
+          <Fact name="Time">
+            <When at={record.created_at} style="second" />
+          </Fact>
+          <Fact name="Model">{record.model}</Fact>
+          <Fact name="Kind">
+            {record.kind}
+            {record.streamed && ", streamed"}
+          </Fact>
+          <Fact name="Key">
+            <KeyName id={record.keyId} />
+          </Fact>
+          <Fact name="Input">
+            <Tokens value={record.native_tokens_prompt} /> (
+            {count(record.native_tokens_cached ?? 0)} cached)
+          </Fact>
+          <Fact name="Output">
+            <Tokens value={record.native_tokens_completion} /> (
+            {count(record.native_tokens_reasoning ?? 0)} of reasoning)
+          </Fact>
+          <Fact name="First output">
+            <Duration value={record.latency} />
+          </Fact>
+          <Fact name="Duration">
+            <Duration value={record.generation_time} />
+          </Fact>
+          <Fact name="Ended because of">{record.finish_reason ?? "not recorded"}</Fact>
+          <Fact name="Cost">
+            <Money micros={record.costUsdMicros} digits="price" />
+            {record.creditsCharged > 0 && (
+              <>
+                {" and "}
+                <Credits value={record.creditsCharged} /> credits
+              </>
+            )}
+          </Fact>
+          {record.requestId && (
+            <Fact name="Request id">
+              <Id>{record.requestId}</Id>
+            </Fact>
+          )}
+        </dl>
+      )}
+    </section>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: preact.ComponentChildren }) {
+  return (
+    <div class="fact">
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+function Tokens({ value }: { value: number | null }) {
+  return value === null ? <>none</> : <>{count(value)} tokens</>;
+}
+
+/** What it was charged by: tokens of text, images, seconds, characters. */
+function AmountOf({ row }: { row: RequestRecord }) {
+  const { tokens, images, seconds, characters } = row;
+  if (tokens.input + tokens.output > 0) {
+    return (
+      <span class="num">
+        <Count value={tokens.input} short /> <span class="muted">in</span>{" "}
+        <Count value={tokens.output} short /> <span class="muted">out</span>
+      </span>
+    );
+  }
+  const parts = [
+    images > 0 && `${count(images)} ${images === 1 ? "image" : "images"}`,
+    seconds > 0 && `${count(seconds)} s`,
+    characters > 0 && `${count(characters)} characters`,
+  ].filter((part) => part !== false);
+  return <>{parts.join(", ") || <span class="muted">none</span>}</>;
+}
+
+function Cost({ row }: { row: RequestRecord }) {
+  if (row.creditsCharged === 0) return <Money micros={row.costUsdMicros} digits="all" />;
+  return (
+    <>
+      <Credits value={row.creditsCharged} /> credits
+    </>
+  );
+}
+
+function Duration({ value }: { value: number | null }) {
+  if (value === null) return <span class="muted">–</span>;
+  return (
+    <span class="num" title={`${count(value)} ms`}>
+      {milliseconds(value)}
+    </span>
+  );
+}

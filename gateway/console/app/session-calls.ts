@@ -1,0 +1,27 @@
+import { ApiError, call } from "./api.ts";
+import { hasEnded, session } from "./session.ts";
+import type { Session } from "./types.ts";
+
+const path = "/console/api/session";
+
+/** Finds out who is signed in, if anybody; a service that cannot be asked shows the sign-in form, which says so. */
+export async function loadSession(): Promise<void> {
+  try {
+    session.value = await call<Session>(path);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    session.value = null;
+  }
+}
+
+export async function signIn(secret: string): Promise<void> {
+  const made = await call<Session>(path, { method: "POST", body: { secret } });
+  hasEnded.value = false;
+  session.value = made;
+}
+
+export async function signOut(): Promise<void> {
+  await call(path, { method: "DELETE" });
+  hasEnded.value = false;
+  session.value = null;
+}

@@ -1,0 +1,78 @@
+import { useEffect, useState } from "preact/hooks";
+import { useAction, useApi } from "./hooks.ts";
+import { TextField } from "./kit/form.tsx";
+import { ErrorText, Notice } from "./kit/states.tsx";
+import { hasEnded } from "./session.ts";
+import { signIn } from "./session-calls.ts";
+import type { SignInOptions } from "./types.ts";
+
+/** One field. After signing in the reader stands where the address says. */
+export function SignIn() {
+  const [secret, setSecret] = useState("");
+  const options = useApi<SignInOptions>("/console/api/sign-in").data;
+  const action = useAction(() => signIn(secret.trim()));
+  useEffect(() => {
+    document.title = "Sign in · genmesh";
+  }, []);
+  return (
+    <main class="sign-in">
+      <div class="sign-in-card">
+        <Brand />
+        <h1>Sign in</h1>
+        {hasEnded.value && (
+          <Notice tone="warn">
+            Your session has ended: it was idle for too long, or its key was changed.
+          </Notice>
+        )}
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            action.run();
+          }}
+        >
+          <TextField
+            label={options?.operator ? "API key or admin token" : "API key"}
+            hint="It is exchanged for a session of up to 8 hours, and not kept in this browser."
+            type="password"
+            name="secret"
+            autocomplete="current-password"
+            required
+            autoFocus
+            value={secret}
+            onValue={setSecret}
+          />
+          <ErrorText error={action.error} />
+          <button type="submit" class="primary block" disabled={action.isBusy}>
+            Sign in
+          </button>
+        </form>
+        {options?.oidc && (
+          <a class="button block" href={options.oidc.url} target="_top">
+            {options.oidc.label}
+          </a>
+        )}
+        <p class="fine">
+          No key yet? <code>npm start</code> prints one of a demo account; for others the operator
+          runs <code>genmesh key create</code>.
+        </p>
+      </div>
+    </main>
+  );
+}
+
+export function Brand() {
+  return (
+    <span class="brand">
+      <svg viewBox="0 0 20 20" width="20" height="20" aria-hidden="true">
+        <path
+          d="M10 1.5 17.5 6v8L10 18.5 2.5 14V6zM2.5 6 10 10.5 17.5 6M10 10.5v8"
+          fill="none"
+          stroke="currentColor"
+          stroke-width="1.6"
+          stroke-linejoin="round"
+        />
+      </svg>
+      genmesh
+    </span>
+  );
+}

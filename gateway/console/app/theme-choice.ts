@@ -1,0 +1,19 @@
+import { signal } from "@preact/signals";
+
+export type Theme = "system" | "light" | "dark";
+
+const root = document.documentElement;
+
+/** What the reader chose; the page follows the system until then. theme.ts reads the same place before anything is painted. */
+export const theme = signal<Theme>((root.dataset.theme as Theme | undefined) ?? "system");
+
+export function chooseTheme(chosen: Theme): void {
+  theme.value = chosen;
+  if (chosen === "system") {
+    localStorage.removeItem("theme");
+    delete root.dataset.theme;
+  } else {
+    localStorage.setItem("theme", chosen);
+    root.dataset.theme = chosen;
+  }
+}

@@ -1,0 +1,261 @@
+// What the API answers, as far as the console reads it. The OpenAPI document has the whole of it.
+
+export type Role = "member" | "owner" | "operator";
+
+export interface Session {
+  role: Role;
+  accountId: string | null;
+  keyId: string | null;
+  keyName: string | null;
+  scopes: string[];
+  models: string[] | null;
+  createdAt: string;
+  endsAt: string;
+  idleEndsAt: string;
+  oidc: boolean;
+}
+
+export interface SignInOptions {
+  oidc: { label: string; url: string } | null;
+  operator: boolean;
+}
+
+export interface Wallet {
+  availableUsdMicros: number;
+  reservedUsdMicros: number;
+  spendableUsdMicros: number;
+  monthSpendUsdMicros: number;
+  credits?: { available: number; reserved: number; spendable: number; monthSpent: number };
+}
+
+export interface Key {
+  id: string;
+  name: string;
+  label?: string;
+  disabled: boolean;
+  scopes: string[];
+  models: string[] | null;
+  requestsPerMinute?: number;
+  limitUsdMicros?: number | null;
+  limitRemainingUsdMicros?: number | null;
+  spentUsdMicros?: number | null;
+  spentMonthUsdMicros?: number | null;
+  limit_reset?: LimitReset | null;
+  usage_daily?: number | null;
+  usage_weekly?: number | null;
+  lowBalanceUsdMicros?: number | null;
+  expires_at?: string | null;
+  created_at?: string;
+  lastUsedAt?: string | null;
+  formerSecretExpiresAt?: string | null;
+  webhookUrl?: string | null;
+}
+
+/** When a key's limit begins anew; null beside a limit: never. */
+export type LimitReset = "daily" | "weekly" | "monthly";
+
+export interface BillingAlerts {
+  lowBalanceUsdMicros: number | null;
+  webhookUrl: string | null;
+}
+
+export type ModelKind =
+  | "chat"
+  | "image"
+  | "video"
+  | "speech"
+  | "music"
+  | "embedding"
+  | "transcription";
+
+export interface VideoOption {
+  durationSeconds: number;
+  resolution: string;
+  modes: ("t2v" | "i2v")[];
+  credits: number;
+}
+
+export interface Model {
+  id: string;
+  kind: ModelKind;
+  name: string;
+  description?: string;
+  default?: boolean;
+  maxInputTokens?: number;
+  maxOutputTokens?: number;
+  reasoningEfforts?: string[];
+  inputModalities?: string[];
+  tools?: boolean;
+  pricing?: Record<string, number>;
+  creditPrice?: number;
+  sizes?: string[];
+  resolutions?: string[];
+  availableAspectRatios?: string[];
+  maxReferences?: number;
+  maxImages?: number;
+  maxPromptCharacters?: number;
+  videoOptions?: VideoOption[];
+  t2vEnabled?: boolean;
+  i2vEnabled?: boolean;
+  modes?: string[];
+  voices?: unknown[];
+  formats?: string[];
+  [field: string]: unknown;
+}
+
+export interface OutputFile {
+  id: string;
+  url: string;
+  mimeType: string;
+  sizeBytes: number;
+  width?: number;
+  height?: number;
+  durationSeconds?: number;
+}
+
+export interface Job {
+  id: string;
+  object: "image.job" | "video.job" | "music.job";
+  status: "queued" | "running" | "completed" | "failed" | "cancelled";
+  statusUrl: string;
+  terminal: boolean;
+  model?: string;
+  progress?: number;
+  creditsReserved: number;
+  creditsCharged?: number;
+  createdAt: string;
+  completedAt?: string | null;
+  images?: OutputFile[];
+  videos?: OutputFile[];
+  clips?: OutputFile[];
+  error?: { message: string; code?: string | null } | null;
+}
+
+export interface List<T> {
+  data: T[];
+  has_more?: boolean;
+  last_id?: string | null;
+  nextCursor?: string | null;
+}
+
+export interface UsageResult {
+  model: string | null;
+  api_key_id: string | null;
+  kind: string | null;
+  num_model_requests: number;
+  input_tokens: number;
+  input_cached_tokens: number;
+  output_tokens: number;
+  reasoning_tokens: number;
+  seconds: number;
+  images: number;
+  characters: number;
+  spentUsdMicros: number;
+  spentCredits: number;
+}
+
+export interface UsageBucket {
+  /** Seconds since 1970. */
+  start_time: number;
+  end_time: number;
+  results: UsageResult[];
+}
+
+export interface UsagePage {
+  data: UsageBucket[];
+  has_more: boolean;
+  next_page: string | null;
+}
+
+export interface RequestRecord {
+  id: string;
+  requestId: string | null;
+  createdAt: string;
+  endedAt: string | null;
+  kind: string;
+  operation: string | null;
+  model: string | null;
+  keyId: string;
+  status: string;
+  streamed: boolean;
+  tokens: { input: number; cachedInput: number; output: number; reasoning: number };
+  images: number;
+  seconds: number;
+  characters: number;
+  firstOutputMs: number | null;
+  durationMs: number | null;
+  costUsdMicros: number;
+  creditsCharged: number;
+  estimated: boolean;
+  finishReason: string | null;
+}
+
+export type Unit = "usd_micros" | "credits";
+
+export interface BillingEntry {
+  id: string;
+  createdAt: string;
+  kind: "grant" | "charge" | "refund";
+  unit: Unit;
+  amount: number;
+  balanceAfter: number;
+  keyId: string | null;
+  model: string | null;
+  requestKind: string | null;
+  request: string | null;
+}
+
+export interface Hold {
+  id: string;
+  createdAt: string;
+  unit: Unit;
+  amount: number;
+  kind: string;
+  keyId: string;
+  request: string;
+}
+
+export interface Webhook {
+  id: string;
+  /** For those who see other keys' webhooks; null: not known. */
+  keyId?: string | null;
+  type: string;
+  /** Null for alerts. */
+  jobId: string | null;
+  url: string;
+  status: "pending" | "delivered" | "failed" | "stopped";
+  attempts: number;
+  lastStatus: number | null;
+  lastError: string | null;
+  createdAt: string;
+  lastAttemptAt: string | null;
+  nextAttemptAt: string | null;
+}
+
+export interface WebhookSecret {
+  secret: string;
+  createdAt: string;
+  previousSecret: string | null;
+  previousExpiresAt: string | null;
+}
+
+/** The record of one request, in OpenRouter's shape. */
+export interface Generation {
+  id: string;
+  created_at: string;
+  model: string;
+  kind: string;
+  status: string;
+  streamed: boolean;
+  latency: number | null;
+  generation_time: number | null;
+  finish_reason: string | null;
+  native_tokens_prompt: number | null;
+  native_tokens_completion: number | null;
+  native_tokens_reasoning: number | null;
+  native_tokens_cached: number | null;
+  costUsdMicros: number;
+  creditsCharged: number;
+  requestId: string | null;
+  keyId: string | null;
+}

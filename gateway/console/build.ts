@@ -1,0 +1,99 @@
+// `node gateway/console/build.ts FOLDER`: makes the console's page, scripts and style sheet from their sources.
+import { createHash } from "node:crypto";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type OutputChunk, rolldown } from "rolldown";
+
+const app = fileURLToPath(new URL("app/", import.meta.url));
+
+/** Where the gateway serves `assets/`. */
+const assetsPath = "/console/assets/";
+
+/**
+ * Builds the console into `folder`, which is emptied before: `index.html`, and in `assets/` what it loads, with a hash of
+ * its bytes in each name, so that a browser may keep it for ever.
+ */
+export async function buildConsole(folder: string): Promise<void> {
+  await rm(folder, { recursive: true, force: true });
+  await mkdir(join(folder, "assets"), { recursive: true });
+  const scripts = await buildScripts(folder);
+  const style = await buildStyle(folder);
+  const template = await readFile(join(app, "index.html"), "utf8");
+  const page = template
+    .replace("{{style}}", assetsPath + style)
+    .replace("{{theme}}", assetsPath + entryOf(scripts, "theme"))
+    .replace("{{main}}", assetsPath + entryOf(scripts, "main"))
+    .replace("{{preloads}}", preloadsOf(scripts));
+  await writeFile(join(folder, "index.html"), page);
+}
+
+async function buildScripts(folder: string): Promise<OutputChunk[]> {
+  await using bundle = await rolldown({
+    cwd: app,
+    input: { main: "main.tsx", theme: "theme.ts" },
+    platform: "browser",
+    // Its own configuration would be read for each file; all that the bundle needs of it stands here.
+    tsconfig: false,
+    transform: {
+      target: "es2022",
+      jsx: { runtime: "automatic", importSource: "preact", development: false },
+    },
+    // A screen is a lazy import; what two screens share becomes a chunk of its own.
+    checks: { ineffectiveDynamicImport: false },
+  });
+  const { output } = await bundle.write({
+    dir: join(folder, "assets"),
+    format: "esm",
+    minify: true,
+    // Licences that packages keep in their code stay there.
+    comments: { legal: true },
+    entryFileNames: "[name]-[hash].js",
+    chunkFileNames: "[name]-[hash].js",
+  });
+  return output.filter((file): file is OutputChunk => file.type === "chunk");
+}
+
+/** One style sheet: uPlot's rules, then ours, those of single screens last. Returns its name in `assets/`. */
+async function buildStyle(folder: string): Promise<string> {
+  const uplot = fileURLToPath(import.meta.resolve("uplot/dist/uPlot.min.css"));
+  const sources = await Promise.all(
+    [uplot, join(app, "style.css"), join(app, "screens.css")].map((file) => readFile(file, "utf8")),
+  );
+  const style = smaller(sources.join("\n"));
+  const hash = createHash("sha256").update(style).digest("base64url").slice(0, 8);
+  const name = `style-${hash}.css`;
+  await writeFile(join(folder, "assets", name), style);
+  return name;
+}
+
+/** The same rules without comments and without the blanks that mean nothing. (Our style sheet has no strings with either.) */
+function smaller(style: string): string {
+  return style
+    .replace(/\/\*.*?\*\//gs, "")
+    .replace(/\s+/g, " ")
+    .replace(/\s*([{};,>])\s*/g, "$1")
+    .replace(/: /g, ":")
+    .replace(/;}/g, "}")
+    .trim();
+}
+
+function entryOf(chunks: readonly OutputChunk[], name: string): string {
+  const entry = chunks.find((chunk) => chunk.isEntry && chunk.name === name);
+  if (!entry) throw new Error(`the build made no ${name}`);
+  return entry.fileName;
+}
+
+/** What the first script imports is asked for together with it, not after it. */
+function preloadsOf(chunks: readonly OutputChunk[]): string {
+  const main = chunks.find((chunk) => chunk.fileName === entryOf(chunks, "main"));
+  return (main?.imports ?? [])
+    .map((file) => `<link rel="modulepreload" href="${assetsPath}${file}">`)
+    .join("");
+}
+
+if (import.meta.main) {
+  const [folder] = process.argv.slice(2);
+  if (!folder) throw new Error("usage: node gateway/console/build.ts FOLDER");
+  await buildConsole(folder);
+}

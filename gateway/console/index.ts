@@ -1,0 +1,92 @@
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { Edge } from "../context.ts";
+import { type Admit, authentication } from "../plugins/authentication.ts";
+import { refuseUnknown, type UnknownRoutes } from "../plugins/unknown-routes.ts";
+import { v1Routes } from "../routes/v1/index.ts";
+import { registerAdmin } from "./admin/index.ts";
+import { appRoutes } from "./app-files.ts";
+import { consoleOrigin, neverStored, sameOriginOnly, secureHeaders } from "./guard.ts";
+import { oidcRoutes } from "./oidc.ts";
+import { actorOf, operatorCallOptions, requireOperator } from "./session.ts";
+import { sessionRoutes } from "./session-routes.ts";
+import { createSessions, type Sessions } from "./sessions.ts";
+
+/** Where the API's routes stand a second time, for sessions. */
+const consoleBase = "/console/api/v1";
+
+/**
+ * The console, below `/console`: the app, its sessions, the public API a second time for them, and the operator's routes. To
+ * be called in a scope of that prefix. Where it is off, nothing is there.
+ */
+export async function consoleRoutes(
+  app: FastifyInstance,
+  edge: Edge,
+  unknown: UnknownRoutes,
+): Promise<void> {
+  const { operatorToken, oidc } = edge.settings.console ?? {};
+  const sessions = createSessions(edge);
+  secureHeaders(app);
+  appRoutes(app, edge);
+  await app.register(
+    async (api) => {
+      neverStored(api);
+      sameOriginOnly(api);
+      api.setNotFoundHandler((request) => {
+        throw unknown.refusalOf(request);
+      });
+      sessionRoutes(api, edge, sessions);
+      if (oidc) oidcRoutes(api, edge, { sessions, oidc });
+      await api.register(
+        async (v1) => {
+          authentication(v1, { admit: bySession(edge, sessions) });
+          refuseUnknown(v1, unknown);
+          v1Routes(v1, {
+            ...edge,
+            // A page loads files from its own origin alone, whatever the API's public URL is.
+            urls: {
+              base: (request) => `${consoleOrigin(request)}${consoleBase}`,
+              api: edge.urls.api,
+            },
+          });
+        },
+        { prefix: "/v1" },
+      );
+      if (operatorToken !== undefined) {
+        await api.register(
+          async (admin) => {
+            admin.addHook("onRequest", async (request) => {
+              request.session = (await sessions.find(request)).session;
+              requireOperator(request);
+              if (request.routeOptions.config.asksSecret) await sessions.confirmSecret(request);
+            });
+            refuseUnknown(admin, unknown);
+            registerAdmin(admin, {
+              ...edge,
+              options: (...of) => operatorCallOptions(edge, ...of),
+              actorOf: (request) => actorOf(requireOperator(request)),
+              readBody: edge.bodies.json,
+            });
+          },
+          { prefix: "/admin" },
+        );
+      }
+    },
+    { prefix: "/api" },
+  );
+}
+
+/** By the session's cookie; an Authorization header means nothing here. */
+function bySession(edge: Edge, sessions: Sessions): Admit {
+  return async (request: FastifyRequest, scope, deferral) => {
+    const { session, key } = await sessions.find(request);
+    request.session = session;
+    if (!key) {
+      refuse(ErrorReason.PERMISSION_DENIED, {
+        message: "An operator has no key: this needs a session of an API key.",
+      });
+    }
+    if (request.routeOptions.config.asksSecret) await sessions.confirmSecret(request);
+    return edge.admission.admitKey(key, scope, deferral);
+  };
+}

@@ -1,0 +1,53 @@
+import type { FastifyInstance } from "fastify";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import { parseJsonBody } from "#kit/json.ts";
+import type { Edge } from "../context.ts";
+import { signInBodyBytes, signInBodyMs } from "./limits.ts";
+import type { ConsoleSession } from "./session.ts";
+import type { Sessions } from "./sessions.ts";
+
+/** Where a sign-in at the identity provider begins. */
+export const oidcBeginPath = "/console/api/oidc/begin";
+
+/** Signing in and out, and what may be known before that. */
+export function sessionRoutes(app: FastifyInstance, edge: Edge, sessions: Sessions): void {
+  const { console: settings } = edge.settings;
+  app.get("/sign-in", { schema: { hide: true } }, async () => ({
+    object: "console.sign_in",
+    oidc: settings?.oidc ? { label: new URL(settings.oidc.issuer).host, url: oidcBeginPath } : null,
+    operator: settings?.operatorToken !== undefined,
+  }));
+  app.get("/session", { schema: { hide: true } }, async (request) => {
+    const { session } = await sessions.find(request);
+    return toSessionDocument(session);
+  });
+  app.post("/session", { schema: { hide: true } }, async (request, reply) => {
+    const body = await edge.bodies.json(request, reply, signInBodyBytes, signInBodyMs);
+    const { secret } = parseJsonBody(body);
+    if (secret === undefined) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param: "secret" });
+    if (typeof secret !== "string") refuse(ErrorReason.INVALID_TYPE, { param: "secret" });
+    const session = await sessions.signIn(request, reply, secret);
+    return reply.code(201).send(toSessionDocument(session));
+  });
+  app.delete("/session", { schema: { hide: true } }, async (request, reply) => {
+    await sessions.signOut(request, reply);
+    return reply.code(204).send();
+  });
+}
+
+function toSessionDocument(session: ConsoleSession) {
+  const { role, key, createdAtMs, endsAtMs, idleEndsAtMs, identity } = session;
+  return {
+    object: "console.session",
+    role,
+    accountId: key?.accountId ?? null,
+    keyId: key?.keyId ?? null,
+    keyName: key?.name ?? null,
+    scopes: key?.scopes ?? [],
+    models: key?.models ?? [],
+    createdAt: new Date(createdAtMs).toISOString(),
+    endsAt: new Date(endsAtMs).toISOString(),
+    idleEndsAt: new Date(idleEndsAtMs).toISOString(),
+    oidc: identity !== undefined,
+  };
+}

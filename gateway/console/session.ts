@@ -1,0 +1,88 @@
+import type { CallOptions } from "@connectrpc/connect";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import { requestIdHeader } from "#kit/rpc/principal.ts";
+import type { Edge } from "../context.ts";
+import { leavingSignal } from "../request.ts";
+
+/**
+ * What a session may do. A member has a key, an owner a key with the scope `keys`; both use `/console/api/v1`. An operator has
+ * no key and no account, and uses `/console/api/admin` alone.
+ */
+export type ConsoleRole = "member" | "owner" | "operator";
+
+/** A session of the console, as it was found when the request came. */
+export interface ConsoleSession {
+  readonly role: ConsoleRole;
+  /** Undefined for an operator. */
+  readonly key: SessionKey | undefined;
+  readonly createdAtMs: number;
+  /** Its absolute end. */
+  readonly endsAtMs: number;
+  /** Its end where no further request comes. */
+  readonly idleEndsAtMs: number;
+  /** Who signed in by an identity provider; undefined: by a secret. */
+  readonly identity:
+    | { readonly issuer: string; readonly subject: string; readonly confirmed: boolean }
+    | undefined;
+}
+
+/** The key that a session acts with, as it is now. */
+export interface SessionKey {
+  readonly accountId: string;
+  readonly keyId: string;
+  readonly name: string;
+  /** Names of the public API. */
+  readonly scopes: readonly string[];
+  /** Model ids; empty: all. */
+  readonly models: readonly string[];
+}
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** True where the console asks for the secret again, in `x-console-secret`: what makes keys, changes what they may, shows secrets, or moves money. */
+    asksSecret?: boolean;
+    /** True where the body is a form: an upload. */
+    takesForm?: boolean;
+  }
+  interface FastifyRequest {
+    /** The session of a request below `/console/api` that needs one; else null. */
+    session: ConsoleSession | null;
+  }
+}
+
+/** The session of a request. */
+export function sessionOf(request: FastifyRequest): ConsoleSession {
+  if (!request.session) throw new Error("a route of the console was reached without a session");
+  return request.session;
+}
+
+/** Refuses with PERMISSION_DENIED a session that is no operator's. A hook asks it of everything below `/console/api/admin`. */
+export function requireOperator(request: FastifyRequest): ConsoleSession {
+  const session = sessionOf(request);
+  if (session.role === "operator") return session;
+  refuse(ErrorReason.PERMISSION_DENIED, { message: "This needs the operator's session." });
+}
+
+/** Who acts, for the audit log: the admin token, or an identity as `ISSUER SUBJECT`. */
+export function actorOf(session: ConsoleSession): string {
+  const { identity } = session;
+  return identity ? `${identity.issuer} ${identity.subject}` : "admin token";
+}
+
+/** Options of an internal call of an operator: the admin token, the request's id, a deadline, and the caller's leaving. */
+export function operatorCallOptions(
+  edge: Pick<Edge, "settings" | "cutOff">,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  timeoutMs: number,
+): CallOptions & { signal: AbortSignal } {
+  requireOperator(request);
+  const token = edge.settings.console?.operatorToken;
+  if (token === undefined) throw new Error("an operator's session on a gateway without a token");
+  return {
+    headers: { authorization: `Bearer ${token}`, [requestIdHeader]: request.id },
+    timeoutMs,
+    signal: leavingSignal(reply),
+  };
+}

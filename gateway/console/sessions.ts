@@ -1,0 +1,221 @@
+import { hash, randomBytes, timingSafeEqual } from "node:crypto";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { networkOf } from "#kit/connection-bounds.ts";
+import { ErrorReason, RefusalError, refuse } from "#kit/errors.ts";
+import { digest } from "#kit/rpc/access.ts";
+import { affinityHeader } from "#kit/rpc/affinity.ts";
+import { requestIdHeader } from "#kit/rpc/principal.ts";
+import { effectiveScopes, scopeName } from "#kit/scopes.ts";
+import type { ApiKey, ConsoleSession as Message } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
+import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import { type AdmittedKey, toAdmittedKey } from "../admission/key-cache.ts";
+import type { Edge } from "../context.ts";
+import { deadlinesMs } from "../limits.ts";
+import { isRepeated } from "../request.ts";
+import { sessionCookie } from "./cookies.ts";
+import { confirmedMs, lookUpTimeoutMs, maxSessionLookUps, sessionIdBytes } from "./limits.ts";
+import type { ConsoleSession } from "./session.ts";
+
+/** A person whom an identity provider vouches for. */
+export interface PersonIdentity {
+  issuer: string;
+  subject: string;
+  /** Was the password, or the like, asked for just now? */
+  confirmed: boolean;
+}
+
+/** What a sign-in by an identity provider opens. */
+export type IdentityRights = { role: "member" | "owner"; accountId: string } | { role: "operator" };
+
+/** The console's sessions, which lie in auth: any gateway serves any of them. */
+export interface Sessions {
+  /**
+   * The session of the request's cookie, and the key that it acts with (none: an operator's). Refuses with INVALID_API_KEY
+   * where there is none. Nothing is kept here: what ends it counts with the next request.
+   */
+  find(request: FastifyRequest): Promise<{ session: ConsoleSession; key?: AdmittedKey }>;
+  /** Signs in by a secret, and sets the cookie. Refuses with INVALID_API_KEY, and RATE_LIMIT_EXCEEDED after many failures. */
+  signIn(request: FastifyRequest, reply: FastifyReply, secret: string): Promise<ConsoleSession>;
+  /** Signs in a person, and sets the cookie. Refuses with INVALID_API_KEY. */
+  signInPerson(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    identity: PersonIdentity,
+    rights: IdentityRights,
+  ): Promise<void>;
+  /** Ends the session of the cookie, where there is one, and clears the cookie. */
+  signOut(request: FastifyRequest, reply: FastifyReply): Promise<void>;
+  /** Refuses with SECRET_REQUIRED where the request does not bring the session's secret, in `x-console-secret`. */
+  confirmSecret(request: FastifyRequest): Promise<void>;
+}
+
+/** Header of the secret that is asked for again. */
+const secretHeader = "x-console-secret";
+/** All failed sign-ins are counted by one replica of auth. */
+const oneReplica = { [affinityHeader]: "console-sign-in" };
+const sessionIdPattern = /^[A-Za-z0-9_-]{43}$/;
+
+/** Makes them. */
+export function createSessions(edge: Edge): Sessions {
+  const { auth } = edge.peers;
+  const operatorToken = edge.settings.console?.operatorToken;
+  const adminSha256 = operatorToken === undefined ? new Uint8Array() : digest(operatorToken);
+  const adminHeaders = { authorization: `Bearer ${operatorToken}` };
+  let lookUps = 0;
+
+  const callOf = ({ id }: FastifyRequest) => ({
+    headers: { [requestIdHeader]: id, ...oneReplica },
+    timeoutMs: deadlinesMs.quick,
+  });
+  const lookUp = async (request: FastifyRequest, sessionSha256: Uint8Array) => {
+    if (lookUps >= maxSessionLookUps) {
+      refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
+    }
+    lookUps += 1;
+    try {
+      return await auth.lookUpSession(
+        { sessionSha256, adminSha256 },
+        { headers: { [requestIdHeader]: request.id }, timeoutMs: lookUpTimeoutMs },
+      );
+    } finally {
+      lookUps -= 1;
+    }
+  };
+  /** Begins one under a new id, and ends the one that the browser had: an id from before a sign-in opens nothing after it. */
+  const begin = async <T>(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    open: (sessionSha256: Uint8Array) => Promise<T>,
+  ): Promise<T> => {
+    const former = idOf(request);
+    const id = randomBytes(sessionIdBytes).toString("base64url");
+    const opened = await open(digest(id));
+    if (former !== undefined) await auth.endSession({ sessionSha256: digest(former) });
+    sessionCookie.set(request, reply, id);
+    return opened;
+  };
+  return {
+    async find(request) {
+      const id = idOf(request);
+      if (id === undefined) refuseNoSession();
+      const answer = await lookUp(request, digest(id)).catch(refuseEnded);
+      return {
+        session: toSession(answer.session, answer.key),
+        ...(answer.key ? { key: toAdmittedKey(answer) } : {}),
+      };
+    },
+    signIn: (request, reply, secret) =>
+      begin(request, reply, async (sessionSha256) => {
+        const secretSha256 = digest(secret);
+        const asked = { sessionSha256, secretSha256, client: clientOf(request) };
+        const call = callOf(request);
+        if (operatorToken !== undefined && timingSafeEqual(secretSha256, adminSha256)) {
+          const headers = { ...call.headers, ...adminHeaders };
+          const { session } = await auth.createOperatorSession(asked, { ...call, headers });
+          return toSession(session, undefined);
+        }
+        const amongOperators = operatorToken !== undefined;
+        const { session, key } = await auth.createSession({ ...asked, amongOperators }, call);
+        return toSession(session, key);
+      }),
+    async signInPerson(request, reply, identity, rights) {
+      const call = callOf(request);
+      await begin(request, reply, async (sessionSha256) => {
+        if (rights.role === "operator") {
+          if (operatorToken === undefined) refuse(ErrorReason.INVALID_API_KEY);
+          const headers = { ...call.headers, ...adminHeaders };
+          const asked = { sessionSha256, secretSha256: adminSha256, identity };
+          return auth.createOperatorSession(asked, { ...call, headers });
+        }
+        const { accountId, role } = rights;
+        const asked = { sessionSha256, identity, accountId, owner: role === "owner" };
+        return auth.createIdentitySession(asked, call);
+      });
+    },
+    async signOut(request, reply) {
+      const id = idOf(request);
+      if (id !== undefined) {
+        await auth.endSession({ sessionSha256: digest(id) }, callOf(request));
+      }
+      sessionCookie.clear(request, reply);
+    },
+    async confirmSecret(request) {
+      const { session } = request;
+      const id = idOf(request);
+      if (!session || id === undefined) refuseNoSession();
+      if (session.identity) return refuseUnconfirmed(session, edge.clock.now());
+      const secret = request.headers[secretHeader];
+      if (typeof secret !== "string" || isRepeated(request.raw, secretHeader)) {
+        refuse(ErrorReason.SECRET_REQUIRED);
+      }
+      const { confirmed } = await auth.confirmSession(
+        {
+          sessionSha256: digest(id),
+          secretSha256: digest(secret),
+          client: clientOf(request),
+        },
+        callOf(request),
+      );
+      if (!confirmed) refuse(ErrorReason.SECRET_REQUIRED);
+    },
+  };
+}
+
+/** Who signed in by a provider has no secret here: the provider asks, and its word counts for a while. */
+function refuseUnconfirmed({ identity, createdAtMs }: ConsoleSession, nowMs: number): void {
+  if (identity?.confirmed && nowMs - createdAtMs < confirmedMs) return;
+  refuse(ErrorReason.SECRET_REQUIRED, {
+    message: "This needs a sign-in of the last five minutes at which the provider asked again.",
+  });
+}
+
+function idOf(request: FastifyRequest): string | undefined {
+  const id = sessionCookie.read(request);
+  return id !== undefined && sessionIdPattern.test(id) ? id : undefined;
+}
+
+function refuseNoSession(): never {
+  refuse(ErrorReason.INVALID_API_KEY, {
+    message: "Sign in first: there is no session, or it has ended.",
+  });
+}
+
+function refuseEnded(error: unknown): never {
+  const isEnded = error instanceof RefusalError && error.reason === ErrorReason.INVALID_API_KEY;
+  if (isEnded) refuseNoSession();
+  throw error;
+}
+
+/** Stands for the address whose failures are counted together, and does not tell it. */
+function clientOf({ ip }: FastifyRequest): string {
+  return hash("sha256", `console client ${networkOf(ip)}`, "base64url");
+}
+
+function toSession(message: Message | undefined, key: ApiKey | undefined): ConsoleSession {
+  if (!message || message.operator === (key !== undefined)) {
+    throw new Error("auth answered no whole session and did not refuse");
+  }
+  const { identity, createTime, endTime, idleEndTime } = message;
+  const scopes = key && effectiveScopes(key.scopes);
+  const times = [createTime, endTime, idleEndTime].map((time) => (time ? timestampMs(time) : 0));
+  const [createdAtMs = 0, endsAtMs = 0, idleEndsAtMs = 0] = times;
+  return {
+    role: !scopes ? "operator" : scopes.has(Scope.KEYS) ? "owner" : "member",
+    key: key && {
+      accountId: key.accountId,
+      keyId: key.keyId,
+      name: key.name,
+      scopes: [...effectiveScopes(key.scopes)].map(scopeName),
+      models: key.allowedModels,
+    },
+    createdAtMs,
+    endsAtMs,
+    idleEndsAtMs,
+    identity: identity && {
+      issuer: identity.issuer,
+      subject: identity.subject,
+      confirmed: identity.confirmed,
+    },
+  };
+}

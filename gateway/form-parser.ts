@@ -1,0 +1,48 @@
+import { Busboy, type BusboyConfig, type BusboyInstance } from "@fastify/busboy";
+import type { FastifyRequest } from "fastify";
+import { ErrorReason, type RefusalError, refuse } from "#kit/errors.ts";
+import { isMediaType, isPlain } from "./body.ts";
+import { CallerLeftError, malformed } from "./errors.ts";
+
+/** A form that is not well-formed. */
+export function notMultipart(): RefusalError {
+  return malformed("The form is not valid multipart/form-data.");
+}
+
+/** A parser of the request's form. Refuses with UNSUPPORTED_MEDIA_TYPE what is none. */
+export function createFormParser(
+  request: FastifyRequest,
+  limits: BusboyConfig["limits"],
+): BusboyInstance {
+  const contentType = request.headers["content-type"];
+  const plain = isPlain(request.headers["content-encoding"]);
+  if (!contentType || !isMediaType(contentType, "multipart/form-data") || !plain) {
+    refuse(ErrorReason.UNSUPPORTED_MEDIA_TYPE, {
+      message: "A file is sent as Content-Type: multipart/form-data, without Content-Encoding.",
+    });
+  }
+  const config: BusboyConfig = {
+    headers: { ...request.headers, "content-type": contentType },
+    ...(limits && { limits }),
+  };
+  try {
+    return new Busboy(config);
+  } catch {
+    throw malformed("The form has no boundary.");
+  }
+}
+
+/** Tells `fail` what ends every form: too many parts, no multipart, a caller that leaves in its middle. */
+export function watchForm(
+  { raw }: FastifyRequest,
+  parser: BusboyInstance,
+  fail: (error: Error) => void,
+): void {
+  for (const limit of ["partsLimit", "filesLimit", "fieldsLimit"] as const) {
+    parser.on(limit, () => fail(malformed("The form has too many parts.")));
+  }
+  parser.on("error", () => fail(notMultipart()));
+  raw.once("close", () => {
+    if (!raw.complete) fail(new CallerLeftError());
+  });
+}

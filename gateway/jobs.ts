@@ -1,0 +1,91 @@
+import type { FastifyRequest } from "fastify";
+import { type JobNames, jobNames, statusNames, toJobDocument } from "#kit/job-document.ts";
+import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import {
+  FileArea,
+  type Job,
+  JobKind,
+  type JobStatus,
+} from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { bodyLimitsBytes } from "./limits.ts";
+import { callerOf } from "./request.ts";
+import { type RouteSchema, string } from "./schemas.ts";
+
+/** A kind of job, as the public API has it. */
+interface JobFamily extends JobNames {
+  kind: JobKind;
+  scope: Scope;
+  area: FileArea;
+  bodyLimitBytes: number;
+}
+
+/** Names of the families. */
+export type FamilyName = JobFamily["name"];
+
+type Kind = keyof typeof jobNames;
+type Status = keyof typeof statusNames;
+
+const families: Readonly<Record<Kind, JobFamily>> = {
+  [JobKind.IMAGE]: {
+    kind: JobKind.IMAGE,
+    ...jobNames[JobKind.IMAGE],
+    scope: Scope.IMAGES,
+    area: FileArea.IMAGES,
+    bodyLimitBytes: bodyLimitsBytes.references,
+  },
+  [JobKind.VIDEO]: {
+    kind: JobKind.VIDEO,
+    ...jobNames[JobKind.VIDEO],
+    scope: Scope.VIDEOS,
+    area: FileArea.VIDEOS,
+    bodyLimitBytes: bodyLimitsBytes.references,
+  },
+  [JobKind.MUSIC]: {
+    kind: JobKind.MUSIC,
+    ...jobNames[JobKind.MUSIC],
+    scope: Scope.MUSIC,
+    area: FileArea.MUSIC,
+    bodyLimitBytes: bodyLimitsBytes.other,
+  },
+};
+
+/** All families, in the order of the documentation. */
+export const jobFamilies: readonly JobFamily[] = Object.values(families);
+
+/** Values of the `status` filter. */
+export const statusFilter: Readonly<Record<string, JobStatus>> = Object.fromEntries(
+  Object.entries(statusNames).map(([status, name]) => [name, Number(status) as Status]),
+);
+
+/** Values of the `kind` filter. */
+export const kindFilter: Readonly<Record<string, JobKind>> = Object.fromEntries(
+  jobFamilies.map((family) => [family.name, family.kind]),
+);
+
+/** Where the documentation lists them. */
+export const familyTags: Record<FamilyName, string[]> = {
+  image: ["Images"],
+  video: ["Videos"],
+  music: ["Music"],
+};
+
+/** May the caller's key read the jobs of all keys of its account? Their files and what may be done to them stay their keys'. */
+export function readsAllJobs(request: FastifyRequest): boolean {
+  return callerOf(request).scopes.has(Scope.JOBS_READ_ALL);
+}
+
+/** A job as its reader sees it: one that may read those of all keys is told whose it is. */
+export function readJobDocument(request: FastifyRequest, job: Job, baseUrl: string) {
+  const document = toJobDocument(job, baseUrl);
+  return readsAllJobs(request) ? { ...document, keyId: job.keyId } : document;
+}
+
+/** The parameter of paths that name a job. */
+export const jobIdParam = { jobId: string("The job.") };
+
+/** One schema for each family. */
+export function forEachFamily(schema: (family: JobFamily, title: string) => RouteSchema) {
+  const titled = (name: string) => `${name[0]?.toUpperCase()}${name.slice(1)}`;
+  const entries = jobFamilies.map((one) => [one.name, schema(one, titled(one.name))]);
+  return Object.fromEntries(entries) as Record<FamilyName, RouteSchema>;
+}

@@ -1,0 +1,299 @@
+import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { limitResetWord } from "#kit/key-limits.ts";
+import { maxWebhookUrlLength } from "#kit/request-bounds.ts";
+import { effectiveScopes, scopeName, scopeNames } from "#kit/scopes.ts";
+import type { ApiKey } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
+import type { KeyUsage } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { type KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import type { Edge } from "./context.ts";
+import { deadlinesMs } from "./limits.ts";
+import { callerOf, callOptions } from "./request.ts";
+import {
+  arrayOf,
+  boolean,
+  integer,
+  json,
+  nullable,
+  number,
+  object,
+  ref,
+  string,
+} from "./schemas.ts";
+
+/** What a key was charged, as far as its document needs it; what is absent is not known, and null. */
+type Usage = Partial<Omit<KeyUsage, "keyId" | "$typeName" | "$unknown">>;
+
+/** A key that was made a moment ago. */
+export const noUsage: Usage = {
+  monthSpent: 0n,
+  held: 0n,
+  spent: 0n,
+  daySpent: 0n,
+  weekSpent: 0n,
+};
+
+/** The usage of keys of the caller's account, by key id. */
+export async function usageOfKeys(
+  edge: Edge,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  keys: readonly ApiKey[],
+): Promise<(key: ApiKey) => Usage> {
+  if (keys.length === 0) return () => noUsage;
+  const { accountId } = callerOf(request).principal;
+  const answer = await edge.peers.billing.getKeyUsage(
+    { accountId, keyIds: keys.map(({ keyId }) => keyId) },
+    callOptions(request, reply, deadlinesMs.quick),
+  );
+  const usages = new Map(answer.keys.map((usage) => [usage.keyId, usage]));
+  return ({ keyId }) => usages.get(keyId) ?? noUsage;
+}
+
+/** The documents of keys, with what they were charged. */
+export async function keyDocuments(
+  edge: Edge,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  keys: readonly ApiKey[],
+) {
+  const usageOf = await usageOfKeys(edge, request, reply, keys);
+  return keys.map((key) => toKeyDocument(key, usageOf(key)));
+}
+
+/** The document of one key that a service must have answered. */
+export async function keyDocument(
+  edge: Edge,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  key: ApiKey | undefined,
+) {
+  const [document] = key ? await keyDocuments(edge, request, reply, [key]) : [];
+  if (!document) throw new Error("auth answered no key and did not refuse");
+  return document;
+}
+
+/** A key as its account's managers see it: OpenRouter's properties, and ours. */
+export function toKeyDocument(key: ApiKey, usage: Usage) {
+  return {
+    hash: key.keyId,
+    name: key.name,
+    disabled: key.disabled,
+    webhookUrl: key.webhookUrl || null,
+    lowBalanceUsdMicros: micros(usage.lowBalanceUsdMicros),
+    ...sharedFields(key, usage),
+    created_at: time(key.createTime),
+    updated_at: time(key.updateTime),
+    lastUsedAt: time(key.lastUseTime),
+    formerSecretExpiresAt: time(key.formerSecretEndTime),
+  };
+}
+
+/** A key as its own holder sees it. */
+export function toOwnKeyDocument(key: ApiKey, usage: Usage) {
+  const isManager = effectiveScopes(key.scopes).has(Scope.KEYS);
+  return {
+    ...sharedFields(key, usage),
+    is_free_tier: false,
+    is_management_key: isManager,
+    is_provisioning_key: isManager,
+    rate_limit: {
+      requests: key.requestsPerMinute,
+      interval: "60s",
+      note: "The same as requestsPerMinute.",
+    },
+  };
+}
+
+function sharedFields(key: ApiKey, usage: Usage) {
+  const limit = key.monthlyUsdMicrosLimit;
+  const left = remainingOf(limit, usage.held, spentIn(key.limitReset, usage));
+  return {
+    label: `...${key.secretHint}`,
+    limit: dollars(limit),
+    limit_remaining: dollars(left),
+    limit_reset: limit === undefined ? null : limitResetWord(key.limitReset),
+    usage: dollars(usage.spent),
+    usage_daily: dollars(usage.daySpent),
+    usage_weekly: dollars(usage.weekSpent),
+    usage_monthly: dollars(usage.monthSpent),
+    // There are no keys of upstreams that a caller brings.
+    include_byok_in_limit: false,
+    byok_usage: 0,
+    byok_usage_daily: 0,
+    byok_usage_weekly: 0,
+    byok_usage_monthly: 0,
+    creator_user_id: null,
+    expires_at: time(key.expireTime),
+    id: key.keyId,
+    accountId: key.accountId,
+    scopes: [...effectiveScopes(key.scopes)].map(scopeName),
+    models: key.allowedModels.length === 0 ? null : key.allowedModels,
+    requestsPerMinute: key.requestsPerMinute,
+    spentUsdMicros: micros(usage.spent),
+    spentMonthUsdMicros: micros(usage.monthSpent),
+    limitUsdMicros: micros(limit),
+    limitRemainingUsdMicros: micros(left),
+  };
+}
+
+/** What a new hold may take of a limit; undefined: there is none, or it is not known. */
+function remainingOf(
+  limit: bigint | undefined,
+  held: bigint | undefined,
+  spent: bigint | undefined,
+): bigint | undefined {
+  if (limit === undefined || spent === undefined || held === undefined) return undefined;
+  const left = limit - spent - held;
+  return left > 0n ? left : 0n;
+}
+
+/** What counts against a limit. */
+function spentIn(reset: KeyLimitReset, usage: Usage): bigint | undefined {
+  switch (limitResetWord(reset)) {
+    case "daily":
+      return usage.daySpent;
+    case "weekly":
+      return usage.weekSpent;
+    case "monthly":
+      return usage.monthSpent;
+    case null:
+      return usage.spent;
+  }
+}
+
+// Exact up to 2^53 micros: nine billion dollars.
+function micros(amount: bigint | undefined): number | null {
+  return amount === undefined ? null : Number(amount);
+}
+
+function dollars(amount: bigint | undefined): number | null {
+  return amount === undefined ? null : Number(amount) / 1_000_000;
+}
+
+function time(at: Timestamp | undefined): string | null {
+  return at ? timestampDate(at).toISOString() : null;
+}
+
+const usd = (description: string) => nullable(number(`${description}, in dollars.`));
+const usdMicros = (description: string) => nullable(integer(`${description}, in USD micros.`));
+const utc = (description: string) => nullable(string(description, { format: "date-time" }));
+const addedUp =
+  "Null for moments after an upgrade, while a long journal is counted for the first time.";
+const scopeEnum = { type: "string", enum: Object.keys(scopeNames) };
+
+const limitResets = ["daily", "weekly", "monthly", null];
+
+const sharedSchema = {
+  label: string("The end of its secret, for people."),
+  limit: usd("What it may spend in the time that `limit_reset` says; null: no limit"),
+  limit_remaining: usd("What is left of that: the limit less what was spent and what is held"),
+  limit_reset: nullable(
+    string(
+      "When the limit begins anew, at midnight UTC, weeks on Mondays; null beside a limit: never.",
+      { enum: limitResets },
+    ),
+  ),
+  usage: usd(`All that it was ever charged. ${addedUp} Text and speech`),
+  usage_daily: usd("The same of today (UTC)"),
+  usage_weekly: usd("The same of this week, from Monday (UTC)"),
+  usage_monthly: usd("The same of this calendar month (UTC); always exact"),
+  expires_at: utc("From then on it is invalid; null: never."),
+  id: string("Stays over rotations."),
+  accountId: string("Its account."),
+  scopes: arrayOf(scopeEnum, "Route families that it may use."),
+  models: nullable(arrayOf(string("Model id."), "Models that it may use; null: all.")),
+  requestsPerMinute: integer("Its rate."),
+  spentUsdMicros: usdMicros("As `usage`"),
+  spentMonthUsdMicros: usdMicros("As `usage_monthly`"),
+  limitUsdMicros: usdMicros("As `limit`"),
+  limitRemainingUsdMicros: usdMicros("As `limit_remaining`"),
+};
+
+/** A caller's own key. */
+export const ownKeySchema = object({
+  ...sharedSchema,
+  is_free_tier: boolean("False."),
+  is_management_key: boolean("Has it the scope `keys`?"),
+});
+
+/** A key of the account; a component of the description. */
+export const managedKeySchema = {
+  $id: "Key",
+  ...object(
+    {
+      hash: string("OpenRouter's name for `id`."),
+      name: string("What people call it; may be empty."),
+      disabled: boolean("It is refused until it is enabled again."),
+      webhookUrl: nullable(
+        string("Told of its alerts, and of the ends of its jobs that name no other address."),
+      ),
+      lowBalanceUsdMicros: usdMicros(
+        "The webhook is told when the account's available funds fall below this; null: it is not",
+      ),
+      ...sharedSchema,
+      created_at: string("When it was made.", { format: "date-time" }),
+      updated_at: utc("When it was last changed or rotated."),
+      lastUsedAt: utc("When it was last used, to the minute and told some seconds later."),
+      formerSecretExpiresAt: utc("End of the grace of the secret before the last rotation."),
+    },
+    ["id", "hash", "name", "disabled", "scopes", "models"],
+  ),
+};
+
+/** `{data}` of one key. */
+export const keyAnswer = (description: string) =>
+  json(description, object({ data: ref("Key") }, ["data"]));
+
+/** `{data, key}` where a secret was made. */
+export const secretAnswer = (description: string) =>
+  json(
+    description,
+    object(
+      {
+        data: ref("Key"),
+        key: nullable(
+          string("The secret, shown this once; null in a repeat by `Idempotency-Key`."),
+        ),
+      },
+      ["data", "key"],
+    ),
+  );
+
+/** Path of a key. */
+export const keyParams = object({ keyId: string("The key: its `id`, which is its `hash` too.") }, [
+  "keyId",
+]);
+
+/** A balance below which a webhook is told. */
+export const lowBalanceField = nullable(
+  integer(
+    "The webhook is told when the account's available funds fall below this, in USD micros; null: it is not.",
+    { minimum: 0 },
+  ),
+);
+
+/** Properties of a body that makes or changes a key. */
+export const keyBodyFields = {
+  name: string("1 to 200 characters.", { minLength: 1, maxLength: 200 }),
+  limit: nullable(number("Dollars, at most six decimals; null: no limit.")),
+  limitUsdMicros: nullable(integer("The same in USD micros; where both are sent they are equal.")),
+  limit_reset: nullable(
+    string(
+      "When the limit begins anew, at midnight UTC, weeks on Mondays; null: never. Not named: monthly, or as it was.",
+      { enum: limitResets },
+    ),
+  ),
+  scopes: arrayOf(scopeEnum, "Route families.", { minItems: 1 }),
+  models: nullable(arrayOf(string("Model id."), "Models; null: all.", { minItems: 1 })),
+  requestsPerMinute: integer("Its rate.", { minimum: 1, maximum: 1_000_000 }),
+  webhookUrl: nullable(
+    string(
+      "Told of its alerts, and of the ends of its jobs whose submissions name no address; null: nobody is.",
+      { format: "uri", maxLength: maxWebhookUrlLength },
+    ),
+  ),
+  expiresAt: nullable(
+    string("A time to come; null: never. Also as `expires_at`.", { format: "date-time" }),
+  ),
+};

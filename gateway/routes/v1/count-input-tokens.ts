@@ -1,0 +1,58 @@
+import type { FastifyInstance } from "fastify";
+import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import type { Edge } from "../../context.ts";
+import { bodyLimitsBytes, deadlinesMs } from "../../limits.ts";
+import { callerOf, callOptions } from "../../request.ts";
+import { errors, integer, json, object, type RouteSchema, string } from "../../schemas.ts";
+import { responseRequest } from "./create-response.ts";
+
+const countInputTokensSchema: RouteSchema = {
+  operationId: "countInputTokens",
+  summary: "Count input tokens",
+  description:
+    "What the input of a `POST /responses` comes to before it is sent, by our count and the price in force: an upstream may count " +
+    "otherwise. It costs nothing, and needs no balance.",
+  tags: ["Text"],
+  body: responseRequest,
+  response: {
+    200: json(
+      "The count.",
+      object(
+        {
+          object: string("", { enum: ["response.input_tokens"] }),
+          input_tokens: integer("Tokens."),
+          costUsdMicros: integer("What they would be charged, none of them cached."),
+          holdUsdMicros: integer(
+            "What the request would hold: its input, and `max_output_tokens` or the model's maximum.",
+          ),
+        },
+        ["object", "input_tokens", "costUsdMicros", "holdUsdMicros"],
+      ),
+    ),
+    ...errors(400, 413, 415),
+  },
+};
+
+/** `POST /responses/input_tokens`: what an input comes to. */
+export function countInputTokens(app: FastifyInstance, edge: Edge): void {
+  app.route({
+    method: "POST",
+    url: "/responses/input_tokens",
+    config: { scope: Scope.TEXT },
+    schema: countInputTokensSchema,
+    handler: async (request, reply) => {
+      const body = await edge.bodies.json(request, reply, bodyLimitsBytes.text);
+      const { admission } = callerOf(request);
+      const counted = await edge.peers.text.countInput(
+        { body, admission },
+        callOptions(request, reply, deadlinesMs.submit),
+      );
+      return reply.send({
+        object: "response.input_tokens",
+        input_tokens: Number(counted.inputTokens),
+        costUsdMicros: Number(counted.costUsdMicros),
+        holdUsdMicros: Number(counted.holdUsdMicros),
+      });
+    },
+  });
+}

@@ -1,0 +1,139 @@
+import type { FastifyInstance } from "fastify";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import { joinInTurns } from "#kit/in-turns.ts";
+import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
+import type { Edge } from "../../context.ts";
+import { type Form, inBase64, readForm } from "../../form.ts";
+import { bodyLimitsBytes, deadlinesMs } from "../../limits.ts";
+import { callOptions, notePaid, submissionOf } from "../../request.ts";
+import {
+  arrayOf,
+  boolean,
+  idempotencyHeader,
+  number,
+  object,
+  type RouteSchema,
+  string,
+} from "../../schemas.ts";
+import {
+  answerAsItComes,
+  costFields,
+  ignoredHeader,
+  tellOfWhole,
+  textErrors,
+} from "../../text-answer.ts";
+
+const createTranscriptionSchema: RouteSchema = {
+  operationId: "createTranscription",
+  summary: "Transcribe sound",
+  description:
+    "OpenAI's call, passed to an upstream and charged by the length of the sound. Anything else than a sound of a known format " +
+    "(MP3, WAV, FLAC, M4A and MP4 with AAC, OGG with Opus or Vorbis, WebM with Opus) is 400 at `file`.",
+  tags: ["Speech"],
+  headers: idempotencyHeader,
+  consumes: ["multipart/form-data"],
+  body: object(
+    {
+      file: string("The sound, up to 25 MiB.", { format: "binary" }),
+      model: string("An active transcription model."),
+      language: string("What is spoken."),
+      prompt: string("Words that may help."),
+      response_format: string("", { enum: ["json", "text", "verbose_json"], default: "json" }),
+      temperature: number("0 to 1.", { minimum: 0, maximum: 1 }),
+      include: arrayOf({ type: "string" }, "Passed on."),
+      timestamp_granularities: arrayOf({ type: "string" }, "With `verbose_json`."),
+    },
+    ["file", "model"],
+  ),
+  response: {
+    200: {
+      description: "What was said.",
+      headers: ignoredHeader,
+      content: {
+        "application/json": {
+          schema: object(
+            {
+              text: string("What was said."),
+              usage: object({
+                type: string("", { enum: ["duration"] }),
+                seconds: number("Seconds, rounded; what is charged is exact to 60 ms."),
+                estimated: boolean("True: measured by us."),
+                ...costFields,
+              }),
+            },
+            ["text"],
+            { additionalProperties: true },
+          ),
+        },
+        "text/plain": { schema: string("With `response_format: text`.") },
+      },
+    },
+    ...textErrors,
+  },
+};
+
+/** `POST /audio/transcriptions`: what is said in a sound, by an upstream. */
+export function createTranscription(app: FastifyInstance, edge: Edge): void {
+  app.route({
+    method: "POST",
+    url: "/audio/transcriptions",
+    config: { scope: Scope.TEXT, idempotent: true },
+    schema: createTranscriptionSchema,
+    handler: async (request, reply) => {
+      const limitBytes = bodyLimitsBytes.soundForm;
+      // What is made of it in base64 lies in memory beside it.
+      const form = await readForm(edge.bodies, request, reply, { limitBytes, copies: 7 / 3 });
+      const { fields, isText } = fieldsOf(form);
+      const body = await bodyOf(fields, form);
+      const { generate } = edge.peers.text;
+      const options = callOptions(request, reply, deadlinesMs.text, edge.cutOff);
+      const message = { operation: Operation.TRANSCRIPTIONS, body, ...submissionOf(request) };
+      if (!isText) return answerAsItComes(edge, request, reply, message, options);
+      // Without the times of words it has some thousandths of the sound's bytes.
+      const answer = await generate(message, options);
+      notePaid(edge, request);
+      await tellOfWhole(edge, request, reply, answer);
+      const { text } = JSON.parse(Buffer.from(answer.body).toString()) as { text: string };
+      return reply.type("text/plain; charset=utf-8").send(`${text}\n`);
+    },
+  });
+}
+
+/** The form's fields as properties of JSON. Plain text is cut out of the JSON that upstream is asked for. */
+function fieldsOf({ fields }: Form): { fields: Record<string, unknown>; isText: boolean } {
+  const found: Record<string, unknown> = {};
+  for (const [sent, value] of fields) {
+    const isList = sent.endsWith("[]");
+    const name = isList ? sent.slice(0, -2) : sent;
+    if (name === "file" || (!isList && Object.hasOwn(found, name))) {
+      refuse(ErrorReason.INVALID_VALUE, { param: name });
+    }
+    if (isList) found[name] = [...((found[name] as string[] | undefined) ?? []), value];
+    else found[name] = valueOfField(name, value);
+  }
+  const isText = found.response_format === "text";
+  if (isText) found.response_format = "json";
+  return { fields: found, isText };
+}
+
+function valueOfField(name: string, value: string): string | number | boolean {
+  if (name === "temperature" && /^\d{1,3}(\.\d{1,17})?$/.test(value)) return Number(value);
+  if (name === "stream" && (value === "true" || value === "false")) return value === "true";
+  return value;
+}
+
+/** The JSON that the text service takes. */
+async function bodyOf(fields: Record<string, unknown>, { files }: Form): Promise<Buffer> {
+  const [file, ...others] = files;
+  if (!file) return refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param: "file" });
+  const strange = [file, ...others].find(({ name }, index) => name !== "file" || index > 0);
+  if (strange) refuse(ErrorReason.INVALID_VALUE, { param: strange.name });
+  const url = "data:application/octet-stream;base64,";
+  const whole = JSON.stringify({ ...fields, file: { name: file.fileName, url } });
+  return joinInTurns([
+    Buffer.from(whole.slice(0, -3)),
+    ...(await inBase64(file.bytes)),
+    Buffer.from('"}}'),
+  ]);
+}

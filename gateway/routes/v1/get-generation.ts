@@ -1,0 +1,129 @@
+import type { FastifyInstance } from "fastify";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { Line } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import type { Edge } from "../../context.ts";
+import { deadlinesMs } from "../../limits.ts";
+import { callerOf, callOptions, queryString } from "../../request.ts";
+import {
+  boolean,
+  errors,
+  integer,
+  json,
+  nullable,
+  number,
+  object,
+  type RouteSchema,
+  string,
+} from "../../schemas.ts";
+import { seenKey, toRequestDocument } from "../../usage.ts";
+
+const getGenerationSchema: RouteSchema = {
+  operationId: "getGeneration",
+  summary: "Get what a request cost",
+  description:
+    "OpenRouter's record of one request, and ours beside it. `id` is that of the answer (`resp_…`, `chatcmpl-…`, `job_…`, " +
+    "`speech_…`) or its `x-request-id`, of which the newest counts. Of the key's own requests, or of the account's for a key with " +
+    "the scope `usage:read-all`; any other is 404 `request_not_found`. What is null is not told: which upstream answered is the " +
+    "operator's to know.",
+  tags: ["Usage"],
+  querystring: object({ id: string("Of the answer, or its `x-request-id`.") }, ["id"]),
+  response: {
+    200: json(
+      "The record.",
+      object(
+        {
+          data: object({
+            id: string("Of the answer."),
+            total_cost: number("Dollars."),
+            usage: number("The same."),
+            created_at: string("When it began.", { format: "date-time" }),
+            model: nullable(string("Model id.")),
+            streamed: boolean("As events."),
+            cancelled: boolean("Its caller left it, or cancelled it."),
+            latency: nullable(integer("Milliseconds until the first output.")),
+            generation_time: nullable(integer("Milliseconds until the end.")),
+            finish_reason: nullable(string("Why its answer ended.")),
+            tokens_prompt: integer("Charged."),
+            tokens_completion: integer("Charged."),
+            native_tokens_prompt: integer("The same."),
+            native_tokens_completion: integer("The same."),
+            native_tokens_reasoning: integer("Of these, tokens of reasoning."),
+            native_tokens_cached: integer("Of the prompt, cached ones."),
+            costUsdMicros: integer("The cost, exactly."),
+            creditsCharged: integer("Of a job."),
+            requestId: nullable(string("`x-request-id` of its answer.")),
+            keyId: string("The key that paid."),
+            status: nullable(string("As in `GET /requests`.")),
+            kind: string("As in `GET /requests`."),
+          }),
+        },
+        ["data"],
+      ),
+    ),
+    ...errors(400, 404),
+  },
+};
+
+/** `GET /generation`: one request by an id that its caller has. Any valid key may ask. */
+export function getGeneration(app: FastifyInstance, edge: Edge): void {
+  app.route({
+    method: "GET",
+    url: "/generation",
+    config: { reads: true },
+    schema: getGenerationSchema,
+    handler: async (request, reply) => {
+      const id = queryString(request, "id");
+      if (id === undefined) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param: "id" });
+      // No longer id was ever given out.
+      if (id.length > 200) refuse(ErrorReason.REQUEST_NOT_FOUND);
+      const { accountId } = callerOf(request).principal;
+      const { line } = await edge.peers.billing.findLine(
+        { accountId, keyId: seenKey(request) ?? "", id },
+        callOptions(request, reply, deadlinesMs.quick),
+      );
+      if (!line) throw new Error("billing found a request without a line");
+      return reply.send({ data: toGeneration(line) });
+    },
+  });
+}
+
+function toGeneration(line: Line) {
+  const told = toRequestDocument(line);
+  const { tokens, costUsdMicros, finishReason } = told;
+  const cost = costUsdMicros / 1_000_000;
+  return {
+    id: told.id,
+    total_cost: cost,
+    usage: cost,
+    created_at: told.createdAt,
+    model: told.model,
+    streamed: told.streamed,
+    cancelled: told.status === "left" || told.status === "cancelled",
+    provider_name: null,
+    upstream_id: null,
+    origin: "",
+    app_id: null,
+    is_byok: false,
+    cache_discount: null,
+    latency: told.firstOutputMs,
+    moderation_latency: null,
+    generation_time: told.durationMs,
+    finish_reason: finishReason,
+    native_finish_reason: finishReason,
+    tokens_prompt: tokens.input,
+    tokens_completion: tokens.output,
+    native_tokens_prompt: tokens.input,
+    native_tokens_completion: tokens.output,
+    native_tokens_reasoning: tokens.reasoning,
+    native_tokens_cached: tokens.cachedInput,
+    num_media_prompt: null,
+    num_media_completion: told.images || null,
+    num_search_results: null,
+    costUsdMicros,
+    creditsCharged: told.creditsCharged,
+    requestId: told.requestId,
+    keyId: told.keyId,
+    status: told.status,
+    kind: told.kind,
+  };
+}

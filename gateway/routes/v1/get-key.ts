@@ -1,0 +1,33 @@
+import type { FastifyInstance } from "fastify";
+import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import type { Edge } from "../../context.ts";
+import { keyAnswer, keyDocument, keyParams } from "../../keys.ts";
+import { deadlinesMs } from "../../limits.ts";
+import { callOptions } from "../../request.ts";
+import { errors, type RouteSchema } from "../../schemas.ts";
+
+const getKeySchema: RouteSchema = {
+  operationId: "getKey",
+  summary: "Get a key",
+  description: "A key of the account. Another account's, or a deleted one, is 404. Needs `keys`.",
+  tags: ["Keys"],
+  params: keyParams,
+  response: { 200: keyAnswer("The key."), ...errors(404) },
+};
+
+/** `GET /keys/{keyId}`: a key of the account. */
+export function getKey(app: FastifyInstance, edge: Edge): void {
+  app.route<{ Params: { keyId: string } }>({
+    method: "GET",
+    url: "/keys/:keyId",
+    config: { scope: Scope.KEYS },
+    schema: getKeySchema,
+    handler: async (request, reply) => {
+      const { key } = await edge.peers.auth.getManagedKey(
+        { keyId: request.params.keyId },
+        callOptions(request, reply, deadlinesMs.quick),
+      );
+      return reply.send({ data: await keyDocument(edge, request, reply, key) });
+    },
+  });
+}

@@ -1,0 +1,151 @@
+import { allReasons, errorRow } from "#kit/errors.ts";
+import { maxIdempotencyKeyLength } from "#kit/idempotency.ts";
+
+/** A JSON schema. It only describes: nothing is validated, coerced, filtered or serialised by it. */
+export type Schema = { [name: string]: unknown };
+
+/** What the documentation says of an operation. */
+export interface RouteSchema {
+  operationId: string;
+  summary: string;
+  description: string;
+  tags: string[];
+  params?: Schema;
+  querystring?: Schema;
+  headers?: Schema;
+  consumes?: string[];
+  body?: Schema;
+  response: Record<string, Schema>;
+}
+
+/** A shared component by its name. */
+export function ref(name: string): Schema {
+  return { $ref: `${name}#` };
+}
+
+/** An object schema; properties whose names are in `required` must be there. */
+export function object(
+  properties: Record<string, Schema>,
+  required: readonly string[] = [],
+  more: Schema = {},
+): Schema {
+  return { type: "object", ...(required.length > 0 ? { required } : {}), properties, ...more };
+}
+
+/** A string. */
+export function string(description: string, more: Schema = {}): Schema {
+  return { type: "string", description, ...more };
+}
+
+/** An integer. */
+export function integer(description: string, more: Schema = {}): Schema {
+  return { type: "integer", description, ...more };
+}
+
+/** A number. */
+export function number(description: string, more: Schema = {}): Schema {
+  return { type: "number", description, ...more };
+}
+
+/** A boolean. */
+export function boolean(description: string, more: Schema = {}): Schema {
+  return { type: "boolean", description, ...more };
+}
+
+/** An array. */
+export function arrayOf(items: Schema, description: string, more: Schema = {}): Schema {
+  return { type: "array", items, description, ...more };
+}
+
+/** A JSON answer. */
+export function json(description: string, schema: Schema, example?: unknown): Schema {
+  const media = { schema, ...(example === undefined ? {} : { example }) };
+  return { description, content: { "application/json": media } };
+}
+
+/** The error answers of an operation under `/v1`: its own statuses, and those that every operation has. */
+export function errors(...statuses: number[]): Record<string, Schema> {
+  const all = [...new Set([...statuses, 401, 403, 405, 429, 500, 503])].sort((a, b) => a - b);
+  return Object.fromEntries(all.map((status) => [String(status), errorAnswer(status)]));
+}
+
+/** Codes of a status, from the registry: the documentation cannot differ from what is sent. */
+function codesOf(status: number): string[] {
+  const rows = allReasons().map(errorRow);
+  return rows
+    .filter((row) => row.audience === "public" && row.status === status)
+    .map((row) => row.code);
+}
+
+function errorAnswer(status: number): Schema {
+  const codes = codesOf(status).map((code) => `\`${code}\``);
+  return json(`\`error.code\` is one of: ${codes.join(", ")}.`, ref("Error"));
+}
+
+/** The header that makes a submission safe to repeat. */
+export const idempotencyHeader: Schema = object({
+  "Idempotency-Key": string(
+    `Names one logical request, 1 to ${maxIdempotencyKeyLength} characters. The same key with the same body gives the original answer, with ` +
+      "`Idempotency-Replayed: true`; with another body it is 422 `idempotency_key_reused`. An answer over 8 MiB is not " +
+      "kept: then the same body is 422 `idempotency_answer_not_kept`, and nothing is generated or charged again.",
+    { minLength: 1, maxLength: maxIdempotencyKeyLength },
+  ),
+});
+
+/** Headers of a download. */
+export const downloadHeaders: Schema = object({
+  Range: string("One range of bytes, e.g. `bytes=0-1023` or `bytes=-500`."),
+  "If-Range": string("Gives the range only while the ETag is still this one."),
+  "If-None-Match": string("304 where the ETag is one of these."),
+});
+
+/** Query of a download. */
+export const downloadQuery: Schema = object({
+  download: string("`1`: attachment disposition.", { enum: ["1"] }),
+});
+
+/** Answers of a download. */
+export function downloadAnswers(...mediaTypes: string[]): Record<string, Schema> {
+  const content = contentOf(mediaTypes);
+  return {
+    200: { description: "The whole file, with its `ETag`.", content },
+    206: { description: "The range that was asked for.", content },
+    304: { description: "The caller has it already.", type: "null" },
+    ...errors(404, 416),
+  };
+}
+
+/** Bytes of one of these media types. */
+export function contentOf(mediaTypes: readonly string[]): Schema {
+  const schema = { type: "string", format: "binary" };
+  return Object.fromEntries(mediaTypes.map((type) => [type, { schema }]));
+}
+
+/** The schema, or null. */
+export const nullable = (schema: Schema): Schema => ({ ...schema, type: [schema.type, "null"] });
+
+/** A string, or null. */
+export const stringOrNull = (description: string) => nullable(string(description));
+
+/** A time (ISO 8601), or null. */
+export const dateTime = (description: string) =>
+  nullable(string(description, { format: "date-time" }));
+
+/** What every error says, of an answer or of a job. */
+export const errorFields = {
+  message: string("For people."),
+  type: string("The family of the error.", {
+    enum: [
+      "invalid_request_error",
+      "authentication_error",
+      "insufficient_quota",
+      "permission_error",
+      "not_found_error",
+      "idempotency_error",
+      "rate_limit_error",
+      "server_error",
+    ],
+  }),
+  param: nullable(string("Path of the offending field, e.g. `input[0].content[1].image_url`.")),
+  code: nullable(string("Machine code: see the table in the introduction.")),
+};

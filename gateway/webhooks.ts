@@ -1,0 +1,62 @@
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import type { FastifyRequest } from "fastify";
+import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import {
+  type GetWebhookSecretResponse,
+  type Webhook,
+  Webhook_State,
+} from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { callerOf } from "./request.ts";
+
+const statuses: Readonly<Record<Webhook_State, string | undefined>> = {
+  [Webhook_State.UNSPECIFIED]: undefined,
+  [Webhook_State.PENDING]: "pending",
+  [Webhook_State.DELIVERED]: "delivered",
+  [Webhook_State.FAILED]: "failed",
+  [Webhook_State.STOPPED]: "stopped",
+};
+
+/** Is the caller shown the webhooks of all keys of its account? */
+export function seesAllWebhooks(request: FastifyRequest): boolean {
+  const { scopes } = callerOf(request);
+  return scopes.has(Scope.WEBHOOKS) || scopes.has(Scope.JOBS_READ_ALL);
+}
+
+/** The public document of a webhook; with its key for those who see other keys' too. */
+export function toWebhookDocument(webhook: Webhook, withKey: boolean): Record<string, unknown> {
+  return {
+    id: webhook.webhookId,
+    object: "webhook",
+    ...(withKey ? { keyId: webhook.keyId || null } : {}),
+    type: webhook.type,
+    jobId: webhook.jobId || null,
+    url: webhook.url,
+    status: statuses[webhook.state] ?? "pending",
+    attempts: webhook.attempts,
+    lastStatus: webhook.lastStatus || null,
+    lastError: webhook.lastError || null,
+    createdAt: iso(webhook.createTime),
+    lastAttemptAt: iso(webhook.lastAttemptTime),
+    nextAttemptAt: iso(webhook.nextAttemptTime),
+  };
+}
+
+/** The public document of an account's secret; a rotation's answer has the same fields. */
+export function toSecretDocument(
+  answer: Pick<
+    GetWebhookSecretResponse,
+    "secret" | "createTime" | "previousSecret" | "previousExpireTime"
+  >,
+): Record<string, unknown> {
+  return {
+    object: "webhook.secret",
+    secret: answer.secret,
+    createdAt: iso(answer.createTime),
+    previousSecret: answer.previousSecret || null,
+    previousExpiresAt: iso(answer.previousExpireTime),
+  };
+}
+
+function iso(time: Timestamp | undefined): string | null {
+  return time ? new Date(timestampMs(time)).toISOString() : null;
+}

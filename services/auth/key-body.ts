@@ -1,0 +1,256 @@
+import {
+  codePoints,
+  type NumberRule,
+  optionalBoolean,
+  optionalNumber,
+  requiredString,
+} from "#kit/body.ts";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { JsonObject, JsonValue } from "#kit/json.ts";
+import { limitResetOf } from "#kit/key-limits.ts";
+import { optionalOutsideUrl } from "#kit/outside-url.ts";
+import { maxModelIdCharacters, maxWebhookUrlLength } from "#kit/request-bounds.ts";
+import { scopeNames } from "#kit/scopes.ts";
+import { KeyLimitReset, type Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import type { KeyRights } from "./key-rights.ts";
+import {
+  defaultGraceSeconds,
+  maxAllowedModels,
+  maxGraceSeconds,
+  maxLimitUsdMicros,
+  maxNameChars,
+  maxRequestsPerMinute,
+} from "./limits.ts";
+
+// Bodies of the public key management: OpenRouter's properties, and ours. Unknown ones are refused, for a misspelt bound
+// would make a key without it.
+
+/** What a body asks for; a part that is absent stays as it is, one that is null has no bound. */
+export interface AskedKey {
+  name?: string;
+  disabled?: boolean;
+  scopes?: Scope[];
+  /** Empty: all. */
+  allowedModels?: string[];
+  monthlyUsdMicrosLimit?: bigint | null;
+  limitReset?: KeyLimitReset;
+  expiresAtMs?: number | null;
+  requestsPerMinute?: number;
+  webhookUrl?: string | null;
+  /** Kept by billing. */
+  lowBalanceUsdMicros?: bigint | null;
+  /** Properties that were sent and have no effect here. */
+  ignored: string[];
+}
+
+const shared = [
+  "name",
+  "limit",
+  "limit_reset",
+  "limitUsdMicros",
+  "scopes",
+  "models",
+  "requestsPerMinute",
+  "expiresAt",
+  "expires_at",
+  "webhookUrl",
+];
+/** OpenRouter's, which mean nothing here. */
+const withoutEffect = ["include_byok_in_limit", "creator_user_id", "workspace_id"];
+
+/** The body of a creation. `name` must be there. */
+export function readNewKey(body: JsonObject, nowMs: number): AskedKey & { name: string } {
+  refuseUnknown(body, shared);
+  const name = readKeyName(body);
+  return { ...readBounds(body, nowMs), name };
+}
+
+const lowBalance = "lowBalanceUsdMicros";
+
+/** The body of a change. */
+export function readKeyChange(body: JsonObject, nowMs: number): AskedKey {
+  refuseUnknown(body, [...shared, "disabled", "lowBalanceUsdMicros"]);
+  const disabled = optionalBoolean(body, "disabled");
+  return {
+    ...readBounds(body, nowMs),
+    ...(has(body, "name") ? { name: readKeyName(body) } : {}),
+    ...(disabled === undefined ? {} : { disabled }),
+    ...(has(body, lowBalance)
+      ? { lowBalanceUsdMicros: wholeMicros(body[lowBalance], lowBalance) }
+      : {}),
+  };
+}
+
+/** The body of a rotation: milliseconds for which the former secret stays valid. */
+export function readRotation(body: JsonObject): number {
+  refuseUnknown(body, ["graceSeconds"]);
+  const rule: NumberRule = { min: 0, max: maxGraceSeconds, integer: true };
+  return (optionalNumber(body, "graceSeconds", rule) ?? defaultGraceSeconds) * 1_000;
+}
+
+/** The rights that are asked for: what is not named comes from `before`. */
+export function askedRights(asked: AskedKey, before: KeyRights): KeyRights {
+  const limit = asked.monthlyUsdMicrosLimit;
+  const expiry = asked.expiresAtMs;
+  const limitReset = asked.limitReset ?? before.limitReset;
+  const monthlyUsdMicrosLimit = limit === undefined ? before.monthlyUsdMicrosLimit : limit;
+  const expiresAtMs = expiry === undefined ? before.expiresAtMs : expiry;
+  return {
+    scopes: asked.scopes ?? before.scopes,
+    allowedModels: asked.allowedModels ?? before.allowedModels,
+    requestsPerMinute: asked.requestsPerMinute ?? before.requestsPerMinute,
+    ...(monthlyUsdMicrosLimit == null ? {} : { monthlyUsdMicrosLimit }),
+    ...(limitReset === undefined ? {} : { limitReset }),
+    ...(expiresAtMs == null ? {} : { expiresAtMs }),
+  };
+}
+
+function readBounds(body: JsonObject, nowMs: number): AskedKey {
+  const scopes = readScopeNames(body);
+  const allowedModels = readModels(body);
+  const limit = readLimit(body);
+  const expiresAtMs = readExpiresAt(body, nowMs);
+  const webhookUrl = readWebhookUrl(body);
+  const rate: NumberRule = { min: 1, max: maxRequestsPerMinute, integer: true };
+  const requestsPerMinute = optionalNumber(body, "requestsPerMinute", rate);
+  const limitReset = readReset(body);
+  return {
+    ignored: withoutEffect.filter((name) => has(body, name)),
+    ...(scopes ? { scopes } : {}),
+    ...(allowedModels ? { allowedModels } : {}),
+    ...(limit === undefined ? {} : { monthlyUsdMicrosLimit: limit }),
+    ...(limitReset === undefined ? {} : { limitReset }),
+    ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
+    ...(requestsPerMinute === undefined ? {} : { requestsPerMinute }),
+    ...(webhookUrl === undefined ? {} : { webhookUrl }),
+  };
+}
+
+/** Null: none. */
+function readWebhookUrl(body: JsonObject): string | null | undefined {
+  const name = "webhookUrl";
+  if (has(body, name) && body[name] === null) return null;
+  return optionalOutsideUrl(body, name, maxWebhookUrlLength);
+}
+
+function refuseUnknown(body: JsonObject, known: readonly string[]): void {
+  const unknown = Object.keys(body).find(
+    (name) => !known.includes(name) && !withoutEffect.includes(name),
+  );
+  if (unknown === undefined) return;
+  refuse(ErrorReason.UNSUPPORTED_PARAMETER, {
+    param: [...unknown].slice(0, maxModelIdCharacters).join(""),
+    message: `A key has the properties: ${known.join(", ")}.`,
+  });
+}
+
+function readKeyName(body: JsonObject): string {
+  const name = requiredString(body, "name", { min: 1, max: maxNameChars });
+  return name.trim() === "" ? invalid("name", "is not blank") : name;
+}
+
+function readScopeNames(body: JsonObject): Scope[] | undefined {
+  return readList(body, "scopes", Object.keys(scopeNames).length)?.map((name, i) => {
+    const scope = Object.hasOwn(scopeNames, name) ? scopeNames[name] : undefined;
+    const all = Object.keys(scopeNames).join(", ");
+    return scope ?? invalid(`scopes[${i}]`, `is one of: ${all}`);
+  });
+}
+
+/** Null: all. Whether the catalog has them is not asked: a key may precede its model. */
+function readModels(body: JsonObject): string[] | undefined {
+  if (has(body, "models") && body.models === null) return [];
+  const models = readList(body, "models", maxAllowedModels);
+  for (const [i, id] of (models ?? []).entries()) {
+    const fits = id !== "" && codePoints(id, maxModelIdCharacters) <= maxModelIdCharacters;
+    if (!fits) invalid(`models[${i}]`, `has 1 to ${maxModelIdCharacters} characters`);
+  }
+  return models;
+}
+
+/** A list of strings, each once. An empty one is refused: it would read as nothing, and be kept as everything. */
+function readList(body: JsonObject, name: string, most: number): string[] | undefined {
+  if (!has(body, name)) return undefined;
+  const value = body[name];
+  if (!Array.isArray(value)) refuse(ErrorReason.INVALID_TYPE, { param: name });
+  const strings = value.map((one, i) =>
+    typeof one === "string" ? one : refuse(ErrorReason.INVALID_TYPE, { param: `${name}[${i}]` }),
+  );
+  const unique = [...new Set(strings)];
+  if (unique.length >= 1 && unique.length <= most) return unique;
+  return invalid(name, `has 1 to ${most} members`);
+}
+
+/** USD micros; null: no limit. In dollars by OpenRouter's name, in micros by ours. */
+function readLimit(body: JsonObject): bigint | null | undefined {
+  const dollars = has(body, "limit") ? dollarsToMicros(body.limit) : undefined;
+  const micros = has(body, "limitUsdMicros")
+    ? wholeMicros(body.limitUsdMicros, "limitUsdMicros")
+    : undefined;
+  if (dollars === undefined) return micros;
+  if (micros !== undefined && micros !== dollars) {
+    invalid("limitUsdMicros", "names the same amount as 'limit' where both are sent");
+  }
+  return dollars;
+}
+
+/** By its decimal digits, so that no amount is rounded. */
+function dollarsToMicros(value: JsonValue | undefined): bigint | null {
+  if (value === null) return null;
+  if (typeof value !== "number") refuse(ErrorReason.INVALID_TYPE, { param: "limit" });
+  const [, whole, fraction = ""] = /^(\d+)(?:\.(\d{1,6}))?$/.exec(String(value)) ?? [];
+  if (whole === undefined) {
+    return invalid("limit", "is an amount of dollars with at most six decimals, 0 or more");
+  }
+  return atMostLimit(BigInt(whole + fraction.padEnd(6, "0")), "limit");
+}
+
+function wholeMicros(value: JsonValue | undefined, param: string): bigint | null {
+  if (value === null) return null;
+  if (typeof value !== "number" || !Number.isInteger(value)) {
+    refuse(ErrorReason.INVALID_TYPE, { param });
+  }
+  return value < 0 ? invalid(param, "is 0 or more") : atMostLimit(BigInt(value), param);
+}
+
+function atMostLimit(micros: bigint, param: string): bigint {
+  return micros <= maxLimitUsdMicros ? micros : invalid(param, "is nine billion dollars at most");
+}
+
+/** OpenRouter's word for when a limit begins anew; null: never. */
+function readReset(body: JsonObject): KeyLimitReset | undefined {
+  const param = "limit_reset";
+  if (!has(body, param)) return undefined;
+  const reset = body[param];
+  if (reset === null) return KeyLimitReset.NEVER;
+  if (typeof reset !== "string") refuse(ErrorReason.INVALID_TYPE, { param });
+  return limitResetOf(reset) ?? invalid(param, "is 'daily', 'weekly', 'monthly' or null");
+}
+
+const isoTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
+
+/** Milliseconds since the epoch; null: never. OpenRouter's name and ours. */
+function readExpiresAt(body: JsonObject, nowMs: number): number | null | undefined {
+  const times = ["expiresAt", "expires_at"]
+    .filter((name) => has(body, name))
+    .map((name) => readTime(body[name], name, nowMs));
+  if (times.length === 2 && times[0] !== times[1]) {
+    invalid("expires_at", "is the same time as 'expiresAt' where both are sent");
+  }
+  return times[0];
+}
+
+function readTime(value: JsonValue | undefined, param: string, nowMs: number): number | null {
+  if (value === null) return null;
+  if (typeof value !== "string") refuse(ErrorReason.INVALID_TYPE, { param });
+  const ms = isoTime.test(value) ? Date.parse(value) : Number.NaN;
+  return ms > nowMs ? ms : invalid(param, "is a time to come, like 2030-01-31T00:00:00Z");
+}
+
+function has(body: JsonObject, name: string): boolean {
+  return Object.hasOwn(body, name);
+}
+
+function invalid(param: string, rule: string): never {
+  refuse(ErrorReason.INVALID_VALUE, { param, message: `The parameter '${param}' ${rule}.` });
+}

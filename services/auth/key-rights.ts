@@ -1,0 +1,127 @@
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import { effectiveScopes, impliedScopes, scopeName } from "#kit/scopes.ts";
+import { KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import type { Key } from "./key.ts";
+import { defaultKeyRequestsPerMinute } from "./limits.ts";
+
+/** What a key allows: what one key can hand on to another. */
+export type KeyRights = Pick<
+  Key,
+  | "scopes"
+  | "allowedModels"
+  | "monthlyUsdMicrosLimit"
+  | "limitReset"
+  | "expiresAtMs"
+  | "requestsPerMinute"
+>;
+
+/** The rule for each part of a {@link KeyRights}: what the acting key says where it lacks what is given. */
+const rules: Readonly<
+  Record<
+    keyof KeyRights,
+    { param: string; lacks: (own: KeyRights, given: KeyRights) => string | undefined }
+  >
+> = {
+  scopes: {
+    param: "scopes",
+    lacks(own, given) {
+      const has = effectiveScopes(own.scopes);
+      const lacking = [...effectiveScopes(given.scopes)].filter((scope) => !has.has(scope));
+      return lacking.length === 0
+        ? undefined
+        : `the scope '${lacking.map(scopeName).join("', '")}'`;
+    },
+  },
+  allowedModels: {
+    param: "models",
+    lacks(own, given) {
+      if (own.allowedModels.length === 0) return undefined;
+      if (given.allowedModels.length === 0) return "all models";
+      const lacking = given.allowedModels.filter((id) => !own.allowedModels.includes(id));
+      return lacking.length === 0 ? undefined : `the model '${lacking.join("', '")}'`;
+    },
+  },
+  monthlyUsdMicrosLimit: {
+    param: "limit",
+    lacks: (own, given) =>
+      isAtMost(given.monthlyUsdMicrosLimit, own.monthlyUsdMicrosLimit)
+        ? undefined
+        : "a limit as high",
+  },
+  limitReset: {
+    param: "limit_reset",
+    lacks(own, given) {
+      if (own.monthlyUsdMicrosLimit === undefined) return undefined;
+      const ownReset = own.limitReset ?? KeyLimitReset.MONTHLY;
+      const reset = given.limitReset ?? KeyLimitReset.MONTHLY;
+      // A day lies in one week and in one month; a week may lie in two months.
+      const isWithin =
+        reset === ownReset || reset === KeyLimitReset.NEVER || ownReset === KeyLimitReset.DAILY;
+      return isWithin ? undefined : "a limit that begins anew as often";
+    },
+  },
+  expiresAtMs: {
+    param: "expiresAt",
+    lacks: (own, given) =>
+      isAtMost(given.expiresAtMs, own.expiresAtMs) ? undefined : "an expiry as late",
+  },
+  requestsPerMinute: {
+    param: "requestsPerMinute",
+    lacks: (own, given) =>
+      given.requestsPerMinute <= own.requestsPerMinute ? undefined : "as many requests a minute",
+  },
+};
+
+/** Absent: without bound. */
+function isAtMost<T extends bigint | number>(given: T | undefined, own: T | undefined): boolean {
+  return own === undefined || (given !== undefined && given <= own);
+}
+
+/** All parts of a key's rights. */
+export const allRights = Object.keys(rules) as (keyof KeyRights)[];
+
+/** Refuses with PERMISSION_DENIED where `own` lacks one of these parts of `given`: a key cannot give what it lacks. */
+export function refuseBeyond(
+  own: KeyRights,
+  given: KeyRights,
+  parts: readonly (keyof KeyRights)[] = allRights,
+): void {
+  for (const part of parts) {
+    const { param, lacks } = rules[part];
+    const lacking = lacks(own, given);
+    if (lacking === undefined) continue;
+    refuse(ErrorReason.PERMISSION_DENIED, {
+      param,
+      message: `A key cannot give what it lacks: this one has not ${lacking}.`,
+    });
+  }
+}
+
+/** What a new key gets where its maker names nothing: all that the maker has, but for scopes that are never implied. */
+export function inherited(own: KeyRights): KeyRights {
+  const { allowedModels, monthlyUsdMicrosLimit, limitReset, expiresAtMs } = own;
+  return {
+    scopes: [...effectiveScopes(own.scopes)].filter((scope) => impliedScopes.has(scope)),
+    allowedModels,
+    ...(monthlyUsdMicrosLimit === undefined ? {} : { monthlyUsdMicrosLimit }),
+    ...(monthlyUsdMicrosLimit === undefined || limitReset === undefined ? {} : { limitReset }),
+    ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
+    requestsPerMinute: Math.min(own.requestsPerMinute, defaultKeyRequestsPerMinute),
+  };
+}
+
+/** May this key act at `nowMs`? Refuses with INVALID_API_KEY what is revoked, disabled or expired. */
+export function refuseEnded(key: Key | undefined, nowMs: number): Key {
+  const isOver =
+    !key || key.revokedAtMs !== undefined || key.disabled || nowMs >= (key.expiresAtMs ?? Infinity);
+  return isOver ? refuse(ErrorReason.INVALID_API_KEY) : key;
+}
+
+/** Refuses with PERMISSION_DENIED a key that may not manage keys. */
+export function refuseNoManager(key: Key): void {
+  if (effectiveScopes(key.scopes).has(Scope.KEYS)) return;
+  refuse(ErrorReason.PERMISSION_DENIED, {
+    message: "The API key lacks the scope 'keys'.",
+    metadata: { scope: "keys" },
+  });
+}

@@ -1,0 +1,244 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { Clock } from "#kit/clock.ts";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { Ids } from "#kit/ids.ts";
+import { effectiveScopes, impliedScopes, scopeNames } from "#kit/scopes.ts";
+import {
+  type AuthService,
+  type ConsoleSession,
+  ConsoleSessionSchema,
+  LookUpSessionResponseSchema,
+} from "#proto/genmesh/auth/v1/auth_service_pb.ts";
+import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import type { AuthEvents } from "./events.ts";
+import { digestOf, type Key, type KeyOperation, makeSecret, validityOf } from "./key.ts";
+import { defaultKeyRequestsPerMinute, idChars, maxSessionsPerKey } from "./limits.ts";
+import { toKeyMessage } from "./messages.ts";
+import * as read from "./requests.ts";
+import {
+  idleEndOf,
+  isOver,
+  isSeenLate,
+  newSession,
+  type Session,
+  type SessionIdentity,
+} from "./session.ts";
+import type { SessionStore } from "./session-store.ts";
+import type { SignInLimits } from "./sign-in-limits.ts";
+import type { SignInLog } from "./sign-in-log.ts";
+import type { AuthStore, StoredKey } from "./store.ts";
+
+/** What the methods work on. */
+interface SessionsContext {
+  clock: Clock;
+  ids: Ids;
+  store: AuthStore;
+  sessions: SessionStore;
+  signIns: SignInLimits;
+  signInLog: SignInLog;
+  events: AuthEvents;
+}
+
+/** The methods of the console's sessions. */
+type SessionMethods = Pick<
+  ServiceImpl<typeof AuthService>,
+  | "createSession"
+  | "createIdentitySession"
+  | "createOperatorSession"
+  | "lookUpSession"
+  | "confirmSession"
+  | "endSession"
+>;
+
+/** Makes them. Each look-up reads the key as it is: what ends a key ends its sessions with the next request. */
+export function createSessionRoutes(context: SessionsContext): SessionMethods {
+  const { clock, store, sessions, signIns, signInLog, events } = context;
+  const begin = async (begun: Parameters<typeof newSession>[0]) => {
+    const session = newSession(begun, clock.now());
+    await sessions.create(session, maxSessionsPerKey);
+    events.sessionBegan(session);
+    return toSessionMessage(session);
+  };
+  const keyMessage = (key: StoredKey) => toKeyMessage(key, clock.now());
+  return {
+    async createSession(request) {
+      const sha256 = read.readDigest(request.sessionSha256);
+      const secretSha256 = read.readDigest(request.secretSha256);
+      const key = await signIns.attempt(read.readClient(request.client), async () => {
+        const found = await store.findBySecretHash(secretSha256);
+        // A former secret opens no session: its grace is for programs that have not changed over yet.
+        if (!found || found.account.closingAtMs !== undefined) return undefined;
+        return isCurrent(found.key, secretSha256, clock.now()) ? found.key : undefined;
+      });
+      if (!key) {
+        events.signInFailed();
+        if (request.amongOperators) await signInLog.failed(request.client);
+        refuse(ErrorReason.INVALID_API_KEY);
+      }
+      const session = await begin({ sha256, keyId: key.keyId, secretSha256 });
+      return { session, key: keyMessage(key) };
+    },
+    async createIdentitySession(request) {
+      const sha256 = read.readDigest(request.sessionSha256);
+      const identity = read.readIdentity(request.identity);
+      const key = await keyOfIdentity(context, identity, request);
+      const secretSha256 = key.secret.sha256;
+      const session = await begin({ sha256, keyId: key.keyId, secretSha256, identity });
+      return { session, key: keyMessage(key) };
+    },
+    async createOperatorSession(request) {
+      const sha256 = read.readDigest(request.sessionSha256);
+      const secretSha256 = read.readDigest(request.secretSha256);
+      const identity = request.identity && read.readIdentity(request.identity);
+      // The secret was right; a client that has failed too often waits nevertheless, and learns nothing.
+      if (!identity) await signIns.attempt(read.readClient(request.client), async () => true);
+      const begun = { sha256, secretSha256, ...(identity ? { identity } : {}) };
+      return { session: await signInLog.written("console.sign_in", begun, () => begin(begun)) };
+    },
+    async lookUpSession(request) {
+      const nowMs = clock.now();
+      const sha256 = read.readDigest(request.sessionSha256);
+      const session = await sessions.find(sha256);
+      if (!session) refuse(ErrorReason.INVALID_API_KEY);
+      const found = await holderOf(context, session, request.adminSha256);
+      if (found === "unknown") refuse(ErrorReason.INVALID_API_KEY);
+      if (found === "over" || isOver(session, nowMs)) {
+        await sessions.end(sha256);
+        refuse(ErrorReason.INVALID_API_KEY);
+      }
+      const seen = isSeenLate(session, nowMs) ? { ...session, seenAtMs: nowMs } : session;
+      if (seen !== session) await sessions.touch(sha256, nowMs);
+      return create(LookUpSessionResponseSchema, {
+        session: toSessionMessage(seen),
+        ...(found === "operator"
+          ? {}
+          : {
+              key: keyMessage(found.key),
+              accountRequestsPerMinute: found.account.requestsPerMinute,
+              accountSuspended: found.account.suspendedAtMs !== undefined,
+            }),
+      });
+    },
+    async confirmSession(request) {
+      const sha256 = read.readDigest(request.sessionSha256);
+      const secretSha256 = read.readDigest(request.secretSha256);
+      let found: Session | undefined;
+      const session = await signIns.attempt(read.readClient(request.client), async () => {
+        found = await sessions.find(sha256);
+        return found && isSame(found.secretSha256, secretSha256) ? found : undefined;
+      });
+      if (!session) {
+        events.signInFailed();
+        if (found && isOperators(found)) await signInLog.failed(request.client);
+      }
+      return { confirmed: session !== undefined };
+    },
+    async endSession(request) {
+      const sha256 = read.readDigest(request.sessionSha256);
+      const session = await sessions.find(sha256);
+      if (!session) return {};
+      const end = () => sessions.end(sha256);
+      await (isOperators(session) ? signInLog.written("console.sign_out", session, end) : end());
+      events.sessionEnded(session);
+      return {};
+    },
+  };
+}
+
+function isOperators({ keyId }: Session): boolean {
+  return keyId === undefined;
+}
+
+/** Whom a session acts for; "over": never again; "unknown": nobody whom this gateway may serve. */
+async function holderOf({ store, clock }: SessionsContext, session: Session, admin: Uint8Array) {
+  if (session.keyId === undefined) {
+    return isSame(session.secretSha256, admin) ? "operator" : "unknown";
+  }
+  const found = await store.findBySecretHash(session.secretSha256);
+  if (found?.key.keyId !== session.keyId || found.account.closingAtMs !== undefined) return "over";
+  return isCurrent(found.key, session.secretSha256, clock.now()) ? found : "over";
+}
+
+/** Is it the key's present secret, and valid? */
+function isCurrent(key: Key, sha256: Uint8Array, nowMs: number): boolean {
+  return isSame(key.secret.sha256, sha256) && validityOf(key, sha256, nowMs) !== undefined;
+}
+
+function isSame(kept: Uint8Array, sent: Uint8Array): boolean {
+  return kept.length === sent.length && timingSafeEqual(kept, sent);
+}
+
+/** What an owner's key may do beside what is implied: all the rest. */
+const ownerScopes: readonly Scope[] = Object.values(scopeNames).filter(
+  (scope) => !impliedScopes.has(scope),
+);
+
+/**
+ * The key of a person in an account, made at the first sign-in; nobody is shown its secret. Its owner's scopes follow the
+ * provider's claim; what the account's owners have changed of it otherwise stays. Refuses with INVALID_API_KEY where they
+ * have revoked or disabled it.
+ */
+async function keyOfIdentity(
+  { store, clock, ids, events }: SessionsContext,
+  identity: SessionIdentity,
+  { accountId, owner }: { accountId: string; owner: boolean },
+): Promise<StoredKey> {
+  const operation = operationOf(identity, accountId);
+  const nowMs = clock.now();
+  const account = await store.findAccount(accountId);
+  if (!account || account.closingAtMs !== undefined) refuse(ErrorReason.INVALID_API_KEY);
+  let key = await store.findKeyMadeBy(operation.slot);
+  if (!key) {
+    const made: Key = {
+      keyId: ids.make("key", idChars),
+      accountId,
+      secret: digestOf(makeSecret(ids)),
+      scopes: scopesFor(impliedScopes, owner),
+      allowedModels: [],
+      createdAtMs: nowMs,
+      requestsPerMinute: defaultKeyRequestsPerMinute,
+      name: `Console: ${identity.subject}`.slice(0, maxKeyNameChars),
+      madeBy: operation,
+    };
+    key = await store.createKey(made);
+    if (key.keyId === made.keyId) events.keyChanged("created", key);
+  }
+  if (!isCurrent(key, key.secret.sha256, nowMs)) refuse(ErrorReason.INVALID_API_KEY);
+  const changed = await store.changeKey(key.keyId, (one) => {
+    const scopes = scopesFor(effectiveScopes(one.scopes), owner);
+    const isSameSet =
+      scopes.length === one.scopes.length && scopes.every((scope) => one.scopes.includes(scope));
+    return isSameSet ? one : { ...one, scopes, updatedAtMs: nowMs };
+  });
+  if (changed.updatedAtMs === nowMs) events.keyChanged("updated", changed);
+  return changed;
+}
+
+/** Characters of the name of a person's key. */
+const maxKeyNameChars = 200;
+
+function scopesFor(before: ReadonlySet<Scope>, owner: boolean): Scope[] {
+  const own = [...before].filter((scope) => !ownerScopes.includes(scope));
+  return owner ? [...own, ...ownerScopes] : own;
+}
+
+/** A person's key is what this operation makes: once an account. */
+function operationOf({ issuer, subject }: SessionIdentity, accountId: string): KeyOperation {
+  const person = JSON.stringify(["console identity", issuer, subject, accountId]);
+  const slot = createHash("sha256").update(person).digest("hex");
+  return { slot, body: "" };
+}
+
+function toSessionMessage(session: Session): ConsoleSession {
+  const { identity } = session;
+  return create(ConsoleSessionSchema, {
+    operator: session.keyId === undefined,
+    createTime: timestampFromMs(session.createdAtMs),
+    endTime: timestampFromMs(session.endsAtMs),
+    idleEndTime: timestampFromMs(idleEndOf(session)),
+    ...(identity ? { identity } : {}),
+  });
+}

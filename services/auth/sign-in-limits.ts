@@ -1,0 +1,103 @@
+import type { Clock } from "#kit/clock.ts";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import {
+  failedSignInMs,
+  maxFailedSignIns,
+  maxFailedSignInsOfAll,
+  maxFailingClients,
+} from "./limits.ts";
+
+/** Bounds the guessing of secrets. */
+export interface SignInLimits {
+  /**
+   * Runs an attempt, which fails where it answers undefined. Until its end it counts as failed, so that attempts at the same
+   * time are bounded too. Refuses with RATE_LIMIT_EXCEEDED where the client failed too often within the last minute, before
+   * it looks; and where all clients together did, only if the attempt fails: strangers must not keep out those who have a secret.
+   */
+  attempt<T>(client: string, look: () => Promise<T | undefined>): Promise<T | undefined>;
+}
+
+/** Makes limits that count from now on. */
+export function createSignInLimits(clock: Clock): SignInLimits {
+  const ofAll = new RecentFailures(maxFailedSignInsOfAll);
+  // The client that tried last stands last.
+  const byClient = new Map<string, RecentFailures>();
+  const ofClient = (client: string, nowMs: number) => {
+    const own = byClient.get(client) ?? new RecentFailures(maxFailedSignIns);
+    byClient.delete(client);
+    for (const [first, failures] of byClient) {
+      if (byClient.size < maxFailingClients && !failures.isEmpty(nowMs)) break;
+      byClient.delete(first);
+    }
+    byClient.set(client, own);
+    return own;
+  };
+  return {
+    async attempt(client, look) {
+      const nowMs = clock.steady();
+      const own = ofClient(client, nowMs);
+      refuseFor(own.waitMs(nowMs));
+      const waitOfAllMs = ofAll.waitMs(nowMs);
+      const counted = waitOfAllMs > 0 ? [own] : [own, ofAll];
+      const failure = { atMs: nowMs };
+      for (const failures of counted) failures.add(failure);
+      const forget = () => {
+        for (const failures of counted) failures.forget(failure);
+      };
+      let found: Awaited<ReturnType<typeof look>>;
+      try {
+        found = await look();
+      } catch (error) {
+        // The store did not answer: nobody guessed wrong.
+        forget();
+        throw error;
+      }
+      if (found !== undefined) forget();
+      else refuseFor(waitOfAllMs);
+      return found;
+    },
+  };
+}
+
+interface Failure {
+  readonly atMs: number;
+}
+
+/** Failures of the last minute, up to a bound. */
+class RecentFailures {
+  readonly #most: number;
+  // In the order of time.
+  #failures: Failure[] = [];
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  isEmpty(nowMs: number): boolean {
+    this.#failures = this.#failures.filter(({ atMs }) => nowMs - atMs < failedSignInMs);
+    return this.#failures.length === 0;
+  }
+
+  /** Milliseconds until there is room for another one. */
+  waitMs(nowMs: number): number {
+    const [oldest] = this.isEmpty(nowMs) ? [] : this.#failures;
+    const isFull = oldest !== undefined && this.#failures.length >= this.#most;
+    return isFull ? oldest.atMs + failedSignInMs - nowMs : 0;
+  }
+
+  add(failure: Failure): void {
+    this.#failures.push(failure);
+  }
+
+  forget(failure: Failure): void {
+    this.#failures = this.#failures.filter((one) => one !== failure);
+  }
+}
+
+function refuseFor(waitMs: number): void {
+  if (waitMs <= 0) return;
+  refuse(ErrorReason.RATE_LIMIT_EXCEEDED, {
+    message: "Too many sign-ins have failed. Wait a minute.",
+    metadata: { retry_after_ms: String(Math.ceil(waitMs)) },
+  });
+}

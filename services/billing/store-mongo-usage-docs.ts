@@ -1,0 +1,163 @@
+import type { MongoSchema } from "#kit/mongo/migrate.ts";
+import { amountOf, refOfName } from "./store-mongo-docs.ts";
+import {
+  type Line,
+  type LineKind,
+  noSums,
+  sumNames,
+  type UsageCursor,
+  type UsageKind,
+  type UsageSums,
+} from "./usage.ts";
+import { type LinePlace, usualKind, usualStatus } from "./usage-store.ts";
+import { walletName } from "./wallet.ts";
+
+/** Collections of usage. */
+export const usageCollections = {
+  cursors: "ledger_usage_cursor",
+  rows: "ledger_usage",
+  lines: "ledger_line",
+  totals: "ledger_key_total",
+} as const;
+
+/** How far a wallet's journal is counted. */
+export interface CursorDocument {
+  /** The wallet. */
+  _id: string;
+  n: number;
+  balance: bigint;
+  /** As in {@link UsageCursor}; absent where only releases without totals have counted. */
+  keysN?: number;
+}
+
+/** All that a key was ever charged. It says which of its entries it counts, as a row of the rollup does. */
+export interface TotalDocument {
+  /** `<wallet>:<key>`. */
+  _id: string;
+  n: number;
+  spent: bigint;
+}
+
+/** Sums as they are stored. */
+export type SumFields = { [name in keyof UsageSums]: bigint };
+
+/** A row of the rollup. It says itself which of its entries it counts, so an entry is counted once however often it is tried. */
+export interface RowDocument extends SumFields {
+  /** `<wallet>:<slot>`. */
+  _id: string;
+  account: string;
+  wallet: string;
+  hour: number;
+  keyId: string;
+  kind: UsageKind;
+  model: string;
+  /** The highest number among the entries that it counts: compare-and-set goes by it. */
+  n: number;
+}
+
+/** A line of an account's journals. */
+export interface LineDocument {
+  /** `<wallet>:<number>`. */
+  _id: string;
+  account: string;
+  wallet: string;
+  n: number;
+  at: number;
+  /** Time, unit and number as one text that sorts as they do. */
+  place: string;
+  kind: LineKind;
+  keyId: string;
+  model: string;
+  status: string;
+  /** Status and kind where they are not the usual ones: only these lines are in the indexes on them. */
+  unusualStatus?: string;
+  unusualKind?: LineKind;
+  amount: bigint;
+  balance: bigint;
+  publicId?: string;
+  requestId?: string;
+  record: string;
+}
+
+/** What usage's queries rest on. */
+export const usageMongoIndexes: MongoSchema["indexes"] = {
+  [usageCollections.rows]: [
+    { name: "hour", key: { account: 1, hour: 1 } },
+    { name: "key", key: { account: 1, keyId: 1, hour: 1 } },
+    { name: "wallet", key: { wallet: 1, _id: 1 } },
+  ],
+  [usageCollections.lines]: [
+    { name: "all", key: { account: 1, place: 1 } },
+    { name: "key", key: { account: 1, keyId: 1, place: 1 } },
+    { name: "model", key: { account: 1, model: 1, place: 1 } },
+    {
+      name: "status",
+      key: { account: 1, unusualStatus: 1, place: 1 },
+      partial: { unusualStatus: { $exists: true } },
+    },
+    {
+      name: "kind",
+      key: { account: 1, unusualKind: 1, place: 1 },
+      partial: { unusualKind: { $exists: true } },
+    },
+    {
+      name: "public",
+      key: { account: 1, publicId: 1, place: 1 },
+      partial: { publicId: { $exists: true } },
+    },
+    {
+      name: "request",
+      key: { account: 1, requestId: 1, place: 1 },
+      partial: { requestId: { $exists: true } },
+    },
+  ],
+};
+
+/** The sums of a row, or of rows that the server added up. */
+export function sumsOf(fields: SumFields): UsageSums {
+  const sums = { ...noSums };
+  for (const name of sumNames) sums[name] = amountOf(fields[name]);
+  return sums;
+}
+
+/** Times and numbers in as many digits as they ever have. */
+export function placeText({ at, unit, n }: LinePlace): string {
+  return `${String(at).padStart(15, "0")} ${unit} ${String(n).padStart(16, "0")}`;
+}
+
+/** A line as it is stored. */
+export function lineDocument(line: Line): LineDocument {
+  const { wallet, n, at, kind, keyId, model, status, publicId, requestId } = line;
+  const name = walletName(wallet);
+  return {
+    _id: `${name}:${n}`,
+    account: wallet.accountId,
+    wallet: name,
+    ...{ n, at, place: placeText({ at, unit: wallet.unit, n }), kind, keyId, model, status },
+    ...(status === "" || status === usualStatus ? {} : { unusualStatus: status }),
+    ...(kind === usualKind ? {} : { unusualKind: kind }),
+    amount: line.amount,
+    balance: line.balance,
+    ...(publicId === "" ? {} : { publicId }),
+    ...(requestId === "" ? {} : { requestId }),
+    record: line.record,
+  };
+}
+
+/** The line of a document. */
+export function lineOf(doc: LineDocument): Line {
+  return {
+    wallet: refOfName(doc.wallet),
+    n: Number(doc.n),
+    at: Number(doc.at),
+    kind: doc.kind,
+    keyId: doc.keyId,
+    model: doc.model,
+    status: doc.status,
+    amount: amountOf(doc.amount),
+    balance: amountOf(doc.balance),
+    publicId: doc.publicId ?? "",
+    requestId: doc.requestId ?? "",
+    record: doc.record,
+  };
+}

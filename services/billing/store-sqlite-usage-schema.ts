@@ -1,0 +1,79 @@
+import { usualKind, usualStatus } from "./usage-store.ts";
+
+/** Columns of the sums, in the order of their names. */
+export const sumColumns = [
+  "requests",
+  "input_tokens",
+  "cached_input_tokens",
+  "output_tokens",
+  "reasoning_tokens",
+  "images",
+  "media_ms",
+  "characters",
+  "spent",
+] as const;
+
+/**
+ * Rows of the rollup and of the lines name account and unit themselves, because a page has both wallets of an account. A line's record
+ * stands in its entry alone. Most requests are texts that were completed: the indexes on state and kind leave them out.
+ */
+export const usageSchema: readonly string[] = [
+  `
+  CREATE TABLE ledger_usage_cursor (
+    wallet INTEGER PRIMARY KEY,
+    n INTEGER NOT NULL,
+    balance INTEGER NOT NULL
+  ) STRICT;
+
+  CREATE TABLE ledger_usage (
+    account_id TEXT NOT NULL,
+    hour INTEGER NOT NULL,
+    key_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    model TEXT NOT NULL,
+    unit TEXT NOT NULL,
+    n INTEGER NOT NULL,
+    ${sumColumns.map((name) => `${name} INTEGER NOT NULL`).join(", ")},
+    PRIMARY KEY (account_id, hour, key_id, kind, model, unit)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX ledger_usage_key ON ledger_usage (account_id, key_id, hour);
+
+  CREATE TABLE ledger_line (
+    account_id TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    unit TEXT NOT NULL,
+    n INTEGER NOT NULL,
+    wallet INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    key_id TEXT NOT NULL,
+    model TEXT NOT NULL,
+    status TEXT NOT NULL,
+    amount INTEGER NOT NULL,
+    balance INTEGER NOT NULL,
+    public_id TEXT NOT NULL,
+    request_id TEXT NOT NULL,
+    PRIMARY KEY (account_id, at, unit, n)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX ledger_line_key ON ledger_line (account_id, key_id, at);
+  CREATE INDEX ledger_line_model ON ledger_line (account_id, model, at);
+  CREATE INDEX ledger_line_status ON ledger_line (account_id, status, at)
+    WHERE status <> '${usualStatus}' AND status <> '';
+  CREATE INDEX ledger_line_kind ON ledger_line (account_id, kind, at) WHERE kind <> '${usualKind}';
+  CREATE INDEX ledger_line_public ON ledger_line (account_id, public_id, at) WHERE public_id <> '';
+  CREATE INDEX ledger_line_request ON ledger_line (account_id, request_id, at)
+    WHERE request_id <> '';
+  `,
+  // What the rollup has of a key is all that its entries have.
+  `
+  CREATE TABLE ledger_key_total (
+    account_id TEXT NOT NULL,
+    unit TEXT NOT NULL,
+    key_id TEXT NOT NULL,
+    n INTEGER NOT NULL,
+    spent INTEGER NOT NULL,
+    PRIMARY KEY (account_id, unit, key_id)
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO ledger_key_total SELECT account_id, unit, key_id, max(n), sum(spent) FROM ledger_usage
+    WHERE key_id <> '' GROUP BY account_id, unit, key_id;
+  `,
+];

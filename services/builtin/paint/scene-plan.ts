@@ -1,0 +1,22 @@
+import type { Random } from "../seed.ts";
+import type { Noise } from "./noise.ts";
+import type { Palette } from "./palettes.ts";
+import type { FrameSize } from "./raster.ts";
+
+/** Where the sun or moon stands, in pixels of the frame. */
+export type Light = { readonly x: number; readonly y: number; readonly radius: number };
+
+/** What every painter of a scene is given. */
+export type ScenePlan = {
+  readonly frame: FrameSize;
+  /** The frame's shorter side in pixels: the measure of every feature. */
+  readonly short: number;
+  readonly palette: Palette;
+  readonly light: Light;
+  /** Frame row where the sky ends. */
+  readonly horizon: number;
+  readonly random: Random;
+  readonly noise: Noise;
+  /** Width in pixels of a sheet that moves at `speed` for the whole video (a picture: 0 s). */
+  readonly widthFor: (speed: number) => number;
+};

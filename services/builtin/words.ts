@@ -1,0 +1,4 @@
+/** A list of words, each also in the plural, as one pattern for a text in lower case. */
+export function words(list: string): RegExp {
+  return new RegExp(`\\b(${list.replaceAll(" ", "|")})(e?s)?\\b`);
+}

@@ -1,0 +1,221 @@
+import { z } from "zod";
+import { type Offer, templateFaults } from "#kit/call/check.ts";
+import { parseOutputPath } from "#kit/call/output-path.ts";
+import { partsOf } from "#kit/call/template.ts";
+import type { JsonValue } from "#kit/json.ts";
+import { musicModes } from "#kit/request-bounds.ts";
+import { type FaultPath, type FoundFault, whereValid } from "#kit/valid-parts.ts";
+import { maxNameCharacters, maxTextCharacters } from "./limits.ts";
+import type { CatalogModelOf } from "./schema.ts";
+
+const notAPath = "must be a path like images[*].url";
+const outputPath = z
+  .string()
+  .max(maxTextCharacters)
+  .refine((text) => parseOutputPath(text) !== undefined, notAPath);
+
+/** A file in the catalog's folder or below it, and nowhere else. */
+export const workflowName = z
+  .string()
+  .max(maxNameCharacters)
+  .regex(
+    /^\w[\w.-]*(\/\w[\w.-]*)*\.json$/,
+    "must be a .json file beside the catalog, its name of letters, digits, '.', '_', '-' and '/'",
+  );
+
+/**
+ * How an upstream's model is called: its name there, its input as a template, and where its outputs stand in an answer. Of a
+ * workflow: its file, what goes into which of its inputs, and the node that makes the outputs.
+ */
+export const callSchema = z
+  .strictObject({
+    model: z
+      .string()
+      .max(maxNameCharacters)
+      .regex(/^[\w.-]+(\/[\w.-]+)*(:[\w.-]+)?$/, "must be a model's name like owner/name")
+      .optional(),
+    workflow: workflowName.optional(),
+    input: z.record(z.string(), z.json()),
+    output: z.string().min(1).max(maxTextCharacters),
+    /** Where an answer says which of its outputs were refused for their content, as booleans. */
+    refused: outputPath.optional(),
+  })
+  .superRefine(({ workflow, output }, { addIssue }) => {
+    if (workflow !== undefined || outputPath.safeParse(output).success) return;
+    addIssue({ code: "custom", path: ["output"], message: notAPath });
+  });
+
+/** The calls of a video model: from text, from a reference, from a first and a last frame. */
+export const videoCallSchema = z.strictObject({
+  t2v: callSchema.optional(),
+  i2v: callSchema.optional(),
+  firstLast: callSchema.optional(),
+});
+
+/** A call of a catalog file. */
+export type CatalogCall = z.output<typeof callSchema>;
+
+/** A model that may be called by a template. */
+export type CallableModel = CatalogModelOf<"image" | "video" | "music">;
+
+/** The modes of a video's calls; "" is the only call of another kind. */
+export type CallMode = "" | "t2v" | "i2v" | "firstLast";
+
+/** A model's calls by their mode, each with its place below `call`. */
+export function callsOf(
+  model: CallableModel,
+): { mode: CallMode; path: FaultPath; call: CatalogCall }[] {
+  if (model.call === undefined) return [];
+  if (model.kind !== "video") return [{ mode: "", path: [], call: model.call }];
+  const { call } = model;
+  return (["t2v", "i2v", "firstLast"] as const).flatMap((mode) => {
+    const one = call[mode];
+    return one ? [{ mode, path: [mode], call: one }] : [];
+  });
+}
+
+/** What a model's calls lack for what the model offers. `isNeeded`: its upstreams can be called by a template only. */
+export function callFaults(
+  model: CallableModel,
+  isNeeded: boolean,
+  at: (...rest: FaultPath) => FaultPath,
+): FoundFault[] {
+  if (model.call === undefined) {
+    return isNeeded ? [{ path: at("call"), message: "is required by its upstream" }] : [];
+  }
+  if (!isNeeded) {
+    return [{ path: at("call"), message: "is for upstreams that are called by a template" }];
+  }
+  const calls = callsOf(model);
+  const missing = modesNeeded(model, calls)
+    .filter((mode) => !calls.some((call) => call.mode === mode))
+    .map((mode) => ({ path: at("call"), message: `has no ${mode}, which the model offers` }));
+  const inside = calls.flatMap(({ mode, path, call }) =>
+    whereValid(() =>
+      templateFaults(call.input as JsonValue, offerOf(model, mode)).map((fault) => ({
+        path: at("call", ...path, "input", ...fault.path),
+        message: fault.message,
+      })),
+    ),
+  );
+  return [...missing, ...inside];
+}
+
+/** A call names a model or a workflow, as its upstreams want it. */
+export function callShapeFaults(
+  { model, workflow, refused }: CatalogCall,
+  callsBy: "template" | "workflow",
+  at: (...rest: FaultPath) => FaultPath,
+): FoundFault[] {
+  const isWorkflow = callsBy === "workflow";
+  const [needed, strange] = isWorkflow ? ["workflow", "model"] : ["model", "workflow"];
+  const missing = (isWorkflow ? workflow : model) === undefined;
+  const extra = (isWorkflow ? model : workflow) !== undefined;
+  return [
+    ...(missing ? [{ path: at(needed), message: "is required by its upstream" }] : []),
+    ...(extra ? [{ path: at(strange), message: "is for upstreams of another protocol" }] : []),
+    ...(isWorkflow && refused !== undefined
+      ? [{ path: at("refused"), message: "is for upstreams of another protocol" }]
+      : []),
+  ];
+}
+
+/** The call from a reference serves a first and a last frame, too, where it places both. */
+function modesNeeded(
+  model: CallableModel,
+  calls: readonly { mode: CallMode; call: CatalogCall }[],
+): CallMode[] {
+  if (model.kind !== "video") return [];
+  const modes = model.videoOptions.flatMap((row) => (row.active ? row.modes : []));
+  const fromReference = calls.find(({ mode }) => mode === "i2v");
+  const placesLast =
+    fromReference !== undefined &&
+    partsOf(fromReference.call.input as JsonValue).some(
+      (part) =>
+        part.kind === "placeholder" &&
+        part.placeholder.name === "references" &&
+        part.placeholder.index !== 0,
+    );
+  const needsLast = model.firstLastFrame && !placesLast;
+  return [...new Set<CallMode>([...modes, ...(needsLast ? (["firstLast"] as const) : [])])];
+}
+
+/** What the generations of a mode bring to the input of their call. */
+function offerOf(model: CallableModel, mode: CallMode): Offer {
+  const everyKind = { seed: "any", negativePrompt: "any" } as const;
+  const lost = (what: string) => `what callers choose there would be ${what}`;
+  switch (model.kind) {
+    case "image": {
+      const several = model.maxImages > 1;
+      return {
+        values: valuesOf({
+          ...everyKind,
+          prompt: "any",
+          count: texts(Array.from({ length: model.maxImages }, (_, i) => i + 1)),
+          width: "any",
+          height: "any",
+          size: model.sizes,
+          resolution: model.resolutions,
+          aspectRatio: model.availableAspectRatios,
+          references: "any",
+        }),
+        maxReferences: model.maxReferences,
+        mustPlace: new Map([
+          ["prompt", lost("lost")],
+          ...(several ? [["count", "maxImages allows several"] as const] : []),
+          ...(model.maxReferences > 0 ? [["references", lost("lost")] as const] : []),
+        ]),
+      };
+    }
+    case "video": {
+      const ofMode = mode === "t2v" ? "t2v" : "i2v";
+      const rows = model.videoOptions.filter((row) => row.active && row.modes.includes(ofMode));
+      const seconds = texts([...new Set(rows.map((row) => row.durationSeconds))]);
+      const resolutions = [...new Set(rows.map((row) => row.resolution))];
+      const most = mode === "t2v" ? 0 : mode === "firstLast" ? 2 : model.maxReferences;
+      return {
+        values: valuesOf({
+          ...everyKind,
+          prompt: "any",
+          seconds,
+          resolution: resolutions,
+          aspectRatio: model.availableAspectRatios,
+          width: "any",
+          height: "any",
+          audio: ["true", "false"],
+          references: "any",
+        }),
+        maxReferences: most,
+        mustPlace: new Map([
+          ["prompt", lost("lost")],
+          ...(seconds.length > 1 ? [["seconds", "its rows have several"] as const] : []),
+          ...(resolutions.length > 1 ? [["resolution", "its rows have several"] as const] : []),
+          ...(most > 0 ? [["references", lost("lost")] as const] : []),
+        ]),
+      };
+    }
+    case "music":
+      return {
+        values: valuesOf({
+          ...everyKind,
+          title: "any",
+          description: "any",
+          lyrics: "any",
+          musicMode: musicModes,
+        }),
+        maxReferences: 0,
+        mustPlace: new Map([
+          ["description", lost("lost")],
+          ["lyrics", lost("lost")],
+        ]),
+      };
+  }
+}
+
+function valuesOf(values: Record<string, readonly string[] | "any">): Offer["values"] {
+  return new Map(Object.entries(values));
+}
+
+function texts(numbers: readonly number[]): string[] {
+  return numbers.map(String);
+}

@@ -1,0 +1,126 @@
+import { type DescMessage, type Message, toJson } from "@bufbuild/protobuf";
+import { isJsonObject, type JsonValue } from "#kit/json.ts";
+import {
+  DraftChange_Kind,
+  ModelSchema,
+  type Snapshot,
+  UpstreamSchema,
+} from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { maxDraftChangeCharacters } from "../limits.ts";
+import { parseCatalog } from "../parse.ts";
+import type { CatalogText } from "../source.ts";
+
+/** What a draft would make of a model or an upstream. */
+interface Change {
+  subject: string;
+  kind: DraftChange_Kind;
+  fields: { path: string; before: string; after: string }[];
+}
+
+/** Fields that nothing shows: they are compared, and no more. */
+const hidden: ReadonlySet<string> = new Set(["developerPrompt"]);
+
+/** What is to be said of a draft. */
+export interface DraftVerdict {
+  /** 0 where it has faults. */
+  models: number;
+  faults: { path: string; message: string }[];
+  /** Against what is in force; empty where it has faults. */
+  changes: Change[];
+  /** More fields differ than are told. */
+  isShortened: boolean;
+}
+
+/** A draft that cannot be judged. */
+export function faultyDraft(message: string): DraftVerdict {
+  return { models: 0, faults: [{ path: "", message }], changes: [], isShortened: false };
+}
+
+/** Judges a draft, and compares it with what is in force. */
+export function checkDraft(draft: CatalogText, inForce: CatalogText): DraftVerdict {
+  const { snapshot: is, faults } = parseCatalog(draft.text, draft.workflows);
+  if (faults) {
+    const told = faults.map(({ path, message }) => ({ path, message }));
+    return { models: 0, faults: told, changes: [], isShortened: false };
+  }
+  const { snapshot: was } = parseCatalog(inForce.text, inForce.workflows);
+  if (!was) throw new Error("what is in force has faults");
+  const changes = [
+    ...changesOf(byId(was), byId(is), (id) => id),
+    ...changesOf(upstreamsOf(was), upstreamsOf(is), (name) => `upstream ${name}`),
+    ...(was.developerPrompt === is.developerPrompt
+      ? []
+      : [changed("catalog", [{ path: "developerPrompt", before: "", after: "" }])]),
+  ];
+  return { models: is.models.length, faults: [], ...shortened(changes) };
+}
+
+/** Changes, with as many of their fields as an answer has room for. */
+function shortened(changes: readonly Change[]): Pick<DraftVerdict, "changes" | "isShortened"> {
+  let left = maxDraftChangeCharacters;
+  let isShortened = false;
+  const told = changes.map((change) => ({
+    ...change,
+    fields: change.fields.filter(({ path, before, after }) => {
+      const size = path.length + before.length + after.length;
+      const fits = size <= left;
+      if (fits) left -= size;
+      else isShortened = true;
+      return fits;
+    }),
+  }));
+  return { changes: told, isShortened };
+}
+
+function byId({ models }: Snapshot): Map<string, JsonValue> {
+  return new Map(models.map((model) => [model.id, jsonOf(ModelSchema, model)]));
+}
+
+function upstreamsOf({ upstreams }: Snapshot): Map<string, JsonValue> {
+  return new Map(
+    Object.entries(upstreams).map(([name, one]) => [name, jsonOf(UpstreamSchema, one)]),
+  );
+}
+
+function jsonOf<D extends DescMessage>(schema: D, message: Message): JsonValue {
+  return toJson(schema, message as Parameters<typeof toJson<D>>[1]) as JsonValue;
+}
+
+function changesOf(
+  before: ReadonlyMap<string, JsonValue>,
+  after: ReadonlyMap<string, JsonValue>,
+  name: (id: string) => string,
+): Change[] {
+  const ids = [...new Set([...before.keys(), ...after.keys()])];
+  return ids.flatMap((id) => {
+    const [was, is] = [before.get(id), after.get(id)];
+    if (was === undefined) return [{ subject: name(id), kind: DraftChange_Kind.ADDED, fields: [] }];
+    if (is === undefined)
+      return [{ subject: name(id), kind: DraftChange_Kind.REMOVED, fields: [] }];
+    const fields = fieldsOf(was, is, "");
+    return fields.length === 0 ? [] : [changed(name(id), fields)];
+  });
+}
+
+function changed(subject: string, fields: Change["fields"]): Change {
+  return { subject, kind: DraftChange_Kind.CHANGED, fields };
+}
+
+/** Where two values differ: objects are looked into, all else is told whole. */
+function fieldsOf(
+  was: JsonValue | undefined,
+  is: JsonValue | undefined,
+  path: string,
+): Change["fields"] {
+  if (JSON.stringify(was) === JSON.stringify(is)) return [];
+  if (isJsonObject(was) && isJsonObject(is)) {
+    const names = [...new Set([...Object.keys(was), ...Object.keys(is)])];
+    return names.flatMap((name) =>
+      fieldsOf(was[name], is[name], path === "" ? name : `${path}.${name}`),
+    );
+  }
+  const isHidden = hidden.has(path.split(".").at(-1) ?? "");
+  const shown = (value: JsonValue | undefined) =>
+    isHidden || value === undefined ? "" : JSON.stringify(value);
+  return [{ path, before: shown(was), after: shown(is) }];
+}

@@ -1,0 +1,58 @@
+import { Worker } from "node:worker_threads";
+import { untilAborted } from "#kit/abort.ts";
+import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { createFairShare } from "#kit/fair-share.ts";
+import { threadOptions } from "#kit/thread.ts";
+import { createWorkerPool } from "#kit/worker-pool.ts";
+import {
+  draftIdleMs,
+  draftShare,
+  draftThreadHeapMib,
+  draftTimeoutMs,
+  maxDraftBytes,
+} from "../limits.ts";
+import { type DraftVerdict, faultyDraft } from "./check.ts";
+import type { DraftJob } from "./worker.ts";
+
+/** Judges drafts in a thread: a file as large as may be takes a tenth of a second, a hostile one longer. */
+export interface DraftChecker extends AsyncDisposable {
+  /**
+   * Refuses with SERVICE_UNAVAILABLE where the thread gives no answer in time, with RATE_LIMIT_EXCEEDED where too many drafts
+   * wait.
+   */
+  check(job: DraftJob, signal: AbortSignal): Promise<DraftVerdict>;
+}
+
+/** Makes it, without a thread yet. */
+export function createDraftChecker(): DraftChecker {
+  const unavailable = (why: string) =>
+    new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, {
+      metadata: { retry_after_ms: "1000" },
+      cause: new Error(why),
+    });
+  const pool = createWorkerPool<DraftJob, DraftVerdict>({
+    name: "drafts",
+    start: () =>
+      new Worker(
+        new URL("./worker.ts", import.meta.url),
+        threadOptions("drafts", draftThreadHeapMib),
+      ),
+    threads: 1,
+    answerTimeoutMs: draftTimeoutMs,
+    tries: 1,
+    idleMs: draftIdleMs,
+    toError: unavailable,
+  });
+  const share = createFairShare(draftShare);
+  return {
+    async check(job, signal) {
+      const bytes = Buffer.byteLength(job.draft.text);
+      if (bytes > maxDraftBytes) return faultyDraft(`a draft has at most ${maxDraftBytes} bytes`);
+      // Every draft is an operator's.
+      const turn = await share.take("operator", signal);
+      const work = pool.run(job).finally(() => turn[Symbol.dispose]());
+      return await untilAborted(work, signal);
+    },
+    [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose](),
+  };
+}

@@ -1,0 +1,144 @@
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Clock } from "#kit/clock.ts";
+import { isJsonObject } from "#kit/json.ts";
+import { workflowName } from "./calls.ts";
+import {
+  maxFileBytes,
+  maxUnsettledLooks,
+  maxWorkflowBytes,
+  maxWorkflows,
+  pollMs,
+} from "./limits.ts";
+import { readYaml } from "./yaml.ts";
+
+/** What was found at a path at one moment: its text, or why there is none. */
+export type FileRead = { text: string; fault?: never } | { text?: never; fault: string };
+
+/** The workflow files that a catalog names, by the names that it has for them. */
+export type WorkflowFiles = ReadonlyMap<string, FileRead>;
+
+/** A catalog file as it was found at one moment; with the workflow files where it names some. */
+export type CatalogRead =
+  | { text: string; workflows?: WorkflowFiles; fault?: never }
+  | { text?: never; workflows?: never; fault: string };
+
+/** Reads a catalog file and the workflow files that it names, through whatever links lead to them. Never rejects. */
+export function readCatalogFile(path: string): Promise<CatalogRead> {
+  return catalogReader(path)();
+}
+
+/** The same again and again: what the file names is looked up only where its text has changed. */
+function catalogReader(path: string): () => Promise<CatalogRead> {
+  let known: { text: string; names: readonly string[] } | undefined;
+  return async () => {
+    const read = await readText(path, maxFileBytes);
+    if (read.fault !== undefined) return read;
+    const { text } = read;
+    if (known?.text !== text) known = { text, names: workflowNames(text) };
+    if (known.names.length === 0) return { text };
+    const workflows = new Map<string, FileRead>();
+    for (const name of known.names) {
+      workflows.set(name, await readText(join(dirname(path), name), maxWorkflowBytes));
+    }
+    return { text, workflows };
+  };
+}
+
+/** What a catalog's calls name as `workflow`; names that lead out of its folder are faults, and are not read. */
+function workflowNames(text: string): string[] {
+  if (!text.includes("workflow")) return [];
+  const { value } = readYaml(text);
+  const models = isJsonObject(value) && Array.isArray(value.models) ? value.models : [];
+  const calls = models.filter(isJsonObject).flatMap(({ call }) => {
+    if (!isJsonObject(call)) return [];
+    return [call, ...Object.values(call).filter(isJsonObject)];
+  });
+  const names = calls.flatMap((call) => workflowName.safeParse(call.workflow).data ?? []);
+  return [...new Set(names)].slice(0, maxWorkflows);
+}
+
+async function readText(path: string, maxBytes: number): Promise<FileRead> {
+  try {
+    // Without blocking: opening a pipe would otherwise wait for its writer.
+    await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    if (!(await file.stat()).isFile()) return { fault: "the path does not lead to a regular file" };
+    const chunks: Buffer[] = [];
+    // `end` is inclusive: one byte more than may be there.
+    for await (const chunk of file.createReadStream({ end: maxBytes, autoClose: false })) {
+      chunks.push(chunk);
+    }
+    const bytes = Buffer.concat(chunks);
+    if (bytes.length > maxBytes) return { fault: `the file has more than ${maxBytes} bytes` };
+    return { text: new TextDecoder("utf-8", { fatal: true }).decode(bytes) };
+  } catch (error) {
+    if (error instanceof TypeError) return { fault: "the file is not UTF-8" };
+    const code = (error as NodeJS.ErrnoException).code;
+    return { fault: `the file cannot be read (${code ?? "unknown error"})` };
+  }
+}
+
+/** Looks at a file again and again. */
+export interface FileWatch {
+  /** One look. */
+  look(): Promise<void>;
+  /** Looks every 500 ms until `signal` aborts; resolves then. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** What a watch needs. */
+interface FileWatchOptions {
+  path: string;
+  clock: Clock;
+  /** What the caller knows already. */
+  known: CatalogRead;
+  /** Called once for each content that differs from the one before. Must not throw. */
+  changed: (read: CatalogRead) => void;
+}
+
+/**
+ * Compares content, not dates: that sees through the swapped links of a mounted ConfigMap and through coarse clocks of
+ * file systems, and needs no events (which mounts do not send). A new content counts once two looks agree on it, so that
+ * a half-written file is not taken for a whole one; one that never comes to rest counts after the third look.
+ */
+export function watchFile({ path, clock, known, changed }: FileWatchOptions): FileWatch {
+  const read = catalogReader(path);
+  let judged = known;
+  let pending: { read: CatalogRead; looks: number } | undefined;
+  const look = async () => {
+    const found = await read();
+    if (same(found, judged)) {
+      pending = undefined;
+      return;
+    }
+    const settled = pending !== undefined && same(found, pending.read);
+    const looks = pending ? pending.looks + 1 : 0;
+    if (!settled && looks < maxUnsettledLooks) {
+      pending = { read: found, looks };
+      return;
+    }
+    pending = undefined;
+    judged = found;
+    changed(found);
+  };
+  return {
+    look,
+    async run(signal) {
+      while (!signal.aborted) {
+        await clock.sleep(pollMs, signal).catch(() => {});
+        if (!signal.aborted) await look();
+      }
+    },
+  };
+}
+
+function same(a: CatalogRead, b: CatalogRead): boolean {
+  if (!sameText(a, b)) return false;
+  // Equal texts name equal files.
+  return [...(a.workflows ?? [])].every(([name, read]) => sameText(read, b.workflows?.get(name)));
+}
+
+function sameText(a: FileRead, b: FileRead | undefined): boolean {
+  return a.text === b?.text && a.fault === b?.fault;
+}

@@ -1,0 +1,64 @@
+import type { Command } from "commander";
+import { type AmountOrNone, amountOrNone, numberOrNull, withExamples } from "./arguments.ts";
+import { auditedByCli } from "./audit.ts";
+import { dollars, printFacts, printJson } from "./output.ts";
+import type { Cli } from "./program.ts";
+
+interface AlertOptions {
+  lowBalanceUsdMicros?: AmountOrNone;
+  webhookUrl?: string;
+}
+
+/** `genmesh account alerts …` */
+export function alertsCommand(account: Command, cli: Cli): void {
+  withExamples(
+    account
+      .command("alerts <account>")
+      .description(
+        "when and where an account is told that its funds run low; changes what is named",
+      )
+      .option(
+        "--low-balance-usd-micros <micros>",
+        "available funds below which it is told, or none",
+        amountOrNone,
+      )
+      .option("--webhook-url <url>", "where it is told, or none"),
+    "account alerts acct_…",
+    "account alerts acct_… --low-balance-usd-micros 5000000 --webhook-url https://example.com/hooks",
+  ).action((accountId: string, options: AlertOptions) => alerts(cli, accountId, options));
+}
+
+async function alerts(cli: Cli, accountId: string, options: AlertOptions): Promise<void> {
+  const { auth, billing } = cli.peers();
+  // Billing knows wallets, not accounts: it would keep alerts of one that does not exist.
+  await auth.getAccount({ accountId });
+  const { lowBalanceUsdMicros, webhookUrl } = options;
+  const changes = {
+    ...(lowBalanceUsdMicros === undefined
+      ? {}
+      : { lowBalanceUsdMicros: numberOrNull(lowBalanceUsdMicros) }),
+    ...(webhookUrl === undefined ? {} : { webhookUrl: webhookUrl === "none" ? null : webhookUrl }),
+  };
+  const changed = Object.keys(changes);
+  const body = new TextEncoder().encode(JSON.stringify(changes));
+  const set =
+    changed.length === 0
+      ? await billing.getAlerts({ accountId })
+      : (
+          await auditedByCli(
+            cli,
+            { action: "account.alerts", accountId, details: { changed: changed.join(", ") } },
+            () => billing.updateAlerts({ accountId, body }),
+          )
+        ).alerts;
+  const low = set?.lowBalanceUsdMicros;
+  const url = set?.webhookUrl || undefined;
+  if (cli.json) {
+    printJson(cli, { accountId, lowBalanceUsdMicros: low ?? null, webhookUrl: url ?? null });
+    return;
+  }
+  printFacts(cli, [
+    ["low balance", low === undefined ? "none" : dollars(low)],
+    ["webhook", url ?? "none"],
+  ]);
+}

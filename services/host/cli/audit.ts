@@ -1,0 +1,76 @@
+import { userInfo } from "node:os";
+import type { Command } from "commander";
+import { isoTime } from "#kit/answer-values.ts";
+import { randomIds } from "#kit/ids.ts";
+import { audited, type DoneAction, type PlannedAction } from "#kit/operator-actions.ts";
+import { ActionOutcome } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
+import { wholeNumber, withExamples } from "./arguments.ts";
+import { printJson, printTable } from "./output.ts";
+import type { Cli } from "./program.ts";
+
+/** `genmesh audit …` */
+export function auditCommands(program: Command, cli: Cli): void {
+  const audit = withExamples(
+    program.command("audit").description("what operators did"),
+    "audit list",
+  );
+  withExamples(
+    audit
+      .command("list [account]")
+      .description("changes by operators, newest first: who, what, when, and what became of it")
+      .option("--limit <number>", "so many lines", wholeNumber(1, 1_000), 100),
+    "audit list",
+    "audit list acct_… --limit 20 --json",
+  ).action((accountId: string | undefined, { limit }: { limit: number }) =>
+    list(cli, accountId ?? "", limit),
+  );
+}
+
+const outcomes = new Map<number, string>([
+  [ActionOutcome.DONE, "done"],
+  [ActionOutcome.REFUSED, "refused"],
+]);
+
+async function list(cli: Cli, accountId: string, pageSize: number): Promise<void> {
+  const { actions } = await cli.peers().auth.listActions({ accountId, pageSize });
+  const rows = actions.map((one) => ({
+    at: isoTime(one.beginTime),
+    actor: one.actor,
+    action: one.action,
+    accountId: one.accountId,
+    target: one.target,
+    details: one.details,
+    outcome: outcomes.get(one.outcome) ?? "started",
+    reason: one.reason,
+  }));
+  if (cli.json) return printJson(cli, { actions: rows });
+  printTable(
+    cli,
+    ["when", "who", "what", "account", "of", "details", "outcome"],
+    rows.map((one) => [
+      ...[one.at, one.actor, one.action, one.accountId, one.target, one.details],
+      one.reason === "" ? one.outcome : `${one.outcome}: ${one.reason}`,
+    ]),
+    "no actions",
+  );
+}
+
+/** Does something with a line in the audit log, as the command's user on this machine. */
+export function auditedByCli<T>(
+  cli: Cli,
+  planned: PlannedAction,
+  work: () => Promise<T>,
+  doneOf?: (answer: T) => DoneAction,
+): Promise<T> {
+  const context = { auth: cli.peers().auth, ids: randomIds, actor: `command of ${userName()}` };
+  return audited(context, planned, work, doneOf);
+}
+
+/** A container may have no name for its user. */
+function userName(): string {
+  try {
+    return userInfo().username.slice(0, 100);
+  } catch {
+    return "an unnamed user";
+  }
+}

@@ -1,0 +1,88 @@
+import type { Command } from "commander";
+import { limitResetWord } from "#kit/key-limits.ts";
+import type { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
+import { ConfigError } from "../env.ts";
+import {
+  type AmountOrNone,
+  amountOrNone,
+  limitReset,
+  limitResets,
+  numberOrNull,
+  withExamples,
+} from "./arguments.ts";
+import { auditedByCli } from "./audit.ts";
+import { printableKey } from "./key-print.ts";
+import { printJson } from "./output.ts";
+import type { Cli } from "./program.ts";
+
+interface UpdateOptions {
+  name?: string;
+  disable?: true;
+  enable?: true;
+  limitUsdMicros?: AmountOrNone;
+  limitReset?: KeyLimitReset;
+  webhookUrl?: string;
+  lowBalanceUsdMicros?: AmountOrNone;
+}
+
+/** `genmesh key update …` */
+export function updateCommand(key: Command, cli: Cli): void {
+  withExamples(
+    key
+      .command("update <key>")
+      .description("change a key; what is not named stays")
+      .option("--name <name>", "what people call it")
+      .option("--disable", "it is refused until it is enabled again")
+      .option("--enable", "it may be used again")
+      .option("--limit-usd-micros <micros>", "its limit, or none", amountOrNone)
+      .option("--limit-reset <when>", limitResets, limitReset)
+      .option("--webhook-url <url>", "told of its alerts and its jobs' ends; or none")
+      .option(
+        "--low-balance-usd-micros <micros>",
+        "available funds below which the webhook is told; or none",
+        amountOrNone,
+      ),
+    "key update key_… --limit-usd-micros 500000 --limit-reset daily",
+    "key update key_… --limit-usd-micros none",
+    "key update key_… --webhook-url https://example.com/hooks --low-balance-usd-micros 5000000",
+  ).action((keyId: string, options: UpdateOptions) => update(cli, keyId, options));
+}
+
+async function update(cli: Cli, keyId: string, options: UpdateOptions): Promise<void> {
+  const { disable, enable, name, limitUsdMicros, webhookUrl, lowBalanceUsdMicros } = options;
+  if (disable && enable) throw new ConfigError("--disable and --enable exclude each other");
+  const changes = {
+    ...(name === undefined ? {} : { name }),
+    ...(disable || enable ? { disabled: disable === true } : {}),
+    ...(limitUsdMicros === undefined ? {} : { limitUsdMicros: numberOrNull(limitUsdMicros) }),
+    ...(options.limitReset === undefined
+      ? {}
+      : { limit_reset: limitResetWord(options.limitReset) }),
+    ...(webhookUrl === undefined ? {} : { webhookUrl: webhookUrl === "none" ? null : webhookUrl }),
+    ...(lowBalanceUsdMicros === undefined
+      ? {}
+      : { lowBalanceUsdMicros: numberOrNull(lowBalanceUsdMicros) }),
+  };
+  if (Object.keys(changes).length === 0) throw new ConfigError("name what to change");
+  const { key } = await auditedByCli(
+    cli,
+    { action: "key.update", target: keyId, details: { changed: Object.keys(changes).join(", ") } },
+    () => change(cli, keyId, changes),
+    (done) => ({ accountId: done.key?.accountId }),
+  );
+  if (cli.json) return printJson(cli, { key: key && printableKey(key) });
+  cli.out(`${keyId} is changed.\n`);
+}
+
+async function change(cli: Cli, keyId: string, changes: Record<string, unknown>) {
+  const body = new TextEncoder().encode(JSON.stringify(changes));
+  const done = await cli.peers().auth.updateKey({ keyId, body });
+  const accountId = done.key?.accountId ?? "";
+  // Where this fails the command is repeated, which comes to the same.
+  if (done.lowBalance) {
+    const { usdMicros } = done.lowBalance;
+    const low = usdMicros === undefined ? {} : { usdMicros };
+    await cli.peers().billing.setKeyLowBalance({ accountId, keyId, ...low });
+  }
+  return done;
+}

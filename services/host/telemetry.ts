@@ -1,0 +1,136 @@
+import { context, diag, logs, metrics as meters, propagation, trace } from "@opentelemetry/api";
+import {
+  type ExportResult,
+  ExportResultCode,
+  W3CTraceContextPropagator,
+} from "@opentelemetry/core";
+import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-proto";
+import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
+import { resourceFromAttributes } from "@opentelemetry/resources";
+import { type IMetricReader, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
+import { NodeSDK } from "@opentelemetry/sdk-node";
+import {
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type Sampler,
+  type SpanProcessor,
+  TraceIdRatioBasedSampler,
+} from "@opentelemetry/sdk-trace";
+import type { Logger } from "#kit/logger.ts";
+import type { Metrics } from "#kit/metrics.ts";
+import type { ExportConfig, SamplerConfig, TelemetryConfig } from "./config-telemetry.ts";
+import { otlpMetricsOf } from "./telemetry-metrics.ts";
+
+/** Bounds of telemetry: it may lose data, and may never hold the service up. */
+const limits = {
+  /** Ended spans that wait to be sent, a few MiB; what comes beyond is dropped. */
+  waitingSpans: 4_096,
+  /** Spans in one request to the collector. */
+  spansAtOnce: 512,
+  /** Milliseconds in which a stopping process sends what it has; what is not out by then is lost. */
+  flushMs: 3_000,
+} as const;
+
+/**
+ * Sends the traces of this process, and what `metrics` counts, to a collector, until it is disposed of. This is the only
+ * file that loads OpenTelemetry's SDK, and is itself loaded only where a collector is configured. A collector that is away
+ * is logged once, and changes nothing else.
+ */
+export function startTelemetry(
+  config: TelemetryConfig,
+  { log, metrics }: { log: Logger; metrics: Metrics },
+): AsyncDisposable {
+  // OpenTelemetry keeps one SDK a process, and passes over a second one without a word.
+  if (propagation.fields().length > 0) throw new Error("this process has its telemetry already");
+  const sdk = new NodeSDK({
+    resource: resourceFromAttributes({ ...config.resource }),
+    autoDetectResources: false,
+    textMapPropagator: new W3CTraceContextPropagator(),
+    ...(config.traces ? { sampler: samplerOf(config.traces.sampler) } : {}),
+    spanProcessors: config.traces ? [spansTo(config.traces, log)] : [],
+    metricReaders: config.metrics ? [metricsTo(config.metrics, metrics, log)] : [],
+    logRecordProcessors: [],
+    // Spans are begun by hand: patched libraries would record callers' URLs, and add headers to guarded fetches.
+    instrumentations: [],
+  });
+  // What the SDK says of itself would name the collector's address, on standard output.
+  diag.disable();
+  sdk.start();
+  return {
+    async [Symbol.asyncDispose]() {
+      await within(limits.flushMs, sdk.shutdown());
+      for (const api of [trace, meters, logs, propagation, context]) api.disable();
+    },
+  };
+}
+
+function samplerOf({ ratio, isParentBased }: SamplerConfig): Sampler {
+  const root = new TraceIdRatioBasedSampler(ratio);
+  return isParentBased ? new ParentBasedSampler({ root }) : root;
+}
+
+function spansTo(config: ExportConfig, log: Logger): SpanProcessor {
+  return new BatchSpanProcessor({
+    exporter: watched(new OTLPTraceExporter(collectorOf(config)), "traces", log),
+    maxQueueSize: limits.waitingSpans,
+    maxExportBatchSize: limits.spansAtOnce,
+    scheduledDelayMillis: config.intervalMs,
+    exportTimeoutMillis: config.timeoutMs,
+  });
+}
+
+function metricsTo(config: ExportConfig, metrics: Metrics, log: Logger): IMetricReader {
+  return new PeriodicExportingMetricReader({
+    exporter: watched(new OTLPMetricExporter(collectorOf(config)), "metrics", log),
+    exportIntervalMillis: config.intervalMs,
+    exportTimeoutMillis: Math.min(config.timeoutMs, config.intervalMs),
+    metricProducers: [otlpMetricsOf(metrics)],
+  });
+}
+
+function collectorOf({ url, headers, timeoutMs }: ExportConfig) {
+  return { url, headers: { ...headers }, timeoutMillis: timeoutMs };
+}
+
+/** What sends one kind of data. */
+interface Exporter<T> {
+  export(data: T, done: (result: ExportResult) => void): void;
+}
+
+/** Tells the log when sending begins to fail, and when it works again. The SDK would say nothing. */
+function watched<T, E extends Exporter<T>>(
+  exporter: E & Exporter<T>,
+  signal: "traces" | "metrics",
+  log: Logger,
+): E {
+  let isAway = false;
+  const send = exporter.export.bind(exporter);
+  exporter.export = (data, done) => {
+    send(data, (result) => {
+      const failed = result.code !== ExportResultCode.SUCCESS;
+      if (failed && !isAway) log.warn({ signal, err: nameOf(result.error) }, "telemetry is lost");
+      if (!failed && isAway) log.info({ signal }, "telemetry is taken again");
+      isAway = failed;
+      done(result);
+    });
+  };
+  return exporter;
+}
+
+/** A class or a code: the text would name the collector's address. */
+function nameOf(error: Error | undefined): string | undefined {
+  const { code, name } = (error ?? {}) as { code?: unknown; name?: string };
+  return code === undefined ? name : `${name} ${String(code)}`;
+}
+
+/** Resolves with the end of the work, failed or not, or after `ms`; what goes on then is left alone. */
+async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  work.then(
+    () => resolve(),
+    () => resolve(),
+  );
+  await promise;
+  clearTimeout(timer);
+}

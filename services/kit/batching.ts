@@ -1,0 +1,90 @@
+interface Waiting<I, O> {
+  input: I;
+  resolve: (output: O) => void;
+  reject: (error: unknown) => void;
+}
+
+/** How many inputs one run takes, and how many runs go on at once. */
+interface BatchOptions {
+  /** Runs under way at the same time. Default: 1, so that none overlaps another. */
+  lanes?: number;
+  /** Inputs of one run. Default: all that wait. */
+  most?: number;
+  /**
+   * Milliseconds for which the first input waits for others, unless {@link most} have come. Default: 0, it waits for those
+   * of the same moment alone.
+   */
+  waitMs?: number;
+}
+
+/**
+ * Makes one call of many: calls that come while all lanes are busy wait, and share the next run. A call that finds a lane
+ * free starts a run with all that come in the same moment, or after `waitMs`. `run` gets their inputs, at least one, and
+ * answers an output for each, or rejects for all of them.
+ */
+export function batched<I, O>(
+  run: (inputs: readonly I[]) => Promise<readonly O[]>,
+  { lanes = 1, most = Number.POSITIVE_INFINITY, waitMs = 0 }: BatchOptions = {},
+): (input: I) => Promise<O> {
+  let waiting: Waiting<I, O>[] = [];
+  let running = 0;
+  let timer: NodeJS.Timeout | undefined;
+  const empty = async () => {
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, most);
+      waiting = waiting.slice(batch.length);
+      try {
+        const outputs = await run(batch.map(({ input }) => input));
+        for (const [i, { resolve }] of batch.entries()) resolve(outputs[i] as O);
+      } catch (error) {
+        for (const { reject } of batch) reject(error);
+      }
+    }
+    running--;
+  };
+  const begin = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    if (running >= lanes || waiting.length === 0) return;
+    running++;
+    queueMicrotask(empty);
+  };
+  return (input) =>
+    new Promise((resolve, reject) => {
+      waiting.push({ input, resolve, reject });
+      if (waitMs > 0 && waiting.length < most) timer ??= setTimeout(begin, waitMs);
+      else begin();
+    });
+}
+
+/** Decides whether an input waits a turn of the event loop for others, which could be done in the same batch. */
+interface BatchWait {
+  /** Is it worth waiting a turn now? */
+  isWorthwhile(): boolean;
+  /** A batch of so many went, whether or not it waited. */
+  ended(count: number): void;
+}
+
+/** Batches of one in a row after which inputs wait no more. */
+const aloneAfter = 4;
+/** Of so many inputs that need not wait one does all the same, to see whether others come again. */
+const lookEvery = 8;
+
+/**
+ * Makes one that begins by waiting. Under load hardly any input is alone, and a shared batch saves each a good part of its
+ * cost; a lone caller would lose a turn at each of its steps.
+ */
+export function createBatchWait(): BatchWait {
+  let alone = 0;
+  let sinceLook = 0;
+  return {
+    isWorthwhile() {
+      if (alone < aloneAfter) return true;
+      sinceLook = (sinceLook + 1) % lookEvery;
+      return sinceLook === 0;
+    },
+    ended(count) {
+      alone = count > 1 ? 0 : alone + 1;
+    },
+  };
+}

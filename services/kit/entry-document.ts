@@ -1,0 +1,37 @@
+import type { Line } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { isoTime, unitName } from "./answer-values.ts";
+
+/** What changed a balance, as the public API has it. */
+export function entryDocument(line: Line) {
+  const { kind } = line;
+  const isGrant = kind === "grant";
+  const isRefund = kind === "refund";
+  const unit = unitName(line.unit);
+  return {
+    id: `${unit}-${line.number}`,
+    object: "billing.entry",
+    createdAt: isoTime(line.time),
+    kind: isGrant || isRefund ? kind : "charge",
+    unit,
+    amount: Number(line.amount),
+    balanceAfter: Number(line.balance),
+    keyId: line.keyId || null,
+    model: line.model || null,
+    requestKind: isGrant ? null : isRefund ? line.refundedKind : kind,
+    request: line.id || null,
+  };
+}
+
+/** The fields that are columns of a file with entries, in their order. */
+export const entryColumns = [
+  "id",
+  "createdAt",
+  "kind",
+  "unit",
+  "amount",
+  "balanceAfter",
+  "keyId",
+  "model",
+  "requestKind",
+  "request",
+] as const satisfies readonly (keyof ReturnType<typeof entryDocument>)[];

@@ -1,0 +1,62 @@
+import { mongodb } from "./driver.ts";
+
+/** How long an operation may take, and who is told of one that took longer. */
+export interface Settling {
+  withinMs: number;
+  onLost(): void;
+}
+
+/**
+ * An object of the driver (a collection, a cursor) whose operations settle: one that has not in time rejects as a server that is
+ * away does. The driver's own times do not bound all of an operation: mongodb 7 writes a command to a socket that the server has
+ * just closed, and then waits for ever for that socket to be written out (Connection.writeCommand), in a place of the pool that it
+ * never gives back. `current` gives the object as it is at each call, and what bounds that.
+ */
+export function settled<T extends object>(current: () => { object: T; settling: Settling }): T {
+  const own: T = new Proxy(current().object, {
+    get(_, name) {
+      const { object: target, settling } = current();
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value !== "function") return value;
+      if (name === Symbol.asyncIterator) return () => documentsOf(own as unknown as Cursor);
+      return (...args: unknown[]) => {
+        const result: unknown = value.apply(target, args);
+        // Settings of a cursor are chained.
+        if (result === target) return own;
+        if (result instanceof Promise) return inTime(result, settling);
+        return isCursor(result) ? settled(() => ({ object: result, settling })) : result;
+      };
+    },
+  });
+  return own;
+}
+
+/** A single operation that settles likewise. */
+export function inTime<T>(work: Promise<T>, { withinMs, onLost }: Settling): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      const { MongoNetworkTimeoutError } = mongodb();
+      reject(new MongoNetworkTimeoutError(`no answer and no fault in ${withinMs} ms`));
+      onLost();
+    }, withinMs);
+    work.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}
+
+interface Cursor {
+  next(): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+function isCursor(result: unknown): result is Cursor & object {
+  return result instanceof mongodb().AbstractCursor;
+}
+
+async function* documentsOf(cursor: Cursor): AsyncGenerator<unknown> {
+  try {
+    for (let next = await cursor.next(); next !== null; next = await cursor.next()) yield next;
+  } finally {
+    // What was read stands, also where the server cannot be told.
+    await cursor.close().catch(() => {});
+  }
+}

@@ -1,0 +1,226 @@
+/**
+ * Takes a stream in plain calls: no promise and no turn of the event loop stands between two values. None of its functions
+ * throws.
+ */
+export interface Sink<T> {
+  /** False: it is full, and takes no more until its reader resumes. */
+  push(value: T): boolean;
+  end(): void;
+  fail(error: unknown): void;
+}
+
+/** A reader's hold on a stream that is pushed to its sink. */
+export interface Flow {
+  /** The sink takes more. Nothing is given before the first call; while something is being given it says that what is given next is wanted too. */
+  resume(): void;
+  /** The reader leaves before the end: nothing is given any more. Resolves when the source has ended, where that takes time. */
+  leave(): Promise<unknown> | undefined;
+}
+
+/** A stream that is pushed, to one reader. It can be pulled as any other, too, at the price of promises for each value. */
+export abstract class Pushed<T> implements AsyncIterable<T> {
+  abstract pushTo(sink: Sink<T>): Flow;
+
+  [Symbol.asyncIterator](): AsyncIterator<T> {
+    return new Pulled(this);
+  }
+}
+
+/** A {@link Pushed} that begins as `begin` says. */
+export function pushed<T>(begin: (sink: Sink<T>) => Flow): Pushed<T> {
+  return new Beginning(begin);
+}
+
+/** Pushes any stream to `sink`; one that cannot push is pulled as the sink takes more. */
+export function pushTo<T>(source: AsyncIterable<T>, sink: Sink<T>): Flow {
+  return source instanceof Pushed ? source.pushTo(sink) : new Pump(source, sink);
+}
+
+/**
+ * Reads a stream to its end. `take` gives true where it takes more, false where it leaves, or a promise of taking more later.
+ * Rejects with what the stream fails with, or what `take` throws.
+ */
+export function consume<T>(
+  source: AsyncIterable<T>,
+  take: (value: T) => Promise<unknown> | boolean,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const leave = (error: unknown) => {
+      flow.leave()?.catch(() => {});
+      reject(error);
+    };
+    const flow = pushTo(source, {
+      push(value) {
+        try {
+          const room = take(value);
+          if (room === true) return true;
+          if (room) room.then(() => flow.resume(), leave);
+          else {
+            flow.leave()?.catch(() => {});
+            resolve();
+          }
+        } catch (error) {
+          leave(error);
+        }
+        return false;
+      },
+      end: resolve,
+      fail: reject,
+    });
+    flow.resume();
+  });
+}
+
+/** The stream that `begin` resolves to; it is called when the first value is wanted. */
+export function later<T>(begin: () => Promise<AsyncIterable<T>>): Pushed<T> {
+  return pushed((sink) => {
+    let flow: Flow | undefined;
+    let hasBegun = false;
+    let isLeft = false;
+    const came = (source: AsyncIterable<T>) => {
+      flow = pushTo(source, sink);
+      if (isLeft) flow.leave()?.catch(() => {});
+      else flow.resume();
+    };
+    const failed = (error: unknown) => {
+      if (!isLeft) sink.fail(error);
+    };
+    return {
+      resume() {
+        if (flow) flow.resume();
+        else if (!hasBegun) {
+          hasBegun = true;
+          begin().then(came, failed);
+        }
+      },
+      leave() {
+        isLeft = true;
+        return flow?.leave();
+      },
+    };
+  });
+}
+
+class Beginning<T> extends Pushed<T> {
+  readonly #begin: (sink: Sink<T>) => Flow;
+
+  constructor(begin: (sink: Sink<T>) => Flow) {
+    super();
+    this.#begin = begin;
+  }
+
+  pushTo(sink: Sink<T>): Flow {
+    return this.#begin(sink);
+  }
+}
+
+/** Pulls a stream as its sink takes more. */
+class Pump<T> implements Flow {
+  readonly #it: AsyncIterator<T>;
+  readonly #sink: Sink<T>;
+  #isWanted = false;
+  /** Its reader asked while it was given something. */
+  #isAskedAgain = false;
+  #isOver = false;
+  readonly #took = (step: IteratorResult<T>) => {
+    if (this.#isOver) return;
+    if (step.done) {
+      this.#isOver = true;
+      this.#sink.end();
+      return;
+    }
+    try {
+      this.#isAskedAgain = false;
+      const takesMore = this.#sink.push(step.value);
+      this.#isWanted = takesMore || this.#isAskedAgain;
+      if (this.#isWanted) this.#pull();
+    } catch (error) {
+      // A fault of ours in what becomes of it ends this stream, and not the process.
+      this.leave()?.catch(() => {});
+      this.#sink.fail(error);
+    }
+  };
+  readonly #failed = (error: unknown) => {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#sink.fail(error);
+  };
+
+  constructor(source: AsyncIterable<T>, sink: Sink<T>) {
+    this.#it = source[Symbol.asyncIterator]();
+    this.#sink = sink;
+  }
+
+  resume(): void {
+    this.#isAskedAgain = true;
+    if (this.#isWanted || this.#isOver) return;
+    this.#isWanted = true;
+    this.#pull();
+  }
+
+  leave(): Promise<unknown> | undefined {
+    if (this.#isOver) return undefined;
+    this.#isOver = true;
+    return this.#it.return?.();
+  }
+
+  #pull(): void {
+    if (!this.#isOver) this.#it.next().then(this.#took, this.#failed);
+  }
+}
+
+/** A pushed stream as an iterator: its sink is full unless a value is asked for. */
+class Pulled<T> implements AsyncIterableIterator<T>, Sink<T> {
+  readonly #flow: Flow;
+  #waiting: PromiseWithResolvers<IteratorResult<T>> | undefined;
+  #over: { error: unknown } | "ended" | undefined;
+
+  constructor(source: Pushed<T>) {
+    this.#flow = source.pushTo(this);
+  }
+
+  next(): Promise<IteratorResult<T>> {
+    if (this.#waiting) {
+      const again = () => this.next();
+      return this.#waiting.promise.then(again, again);
+    }
+    if (this.#over === "ended") return Promise.resolve({ done: true, value: undefined });
+    if (this.#over) return Promise.reject(this.#over.error);
+    const waiting = Promise.withResolvers<IteratorResult<T>>();
+    this.#waiting = waiting;
+    this.#flow.resume();
+    return waiting.promise;
+  }
+
+  async return(value?: unknown): Promise<IteratorResult<T>> {
+    const wasOver = this.#over !== undefined;
+    this.end();
+    if (!wasOver) await this.#flow.leave();
+    return { done: true, value };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  push(value: T): boolean {
+    this.#taken()?.resolve({ done: false, value });
+    return false;
+  }
+
+  end(): void {
+    this.#over ??= "ended";
+    this.#taken()?.resolve({ done: true, value: undefined });
+  }
+
+  fail(error: unknown): void {
+    this.#over ??= { error };
+    this.#taken()?.reject(error);
+  }
+
+  #taken(): PromiseWithResolvers<IteratorResult<T>> | undefined {
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    return waiting;
+  }
+}

@@ -1,0 +1,51 @@
+import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+
+/** Names of scopes as people write them. */
+export const scopeNames: Readonly<Record<string, Scope>> = {
+  text: Scope.TEXT,
+  images: Scope.IMAGES,
+  videos: Scope.VIDEOS,
+  music: Scope.MUSIC,
+  speech: Scope.SPEECH,
+  files: Scope.FILES,
+  models: Scope.MODELS,
+  billing: Scope.BILLING,
+  keys: Scope.KEYS,
+  "usage:read-all": Scope.USAGE_READ_ALL,
+  "jobs:read-all": Scope.JOBS_READ_ALL,
+  webhooks: Scope.WEBHOOKS,
+};
+
+/** The name of a scope. */
+export function scopeName(value: Scope): string {
+  return Object.entries(scopeNames).find(([, one]) => one === value)?.[0] ?? String(value);
+}
+
+/**
+ * What a key without scopes may use: those that manage keys, read what other keys spent and made, or sign for the account
+ * are never implied.
+ */
+export const impliedScopes: ReadonlySet<Scope> = new Set([
+  Scope.TEXT,
+  Scope.IMAGES,
+  Scope.VIDEOS,
+  Scope.MUSIC,
+  Scope.SPEECH,
+  Scope.FILES,
+  Scope.MODELS,
+  Scope.BILLING,
+]);
+
+/** What the first key of an installation may use: all that is implied, and to manage its account's keys, webhooks and what they made. */
+export const ownerScopes: readonly Scope[] = [
+  ...impliedScopes,
+  Scope.WEBHOOKS,
+  Scope.KEYS,
+  Scope.USAGE_READ_ALL,
+  Scope.JOBS_READ_ALL,
+];
+
+/** What a key with these scopes may use. */
+export function effectiveScopes(scopes: readonly Scope[]): ReadonlySet<Scope> {
+  return scopes.length === 0 ? impliedScopes : new Set(scopes);
+}

@@ -1,0 +1,64 @@
+import { maxPackets } from "./limits.ts";
+import { opusRate, readOpusHead, samplesOfOpus } from "./opus.ts";
+
+/** Bytes of a page's head before its table. */
+export const oggHeadBytes = 27;
+/** A piece of this size goes on in the next. */
+const wholePiece = 255;
+
+/** A packet, and the time of the page on which it ends where it is that page's last; -1: it is not. */
+export interface OggPacket {
+  bytes: Buffer;
+  /** Does it begin a stream? */
+  isFirst: boolean;
+  granule: number;
+}
+
+/**
+ * Seconds of an Ogg file with Opus: the sum of its packets, of streams that stand one behind the other. Pages must follow each
+ * other without a gap; the times that stand in them count for nothing. Undefined where it is none, or has another codec.
+ */
+export function lengthOfOpus(bytes: Buffer): number | undefined {
+  let [samples, packets] = [0, 0];
+  let isSecond = false;
+  for (const packet of oggPackets(bytes)) {
+    if (!packet || ++packets > maxPackets) return undefined;
+    if (packet.isFirst && !readOpusHead(packet.bytes)) return undefined;
+    const isTags = isSecond && packet.bytes.toString("latin1", 0, 8) === "OpusTags";
+    if (!packet.isFirst && !isTags) samples += samplesOfOpus(packet.bytes);
+    isSecond = packet.isFirst;
+  }
+  return samples / opusRate;
+}
+
+/** The packets of a file in their order; undefined as the last where bytes are no page, or a page's packets no packets. */
+export function* oggPackets(bytes: Buffer): Generator<OggPacket | undefined> {
+  let serial: number | undefined;
+  const begun: Buffer[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    const isPage = bytes.toString("latin1", at, at + 4) === "OggS" && bytes[at + 4] === 0;
+    if (!isPage || at + oggHeadBytes > bytes.length) return yield undefined;
+    const flags = bytes[at + 5] ?? 0;
+    const [isContinued, isFirst] = [(flags & 1) !== 0, (flags & 2) !== 0];
+    const granule = Number(bytes.readBigInt64LE(at + 6));
+    // Of streams beside each other decoders play one or all.
+    if (!isFirst && bytes.readUInt32LE(at + 14) !== serial) return yield undefined;
+    serial = bytes.readUInt32LE(at + 14);
+    const pieces = bytes.subarray(at + oggHeadBytes, at + oggHeadBytes + (bytes[at + 26] ?? 0));
+    at += oggHeadBytes + (bytes[at + 26] ?? 0);
+    // Of a packet that is not continued, and of one that was not begun, decoders play nothing.
+    if (isContinued !== begun.length > 0) return yield undefined;
+    const lastEnd = pieces.findLastIndex((piece) => piece < wholePiece);
+    let begin = at;
+    for (const [index, piece] of pieces.entries()) {
+      at += piece;
+      if (piece === wholePiece) continue;
+      const end = bytes.subarray(begin, at);
+      begin = at;
+      const packet = begun.length === 0 ? end : Buffer.concat([...begun.splice(0), end]);
+      const isPageFirst = isFirst && index === pieces.findIndex((one) => one < wholePiece);
+      yield { bytes: packet, isFirst: isPageFirst, granule: index === lastEnd ? granule : -1 };
+    }
+    if (begin < at) begun.push(bytes.subarray(begin, at));
+  }
+}

@@ -1,0 +1,48 @@
+/** Samples a second that Opus counts its time by. */
+export const opusRate = 48_000;
+/** Samples of a frame, by the lower bits of its configuration: SILK, hybrid, CELT (RFC 6716, section 3.1). */
+const silk = [480, 960, 1_920, 2_880];
+const hybrid = [480, 960];
+const celt = [120, 240, 480, 960];
+
+/** Samples of a packet of Opus, by its first two bytes. */
+export function samplesOfOpus(packet: Uint8Array): number {
+  const head = packet[0];
+  if (head === undefined) return 0;
+  const configuration = head >>> 3;
+  const code = head & 3;
+  const frames = code === 0 ? 1 : code === 3 ? (packet[1] ?? 0) & 63 : 2;
+  return frames * samplesOf(configuration);
+}
+
+function samplesOf(configuration: number): number {
+  if (configuration < 12) return silk[configuration & 3] ?? 0;
+  if (configuration < 16) return hybrid[configuration & 1] ?? 0;
+  return celt[configuration & 3] ?? 0;
+}
+
+/** Bytes of a description before its table of channels. */
+const headBytes = 19;
+
+/**
+ * The first packet of a stream (RFC 7845, section 5.1), with nothing behind what it needs; undefined where it is none that
+ * is known: one or two channels, or up to eight as loudspeakers stand.
+ */
+export function readOpusHead(packet: Buffer): Buffer | undefined {
+  if (packet.length < headBytes || packet.toString("latin1", 0, 8) !== "OpusHead") return undefined;
+  const [version = 0, channels = 0, family = 0] = [packet[8], packet[9], packet[18]];
+  if (version >>> 4 !== 0 || channels === 0 || family > 1 || channels > (family === 0 ? 2 : 8)) {
+    return undefined;
+  }
+  const bytes = family === 0 ? headBytes : headBytes + 2 + channels;
+  return packet.length < bytes ? undefined : Buffer.from(packet.subarray(0, bytes));
+}
+
+/** Such a packet for one or two channels. */
+export function opusHeadOf(channels: number): Buffer {
+  const head = Buffer.alloc(headBytes);
+  head.write("OpusHead\u0001");
+  head[9] = channels;
+  head.writeUInt32LE(opusRate, 12);
+  return head;
+}

@@ -1,0 +1,54 @@
+import { isUtf8 } from "node:buffer";
+import { lengthOfAac } from "./aac.ts";
+import { measureFlac } from "./flac.ts";
+import { pcmRate, type SoundFormat } from "./formats.ts";
+import { hasFramesOfCodec } from "./frames.ts";
+import { lengthOfOpus } from "./ogg.ts";
+import { lengthOfWav } from "./wav.ts";
+
+const pcmBytesASecond = pcmRate * 2;
+
+/** Names that begin a file with a head, which samples without one are not. */
+const heads: ReadonlySet<string> = new Set(["RIFF", "OggS", "fLaC"]);
+/**
+ * Bytes of samples that are looked through for frames of a codec: some frames of any. A mebibyte, as of callers' files that may hide
+ * some, takes a tenth of a second.
+ */
+const lookedThroughBytes = 16 * 1024;
+
+/** A format whose sounds lie in memory to be measured; MP3 is measured as its bytes pass. */
+type MeasuredFormat = Exclude<SoundFormat, "mp3">;
+
+/** Seconds of a whole sound of a format; undefined where the bytes are not that. For sounds of upstreams, which hide nothing. */
+export function secondsOf(bytes: Uint8Array, format: MeasuredFormat): number | undefined {
+  const sound = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const seconds = readers[format](sound);
+  return seconds !== undefined && seconds > 0 ? seconds : undefined;
+}
+
+const readers: Readonly<Record<MeasuredFormat, (sound: Buffer) => number | undefined>> = {
+  opus: lengthOfOpus,
+  aac: lengthOfAac,
+  flac: (sound) => (beginsWith(sound, "fLaC") ? measureFlac(sound)?.seconds : undefined),
+  wav: (sound) => (beginsWith(sound, "RIFF") ? lengthOfWav(sound, lookedThroughBytes) : undefined),
+  pcm: lengthOfPcm,
+};
+
+/** Any bytes could be samples: what is text, has a head, or frames of a codec, is something else in their place. */
+function lengthOfPcm(sound: Buffer): number | undefined {
+  const isText = sound.length > 0 && sound[0] !== 0 && isUtf8(sound);
+  const isFile =
+    heads.has(sound.toString("latin1", 0, 4)) || sound.toString("latin1", 0, 3) === "ID3";
+  if (
+    sound.length % 2 !== 0 ||
+    isText ||
+    isFile ||
+    hasFramesOfCodec(sound.subarray(0, lookedThroughBytes))
+  )
+    return undefined;
+  return sound.length / pcmBytesASecond;
+}
+
+function beginsWith(sound: Buffer, name: string): boolean {
+  return sound.toString("latin1", 0, name.length) === name;
+}

@@ -1,0 +1,83 @@
+import { hasFramesOfCodec } from "./frames.ts";
+import { maxSamplesASecond, maxSoundChannels, maxSoundRate } from "./limits.ts";
+
+/** PCM, floats, A-law, µ-law: as many bytes a sample as the head says. Others are compressed, in blocks of their own. */
+const plainFormats: ReadonlySet<number> = new Set([1, 3, 6, 7]);
+/** The format stands in an extension of the head. */
+const extensible = 0xfffe;
+/** Names of chunks that describe a sound in ways of their own. */
+const otherHeads: ReadonlySet<string> = new Set(["XMA2", "SMV0", "ds64"]);
+/** Bytes of a chunk's name and size. */
+export const wavChunkHead = 8;
+/** Chunks before the samples: a few say what they are and who made them. */
+export const maxWavChunks = 1_000;
+
+/**
+ * Seconds of a WAV: all bytes behind the head of its samples, as samples. A size that stands there counts for nothing, for
+ * decoders read on behind it, and into a second chunk of samples. Undefined where it is none, or not plain samples;
+ * `lookedThroughBytes` of these are looked through for a codec.
+ */
+export function lengthOfWav(bytes: Buffer, lookedThroughBytes: number): number | undefined {
+  const found = samplesOfWav(bytes);
+  if (!found) return undefined;
+  const samples = bytes.subarray(found.at);
+  if (hasFramesOfCodec(samples.subarray(0, lookedThroughBytes))) return undefined;
+  return samples.length / (found.facts.rate * found.facts.blockBytes);
+}
+
+/** Where the samples of a WAV are. */
+interface WavSamples {
+  facts: WavFacts;
+  /** Their first byte. */
+  at: number;
+  /** Bytes of them as their head says, which need not be so. */
+  size: number;
+}
+
+/** Finds the samples of a WAV; undefined where it is none, or has none of a plain format. */
+export function samplesOfWav(bytes: Buffer): WavSamples | undefined {
+  if (bytes.toString("latin1", 8, 12) !== "WAVE") return undefined;
+  let facts: WavFacts | undefined;
+  let at = 12;
+  for (let chunks = 0; chunks < maxWavChunks && at + wavChunkHead <= bytes.length; chunks++) {
+    const name = bytes.toString("latin1", at, at + 4);
+    const size = bytes.readUInt32LE(at + 4);
+    const body = at + wavChunkHead;
+    // Decoders then read another head in the place of the usual one.
+    if (otherHeads.has(name)) return undefined;
+    if (name === "data") return facts && { facts, at: body, size };
+    if (name === "fmt ") {
+      // Decoders differ in which of two heads counts.
+      if (facts || size < 16 || body + size > bytes.length) return undefined;
+      facts = factsOfWav(bytes.subarray(body, body + size));
+      if (!facts) return undefined;
+    }
+    at = body + size + (size % 2);
+  }
+  return undefined;
+}
+
+/** What samples are. */
+export interface WavFacts {
+  format: number;
+  channels: number;
+  rate: number;
+  blockBytes: number;
+  bits: number;
+}
+
+/** What the head of a WAV says of its samples; undefined where it makes no sense. */
+function factsOfWav(head: Buffer): WavFacts | undefined {
+  const written = head.readUInt16LE(0);
+  const format = written === extensible && head.length >= 26 ? head.readUInt16LE(24) : written;
+  const [channels, rate] = [head.readUInt16LE(2), head.readUInt32LE(4)];
+  const [blockBytes, bits] = [head.readUInt16LE(12), head.readUInt16LE(14)];
+  const isLaw = format === 6 || format === 7;
+  const isPlain = isLaw ? bits === 8 : bits % 8 === 0 && bits > 0 && bits <= 64;
+  if (!isPlain || !plainFormats.has(format)) return undefined;
+  if (channels === 0 || channels > maxSoundChannels) return undefined;
+  if (rate === 0 || rate > maxSoundRate || rate * channels > maxSamplesASecond) return undefined;
+  // Some decoders go by one of them, some by the other.
+  if (blockBytes !== (channels * bits) / 8) return undefined;
+  return { format, channels, rate, blockBytes, bits };
+}

@@ -1,0 +1,142 @@
+import { performance } from "node:perf_hooks";
+import type { DescMethod } from "@bufbuild/protobuf";
+import { ConnectError, type Interceptor } from "@connectrpc/connect";
+import { context, propagation, ROOT_CONTEXT, type Span, trace } from "@opentelemetry/api";
+import { memo } from "../memo.ts";
+import { childrenOf, type Metrics } from "../metrics.ts";
+import { type Stage, staged } from "../stages.ts";
+import { codeName } from "./codes.ts";
+import { type Attributes, endSpan, failSpan, isTraced, runIn, startSpan } from "./spans.ts";
+
+/** Gives calls that are part of a trace a span, and takes the trace to the other side. */
+export const rpcClientTelemetry: Interceptor = (next) => (req) => {
+  // Watches and sweeps belong to no request.
+  if (!trace.getActiveSpan()) return next(req);
+  if (isTraced()) return tracedCall(next, req);
+  propagation.inject(context.active(), req.header, headerSetter);
+  return next(req);
+};
+
+const headerSetter = {
+  set: (header: Headers, name: string, value: string) => header.set(name, value),
+};
+
+type Call = ReturnType<Interceptor>;
+
+async function tracedCall(next: Call, req: Parameters<Call>[0]): ReturnType<Call> {
+  const method = nameOf(req.method);
+  const span = startSpan({
+    family: "rpc.client",
+    name: method,
+    attributes: { "rpc.system.name": "connectrpc", "rpc.method": method },
+  });
+  const over = (error: unknown) => end(span, error === undefined ? undefined : codeOf(error));
+  try {
+    const res = await runIn(span, () => {
+      propagation.inject(context.active(), req.header, headerSetter);
+      return next(req);
+    });
+    if (!res.stream) {
+      over(undefined);
+      return res;
+    }
+    // Clients keep it to themselves that a reader has left; the call's signal tells.
+    req.signal.addEventListener("abort", () => over(req.signal.reason), { once: true });
+    // The other side sees to what happens within it.
+    return { ...res, message: followed(res.message, undefined, over) };
+  } catch (error) {
+    over(error);
+    throw error;
+  }
+}
+
+/**
+ * Times every call, streams to their end, and gives those that come as part of a trace a span. To stand outermost, so that
+ * it sees what the caller is answered.
+ */
+export function rpcServerTelemetry({ metrics }: { metrics: Metrics }): Interceptor {
+  const durationOf = durations(metrics);
+  return (next) => async (req) => {
+    const begunMs = performance.now();
+    const method = nameOf(req.method);
+    const system = systemOf(req.header);
+    const caller = propagation.extract(ROOT_CONTEXT, req.header, headerGetter);
+    const span = trace.getSpan(caller) && startSpan(specOf(system, method), caller);
+    let isOver = false;
+    const over = (error: unknown) => {
+      if (isOver) return;
+      isOver = true;
+      const code = error === undefined ? "ok" : codeOf(error);
+      durationOf(system, method, code).observe((performance.now() - begunMs) / 1_000);
+      if (span) end(span, error === undefined ? undefined : code);
+    };
+    const inside = span && trace.setSpan(caller, span);
+    const enter = inside && (<T>(work: () => T): T => context.with(inside, work));
+    try {
+      const res = await (enter ? enter(() => next(req)) : next(req));
+      if (res.stream) return { ...res, message: followed(res.message, enter, over) };
+      over(undefined);
+      return res;
+    } catch (error) {
+      over(error);
+      throw error;
+    }
+  };
+}
+
+const headerGetter = {
+  keys: (header: Headers) => [...header.keys()],
+  get: (header: Headers, name: string) => header.get(name) ?? undefined,
+};
+
+const nameOf = memo((method: DescMethod) => `${method.parent.typeName}/${method.name}`);
+
+function specOf(system: string, method: string) {
+  const attributes = { "rpc.system.name": system, "rpc.method": method };
+  return { family: "rpc.server", name: method, attributes } as const;
+}
+
+/** `source`, each step of which runs within `enter`; `over` hears once of its end, its error, or its reader's leaving. */
+function followed<T>(
+  source: AsyncIterable<T>,
+  enter: Stage<T>["enter"],
+  over: (error: unknown) => void,
+): AsyncIterable<T> {
+  return staged(source, {
+    end: () => over(undefined),
+    fail(error) {
+      over(error);
+      return error;
+    },
+    leave: () => over(undefined),
+    ...(enter ? { enter } : {}),
+  });
+}
+
+/** Ends a call's span. */
+function end(span: Span, code: string | undefined): void {
+  if (span.isRecording() && code !== undefined) {
+    span.setAttributes({ "rpc.response.status_code": code } satisfies Attributes);
+    failSpan(span, code);
+  }
+  endSpan(span);
+}
+
+/** A code's name of what a call ended with. */
+function codeOf(error: unknown): string {
+  return codeName(ConnectError.from(error).code);
+}
+
+function systemOf(header: Headers): "grpc" | "connectrpc" {
+  return header.get("content-type")?.startsWith("application/grpc") ? "grpc" : "connectrpc";
+}
+
+function durations(metrics: Metrics) {
+  return childrenOf(
+    metrics.histogram(
+      "genmesh_rpc_server_duration_seconds",
+      "Internal calls by method and outcome, streams to their end.",
+      ["system", "method", "code"],
+    ),
+  );
+}

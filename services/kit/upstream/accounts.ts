@@ -1,0 +1,38 @@
+import type { Clock } from "../clock.ts";
+import type { Logger } from "../logger.ts";
+import type { Metrics } from "../metrics.ts";
+
+/** Milliseconds between two lines of the log about the same upstream: each request to it is refused alike. */
+const lineMs = 60_000;
+
+/** Tells operators of their accounts at upstreams. One a process: text and media may use the same upstreams. */
+export interface UpstreamAccounts {
+  /** An upstream refused a request because the operator's account there has run empty, or is locked. */
+  empty(upstream: string, answer: { status?: number | undefined; code?: string | undefined }): void;
+}
+
+/** Makes the recorder of a process. */
+export function createUpstreamAccounts(deps: {
+  log: Logger;
+  metrics: Metrics;
+  clock: Clock;
+}): UpstreamAccounts {
+  const { log, metrics, clock } = deps;
+  // A time and no count: Prometheus sees no increase of a counter that begins with its first event.
+  const emptyAt = metrics.gauge(
+    "genmesh_upstream_account_empty_timestamp_seconds",
+    "When an upstream last refused a request because the operator's account there is empty.",
+    ["upstream"],
+  );
+  const saidAt = new Map<string, number>();
+  return {
+    empty(upstream, { status, code }) {
+      emptyAt.set({ upstream }, clock.now() / 1_000);
+      const now = clock.steady();
+      if (now - (saidAt.get(upstream) ?? Number.NEGATIVE_INFINITY) < lineMs) return;
+      saidAt.set(upstream, now);
+      const fields = { upstream, status, ...(code === undefined ? {} : { code }) };
+      log.error(fields, "the operator's account at an upstream is empty");
+    },
+  };
+}

@@ -1,0 +1,70 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
+import { accountOrKeyIdPattern, maxKeysPerAccount } from "#kit/request-bounds.ts";
+import type { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { cancelJob } from "./jobs/cancel.ts";
+import { deleteJob, type EraseContext } from "./jobs/delete.ts";
+import type { FinishContext } from "./jobs/holds.ts";
+import type { JobState } from "./jobs/job.ts";
+import { eraseBatch } from "./limits.ts";
+
+/** What erasing an account works on. */
+export interface EraseAccountContext extends FinishContext, EraseContext {
+  /** Erases some of the account's uploads; true: none was left. */
+  eraseFiles(accountId: string): Promise<boolean>;
+  /** Erases some of the speeches of these keys; true: none was left. */
+  eraseSpeeches(keyIds: readonly string[]): Promise<boolean>;
+  /** Erases some of the account's webhooks; true: none was left. */
+  eraseWebhooks(accountId: string): Promise<boolean>;
+}
+
+/** States of jobs that something is still to become of. */
+const unended: readonly JobState[] = ["reserving", "queued", "running", "settling", "failing"];
+
+/** The RPC that erases what a closing account left: a batch of each kind a call, so that no call lasts long. */
+export function createEraseAccountRoute(
+  context: EraseAccountContext,
+): Pick<ServiceImpl<typeof MediaService>, "eraseAccount"> {
+  return {
+    async eraseAccount({ accountId, keyIds }) {
+      if (!accountOrKeyIdPattern.test(accountId)) broken("account_id");
+      if (keyIds.length > maxKeysPerAccount) broken("key_ids");
+      const parts = await Promise.all([
+        eraseJobs(accountId, context),
+        context.eraseFiles(accountId),
+        context.eraseSpeeches(keyIds),
+        context.eraseWebhooks(accountId),
+      ]);
+      return { isOver: parts.every((isOver) => isOver) };
+    },
+  };
+}
+
+/** Cancels what waits, deletes what has ended; what runs ends and is charged. True: no job of the account was left. */
+async function eraseJobs(accountId: string, context: EraseAccountContext): Promise<boolean> {
+  const { store } = context;
+  const list = (states: readonly JobState[]) =>
+    store.list({
+      ...{ of: { accountId }, states, limit: eraseBatch },
+      ...{ kind: undefined, after: undefined },
+    });
+  for (const { jobId } of await list(["queued"])) await calmly(cancelJob(jobId, context));
+  const ended = await list(["completed", "failed"]);
+  for (const { jobId } of ended) await calmly(deleteJob(jobId, context));
+  return ended.length === 0 && (await list(unended)).length === 0;
+}
+
+/** A job that has gone on meanwhile is met in its next state by the next call. */
+async function calmly(change: Promise<unknown>): Promise<void> {
+  await change.catch((error) => {
+    const { JOB_NOT_FOUND, JOB_NOT_CANCELLABLE, JOB_NOT_DELETABLE } = ErrorReason;
+    const isPassed = [JOB_NOT_FOUND, JOB_NOT_CANCELLABLE, JOB_NOT_DELETABLE].some((reason) =>
+      isRefusal(error, reason),
+    );
+    if (!isPassed) throw error;
+  });
+}
+
+function broken(field: string): never {
+  refuse(ErrorReason.INVALID_ARGUMENT, { metadata: { field } });
+}

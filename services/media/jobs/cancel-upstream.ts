@@ -1,0 +1,47 @@
+import type { Clock } from "#kit/clock.ts";
+import { ErrorReason } from "#kit/errors.ts";
+import type { MediaUpstreams } from "../../upstreams/media/port.ts";
+import type { JobEvents } from "../events.ts";
+import { cancelUpstreamMs } from "../limits.ts";
+import { type Job, upstreamOf, wasCancelled } from "./job.ts";
+
+/** What telling an upstream needs. */
+export interface CancelUpstreamContext {
+  clock: Clock;
+  events: JobEvents;
+  upstreams: Pick<MediaUpstreams, "cancel">;
+}
+
+/**
+ * Tells the upstream of a job that was cancelled, or whose time is over, that its task is not wanted any more, where the upstream has
+ * named it and its protocol can cancel. Telling it twice does no harm. Never rejects, and does not take longer than {@link cancelUpstreamMs}: nothing
+ * of the job depends on it but the operator's costs.
+ */
+export async function cancelAtUpstream(
+  job: Job,
+  resumeId: string | undefined,
+  { clock, events, upstreams }: CancelUpstreamContext,
+): Promise<void> {
+  if (resumeId === undefined || !isUnwanted(job)) return;
+  const { jobId, spec } = job;
+  const told = new AbortController();
+  const late = new AbortController();
+  clock.sleep(cancelUpstreamMs, told.signal).then(
+    () => late.abort(new Error("the upstream took too long to cancel")),
+    () => {},
+  );
+  try {
+    const { kind, upstreamModel } = spec;
+    const task = { jobId, kind, upstreamModel, upstream: upstreamOf(job), resumeId };
+    events.cancelledUpstream(job, await upstreams.cancel({ ...task, signal: late.signal }));
+  } catch (error) {
+    events.trouble("an upstream could not be told that its task is cancelled", jobId, error);
+  } finally {
+    told.abort();
+  }
+}
+
+/** What its upstream still makes of it would be paid for and thrown away. */
+function isUnwanted(job: Job): boolean {
+  return wasCancelled(job) || job.failure?.reason === ErrorReason.UPSTREAM_TIMEOUT;
+}

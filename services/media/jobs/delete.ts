@@ -1,0 +1,52 @@
+import type { BlobStore } from "#kit/blobs.ts";
+import type { Clock } from "#kit/clock.ts";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { JobEvents } from "../events.ts";
+import type { FailPoints } from "../fail-points.ts";
+import type { ReferenceImporter } from "../references/port.ts";
+import { retireOldest } from "./holds.ts";
+import { isShown, isUnannounced, type Job } from "./job.ts";
+import type { JobStore } from "./store.ts";
+
+/** What deleting needs. */
+export interface EraseContext {
+  clock: Clock;
+  store: JobStore;
+  blobs: BlobStore;
+  importer: Pick<ReferenceImporter, "unpin">;
+  events: JobEvents;
+  failPoints: FailPoints;
+  /** Writes the end of a job down among the webhooks. */
+  announce(job: Job): Promise<void>;
+}
+
+/**
+ * Deletes a terminal job: hidden from now on, what its caller wrote gone, and its outputs with it. What fails behind the first
+ * step the sweeper does. Refuses with JOB_NOT_DELETABLE what has not ended, and with JOB_NOT_FOUND what is not there.
+ */
+export async function deleteJob(jobId: string, context: EraseContext): Promise<void> {
+  const { clock, store, events, failPoints } = context;
+  const ended = await store.find(jobId);
+  // Its end is told all the same: the step refuses a job whose end is not written down.
+  if (ended && isUnannounced(ended)) await context.announce(ended);
+  const deleted = await store.apply(jobId, { kind: "delete", now: clock.now() });
+  if (!deleted) {
+    const job = await store.find(jobId);
+    refuse(job && isShown(job) ? ErrorReason.JOB_NOT_DELETABLE : ErrorReason.JOB_NOT_FOUND);
+  }
+  failPoints("deleted");
+  events.deleted(deleted);
+  await erase(deleted, context).catch((error) =>
+    events.trouble("a deleted job's files are left to the sweeper", jobId, error),
+  );
+  await retireOldest(deleted, "deleted", context);
+}
+
+/** Removes the bytes of a deleted job's outputs, and lets go of its references. */
+export async function erase(job: Job, context: EraseContext): Promise<void> {
+  const { accountId, jobId, outputs, pinsHeld } = job;
+  for (const { blobKey } of outputs) await context.blobs.delete(blobKey);
+  if (pinsHeld) await context.importer.unpin({ accountId, jobId });
+  await context.store.apply(jobId, { kind: "erased" });
+  context.failPoints("erased");
+}

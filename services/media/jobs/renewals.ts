@@ -1,0 +1,77 @@
+import {
+  leaseMs,
+  maxRepublishMs,
+  republishMs,
+  reservingLeaseMs,
+  stepDueMs,
+  unpublishedMs,
+} from "../limits.ts";
+import { isParked, type JobHead, leaseEnd } from "./job.ts";
+
+/**
+ * What happens to a job again and again, and neither needs nor changes what it is to do: that may be long, and is not read for it.
+ * `now` is ms since the epoch; `fence` is that of the worker's claim.
+ */
+export type RenewCommand =
+  /** `reserving`: its submission still lives. */
+  | { kind: "beat"; now: number }
+  /** `queued` or `running`: a wake-up was published. */
+  | { kind: "published"; now: number }
+  /** The worker lives. `deadline`: when the job's time is over, by the clock as it is set now; default as before. */
+  | { kind: "heartbeat"; fence: number; now: number; deadline?: number }
+  | { kind: "progress"; fence: number; percent: number }
+  /** The sweeper looks again then. */
+  | { kind: "defer"; until: number };
+
+/** The job after a command; undefined where its state does not allow that. Changes nothing that it is given. */
+export function stepRenewed<J extends JobHead>(job: J, command: RenewCommand): J | undefined {
+  switch (command.kind) {
+    case "beat":
+      if (job.state !== "reserving") return undefined;
+      return { ...job, dueAt: command.now + reservingLeaseMs };
+    case "published":
+      return published(job, command.now);
+    case "heartbeat": {
+      if (!isWorkers(job, command.fence)) return undefined;
+      const deadline = command.deadline ?? job.deadline;
+      return leased({ ...job, deadline }, command.now + leaseMs, job.lease?.counted ?? false);
+    }
+    case "progress": {
+      if (!isWorkers(job, command.fence)) return undefined;
+      const percent = Math.min(Math.max(Math.floor(command.percent), 0), 99);
+      return percent > job.progress ? { ...job, progress: percent } : undefined;
+    }
+    case "defer":
+      return { ...job, dueAt: command.until };
+  }
+}
+
+function published<J extends JobHead>(job: J, now: number): J | undefined {
+  if (job.state !== "queued" && job.state !== "running") return undefined;
+  // The wake-up was published before an upstream turned the job away: no worker is to be woken for it now.
+  if (isParked(job)) return job;
+  const pauseMs = Math.min(republishMs * 2 ** job.publications, maxRepublishMs);
+  // A running job is looked at again when its lease, or its time, is over.
+  const next = job.state === "queued" ? now + pauseMs : Math.max(leaseEnd(job), now + stepDueMs);
+  return {
+    ...job,
+    publications: job.publications + 1,
+    dueAt: Math.min(next, job.deadline),
+  };
+}
+
+/** Does the worker of this claim still have the job? */
+export function isWorkers(job: Pick<JobHead, "state" | "fence">, fence: number): boolean {
+  return job.state === "running" && job.fence === fence;
+}
+
+/** The job with its lease until then. */
+export function leased<J extends JobHead>(job: J, until: number, counted: boolean): J {
+  const lease = { owner: job.lease?.owner ?? "", until, counted };
+  return { ...job, lease, dueAt: whenLost({ ...job, lease }) };
+}
+
+/** When a running job whose worker says nothing more is looked at. */
+export function whenLost(job: Pick<JobHead, "lease" | "deadline">): number {
+  return Math.min(leaseEnd(job) + unpublishedMs, job.deadline);
+}

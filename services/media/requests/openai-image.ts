@@ -1,0 +1,55 @@
+import { optionalString } from "#kit/body.ts";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { JsonObject, JsonValue } from "#kit/json.ts";
+import { BodyForm, ImageAnswer } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import type { MediaKind } from "../jobs/job.ts";
+
+/** Whose words a body is written in; an image job's is OpenAI's also where it asks for a format of the answer. */
+export function bodyFormOf(kind: MediaKind, form: BodyForm, body: JsonObject): BodyForm {
+  if (kind !== "image") return BodyForm.UNSPECIFIED;
+  const asks = body.response_format !== undefined && body.response_format !== null;
+  return form === BodyForm.UNSPECIFIED && asks ? BodyForm.OPENAI : form;
+}
+
+const answers: Readonly<Record<string, ImageAnswer>> = {
+  b64_json: ImageAnswer.B64_JSON,
+  url: ImageAnswer.URL,
+};
+
+/**
+ * How the caller of OpenAI's route wants its images: in base64 unless it says otherwise, as OpenAI's own image models
+ * answer. Refuses with INVALID_TYPE or INVALID_VALUE.
+ */
+export function readImageAnswer(form: BodyForm, body: JsonObject): ImageAnswer {
+  if (form === BodyForm.UNSPECIFIED) return ImageAnswer.UNSPECIFIED;
+  const oneOf = Object.keys(answers);
+  const wanted = optionalString(body, "response_format", { oneOf }) ?? "b64_json";
+  return answers[wanted] ?? ImageAnswer.B64_JSON;
+}
+
+/**
+ * OpenAI's parameters that no model here knows, each with the values that mean what is done anyway. `n`, `size`, `seed` and
+ * `negativePrompt` are the job's own, and checked as such.
+ */
+const unknown: Readonly<Record<string, readonly JsonValue[]>> = {
+  background: ["auto"],
+  input_fidelity: [],
+  mask: [],
+  moderation: ["auto"],
+  output_compression: [],
+  output_format: [],
+  partial_images: [0],
+  quality: ["auto", "standard"],
+  stream: [false],
+  style: [],
+};
+
+/** Refuses with UNSUPPORTED_PARAMETER, by its name, what the caller would miss in its images. */
+export function checkOpenAiImage(body: JsonObject): void {
+  for (const [param, same] of Object.entries(unknown)) {
+    const value = body[param] ?? null;
+    if (value !== null && !same.includes(value)) {
+      refuse(ErrorReason.UNSUPPORTED_PARAMETER, { param });
+    }
+  }
+}

@@ -1,0 +1,82 @@
+import { optionalNumber, optionalString } from "#kit/body.ts";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import { isJsonObject, type JsonObject } from "#kit/json.ts";
+import { maxPromptCharacters, maxSeed, metadataLimits } from "#kit/request-bounds.ts";
+import type { Model, Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type { GenerationExtras, GenerationRequest } from "../../upstreams/media/port.ts";
+import { isTaken } from "../../upstreams/optional-fields.ts";
+import { capabilitiesOf } from "../../upstreams/protocols.ts";
+
+/** Fields of a body that are the same for every kind of job, and that not every model knows. */
+export function readExtras(body: JsonObject): GenerationExtras {
+  const rule = { notBlank: true, max: maxPromptCharacters };
+  return {
+    negativePrompt: optionalString(body, "negativePrompt", rule),
+    seed: optionalNumber(body, "seed", { integer: true, min: 0, max: maxSeed }),
+  };
+}
+
+/**
+ * Refuses with UNSUPPORTED_PARAMETER a field that the model does not know. Any of its upstreams may get the job, so all of them
+ * have to take it.
+ */
+export function checkExtras(
+  request: GenerationRequest,
+  model: Model,
+  upstreams: readonly Upstream[],
+): void {
+  for (const name of ["negativePrompt", "seed"] as const) {
+    if (request[name] === undefined) continue;
+    const isKnown = (upstream: Upstream) =>
+      isTaken(name, request, model.calls, capabilitiesOf(upstream.protocol));
+    if (upstreams.every(isKnown)) continue;
+    refuseUnknown(name, model);
+  }
+}
+
+/** A job that makes one thing: more of it are more jobs. */
+export function checkCount(body: JsonObject, model: Model): void {
+  if ((optionalNumber(body, "n", { integer: true }) ?? 1) !== 1) refuseUnknown("n", model);
+}
+
+function refuseUnknown(param: string, { id }: Model): never {
+  refuse(ErrorReason.UNSUPPORTED_PARAMETER, {
+    param,
+    message: `The model '${id}' does not take the parameter '${param}', or not with this value.`,
+  });
+}
+
+/** The caller's notes on its job; undefined where none were sent. */
+export function readMetadata(body: JsonObject): [string, string][] | undefined {
+  const { metadata } = body;
+  if (metadata === undefined || metadata === null) return undefined;
+  if (!isJsonObject(metadata)) return refuse(ErrorReason.INVALID_TYPE, { param: "metadata" });
+  const names = Object.keys(metadata);
+  const { pairs, name: longest, value: max } = metadataLimits;
+  if (names.length > pairs) {
+    invalidMetadata(`has at most ${pairs} pairs`);
+  }
+  const read = names.map((name): [string, string] => {
+    // The second is no name that an object of ours can have.
+    if ([...name].length > longest || name === "__proto__") {
+      invalidMetadata(`has names of at most ${longest} characters, and not '__proto__'`);
+    }
+    return [name, optionalString(metadata, name, { max }, `metadata.${name}`) ?? ""];
+  });
+  // Read first: what has too many characters is told so.
+  if (metadataBytes(read) > metadataLimits.jsonBytes) {
+    invalidMetadata(`has at most ${metadataLimits.jsonBytes} bytes as JSON`);
+  }
+  return read;
+}
+
+function metadataBytes(pairs: readonly (readonly [string, string])[]): number {
+  return Buffer.byteLength(JSON.stringify(Object.fromEntries(pairs)));
+}
+
+function invalidMetadata(rule: string): never {
+  refuse(ErrorReason.INVALID_VALUE, {
+    param: "metadata",
+    message: `The parameter 'metadata' ${rule}.`,
+  });
+}

@@ -1,0 +1,105 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { createLeaseTime, erasingPatienceMs } from "#kit/lease-time.ts";
+import { keepHoldMs, settleRetryMs } from "#kit/paid-work/limits.ts";
+import { createSweep, type Sweep } from "#kit/paid-work/sweep.ts";
+import { type HoldVerdict, HoldVerdictSchema } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
+import { blobKeyOf, type SpeechContext } from "./context.ts";
+import { drawSpeech, finishSpeech } from "./ending.ts";
+import type { SpeechRecord } from "./store.ts";
+
+/** Ends what its own process did not. */
+export interface SpeechSweeper extends Sweep {
+  /** What is to become of a hold. A request whose process is gone is closed before this answers. */
+  verdict(holdId: string, accountId: string): Promise<HoldVerdict>;
+}
+
+/** Makes it; several at once do no harm. */
+export function createSpeechSweeper(context: SpeechContext): SpeechSweeper {
+  const { clock, leaseTime, store, blobs, events, retentionMs } = context;
+  const erasingTime = createLeaseTime(clock, erasingPatienceMs);
+
+  /** A dead process's request came to nothing: had its sound been stored and written down, it would not be open. */
+  const closeLost = async (record: SpeechRecord): Promise<SpeechRecord | undefined> => {
+    const now = clock.now();
+    const closer = { leaseOverAt: leaseTime() };
+    const closing = { kind: "releasing" } as const;
+    const isClosed = await store.close(record.speechId, closer, closing, now + settleRetryMs);
+    if (!isClosed) return store.find(record.speechId);
+    events.ended(record, "orphan", now - record.openedAt);
+    return { ...record, status: "releasing" };
+  };
+
+  /** Charges one whose end is written down. */
+  const draw = (record: SpeechRecord, wasLost: boolean) =>
+    drawSpeech(record, wasLost ? "lost" : record.audio ? "completed" : "failed", context);
+
+  const drive = async (record: SpeechRecord): Promise<void> => {
+    switch (record.status) {
+      case "open": {
+        const closed = await closeLost(record);
+        if (closed?.status !== "releasing") return;
+        await draw(closed, true);
+        return finishSpeech(closed, context);
+      }
+      case "settling":
+      case "releasing":
+        await draw(record, false);
+        return finishSpeech(record, context);
+      case "closed":
+        // A clock that is ahead for the moment erases nothing.
+        if (record.openedAt + (retentionMs ?? 0) > erasingTime()) {
+          return store.defer(record.speechId, clock.now() + erasingPatienceMs);
+        }
+        await blobs.delete(blobKeyOf(record.speechId));
+        await store.forget(record.speechId);
+        events.expired();
+    }
+  };
+
+  const sweep = createSweep({
+    clock,
+    leaseTime,
+    store,
+    idOf: ({ speechId }) => speechId,
+    drive,
+    failed(speechId, error) {
+      const what =
+        speechId === undefined ? "sweeping speech failed" : "a speech could not be ended";
+      events.trouble(what, speechId, error);
+    },
+  });
+  return {
+    ...sweep,
+    async verdict(holdId, accountId) {
+      const found = await store.find(holdId);
+      if (found?.accountId !== accountId) return verdictOf(undefined, clock.now());
+      const isOver = found.status === "open" && found.leaseUntil <= leaseTime();
+      const ended = isOver ? await closeLost(found) : found;
+      // With its record, which billing does not know. What fails is left to billing, which ends the hold with the verdict.
+      if (ended?.status === "settling" || ended?.status === "releasing") {
+        await draw(ended, isOver).catch((error) => {
+          events.trouble("a speech's hold is ended without its record", holdId, error);
+        });
+      }
+      return verdictOf(ended, clock.now());
+    },
+  };
+}
+
+function verdictOf(record: SpeechRecord | undefined, now: number): HoldVerdict {
+  switch (record?.status) {
+    case "open": {
+      const value = timestampFromMs(now + keepHoldMs);
+      return create(HoldVerdictSchema, { verdict: { case: "keepUntil", value } });
+    }
+    case "settling":
+    case "closed":
+      return create(HoldVerdictSchema, {
+        verdict: { case: "settleAmount", value: record.amount },
+      });
+    case "releasing":
+    case undefined:
+      return create(HoldVerdictSchema, { verdict: { case: "release", value: true } });
+  }
+}

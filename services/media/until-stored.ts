@@ -1,0 +1,18 @@
+import type { Clock } from "#kit/clock.ts";
+import { ErrorReason, isRefusal } from "#kit/errors.ts";
+import { claimRetryMs } from "./limits.ts";
+
+/** Repeats work at a store of ours while the store is away (a full disk, a server that restarts), until `signal` aborts. */
+export async function untilStored<T>(
+  { clock, signal }: { clock: Clock; signal: AbortSignal },
+  work: () => Promise<T>,
+): Promise<T> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (signal.aborted || !isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) throw error;
+      await clock.sleep(claimRetryMs, signal);
+    }
+  }
+}

@@ -1,0 +1,30 @@
+import type { Logger } from "#kit/logger.ts";
+import type { Metrics } from "#kit/metrics.ts";
+import type { Webhook } from "./webhook.ts";
+
+/** What webhooks count and log. Never an address: it may hold the receiver's own secret. */
+export interface WebhookEvents {
+  /** An attempt has ended. */
+  attempted(webhook: Webhook): void;
+  /** Something failed and will be tried again. */
+  trouble(what: string, error: unknown): void;
+}
+
+/** Makes the events of one service. */
+export function createWebhookEvents(deps: { log: Logger; metrics: Metrics }): WebhookEvents {
+  const { log, metrics } = deps;
+  const attempts = metrics.counter(
+    "genmesh_media_webhook_attempts_total",
+    "Attempts to deliver webhooks, by what they left them in.",
+    ["state"],
+  );
+  return {
+    attempted({ webhookId, accountId, jobId, state, attempts: times, lastStatus, lastError }) {
+      attempts.inc({ state });
+      const facts = { webhookId, accountId, jobId, state, attempts: times, lastStatus, lastError };
+      if (state === "failed") log.warn(facts, "webhook given up");
+      else log.debug(facts, "webhook attempted");
+    },
+    trouble: (what, error) => log.warn({ err: error }, what),
+  };
+}

@@ -1,0 +1,70 @@
+import { randomBytes } from "node:crypto";
+import { secretGraceMs } from "./limits.ts";
+
+/** What an account's webhooks are signed with. Times are ms since the epoch. */
+export interface WebhookSecrets {
+  accountId: string;
+  /** "whsec_" and the base64 of 32 bytes. */
+  current: string;
+  createdAt: number;
+  /** The one before, until a rotation's grace is over. */
+  previous: { secret: string; until: number } | undefined;
+  /** Names the call that made the current one, where that may be repeated. */
+  operation: string | undefined;
+}
+
+/** A secret of 256 bits, as Standard Webhooks writes it. */
+export function newWebhookSecret(): string {
+  return `whsec_${randomBytes(32).toString("base64")}`;
+}
+
+/** An account's first secret. */
+export function firstSecrets(accountId: string, secret: string, now: number): WebhookSecrets {
+  return { accountId, current: secret, createdAt: now, previous: undefined, operation: undefined };
+}
+
+/** The account's secrets with a new one: two are valid at once, so that a receiver need not change in the same moment. */
+export function rotated(
+  { accountId, current }: WebhookSecrets,
+  secret: string,
+  operation: string | undefined,
+  now: number,
+): WebhookSecrets {
+  return {
+    accountId,
+    current: secret,
+    createdAt: now,
+    operation,
+    previous: { secret: current, until: now + secretGraceMs },
+  };
+}
+
+/** The secret before, where it is still valid. */
+export function previousOf(
+  { previous }: WebhookSecrets,
+  now: number,
+): WebhookSecrets["previous"] | undefined {
+  return previous && previous.until > now ? previous : undefined;
+}
+
+/** The headers of Standard Webhooks for a body: a signature for each valid secret. */
+export async function signedHeaders(
+  { webhookId, body }: { webhookId: string; body: string },
+  secrets: WebhookSecrets,
+  now: number,
+): Promise<Record<string, string>> {
+  // Loaded at the first webhook: most processes never send one.
+  const { Webhook } = await import("standardwebhooks");
+  const at = new Date(now);
+  const valid = [secrets.current, previousOf(secrets, now)?.secret].filter(
+    (one) => one !== undefined,
+  );
+  return {
+    "content-type": "application/json",
+    "webhook-id": webhookId,
+    "webhook-timestamp": String(Math.floor(now / 1_000)),
+    "webhook-signature": valid
+      .map((secret) => new Webhook(secret).sign(webhookId, at, body))
+      .join(" "),
+  };
+}

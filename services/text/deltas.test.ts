@@ -1,0 +1,182 @@
+import { createHook } from "node:async_hooks";
+import { setImmediate as turn } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { systemClock } from "#kit/clock.ts";
+import { randomIds } from "#kit/ids.ts";
+import { createLogger } from "#kit/logger.ts";
+import { createMetrics } from "#kit/metrics.ts";
+import { consume, later } from "#kit/push-stream.ts";
+import { createRpcClient } from "#kit/rpc/client.ts";
+import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
+import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
+import { rpcService } from "#kit/rpc/service.ts";
+import { createInferences } from "#kit/telemetry/inference.ts";
+import { rpcServerTelemetry } from "#kit/telemetry/rpc.ts";
+import { ReplyBody } from "#kit/upstream/reply-body.ts";
+import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
+import { testContext, testRequest, testUpstream } from "../../test/support/text-requests.ts";
+import { createTextUpstreams } from "../upstreams/text/index.ts";
+import type { StreamAnswer } from "../upstreams/text/port.ts";
+import { messagesOf } from "./answer-messages.ts";
+import { createEventRun } from "./event-run.ts";
+import { createJoins } from "./joins.ts";
+
+const event = (type: string, fields: object) =>
+  Buffer.from(`event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`);
+const place = { item_id: "msg_1", output_index: 0, content_index: 0 };
+const part = { type: "output_text", text: "", annotations: [], logprobs: [] };
+const item = {
+  type: "message",
+  id: "msg_1",
+  status: "in_progress",
+  role: "assistant",
+  content: [],
+};
+/** A beginning that lacks nothing, so that what follows needs no change. */
+const begin = Buffer.concat([
+  event("response.created", { sequence_number: 0, response: { id: "resp_1" } }),
+  event("response.in_progress", { sequence_number: 1, response: { id: "resp_1" } }),
+  event("response.output_item.added", { sequence_number: 2, output_index: 0, item }),
+  event("response.content_part.added", { sequence_number: 3, ...place, part }),
+]);
+const deltas = Array.from({ length: 1_000 }, (_, at) =>
+  event("response.output_text.delta", {
+    ...{ sequence_number: at + 4, ...place, delta: "and ", logprobs: [] },
+  }),
+);
+
+/** A stream's way within one process, from what the upstream's socket brings to `take`; resolves when the first events are through. */
+async function streamTo(take: (bytes: Uint8Array) => Promise<unknown> | boolean) {
+  const pauses: string[] = [];
+  const controller = {
+    paused: false,
+    pause() {
+      this.paused = true;
+      pauses.push("pause");
+    },
+    resume() {
+      this.paused = false;
+      pauses.push("resume");
+    },
+  };
+  const body = new ReplyBody(controller as never, () => {});
+  const metrics = createMetrics();
+  const http = {
+    async request() {
+      setImmediate(() => body.came(begin));
+      return { status: 200, headers: { "content-type": "text/event-stream" }, body };
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+  const texts = createTextUpstreams(
+    testContext({ http, inferences: createInferences({ metrics }) }),
+  );
+  const answer = async (stop: AbortController) => {
+    const { signal } = stop;
+    const request = testRequest("responses", [testUpstream("OPENAI")], { stream: true, signal });
+    const events = createEventRun(
+      (await texts.send(request)) as StreamAnswer,
+      {
+        request: { operation: "responses", hosted: false, bounds: { input: 1, output: 1e6 } },
+        metered: { saw() {}, finish: async () => ({ isOurs: true }) },
+        habits: { note() {}, tokensPerSecond: () => 1, unusualWaitMs: () => 1_000 },
+        ...{ stop, clock: systemClock, ignored: [], isKept: false, mayThink: false },
+        ...{ closeUpstream() {}, onFirstOutput() {}, sinceSent: () => 1, withUsage: false },
+      } as never,
+    );
+    return { kind: "events" as const, events, replayed: false, ignored: [] };
+  };
+  const impl = {
+    streamGenerate: () =>
+      later(async () => {
+        const seat = createJoins().take(undefined, "acc_1", answer);
+        return messagesOf(await seat.answer, { takesPieces: false }, seat.leave);
+      }),
+  };
+  const log = createLogger("silent");
+  const transport = createDirectTransport({
+    services: () => [rpcService(TextService, impl as never)],
+    clientInterceptors: [],
+    serverInterceptors: [
+      rpcServerTelemetry({ metrics }),
+      serverErrorInterceptor({ log, ids: randomIds }),
+    ],
+  });
+  const began = Promise.withResolvers<void>();
+  const call = createRpcClient(TextService, transport).streamGenerate({});
+  const over = consume(call, ({ part }) => {
+    began.resolve();
+    return part.case === "events" && take(part.value);
+  });
+  over.catch(() => {});
+  await began.promise;
+  return { body, pauses };
+}
+
+/** Calls `work` in that many turns of the event loop; the promises that are made meanwhile. */
+function promisesOf(turns: number, work: (turn: number) => void): Promise<number> {
+  let made = 0;
+  const hook = createHook({
+    init(_id, type) {
+      if (type === "PROMISE") made++;
+    },
+  });
+  return new Promise((resolve) => {
+    const next = (at: number) => {
+      if (at < turns) {
+        work(at);
+        setImmediate(next, at + 1);
+        return;
+      }
+      hook.disable();
+      resolve(made);
+    };
+    hook.enable();
+    setImmediate(next, 0);
+  });
+}
+
+test("a delta costs no promise between the upstream's socket and the caller's", async () => {
+  let pieces = 0;
+  const { body } = await streamTo(() => {
+    pieces++;
+    return true;
+  });
+  const idle = await promisesOf(deltas.length, () => {});
+  const before = pieces;
+  const made = await promisesOf(deltas.length, (at) => body.came(deltas[at] as Buffer));
+  expect(pieces - before).toBe(deltas.length);
+  // What else runs in this process makes some.
+  expect(made).toBeLessThan(idle + deltas.length / 10);
+});
+
+test("what needs no change is passed on as the slice that it came in", async () => {
+  const pieces: Uint8Array[] = [];
+  const { body } = await streamTo((bytes) => {
+    pieces.push(bytes);
+    return true;
+  });
+  for (const one of deltas.slice(0, 3)) {
+    body.came(one);
+    await turn();
+    expect(pieces.at(-1)?.buffer).toBe(one.buffer);
+    expect(pieces.at(-1)?.byteOffset).toBe(one.byteOffset);
+  }
+});
+
+test("a caller that takes no more pauses the upstream's socket, and one that goes on lets it go on", async () => {
+  const room = Promise.withResolvers<void>();
+  let taken = 0;
+  const { body, pauses } = await streamTo((bytes) => {
+    taken += bytes.length;
+    return room.promise;
+  });
+  const begun = taken;
+  for (const one of deltas) body.came(one);
+  await turn();
+  expect([taken, ...new Set(pauses)]).toEqual([begun, "pause"]);
+  room.resolve();
+  await turn();
+  expect(pauses.at(-1)).toBe("resume");
+  expect(taken - begun).toBe(Buffer.concat(deltas).length);
+});

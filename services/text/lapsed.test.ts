@@ -1,0 +1,161 @@
+import { describe, expect, test, vi } from "vitest";
+import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { createLogger } from "#kit/logger.ts";
+import { createMetrics } from "#kit/metrics.ts";
+import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import {
+  advanceUntil,
+  ask,
+  booksAgree,
+  cost,
+  journal,
+  leaseWorld,
+  start,
+} from "../../test/contract/leases.world.ts";
+import { intentOf } from "../../test/contract/usage.suite.ts";
+import { events, jsonAnswer } from "../../test/contract/usage.upstream.ts";
+import { funds, principal } from "../../test/contract/usage.world.ts";
+import { createTextEvents } from "./events.ts";
+import { createReaper } from "./reaper.ts";
+import { noCharge } from "./usage.ts";
+
+const on = leaseWorld();
+const wallet = { accountId: principal.accountId, unit: Unit.USD_MICROS };
+
+describe("a process that stood still beyond its lease", () => {
+  test("ends its stream: a row that comes too late covers nothing", async () => {
+    const stream = await on.streaming();
+    await on.world.clock.leap(31_000);
+    const rest = stream.rest();
+    await advanceUntil(on.world, async () => expect(on.current.isAborted).toBe(true), 100);
+    expect(await rest).toContain("response.failed");
+    await advanceUntil(on.world, async () => expect(await on.rows()).toEqual([]), 5_000);
+    const { reserved, spent } = await on.world.wallet();
+    expect(reserved).toBe(0n);
+    expect(spent).toBeLessThan(470n);
+    await booksAgree(on.world);
+  });
+});
+
+describe("a hold that was closed under its request", () => {
+  /** Billing has closed it, as it does when its lease is over and text knows nothing of it. */
+  async function lapsed() {
+    const stream = await on.streaming();
+    const holdId = (await journal(on.world))[0]?.holdId ?? "";
+    // As after a stall: all that was asleep wakes late.
+    on.world.clock.set(61_000);
+    await advanceUntil(
+      on.world,
+      async () => {
+        expect((await on.world.wallet()).reserved).toBe(0n);
+      },
+      300,
+    );
+    return { stream, holdId };
+  }
+
+  test("is charged out of what is free", async () => {
+    const { stream, holdId } = await lapsed();
+    on.current.push(events.end());
+    expect(await stream.rest()).toContain("response.completed");
+    const drawn = (await journal(on.world)).at(-1);
+    expect(drawn).toMatchObject({ holdId, freeDelta: -cost, heldDelta: 0n, spentDelta: cost });
+    await booksAgree(on.world);
+  });
+  test("fails, uncharged for good, where that is not enough", async () => {
+    const { stream, holdId } = await lapsed();
+    const other = { ...wallet, keyId: "key_other", kind: HoldKind.JOB, ref: "job" };
+    const amount = funds - cost + 1n;
+    const reserve = { ...other, holdId: "hold_other", amount };
+    await on.world.peers.billing.reserve({ ...reserve, checkTime: { seconds: 4_000_000_000n } });
+    on.current.push(events.end());
+    expect(await stream.rest()).toContain("response.failed");
+    await on.world.peers.billing.release({ ...wallet, holdId: "hold_other" });
+    // A copy of the draw that comes late finds that it was decided.
+    const again = { ...wallet, holdId, amount: cost, keyId: "key_test", fromFree: true };
+    const operation = { case: "draw", value: again } as const;
+    const { outcomes } = await on.world.peers.billing.apply({ operations: [{ operation }] });
+    expect(outcomes[0]?.outcome).toMatchObject({ case: "draw", value: { chargedAmount: 0n } });
+    expect(await on.world.wallet()).toMatchObject({ reserved: 0n, spent: 0n, spendable: funds });
+    await booksAgree(on.world);
+  });
+});
+
+describe("the sweep", () => {
+  test("records that a row without a hold costs nothing, and keeps the hold from being opened", async () => {
+    const store = on.usage();
+    const idempotency = { key: "k", fingerprint: "f" };
+    const intent = intentOf(1, {
+      ...{ ...principal, holdAmount: 5_000n, openedAt: start, leaseUntil: start + 30_000 },
+      // What it counted is not charged: out of a hold alone may others draw.
+      ...{ inputTokens: 11, outputTokens: 3, idempotency },
+    });
+    await store.open(intent);
+    await on.world.clock.advance(31_500);
+    await vi.waitFor(
+      async () => expect(await store.find(intent.requestId)).toBeUndefined(),
+      40_000,
+    );
+    expect(await journal(on.world)).toMatchObject([
+      { operationId: `charge:${intent.requestId}`, spentDelta: 0n, heldDelta: 0n },
+    ]);
+    const late = on.world.peers.billing.reserve({
+      ...{ ...wallet, holdId: intent.requestId, amount: 5_000n, kind: HoldKind.TEXT },
+      ...{ keyId: "key_test", ref: intent.requestId, checkTime: { seconds: 4_000_000_000n } },
+    });
+    await expect(late).rejects.toMatchObject({ reason: ErrorReason.OPERATION_CONFLICT });
+    await booksAgree(on.world);
+  });
+  test("draws nothing of a request that its process ended in the same moment", async () => {
+    const { clock } = on.world;
+    const store = on.usage();
+    const intent = intentOf(1, { openedAt: start, leaseUntil: start });
+    await store.open(intent);
+    const drawn: (bigint | undefined)[] = [];
+    const charge = { ...noCharge, amount: 77n };
+    const reaper = createReaper({
+      clock,
+      leaseTime: () => start + 1,
+      store: {
+        ...store,
+        async close(requestId, closer, closing, at) {
+          // Its process is there first.
+          const own = { kind: "settling", end: "completed", charge } as const;
+          await store.close(requestId, { owner: intent.owner }, own, at);
+          return store.close(requestId, closer, closing, at);
+        },
+      },
+      holds: {
+        open: async () => 0n,
+        isOpen: async () => false,
+        draw: async (_request, { amount }) => {
+          drawn.push(amount);
+          return amount ?? 0n;
+        },
+      },
+      events: createTextEvents({ log: createLogger("silent"), metrics: createMetrics() }),
+    });
+    await reaper.sweep();
+    expect(drawn).toEqual([]);
+    expect(await store.find(intent.requestId)).toMatchObject({ status: "settling", charge });
+    expect((await reaper.verdictOn(intent.requestId, intent.accountId)).case).toBe("release");
+    expect(drawn).toEqual([77n]);
+  });
+});
+
+describe("a billing of before draws", () => {
+  test("settles what it holds: the roll of an upgrade charges as ever", async () => {
+    const settles: string[] = [];
+    on.fate = (kind) => {
+      if (kind !== "draw") {
+        settles.push(kind ?? "");
+        return "pass";
+      }
+      throw new RefusalError(ErrorReason.INVALID_ARGUMENT);
+    };
+    on.upstreams.script = async () => jsonAnswer();
+    await on.world.ask("RESPONSES", ask);
+    expect(settles).toEqual(["reserve", "settle"]);
+    expect(await on.world.wallet()).toMatchObject({ reserved: 0n, spent: cost });
+  });
+});

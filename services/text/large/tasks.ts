@@ -1,0 +1,26 @@
+import { liftParts } from "../../upstreams/text/large-parts.ts";
+import { readPlain } from "../../upstreams/text/plain.ts";
+import { responseIn } from "../replay/collect.ts";
+import { eventsOfAnswer } from "../replay/events.ts";
+import { bodyWithUsage, lastFramesWithUsage } from "../shown-usage.ts";
+
+/** What is done with whole answers: each takes as long as its answer is large, and needs nothing but its arguments. */
+export const tasks = {
+  lift: liftParts,
+  plain: readPlain,
+  /** A kept answer as a stream. */
+  events: eventsOfAnswer,
+  /** A JSON answer with what it cost, and the usage that we counted. */
+  withUsage: bodyWithUsage,
+  /** The last frames of a stream with them. */
+  lastFrames: lastFramesWithUsage,
+  /** The response object in the last frame of a stream. */
+  response: responseIn,
+};
+
+/** Names of {@link tasks}. */
+export type Task = keyof typeof tasks;
+/** What a task is given. */
+export type TaskArguments<T extends Task> = Parameters<(typeof tasks)[T]>;
+/** What it gives. */
+export type TaskResult<T extends Task> = ReturnType<(typeof tasks)[T]>;

@@ -1,0 +1,78 @@
+import { Worker } from "node:worker_threads";
+import { untilAborted } from "#kit/abort.ts";
+import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { createFairShare } from "#kit/fair-share.ts";
+import { copyInTurns } from "#kit/in-turns.ts";
+import { threadOptions } from "#kit/thread.ts";
+import { createWorkerPool } from "#kit/worker-pool.ts";
+import {
+  measuringHeapMib,
+  measuringShare,
+  measuringThreadIdleMs,
+  measuringThreads,
+  measuringTimeoutMs,
+} from "../limits.ts";
+import type { TakenSound } from "../sound/length.ts";
+import type { MeasuredPdf } from "./pdf.ts";
+import type { PdfFault } from "./pdf-syntax.ts";
+import type { MeasuredSound } from "./sound.ts";
+
+/** What a measuring thread is asked. */
+export interface MeasuringJob {
+  what: keyof MeasuringReply;
+  bytes: Uint8Array<ArrayBuffer>;
+}
+
+/** What it answers. */
+export interface MeasuringReply {
+  pdf: MeasuredPdf | PdfFault;
+  /** A WAV or an MP3; undefined: it is neither. */
+  speech: MeasuredSound | undefined;
+  /** A sound in any format that is transcribed; undefined: it is none. */
+  sound: TakenSound | undefined;
+}
+
+/** Measures callers' files in threads: each is taken apart, and a hostile one takes no more than its thread. */
+export interface FileMeter extends AsyncDisposable {
+  /**
+   * Refuses with SERVICE_UNAVAILABLE, or with RATE_LIMIT_EXCEEDED where the account has too many waiting; rejects with the
+   * signal's reason. A sound is used up: what goes upstream in its place comes back, so that it is held once.
+   */
+  measure<W extends keyof MeasuringReply>(
+    what: W,
+    bytes: Uint8Array,
+    asking: { accountId: string; signal: AbortSignal },
+  ): Promise<MeasuringReply[W]>;
+}
+
+/** A meter without a thread yet. */
+export function createFileMeter(): FileMeter {
+  const turns = createFairShare(measuringShare);
+  const pool = createWorkerPool<MeasuringJob, MeasuringReply[keyof MeasuringReply]>({
+    name: "measuring",
+    start: () =>
+      new Worker(new URL("./worker.ts", import.meta.url), threadOptions("files", measuringHeapMib)),
+    threads: measuringThreads,
+    answerTimeoutMs: measuringTimeoutMs,
+    tries: 1,
+    idleMs: measuringThreadIdleMs,
+    toError: (why) =>
+      new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, {
+        metadata: { retry_after_ms: "1000" },
+        cause: new Error(why),
+      }),
+  });
+  const run = async <W extends keyof MeasuringReply>(what: W, bytes: Uint8Array) => {
+    const own = what === "pdf" ? await copyInTurns(bytes) : (bytes as Uint8Array<ArrayBuffer>);
+    return (await pool.run({ what, bytes: own }, [own.buffer])) as MeasuringReply[W];
+  };
+  return {
+    async measure(what, bytes, { accountId, signal }) {
+      const turn = await turns.take(accountId, signal);
+      // The turn ends with the work, also where the caller has left before.
+      const work = run(what, bytes).finally(() => turn[Symbol.dispose]());
+      return await untilAborted(work, signal);
+    },
+    [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose](),
+  };
+}

@@ -1,0 +1,96 @@
+import { optionalString, requiredString } from "#kit/body.ts";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { JsonObject } from "#kit/json.ts";
+import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { maxFileNameCharacters } from "../limits.ts";
+import type { FilePart } from "./checked.ts";
+import { fieldOf, objectAt, unsupported } from "./fields.ts";
+
+/** Fields of a file in `/responses`; null counts as absent. */
+const responsesFields = ["type", "filename", "file_data", "file_url", "detail"];
+/** Fields of the object that holds one in chat: it names no address there, and has no detail. */
+const chatFields = ["filename", "file_data"];
+/** Marks where a prompt that is kept ends: it says nothing of the part. */
+const breakpoint = "prompt_cache_breakpoint";
+const details: readonly string[] = ["auto", "low", "high"];
+const soundFormats: readonly string[] = ["wav", "mp3"];
+
+/** Checks an `input_file` of `/responses`, all but its bytes. Refuses with the path of the field at fault. */
+export function checkInputFile(part: JsonObject, param: string, spec: ChatSpec): FilePart {
+  refuseFileId(part, param);
+  refuseWithout(spec, "pdf", param, "The model takes no PDFs.");
+  keepOnly(part, [...responsesFields, breakpoint], param);
+  const data = optionalString(part, "file_data", {}, `${param}.file_data`);
+  const url = optionalString(part, "file_url", {}, `${param}.file_url`);
+  if (!data && !url)
+    refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param: `${param}.file_data` });
+  if (data !== undefined && url !== undefined) {
+    refuse(ErrorReason.INVALID_VALUE, {
+      param: `${param}.file_url`,
+      message: "A file has either file_data or a file_url.",
+    });
+  }
+  checkName(part, param);
+  optionalString(part, "detail", { oneOf: details }, `${param}.detail`);
+  return { holder: part, field: "file_data", param };
+}
+
+/** The same of a `file` of chat. */
+export function checkChatFile(part: JsonObject, param: string, spec: ChatSpec): FilePart {
+  refuseWithout(spec, "pdf", param, notText);
+  keepOnly(part, ["type", "file", breakpoint], param);
+  const path = `${param}.file`;
+  const file = objectAt(fieldOf(part, "file") ?? missing(path), path);
+  refuseFileId(file, path);
+  keepOnly(file, chatFields, path);
+  requiredString(file, "file_data", { min: 1 }, `${path}.file_data`);
+  checkName(file, path);
+  return { holder: file, field: "file_data", param: path };
+}
+
+/** Checks an `input_audio`, which is the same in both APIs, all but its bytes. */
+export function checkSound(
+  part: JsonObject,
+  param: string,
+  spec: ChatSpec,
+  message = "The model takes no sound.",
+): FilePart {
+  refuseWithout(spec, "audio", param, message);
+  keepOnly(part, ["type", "input_audio", breakpoint], param);
+  const path = `${param}.input_audio`;
+  const sound = objectAt(fieldOf(part, "input_audio") ?? missing(path), path);
+  keepOnly(sound, ["data", "format"], path);
+  requiredString(sound, "data", { min: 1 }, `${path}.data`);
+  requiredString(sound, "format", { min: 1, oneOf: soundFormats }, `${path}.format`);
+  return { holder: sound, field: "data", param: path };
+}
+
+/** What chat says of every part that is no text to the model. */
+export const notText = "Content is text here; images go through POST /responses.";
+
+/** Files of the account are images alone: whatever has this name would lie upstream. */
+function refuseFileId(holder: JsonObject, param: string): void {
+  if (fieldOf(holder, "file_id") === undefined) return;
+  unsupported(`${param}.file_id`, "Files of the upstream are not supported.");
+}
+
+function refuseWithout(spec: ChatSpec, modality: string, param: string, message: string): void {
+  if (spec.inputModalities.includes(modality)) return;
+  refuse(ErrorReason.UNSUPPORTED_CONTENT_TYPE, { param: `${param}.type`, message });
+}
+
+function checkName(holder: JsonObject, param: string): void {
+  optionalString(holder, "filename", { max: maxFileNameCharacters }, `${param}.filename`);
+}
+
+/** A field that is not known here could be another way of naming a file to some upstream. */
+function keepOnly(object: JsonObject, names: readonly string[], param: string): void {
+  for (const name of Object.keys(object)) {
+    if (object[name] === null) delete object[name];
+    else if (!names.includes(name)) unsupported(`${param}.${name}`);
+  }
+}
+
+function missing(param: string): never {
+  return refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param });
+}

@@ -1,0 +1,171 @@
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import { decodeBase64 } from "#kit/images/data-uri.ts";
+import type { JsonObject } from "#kit/json.ts";
+import { type GuardedFetcher, OutsideError } from "#kit/outside/index.ts";
+import { maxFileBytes, maxFileParts, maxPdfPages } from "../limits.ts";
+import type { FileMeter } from "../measuring/meter.ts";
+import type { PdfFault } from "../measuring/pdf-syntax.ts";
+import type { MeasuredFile } from "../tokens/files.ts";
+import type { FilePart } from "./checked.ts";
+import { isFetchable } from "./images.ts";
+
+/** Who knows of files what a request alone does not tell. */
+export interface FileSources {
+  fileMeter: FileMeter;
+  /** For addresses that callers name. */
+  outside: Pick<GuardedFetcher, "fetchBytes">;
+  /** For development and tests: addresses need be neither public nor https. */
+  allowPrivate: boolean;
+}
+
+/** What the files of a request come to, once they are as they go up. */
+interface TakenFiles {
+  files: MeasuredFile[];
+  /** Bytes of base64 that the body's weight holds and that are no text. */
+  base64Bytes: number;
+}
+
+/** Bytes that are held for a request so far, and those of its base64. */
+interface Total {
+  bytes: number;
+  base64Bytes: number;
+}
+
+/**
+ * Measures every PDF and sound by its bytes, and takes inline what stands at an address: what upstream fetched itself could be another
+ * file. Changes the parts in place, so that each is labelled as what it is. Refuses at the file's own field with INVALID_VALUE,
+ * RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE.
+ */
+export async function takeFiles(
+  parts: readonly FilePart[],
+  sources: FileSources,
+  { accountId }: { accountId: string },
+  signal: AbortSignal,
+): Promise<TakenFiles> {
+  const beyond = parts[maxFileParts];
+  if (beyond) invalid(beyond.param, `A request has at most ${maxFileParts} files.`);
+  const total: Total = { bytes: 0, base64Bytes: 0 };
+  const files: MeasuredFile[] = [];
+  // One after another: another request's get their turn.
+  for (const part of parts) {
+    const take = part.field === "data" ? takeSound : takePdf;
+    files.push(await take(part, sources, total, { accountId, signal }));
+  }
+  return { files, base64Bytes: total.base64Bytes };
+}
+
+type Asking = Parameters<FileMeter["measure"]>[2];
+
+async function takeSound(
+  { holder, param }: FilePart,
+  { fileMeter }: FileSources,
+  total: Total,
+  asking: Asking,
+): Promise<MeasuredFile> {
+  const at = `${param}.data`;
+  const data = String(holder.data);
+  const bytes = await bytesOf(data, at, total);
+  if (!bytes) return invalid(at, "The sound is no base64.");
+  const sound = await fileMeter.measure("speech", bytes, asking);
+  if (!sound) return invalid(at, "The sound is no whole WAV or MP3 file.");
+  // What goes up is what was measured, never the caller's file: another reader could find other sound in that.
+  holder.data = base64Of(sound.bytes);
+  holder.format = sound.format;
+  return { kind: "audio", seconds: sound.seconds };
+}
+
+async function takePdf(
+  { holder, param }: FilePart,
+  sources: FileSources,
+  total: Total,
+  asking: Asking,
+): Promise<MeasuredFile> {
+  const { file_url: url, file_data: data } = holder;
+  const at = `${param}.${typeof url === "string" ? "file_url" : "file_data"}`;
+  const bytes =
+    typeof url === "string"
+      ? added(await fetched(url, at, sources, asking.signal), at, total)
+      : await bytesOfUri(String(data), at, total);
+  const pdf = await sources.fileMeter.measure("pdf", bytes, asking);
+  if (typeof pdf === "string") return invalid(at, faults[pdf]);
+  putInline(holder, bytes);
+  return { kind: "pdf", ...pdf };
+}
+
+const faults: Readonly<Record<PdfFault, string>> = {
+  "no-pdf": "The file is no PDF.",
+  encrypted: "The PDF is encrypted. Send it without its password.",
+  uncountable: "The PDF is damaged or written in a way in which its pages cannot be counted.",
+  "too-many-pages": `A PDF has at most ${maxPdfPages} pages.`,
+};
+
+const uriHead = /^data:[\w.+-]{1,64}\/[\w.+-]{1,64};base64,/i;
+const pdfHead = "data:application/pdf;base64,";
+
+async function bytesOfUri(uri: string, param: string, total: Total): Promise<Uint8Array> {
+  const head = uriHead.exec(uri.slice(0, 200))?.[0];
+  const bytes = head && (await bytesOf(uri.slice(head.length), param, total, head.length));
+  return bytes || invalid(param, `The file is a data URI: ${pdfHead}…`);
+}
+
+/** Reads base64; undefined where it is none. Counts it. */
+async function bytesOf(
+  base64: string,
+  param: string,
+  total: Total,
+  headLength = 0,
+): Promise<Uint8Array | undefined> {
+  // Four digits are three bytes.
+  if (base64.length > (maxFileBytes / 3) * 4 + 4) tooLarge(param);
+  const bytes = await decodeBase64(base64);
+  total.base64Bytes += headLength + base64.length;
+  return bytes && added(bytes, param, total);
+}
+
+function added(bytes: Uint8Array, param: string, total: Total): Uint8Array {
+  total.bytes += bytes.length;
+  return total.bytes > maxFileBytes ? tooLarge(param) : bytes;
+}
+
+async function fetched(
+  url: string,
+  param: string,
+  { outside, allowPrivate }: FileSources,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
+  if (!isFetchable(url, allowPrivate)) return invalid(param, "The address is no public https URL.");
+  try {
+    return (await outside.fetchBytes(url, { maxBytes: maxFileBytes, signal })).bytes;
+  } catch (cause) {
+    if (!(cause instanceof OutsideError)) throw cause;
+    if (cause.kind === "too_large") return tooLarge(param);
+    return refuse(ErrorReason.INVALID_VALUE, {
+      param,
+      message: "The file could not be fetched.",
+      cause,
+    });
+  }
+}
+
+/** What was measured is what type and name say: upstreams go by either, and would read the bytes as text under another. */
+function putInline(holder: JsonObject, bytes: Uint8Array): void {
+  const { file_data: data, filename } = holder;
+  delete holder.file_url;
+  const name = typeof filename === "string" && filename !== "" ? filename : "document.pdf";
+  holder.filename = /\.pdf$/i.test(name) ? name : `${name}.pdf`;
+  if (typeof data === "string" && data.startsWith(pdfHead)) return;
+  holder.file_data = pdfHead + base64Of(bytes);
+}
+
+function base64Of(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64");
+}
+
+function tooLarge(param: string): never {
+  const mib = maxFileBytes / 1024 / 1024;
+  return invalid(param, `The files of a request have at most ${mib} MiB together.`);
+}
+
+function invalid(param: string, message: string): never {
+  return refuse(ErrorReason.INVALID_VALUE, { param, message });
+}

@@ -1,0 +1,124 @@
+import { optionalArray, optionalNumber, optionalObject, optionalString } from "#kit/body.ts";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import { decodeBase64 } from "#kit/images/data-uri.ts";
+import type { JsonObject } from "#kit/json.ts";
+import { ModelKind } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
+import { soundUnitMs } from "../../upstreams/text/port.ts";
+import { maxSoundPromptCharacters } from "../limits.ts";
+import { holdAmountOf } from "../pricing.ts";
+import type { SoundEnding } from "../sound/length.ts";
+import { capableUpstreams, findAllowed } from "./model.ts";
+import type { ParsedRequest } from "./parse.ts";
+import type { PrepareContext } from "./prepare.ts";
+import { noConversation, type PreparedRequest } from "./prepared.ts";
+
+/** What of a form goes upstream. */
+const passed: ReadonlySet<string> = new Set([
+  "include",
+  "language",
+  "model",
+  "prompt",
+  "response_format",
+  "temperature",
+  "timestamp_granularities",
+]);
+/** Of what a sound is written as. */
+const mimeTypes: Readonly<Record<SoundEnding, string>> = {
+  flac: "audio/flac",
+  m4a: "audio/mp4",
+  mp3: "audio/mpeg",
+  ogg: "audio/ogg",
+  wav: "audio/wav",
+};
+/** OpenAI's parameters that are not done here. */
+const unknown = ["chunking_strategy", "known_speaker_names", "known_speaker_references"];
+
+/**
+ * Validates a request for a transcription, measures its sound and prices it: what is held is what a decoder makes of it at
+ * the most. Refuses with the public code and the field at fault.
+ */
+export async function prepareTranscription(
+  { operation, form, body: asked }: ParsedRequest,
+  { accountId, admission }: { accountId: string; admission: Admission | undefined },
+  { view, fileMeter }: PrepareContext,
+  signal: AbortSignal,
+): Promise<PreparedRequest> {
+  const model = findAllowed(asked, ModelKind.TRANSCRIPTION, view, admission);
+  if (model.spec.case !== "transcription") throw new TypeError("a model without its price");
+  const upstreams = capableUpstreams(operation, model, view);
+  checkFields(asked);
+  const file = optionalObject(asked, "file");
+  if (!file) return refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param: "file" });
+  const bytes = await bytesOf(file);
+  // What goes up is what was measured, never the caller's file: another reader could find other sound in that.
+  const sound = await fileMeter.measure("sound", bytes, { accountId, signal });
+  if (!sound || !(sound.seconds > 0)) {
+    return refuse(ErrorReason.INVALID_VALUE, {
+      param: "file",
+      message: "The file is no sound of a known format, or has bytes that are none of its sound.",
+    });
+  }
+  const { maxSeconds, usdMicrosPerMinute } = model.spec.value;
+  if (sound.seconds > maxSeconds) {
+    refuse(ErrorReason.INVALID_VALUE, {
+      param: "file",
+      message: `The model takes at most ${maxSeconds} seconds of sound.`,
+    });
+  }
+  const units = unitsOf(sound.seconds);
+  // For a million thousandths of a minute.
+  const perMillion = usdMicrosPerMinute * 1_000n;
+  const price = { input: perMillion, cachedInput: perMillion, output: 0n };
+  const bounds = { input: units, output: 0 };
+  const { file: _, ...fields } = asked;
+  const name = optionalString(file, "name", {}, "file") || "sound";
+  const fileName = `${name.replace(/\.[^.]*$/, "")}.${sound.ending}`;
+  return {
+    ...noConversation,
+    operation,
+    form,
+    model,
+    catalogVersion: view.snapshot.version,
+    upstreams,
+    body: Object.fromEntries(Object.entries(fields).filter(([one]) => passed.has(one))),
+    asked: fields,
+    price,
+    bounds,
+    holdAmount: holdAmountOf(price, bounds),
+    tokensAsSuch: units,
+    sound: { bytes: sound.bytes, fileName, mimeType: mimeTypes[sound.ending], units },
+    guessedInput: units,
+  };
+}
+
+function unitsOf(seconds: number): number {
+  return Math.ceil((seconds * 1_000) / soundUnitMs);
+}
+
+function checkFields(body: JsonObject): void {
+  optionalString(body, "language", { max: 64 });
+  optionalString(body, "prompt", { max: maxSoundPromptCharacters });
+  optionalNumber(body, "temperature", { min: 0, max: 1 });
+  for (const name of ["include", "timestamp_granularities"]) {
+    for (const [index, one] of (optionalArray(body, name) ?? []).entries()) {
+      const param = `${name}[${index}]`;
+      if (typeof one !== "string") refuse(ErrorReason.INVALID_TYPE, { param });
+    }
+  }
+  const format = optionalString(body, "response_format");
+  if (format !== undefined && format !== "json" && format !== "verbose_json") {
+    refuse(ErrorReason.UNSUPPORTED_PARAMETER, { param: "response_format" });
+  }
+  if (body.stream === true) refuse(ErrorReason.UNSUPPORTED_PARAMETER, { param: "stream" });
+  for (const param of unknown) {
+    if ((body[param] ?? null) !== null) refuse(ErrorReason.UNSUPPORTED_PARAMETER, { param });
+  }
+}
+
+async function bytesOf(file: JsonObject): Promise<Uint8Array<ArrayBuffer>> {
+  const url = optionalString(file, "url", {}, "file") ?? "";
+  const head = "data:application/octet-stream;base64,";
+  const bytes = url.startsWith(head) ? await decodeBase64(url.slice(head.length)) : undefined;
+  return bytes ?? refuse(ErrorReason.INVALID_VALUE, { param: "file" });
+}

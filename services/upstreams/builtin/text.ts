@@ -1,0 +1,113 @@
+import type { BuiltinText } from "#kit/builtin-models.ts";
+import type { Clock } from "#kit/clock.ts";
+import type { JsonObject } from "#kit/json.ts";
+import { toCompletion } from "../text/chat/completion.ts";
+import { ChatFromResponses } from "../text/chat/from-responses.ts";
+import { toResponsesRequest } from "../text/chat/request.ts";
+import type { UpstreamsContext } from "../text/context.ts";
+import { factsOf, type RequestFacts } from "../text/facts.ts";
+import { type Driver, jsonAnswer } from "../text/http-driver.ts";
+import { ignoredParameters } from "../text/ignored.ts";
+import { withOutputLimit } from "../text/output-limit.ts";
+import type { AnswerEvent, UpstreamRequest } from "../text/port.ts";
+import { readCompaction, readResponse } from "../text/responses/json-answer.ts";
+import { wholeAnswerEvents } from "../text/responses/whole-answer.ts";
+import { wholeEvents } from "../text/responses/whole-events.ts";
+
+/** The driver of `builtin`: a model in this process gives a whole answer, which is told at the upstream's pace. */
+export function createBuiltinDriver(
+  context: Pick<UpstreamsContext, "clock" | "ids">,
+  model: BuiltinText,
+): Driver {
+  return async (request, upstream) => {
+    // It is its own upstream: from here on it is at work.
+    request.onSent?.();
+    const facts = factsOf(request, context);
+    const isChat = request.operation === "chat";
+    const asked = isChat ? toResponsesRequest(request.body, request.passParameters) : request.body;
+    const body = withOutputLimit(asked, request.maxOutputTokens, "responses");
+    request.onIgnored?.(ignoredParameters(request, body, "/responses"));
+    if (request.operation === "compact") {
+      const found = await model.compact(body, request);
+      return jsonAnswer(readCompaction(found, facts.response), upstream.name);
+    }
+    const answer = readResponse(await model.respond(body, request), facts.response);
+    if (!request.stream) {
+      const whole = isChat ? toCompletion(answer, facts.chat.id, facts.chat.stops) : answer;
+      return jsonAnswer(whole, upstream.name);
+    }
+    const { clock } = context;
+    const { signal } = request;
+    const delayMs = upstream.tokenDelayMs;
+    const events = publicEvents(answer.object, request, facts);
+    return {
+      kind: "stream",
+      batches: paced(events, { clock, signal, delayMs }),
+      upstream: upstream.name,
+    };
+  };
+}
+
+/** The answer's events in the format of the operation. */
+function publicEvents(
+  response: JsonObject,
+  { operation }: UpstreamRequest,
+  facts: RequestFacts,
+): Iterable<AnswerEvent> {
+  if (operation === "responses") return wholeAnswerEvents(response, splitWords);
+  return chatEvents(response, facts);
+}
+
+function* chatEvents(response: JsonObject, facts: RequestFacts): Iterable<AnswerEvent> {
+  const chat = new ChatFromResponses(facts.chat);
+  for (const event of wholeEvents(response, splitWords)) {
+    const out: AnswerEvent[] = [];
+    chat.take(event, out);
+    chat.settle(out);
+    yield* out;
+  }
+}
+
+/** Words with the space before them, long ones in pieces; marks; what is left of spaces. */
+const pieces = /\s*[\p{L}\p{M}\p{N}]{1,12}|\s*[^\s\p{L}\p{N}]|\s+/gu;
+
+/** Cuts a text into deltas of about a token; together they are the text. */
+function splitWords(text: string): readonly string[] {
+  return text.match(pieces) ?? [];
+}
+
+/** How fast events are given. */
+interface Pace {
+  clock: Clock;
+  signal: AbortSignal;
+  /** Milliseconds before each event with text; 0: none. */
+  delayMs: number;
+}
+
+/** Events of one batch where there is no pace: enough to be cheap, few enough to be stopped in between. */
+const batchEvents = 32;
+
+/** Gives events in batches, at a pace. Throws only the signal's reason. */
+async function* paced(
+  events: Iterable<AnswerEvent>,
+  { clock, signal, delayMs }: Pace,
+): AsyncGenerator<readonly AnswerEvent[]> {
+  let batch: AnswerEvent[] = [];
+  for (const event of events) {
+    signal.throwIfAborted();
+    const isDue = delayMs > 0 && event.text !== "";
+    if (batch.length > 0 && (isDue || batch.length >= batchEvents)) {
+      yield batch;
+      batch = [];
+    }
+    if (isDue) {
+      await clock.sleep(delayMs, signal).catch((error: unknown) => {
+        signal.throwIfAborted();
+        throw error;
+      });
+    }
+    batch.push(event);
+  }
+  signal.throwIfAborted();
+  if (batch.length > 0) yield batch;
+}

@@ -1,0 +1,13 @@
+import { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { type Capabilities, remoteKeys } from "../capabilities.ts";
+
+/** Servers that have Chat Completions, and nothing else but embeddings and transcriptions. */
+export const chatCompletions = {
+  wire: UpstreamProtocol.CHAT_COMPLETIONS,
+  keys: [...remoteKeys, "outputLimit"],
+  serves: {
+    chat: { responses: false, chat: "native", files: true },
+    embedding: true,
+    transcription: true,
+  },
+} as const satisfies Capabilities;

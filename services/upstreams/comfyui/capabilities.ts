@@ -1,0 +1,26 @@
+import { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { type Capabilities, type JobAbilities, remoteKeys } from "../capabilities.ts";
+
+/** The same for every kind: a graph in the queue of a server that the operator runs. */
+const job = {
+  // It has no idempotency: what is sent twice runs twice. But it runs on the operator's own card, so that a second run takes
+  // its time and is not paid for; after a first that ended, the server's cache answers it.
+  submit: "repeatable",
+  resume: true,
+  cancel: true,
+  progress: "percent",
+} as const satisfies JobAbilities;
+
+const references = { sent: "upload" } as const;
+
+/** A ComfyUI server. */
+export const comfyui = {
+  wire: UpstreamProtocol.COMFYUI,
+  keys: [...remoteKeys],
+  callsBy: "workflow",
+  serves: {
+    image: { ...job, references },
+    video: { ...job, references },
+    music: job,
+  },
+} as const satisfies Capabilities;

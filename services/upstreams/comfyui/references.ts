@@ -1,0 +1,36 @@
+import { digestInTurns } from "#kit/in-turns.ts";
+import { encodeForm } from "../form.ts";
+import type { DriverContext } from "../media/context.ts";
+import { exchangeJson, urlOf } from "../media/exchange.ts";
+import { failed } from "../media/faults.ts";
+import { generateLimits } from "../media/limits.ts";
+import type { LoadedReference } from "../media/load-references.ts";
+import type { GenerationTask } from "../media/port.ts";
+
+/** The folder among the server's inputs that references are put in. */
+const inputFolder = "genmesh";
+
+/**
+ * Uploads a reference and resolves with the name that nodes load it by. It is named after its bytes: equal ones are there once,
+ * and a repeat puts nothing beside them. The server has no way to delete it.
+ */
+export async function uploadToComfyUi(
+  context: DriverContext,
+  { upstream, signal }: GenerationTask,
+  reference: LoadedReference,
+): Promise<string> {
+  const digest = (await digestInTurns(reference.bytes)).slice(0, 32);
+  const fileName = reference.fileName.replace(/^[^.]*/, digest);
+  const form = await encodeForm([
+    ["image", { ...reference, fileName }],
+    ["subfolder", inputFolder],
+    ["type", "input"],
+  ]);
+  const url = urlOf(upstream, "/upload/image");
+  const call = { upstream, method: "POST", url, signal, ...form } as const;
+  const { body } = await exchangeJson(context, call, generateLimits.answerBytes);
+  const { name, subfolder } = body;
+  // Under a name that is taken it gets another one, which only the answer tells.
+  if (typeof name !== "string" || name === "") throw failed("the upstream names no upload");
+  return typeof subfolder === "string" && subfolder !== "" ? `${subfolder}/${name}` : name;
+}

@@ -1,0 +1,27 @@
+import { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { type Capabilities, type JobAbilities, jobKeys, remoteKeys } from "../capabilities.ts";
+
+/** The same for every kind: a request in the queue of a model. A model in it tells no percentage. */
+const job = {
+  submit: "once",
+  resume: true,
+  cancel: true,
+  progress: "queue",
+} as const satisfies JobAbilities;
+
+const references = { sent: "upload" } as const;
+
+/** fal's queue. */
+export const fal = {
+  wire: UpstreamProtocol.FAL,
+  key: { name: "authorization", scheme: "Key" },
+  // "User is locked. Reason: Exhausted balance."
+  emptyAccount: [403],
+  keys: [...remoteKeys, ...jobKeys, "references"],
+  callsBy: "template",
+  serves: {
+    image: { ...job, references },
+    video: { ...job, references },
+    music: job,
+  },
+} as const satisfies Capabilities;

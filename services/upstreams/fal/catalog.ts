@@ -1,0 +1,11 @@
+import type { FoundFault } from "#kit/valid-parts.ts";
+import { modelNameFaults } from "../called/catalog.ts";
+import type { At, OfferedModel } from "../catalog-rules.ts";
+
+/** Owner and app, and what the app has below. */
+const name = /^[\w.-]+(\/[\w.-]+)+$/;
+
+/** Models at fal have an owner and an app. */
+export function falFaults(model: OfferedModel, at: At): FoundFault[] {
+  return modelNameFaults(model, at, name, "must be owner/app at fal, and what is below");
+}

@@ -1,0 +1,10 @@
+import type { HttpExtras } from "../text/http-driver.ts";
+
+/** Another deployment finds a repeated request by our id, and says what it did not send upstream. */
+export const genmeshText: HttpExtras = {
+  headers: ({ requestId }) => ({ "idempotency-key": requestId }),
+  ignored({ headers }) {
+    const names = headers["x-genmesh-ignored-parameters"]?.split(/, */) ?? [];
+    return names.filter((name) => /^[\w.~%-]{1,64}$/.test(name));
+  },
+};

@@ -1,0 +1,159 @@
+import type { MetricReading, Metrics } from "#kit/metrics.ts";
+import { callersErrors } from "#kit/telemetry/inference.ts";
+
+/** Metrics of each process that say how upstreams do: the alerts are made of the same. */
+const source = {
+  ended: "genmesh_inference_duration_seconds",
+  active: "genmesh_inference_active",
+  empty: "genmesh_upstream_account_empty_timestamp_seconds",
+} as const;
+
+/** What has ended at an upstream. */
+export interface Ended {
+  requests: number;
+  /** By the word for what went wrong, through no fault of a caller. */
+  errors: Record<string, number>;
+  /** Generations that were answered within so many milliseconds, by the bounds of the histogram. */
+  answeredWithin: Record<string, number>;
+}
+
+/** What a process tells of an upstream. */
+export interface UpstreamReport extends Ended {
+  /** Its name in the catalog. */
+  name: string;
+  /** Generations that are under way. */
+  inFlight: number;
+  /** Of these, those of the kind of work that has most; each kind has as many places as the catalog's `maxConcurrent`. */
+  busiest: number;
+  /** When the upstream last said that the operator's account there is empty, in ms since the epoch. */
+  emptyAtMs?: number | undefined;
+}
+
+/** How an upstream does, by all processes that use it. */
+export interface UpstreamFigures {
+  name: string;
+  requests: number;
+  errors: number;
+  /** Milliseconds, to the bound of the histogram, of what was answered; undefined: nothing was. */
+  p50Ms: number | undefined;
+  p95Ms: number | undefined;
+  /** The error that came most often; "" for none. */
+  lastError: string;
+  /** Of all processes. */
+  inFlight: number;
+  /** Of the process that has most. */
+  busiest: number;
+  emptyAtMs: number | undefined;
+}
+
+/** What a process has counted since its start, by upstream. */
+export type Counted = ReadonlyMap<string, Ended>;
+
+/** Reads the counts off the metric that /metrics shows and the alerts use. */
+export async function readEnded(metrics: Metrics): Promise<Counted> {
+  const counted = new Map<string, Ended>();
+  const name = source.ended;
+  for (const { labels, value, metricName } of await valuesOf(metrics, name)) {
+    const { provider, error, le } = labels;
+    const ended = counted.get(`${provider}`) ?? noneEnded();
+    counted.set(`${provider}`, ended);
+    if (metricName === `${name}_count`) {
+      ended.requests += value;
+      if (!callersErrors.has(`${error}`)) add(ended.errors, `${error}`, value);
+    } else if (metricName === `${name}_bucket` && error === "" && le !== "+Inf") {
+      add(ended.answeredWithin, `${Math.round(Number(le) * 1_000)}`, value);
+    }
+  }
+  return counted;
+}
+
+/** What stands now: what is under way, and whose accounts are empty. */
+export async function readStanding(metrics: Metrics) {
+  const standing = new Map<string, Pick<UpstreamReport, "inFlight" | "busiest" | "emptyAtMs">>();
+  for (const { labels, value } of await valuesOf(metrics, source.active)) {
+    const of = `${labels.provider}`;
+    const { inFlight, busiest } = standing.get(of) ?? { inFlight: 0, busiest: 0 };
+    standing.set(of, { inFlight: inFlight + value, busiest: Math.max(busiest, value) });
+  }
+  for (const { labels, value } of await valuesOf(metrics, source.empty)) {
+    const of = `${labels.upstream}`;
+    const known = standing.get(of) ?? { inFlight: 0, busiest: 0 };
+    standing.set(of, { ...known, emptyAtMs: value * 1_000 });
+  }
+  return standing;
+}
+
+async function valuesOf(metrics: Metrics, name: string): Promise<MetricReading["values"]> {
+  return (await metrics.readOne(name))?.values ?? [];
+}
+
+/** What has ended between two readings. */
+export function endedSince(counted: Counted, before: Counted): Map<string, Ended> {
+  return new Map(
+    [...counted].map(([name, ended]) => {
+      const was = before.get(name) ?? noneEnded();
+      const { requests, errors, answeredWithin } = ended;
+      return [
+        name,
+        {
+          requests: requests - was.requests,
+          errors: less(errors, was.errors),
+          answeredWithin: less(answeredWithin, was.answeredWithin),
+        },
+      ];
+    }),
+  );
+}
+
+/** The figures of all upstreams, in the order of their names. */
+export function sumOf(reports: readonly UpstreamReport[]): UpstreamFigures[] {
+  const byName = Map.groupBy(reports, ({ name }) => name);
+  return [...byName]
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([name, of]) => {
+      const all = noneEnded();
+      for (const { requests, errors, answeredWithin } of of) {
+        all.requests += requests;
+        for (const [error, count] of Object.entries(errors)) add(all.errors, error, count);
+        for (const [ms, count] of Object.entries(answeredWithin)) {
+          add(all.answeredWithin, ms, count);
+        }
+      }
+      const errors = Object.entries(all.errors).filter(([, count]) => count > 0);
+      const emptyAt = of.flatMap(({ emptyAtMs }) => (emptyAtMs === undefined ? [] : [emptyAtMs]));
+      return {
+        name,
+        requests: all.requests,
+        errors: errors.reduce((sum, [, count]) => sum + count, 0),
+        ...latencyOf(all),
+        lastError: errors.sort((a, b) => b[1] - a[1])[0]?.[0] ?? "",
+        inFlight: of.reduce((sum, { inFlight }) => sum + inFlight, 0),
+        busiest: Math.max(...of.map(({ busiest }) => busiest)),
+        emptyAtMs: emptyAt.length === 0 ? undefined : Math.max(...emptyAt),
+      };
+    });
+}
+
+function latencyOf({ answeredWithin }: Ended): Pick<UpstreamFigures, "p50Ms" | "p95Ms"> {
+  const rising = Object.entries(answeredWithin)
+    .map(([ms, count]) => [Number(ms), count] as const)
+    .sort((a, b) => a[0] - b[0]);
+  const answered = rising.at(-1)?.[1] ?? 0;
+  const boundOf = (part: number) =>
+    answered === 0 ? undefined : rising.find(([, count]) => count >= answered * part)?.[0];
+  return { p50Ms: boundOf(0.5), p95Ms: boundOf(0.95) };
+}
+
+function noneEnded(): Ended {
+  return { requests: 0, errors: {}, answeredWithin: {} };
+}
+
+function add(counts: Record<string, number>, name: string, count: number): void {
+  counts[name] = (counts[name] ?? 0) + count;
+}
+
+function less(counts: Record<string, number>, was: Record<string, number>): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(counts).map(([name, count]) => [name, count - (was[name] ?? 0)]),
+  );
+}

@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import { manualClock } from "#kit/clock.ts";
+import { createLogger } from "#kit/logger.ts";
+import { createMetrics } from "#kit/metrics.ts";
+import { createInferences } from "#kit/telemetry/inference.ts";
+import { createUpstreamHealth } from "./index.ts";
+import { noOthers } from "./store.ts";
+
+function start() {
+  const clock = manualClock();
+  const metrics = createMetrics();
+  const { begin } = createInferences({ metrics });
+  const log = createLogger("silent", { write: () => {} });
+  const health = createUpstreamHealth({ clock, metrics, log, store: noOthers, process: "one" });
+  /** In steps, as time passes: a process reads its metrics every ten seconds. */
+  const pass = async (ms: number) => {
+    for (let passed = 0; passed < ms; passed += 5_000) await clock.advance(5_000);
+  };
+  const call = (provider: string) => begin({ operation: "chat", provider, model: "m" });
+  return { pass, health, call };
+}
+
+test("what ended counts for five minutes, also where nobody asked before", async () => {
+  const { pass, health, call } = start();
+  const requests = async () => (await health.read()).upstreams.map((one) => one.requests);
+  // The first reading of a process that has done nothing yet.
+  await pass(1);
+  call("a").end();
+  expect(await requests()).toEqual([1]);
+  await pass(290_000);
+  call("a").end();
+  expect(await requests()).toEqual([2]);
+  await pass(30_000);
+  expect(await requests()).toEqual([1]);
+  await pass(300_000);
+  expect(await requests()).toEqual([0]);
+  health[Symbol.dispose]();
+});
+
+test("errors of callers are none of the upstream's, and its latency is that of what it answered", async () => {
+  const { health, call } = start();
+  for (const error of ["cancelled", "policy", "content_policy", "invalid_request"]) {
+    call("a").end(error);
+  }
+  call("b").end("timeout");
+  call("b").end("timeout");
+  call("b").end("denied");
+  const { upstreams } = await health.read();
+  expect(upstreams).toMatchObject([
+    { name: "a", requests: 4, errors: 0, lastError: "", p50Ms: undefined },
+    { name: "b", requests: 3, errors: 3, lastError: "timeout", p50Ms: undefined },
+  ]);
+  call("a").end();
+  expect((await health.read()).upstreams[0]).toMatchObject({ p50Ms: 10, p95Ms: 10 });
+  health[Symbol.dispose]();
+});

@@ -1,0 +1,32 @@
+import type { JsonValue } from "#kit/json.ts";
+import type { JsonReply } from "./exchange.ts";
+import { errorOfBeginning, failed } from "./faults.ts";
+import { generateLimits } from "./limits.ts";
+import type { GenerationTask } from "./port.ts";
+
+/**
+ * Sends the request that begins a generation, after it was written down that it goes out. An upstream that will not take
+ * it is not asked again here: the job waits in the queue, where it takes no place of the upstream's. `takesKey`: the request carries our
+ * idempotency key.
+ */
+export async function begin(
+  task: GenerationTask,
+  { takesKey }: { takesKey: boolean },
+  send: () => Promise<JsonReply>,
+): Promise<JsonReply> {
+  await task.sending();
+  try {
+    return await send();
+  } catch (error) {
+    task.signal.throwIfAborted();
+    throw errorOfBeginning(error, { takesKey }) ?? error;
+  }
+}
+
+/** The id that an upstream gave a task. Throws a `failed` GenerationError where it is none that could be kept. */
+export function checkedTaskId(value: JsonValue | undefined): string {
+  const isKept =
+    typeof value === "string" && value !== "" && value.length <= generateLimits.resumeIdChars;
+  if (!isKept) throw failed("the upstream's answer names no task");
+  return value;
+}

@@ -1,0 +1,129 @@
+import { createHash } from "node:crypto";
+import type { HttpReply } from "#kit/upstream/client.ts";
+import { UpstreamError } from "#kit/upstream/errors.ts";
+import { parseUrl } from "#kit/url.ts";
+import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type { DriverContext } from "./context.ts";
+import { exchange } from "./exchange.ts";
+import {
+  failed,
+  isWorthRepeating,
+  StatusError,
+  toGenerationError,
+  UnreadableError,
+} from "./faults.ts";
+import { generateTimes, generateTries } from "./limits.ts";
+import { withTries } from "./retries.ts";
+
+/** Something that an upstream's answer names. */
+export interface Download {
+  upstream: Upstream;
+  /** Absolute, or relative to the upstream's base URL. */
+  url: string;
+  /** "none": no key goes along, within the upstream's origin neither. */
+  key?: "none";
+  /** More is a `failed` GenerationError. */
+  maxBytes: number;
+  /** The media type that is asked for. */
+  accept: string;
+  /** What the upstream says that the bytes are, in hexadecimal. */
+  sha256?: string | undefined;
+  signal: AbortSignal;
+}
+
+/** Redirects that are followed within the upstream's origin; as many as the guarded fetcher follows. */
+const mostRedirects = 3;
+
+const outsideTimes = {
+  timeoutMs: generateTimes.outsideMs,
+  idleTimeoutMs: generateTimes.outsideIdleMs,
+} as const;
+
+/**
+ * Opens a download and hands its bytes to `sink`; from the start again where it broke off, a few times. The upstream's
+ * key goes to its own origin alone; what lies elsewhere is fetched by the guarded fetcher, from public addresses, without
+ * a key. Rejects with a GenerationError, or the signal's reason.
+ */
+export async function download<T>(
+  context: DriverContext,
+  what: Download,
+  sink: (chunks: AsyncIterable<Uint8Array>) => Promise<T>,
+): Promise<T> {
+  const { signal } = what;
+  const tries = { most: generateTries.download, mayRepeat: isWorthRepeating, signal };
+  try {
+    return await withTries(context, tries, () =>
+      open(context, what, (chunks) => sink(digested(chunks, what.sha256))),
+    );
+  } catch (error) {
+    signal.throwIfAborted();
+    throw toGenerationError(error, true);
+  }
+}
+
+/** Does a URL lie in the origin of the upstream's base URL? */
+export function isWithin(upstream: Upstream, url: URL): boolean {
+  return url.origin === new URL(upstream.baseUrl).origin;
+}
+
+async function open<T>(
+  context: DriverContext,
+  what: Download,
+  sink: (chunks: AsyncIterable<Uint8Array>) => Promise<T>,
+): Promise<T> {
+  const { upstream, accept, key, maxBytes, signal } = what;
+  let url = resolved(what.url, `${upstream.baseUrl}/`);
+  for (let redirects = 0; redirects <= mostRedirects; redirects++) {
+    if (!isWithin(upstream, url)) {
+      const request = { maxBytes, accept, signal, ...outsideTimes };
+      return context.fetcher.fetchStream(url.href, request, sink);
+    }
+    const call = { upstream, method: "GET", url: url.href, accept, key, signal } as const;
+    const reply = await exchange(context, call);
+    try {
+      if (reply.status < 300) return await sink(bodyOf(reply, maxBytes));
+      const { location } = reply.headers;
+      if (location === undefined) throw new StatusError(reply.status);
+      url = resolved(location, url.href);
+    } finally {
+      // A reader that stops early leaves no connection behind.
+      reply.body.close();
+    }
+  }
+  throw failed("the download is redirected too often");
+}
+
+function resolved(text: string, base: string): URL {
+  const url = parseUrl(text, base);
+  if (!url) throw failed("the upstream names no usable URL");
+  return url;
+}
+
+/** The body of an answer as it comes. More than `maxBytes` is a `failed` GenerationError. */
+export async function* bodyOf(reply: HttpReply, maxBytes: number): AsyncGenerator<Uint8Array> {
+  if (Number(reply.headers["content-length"] ?? 0) > maxBytes) throw tooLarge();
+  let bytes = 0;
+  for (let chunk = await reply.body.next(); chunk; chunk = await reply.body.next()) {
+    bytes += chunk.length;
+    if (bytes > maxBytes) throw tooLarge();
+    yield chunk;
+  }
+}
+
+async function* digested(
+  chunks: AsyncIterable<Uint8Array>,
+  sha256: string | undefined,
+): AsyncGenerator<Uint8Array> {
+  const hash = createHash("sha256");
+  for await (const chunk of chunks) {
+    if (sha256) hash.update(chunk);
+    yield chunk;
+  }
+  if (sha256 && hash.digest("hex") !== sha256) {
+    throw new UnreadableError("the output is not what the upstream says it is");
+  }
+}
+
+function tooLarge() {
+  return failed("the output is larger than allowed", { cause: new UpstreamError("too_large") });
+}

@@ -1,0 +1,78 @@
+import type { Logger } from "#kit/logger.ts";
+import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type { DriverContext } from "./context.ts";
+import { StatusError } from "./faults.ts";
+import { type GenerationError, NotTakenError } from "./port.ts";
+
+/** What only a mistake in our own code throws. */
+const ownMistakes = [TypeError, ReferenceError, SyntaxError] as const;
+
+/** Whose work it was. */
+export interface Work {
+  upstream: Upstream;
+  /** What was generated: image, video, music, speech. */
+  kind: string;
+  /** The job's id, or the speech request's. */
+  id: string;
+}
+
+/** An attempt ended badly: with upstream's status and code where it gave some, never with its words. */
+export function attemptFailed(
+  { log, accounts }: Pick<DriverContext, "log" | "accounts">,
+  work: Work,
+  error: GenerationError,
+): void {
+  const { fault } = error;
+  const found = [error, error.cause].find((cause) => cause instanceof StatusError);
+  if (error instanceof NotTakenError && error.refusal === "account_empty") {
+    accounts?.empty(work.upstream.name, found ?? {});
+  }
+  const fields = { ...named(work), fault, reason: error.message };
+  const isOurs = ownMistakes.some((type) => error.cause instanceof type);
+  const isDenied = found !== undefined && [401, 402, 403, 404].includes(found.status);
+  if (isDenied && fault !== "content_policy") {
+    log.error({ ...fields, ...answered(found) }, "media upstream denies what is configured");
+  } else if (isOurs) {
+    log.error({ ...fields, stack: (error.cause as Error).stack }, "media driver broke");
+  } else if (found) {
+    log.warn({ ...fields, ...answered(found) }, "media upstream refused");
+  } else {
+    log.warn({ ...fields, cause: nameOf(error.cause) }, "media generation failed at upstream");
+  }
+}
+
+/** An upstream could not be told that a task is wanted no more. */
+export function cancelFailed(log: Logger, work: Work, error: Error): void {
+  log.warn({ ...named(work), cause: nameOf(error.cause) }, "a task goes on at the media upstream");
+}
+
+/** The variable that holds an upstream's key is not set. */
+export function keyMissing(log: Logger, upstream: Upstream): void {
+  const fields = { upstream: upstream.name, variable: upstream.apiKeyEnv };
+  log.error(fields, "the variable of a media upstream's key is not set");
+}
+
+/** A step is tried again. */
+export function repeating(log: Logger, tries: number, pauseMs: number, error: unknown): void {
+  log.debug({ tries, pauseMs, cause: nameOf(error) }, "repeating a step at a media upstream");
+}
+
+/** What was put at an upstream beside the task could not be taken away. */
+export function leftBehind(log: Logger, work: Work): void {
+  log.warn(named(work), "a reference stays at the media upstream");
+}
+
+function named({ upstream, kind, id }: Work) {
+  return { upstream: upstream.name, kind, id };
+}
+
+function answered({ status, code }: StatusError) {
+  return { status, ...(code ? { code } : {}) };
+}
+
+/** Kinds and codes only: messages of lower layers name hosts. */
+function nameOf(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { kind, code } = error as { kind?: unknown; code?: unknown };
+  return [error.name, kind, code].filter((part) => typeof part === "string").join(" ");
+}

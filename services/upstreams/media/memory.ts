@@ -1,0 +1,47 @@
+import { createFairShare, type FairShare, type Turn } from "#kit/fair-share.ts";
+import type { MediaUpstreamsContext } from "./context.ts";
+import { generateLimits } from "./limits.ts";
+import { type GenerationTask, NotTakenError, type ReferenceBytes } from "./port.ts";
+
+/** Room for what lies in memory whole, in bytes: far more jobs wait at upstreams than may be read, or sent, at once. */
+export interface GenerateMemory {
+  /** Images that have come, and answers with images in them. */
+  images: FairShare;
+  /** References in requests that have not ended. */
+  references: FairShare;
+}
+
+/** Makes it, all free. */
+export function createMemory({ clock }: Pick<MediaUpstreamsContext, "clock">): GenerateMemory {
+  const late = () => {
+    const cause = new Error("no room for the references in time");
+    return new NotTakenError("unavailable", { isCertain: true, cause });
+  };
+  return {
+    images: createFairShare(generateLimits.imagesInMemory, { clock }),
+    references: createFairShare(generateLimits.referencesInMemory, { clock, late, full: late }),
+  };
+}
+
+/** Room for an image, or an answer with images, of so many bytes. It is held while we work on it, never while an upstream does. */
+export function takeImageRoom(
+  memory: GenerateMemory,
+  { accountId, signal }: Pick<GenerationTask, "accountId" | "signal">,
+  bytes: number,
+): Promise<Turn> {
+  return memory.images.take(accountId, signal, Math.max(bytes, generateLimits.leastImageRoom));
+}
+
+/** Room for a task's references; the task is offered again later where there is none for a while. */
+export async function takeReferenceRoom(
+  memory: GenerateMemory,
+  { accountId, references, signal }: GenerationTask,
+): Promise<Turn> {
+  if (references.length === 0) return { [Symbol.dispose]() {} };
+  const bytes = references.reduce((sum, reference) => sum + sizeOf(reference), 0);
+  return memory.references.take(accountId, signal, bytes);
+}
+
+function sizeOf({ sizeBytes = generateLimits.imageBytes }: ReferenceBytes): number {
+  return sizeBytes;
+}

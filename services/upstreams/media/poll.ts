@@ -1,0 +1,74 @@
+import type { DriverContext } from "./context.ts";
+import { type Call, exchangeJson, type JsonReply } from "./exchange.ts";
+import { isWorthRepeating, toGenerationError } from "./faults.ts";
+import { generateLimits, generateTimes, generateTries } from "./limits.ts";
+import type { GenerationTask } from "./port.ts";
+import { withTries } from "./retries.ts";
+
+/** What a look at a task showed. */
+export type Look<T> =
+  | { state: "running"; percent: number | undefined }
+  | { state: "done"; result: T };
+
+/** How a task is watched. */
+export interface Watch<T> {
+  /** Of the task's state. */
+  url: string;
+  /** What the creation answered, where that was just now. */
+  first: JsonReply | undefined;
+  /** Bytes of an answer; default that of an answer of ids, states and URLs. */
+  maxBytes?: number;
+  /** Reads an answer. Throws a GenerationError where the task has failed. */
+  read: (reply: JsonReply) => Look<T>;
+}
+
+/**
+ * Looks at a task until it is done, at first every second, later every five, or as `Retry-After` asks. Single looks that
+ * fail are repeated. Rejects with a GenerationError (`failed` where the task is lost upstream), or the signal's reason.
+ */
+export async function watchTask<T>(
+  context: DriverContext,
+  task: GenerationTask,
+  { url, first, maxBytes = generateLimits.answerBytes, read }: Watch<T>,
+): Promise<T> {
+  const { signal, upstream } = task;
+  const call: Call = { upstream, method: "GET", url, timeoutMs: generateTimes.lookMs, signal };
+  let pauseMs: number = generateTimes.firstPauseMs;
+  let reply = first ?? (await look(context, call, maxBytes));
+  for (;;) {
+    signal.throwIfAborted();
+    const found = read(reply);
+    if (found.state === "done") return found.result;
+    if (found.percent !== undefined) task.progress(asProgress(found.percent));
+    await context.clock.sleep(pauseOf(reply, pauseMs), signal);
+    pauseMs = Math.min(pauseMs * 1.5, generateTimes.longestPauseMs);
+    reply = await look(context, call, maxBytes);
+  }
+}
+
+/** Looks once, a few times where that fails. Rejects with a GenerationError, or the signal's reason. */
+export async function look(
+  context: DriverContext,
+  call: Call,
+  maxBytes: number = generateLimits.answerBytes,
+): Promise<JsonReply> {
+  const { signal } = call;
+  const tries = { most: generateTries.look, mayRepeat: isWorthRepeating, signal };
+  try {
+    return await withTries(context, tries, () => exchangeJson(context, call, maxBytes));
+  } catch (error) {
+    signal.throwIfAborted();
+    throw toGenerationError(error, true);
+  }
+}
+
+function pauseOf({ retryAfterMs }: JsonReply, pauseMs: number): number {
+  if (retryAfterMs === undefined) return pauseMs;
+  const { firstPauseMs, longestRetryAfterMs } = generateTimes;
+  return Math.min(Math.max(retryAfterMs, firstPauseMs), longestRetryAfterMs);
+}
+
+/** Progress is told from 0 to 99: what is done upstream is not yet in our store. */
+function asProgress(percent: number): number {
+  return Math.max(0, Math.min(99, Math.floor(percent)));
+}

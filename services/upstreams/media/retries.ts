@@ -1,0 +1,55 @@
+import type { HttpReply } from "#kit/upstream/client.ts";
+import type { DriverContext } from "./context.ts";
+import { repeating } from "./events.ts";
+import { StatusError } from "./faults.ts";
+import { generateTimes } from "./limits.ts";
+
+/** How a step is repeated. */
+export interface Tries {
+  /** At most, the first included. */
+  most: number;
+  mayRepeat: (error: unknown) => boolean;
+  signal: AbortSignal;
+}
+
+/**
+ * Runs a step until it succeeds or may not be repeated, with a pause that doubles or that the upstream asks for. Rejects
+ * with the last error as it is, or at once with the signal's reason.
+ */
+export async function withTries<T>(
+  context: DriverContext,
+  { most, mayRepeat, signal }: Tries,
+  step: () => Promise<T>,
+): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    signal.throwIfAborted();
+    try {
+      return await step();
+    } catch (error) {
+      signal.throwIfAborted();
+      const pauseMs = pauseAfter(error, tries);
+      if (tries >= most || pauseMs > generateTimes.longestRetryAfterMs || !mayRepeat(error)) {
+        throw error;
+      }
+      repeating(context.log, tries, pauseMs, error);
+      await context.clock.sleep(pauseMs, signal);
+    }
+  }
+}
+
+function pauseAfter(error: unknown, tries: number): number {
+  const asked = error instanceof StatusError ? error.retryAfterMs : undefined;
+  return asked ?? generateTimes.firstRetryMs * 2 ** (tries - 1);
+}
+
+/** `Retry-After-Ms`, or `Retry-After` in seconds or as a date, in milliseconds from now; undefined where it is none. */
+export function retryAfterOf(headers: HttpReply["headers"], nowMs: number): number | undefined {
+  const precise = Number(headers["retry-after-ms"] || Number.NaN);
+  if (precise >= 0) return precise;
+  const text = headers["retry-after"]?.trim();
+  if (!text) return undefined;
+  if (/^\d{1,9}(\.\d+)?$/.test(text)) return Number(text) * 1000;
+  // Dates of HTTP begin with the day's name; Date.parse would make one of nearly anything.
+  const at = /^[A-Z][a-z]+, /.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(at) ? undefined : Math.max(0, at - nowMs);
+}

@@ -1,0 +1,50 @@
+import { joinInTurns } from "#kit/in-turns.ts";
+import { soundTypes } from "#kit/sound/formats.ts";
+import { UpstreamError } from "#kit/upstream/errors.ts";
+import type { DriverContext } from "./context.ts";
+import { type Call, exchange } from "./exchange.ts";
+import { isUnsent, isWorthRepeating, StatusError } from "./faults.ts";
+import { generateLimits, generateTries } from "./limits.ts";
+import type { SpeechTask } from "./port.ts";
+import { withTries } from "./retries.ts";
+
+/** Reads a sound into memory, once there is room for what comes. Throws `too_large` where it is larger than the largest that is kept. */
+export async function readSound(
+  chunks: AsyncIterable<Uint8Array>,
+  { reach }: SpeechTask,
+): Promise<Uint8Array> {
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    bytes += chunk.length;
+    if (bytes > generateLimits.speechBytes) throw new UpstreamError("too_large");
+    await reach(bytes);
+    pieces.push(chunk);
+  }
+  return joinInTurns(pieces);
+}
+
+/** Sends a request whose answer is the sound itself. Without an idempotency key it is repeated where it was certainly not taken up. */
+export async function soundOf(
+  context: DriverContext,
+  task: SpeechTask,
+  call: Pick<Call, "upstream" | "url" | "headers" | "body">,
+): Promise<Uint8Array> {
+  const { format, signal, sending } = task;
+  const once = call.headers?.["idempotency-key"] === undefined;
+  const accept = soundTypes[format];
+  const request = { ...call, method: "POST", accept, once, signal } as const;
+  const mayRepeat = once ? isUnsent : isWorthRepeating;
+  const tries = { most: generateTries.start, mayRepeat, signal };
+  return withTries(context, tries, async () => {
+    sending();
+    const reply = await exchange(context, request);
+    try {
+      if (reply.status < 300) return await readSound(reply.body.chunks, task);
+      throw new StatusError(reply.status);
+    } finally {
+      // What is not wanted of it, and a sound that cannot be kept, leave no connection behind.
+      reply.body.close();
+    }
+  });
+}

@@ -1,0 +1,54 @@
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { systemClock } from "#kit/clock.ts";
+import { generateLimits } from "./limits.ts";
+import { createMemory } from "./memory.ts";
+import { spool } from "./spool.ts";
+
+const tempDir = await mkdtemp(join(tmpdir(), "genmesh-spool-"));
+afterAll(() => rm(tempDir, { recursive: true }));
+
+const mib = 1024 * 1024;
+const task = (accountId: string) => ({ accountId, signal: AbortSignal.timeout(30_000) });
+
+async function* chunks(bytes: number) {
+  for (let left = bytes; left > 0; left -= mib) yield Buffer.alloc(Math.min(left, mib), left % 251);
+}
+
+test("bytes take room when they are loaded, by their number, and until they are disposed of", async () => {
+  const memory = createMemory({ clock: systemClock });
+  const { images } = memory;
+  const { places, each } = generateLimits.imagesInMemory;
+  const own = task("one");
+  const spooled = await spool({ memory, tempDir }, own, chunks(10 * mib + 5), 32 * mib);
+  expect(await readdir(tempDir)).toEqual([]);
+  // All of it is free.
+  using _most = images.takeFree("other", each.places);
+  using rest = images.takeFree("one", places - each.places);
+  expect(rest).toBeDefined();
+  const loading = spooled.load();
+  expect(images.lacking()).toEqual(["one"]);
+  rest?.shrink(places - each.places - (10 * mib + 4));
+  expect(images.lacking()).toEqual(["one"]);
+  rest?.shrink(places - each.places - (10 * mib + 5));
+  const bytes = await loading;
+  const expected: Buffer[] = [];
+  for await (const chunk of chunks(10 * mib + 5)) expected.push(chunk);
+  expect(bytes.equals(Buffer.concat(expected))).toBe(true);
+  expect(images.takeFree("two", 1)).toBeUndefined();
+  await spooled[Symbol.asyncDispose]();
+  expect(images.takeFree("two", 10 * mib + 5)).toBeDefined();
+});
+
+test("a source that breaks off leaves nothing, and its error comes out", async () => {
+  const memory = createMemory({ clock: systemClock });
+  async function* broken() {
+    yield Buffer.alloc(10);
+    throw new Error("broken off");
+  }
+  const spooling = spool({ memory, tempDir }, task("one"), broken(), mib);
+  await expect(spooling).rejects.toThrow("broken off");
+  expect(await readdir(tempDir)).toEqual([]);
+});

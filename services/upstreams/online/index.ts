@@ -1,0 +1,68 @@
+import type { CallContext } from "#kit/upstream/call.ts";
+import type { FaultPath, FoundFault } from "#kit/valid-parts.ts";
+import type {
+  Model,
+  ModelCall,
+  Snapshot,
+  Upstream,
+} from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { checkComfyUiOnline } from "../comfyui/online.ts";
+import { checkElevenLabsOnline } from "../elevenlabs/online.ts";
+import { checkFalOnline } from "../fal/online.ts";
+import { checkListedOnline } from "../openai/online.ts";
+import { type ProtocolName, protocolName } from "../protocols.ts";
+import { checkReplicateOnline } from "../replicate/online.ts";
+import { createRead, type Read } from "./read.ts";
+
+/** A fault of a model, or of one of its calls where that is given. */
+export interface OnlineFault extends FoundFault {
+  call?: ModelCall;
+}
+
+/** Compares a model with what one of its upstreams says of itself. Generates nothing. Never rejects. */
+export type OnlineCheck = (asked: {
+  upstream: Upstream;
+  model: Model;
+  read: Read;
+}) => Promise<OnlineFault[]>;
+
+/** How each protocol is asked; the built-in models need nobody. */
+const checks: Readonly<Record<Exclude<ProtocolName, "builtin">, OnlineCheck>> = {
+  openai: checkListedOnline,
+  "chat-completions": checkListedOnline,
+  genmesh: checkListedOnline,
+  fal: checkFalOnline,
+  replicate: checkReplicateOnline,
+  comfyui: checkComfyUiOnline,
+  elevenlabs: checkElevenLabsOnline,
+};
+
+/**
+ * Asks the upstreams of a catalog whether they have what its active models ask them for. Costs nothing there: descriptions are read, and
+ * nothing is generated. Each fault once, with its path in the file and the upstream that it was found at.
+ */
+export async function checkOnline(
+  { models, upstreams }: Snapshot,
+  context: CallContext,
+): Promise<FoundFault[]> {
+  const read = createRead(context);
+  const faults: FoundFault[] = [];
+  const known = new Set<string>();
+  for (const [index, model] of models.entries()) {
+    if (!model.active) continue;
+    for (const name of [model.upstream, ...model.fallbackUpstreams]) {
+      const upstream = upstreams[name];
+      const protocol = upstream && protocolName(upstream.protocol);
+      if (!protocol || protocol === "builtin") continue;
+      for (const { call, path, message } of await checks[protocol]({ upstream, model, read })) {
+        const inCall = call ? ["call", ...(call.mode === "" ? [] : [call.mode])] : [];
+        const at: FaultPath = ["models", index, ...inCall, ...path];
+        const fault = { path: at, message: `${message} (${name})` };
+        const text = JSON.stringify(fault);
+        if (!known.has(text)) faults.push(fault);
+        known.add(text);
+      }
+    }
+  }
+  return faults;
+}

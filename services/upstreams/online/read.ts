@@ -1,0 +1,57 @@
+import type { JsonValue } from "#kit/json.ts";
+import { type CallContext, callUpstream, type UpstreamCall } from "#kit/upstream/call.ts";
+import { UpstreamError } from "#kit/upstream/errors.ts";
+import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { capabilitiesOf } from "../protocols.ts";
+
+/** Bytes of a document: ComfyUI's list of all nodes has some MiB. */
+const documentBytes = 64 * 1024 * 1024;
+/** Milliseconds for one. */
+const documentMs = 30_000;
+
+/** A document of an upstream, or why there is none. */
+export type Found = { value: JsonValue; fault?: never } | { value?: never; fault: string };
+
+/** Reads documents of upstreams, each once. Never rejects. */
+export type Read = (
+  upstream: Upstream,
+  url: string,
+  more?: Pick<UpstreamCall, "key">,
+) => Promise<Found>;
+
+/** Makes a reader. */
+export function createRead(context: CallContext): Read {
+  const found = new Map<string, Promise<Found>>();
+  return (upstream, url, more = {}) => {
+    const name = `${upstream.name} ${url}`;
+    const known = found.get(name) ?? readDocument(context, { upstream, url, ...more });
+    found.set(name, known);
+    return known;
+  };
+}
+
+async function readDocument(
+  context: CallContext,
+  call: Pick<UpstreamCall, "upstream" | "url" | "key">,
+): Promise<Found> {
+  try {
+    const reply = await callUpstream(context, {
+      ...call,
+      key: call.key ?? capabilitiesOf(call.upstream.protocol)?.key,
+      method: "GET",
+      headers: { accept: "application/json" },
+      timeoutMs: documentMs,
+      signal: AbortSignal.timeout(documentMs),
+    });
+    if (reply.status >= 300) {
+      reply.body.close();
+      return { fault: `answers ${reply.status}` };
+    }
+    return { value: JSON.parse((await reply.body.whole(documentBytes)).toString()) as JsonValue };
+  } catch (error) {
+    if (error instanceof SyntaxError) return { fault: "answers with what is no JSON" };
+    if (!(error instanceof UpstreamError)) return { fault: "does not answer in time" };
+    if (error.kind !== "misconfigured") return { fault: `cannot be read (${error.kind})` };
+    return { fault: `cannot be read: the variable ${call.upstream.apiKeyEnv} is not set` };
+  }
+}

@@ -1,0 +1,81 @@
+import type { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { builtin } from "./builtin/capabilities.ts";
+import type { Capabilities, ServedKind } from "./capabilities.ts";
+import { chatCompletions } from "./chat-completions/capabilities.ts";
+import { comfyui } from "./comfyui/capabilities.ts";
+import { elevenlabs } from "./elevenlabs/capabilities.ts";
+import { fal } from "./fal/capabilities.ts";
+import { genmesh } from "./genmesh/capabilities.ts";
+import { openai } from "./openai/capabilities.ts";
+import { replicate } from "./replicate/capabilities.ts";
+
+/**
+ * Every upstream protocol by its name in the catalog. The tables of drivers (text/drivers.ts, media/drivers.ts) are complete by
+ * type: a row here that says more than its folder can do does not compile. They are apart, because the gateway and the catalog
+ * read this table and load no driver; catalog-rules.ts, because the gateway loads no rules either.
+ */
+export const protocols = {
+  openai,
+  genmesh,
+  "chat-completions": chatCompletions,
+  builtin,
+  fal,
+  replicate,
+  comfyui,
+  elevenlabs,
+} as const satisfies Record<string, Capabilities>;
+
+/** A protocol's name in the catalog. */
+export type ProtocolName = keyof typeof protocols;
+
+/** Names of the protocols that serve a kind. */
+export type ProtocolServing<K extends ServedKind> = {
+  [N in ProtocolName]: K extends keyof (typeof protocols)[N]["serves"] ? N : never;
+}[ProtocolName];
+
+/** Every protocol's name. */
+export const protocolNames = Object.keys(protocols) as ProtocolName[];
+
+const names = new Map<UpstreamProtocol, ProtocolName>(
+  protocolNames.map((name) => [protocols[name].wire, name]),
+);
+
+/** The name of a protocol on the wire; undefined for one that only a newer version knows. */
+export function protocolName(protocol: UpstreamProtocol): ProtocolName | undefined {
+  return names.get(protocol);
+}
+
+/** What a protocol can do; undefined for one that only a newer version knows. */
+export function capabilitiesOf(protocol: UpstreamProtocol): Capabilities | undefined {
+  const name = names.get(protocol);
+  return name && protocols[name];
+}
+
+/** Can it be asked for this operation of text? */
+export function servesText(
+  protocol: UpstreamProtocol,
+  operation: "responses" | "compact" | "chat" | "embeddings" | "transcriptions",
+): boolean {
+  const { chat, embedding, transcription } = capabilitiesOf(protocol)?.serves ?? {};
+  if (operation === "transcriptions") return transcription === true;
+  if (operation === "embeddings") return embedding === true;
+  return chat !== undefined && (operation === "chat" || chat.responses);
+}
+
+/** Does it speak Chat Completions itself? Others are asked in the Responses format. */
+export function isNativeChat(protocol: UpstreamProtocol): boolean {
+  return capabilitiesOf(protocol)?.serves.chat?.chat === "native";
+}
+
+/** May a job of the kind be asked for again there without being paid for twice? */
+export function isRepeatable(
+  protocol: UpstreamProtocol,
+  kind: "image" | "video" | "music",
+): boolean {
+  return capabilitiesOf(protocol)?.serves[kind]?.submit === "repeatable";
+}
+
+/** Is it generated in this process? */
+export function isLocal(protocol: UpstreamProtocol): boolean {
+  return capabilitiesOf(protocol)?.isLocal === true;
+}

@@ -1,0 +1,24 @@
+import { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { type Capabilities, type JobAbilities, jobKeys, remoteKeys } from "../capabilities.ts";
+
+/** The same for every kind: a prediction. Its log tells how far it is, where its model writes that. */
+const job = {
+  submit: "once",
+  resume: true,
+  cancel: true,
+  progress: "percent",
+} as const satisfies JobAbilities;
+
+const references = { sent: "upload" } as const;
+
+/** Replicate's predictions. */
+export const replicate = {
+  wire: UpstreamProtocol.REPLICATE,
+  keys: [...remoteKeys, ...jobKeys, "references"],
+  callsBy: "template",
+  serves: {
+    image: { ...job, references },
+    video: { ...job, references },
+    music: job,
+  },
+} as const satisfies Capabilities;

@@ -1,0 +1,363 @@
+import type { Reason } from "#kit/errors.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import type { SseEvent } from "#kit/upstream/sse.ts";
+import { failureOfError, reasonOfError } from "../failure.ts";
+import { textOfDeltaEvent, textOfItem } from "../generated.ts";
+import { isOutputDoneAfter } from "../output-done.ts";
+import { parseEvent } from "../parse-event.ts";
+import { faultOf } from "../pieces.ts";
+import type { AnswerEvent, Ending, ReportedUsage } from "../port.ts";
+import { isText } from "../responses/complete-item.ts";
+import {
+  type CutReason,
+  failureOfCut,
+  isByUs,
+  reasonOfCut,
+  type StreamReader,
+} from "../stream-reader.ts";
+import { UnseenNotes } from "../unseen.ts";
+import { chatUsageOf, responseNames } from "../usage.ts";
+import { isFinalType, UsageNote } from "../usage-note.ts";
+import { ChunkWriter, errorChunk } from "./chunks.ts";
+import { annotationOf, finishReasonOf } from "./completion.ts";
+import { StopSearch } from "./stops.ts";
+import { ToolCalls } from "./tool-calls.ts";
+
+/** What a chat stream shows of itself. */
+export interface ChatFacts {
+  /** Of the completion. */
+  id: string;
+  modelId: string;
+  /** Seconds since the epoch, where upstream does not say. */
+  nowS: () => number;
+  /** Did the caller ask for the usage chunk? */
+  withUsage: boolean;
+  /** Sequences at which the text ends, where upstream does not know of them. */
+  stops?: readonly string[];
+}
+
+const nothing = Buffer.alloc(0);
+/** Types of items whose text goes out, and is counted as it does. */
+const shownTypes: ReadonlySet<JsonValue | undefined> = new Set([
+  "message",
+  "function_call",
+  "custom_tool_call",
+]);
+
+/** Turns a Responses stream into chat completion chunks. Reads leniently: what was not streamed comes with its `done`. */
+export class ChatFromResponses implements StreamReader {
+  isEnded = false;
+  isOutputDone = false;
+  readonly unseen = new UnseenNotes();
+  readonly #facts: ChatFacts;
+  readonly #calls = new ToolCalls();
+  /** Characters of each text part that came. */
+  readonly #sent = new Map<string, number>();
+  /** Characters of each item's reasoning that went out, or were counted. */
+  readonly #thought = new Map<JsonValue | undefined, number>();
+  /** The part that the reasoning shown last belongs to. */
+  #thinking: string | undefined;
+  readonly #stops: StopSearch;
+  /** Of tokens whose text is held back. */
+  #logprobs: JsonValue[] = [];
+  #writer: ChunkWriter | undefined;
+  #out: AnswerEvent[] = [];
+  readonly #usage = new UsageNote();
+  /** A stop sequence was found. */
+  #isStopFound = false;
+  /** How it ends, held until what came along with it was looked at for usage. */
+  #held: (() => void) | undefined;
+  /** Is that what the answer's last event says? */
+  #isLast = false;
+  #readEvents = 0;
+
+  constructor(facts: ChatFacts) {
+    this.#facts = facts;
+    this.#stops = new StopSearch(facts.stops ?? []);
+  }
+
+  read(source: SseEvent, out: AnswerEvent[]): void {
+    const event = parseEvent(source);
+    if (this.isEnded) return;
+    this.#out = out;
+    if (event === "done") this.end("end", out);
+    else if (event) this.take(event, out, source.data);
+    else this.#hold(() => this.#breakOff("garbage"));
+  }
+
+  /** Nothing more is shown; upstream is read on for usage where the caller has its beginning. */
+  get isStopped(): boolean {
+    const isTold = this.#isLast && this.#usage.reported !== undefined;
+    const isReadOn = this.#held !== undefined && !isTold && this.#writer !== undefined;
+    return this.#isStopFound || (isReadOn && !this.isEnded);
+  }
+
+  get usage(): ReportedUsage | undefined {
+    return this.#usage.reported;
+  }
+
+  /** As {@link read}, for an event that is parsed already. */
+  take(event: JsonObject, out: AnswerEvent[], data?: Uint8Array): void {
+    if (this.isEnded) return;
+    this.#out = out;
+    this.#usage.note(event, isFinalType(event.type));
+    const fault = faultOf(event, data);
+    if (fault || !isText(event.type)) {
+      this.#hold(() => this.#breakOff(fault ?? "garbage"), isFinalType(event.type));
+      return;
+    }
+    this.#readEvents++;
+    if (this.#held) {
+      this.#isLast ||= isFinalType(event.type);
+      return;
+    }
+    this.isOutputDone = isOutputDoneAfter(event, this.isOutputDone);
+    this.unseen.noteEvent(event);
+    const response = isJsonObject(event.response) ? event.response : {};
+    if (event.type === "error") {
+      const error = isJsonObject(event.error) ? event.error : event;
+      this.#hold(() => this.#refuse(error));
+    } else if (event.type === "response.failed") {
+      const error = isJsonObject(response.error) ? response.error : {};
+      this.#hold(() => this.#refuse(error), true);
+    } else this.#body(event, response);
+  }
+
+  settle(out: AnswerEvent[]): void {
+    const isTold = this.#isLast && this.#usage.reported !== undefined;
+    if (this.#held && (isTold || !this.isStopped)) this.end("end", out);
+  }
+
+  end(reason: CutReason, out: AnswerEvent[]): void {
+    if (this.isEnded) return;
+    this.#out = out;
+    if (this.#held) this.#held();
+    else this.#breakOff(reason);
+  }
+
+  /** The first reason to end holds. */
+  #hold(end: () => void, isLast = false): void {
+    this.#held ??= end;
+    this.#isLast ||= isLast;
+  }
+
+  #breakOff(reason: CutReason): void {
+    if (this.#isStopFound) this.#finish({});
+    else if (this.#readEvents === 0) throw failureOfCut(reason);
+    else this.#fail(reasonOfCut(reason), isByUs(reason));
+  }
+
+  cut(out: AnswerEvent[]): void {
+    if (this.isEnded) return;
+    this.#out = out;
+    if (this.#held) this.#held();
+    else this.#finish({ status: "incomplete" });
+  }
+
+  #body(event: JsonObject, response: JsonObject): void {
+    switch (event.type) {
+      case "keepalive":
+        return;
+      case "response.completed":
+      case "response.incomplete": {
+        const found = { ...response, status: `${event.type}`.slice("response.".length) };
+        this.#hold(() => this.#finish(found), true);
+        return;
+      }
+    }
+    const writer = this.#begin(response.created_at);
+    switch (event.type) {
+      case "response.output_text.delta":
+        this.#say(writer, event, event.delta, event.logprobs);
+        break;
+      case "response.refusal.delta":
+        this.#refusal(writer, event, event.delta);
+        break;
+      case "response.output_text.done":
+        this.#say(writer, event, restOf(event.text, this.#sent.get(partKey(event))));
+        break;
+      case "response.refusal.done":
+        this.#refusal(writer, event, restOf(event.refusal, this.#sent.get(partKey(event))));
+        break;
+      case "response.reasoning_text.delta":
+      case "response.reasoning_summary_text.delta":
+        this.#think(writer, event, event.delta);
+        break;
+      case "response.output_text.annotation.added":
+        for (const annotation of annotationOf(event.annotation)) {
+          this.#push(writer.delta({ annotations: [annotation] }));
+        }
+        break;
+      default:
+        if (!this.#call(writer, event)) this.#silent(event);
+        if (event.type === "response.output_item.done") this.#reasoned(writer, event, event.item);
+    }
+  }
+
+  #call(writer: ChunkWriter, event: JsonObject): boolean {
+    const delta = this.#calls.take(event);
+    if (!delta) return false;
+    this.#release(writer);
+    if (delta.chunk) this.#push(writer.delta({ tool_calls: [delta.chunk] }), delta.text);
+    return true;
+  }
+
+  /** What has no place in a chat stream is output all the same. */
+  #silent(event: JsonObject): void {
+    const text = textOfDeltaEvent(event);
+    if (text !== "") this.#count(event.output_index, text);
+  }
+
+  #count(item: JsonValue | undefined, text: string): void {
+    this.#thought.set(item, (this.#thought.get(item) ?? 0) + text.length);
+    this.#push(nothing, text);
+  }
+
+  #say(
+    writer: ChunkWriter,
+    event: JsonObject,
+    text: JsonValue | undefined,
+    logprobs?: JsonValue,
+  ): void {
+    if (!isText(text)) return;
+    note(this.#sent, partKey(event), text);
+    if (this.#isStopFound) {
+      this.#push(nothing, text);
+      return;
+    }
+    if (Array.isArray(logprobs)) this.#logprobs.push(...logprobs);
+    this.#show(writer, this.#stops.take(text));
+    // Upstream knows of no stop sequences and goes on: what it thought is known with its usage alone.
+    this.#isStopFound = this.#stops.isFound;
+  }
+
+  /** What was held back, now that it is clear that it begins no stop sequence. */
+  #release(writer: ChunkWriter): void {
+    this.#show(writer, this.#stops.rest());
+  }
+
+  #show(writer: ChunkWriter, content: string): void {
+    if (content === "") return;
+    const logprobs = this.#logprobsOf(content.length);
+    const shown = logprobs.length > 0 ? { content: logprobs, refusal: null } : null;
+    this.#push(writer.delta({ content }, shown), content);
+  }
+
+  /** Those of the tokens within so many characters. */
+  #logprobsOf(characters: number): JsonValue[] {
+    const all = this.#logprobs;
+    let left = characters;
+    const isBeyond = (token: JsonValue) => {
+      const text = isJsonObject(token) && typeof token.token === "string" ? token.token : "";
+      left -= text.length;
+      return left < 0;
+    };
+    const end = this.#facts.stops?.length ? all.findIndex(isBeyond) : -1;
+    this.#logprobs = end === -1 ? [] : all.slice(end);
+    return end === -1 ? all : all.slice(0, end);
+  }
+
+  #refusal(writer: ChunkWriter, event: JsonObject, refusal: JsonValue | undefined): void {
+    if (!isText(refusal)) return;
+    note(this.#sent, partKey(event), refusal);
+    this.#push(writer.delta({ refusal }), refusal);
+  }
+
+  /** Reasoning, and summaries of it: the parts are paragraphs. */
+  #think(writer: ChunkWriter, event: JsonObject, text: JsonValue | undefined): void {
+    if (!isText(text)) return;
+    const { output_index: item } = event;
+    this.#thought.set(item, (this.#thought.get(item) ?? 0) + text.length);
+    const part = `${item}/${event.content_index}/${event.summary_index}`;
+    const isNext = this.#thinking !== undefined && this.#thinking !== part;
+    this.#thinking = part;
+    this.#push(writer.delta({ reasoning_content: (isNext ? "\n\n" : "") + text }), text);
+  }
+
+  /** What an item beside texts and calls has beyond its deltas: reasoning is shown, other text is output all the same. */
+  #reasoned(writer: ChunkWriter, event: JsonObject, item: JsonValue | undefined): void {
+    if (!isJsonObject(item) || shownTypes.has(item.type)) return;
+    const rest = textOfItem(item).slice(this.#thought.get(event.output_index) ?? 0);
+    if (item.type === "reasoning") this.#think(writer, event, rest);
+    else if (rest !== "") this.#count(event.output_index, rest);
+  }
+
+  #finish(response: JsonObject): void {
+    const writer = this.#begin(response.created_at);
+    const output = Array.isArray(response.output) ? response.output : [];
+    for (const [index, item] of output.entries()) {
+      this.#reasoned(writer, { output_index: index }, item);
+    }
+    if (this.#sent.size === 0 && this.#calls.count === 0) this.#showOutput(writer, output);
+    this.#release(writer);
+    const reason = finishReasonOf(response, this.#calls.count > 0);
+    const finish = writer.finish(this.#isStopFound ? "stop" : reason);
+    const ending = response.status === "incomplete" ? "incomplete" : "completed";
+    const shown = this.#facts.withUsage
+      ? chatUsageOf(this.#usage.objectIn(responseNames))
+      : undefined;
+    if (shown) this.#out.push({ frame: finish, text: "" });
+    this.#terminal(shown ? writer.usage(shown) : finish, ending);
+  }
+
+  /** An upstream that streams nothing but its last event still gives an answer. */
+  #showOutput(writer: ChunkWriter, output: readonly JsonValue[]): void {
+    for (const [index, item] of output.entries()) {
+      if (!isJsonObject(item)) continue;
+      this.#call(writer, { type: "response.output_item.done", output_index: index, item });
+      const parts = item.type === "message" && Array.isArray(item.content) ? item.content : [];
+      for (const part of parts.filter(isJsonObject)) {
+        this.#say(writer, { output_index: index }, part.text);
+        this.#refusal(writer, { output_index: index }, part.refusal);
+      }
+    }
+  }
+
+  #refuse(error: JsonObject): void {
+    if (this.#isStopFound) {
+      this.#finish({});
+      return;
+    }
+    if (!this.#writer && !this.#usage.reported) throw failureOfError(error);
+    this.#fail(reasonOfError(error));
+  }
+
+  #fail(reason: Reason, isByUs = false): void {
+    this.#release(this.#begin(undefined));
+    this.#terminal(errorChunk(reason), "failed", isByUs);
+  }
+
+  #terminal(frame: Buffer, ending: Ending, isByUs = false): void {
+    this.isEnded = true;
+    const usage = this.#usage.reported;
+    this.#out.push({ frame, text: "", ending, isByUs, ...(usage ? { usage } : {}) });
+  }
+
+  /** The writer; the chunk with the role goes out first. */
+  #begin(createdAt: JsonValue | undefined): ChunkWriter {
+    if (this.#writer) return this.#writer;
+    const { id, modelId: model, withUsage } = this.#facts;
+    const created = typeof createdAt === "number" ? createdAt : this.#facts.nowS();
+    this.#writer = new ChunkWriter({ id, created, model, withUsage });
+    this.#push(this.#writer.delta({ role: "assistant", content: "", refusal: null }));
+    return this.#writer;
+  }
+
+  /** Behind a stop sequence nothing more is shown; it is output all the same. */
+  #push(frame: Buffer, text = ""): void {
+    this.#out.push({ frame: this.#isStopFound ? nothing : frame, text });
+  }
+}
+
+function partKey(event: JsonObject): string {
+  return `${event.output_index}/${event.content_index}`;
+}
+
+function note(sent: Map<string, number>, key: string, text: string): void {
+  sent.set(key, (sent.get(key) ?? 0) + text.length);
+}
+
+/** What a part's deltas left out of its whole text. */
+function restOf(whole: JsonValue | undefined, sent = 0): string {
+  return typeof whole === "string" ? whole.slice(sent) : "";
+}

@@ -1,0 +1,127 @@
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { type Fields, only } from "../allowed.ts";
+import { chatNames, withReasoning } from "../usage.ts";
+
+/**
+ * What callers see of chat answers and chunks: `ChatCompletion` and `ChatCompletionChunk` of the openai package, 7.57,
+ * without sound and moderation, and reasoning as most servers stream it. Everything else stays here: servers add fields in
+ * which they repeat what they were sent, the developer prompt with it.
+ */
+const usage: Fields = {
+  prompt_tokens: "plain",
+  completion_tokens: "plain",
+  total_tokens: "plain",
+  prompt_tokens_details: {
+    audio_tokens: "plain",
+    cache_write_tokens: "plain",
+    cached_tokens: "plain",
+    image_tokens: "plain",
+    text_tokens: "plain",
+  },
+  completion_tokens_details: {
+    accepted_prediction_tokens: "plain",
+    audio_tokens: "plain",
+    image_tokens: "plain",
+    reasoning_tokens: "plain",
+    rejected_prediction_tokens: "plain",
+    text_tokens: "plain",
+  },
+  // Ours, and so another genmesh's: the tokens were counted, not reported.
+  estimated: "plain",
+};
+
+const call: Fields = { name: "plain", arguments: "plain" };
+const toolCall: Fields = {
+  index: "plain",
+  id: "plain",
+  type: "plain",
+  function: call,
+  custom: { name: "plain", input: "plain" },
+  // Gemini's OpenAI-compatible server wants this back with the call's output.
+  extra_content: { google: { thought_signature: "plain" } },
+};
+
+/** Fields of a message, and of a delta. */
+export const messageFields: Fields = {
+  role: "plain",
+  content: "plain",
+  refusal: "plain",
+  reasoning_content: "plain",
+  annotations: [
+    {
+      type: "plain",
+      url_citation: { start_index: "plain", end_index: "plain", title: "plain", url: "plain" },
+    },
+  ],
+  function_call: call,
+  tool_calls: [toolCall],
+};
+
+const alternativeFields: Fields = { token: "plain", bytes: "list", logprob: "plain" };
+/** Fields of one token's logprobs. */
+export const tokenFields: Fields = { ...alternativeFields, top_logprobs: [alternativeFields] };
+/** Fields of the logprobs of a choice. */
+export const logprobFields: Fields = { content: [tokenFields], refusal: [tokenFields] };
+const choice: Fields = {
+  index: "plain",
+  finish_reason: "plain",
+  logprobs: logprobFields,
+};
+const head: Fields = {
+  id: "plain",
+  object: "plain",
+  created: "plain",
+  model: "plain",
+  service_tier: "plain",
+  system_fingerprint: "plain",
+  usage,
+};
+
+/** Fields of a completion. */
+export const completionFields: Fields = {
+  ...head,
+  choices: [{ ...choice, message: messageFields }],
+};
+/** Fields of a chunk. */
+export const chunkFields: Fields = {
+  ...head,
+  choices: [{ ...choice, delta: messageFields }],
+  // Padding against guesses by the length of a delta.
+  obfuscation: "plain",
+};
+
+/** Fields of a completion's usage that callers see. */
+export function shownUsage(found: JsonObject): JsonObject {
+  return only(withReasoning(found, chatNames), usage);
+}
+
+/** Does a message or delta say something in another form than callers see? */
+export function isOddlySaid(said: JsonObject): boolean {
+  return "reasoning" in said || Array.isArray(said.content);
+}
+
+/** A message or delta whose reasoning and text are in the form that callers see. */
+export function plainlySaid(said: JsonObject): JsonObject {
+  if (!isOddlySaid(said)) return said;
+  const { reasoning, ...rest } = said;
+  const plain: JsonObject = { ...rest };
+  // One name of two for the same: some servers send both.
+  if (typeof reasoning === "string") plain.reasoning_content ??= reasoning;
+  if (!Array.isArray(said.content)) return plain;
+  // Mistral's servers stream thoughts and text as parts.
+  const parts = said.content.filter(isJsonObject);
+  const thought = parts.filter(({ type }) => type === "thinking").map(({ thinking }) => thinking);
+  const thoughtText = thought.map(textOf).join("");
+  if (thoughtText !== "") plain.reasoning_content ??= thoughtText;
+  plain.content = textOf(parts);
+  return plain;
+}
+
+/** Text parts, joined. */
+function textOf(parts: JsonValue | undefined): string {
+  if (typeof parts === "string") return parts;
+  const list = Array.isArray(parts) ? parts.filter(isJsonObject) : [];
+  return list
+    .map(({ type, text }) => (type === "text" && typeof text === "string" ? text : ""))
+    .join("");
+}

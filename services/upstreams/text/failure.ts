@@ -1,0 +1,183 @@
+import { ErrorReason, type Reason, RefusalError } from "#kit/errors.ts";
+import { noPlaceInTime } from "#kit/fair-share.ts";
+import type { JsonObject } from "#kit/json.ts";
+import { isEmptyAccount, isPolicyCode } from "#kit/upstream/call.ts";
+import { UpstreamError } from "#kit/upstream/errors.ts";
+import type { ReportedUsage } from "./port.ts";
+
+/** Why an upstream gave no answer. */
+export type FailureKind =
+  /** No connection, or it broke before the first event (or before the JSON answer's end). */
+  | "unreachable"
+  /** None of our places at it came free in time. */
+  | "full"
+  /** 429. */
+  | "rate_limited"
+  /** The operator's account there has run empty: 402, or a code that says so. */
+  | "account_empty"
+  /** 5xx. */
+  | "server_error"
+  /** Time ran out. */
+  | "timeout"
+  /** 400 or 422: what was sent is wrong. */
+  | "invalid_request"
+  /** Refused for its content. */
+  | "policy"
+  /** The input is longer than the model's context. */
+  | "context_length"
+  /** 401, 403, 404 and whatever else is not ours to explain. */
+  | "denied"
+  /** An answer that is none, or an error in place of the first event. */
+  | "garbage"
+  /** More than a bound of ours lets through; the upstream itself may have answered well. */
+  | "too_large"
+  /** It does not have the operation. */
+  | "incapable"
+  /** The variable of its key is not set. */
+  | "misconfigured";
+
+/** An upstream that gave no answer; before any output. Holds nothing of upstream's own text. */
+export class UpstreamFailure extends Error {
+  override readonly name = "UpstreamFailure";
+  readonly kind: FailureKind;
+  /** HTTP status, where there was one. */
+  readonly status: number | undefined;
+  /** For `invalid_request`: the top-level field of the caller's body that upstream named. */
+  readonly param: string | undefined;
+  /** For `unreachable`: the time to connect ran out. */
+  readonly timedOut: boolean;
+  /** What upstream reported all the same, in an answer that is none: it is charged. */
+  usage: ReportedUsage | undefined;
+
+  constructor(
+    kind: FailureKind,
+    details: { status?: number; param?: string; timedOut?: boolean; cause?: unknown } = {},
+  ) {
+    super(`upstream: ${kind}`, { cause: details.cause });
+    this.kind = kind;
+    this.status = details.status;
+    this.param = details.param;
+    this.timedOut = details.timedOut ?? kind === "timeout";
+  }
+
+  /** Is the next upstream to be tried? Where it was not reached or not asked, on 429 and 5xx alone. */
+  get mayFallBack(): boolean {
+    if (this.status === 429) return true;
+    return ["unreachable", "full", "rate_limited", "server_error"].includes(this.kind);
+  }
+}
+
+/** The failure that a lower error means; undefined where it is none of upstream's. */
+export function failureOf(error: unknown): UpstreamFailure | undefined {
+  if (error instanceof UpstreamFailure) return error;
+  if (!(error instanceof UpstreamError)) return undefined;
+  if (error.kind === "full") return new UpstreamFailure("full", { cause: error });
+  if (error.kind === "timeout") return new UpstreamFailure("timeout", { cause: error });
+  if (error.kind === "misconfigured") return new UpstreamFailure("misconfigured", { cause: error });
+  if (error.kind === "too_large") return new UpstreamFailure("too_large", { cause: error });
+  return new UpstreamFailure("unreachable", { timedOut: error.timedOut, cause: error });
+}
+
+/** What the caller is told, in our words. */
+export function refusalOf(
+  failure: UpstreamFailure,
+  modelId: string,
+  inputParam: "input" | "messages" = "input",
+): RefusalError {
+  const cause = failure;
+  switch (failure.kind) {
+    case "invalid_request":
+      return new RefusalError(ErrorReason.INVALID_VALUE, {
+        message: failure.param
+          ? `The model does not accept the value of '${failure.param}'.`
+          : "The model does not accept a value in this request.",
+        ...(failure.param ? { param: failure.param } : {}),
+        cause,
+      });
+    case "full":
+      return noPlaceInTime(cause);
+    case "policy":
+      return new RefusalError(ErrorReason.CONTENT_POLICY_VIOLATION, { cause });
+    case "context_length":
+      return new RefusalError(ErrorReason.CONTEXT_LENGTH_EXCEEDED, {
+        param: inputParam,
+        cause,
+      });
+    case "incapable":
+      return new RefusalError(ErrorReason.MODEL_NOT_RESPONSES_CAPABLE, {
+        metadata: { model: modelId },
+        param: "model",
+        cause,
+      });
+    default:
+      return new RefusalError(
+        failure.timedOut ? ErrorReason.UPSTREAM_TIMEOUT : ErrorReason.MODEL_REQUEST_FAILED,
+        { cause },
+      );
+  }
+}
+
+/** Codes and types by which servers say that the input is too long: OpenAI, llama.cpp, OpenRouter. */
+const contextCodes = new Set([
+  "context_length_exceeded",
+  "context_window_exceeded",
+  "exceed_context_size_error",
+]);
+/** How vLLM, SGLang and Ollama say it, without a code of its own. */
+const contextWords = /\bcontext (?:length|size|window)\b/i;
+
+/** Does an upstream's error object say that the input is too long for the model? */
+export function isContextError({ code, type, message }: JsonObject): boolean {
+  if ([code, type].some((one) => typeof one === "string" && contextCodes.has(one))) return true;
+  return typeof message === "string" && contextWords.test(message);
+}
+
+/** What the caller is told where upstream's error comes within an answer. */
+export function reasonOfError(error: JsonObject): Reason {
+  if (isPolicyCode(error.code)) return ErrorReason.CONTENT_POLICY_VIOLATION;
+  return isContextError(error)
+    ? ErrorReason.CONTEXT_LENGTH_EXCEEDED
+    : ErrorReason.MODEL_REQUEST_FAILED;
+}
+
+/** The failure that an error in place of an answer means. */
+export function failureOfError(error: JsonObject): UpstreamFailure {
+  if (isPolicyCode(error.code)) return new UpstreamFailure("policy");
+  return new UpstreamFailure(isContextError(error) ? "context_length" : "garbage");
+}
+
+/**
+ * What an HTTP error means. `error` is the body's `error` object where it has one; `body` is what the caller sent, so
+ * that a field is named only where it is the caller's own.
+ */
+export function failureOfStatus(
+  status: number,
+  error: JsonObject,
+  body: JsonObject,
+): UpstreamFailure {
+  if (status < 500 && isEmptyAccount(status, [error.code, error.type])) {
+    return new UpstreamFailure("account_empty", { status });
+  }
+  if (status === 429) return new UpstreamFailure("rate_limited", { status });
+  if (status >= 500) return new UpstreamFailure("server_error", { status });
+  const isRefusal = [error.code, error.type].some(isPolicyCode);
+  if ((status === 400 || status === 403 || status === 422) && isRefusal) {
+    return new UpstreamFailure("policy", { status });
+  }
+  if ((status === 400 || status === 413 || status === 422) && isContextError(error)) {
+    return new UpstreamFailure("context_length", { status });
+  }
+  if (status === 400 || status === 422) {
+    const param = callersField(error.param, body);
+    return new UpstreamFailure("invalid_request", { status, ...(param ? { param } : {}) });
+  }
+  return new UpstreamFailure("denied", { status });
+}
+
+/** The first name of a path, where the caller sent a field of that name and we did not replace it. */
+function callersField(param: unknown, body: JsonObject): string | undefined {
+  if (typeof param !== "string") return undefined;
+  const field = /^[a-z_]{1,64}/.exec(param)?.[0];
+  const isOurs = field === "model" || field === "store" || field === "instructions";
+  return field !== undefined && !isOurs && Object.hasOwn(body, field) ? field : undefined;
+}

@@ -1,0 +1,233 @@
+import { isRefusal } from "#kit/errors.ts";
+import { jsonInTurns, turn } from "#kit/in-turns.ts";
+import type { JsonObject } from "#kit/json.ts";
+import {
+  anyObjectIn,
+  callUpstream,
+  errorIn,
+  isTooDeep,
+  readErrorBody,
+} from "#kit/upstream/call.ts";
+import type { HttpReply } from "#kit/upstream/client.ts";
+import { answerLimits } from "#kit/upstream/limits.ts";
+import { OutputLimit, type Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { encodeForm } from "../form.ts";
+import type { UpstreamsContext } from "./context.ts";
+import type { UpstreamEvents } from "./events.ts";
+import { factsOf } from "./facts.ts";
+import { failureOf, failureOfStatus, UpstreamFailure } from "./failure.ts";
+import { ignoredParameters } from "./ignored.ts";
+import { LargeParts, liftParts } from "./large-parts.ts";
+import { embeddingBytes, largeAnswerBytes, roomlessBytes } from "./limits.ts";
+import { countsItself, OutputGate } from "./output-gate.ts";
+import { type PlainRequest, readPlain } from "./plain.ts";
+import { type Plan, planFor } from "./plans.ts";
+import type { JsonAnswer, StreamAnswer, UpstreamRequest } from "./port.ts";
+import { readStream } from "./read-stream.ts";
+import { readWhole } from "./read-whole.ts";
+import type { ReadAnswer } from "./responses/json-answer.ts";
+import { fieldsOf } from "./transcription.ts";
+import { unseenOf } from "./unseen.ts";
+import { usageIn } from "./usage.ts";
+
+/** Answers a request at one upstream. Throws `UpstreamFailure`, a refusal, or the signal's reason. */
+export type Driver = (
+  request: UpstreamRequest,
+  upstream: Upstream,
+) => Promise<JsonAnswer | StreamAnswer>;
+
+/** What a protocol adds to plain requests and answers. */
+export interface HttpExtras {
+  /** Headers of its own. */
+  headers?(request: UpstreamRequest): Readonly<Record<string, string>>;
+  /** Parameters that it says it has left out, by their names in a header. */
+  ignored?(reply: HttpReply): readonly string[];
+}
+
+/** The driver of protocols in the formats of OpenAI: what each of them speaks, its row says. */
+export function createHttpDriver(
+  context: Pick<UpstreamsContext, "clock" | "ids" | "secrets" | "http" | "lift" | "plain">,
+  events: UpstreamEvents,
+  extras: HttpExtras = {},
+): Driver {
+  const { lift = async (job) => liftParts(job) } = context;
+  return async (request, upstream) => {
+    const facts = factsOf(request, context);
+    const plan = planFor(upstream, request, facts);
+    if (!plan) throw new UpstreamFailure("incapable");
+    const headers = extras.headers?.(request);
+    const reply = await post({ ...plan, headers }, request, upstream, context);
+    if (reply.status < 200 || reply.status > 299) throw await failureOfReply(reply, request);
+    const there = extras.ignored?.(reply) ?? [];
+    request.onIgnored?.(ignoredParameters(request, plan.body, plan.path, there));
+    const type = reply.headers["content-type"] ?? "";
+    // No text that a bound of output could cut.
+    if (plan.plain) {
+      request.onAnswering?.();
+      const answer = await plainAnswer(reply, plan.plain, request, context);
+      return { kind: "json", ...answer, upstream: upstream.name };
+    }
+    const isStream = request.stream && request.operation !== "compact";
+    const onCut = () => {
+      const isTold = upstream.outputLimit !== OutputLimit.NONE;
+      events.cut(upstream.name, isTold && request.maxOutputTokens !== undefined);
+    };
+    const gate = new OutputGate(request.outputBound, countsItself(request, upstream));
+    const { accountId, signal } = request;
+    const isChat = request.operation === "chat";
+    const isGrouped = (facts.chat.stops ?? []).length > 0;
+    const parts = new LargeParts({ lift, isChat, isGrouped, accountId, signal });
+    if (isStream && !type.includes("json")) {
+      const told = { reply, gate, onCut, request, upstream: upstream.name, events, parts };
+      return readStream({ ...told, reader: plan.reader() });
+    }
+    request.onAnswering?.();
+    const came = await wholeObject(reply, request, parts);
+    const cut = await gate.cutWhole(came);
+    if (cut) onCut();
+    const found = cut ?? came;
+    const told = { upstream: upstream.name, isCut: cut !== undefined, parts };
+    try {
+      // An upstream that cannot stream answers whole.
+      if (isStream) return readWhole(found, plan.reader(), told);
+      const read = plan.readJson(found);
+      if (!parts.isEmpty) await turn();
+      const answer = jsonAnswer(read, upstream.name);
+      const body = parts.fill(answer.body);
+      return { ...answer, body, isCut: told.isCut, unseen: unseenOf(came) };
+    } catch (error) {
+      throw withUsage(error, came);
+    }
+  };
+}
+
+/** What is no answer was generated all the same, where its usage says so. */
+function withUsage<E>(error: E, came: JsonObject): E {
+  if (error instanceof UpstreamFailure) error.usage ??= usageIn(came)?.usage;
+  return error;
+}
+
+/** An answer as the port has it. */
+export function jsonAnswer({ object, ...rest }: ReadAnswer, upstream: string): JsonAnswer {
+  return { kind: "json", ...rest, body: Buffer.from(JSON.stringify(object)), upstream };
+}
+
+async function post(
+  plan: Plan & { headers: Readonly<Record<string, string>> | undefined },
+  request: UpstreamRequest,
+  upstream: Upstream,
+  context: Pick<UpstreamsContext, "secrets" | "http">,
+): Promise<HttpReply> {
+  const isStream = plan.body.stream === true;
+  const { sound } = request;
+  const { body, headers: ofBody } = sound
+    ? await encodeForm(fieldsOf(plan.body, sound))
+    : { body: await jsonInTurns(plan.body), headers: { "content-type": "application/json" } };
+  const headers = {
+    ...ofBody,
+    accept: isStream ? "text/event-stream" : "application/json",
+    // Events must come when they are made, not when a compressor's window is full.
+    "accept-encoding": "identity",
+    ...plan.headers,
+  };
+  const { onSent, signal } = request;
+  signal.throwIfAborted();
+  const url = `${upstream.baseUrl}${plan.path}`;
+  const call = { upstream, method: "POST", url, headers, body, isStream, onSent, signal } as const;
+  return callUpstream(context, call).catch(raiseFailure);
+}
+
+async function plainAnswer(
+  reply: HttpReply,
+  plain: PlainRequest,
+  request: UpstreamRequest,
+  {
+    plain: read = async (bytes, asked) => readPlain(bytes, asked),
+  }: Pick<UpstreamsContext, "plain">,
+) {
+  const { accountId, signal } = request;
+  const isCounted = plain.operation === "embeddings";
+  const bytes = await wholeBody(
+    reply,
+    request,
+    isCounted ? plain.inputs * embeddingBytes : undefined,
+  );
+  const found = await read(bytes, plain, { accountId, signal });
+  if (found.answer) return found.answer;
+  const failure = new UpstreamFailure("garbage");
+  failure.usage = found.usage;
+  throw failure;
+}
+
+async function wholeObject(
+  reply: HttpReply,
+  request: UpstreamRequest,
+  parts: LargeParts,
+): Promise<JsonObject> {
+  const bytes = await wholeBody(reply, request);
+  const readable = await parts.takeFrom(bytes);
+  const object = anyObjectIn(readable);
+  if (!object) throw new UpstreamFailure("garbage");
+  if (isTooDeep(readable)) throw withUsage(new UpstreamFailure("too_large"), object);
+  // Reading and writing a long text are turns of their own.
+  if (bytes.length > largeAnswerBytes) await turn();
+  return object;
+}
+
+/**
+ * All of an answer's body, which asks for room before most of it is read: for its length, for `reckoned` bytes where it does not say that, or else
+ * for the longest. Where it finds none, or its upstream gives up while it waits, that is our bound and not the upstream's failure.
+ */
+async function wholeBody(
+  { body, headers }: HttpReply,
+  { reach, signal }: UpstreamRequest,
+  reckoned: number = answerLimits.jsonBytes,
+): Promise<Buffer> {
+  const mostBytes = answerLimits.jsonBytes;
+  const announced = Number(headers["content-length"] ?? Number.NaN);
+  const announcedBytes = Number.isSafeInteger(announced) ? announced : undefined;
+  if (announcedBytes !== undefined && announcedBytes > mostBytes) {
+    body.close();
+    throw new UpstreamFailure("too_large");
+  }
+  const room = reach && {
+    freeBytes: roomlessBytes,
+    announcedBytes,
+    async reach(bytes: number) {
+      const wanted = announcedBytes ?? (bytes > reckoned ? mostBytes : reckoned);
+      const size = Math.min(Math.max(wanted, bytes), mostBytes);
+      await reach(size);
+      return size;
+    },
+  };
+  try {
+    return await body.whole(mostBytes, room);
+  } catch (error) {
+    signal.throwIfAborted();
+    const isForRoom = isRefusal(error) || body.isHeldBack();
+    if (isForRoom) throw new UpstreamFailure("too_large", { cause: error });
+    return raiseFailure(error);
+  }
+}
+
+function raiseFailure(error: unknown): never {
+  throw failureOf(error) ?? error;
+}
+
+async function failureOfReply(reply: HttpReply, request: UpstreamRequest): Promise<Error> {
+  const { status } = reply;
+  const isPlain = status >= 500;
+  const type = reply.headers["content-type"] ?? "";
+  // Where the status alone tells the error, only usage is of interest, and what does not say that it is JSON has none.
+  const isOfInterest = !isPlain || type.includes("json");
+  if (!isOfInterest) reply.body.release();
+  const body = isOfInterest ? await readErrorBody(reply) : {};
+  const error = isPlain ? {} : errorIn(body);
+  // Of an upstream that has /responses, or chat, but not this beside it. A missing model is another 404.
+  const isMissing = status === 404 || status === 405 || status === 501;
+  const isOptional = request.operation !== "responses" && request.operation !== "chat";
+  if (isOptional && isMissing && error.code !== "model_not_found") {
+    return withUsage(new UpstreamFailure("incapable", { status }), body);
+  }
+  return withUsage(failureOfStatus(status, error, request.body), body);
+}

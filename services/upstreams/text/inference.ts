@@ -1,0 +1,68 @@
+import {
+  errorOfAbort,
+  followedStream,
+  type Inference,
+  type InferenceCall,
+  type Inferences,
+} from "#kit/telemetry/inference.ts";
+import { errorType } from "#kit/telemetry/spans.ts";
+import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { failureOf } from "./failure.ts";
+import type { Driver } from "./http-driver.ts";
+import type {
+  AnswerEvent,
+  Ending,
+  JsonAnswer,
+  ReportedUsage,
+  StreamAnswer,
+  UpstreamRequest,
+} from "./port.ts";
+
+/** Runs a driver as an inference of telemetry: how long it takes, to the last event, and what it used. */
+export async function withInference(
+  inferences: Inferences | undefined,
+  driver: Driver,
+  request: UpstreamRequest,
+  upstream: Upstream,
+): Promise<JsonAnswer | StreamAnswer> {
+  if (!inferences) return driver(request, upstream);
+  const inference = inferences.begin(callOf(request, upstream));
+  try {
+    const answer = await inference.run(() => driver(request, upstream));
+    if (answer.kind === "json") {
+      ended(inference, answer.usage, answer.ending);
+      return answer;
+    }
+    const note = (events: readonly AnswerEvent[]) => {
+      for (const { usage, ending } of events) if (ending) ended(inference, usage, ending);
+    };
+    return { ...answer, batches: followedStream(answer.batches, inference, note) };
+  } catch (error) {
+    const kind = failureOf(error)?.kind ?? errorType(error);
+    inference.end(request.signal.aborted ? errorOfAbort(request.signal) : kind);
+    throw error;
+  }
+}
+
+/** No place at an upstream came free in time: it is as far away as one that does not pick up. */
+export function noPlaceCameFree(
+  inferences: Inferences | undefined,
+  request: UpstreamRequest,
+  upstream: Upstream,
+): void {
+  inferences?.begin(callOf(request, upstream)).end("unreachable");
+}
+
+function callOf(request: UpstreamRequest, { name }: Upstream): InferenceCall {
+  return {
+    operation: request.operation === "responses" ? "chat" : request.operation,
+    provider: name,
+    model: request.modelId,
+    isStream: request.stream,
+  };
+}
+
+function ended(inference: Inference, usage: ReportedUsage | undefined, ending: Ending): void {
+  if (usage) inference.used(usage);
+  inference.end(ending === "failed" ? "failed" : undefined);
+}

@@ -1,0 +1,185 @@
+import { randomUUID } from "node:crypto";
+import { isJsonObject, type JsonObject, type JsonValue, shapeFault } from "#kit/json.ts";
+import { anyObjectIn, isTooDeep } from "#kit/upstream/call.ts";
+import { only } from "./allowed.ts";
+import { tokenFields } from "./chat/shown.ts";
+import { UpstreamFailure } from "./failure.ts";
+import {
+  largeAnswerBytes,
+  leastLiftedBytes,
+  maxRestBytes,
+  maxRestMarks,
+  tokensLiftedAtOnce,
+} from "./limits.ts";
+import type { ReportedUsage } from "./port.ts";
+import { usageIn } from "./usage.ts";
+
+/**
+ * Upstreams answer with megabytes in two cases: the log probabilities of every token (with 20 alternatives 1.6 KB a token), and
+ * images in base64. Nothing of genmesh looks into either, so a large answer is parsed in a thread, which puts a mark in the place of
+ * each. The rest is read, metered and rewritten like any other answer; where it is written again, the parts go back in as bytes.
+ */
+
+/** A JSON answer, or one event of a stream, whose large parts are to be taken out. */
+export interface LiftJob {
+  bytes: Uint8Array;
+  /** With what the marks begin. */
+  mark: string;
+  /** Number of the first mark. */
+  first: number;
+  /** Are log probabilities to be shown as chat completions show them, without what else upstream says there? */
+  isChat: boolean;
+  /** Are they taken out in groups, because the text may be cut at a stop sequence? */
+  isGrouped: boolean;
+}
+
+/** What a {@link LiftJob} comes to. */
+export interface LiftedParts {
+  /** JSON with marks. */
+  rest: Uint8Array;
+  parts: { bytes: Uint8Array; spelled: string }[];
+}
+
+/** What is still too large to be read, or nested too deep: its usage is all that counts of it. */
+export interface Unreadable {
+  rest?: never;
+  usage: ReportedUsage | undefined;
+}
+
+/** Does a {@link LiftJob}, in a thread where it is large, on a copy of its bytes; undefined for what is no JSON object. */
+export type Lift = (
+  job: LiftJob,
+  asking: { accountId: string; signal: AbortSignal },
+) => Promise<LiftedParts | Unreadable | undefined>;
+
+/** Strings of these names are bytes in base64, in which no generated text is looked for. */
+const imageFields: ReadonlySet<string> = new Set(["result", "partial_image_b64", "image_url"]);
+/** A response holds items, these hold parts, and those hold log probabilities; what nests deeper is the model's own data. */
+const maxDepth = 8;
+
+/** {@link Lift}, at once. */
+export function liftParts({
+  bytes,
+  mark,
+  first,
+  isChat,
+  isGrouped,
+}: LiftJob): LiftedParts | Unreadable | undefined {
+  const value = anyObjectIn(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
+  if (!value) return undefined;
+  if (isTooDeep(bytes)) return { usage: usageIn(value)?.usage };
+  const parts: LiftedParts["parts"] = [];
+  const put = (json: string, spell: (mark: string) => JsonValue): JsonValue => {
+    const placeholder = spell(`${mark}${first + parts.length}`);
+    parts.push({ bytes: Buffer.from(json), spelled: JSON.stringify(placeholder) });
+    return placeholder;
+  };
+  const liftTokens = (tokens: JsonValue[]): JsonValue[] => {
+    const shown = isChat
+      ? tokens.filter(isJsonObject).map((token) => only(token, tokenFields))
+      : tokens;
+    if (JSON.stringify(shown).length < leastLiftedBytes) return shown;
+    const lifted: JsonValue[] = [];
+    const atOnce = isGrouped ? tokensLiftedAtOnce : shown.length;
+    for (let at = 0; at < shown.length; at += atOnce) {
+      const group = shown.slice(at, at + atOnce);
+      const token = isGrouped ? group.map(textOfToken).join("") : "";
+      lifted.push(put(JSON.stringify(group).slice(1, -1), (logprob) => ({ logprob, token })));
+    }
+    return lifted;
+  };
+  const visit = (found: JsonObject | JsonValue[], depth: number): void => {
+    // A list's places have names too.
+    const object = found as JsonObject;
+    for (const [name, inner] of Object.entries(object)) {
+      const isTokens = name === "logprobs" || (depth === -1 && Array.isArray(inner));
+      if (isTokens && Array.isArray(inner)) object[name] = liftTokens(inner);
+      // In chat completions they are an object with lists of them.
+      else if (isTokens && isJsonObject(inner)) visit(inner, -1);
+      else if (typeof inner === "string") {
+        if (inner.length < leastLiftedBytes || !imageFields.has(name)) continue;
+        object[name] = put(JSON.stringify(inner), (spelled) => spelled);
+      } else if (typeof inner === "object" && inner !== null && depth >= 0 && depth < maxDepth) {
+        visit(inner, depth + 1);
+      }
+    }
+  };
+  visit(value, 0);
+  const rest = Buffer.from(JSON.stringify(value));
+  const isReadable =
+    rest.length <= maxRestBytes && shapeFault(rest, { marks: maxRestMarks }) === undefined;
+  return isReadable ? { rest, parts } : { usage: usageIn(value)?.usage };
+}
+
+function textOfToken(token: JsonValue): string {
+  return isJsonObject(token) && typeof token.token === "string" ? token.token : "";
+}
+
+/** How the large parts of one answer are taken out. */
+export interface LargePartsOptions
+  extends Pick<LiftJob, "isChat" | "isGrouped">,
+    Pick<Parameters<Lift>[1], "accountId" | "signal"> {
+  lift: Lift;
+}
+
+/** The large parts of one answer, kept until what is left of it is written again. */
+export class LargeParts {
+  readonly #options: LargePartsOptions;
+  readonly #mark = `part-of-answer:${randomUUID()}:`;
+  readonly #parts: { bytes: Uint8Array; spelled: Buffer }[] = [];
+
+  constructor(options: LargePartsOptions) {
+    this.#options = options;
+  }
+
+  /** Was nothing taken out? */
+  get isEmpty(): boolean {
+    return this.#parts.length === 0;
+  }
+
+  /**
+   * JSON with marks for its large parts; what is not large, or no JSON object, as it came. Throws `UpstreamFailure` with
+   * its usage where what is left is too large to be read, or nested too deep.
+   */
+  async takeFrom(data: Buffer): Promise<Buffer> {
+    if (data.length <= largeAnswerBytes) return data;
+    const { lift, isChat, isGrouped, ...asking } = this.#options;
+    const first = this.#parts.length;
+    const job = { bytes: data, mark: this.#mark, first, isChat, isGrouped };
+    const lifted = await lift(job, asking);
+    if (!lifted) return data;
+    if (!lifted.rest) {
+      const failure = new UpstreamFailure("too_large");
+      failure.usage = lifted.usage;
+      throw failure;
+    }
+    const rest = Buffer.from(lifted.rest.buffer, lifted.rest.byteOffset, lifted.rest.length);
+    for (const { bytes: found, spelled } of lifted.parts) {
+      // The last events of a stream repeat what earlier ones held.
+      const same = this.#parts.find((part) => Buffer.compare(part.bytes, found) === 0);
+      this.#parts.push({ bytes: same?.bytes ?? found, spelled: Buffer.from(spelled) });
+    }
+    return rest;
+  }
+
+  /** Written JSON with the parts in the places of their marks. */
+  fill(written: Uint8Array): Uint8Array {
+    if (this.isEmpty) return written;
+    const bytes = Buffer.from(written.buffer, written.byteOffset, written.length);
+    const filled: Uint8Array[] = [];
+    let from = 0;
+    for (let at = bytes.indexOf(this.#mark); at !== -1; at = bytes.indexOf(this.#mark, at + 1)) {
+      const digits = bytes.subarray(at + this.#mark.length, at + this.#mark.length + 12);
+      const part = this.#parts[Number.parseInt(digits.toString("latin1"), 10)];
+      if (!part) continue;
+      const start = at - part.spelled.indexOf(this.#mark);
+      const end = start + part.spelled.length;
+      if (start < from || !bytes.subarray(start, end).equals(part.spelled)) continue;
+      filled.push(bytes.subarray(from, start), part.bytes);
+      from = end;
+    }
+    if (from === 0) return written;
+    filled.push(bytes.subarray(from));
+    return Buffer.concat(filled);
+  }
+}

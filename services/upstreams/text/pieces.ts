@@ -1,0 +1,45 @@
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { isTooDeep } from "#kit/upstream/call.ts";
+import { textLimits } from "./limits.ts";
+import type { CutReason } from "./stream-reader.ts";
+
+/** Why a stream ends at one of its events, of the Responses protocol or a chunk, and what it was parsed from; undefined: it goes on. */
+export function faultOf(
+  event: JsonObject | undefined,
+  data: Uint8Array | undefined,
+): CutReason | undefined {
+  if (!event) return "garbage";
+  return (data && isTooDeep(data)) || hasTooManyPieces(event) ? "too_large" : undefined;
+}
+
+/** Has one event of the Responses protocol, or a chat completion or a chunk of one, more items and parts than an answer may have? */
+export function hasTooManyPieces({ item, response, choices }: JsonObject): boolean {
+  if (isJsonObject(item)) return piecesOf(item) > textLimits.pieces;
+  if (Array.isArray(choices)) return isOverFull(choices, piecesOfChoice);
+  if (!isJsonObject(response) || !Array.isArray(response.output)) return false;
+  return isOverFull(response.output, piecesOf);
+}
+
+function isOverFull(list: readonly JsonValue[], piecesIn: (one: JsonValue) => number): boolean {
+  let pieces = 0;
+  for (const one of list) {
+    pieces += piecesIn(one);
+    if (pieces > textLimits.pieces) return true;
+  }
+  return false;
+}
+
+function piecesOfChoice(choice: JsonValue): number {
+  if (!isJsonObject(choice)) return 1;
+  const said = choice.delta ?? choice.message;
+  return isJsonObject(said) ? 1 + lengthOf(said.content) + lengthOf(said.tool_calls) : 1;
+}
+
+function piecesOf(item: JsonValue): number {
+  if (!isJsonObject(item)) return 1;
+  return 1 + lengthOf(item.content) + lengthOf(item.summary);
+}
+
+function lengthOf(list: JsonValue | undefined): number {
+  return Array.isArray(list) ? list.length : 0;
+}

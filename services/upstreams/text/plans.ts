@@ -1,0 +1,133 @@
+import type { JsonObject } from "#kit/json.ts";
+import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { isNativeChat, servesText } from "../protocols.ts";
+import { toCompletion } from "./chat/completion.ts";
+import { ChatFromResponses } from "./chat/from-responses.ts";
+import { NativeChat } from "./chat/native.ts";
+import { readCompletion } from "./chat/native-json.ts";
+import { toResponsesRequest } from "./chat/request.ts";
+import { inputCount } from "./embeddings.ts";
+import type { RequestFacts } from "./facts.ts";
+import { withOutputLimit } from "./output-limit.ts";
+import type { PlainRequest } from "./plain.ts";
+import type { UpstreamRequest } from "./port.ts";
+import { type ReadAnswer, readCompaction, readResponse } from "./responses/json-answer.ts";
+import { ResponsesReader } from "./responses/reader.ts";
+import type { StreamReader } from "./stream-reader.ts";
+
+/** What is sent. */
+interface AskedPlan {
+  /** Below the upstream's base URL. */
+  path: string;
+  body: JsonObject;
+}
+
+/** How one request is put to an upstream over HTTP, and how its answer is read. */
+export interface Plan extends AskedPlan {
+  /** How an answer is read that is always JSON and nothing else; absent: by {@link readJson} or {@link reader}. */
+  plain?: PlainRequest;
+  /** Reads a JSON answer. Throws `UpstreamFailure`. */
+  readJson: (found: JsonObject) => ReadAnswer;
+  /** Reads a stream. */
+  reader: () => StreamReader;
+}
+
+/** The plan for a request at an upstream; undefined where its protocol lacks the operation. */
+export function planFor(
+  upstream: Pick<Upstream, "protocol" | "outputLimit">,
+  request: UpstreamRequest,
+  facts: RequestFacts,
+): Plan | undefined {
+  if (!servesText(upstream.protocol, request.operation)) return undefined;
+  const plan = formatPlan(upstream, request, facts);
+  const api = plan.path === "/chat/completions" ? "chat" : "responses";
+  return {
+    ...plan,
+    body: withOutputLimit(plan.body, request.maxOutputTokens, api, upstream.outputLimit),
+  };
+}
+
+function formatPlan(
+  { protocol }: Pick<Upstream, "protocol">,
+  request: UpstreamRequest,
+  facts: RequestFacts,
+): Plan {
+  if (request.operation === "embeddings") return embeddings(request);
+  if (request.operation === "transcriptions") return transcriptions(request);
+  if (request.operation === "chat") {
+    return isNativeChat(protocol) ? nativeChat(request, facts) : translatedChat(request, facts);
+  }
+  return request.operation === "compact" ? compact(request, facts) : responses(request, facts);
+}
+
+function responses(request: UpstreamRequest, facts: RequestFacts): Plan {
+  const { upstreamModel: model, stream } = request;
+  return {
+    path: "/responses",
+    body: { ...request.body, model, stream },
+    readJson: (found) => readResponse(found, facts.response),
+    reader: () => new ResponsesReader(facts.response),
+  };
+}
+
+function compact(request: UpstreamRequest, facts: RequestFacts): Plan {
+  const { stream: _, ...body } = request.body;
+  return {
+    path: "/responses/compact",
+    body: { ...body, model: request.upstreamModel },
+    readJson: (found) => readCompaction(found, facts.response),
+    reader: () => new ResponsesReader(facts.response),
+  };
+}
+
+function embeddings(request: UpstreamRequest): Plan {
+  return {
+    path: "/embeddings",
+    body: { ...request.body, model: request.upstreamModel },
+    plain: {
+      operation: "embeddings",
+      modelId: request.modelId,
+      inputs: inputCount(request.body.input),
+    },
+    ...isPlain,
+  };
+}
+
+function transcriptions(request: UpstreamRequest): Plan {
+  return {
+    path: "/audio/transcriptions",
+    body: { ...request.body, model: request.upstreamModel },
+    plain: { operation: "transcriptions", units: request.sound?.units },
+    ...isPlain,
+  };
+}
+
+function notHere(): never {
+  throw new TypeError("its answers are plain");
+}
+
+const isPlain = { readJson: notHere, reader: notHere };
+
+function nativeChat(request: UpstreamRequest, facts: RequestFacts): Plan {
+  const { upstreamModel: model, stream } = request;
+  const { stream_options: options, ...body } = request.body;
+  // Always asked for: it is what the request is charged by.
+  const asked = { ...(options as JsonObject | null | undefined), include_usage: true };
+  return {
+    path: "/chat/completions",
+    body: { ...body, model, stream, ...(stream ? { stream_options: asked } : {}) },
+    readJson: (found) => readCompletion(found, facts.chat),
+    reader: () => new NativeChat(facts.chat),
+  };
+}
+
+function translatedChat(request: UpstreamRequest, facts: RequestFacts): Plan {
+  const { upstreamModel: model, stream } = request;
+  return {
+    path: "/responses",
+    body: { ...toResponsesRequest(request.body, request.passParameters), model, stream },
+    readJson: (found) =>
+      toCompletion(readResponse(found, facts.response), facts.chat.id, facts.chat.stops),
+    reader: () => new ChatFromResponses(facts.chat),
+  };
+}

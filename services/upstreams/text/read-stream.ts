@@ -1,0 +1,355 @@
+import { turn } from "#kit/in-turns.ts";
+import { consume, type Flow, Pushed, type Sink } from "#kit/push-stream.ts";
+import type { HttpBody, HttpReply } from "#kit/upstream/client.ts";
+import { UpstreamError } from "#kit/upstream/errors.ts";
+import { answerLimits } from "#kit/upstream/limits.ts";
+import { createSseParser, type SseEvent } from "#kit/upstream/sse.ts";
+import type { UpstreamEvents } from "./events.ts";
+import { failureOf, UpstreamFailure } from "./failure.ts";
+import type { LargeParts } from "./large-parts.ts";
+import {
+  arrived,
+  arrivedBytesATurn,
+  justArrived,
+  largeAnswerBytes,
+  maxArrivedBytes,
+  queued,
+  stopUsageWaitMs,
+} from "./limits.ts";
+import type { OutputGate } from "./output-gate.ts";
+import type { AnswerEvent, StreamAnswer, UpstreamRequest } from "./port.ts";
+import type { CutReason, StreamReader } from "./stream-reader.ts";
+
+/** What a stream is read with. */
+export interface ReadStreamOptions {
+  reply: HttpReply;
+  reader: StreamReader;
+  /** Counts the output, and says where it is too much. */
+  gate: OutputGate;
+  /** Takes what is large out of events, and puts it back into what becomes of them. */
+  parts: LargeParts;
+  request: Pick<UpstreamRequest, "operation" | "signal">;
+  /** Its name. */
+  upstream: string;
+  events: Pick<UpstreamEvents, "broke">;
+  /** Called where the answer was cut at the bound of its output. */
+  onCut(): void;
+}
+
+/** Resolves when the first events are there. Throws `UpstreamFailure` where none came. */
+export async function readStream(options: ReadStreamOptions): Promise<StreamAnswer> {
+  const { upstream, request, reply, reader } = options;
+  const batches = new Batches(options);
+  try {
+    await batches.begin();
+    return {
+      kind: "stream",
+      batches,
+      upstream,
+      isHeldBack: () => reply.body.isHeldBack(),
+      readArrived: (note) => batches.readArrived(note),
+      isOutputDone: () => reader.isOutputDone,
+      unseen: reader.unseen,
+      usageSoFar: () => reader.usage,
+      isStopped: () => reader.isStopped === true,
+    };
+  } catch (error) {
+    request.signal.throwIfAborted();
+    throw failureOf(error) ?? error;
+  }
+}
+
+type Batch = readonly AnswerEvent[];
+/** Reads what came: appends to `out`, and gives the reason where nothing more will come. */
+type Read<From> = (from: From, out: AnswerEvent[]) => CutReason | undefined;
+
+/** The events of one answer, for one reader at a time: pushed in the turn in which their bytes came. */
+class Batches extends Pushed<Batch> implements Flow {
+  readonly #options: ReadStreamOptions;
+  readonly #body: HttpBody;
+  readonly #reader: StreamReader;
+  readonly #parser = createSseParser({ maxEventBytes: answerLimits.eventBytes });
+  readonly #gate: OutputGate;
+  readonly #parts: LargeParts;
+  readonly #chunks: Flow;
+  #sink: Sink<Batch> | undefined;
+  /** Events that came, from the `#at`th on not read yet. */
+  #pending: SseEvent[] = [];
+  #at = 0;
+  /** Behind them is the body's end. */
+  #hasEnded = false;
+  /** What was read could be more than the bound: it is to be counted before more is read. */
+  #isUncertain = false;
+  /** The next event is large, and what is in it is to be taken out before it is read. */
+  #isLarge = false;
+  /** The one or the other is being done. */
+  #isBusy = false;
+  /** No caller gets what is read from now on, and so it is not counted against the bound. */
+  #isUncounted = false;
+  /** The event of which that was done. */
+  #lifted: SseEvent | undefined;
+  #isCut = false;
+  /** Of its body so far. */
+  #bytes = 0;
+  #first: Batch | undefined;
+  #hasSent = false;
+  #isOver = false;
+  #hasToldEnd = false;
+  /** Runs while upstream is read on behind a stop sequence. */
+  #lastWait: NodeJS.Timeout | undefined;
+  readonly #close = () => this.#body.close();
+  /** Appends what has come to `out`; gives the reason where nothing more will. Fields, so that no chunk needs a function of its own. */
+  readonly #read: Read<Buffer | undefined> = (chunk, out) => {
+    const last = chunk ? undefined : this.#parser.end();
+    this.#bytes += chunk?.length ?? 0;
+    this.#pending = chunk ? this.#parser.push(chunk) : last ? [last] : [];
+    this.#at = 0;
+    this.#hasEnded = !chunk;
+    return this.#readPending(out);
+  };
+  /** Why it is cut. Throws before the first event: the caller can still get an error, or another upstream's answer. */
+  readonly #cut: Read<unknown> = (error, out) => {
+    this.#options.request.signal.throwIfAborted();
+    if (!this.#hasSent && out.length === 0) throw error;
+    return cutReasonOf(error, this.#options);
+  };
+
+  constructor(options: ReadStreamOptions) {
+    super();
+    this.#options = options;
+    this.#body = options.reply.body;
+    this.#reader = options.reader;
+    this.#gate = options.gate;
+    this.#parts = options.parts;
+    this.#chunks = this.#body.chunks.pushTo({
+      push: (chunk) => this.#step(this.#read, chunk),
+      end: () => void this.#step(this.#read, undefined),
+      fail: (cause) => void this.#step(this.#cut, cause),
+    });
+  }
+
+  /** Reads up to the first events. */
+  begin(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#sink = {
+        push: (batch) => {
+          this.#first = batch;
+          resolve();
+          return false;
+        },
+        end: resolve,
+        fail: reject,
+      };
+      this.#chunks.resume();
+    });
+  }
+
+  pushTo(sink: Sink<Batch>): Flow {
+    this.#sink = sink;
+    this.#hasToldEnd = false;
+    return this;
+  }
+
+  resume(): void {
+    const first = this.#first;
+    this.#first = undefined;
+    if (first && !this.#sink?.push(first)) return;
+    if (!this.#isBusy && this.#mayReadOn()) this.#chunks.resume();
+  }
+
+  leave(): undefined {
+    this.#first = undefined;
+    this.#hasToldEnd = true;
+    this.#over();
+  }
+
+  /** See {@link StreamAnswer.readArrived}. */
+  readArrived(note: (events: Batch) => void): Promise<void> {
+    this.#isUncounted = true;
+    const isHeldBack = this.#body.isHeldBack();
+    const { ms, quietMs } = isHeldBack ? arrived : justArrived;
+    const fromMs = performance.now();
+    const from = this.#bytes;
+    let moves = 0;
+    // Timers come before reading: on a busy machine bytes wait that came long before, so sockets are read once more.
+    const closeIfQuiet = () => {
+      const before = moves;
+      setImmediate(() => moves === before && this.#close());
+    };
+    const quiet = setTimeout(closeIfQuiet, quietMs);
+    let lookedAt = from;
+    const closeUnlessQueued = () => {
+      const came = this.#bytes - lookedAt;
+      lookedAt = this.#bytes;
+      const isQueue = isHeldBack && came >= queued.leastBytes;
+      if (isQueue && performance.now() - fromMs < queued.ms) look = lookLater(queued.lookMs);
+      else this.#close();
+    };
+    const lookLater = (afterMs: number) => setTimeout(closeUnlessQueued, afterMs);
+    let look = lookLater(ms);
+    const moved = () => {
+      moves++;
+      quiet.refresh();
+    };
+    let turnedAt = from;
+    const take = (events: Batch) => {
+      note(events);
+      moved();
+      if (this.#bytes - from >= maxArrivedBytes) return false;
+      if (this.#bytes - turnedAt < arrivedBytesATurn) return true;
+      turnedAt = this.#bytes;
+      return turn().then(moved);
+    };
+    return (
+      consume(this, take)
+        // It broke, or nothing more came: what was read counts.
+        .catch(() => {})
+        .finally(() => {
+          clearTimeout(quiet);
+          clearTimeout(look);
+        })
+    );
+  }
+
+  /** May more of the body be read? Where something is to be done before, that begins, and reading goes on behind it. */
+  #mayReadOn(): boolean {
+    if (this.#isOver) {
+      if (!this.#hasToldEnd) this.#sink?.end();
+      this.#hasToldEnd = true;
+      return false;
+    }
+    if (!this.#isLarge && !this.#isUncertain) return true;
+    void this.#prepare();
+    return false;
+  }
+
+  async #prepare(): Promise<void> {
+    this.#isBusy = true;
+    let cause: unknown;
+    const read = await (this.#isLarge ? this.#lift() : this.#count()).catch((error) => {
+      cause = error;
+      return this.#cut;
+    });
+    this.#isBusy = false;
+    if (this.#step(read, cause)) this.#chunks.resume();
+  }
+
+  /** Takes what is large out of the next event, and reads on. */
+  async #lift(): Promise<Read<unknown>> {
+    const next = this.#pending[this.#at];
+    const data = next && (await this.#parts.takeFrom(next.data));
+    // What callers see of a chat completion's chunk is less than came.
+    const isShown = this.#options.request.operation !== "chat";
+    const rest = next && data && { ...next, data, frame: isShown ? next.frame : undefined };
+    this.#isLarge = false;
+    return (_, out) => {
+      if (rest) this.#pending[this.#at] = rest;
+      this.#lifted = rest;
+      return this.#readPending(out);
+    };
+  }
+
+  /** Counts what was read, and reads on where that is within the bound. */
+  async #count(): Promise<Read<unknown>> {
+    const isPast = await this.#gate.isPast();
+    const next = isPast ? undefined : this.#pending[this.#at];
+    const fitting = next && this.#gate.isDoubtful(next) ? await this.#gate.fitting(next) : next;
+    this.#isUncertain = false;
+    return (_, out) => {
+      if (isPast) return this.#cutOff(out);
+      if (!fitting) return this.#readPending(out);
+      this.#pending[this.#at] = fitting;
+      this.#readOne(out);
+      return fitting === next ? this.#readPending(out) : this.#cutOff(out);
+    };
+  }
+
+  /** Reads, and pushes what comes of it; true where more of the body may be read. */
+  #step<From>(read: Read<From>, from: From): boolean {
+    // Its reader may have left meanwhile.
+    if (this.#isOver) return false;
+    const out: AnswerEvent[] = [];
+    try {
+      const reason = this.#tried(read, from, out);
+      if (reason) this.#reader.end(reason, out);
+      if (!this.#parts.isEmpty) {
+        for (const event of out) event.frame = this.#parts.fill(event.frame);
+      }
+    } catch (error) {
+      this.#over();
+      this.#hasToldEnd = true;
+      if (error instanceof UpstreamFailure) error.usage ??= this.#reader.usage;
+      this.#sink?.fail(error);
+      return false;
+    }
+    if (this.#reader.isEnded) this.#over();
+    else if (this.#reader.isStopped) {
+      this.#lastWait ??= setTimeout(this.#close, stopUsageWaitMs);
+    }
+    if (out.length > 0) {
+      this.#hasSent = true;
+      if (!this.#sink?.push(out)) return false;
+    }
+    return this.#mayReadOn();
+  }
+
+  #readPending(out: AnswerEvent[]): CutReason | undefined {
+    for (;;) {
+      if (this.#reader.isEnded) return undefined;
+      const next = this.#pending[this.#at];
+      const bytes = next === this.#lifted ? 0 : (next?.data.length ?? 0);
+      this.#isLarge = bytes > largeAnswerBytes;
+      if (this.#isLarge) return undefined;
+      if (this.#isUncounted) this.#isUncertain = false;
+      else this.#isUncertain = next ? this.#gate.isDoubtful(next) || this.#gate.mustCount() : false;
+      if (this.#isUncertain) return undefined;
+      if (!next) break;
+      this.#readOne(out);
+    }
+    this.#reader.settle(out);
+    return this.#hasEnded ? "end" : undefined;
+  }
+
+  #readOne(out: AnswerEvent[]): void {
+    const next = this.#pending[this.#at++];
+    let at = out.length;
+    if (next) this.#reader.read(next, out);
+    for (; at < out.length; at++) this.#gate.saw(out[at]?.text ?? "");
+  }
+
+  /** Ends the answer here: it has reached its bound. */
+  #cutOff(out: AnswerEvent[]): undefined {
+    this.#isCut = true;
+    this.#options.onCut();
+    this.#reader.cut(out);
+    const last = out.at(-1);
+    if (last?.ending === "incomplete") last.isCut = true;
+  }
+
+  #tried<From>(read: Read<From>, from: From, out: AnswerEvent[]): CutReason | undefined {
+    try {
+      return read(from, out);
+    } catch (error) {
+      return this.#cut(error, out);
+    }
+  }
+
+  #over(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    clearTimeout(this.#lastWait);
+    // After its last event a connection is worth keeping; one that is left in the middle would go on generating.
+    const isWhole = this.#reader.isEnded && !this.#isCut;
+    if (isWhole) this.#body.release();
+    else this.#body.close();
+  }
+}
+
+/** How a stream that had begun was cut. Whatever it was, the caller is owed a terminal event. */
+function cutReasonOf(error: unknown, { events, upstream }: ReadStreamOptions): CutReason {
+  const isTheirs = error instanceof UpstreamError || error instanceof UpstreamFailure;
+  if (isTheirs && (error.kind === "timeout" || error.kind === "too_large")) return error.kind;
+  if (isTheirs && error.kind === "cut") return "cut";
+  if (!isTheirs) events.broke(upstream, error);
+  return "garbage";
+}

@@ -1,0 +1,79 @@
+import { turn } from "#kit/in-turns.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { UpstreamFailure } from "./failure.ts";
+import type { LargeParts } from "./large-parts.ts";
+import type { AnswerEvent, StreamAnswer } from "./port.ts";
+import type { StreamReader } from "./stream-reader.ts";
+
+/** The stream of an upstream that was asked for one and answered whole. Throws `UpstreamFailure` where it is no answer. */
+export function readWhole(
+  found: JsonObject,
+  reader: StreamReader,
+  { upstream, isCut, parts }: { upstream: string; isCut: boolean; parts: LargeParts },
+): StreamAnswer {
+  const events = wholeEventsBy(found, reader);
+  const last = events.at(-1);
+  if (isCut && last?.ending === "incomplete") last.isCut = true;
+  return {
+    kind: "stream",
+    upstream,
+    unseen: reader.unseen,
+    batches: filled(events, parts),
+  };
+}
+
+/** All events at once; those that hold large parts one by one, each in a turn of its own. */
+async function* filled(events: AnswerEvent[], parts: LargeParts) {
+  if (parts.isEmpty) {
+    yield events;
+    return;
+  }
+  for (const event of events) {
+    yield [{ ...event, frame: parts.fill(event.frame) }];
+    await turn();
+  }
+}
+
+/** All events of a complete answer in the protocol that `reader` reads. */
+export function wholeEventsBy(found: JsonObject, reader: StreamReader): AnswerEvent[] {
+  const events: AnswerEvent[] = [];
+  for (const event of eventsOf(found)) reader.read(sourceOf(event), events);
+  reader.settle(events);
+  reader.end("end", events);
+  return events;
+}
+
+/** The fewest events that say the same; readers fill in the others. */
+function eventsOf(found: JsonObject): JsonObject[] {
+  if (Array.isArray(found.choices)) return chunksOf(found, found.choices);
+  const status = found.status ?? "completed";
+  const isAnswer = status === "completed" || status === "incomplete";
+  if (!(isAnswer && Array.isArray(found.output)) && status !== "failed") {
+    throw new UpstreamFailure("garbage");
+  }
+  return [{ type: `response.${status}`, response: found }];
+}
+
+/** One chunk with what the first choice says, one with why it ended, and with usage. */
+function chunksOf(found: JsonObject, choices: JsonValue[]): JsonObject[] {
+  const [choice] = choices;
+  if (!isJsonObject(choice) || !isJsonObject(choice.message)) throw new UpstreamFailure("garbage");
+  const { message: _, finish_reason: reason, ...rest } = choice;
+  const delta = { ...choice.message };
+  if (Array.isArray(delta.tool_calls)) {
+    delta.tool_calls = delta.tool_calls.map((call, index) =>
+      isJsonObject(call) ? { index, ...call } : call,
+    );
+  }
+  const { usage, ...fields } = found;
+  const head = { ...fields, object: "chat.completion.chunk" };
+  const ended = { index: 0, delta: {}, logprobs: null, finish_reason: reason ?? "stop" };
+  return [
+    { ...head, choices: [{ ...rest, delta, finish_reason: null }] },
+    { ...head, choices: [ended], usage: usage ?? null },
+  ];
+}
+
+function sourceOf(event: JsonObject) {
+  return { name: "", data: Buffer.from(JSON.stringify(event)), frame: undefined };
+}

@@ -1,0 +1,127 @@
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { completeUsage } from "../usage.ts";
+import { completeItem, type ItemFacts } from "./complete-item.ts";
+import { responseFields } from "./shown.ts";
+
+/** Names that go up in another form than the caller sent them (text/request/caller-names.ts). */
+const callerNames = ["prompt_cache_key", "safety_identifier", "user"] as const;
+
+/** What we know of an answer beside what upstream says. */
+export interface ResponseFacts extends ItemFacts {
+  /** Public id of the model. */
+  modelId: string;
+  /** What `instructions` shows: never the developer prompt. */
+  callerInstructions: string | null;
+  /** The configured prompt that went up; "" or undefined: none. */
+  developerPrompt?: string;
+  /** The request as its caller sent it: names of its own are shown as it said them. Absent: as they went up. */
+  asked?: JsonObject;
+  /** The request in the Responses format: options that upstream does not echo are echoed from it. */
+  body: JsonObject;
+  /** Seconds since the epoch now. */
+  nowS: () => number;
+}
+
+/** `status` of a response object. */
+export type ResponseStatus = "queued" | "in_progress" | "completed" | "incomplete" | "failed";
+
+/**
+ * The response object with every field of OpenAI's and Open Responses', and no other. What upstream says of them stays; what
+ * it left out is filled in from the request or with the default; what is ours (`model`, `instructions`, `store`) is ours.
+ * `output` must be set by the caller.
+ */
+export function completeResponse(
+  found: JsonObject,
+  facts: ResponseFacts,
+  status: ResponseStatus,
+): JsonObject {
+  const merged: JsonObject = { ...defaults(facts, status) };
+  for (const [name, value] of Object.entries(found)) {
+    if (!responseFields.has(name)) continue;
+    // A null where we have a value says no more than an absent field.
+    if (value !== null || merged[name] === undefined) merged[name] = value;
+  }
+  for (const name of callerNames) {
+    const own = facts.asked?.[name];
+    if (typeof own === "string") merged[name] = own;
+  }
+  return {
+    ...merged,
+    object: "response",
+    status,
+    instructions: facts.callerInstructions,
+    model: facts.modelId,
+    store: false,
+    usage: completeUsage(found.usage),
+    incomplete_details: detailsOf(found.incomplete_details),
+    tools: echoedTools(merged.tools),
+  };
+}
+
+/** An `output` as clients rely on it; ids that are missing are made. */
+export function completeOutput(output: JsonValue | undefined, facts: ItemFacts): JsonObject[] {
+  if (!Array.isArray(output)) return [];
+  return output.filter(isJsonObject).map((item) => completeItem(item, facts));
+}
+
+function defaults(facts: ResponseFacts, status: ResponseStatus): JsonObject {
+  const { body } = facts;
+  const asked = (name: string, otherwise: JsonValue) => body[name] ?? otherwise;
+  return {
+    id: "",
+    object: "response",
+    created_at: facts.nowS(),
+    status,
+    background: false,
+    completed_at: status === "completed" ? facts.nowS() : null,
+    error: null,
+    incomplete_details: null,
+    instructions: null,
+    max_output_tokens: asked("max_output_tokens", null),
+    max_tool_calls: asked("max_tool_calls", null),
+    model: "",
+    output: [],
+    parallel_tool_calls: asked("parallel_tool_calls", true),
+    previous_response_id: null,
+    prompt_cache_key: asked("prompt_cache_key", null),
+    reasoning: { effort: null, summary: null, ...objectOf(body.reasoning) },
+    safety_identifier: asked("safety_identifier", null),
+    service_tier: asked("service_tier", "default"),
+    store: false,
+    temperature: asked("temperature", 1),
+    text: { format: { type: "text" }, ...objectOf(body.text) },
+    tool_choice: asked("tool_choice", "auto"),
+    tools: asked("tools", []),
+    top_logprobs: asked("top_logprobs", 0),
+    top_p: asked("top_p", 1),
+    presence_penalty: asked("presence_penalty", 0),
+    frequency_penalty: asked("frequency_penalty", 0),
+    truncation: asked("truncation", "disabled"),
+    usage: null,
+    user: asked("user", null),
+    metadata: asked("metadata", {}),
+  };
+}
+
+/** Why it is incomplete: a reason is one word, and no text of upstream's. */
+function detailsOf(found: JsonValue | undefined): JsonValue {
+  const reason = isJsonObject(found) ? found.reason : undefined;
+  return typeof reason === "string" && /^\w{1,64}$/.test(reason) ? { reason } : null;
+}
+
+function echoedTools(tools: JsonValue | undefined): JsonValue {
+  if (!Array.isArray(tools)) return [];
+  return tools.map((tool) =>
+    isJsonObject(tool) && tool.type === "function"
+      ? { ...tool, description: tool.description ?? null, ...functionDefaults(tool) }
+      : tool,
+  );
+}
+
+function functionDefaults(tool: JsonObject): JsonObject {
+  return { parameters: tool.parameters ?? null, strict: tool.strict ?? null };
+}
+
+function objectOf(value: JsonValue | undefined): JsonObject {
+  return isJsonObject(value) ? value : {};
+}

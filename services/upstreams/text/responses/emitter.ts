@@ -1,0 +1,56 @@
+import type { JsonObject } from "#kit/json.ts";
+import type { SseEvent } from "#kit/upstream/sse.ts";
+import { typedFrame, typedFrameOf } from "../frame.ts";
+import type { AnswerEvent, Ending, ReportedUsage } from "../port.ts";
+
+/** What an event carries beside its frame. */
+export interface EventNotes {
+  /** Generated text in it. */
+  text?: string;
+  usage?: ReportedUsage | undefined;
+  ending?: Ending;
+  isByUs?: boolean;
+  opaque?: readonly string[];
+}
+
+const lineFeed = 10;
+
+/** Numbers the events of one stream and makes their frames. */
+export class Emitter {
+  /** Where events go; set before each use. */
+  out: AnswerEvent[] = [];
+  #sequence = 0;
+
+  /** Sends an event of ours, or one that we changed. */
+  send(event: JsonObject, notes?: EventNotes): void {
+    this.#push(typedFrame({ ...event, sequence_number: this.#sequence }), notes);
+  }
+
+  /**
+   * Sends upstream's `event` (what `source` parses to). Where `isChanged` is false and its number is right, the bytes
+   * are those that came.
+   */
+  pass(event: JsonObject, source: SseEvent, isChanged: boolean, notes?: EventNotes): void {
+    const type = event.type as string;
+    if (isChanged || event.sequence_number !== this.#sequence) {
+      event.sequence_number = this.#sequence;
+      this.#push(typedFrame(event), notes);
+    } else if (source.frame && source.name === type) {
+      this.#push(source.frame, notes);
+    } else if (source.data.includes(lineFeed)) {
+      this.#push(typedFrame(event), notes);
+    } else {
+      this.#push(typedFrameOf(type, source.data), notes);
+    }
+  }
+
+  #push(frame: Uint8Array, notes: EventNotes | undefined): void {
+    this.#sequence++;
+    const event: AnswerEvent = { frame, text: notes?.text ?? "" };
+    if (notes?.usage) event.usage = notes.usage;
+    if (notes?.ending) event.ending = notes.ending;
+    if (notes?.isByUs) event.isByUs = true;
+    if (notes?.opaque && notes.opaque.length > 0) event.opaque = notes.opaque;
+    this.out.push(event);
+  }
+}

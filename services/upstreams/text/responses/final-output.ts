@@ -1,0 +1,101 @@
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { completeItem } from "./complete-item.ts";
+import { itemEvents } from "./item-events.ts";
+import type { OpenItem } from "./output-tracker.ts";
+import type { StreamState } from "./stream-state.ts";
+
+/** The `output` of a terminal event. */
+export interface FinalOutput {
+  items: JsonObject[];
+  /** Generated text that was not shown before. */
+  text: string;
+}
+
+/**
+ * The `output` of the terminal event. What was left open is closed before it, what upstream shows only here gets its
+ * events, and every item is called what it was called in the stream. Without one of upstream's, it is what was streamed.
+ */
+export function finalOutput(
+  state: StreamState,
+  found: JsonValue | undefined,
+  status: "completed" | "incomplete",
+): FinalOutput {
+  const { tracker } = state;
+  const shown = Array.isArray(found) ? found.filter(isJsonObject) : [];
+  const streamed = tracker.all();
+  const twins = pair(shown, streamed);
+  const shownAs = new Map(twins.map((open, at) => [open, shown[at]]));
+  for (const open of streamed) close(state, open, shownAs.get(open), status);
+  if (shown.length === 0) return { items: streamed.map((open) => open.item), text: "" };
+  let text = "";
+  const items = shown.map((item, at) => {
+    const twin = twins[at];
+    const open = twin ?? bringUp(state, item, status);
+    text += tracker.uncounted(open, item);
+    return twin ? renamed(state, item, twin) : open.item;
+  });
+  return { items, text };
+}
+
+/** For each shown item the streamed one that it is: by its name, else by its place and type. */
+function pair(
+  shown: readonly JsonObject[],
+  streamed: readonly OpenItem[],
+): (OpenItem | undefined)[] {
+  const left = new Set(streamed);
+  const byId = new Map<JsonValue | undefined, OpenItem>();
+  const byType = new Map<JsonValue | undefined, OpenItem[]>();
+  // Backwards: the first of a name is found, and each list is taken from its end.
+  for (const open of streamed.toReversed()) {
+    byId.set(open.id, open);
+    const same = byType.get(open.type);
+    if (same) same.push(open);
+    else byType.set(open.type, [open]);
+  }
+  const take = (open: OpenItem | undefined) => (open && left.delete(open) ? open : undefined);
+  const nextOf = (type: JsonValue | undefined) => {
+    const same = byType.get(type);
+    while (same && same.length > 0) {
+      const open = take(same.pop());
+      if (open) return open;
+    }
+    return undefined;
+  };
+  const named = shown.map(({ id }) => take(byId.get(id)));
+  return shown.map(({ type }, at) => {
+    const inPlace = streamed[at]?.type === type ? streamed[at] : undefined;
+    return named[at] ?? take(inPlace) ?? nextOf(type);
+  });
+}
+
+function close(
+  state: StreamState,
+  open: OpenItem,
+  shown: JsonObject | undefined,
+  status: "completed" | "incomplete",
+): void {
+  if (open.isDone) return;
+  state.tracker.closeWithin(open, shown);
+  const item = shown ? renamed(state, shown, open) : state.tracker.snapshot(open, status);
+  open.item = item;
+  open.isDone = true;
+  state.emitter.send({ type: "response.output_item.done", output_index: open.index, item });
+}
+
+function renamed(state: StreamState, item: JsonObject, open: OpenItem): JsonObject {
+  return completeItem(state.tracker.finished(open, item), state.facts);
+}
+
+/** Streams an item that upstream shows only in its last event. */
+function bringUp(state: StreamState, found: JsonObject, status: string): OpenItem {
+  const item = completeItem(found, state.facts, status);
+  const index = state.tracker.nextIndex();
+  const open = state.tracker.begin(item, index);
+  open.isDone = true;
+  for (const event of itemEvents(item, index)) {
+    const text = typeof event.delta === "string" ? event.delta : "";
+    open.counted += text.length;
+    state.emitter.send(event, { text });
+  }
+  return open;
+}

@@ -1,0 +1,78 @@
+import { isJsonObject, type JsonObject } from "#kit/json.ts";
+import { reasonOfError, UpstreamFailure } from "../failure.ts";
+import { textOfItems } from "../generated.ts";
+import { textLimits } from "../limits.ts";
+import { opaqueIn } from "../opaque.ts";
+import { hasTooManyPieces } from "../pieces.ts";
+import type { Ending, JsonAnswer } from "../port.ts";
+import { completeUsage, usageIn } from "../usage.ts";
+import { isText } from "./complete-item.ts";
+import { completeOutput, completeResponse, type ResponseFacts } from "./complete-response.ts";
+import { failedResponse } from "./failed-response.ts";
+
+/** A complete answer as an object, before it becomes bytes. */
+export interface ReadAnswer extends Omit<JsonAnswer, "kind" | "body" | "upstream"> {
+  object: JsonObject;
+}
+
+/** A Responses object of upstream's, complete and ours. Throws `UpstreamFailure` where it is none. */
+export function readResponse(found: JsonObject, facts: ResponseFacts): ReadAnswer {
+  if (hasTooManyPieces({ response: found })) throw new UpstreamFailure("too_large");
+  const ending = endingOf(found);
+  const output = completeOutput(found.output, facts);
+  const whole: JsonObject = { ...completeResponse(found, facts, ending), output };
+  if (!isText(whole.id)) whole.id = facts.newId("resp");
+  if (ending === "incomplete") whole.incomplete_details ??= { reason: "max_output_tokens" };
+  const error = isJsonObject(found.error) ? found.error : {};
+  const reason = reasonOfError(error);
+  return {
+    object: ending === "failed" ? failedResponse(whole, reason) : { ...whole, error: null },
+    ending,
+    ...(ending === "failed" ? { failure: reason } : {}),
+    usage: usageIn(found)?.usage,
+    outputText: textOfItems(output),
+    opaque: opaqueIn(output),
+  };
+}
+
+/** A compaction of upstream's; its items go on untouched. Throws `UpstreamFailure` where it is none. */
+export function readCompaction(found: JsonObject, facts: ResponseFacts): ReadAnswer {
+  const { output } = found;
+  if (!Array.isArray(output) || output.length > textLimits.compactedItems) {
+    throw new UpstreamFailure("garbage");
+  }
+  const object: JsonObject = {
+    id: isText(found.id) ? found.id : facts.newId("resp"),
+    object: "response.compaction",
+    created_at: typeof found.created_at === "number" ? found.created_at : facts.nowS(),
+    output,
+    usage: completeUsage(found.usage),
+  };
+  // Not part of a compaction's format; where an upstream repeats the request, not its words but ours.
+  if ("model" in found) object.model = facts.modelId;
+  if ("instructions" in found) object.instructions = facts.callerInstructions;
+  return {
+    object,
+    ending: "completed",
+    usage: usageIn(found)?.usage,
+    outputText: textOfItems(output),
+    opaque: opaqueIn(output),
+  };
+}
+
+function endingOf(found: JsonObject): Ending {
+  switch (found.status) {
+    case "completed":
+    case "incomplete":
+      if (Array.isArray(found.output)) return found.status;
+      break;
+    case "failed":
+    case "cancelled":
+      return "failed";
+    case undefined:
+      // Some servers leave the status out of a complete answer.
+      if (Array.isArray(found.output)) return "completed";
+      break;
+  }
+  throw new UpstreamFailure("garbage");
+}

@@ -1,0 +1,235 @@
+import type { Reason } from "#kit/errors.ts";
+import { isJsonObject, type JsonObject } from "#kit/json.ts";
+import type { SseEvent } from "#kit/upstream/sse.ts";
+import { failureOfError, reasonOfError, UpstreamFailure } from "../failure.ts";
+import { opaqueIn } from "../opaque.ts";
+import { isOutputDoneAfter } from "../output-done.ts";
+import { parseEvent } from "../parse-event.ts";
+import { faultOf } from "../pieces.ts";
+import type { AnswerEvent, ReportedUsage } from "../port.ts";
+import {
+  type CutReason,
+  failureOfCut,
+  isByUs,
+  reasonOfCut,
+  type StreamReader,
+} from "../stream-reader.ts";
+import { UnseenNotes } from "../unseen.ts";
+import { responseNames } from "../usage.ts";
+import { isFinalType, UsageNote } from "../usage-note.ts";
+import { isText } from "./complete-item.ts";
+import { completeResponse, type ResponseFacts, type ResponseStatus } from "./complete-response.ts";
+import { Emitter } from "./emitter.ts";
+import { failedResponse } from "./failed-response.ts";
+import { finalOutput } from "./final-output.ts";
+import { handlerOf } from "./handlers.ts";
+import { OutputTracker } from "./output-tracker.ts";
+import { takeOut } from "./shown.ts";
+import type { StreamState } from "./stream-state.ts";
+
+const lifecycleTypes = new Set(["response.created", "response.queued", "response.in_progress"]);
+
+/**
+ * Makes a Responses stream whole for the official SDKs: the order of events, their numbers, ids, arrays and `response`
+ * objects. An event that needs no change goes out as the bytes that came.
+ */
+export class ResponsesReader implements StreamReader, StreamState {
+  readonly facts: ResponseFacts;
+  readonly emitter = new Emitter();
+  readonly tracker: OutputTracker;
+  isEnded = false;
+  isOutputDone = false;
+  readonly unseen = new UnseenNotes();
+  readonly #reported = new Set<string>();
+  /** The `response` of the last event that had one, completed. */
+  #response: JsonObject | undefined;
+  #isCreated = false;
+  #isInProgress = false;
+  #readEvents = 0;
+  readonly #usage = new UsageNote();
+  /** How it ends, held until what came along with it was looked at for usage. */
+  #held: (() => void) | undefined;
+  /** Is that what the answer's last event says? */
+  #isLast = false;
+
+  constructor(facts: ResponseFacts) {
+    this.facts = facts;
+    this.tracker = new OutputTracker(this.emitter, facts);
+  }
+
+  /** It is over, and nothing was told of usage: upstream is read on for it where the caller has its beginning. */
+  get isStopped(): boolean {
+    const isTold = this.#isLast && this.#usage.reported !== undefined;
+    return this.#held !== undefined && !isTold && this.#isCreated && !this.isEnded;
+  }
+
+  get usage(): ReportedUsage | undefined {
+    return this.#usage.reported;
+  }
+
+  read(source: SseEvent, out: AnswerEvent[]): void {
+    if (this.isEnded) return;
+    this.emitter.out = out;
+    const event = parseEvent(source);
+    if (event === "done") {
+      // What failed is over with it.
+      this.end("end", out);
+      return;
+    }
+    if (event) this.#usage.note(event, isFinalType(event.type));
+    const fault = faultOf(event, source.data);
+    if (fault || !event || !isText(event.type)) {
+      this.#hold(() => this.#breakOff(fault ?? "garbage"), isFinalType(event?.type));
+      return;
+    }
+    this.#readEvents++;
+    if (this.#held) {
+      this.#isLast ||= isFinalType(event.type);
+      return;
+    }
+    this.isOutputDone = isOutputDoneAfter(event, this.isOutputDone);
+    this.unseen.noteEvent(event);
+    try {
+      this.#take(event, event.type, source);
+    } catch (error) {
+      if (!(error instanceof UpstreamFailure)) throw error;
+      const reason = error.kind === "too_large" ? "too_large" : "garbage";
+      this.#hold(() => this.#breakOff(reason));
+    }
+  }
+
+  settle(out: AnswerEvent[]): void {
+    if (this.#held && !this.isStopped) this.end("end", out);
+  }
+
+  end(reason: CutReason, out: AnswerEvent[]): void {
+    if (this.isEnded) return;
+    this.emitter.out = out;
+    if (this.#held) this.#held();
+    else this.#breakOff(reason);
+  }
+
+  /** The first reason to end holds. */
+  #hold(end: () => void, isLast = false): void {
+    this.#held ??= end;
+    this.#isLast ||= isLast;
+  }
+
+  #breakOff(reason: CutReason): void {
+    if (this.#readEvents === 0) throw failureOfCut(reason);
+    this.#fail(reasonOfCut(reason), isByUs(reason));
+  }
+
+  cut(out: AnswerEvent[]): void {
+    if (this.isEnded) return;
+    this.emitter.out = out;
+    if (this.#held) {
+      this.#held();
+      return;
+    }
+    const { usage: _, ...found } = this.#response ?? {};
+    this.#finish(found, "incomplete");
+  }
+
+  fresh(opaque: readonly string[]): string[] {
+    const fresh = opaque.filter((state) => !this.#reported.has(state));
+    for (const state of fresh) this.#reported.add(state);
+    return fresh;
+  }
+
+  complete(response: JsonObject, status: ResponseStatus): JsonObject {
+    const whole = completeResponse(response, this.facts, status);
+    const first = this.#response;
+    if (first) Object.assign(whole, { id: first.id ?? "", created_at: first.created_at ?? 0 });
+    else if (!isText(whole.id)) whole.id = this.facts.newId("resp");
+    this.#response = whole;
+    return whole;
+  }
+
+  #take(event: JsonObject, type: string, source: SseEvent): void {
+    const response = isJsonObject(event.response) ? event.response : {};
+    if (type === "error") {
+      const error = isJsonObject(event.error) ? event.error : event;
+      this.#hold(() => this.#refuse(error));
+    } else if (type === "response.failed") {
+      const error = isJsonObject(response.error) ? response.error : {};
+      this.#hold(() => this.#refuse(error), true);
+    } else if (type === "response.completed") {
+      this.#hold(() => this.#finish(response, "completed"), true);
+    } else if (type === "response.incomplete") {
+      this.#hold(() => this.#finish(response, "incomplete"), true);
+    } else if (lifecycleTypes.has(type)) this.#lifecycle(response, type);
+    else {
+      // A keep-alive says nothing about the answer and may come before it.
+      if (type !== "keepalive") this.#begin();
+      if (takeOut(event, this.facts.developerPrompt ?? "")) {
+        // The bytes hold it still.
+        source.frame = undefined;
+        source.data = Buffer.from(JSON.stringify(event));
+      }
+      handlerOf(type)(this, event, source);
+    }
+  }
+
+  #lifecycle(found: JsonObject, type: string): void {
+    if (type !== "response.created") this.#create();
+    const status = type === "response.queued" ? "queued" : "in_progress";
+    // A first event whose output is not empty is a stream taken up in its middle; items come with their own events.
+    const shown = { ...this.complete(found, status), output: [] };
+    this.#isCreated = true;
+    if (type === "response.in_progress") this.#isInProgress = true;
+    this.emitter.send({ type, response: shown });
+  }
+
+  /** Sends `created` where upstream did not. */
+  #create(): void {
+    if (this.#isCreated) return;
+    this.#isCreated = true;
+    const response = this.complete({}, "in_progress");
+    this.emitter.send({ type: "response.created", response });
+  }
+
+  /** Sends the beginning of the stream where upstream did not. */
+  #begin(): void {
+    if (this.#isInProgress) return;
+    this.#create();
+    this.#isInProgress = true;
+    const response = this.complete(this.#response ?? {}, "in_progress");
+    this.emitter.send({ type: "response.in_progress", response });
+  }
+
+  #finish(found: JsonObject, status: "completed" | "incomplete"): void {
+    this.#begin();
+    const { items: output, text } = finalOutput(this, found.output, status);
+    const told = { ...found, usage: this.#usage.objectIn(responseNames) ?? null };
+    const response: JsonObject = { ...this.complete(told, status), error: null, output };
+    if (status === "incomplete") response.incomplete_details ??= { reason: "max_output_tokens" };
+    this.isEnded = true;
+    const usage = this.#usage.reported;
+    const opaque = this.fresh(opaqueIn(output));
+    this.emitter.send(
+      { type: `response.${status}`, response },
+      { text, ending: status, usage, opaque },
+    );
+  }
+
+  #refuse(error: JsonObject): void {
+    // Nothing is out and nothing was used: the caller gets an error instead of a stream.
+    if (!this.#isCreated && !this.#usage.reported) throw failureOfError(error);
+    this.#fail(reasonOfError(error));
+  }
+
+  #fail(reason: Reason, isByUs = false): void {
+    this.#begin();
+    const items = this.tracker.all();
+    const output = items.map((item) => this.tracker.snapshot(item, "incomplete"));
+    const usage = this.#usage.objectIn(responseNames) ?? null;
+    const whole = this.complete({ ...this.#response, usage }, "failed");
+    const response = failedResponse({ ...whole, output }, reason);
+    this.isEnded = true;
+    this.emitter.send(
+      { type: "response.failed", response },
+      { ending: "failed", usage: this.#usage.reported, isByUs },
+    );
+  }
+}

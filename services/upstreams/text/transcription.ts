@@ -1,0 +1,66 @@
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import type { FormField } from "../form.ts";
+import { type Fields, only } from "./allowed.ts";
+import { UpstreamFailure } from "./failure.ts";
+import { type ReportedUsage, type Sound, secondsOfUnits, soundUnitMs } from "./port.ts";
+import type { ReadAnswer } from "./responses/json-answer.ts";
+
+/** What of a transcription is shown. */
+const shown: Fields = {
+  text: "plain",
+  task: "plain",
+  language: "plain",
+  duration: "plain",
+  logprobs: [{ token: "plain", logprob: "plain", bytes: "list" }],
+  words: [{ word: "plain", start: "plain", end: "plain" }],
+  segments: [
+    {
+      id: "plain",
+      seek: "plain",
+      start: "plain",
+      end: "plain",
+      text: "plain",
+      tokens: "list",
+      temperature: "plain",
+      avg_logprob: "plain",
+      compression_ratio: "plain",
+      no_speech_prob: "plain",
+    },
+  ],
+};
+
+/**
+ * A transcription as we show it. It is charged by the seconds that upstream reports, or else by those that we measured. Throws
+ * `UpstreamFailure` where it is none.
+ */
+export function readTranscription(found: JsonObject, units: number | undefined): ReadAnswer {
+  if (typeof found.text !== "string") throw new UpstreamFailure("garbage");
+  const inputTokens = unitsIn(found) ?? units ?? 0;
+  const usage: ReportedUsage = { inputTokens, cachedInputTokens: 0, outputTokens: 0 };
+  const seconds = secondsOfUnits(inputTokens);
+  return {
+    object: { ...only(found, shown), usage: { type: "duration", seconds } },
+    ending: "completed",
+    usage,
+    outputText: "",
+    opaque: [],
+  };
+}
+
+function unitsIn({ usage, duration }: JsonObject): number | undefined {
+  const seconds = isJsonObject(usage) && usage.type === "duration" ? usage.seconds : duration;
+  if (typeof seconds !== "number" || !(seconds > 0)) return undefined;
+  return Math.ceil((seconds * 1_000) / soundUnitMs);
+}
+
+/** A body and its sound as the fields of a form. A list is a field for each of its values. */
+export function fieldsOf(body: JsonObject, { bytes, fileName, mimeType }: Sound): FormField[] {
+  const fields = Object.entries(body).flatMap(([name, value]): FormField[] =>
+    Array.isArray(value) ? value.map((one) => [`${name}[]`, textOf(one)]) : [[name, textOf(value)]],
+  );
+  return [...fields, ["file", { bytes, fileName, mimeType }]];
+}
+
+function textOf(value: JsonValue | undefined): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}

@@ -1,0 +1,146 @@
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { textOfItem, thoughtOfChoice } from "./generated.ts";
+
+/** What is known of output that an answer did not show: reasoning, most of all. */
+export interface Unseen {
+  /** Reasoning and state that only upstream can read, in characters of base64. */
+  sealedCharacters: number;
+  /** Reasoning that was shown: where it is more than what is hidden, it was counted already. */
+  shownCharacters: number;
+  /** Items of reasoning that showed nothing at all, neither text nor a seal. */
+  silentItems: number;
+  /** Items of tools that upstream carried out, whose results became input; undefined: the protocol does not tell. */
+  hostedCalls?: number | undefined;
+}
+
+/** Notes, of one stream, what the model did unseen. */
+export class UnseenNotes implements Unseen {
+  sealedCharacters = 0;
+  silentItems = 0;
+  /** May the model be thinking now? Where it thinks at all: before its first text, and between its items. */
+  isBetweenTexts = true;
+  /** A reasoning item was shown: the model thinks, whatever its catalog says. */
+  hasReasoned = false;
+  #shown = 0;
+  /** By the first events of their items, by the last ones, and by the answer's end; undefined: nothing told of items. */
+  #hosted: { begun: number; done: number; whole: number } | undefined;
+  /** Of the reasoning item that is under way. */
+  #shownNow = 0;
+
+  get shownCharacters(): number {
+    return this.#shown + this.#shownNow;
+  }
+
+  get hostedCalls(): number | undefined {
+    return this.#hosted && Math.max(this.#hosted.begun, this.#hosted.done, this.#hosted.whole);
+  }
+
+  /** An event of the Responses protocol. */
+  noteEvent(event: JsonObject): void {
+    this.#hosted ??= { begun: 0, done: 0, whole: 0 };
+    const type = `${event.type}`;
+    if (type.endsWith(".delta")) this.#noteDelta(type, event.delta);
+    else if (isJsonObject(event.item)) this.#noteItem(type, event.item);
+    else if (isJsonObject(event.response) && Array.isArray(event.response.output)) {
+      const { sealedCharacters, shownCharacters, silentItems, hostedCalls } = unseenOf(
+        event.response,
+      );
+      this.#hosted.whole = Math.max(this.#hosted.whole, hostedCalls ?? 0);
+      this.silentItems = Math.max(this.silentItems, silentItems);
+      this.sealedCharacters = Math.max(this.sealedCharacters, sealedCharacters);
+      this.#shown = Math.max(this.#shown, shownCharacters);
+    }
+  }
+
+  /** A chunk of a chat completion. */
+  noteChunk(chunk: JsonObject, text: string): void {
+    if (text !== "") this.isBetweenTexts = false;
+    const { sealedCharacters, shownCharacters } = unseenOf(chunk);
+    this.sealedCharacters += sealedCharacters;
+    this.#shown += shownCharacters;
+  }
+
+  #noteDelta(type: string, delta: JsonValue | undefined): void {
+    const isSummary = type.startsWith("response.reasoning_summary");
+    // Summaries come while the model thinks on; everything else is what it does.
+    if (!isSummary) this.isBetweenTexts = false;
+    const isThought = isSummary || type.startsWith("response.reasoning");
+    if (isThought && typeof delta === "string") this.#shownNow += delta.length;
+  }
+
+  #noteItem(type: string, item: JsonObject): void {
+    const isReasoning = item.type === "reasoning";
+    if (isReasoning) this.hasReasoned = true;
+    const isDone = type === "response.output_item.done";
+    if (isReasoning || isDone) this.isBetweenTexts = true;
+    if (this.#hosted && isHosted(item)) this.#hosted[isDone ? "done" : "begun"]++;
+    if (!isDone) return;
+    const sealed = sealedIn(item);
+    this.sealedCharacters += sealed;
+    if (!isReasoning) return;
+    const shown = Math.max(this.#shownNow, textOfItem(item).length);
+    if (sealed === 0 && shown === 0) this.silentItems++;
+    this.#shown += shown;
+    this.#shownNow = 0;
+  }
+}
+
+/** Of a complete answer, or one chunk, of either protocol. */
+export function unseenOf(answer: JsonObject): Unseen {
+  const choices = Array.isArray(answer.choices) ? answer.choices.filter(isJsonObject) : [];
+  const items = Array.isArray(answer.output) ? answer.output.filter(isJsonObject) : [];
+  const thoughts = [
+    ...items.filter(({ type }) => type === "reasoning").map(textOfItem),
+    ...choices.map(thoughtOfChoice),
+  ];
+  return {
+    sealedCharacters: sealedIn(choices) + sealedIn(items),
+    shownCharacters: thoughts.reduce((sum, { length }) => sum + length, 0),
+    silentItems: items.filter(isSilent).length,
+    hostedCalls: Array.isArray(answer.output) ? items.filter(isHosted).length : undefined,
+  };
+}
+
+/** Types of items that are no work of a tool which upstream carries out. */
+const ownTypes: ReadonlySet<JsonValue | undefined> = new Set([
+  ...[
+    undefined,
+    "message",
+    "mcp_approval_request",
+    "reasoning",
+    "compaction",
+    "compaction_summary",
+  ],
+  ...["function_call", "custom_tool_call", "local_shell_call", "apply_patch_call"],
+  "computer_call",
+]);
+
+function isHosted({ type }: JsonObject): boolean {
+  return !ownTypes.has(type);
+}
+
+function isSilent(item: JsonObject): boolean {
+  return item.type === "reasoning" && sealedIn(item) === 0 && textOfItem(item) === "";
+}
+
+/** Fields whose text is sealed by upstream. */
+const sealedFields = new Set(["encrypted_content", "signature"]);
+/** Items nest parts and those nest little more; deeper is the model's own data. */
+const maxDepth = 5;
+
+function sealedIn(value: JsonValue, depth = 0): number {
+  if (depth > maxDepth || typeof value !== "object" || value === null) return 0;
+  let sum = 0;
+  if (Array.isArray(value)) {
+    for (const entry of value) sum += sealedIn(entry, depth + 1);
+    return sum;
+  }
+  const isRouters = value.type === "reasoning.encrypted";
+  for (const name in value) {
+    const field = value[name] as JsonValue;
+    const isSealed = sealedFields.has(name) || (isRouters && name === "data");
+    if (isSealed && typeof field === "string") sum += field.length;
+    else sum += sealedIn(field, depth + 1);
+  }
+  return sum;
+}

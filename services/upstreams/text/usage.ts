@@ -1,0 +1,167 @@
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { type Fields, only } from "./allowed.ts";
+import type { ReportedUsage } from "./port.ts";
+
+/**
+ * Usage of a Responses object; undefined where none was reported. What is there but is no number becomes NaN, so that
+ * it is looked at rather than guessed.
+ */
+export function usageOfResponse(usage: JsonValue | undefined): ReportedUsage | undefined {
+  return reported(usage, responseNames);
+}
+
+/** Usage of a chat completion; as {@link usageOfResponse}. */
+export function usageOfChat(usage: JsonValue | undefined): ReportedUsage | undefined {
+  return reported(usage, chatNames);
+}
+
+/** Usage as it was reported, and what it says. */
+export interface FoundUsage {
+  object: JsonObject;
+  usage: ReportedUsage;
+}
+
+/**
+ * Usage in an answer, event or error of either protocol, whatever else it is; undefined where none that is whole stands in it,
+ * in its `response`, in its `error`, in its first choice (Moonshot) or in `x_groq`.
+ */
+export function usageIn(answer: JsonObject): FoundUsage | undefined {
+  const { usage, response, error, choices, x_groq } = answer;
+  const [choice] = Array.isArray(choices) ? choices : [];
+  const places = [response, error, choice, x_groq];
+  return usageOf(usage) ?? places.map(usageWithin).find((found) => found !== undefined);
+}
+
+function usageWithin(part: JsonValue | undefined): FoundUsage | undefined {
+  return isJsonObject(part) ? usageOf(part.usage) : undefined;
+}
+
+function usageOf(object: JsonValue | undefined): FoundUsage | undefined {
+  if (!isJsonObject(object)) return undefined;
+  const usage = usageOfResponse(object) ?? usageOfChat(object);
+  return usage && { object, usage };
+}
+
+/** What a protocol calls the parts of its usage. */
+export interface UsageNames {
+  input: string;
+  output: string;
+  inputDetails: string;
+  outputDetails: string;
+}
+
+export const responseNames: UsageNames = {
+  input: "input_tokens",
+  output: "output_tokens",
+  inputDetails: "input_tokens_details",
+  outputDetails: "output_tokens_details",
+};
+export const chatNames: UsageNames = {
+  input: "prompt_tokens",
+  output: "completion_tokens",
+  inputDetails: "prompt_tokens_details",
+  outputDetails: "completion_tokens_details",
+};
+
+/**
+ * The usage with the reasoning in its output. Some servers (xAI, Gemini's compatible one) count it beside the output: it is
+ * in their total alone, or is more than the output that it should be a part of.
+ */
+export function withReasoning(usage: JsonObject, names: UsageNames): JsonObject {
+  const { [names.input]: input, [names.output]: output, total_tokens: total } = usage;
+  if (typeof input !== "number" || typeof output !== "number") return usage;
+  const details = usage[names.outputDetails];
+  const reasoning = isJsonObject(details) ? details.reasoning_tokens : undefined;
+  const byTotal = isCount(total) ? total - input : 0;
+  const byReasoning = isCount(reasoning) && reasoning > output ? output + reasoning : 0;
+  const whole = Math.max(output, byTotal, byReasoning);
+  if (!(whole > output && output >= 0 && input >= 0)) return usage;
+  return { ...usage, [names.output]: whole, total_tokens: input + whole };
+}
+
+function isCount(value: JsonValue | undefined): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+}
+
+function reported(found: JsonValue | undefined, names: UsageNames): ReportedUsage | undefined {
+  if (!isJsonObject(found)) return undefined;
+  const usage = withReasoning(found, names);
+  const { input, output } = names;
+  const isWhole = isPresent(usage[input]) && isPresent(usage[output]);
+  if (!isWhole) return undefined;
+  const detail = usage[names.inputDetails];
+  const cached = isJsonObject(detail) ? detail.cached_tokens : undefined;
+  const outputDetail = usage[names.outputDetails];
+  const reasoning = isJsonObject(outputDetail) ? outputDetail.reasoning_tokens : undefined;
+  return {
+    inputTokens: numberOf(usage[input]),
+    cachedInputTokens: isPresent(cached) ? numberOf(cached) : 0,
+    outputTokens: numberOf(usage[output]),
+    ...(isPresent(reasoning) ? { reasoningTokens: numberOf(reasoning) } : {}),
+  };
+}
+
+function isPresent(value: JsonValue | undefined): boolean {
+  return value !== undefined && value !== null;
+}
+
+function numberOf(value: JsonValue | undefined): number {
+  return typeof value === "number" ? value : Number.NaN;
+}
+
+/** Numbers of tokens; what servers add (their own costs and times) is the operator's. */
+const usageFields: Fields = {
+  input_tokens: "plain",
+  input_tokens_details: {
+    audio_tokens: "plain",
+    cache_write_tokens: "plain",
+    cached_tokens: "plain",
+    image_tokens: "plain",
+    text_tokens: "plain",
+  },
+  output_tokens: "plain",
+  output_tokens_details: {
+    audio_tokens: "plain",
+    image_tokens: "plain",
+    reasoning_tokens: "plain",
+    text_tokens: "plain",
+  },
+  total_tokens: "plain",
+  // Ours, and so another genmesh's: the tokens were counted, not reported.
+  estimated: "plain",
+};
+
+/** A Responses usage object with the fields that clients rely on; null stays null. */
+export function completeUsage(found: JsonValue | undefined): JsonValue {
+  if (!isJsonObject(found)) return null;
+  const usage = withReasoning(found, responseNames);
+  const input = typeof usage.input_tokens === "number" ? usage.input_tokens : 0;
+  const output = typeof usage.output_tokens === "number" ? usage.output_tokens : 0;
+  const shown = only(usage, usageFields);
+  return {
+    input_tokens: input,
+    output_tokens: output,
+    total_tokens: input + output,
+    ...shown,
+    input_tokens_details: withDefaults(shown.input_tokens_details, { cached_tokens: 0 }),
+    output_tokens_details: withDefaults(shown.output_tokens_details, { reasoning_tokens: 0 }),
+  };
+}
+
+/** The Responses usage object in the format of a chat completion. */
+export function chatUsageOf(usage: JsonValue | undefined): JsonObject | undefined {
+  if (!isJsonObject(usage)) return undefined;
+  const whole = completeUsage(usage) as JsonObject;
+  return {
+    prompt_tokens: whole.input_tokens ?? 0,
+    completion_tokens: whole.output_tokens ?? 0,
+    total_tokens: whole.total_tokens ?? 0,
+    prompt_tokens_details: whole.input_tokens_details ?? {},
+    completion_tokens_details: whole.output_tokens_details ?? {},
+    ...(whole.estimated === undefined ? {} : { estimated: whole.estimated }),
+  };
+}
+
+function withDefaults(value: JsonValue | undefined, defaults: JsonObject): JsonObject {
+  return isJsonObject(value) ? { ...defaults, ...value } : defaults;
+}

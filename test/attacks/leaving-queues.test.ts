@@ -1,0 +1,149 @@
+import type { ServerResponse } from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, describe, expect, test } from "vitest";
+import { chat, pricing } from "../e2e/catalog.ts";
+import { ownWorldOnly, startWorld } from "../e2e/world.ts";
+import { openRaw } from "../edge/raw.ts";
+import { measuresClock } from "../support/second-tries.ts";
+
+// What an upstream makes while its caller takes nothing waits in a queue of the upstream's own: its caller pays for it when it leaves.
+
+ownWorldOnly();
+
+const maxOutputTokens = 60_000;
+const roomy = { maxInputTokens: 100_000, maxOutputTokens, reasoningEfforts: [] };
+const world = await startWorld({
+  catalog: (usual) => ({
+    ...usual,
+    models: [
+      ...usual.models,
+      chat("roomy", { ...roomy, reasoningAliases: {} }),
+      chat("roomy-legacy", { ...roomy, reasoningAliases: {}, upstream: "legacy" }),
+    ],
+  }),
+});
+afterAll(() => world[Symbol.asyncDispose]());
+
+const outputPrice = pricing.outputUsdMicrosPerMillionTokens / 1_000_000;
+
+/** A token with its log probability, and those of 20 others. */
+const likely = (token: string) => ({ token, logprob: -0.123456789, bytes: [32, 115, 101, 97] });
+const logprob = {
+  ...likely(" sea"),
+  top_logprobs: Array.from({ length: 20 }, (_, at) => likely(` sea${at}`)),
+};
+const response = { id: "resp_1", object: "response", created_at: 1, model: "up", output: [] };
+function event(type: string, fields: object): string {
+  return `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
+}
+const protocols = [
+  {
+    name: "responses",
+    path: "/v1/responses",
+    body: { model: "roomy", input: "Hi", include: ["message.output_text.logprobs"] },
+    begin: event("response.created", { response: { ...response, status: "in_progress" } }),
+    say: event("response.output_text.delta", {
+      ...{ item_id: "msg_1", output_index: 0, content_index: 0, delta: " sea" },
+      logprobs: [logprob],
+    }),
+  },
+  {
+    name: "chat",
+    path: "/v1/chat/completions",
+    body: { model: "roomy-legacy", messages: [{ role: "user", content: "Hi" }], logprobs: true },
+    begin: "",
+    say: `data: ${JSON.stringify({
+      ...{ id: "c", object: "chat.completion.chunk", created: 1, model: "up" },
+      choices: [
+        {
+          ...{ index: 0, delta: { content: " sea" }, finish_reason: null },
+          logprobs: { content: [logprob] },
+        },
+      ],
+    })}\n\n`,
+  },
+];
+
+interface Left {
+  /** USD micros that were charged. */
+  spent: number;
+  /** From the caller's leaving to upstream's end, in ms. */
+  tookMs: number;
+}
+
+/** Stops reading at the first word, and leaves 2.5 s later, so that upstream was held back. */
+async function stallAndLeave(
+  { path, body, begin }: (typeof protocols)[number],
+  make: (answer: ServerResponse, left: Promise<void>) => void,
+): Promise<Left> {
+  const caller = await world.caller({ usdMicros: 1_000_000_000n });
+  const left = Promise.withResolvers<void>();
+  const seen = world.play({
+    kind: "custom",
+    handle(_seen: unknown, answer: ServerResponse) {
+      answer.writeHead(200, { "content-type": "text/event-stream" });
+      answer.write(begin);
+      make(answer, left.promise);
+    },
+  });
+  using raw = await openRaw(Number(new URL(world.baseUrl).port));
+  const sent = JSON.stringify({ ...body, stream: true });
+  raw.send(
+    `POST ${path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${caller.key}\r\n` +
+      `content-type: application/json\r\ncontent-length: ${sent.length}\r\n\r\n${sent}`,
+  );
+  await raw.until((text) => text.includes(" sea"));
+  raw.socket.pause();
+  await delay(2_500);
+  const leftAtMs = performance.now();
+  raw.socket.resetAndDestroy();
+  left.resolve();
+  await seen[0]?.over;
+  const tookMs = performance.now() - leftAtMs;
+  expect(seen[0]?.aborted).toBe(true);
+  return { spent: Number((await caller.settled()).monthSpend), tookMs };
+}
+
+/** Says so many words at once, whether or not anybody takes them. */
+function queue(answer: ServerResponse, say: string, words: number): void {
+  for (let made = 0; made < words; made += 100) answer.write(say.repeat(100));
+}
+
+describe.for(protocols)("a stalled reader of $name", (protocol) => {
+  const { say } = protocol;
+
+  test("pays for what its upstream had made when it leaves", async () => {
+    const words = 50_000;
+    const { spent } = await stallAndLeave(protocol, (answer) => queue(answer, say, words));
+    expect(spent).toBeGreaterThanOrEqual(0.9 * words * outputPrice);
+    expect(spent).toBeLessThanOrEqual(maxOutputTokens * outputPrice + 10_000);
+  }, 60_000);
+
+  test("pays for what comes over a slow link", async () => {
+    const before = 5_000;
+    const each = 1_200;
+    const steps = 25;
+    const { spent } = await stallAndLeave(protocol, async (answer, left) => {
+      queue(answer, say, before);
+      await left;
+      // Some 20 MB a second for 2.5 s.
+      for (let step = 0; step < steps && !answer.destroyed; step++) {
+        queue(answer, say, each);
+        await delay(100);
+      }
+    });
+    expect(spent).toBeGreaterThanOrEqual(0.9 * (before + steps * each) * outputPrice);
+  }, 60_000);
+
+  test("and what is being made is not waited for", measuresClock, async () => {
+    const { tookMs } = await stallAndLeave(protocol, async (answer, left) => {
+      queue(answer, say, 5_000);
+      await left;
+      while (!answer.destroyed) {
+        answer.write(say);
+        await delay(10);
+      }
+    });
+    expect(tookMs).toBeLessThan(2_500);
+  });
+});

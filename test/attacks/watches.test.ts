@@ -1,0 +1,122 @@
+import { once } from "node:events";
+import { createServer, get } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { chat } from "../e2e/catalog.ts";
+import { slowness } from "../support/reference-machine.ts";
+import { measuresClock } from "../support/second-tries.ts";
+import { startWatched, type WatchedProcess } from "../support/watched-process.ts";
+
+/** As many as one account may watch. */
+const jobs = 256;
+/** The longest that the event loop may compute at one go beside them, in ms; and what half of another account's requests may take. */
+const bounds = { loopMs: 250, medianMs: 250 };
+const watchedForMs = 8_000;
+
+// It takes each request, and never answers.
+const upstream = createServer((request) => request.resume());
+let watched: WatchedProcess;
+let hostile: string;
+let other: string;
+
+beforeAll(async () => {
+  await once(upstream.listen(0, "127.0.0.1"), "listening");
+  const { port } = upstream.address() as AddressInfo;
+  watched = await startWatched({
+    upstreams: {
+      studio: { protocol: "builtin", tokenDelayMs: 0 },
+      mute: { protocol: "fal", baseUrl: `http://127.0.0.1:${port}` },
+    },
+    models: [
+      chat("quick", { upstream: "studio" }),
+      {
+        ...{ id: "song", kind: "music", upstream: "mute", creditPrice: 1 },
+        call: {
+          model: "fal-ai/song",
+          input: { prompt: "${description}", lyrics: "${lyrics}", negative: "${negativePrompt}" },
+          output: "audio.url",
+        },
+      },
+    ],
+  });
+  [hostile, other] = [(await watched.account()).key, (await watched.account()).key];
+}, 120_000);
+afterAll(async () => {
+  await watched?.[Symbol.asyncDispose]();
+  upstream.closeAllConnections();
+  upstream.close();
+});
+
+function post(path: string, key: string, body: object): Promise<Response> {
+  return fetch(`${watched.baseUrl}${path}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+}
+
+/** The longest texts that a job may have: 390 KB as they are stored. */
+async function submit(): Promise<string> {
+  const long = "\u{1f600}".repeat(32_000);
+  const texts = { title: "Waves", description: long, lyrics: long, negativePrompt: long };
+  const answer = await post("/music/generations", hostile, {
+    ...{ model: "song", mode: "lyrics" },
+    ...texts,
+  });
+  expect(answer.status).toBe(202);
+  return ((await answer.json()) as { id: string }).id;
+}
+
+/** Opens the events of a job; resolves with its first words. */
+function watch(jobId: string, signal: AbortSignal): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${hostile}` };
+    get(`${watched.baseUrl}/jobs/${jobId}/events`, { agent: false, headers, signal }, (answer) => {
+      answer.setEncoding("utf8").once("data", resolve).on("error", reject);
+    }).on("error", reject);
+  });
+}
+
+/** What another account's requests take, one after the other, in ms, least first. */
+async function askMeanwhile(isOver: () => boolean): Promise<number[]> {
+  const took: number[] = [];
+  for (let at = 0; !isOver(); at++) {
+    const beganMs = performance.now();
+    const answer = await post("/responses", other, { model: "quick", input: `Hi ${at}` });
+    await answer.text();
+    expect(answer.status).toBe(200);
+    took.push(performance.now() - beganMs);
+    await new Promise((go) => setTimeout(go, 50));
+  }
+  return took.sort((a, b) => a - b);
+}
+
+test("another account is served while one watches all its long jobs", {
+  ...measuresClock,
+  timeout: 240_000,
+}, async () => {
+  const ids: string[] = [];
+  const submitting = async () => {
+    while (ids.length < jobs) ids.push(await submit());
+  };
+  await Promise.all([submitting(), submitting()]);
+  const leave = new AbortController();
+  await watched.worstDelayMs();
+  let isOver = false;
+  const asking = askMeanwhile(() => isOver);
+  const watching = ids.slice(0, jobs).map((jobId) => watch(jobId, leave.signal));
+  for (const said of await Promise.all(watching))
+    expect(said).toMatch(/"status":"(queued|running)"/);
+  await new Promise((go) => setTimeout(go, watchedForMs));
+  isOver = true;
+  const took = await asking;
+  leave.abort();
+  const median = took[Math.floor(took.length / 2)] ?? 0;
+  const loopMs = await watched.worstDelayMs();
+  process.stdout.write(
+    `${took.length} requests, half within ${median} ms; at one go ${loopMs} ms\n`,
+  );
+  const factor = slowness();
+  expect(loopMs).toBeLessThan(bounds.loopMs * factor);
+  expect(median).toBeLessThan(bounds.medianMs * factor);
+});

@@ -1,0 +1,208 @@
+import { readFile } from "node:fs/promises";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  ended,
+  type MediaWorld,
+  pausedWebhooks,
+  startMediaWorld,
+  submit,
+} from "../e2e/media-world.ts";
+import { oneProcessOnly } from "../e2e/world.ts";
+import { axeFindings, chromiumPath, openBrowser, openPage } from "../support/browser.ts";
+import { until } from "../support/until.ts";
+import { openConsoleMs, signIn, untilBuilt, visit } from "./screens.ts";
+
+const adminToken = "operator-token-of-the-operators-day";
+
+/** Its first upstream is the scripted one, its second renders. */
+const backedImage = {
+  ...{ id: "backed-image", kind: "image", upstream: "scripted", fallbackUpstreams: ["studio"] },
+  ...{ creditPrice: 1, sizes: ["64x64"] },
+};
+
+describe.skipIf(chromiumPath === undefined)("what operators do in the console", () => {
+  oneProcessOnly();
+
+  let owned: MediaWorld;
+  let origin: string;
+  let browser: Browser;
+  let opened: Awaited<ReturnType<typeof openPage>>;
+  let page: Page;
+
+  beforeAll(async () => {
+    owned = await startMediaWorld({
+      env: { GENMESH_ADMIN_TOKEN: adminToken },
+      models: [backedImage],
+    });
+    origin = new URL(owned.world.baseUrl).origin;
+    await untilBuilt(origin);
+    browser = await openBrowser();
+    opened = await openPage(browser);
+    page = opened.page;
+    page.setDefaultTimeout(15_000);
+    await signIn(page, origin, adminToken);
+  }, openConsoleMs);
+  afterAll(async () => {
+    await browser?.close();
+    await owned?.[Symbol.asyncDispose]();
+  });
+
+  /** What is wrong with how the page looks, wide and narrow, light and dark. */
+  const findings = async () => {
+    const found: string[] = [];
+    for (const [width, colorScheme] of [
+      [390, "dark"],
+      [1280, "light"],
+    ] as const) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.emulateMedia({ colorScheme });
+      found.push(...(await axeFindings(page)));
+      const isTooWide = await page.evaluate(() => {
+        const { scrollWidth, clientWidth } = document.documentElement;
+        return scrollWidth > clientWidth;
+      });
+      if (isTooWide) found.push(`the page scrolls sideways at ${width}`);
+    }
+    return found;
+  };
+  const dialog = () => page.locator("dialog[open]").last();
+  const button = (name: string) => page.getByRole("button", { name, exact: true }).first();
+  const confirm = async () => {
+    await page.getByLabel("Your admin token").fill(adminToken);
+    await button("Confirm").click();
+  };
+  const fact = (name: string) =>
+    page
+      .locator(".fact")
+      .filter({ has: page.getByText(name, { exact: true }) })
+      .locator("dd");
+
+  test("see why a job was turned away, which upstream took it, and what moved for it", async () => {
+    const { world, media } = owned;
+    const caller = await world.caller({ credits: 9n });
+    media.next("POST /images/generations", { kind: "status", status: 402 });
+    const job = await submit(caller, "images", { model: "backed-image", prompt: "a" });
+    await ended(caller, job);
+    await visit(page, origin, `/console/operator/jobs?id=${job.id}`);
+    expect(await fact("Upstream").textContent()).toBe("studio");
+    expect(await fact("Waits").textContent()).toBe(
+      "our account at the upstream is empty (1 in all)",
+    );
+    await page.getByText("settle held").waitFor();
+    expect(await findings()).toEqual([]);
+    expect(opened.faults).toEqual([]);
+  });
+
+  test("make a key with all its bounds, change it, disable and enable it", async () => {
+    const { world } = owned;
+    const { accountId } = await world.caller();
+    await visit(page, origin, `/console/operator/keys?account=${accountId}`);
+    await button("Create a key").click();
+    await dialog().getByLabel("Name", { exact: true }).fill("the shop");
+    await dialog().getByLabel("scripted", { exact: true }).check();
+    await dialog().getByLabel("Requests a minute").fill("7");
+    await dialog().getByLabel("Last day (UTC)").fill("2099-12-31");
+    await dialog().getByLabel("Webhook", { exact: true }).fill("https://receiver.example/hooks");
+    await button("Create key").click();
+    await confirm();
+    await page.getByText("The secret of the shop").waitFor();
+    const secret = (await page.locator("dialog[open] .secret code").textContent()) ?? "";
+    await button("I have copied it").click();
+    const known = async () => {
+      const { keys } = await world.admin.auth.listKeys({ accountId });
+      return keys.find(({ secretHint }) => secret.endsWith(secretHint));
+    };
+    expect(await known()).toMatchObject({
+      ...{ name: "the shop", allowedModels: ["scripted"], requestsPerMinute: 7 },
+      ...{ webhookUrl: "https://receiver.example/hooks", scopes: [] },
+    });
+
+    const row = page.getByRole("row").filter({ hasText: "the shop" });
+    await row.getByRole("button", { name: "Edit" }).click();
+    await dialog().getByLabel("Name", { exact: true }).fill("the shop in town");
+    await dialog().getByLabel("Limit in US dollars").fill("1.5");
+    await dialog().getByLabel("The limit begins anew").selectOption("weekly");
+    await dialog().getByLabel("Tell the webhook below a balance of").fill("2");
+    expect(await findings()).toEqual([]);
+    await button("Save changes").click();
+    await confirm();
+    await page.getByRole("row").filter({ hasText: "this week" }).waitFor();
+    const changed = await known();
+    expect(changed).toMatchObject({ name: "the shop in town", monthlyUsdMicrosLimit: 1_500_000n });
+    // Only what was changed: the rest is as it was made.
+    expect(changed).toMatchObject({
+      allowedModels: ["scripted"],
+      requestsPerMinute: 7,
+      scopes: [],
+    });
+    const { keys } = await world.admin.billing.getKeyUsage({
+      ...{ accountId, keyIds: [changed?.keyId ?? ""] },
+    });
+    expect(keys[0]?.lowBalanceUsdMicros).toBe(2_000_000n);
+
+    const app = world.holding(secret, { accountId, keyId: changed?.keyId ?? "" });
+    await row.getByRole("button", { name: "Disable" }).click();
+    await confirm();
+    await until("it to be refused", async () => (await app.get("/models")).status === 401);
+    await row.getByRole("button", { name: "Enable" }).click();
+    await confirm();
+    await until("it to be taken", async () => (await app.get("/models")).status === 200);
+    expect(opened.faults).toEqual([]);
+  });
+
+  test("send a webhook of an account again, set its alerts, download its entries", async () => {
+    const { world } = owned;
+    const caller = await world.caller({ usdMicros: 2_000_000n, credits: 9n });
+    const { accountId } = caller;
+    // No webhook goes to this machine's own addresses: it stays to be sent.
+    const webhookUrl = "http://127.0.0.1:9/hooks";
+    const order = { model: "small-image", prompt: "a", webhookUrl };
+    await ended(caller, await submit(caller, "images", order));
+    const webhook = async () => {
+      const { webhooks } = await world.admin.media.listAccountWebhooks({ accountId });
+      return webhooks[0];
+    };
+    await until("its first try", async () => (await webhook())?.lastError);
+    const [paused] = await pausedWebhooks(world, accountId);
+    const again = (paused?.attempts ?? 0) + 1;
+
+    const path = `/console/operator/accounts/${accountId}`;
+    await visit(page, origin, path);
+    const text = async (name: string) => {
+      const [download] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByRole("link", { name, exact: true }).click(),
+      ]);
+      return (await readFile(await download.path(), "utf8")).trim().split(/\r?\n/);
+    };
+    const csv = await text("Download CSV");
+    expect(csv[0]).toMatch(/^id,createdAt,kind,unit,amount,balanceAfter,/);
+    expect(csv).toHaveLength(4);
+    expect((await text("Download JSON lines")).map((line) => JSON.parse(line).kind)).toEqual([
+      ...["charge", "grant", "grant"],
+    ]);
+    await page.getByLabel("To the end of (UTC)").fill("2020-01-01");
+    expect(await text("Download CSV")).toEqual([csv[0]]);
+    expect(await findings()).toEqual([]);
+
+    await button("Webhooks").click();
+    await page.getByRole("row").filter({ hasText: "unsafe" }).waitFor();
+    expect(await findings()).toEqual([]);
+    await button("Send again").click();
+    await until("another try", async () => (await webhook())?.attempts === again);
+
+    await button("Alerts").click();
+    await page.getByLabel("Tell below a balance of").fill("1.25");
+    await page.getByLabel("Webhook", { exact: true }).fill("https://receiver.example/low");
+    expect(await findings()).toEqual([]);
+    await button("Save alerts").click();
+    await page.getByText("Saved. It counts from now on.").waitFor();
+    expect(await world.admin.billing.getAlerts({ accountId })).toMatchObject({
+      ...{ lowBalanceUsdMicros: 1_250_000n, webhookUrl: "https://receiver.example/low" },
+    });
+    await visit(page, origin, `${path}?tab=alerts`);
+    expect(await page.getByLabel("Tell below a balance of").inputValue()).toBe("1.25");
+    expect(opened.faults).toEqual([]);
+  });
+});

@@ -1,0 +1,158 @@
+// `npm run console:shots`: pictures of every screen of the console, at three widths and in both themes, to be looked at. A
+// genmesh with a month of use is made for it, with the models that are built in. Before that it says how long each list takes;
+// with `-- --times` that alone.
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Browser, Page } from "playwright-core";
+import { createLogger } from "#kit/logger.ts";
+import { envToConfig } from "../../services/host/config.ts";
+import { startMesh } from "../../services/host/mesh.ts";
+import { openBrowser, openPage } from "../support/browser.ts";
+import { jumpClock } from "../support/jump-clock.ts";
+import { listTimes, timesTable } from "./list-times.ts";
+import { useForAMonth } from "./month-of-use.ts";
+import { keyScreens, operatorScreens, signIn, untilBuilt, visit } from "./screens.ts";
+
+const folder = fileURLToPath(new URL("../../console-shots/", import.meta.url));
+const widths = [1280, 768, 390];
+const operatorToken = "operator-token-of-the-console-shots";
+const dayMs = 86_400_000;
+const isTimesOnly = process.argv.includes("--times");
+/** Screens that ask for a list as they open. */
+const keyLists = ["usage", "requests", "jobs", "files", "keys", "billing", "webhooks", "models"];
+const operatorLists = ["accounts", "keys", "jobs", "holds", "catalog", "upstreams", "audit"];
+
+/** What is not an address, but has to be opened on one. */
+const opened: { name: string; path: string; open(page: Page): Promise<void> }[] = [
+  {
+    name: "menu",
+    path: "/console/",
+    open: async (page) => {
+      const menu = page.getByRole("button", { name: "Menu" });
+      if (await menu.isVisible()) await menu.click();
+    },
+  },
+  { name: "create-a-key", path: "/console/keys", open: (page) => press(page, "Create a key") },
+  { name: "rotate-a-key", path: "/console/keys", open: (page) => press(page, "Rotate") },
+  {
+    name: "webhook-secret",
+    path: "/console/webhooks",
+    open: (page) => press(page, "Show the secret"),
+  },
+  {
+    name: "playground-answer",
+    path: "/console/playground?kind=chat",
+    open: async (page) => {
+      await page.getByLabel("Message").fill("Why is the sky blue?");
+      await press(page, "Send");
+      await page.locator(".charge").first().waitFor();
+    },
+  },
+  {
+    name: "playground-image",
+    path: "/console/playground?kind=image",
+    open: async (page) => {
+      await page.getByLabel("Prompt", { exact: true }).fill("A lighthouse at dusk, calm sea");
+      await press(page, "Generate");
+      await page
+        .getByText(/^charged/)
+        .first()
+        .waitFor();
+      await page.locator(".outputs img").first().waitFor();
+    },
+  },
+];
+
+const press = (page: Page, name: string) =>
+  page.getByRole("button", { name, exact: true }).first().click();
+
+async function main(): Promise<void> {
+  const dataDir = await mkdtemp(join(tmpdir(), "genmesh-shots-"));
+  if (!isTimesOnly) {
+    await rm(folder, { recursive: true, force: true });
+    await mkdir(folder, { recursive: true });
+  }
+  try {
+    await takeAll(dataDir);
+  } finally {
+    await rm(dataDir, { recursive: true, force: true });
+  }
+}
+
+async function takeAll(dataDir: string): Promise<void> {
+  const config = envToConfig({
+    PORT: "0",
+    GRPC_PORT: "0",
+    GENMESH_OPS_PORT: "0",
+    GENMESH_DATA_DIR: dataDir,
+    GENMESH_ADMIN_TOKEN: operatorToken,
+    GENMESH_ALLOW_PRIVATE_REFERENCES: "1",
+  });
+  const clock = jumpClock();
+  clock.set(-30 * dayMs);
+  const log = createLogger("error", process.stderr);
+  const { signal } = new AbortController();
+  await using mesh = await startMesh(config, { log, signal, clock });
+  const { origin } = new URL(mesh.baseUrl);
+  const owner = await useForAMonth(mesh, (ms) => clock.set(ms));
+  await untilBuilt(origin);
+  const browser = await openBrowser();
+  await tellTimes(browser, origin, owner);
+  if (isTimesOnly) return browser.close();
+  for (const colorScheme of ["light", "dark"] as const) {
+    for (const width of widths) {
+      const { page, close } = await openPage(browser, { width, colorScheme });
+      const shoot = async (name: string) => {
+        const path = join(folder, `${name}-${width}-${colorScheme}.png`);
+        await page.screenshot({ path, fullPage: true });
+      };
+      await page.goto(`${origin}/console/`);
+      await page.locator("h1").waitFor();
+      await shoot("sign-in");
+      await signIn(page, origin, owner);
+      for (const path of keyScreens) {
+        await visit(page, origin, path);
+        await shoot(nameOf(path));
+      }
+      for (const { name, path, open } of opened) {
+        await visit(page, origin, path);
+        await open(page);
+        await shoot(name);
+      }
+      await page.context().clearCookies();
+      await signIn(page, origin, operatorToken);
+      for (const path of operatorScreens) {
+        await visit(page, origin, path);
+        await shoot(nameOf(path));
+      }
+      await close();
+    }
+  }
+  await browser.close();
+}
+
+async function tellTimes(browser: Browser, origin: string, owner: string): Promise<void> {
+  const { page, close } = await openPage(browser);
+  await signIn(page, origin, owner);
+  const of = await listTimes(
+    page,
+    "/console/",
+    keyLists.map((name) => `/console/${name}`),
+  );
+  process.stdout.write(`${timesTable(of)}\n`);
+  await page.context().clearCookies();
+  await signIn(page, origin, operatorToken);
+  const operators = operatorLists.map((name) => `/console/operator/${name}`);
+  const [home = "", ...others] = operators;
+  const ofOperators = await listTimes(page, home, others);
+  ofOperators.push(...(await listTimes(page, others[0] ?? "", [home])));
+  process.stdout.write(`${timesTable(ofOperators)}\n`);
+  await close();
+}
+
+const nameOf = (path: string) =>
+  path.replace("/console/", "").replace(/\W+/g, "-").replace(/-$/, "") || "overview";
+
+await main();

@@ -1,0 +1,104 @@
+import { describe, expect, test } from "vitest";
+import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { createLedgerStore } from "../../services/billing/context.ts";
+import { createSqliteUsage } from "../../services/billing/store-sqlite-usage.ts";
+import type { LineQuery } from "../../services/billing/usage-store.ts";
+import { sqliteFiles } from "../support/sqlite-files.ts";
+import { billingWorld } from "./ledger.world.ts";
+import { audit, usageRollupContract } from "./usage-rollup.suite.ts";
+import { accountId, randomRequests, seeded } from "./usage-rollup.world.ts";
+
+const { newFile, connect } = sqliteFiles();
+
+describe("on SQLite", () => {
+  usageRollupContract(async () => {
+    const file = await newFile();
+    return () => ({ kind: "sqlite", sqlite: connect(file) });
+  });
+
+  test("the totals of keys are made of the rollup of an earlier release", async () => {
+    const file = await newFile();
+    const spent = await (async () => {
+      await using world = await billingWorld({ kind: "sqlite", sqlite: connect(file) });
+      const requests = await randomRequests(world, seeded(17), 40);
+      await world.billing.getUsage({
+        ...{ accountId, startSeconds: 0n, widthSeconds: 3_600, buckets: 1 },
+      });
+      return requests;
+    })();
+    const earlier = connect(file);
+    earlier.run("DROP TABLE ledger_key_total");
+    earlier.run("UPDATE schema_version SET version = 1 WHERE component = 'ledger_usage'");
+    await using world = await billingWorld({ kind: "sqlite", sqlite: connect(file) });
+    spent.push(...(await randomRequests(world, seeded(18), 10)));
+    const keyIds = ["key_a", "key_b", "key_c"];
+    for (const { keyId, spent: told } of (await world.billing.getKeyUsage({ accountId, keyIds }))
+      .keys) {
+      const own = spent.filter((one) => one.unit === Unit.USD_MICROS && one.keyId === keyId);
+      expect(told, keyId).toBe(own.reduce((all, { amount }) => all + amount, 0n));
+    }
+    expect(await audit(world)).toEqual([]);
+  });
+
+  test("every filter of lines and usage goes along its index, however many there are", async () => {
+    const sqlite = connect(await newFile());
+    const taken: string[] = [];
+    const usage = createSqliteUsage({
+      ...sqlite,
+      all(sql, ...values) {
+        const [plan] = sqlite.all(`EXPLAIN QUERY PLAN ${sql}`, ...values);
+        taken.push(String(plan?.detail).replace(/^SEARCH \w+ USING (INDEX )?/, ""));
+        return sqlite.all(sql, ...values);
+      },
+    });
+    await createLedgerStore({ kind: "sqlite", sqlite }).open();
+    await usage.open();
+    const place = { at: 1, unit: "credits", n: 1 } as const;
+    const filters = [
+      [{}, "PRIMARY KEY (account_id=?"],
+      [{ keyId: "key_a" }, "ledger_line_key (account_id=? AND key_id=?"],
+      [{ keyId: "key_a", model: "m" }, "ledger_line_key (account_id=? AND key_id=?"],
+      [{ model: "m" }, "ledger_line_model (account_id=? AND model=?"],
+      [{ status: "failed" }, "ledger_line_status (account_id=? AND status=?"],
+      [{ kinds: ["grant"] }, "ledger_line_kind (account_id=? AND kind=?"],
+    ] as const satisfies [Partial<LineQuery>, string][];
+    for (const [filter, index] of filters) {
+      for (const beyond of [{}, { after: place }, { before: place }]) {
+        taken.length = 0;
+        await usage.lines({ accountId, limit: 5, ...filter, ...beyond });
+        const bound =
+          Object.keys(beyond).length > 0 ? / AND \(at,unit,n\)[<>]\(\?,\?,\?\)\)$/ : /\?\)$/;
+        expect(taken).toEqual([expect.stringMatching(bound)]);
+        expect(taken[0]).toContain(index);
+      }
+    }
+    taken.length = 0;
+    await usage.find(accountId, undefined, "resp_1");
+    const day = { from: 0, until: 86_400, width: 3_600, byKey: true, byModel: true, byKind: true };
+    await usage.groups({ accountId, ...day });
+    await usage.groups({ accountId, ...day, keyIds: ["key_a"] });
+    await usage.keyTotals({ accountId, unit: "credits" }, ["key_a"]);
+    expect(taken).toEqual([
+      "ledger_line_public (account_id=? AND public_id=?)",
+      "ledger_line_request (account_id=? AND request_id=?)",
+      "PRIMARY KEY (account_id=? AND hour>? AND hour<?)",
+      "ledger_usage_key (account_id=? AND key_id=? AND hour>? AND hour<?)",
+      "PRIMARY KEY (account_id=? AND unit=? AND key_id=?)",
+    ]);
+  });
+
+  test.for<[what: string, sql: string]>([
+    ["a row", "UPDATE ledger_usage SET spent = spent + 1"],
+    ["a key's total", "UPDATE ledger_key_total SET spent = spent + 1"],
+    ["a key's total that is gone", "DELETE FROM ledger_key_total"],
+  ])("the audit finds %s that its entries do not make", async ([, sql]) => {
+    const database = connect(await newFile());
+    await using world = await billingWorld({ kind: "sqlite", sqlite: database });
+    await randomRequests(world, seeded(19), 20);
+    expect(await audit(world)).toEqual([]);
+    expect(database.run(sql.replace("", ""))).toBeGreaterThan(0);
+    const found = await audit(world);
+    expect(found.length).toBeGreaterThan(0);
+    expect(new Set(found.map(({ field }) => field))).toEqual(new Set(["usage"]));
+  });
+});

@@ -1,0 +1,103 @@
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import type { billingWorld } from "./ledger.world.ts";
+
+/** The account of these tests. */
+export const accountId = "acct_a";
+const hourMs = 3_600_000;
+
+/** Billing, as a test of usage asks it. */
+export type World = Awaited<ReturnType<typeof billingWorld>>;
+
+/** A request or job that ended. */
+export interface Spent {
+  unit: Unit;
+  keyId: string;
+  model: string;
+  kind: string;
+  amount: bigint;
+  at: number;
+  answerId: string;
+  requestId: string;
+  inputTokens: bigint;
+}
+
+const models: readonly [operation: string, kind: string, model: string][] = [
+  ["responses", "text", "chat-1"],
+  ["chat", "text", "chat-2"],
+  ["compact", "text", "chat-1"],
+  ["speech", "speech", "voice:1"],
+  ["image", "image", "image-1"],
+  ["video", "video", "video-1"],
+  ["music", "music", "music-1"],
+];
+const kinds: Record<string, HoldKind> = { text: HoldKind.TEXT, speech: HoldKind.SPEECH };
+
+let made = 0;
+
+/** Funds both wallets of the account. */
+export async function fund(world: World): Promise<void> {
+  for (const unit of [Unit.USD_MICROS, Unit.CREDITS]) {
+    const operationId = `grant_${made++}`;
+    await world.operator.grant({ accountId, unit, amount: 10_000_000n, operationId });
+  }
+}
+
+/** Makes requests and jobs that end in every way, some hours apart; answers those that ended. */
+export async function randomRequests(
+  world: World,
+  random: () => number,
+  count: number,
+  isAlone = true,
+): Promise<Spent[]> {
+  if (isAlone) await fund(world);
+  const spent: Spent[] = [];
+  for (let i = 0; i < count; i++) {
+    const [operation, kind, model] = pick(random, models);
+    const keyId = pick(random, ["key_a", "key_b", "key_c"]);
+    const unit = kind === "text" || kind === "speech" ? Unit.USD_MICROS : Unit.CREDITS;
+    const number = ++made;
+    const holdId = `hold_${String(number).padStart(8, "0")}`;
+    const wallet = { accountId, unit };
+    const status = pick(random, ["completed", "completed", "failed"]);
+    await world.billing.reserve({
+      ...{ ...wallet, holdId, amount: 1_000n, kind: kinds[kind] ?? HoldKind.JOB, keyId },
+      ...{ ref: holdId, checkTime: timestampFromMs(world.clock.now() + 1e9) },
+    });
+    const amount = status === "failed" ? 0n : BigInt(Math.floor(random() * 900));
+    const inputTokens = BigInt(Math.floor(random() * 100));
+    const [answerId, requestId] = [`resp_${number}`, `req_${number}`];
+    const record = {
+      ...{ model, operation, status, upstream: "secret", inputTokens, answerId, requestId },
+      images: kind === "image" ? 1n : 0n,
+      mediaMs: kind === "video" ? 4_000n : 0n,
+      finishReason: "stop",
+    };
+    const way = pick(random, ["draw", "settle"]);
+    if (way === "draw") {
+      const value = { ...wallet, holdId, amount, keyId, record };
+      await world.billing.apply({ operations: [{ operation: { case: "draw", value } }] });
+    } else if (amount === 0n) await world.billing.release({ ...wallet, holdId, record });
+    else await world.billing.settle({ ...wallet, holdId, amount, record });
+    // A repeat changes nothing.
+    if (random() < 0.2) await world.billing.settle({ ...wallet, holdId, amount: 5n, record });
+    const at = world.clock.now();
+    spent.push({ unit, keyId, model, kind, amount, at, answerId, requestId, inputTokens });
+    if (random() < 0.3) await world.clock.leap(Math.floor(random() * 5 * hourMs));
+    if (random() < 0.1) await world.billing.listLines({ accountId });
+  }
+  return spent;
+}
+
+function pick<T>(random: () => number, list: readonly T[]): T {
+  return list[Math.floor(random() * list.length)] as T;
+}
+
+/** Numbers of 0 up to 1, the same for a seed. */
+export function seeded(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state * 1_664_525 + 1_013_904_223) % 2 ** 32;
+    return state / 2 ** 32;
+  };
+}

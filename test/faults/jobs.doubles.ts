@@ -1,0 +1,57 @@
+import type { ComfyDouble } from "../support/upstreams/comfyui.ts";
+import { type ComfyOptions, startComfy } from "../support/upstreams/comfyui.ts";
+import { type FalDouble, type FalGeneration, startFal } from "../support/upstreams/fal.ts";
+import { upstreamKey } from "./jobs.outside.ts";
+import { endless, impossible } from "./jobs.upstream.ts";
+
+/** A double of fal whose models answer as they do, with nothing for music of the title that no model can make. */
+export async function startFalDouble(): Promise<FalDouble> {
+  const fal = await startFal({ key: upstreamKey });
+  fal.usual.output = (generation) => outputOf(fal, generation);
+  return fal;
+}
+
+/** What was asked for at a double of fal that no model can make. */
+export function isImpossible({ input }: FalGeneration): boolean {
+  return typeof input.prompt === "string" && input.prompt.startsWith(impossible);
+}
+
+function outputOf({ files, outputs }: FalDouble, generation: FalGeneration): object {
+  const { model, input } = generation;
+  if (isImpossible(generation)) return {};
+  const of = (bytes: Uint8Array, type: string) => ({ url: files.add({ bytes, type }) });
+  if (/video|seedance/.test(model)) return { video: of(outputs.video, "video/mp4") };
+  if (/music/.test(model)) return { audio: of(outputs.sound, "audio/mpeg") };
+  const [image = Buffer.alloc(0)] = outputs.images;
+  return { images: Array.from({ length: input.num_images }, () => of(image, "image/png")) };
+}
+
+/** A double of ComfyUI where music of some titles fails, or is never done. */
+export async function startComfyDouble(options: ComfyOptions = {}): Promise<ComfyDouble> {
+  const comfy = await startComfy({ key: upstreamKey, ...options });
+  comfy.usual.of = (graph) => {
+    const tags = String(graph["14"]?.inputs.tags ?? "");
+    if (tags.startsWith(impossible)) return { failure: { message: "no", type: "ValueError" } };
+    return tags.startsWith(endless) ? { pace: "looks", steps: 1_000_000 } : {};
+  };
+  return comfy;
+}
+
+/** Generations that the doubles took, whatever became of their answers, by the seed that tells the job: what an operator pays for. */
+export function createdBySeed(
+  fal: readonly FalDouble[],
+  comfyui: readonly ComfyDouble[],
+): Map<number, string[]> {
+  const created = new Map<number, string[]>();
+  const add = (seed: unknown, where: string) => {
+    const key = Number(seed);
+    created.set(key, [...(created.get(key) ?? []), where]);
+  };
+  for (const { origin, generations } of fal) {
+    for (const { input, model } of generations) add(input.seed, `${model} at ${origin}`);
+  }
+  for (const { origin, runs } of comfyui) {
+    for (const { graph, state } of runs) add(graph["3"]?.inputs.seed, `${state} at ${origin}`);
+  }
+  return created;
+}

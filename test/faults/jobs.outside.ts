@@ -1,0 +1,121 @@
+import { readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { parse } from "yaml";
+import type { Clock } from "#kit/clock.ts";
+import { createImageVerifier } from "#kit/images/index.ts";
+import { createGuardedFetcher } from "#kit/outside/index.ts";
+import { createHttpClient } from "#kit/upstream/client.ts";
+import { createBuiltinRenderer } from "../../services/builtin/index.ts";
+import { comfyCalls } from "../../services/upstreams/comfyui/calls.fixture.ts";
+import { createMediaUpstreams } from "../../services/upstreams/media/index.ts";
+import type { MediaUpstreams } from "../../services/upstreams/media/port.ts";
+
+/** The key that the doubles take. */
+export const upstreamKey = "fal-id:fal-secret";
+
+/** Doubles that are a run's upstreams, by their origins. A second one of a protocol is the fallback of the first. */
+export interface Outside {
+  fal?: readonly string[];
+  comfyui?: readonly string[];
+  /** Jobs that one process has at one upstream at once. */
+  maxConcurrent: number;
+}
+
+/** Models of the catalog by kind; those at ComfyUI have names of their own where there are both. */
+export const models = { image: "image-1", video: "svc-video-1-5", music: "music-1" } as const;
+export const gpuModels = { image: "gpu-image", video: "gpu-video", music: "gpu-music" } as const;
+
+/**
+ * Writes the catalog of a run into a folder: the shipped models of fal, and one model of each kind at ComfyUI, with their workflows
+ * beside it. Gives the file, which the processes of the run share.
+ */
+export async function writeCatalog(
+  folder: string,
+  { fal = [], comfyui = [], maxConcurrent }: Outside,
+): Promise<string> {
+  const at = (protocol: string, origins: readonly string[], more: object) =>
+    origins.map((baseUrl, i) => [
+      `${protocol}-${i}`,
+      { protocol, baseUrl, maxConcurrent, apiKeyEnv: "KEY", ...more },
+    ]);
+  const upstreams = Object.fromEntries([
+    ...at("fal", fal, { references: "upload" }),
+    ...at("comfyui", comfyui, {}),
+  ]);
+  const ids = fal.length > 0 ? gpuModels : models;
+  const all = [
+    ...(fal.length > 0 ? falModels() : []).map((model) => ({ ...model, ...among("fal", fal) })),
+    ...(comfyui.length > 0 ? comfyModels(ids) : []).map((model) => ({
+      ...model,
+      ...among("comfyui", comfyui),
+      default: fal.length === 0,
+    })),
+  ];
+  for (const [name, text] of Object.entries(workflows)) await writeFile(join(folder, name), text);
+  const path = join(folder, "catalog.yaml");
+  await writeFile(path, JSON.stringify({ upstreams, models: all }));
+  return path;
+}
+
+function among(protocol: string, origins: readonly string[]) {
+  const [upstream, ...fallbackUpstreams] = origins.map((_, i) => `${protocol}-${i}`);
+  return { upstream, ...(fallbackUpstreams.length > 0 ? { fallbackUpstreams } : {}) };
+}
+
+/** As shipped, but every model is told the job's seed. */
+function falModels(): object[] {
+  const file = new URL("../../deploy/catalogs/fal.yaml", import.meta.url);
+  const { models: shipped } = parse(readFileSync(file, "utf8"));
+  return shipped.map((model: { call: Record<string, { input: object }> }) => {
+    const calls = "input" in model.call ? [model.call] : Object.values(model.call);
+    for (const call of calls) Object.assign(call.input as object, { seed: "${seed}" });
+    return model;
+  });
+}
+
+const workflows = {
+  "image.json": comfyCalls.image.workflow,
+  "video.json": comfyCalls.video.workflow,
+  "music.json": comfyCalls.music.workflow,
+};
+
+/** One of each kind, with the options that the runs ask for. */
+function comfyModels(ids: Record<keyof typeof models, string>): object[] {
+  const call = (kind: keyof typeof comfyCalls, more: object = {}) => {
+    const { input, output } = comfyCalls[kind];
+    return { workflow: `${kind}.json`, output, input: { ...JSON.parse(input), ...more } };
+  };
+  const shapes = { availableAspectRatios: ["auto", "16:9", "9:16", "1:1"] };
+  return [
+    {
+      ...{ id: ids.image, kind: "image", creditPrice: 5, sizes: ["1024x1024"], maxImages: 4 },
+      call: call("image"),
+    },
+    {
+      ...{ id: ids.video, kind: "video", maxReferences: 1, ...shapes },
+      videoOptions: [{ durationSeconds: 6, resolution: "480p", modes: ["i2v"], credits: 45 }],
+      call: { i2v: call("video", { "50.length": { $map: "${seconds}", 6: 97 } }) },
+    },
+    {
+      ...{ id: ids.music, kind: "music", creditPrice: 20 },
+      call: call("music"),
+    },
+  ];
+}
+
+/** The upstreams of a real process; they live until that is killed. */
+export function realUpstreams(clock: Clock): MediaUpstreams {
+  return createMediaUpstreams({
+    clock,
+    log: pino({ level: "silent" }),
+    secrets: () => upstreamKey,
+    http: createHttpClient(),
+    verifier: createImageVerifier({ processes: 1, memoryMb: 512, timeoutMs: 20_000 }),
+    fetcher: createGuardedFetcher({ allowPrivate: true }),
+    renderer: createBuiltinRenderer({ threads: 1, clock }),
+    tempDir: tmpdir(),
+  });
+}

@@ -1,0 +1,97 @@
+import { type Job, upstreamOf } from "../../services/media/jobs/job.ts";
+import { seedOf } from "../../services/upstreams/called/values.ts";
+import { capabilitiesOf } from "../../services/upstreams/protocols.ts";
+import { alice } from "../contract/jobs.world.ts";
+import { checkAccount, gatherer, type LawStores } from "../support/laws.ts";
+import type { ComfyDouble } from "../support/upstreams/comfyui.ts";
+import type { FalDouble } from "../support/upstreams/fal.ts";
+import type { FastTime } from "./fast-clock.ts";
+import { checkOrphans } from "./jobs.check.ts";
+import { createdBySeed } from "./jobs.doubles.ts";
+import { impossible } from "./jobs.upstream.ts";
+import type { Answered } from "./kills.run.ts";
+
+/** What a soak came to; each list in words, empty where nothing is amiss. */
+export interface SoakVerdict {
+  /** Jobs by how they ended. */
+  jobs: Record<string, number>;
+  /** Accepted jobs that are not there or did not end as they must, files that are not there, laws that do not hold. */
+  lost: string[];
+  chargedTwice: string[];
+  /** Jobs that upstreams were asked for more than once, or that nobody submitted. */
+  createdTwice: string[];
+  /**
+   * Jobs whose worker died between sending their one request and storing the id that it was answered, at an upstream that can
+   * neither be asked for it nor be sent it again: they failed and cost their caller nothing, and their upstream may be paid for them.
+   */
+  unknowable: string[];
+  /** Jobs that failed because three workers died with them before they had sent anything. */
+  worn: string[];
+}
+
+/** What a soak left. */
+export interface SoakRemains {
+  stores: LawStores;
+  time: FastTime;
+  /** By idempotency key. */
+  answers: ReadonlyMap<string, Answered>;
+  fal: readonly FalDouble[];
+  comfyui: readonly ComfyDouble[];
+}
+
+/** Holds the laws against the stores, and jobs and creations upstream against what callers were told. */
+export async function judgeSoak(remains: SoakRemains): Promise<SoakVerdict> {
+  const { stores, time, answers, fal, comfyui } = remains;
+  const verdict: SoakVerdict = {
+    ...{ jobs: {}, lost: [], chargedTwice: [], createdTwice: [], unknowable: [], worn: [] },
+  };
+  const { breaches, check } = gatherer();
+  const jobs = await checkAccount(stores, alice, check);
+  await checkOrphans({ stores, time }, check);
+  for (const breach of breaches) {
+    // Ends of a hold, what was charged, and commits of a job.
+    (/^C[458]:/.test(breach) ? verdict.chargedTwice : verdict.lost).push(breach);
+  }
+  const byId = new Map(jobs.map((job) => [job.jobId, job]));
+  const created = createdBySeed(fal, comfyui);
+  for (const [key, { submission, jobIds }] of answers) {
+    const [jobId = ""] = jobIds;
+    if (jobIds.size !== 1) verdict.createdTwice.push(`${key} has ${jobIds.size} jobs`);
+    const job = byId.get(jobId);
+    if (!job) {
+      verdict.lost.push(`${key}: ${jobId} is not there`);
+      continue;
+    }
+    const made = created.get(seedOf(jobId)) ?? [];
+    const end = endOf(job, submission.body.title === impossible, made.length);
+    verdict.jobs[end] = (verdict.jobs[end] ?? 0) + 1;
+    const told = `${jobId} (${upstreamOf(job).name} ${job.spec.kind}): created ${made.length} times`;
+    if (end === "lost") verdict.lost.push(`${told}, ${lifeOf(job)}`);
+    if (end === "unknowable") verdict.unknowable.push(told);
+    if (end === "worn") verdict.worn.push(told);
+    if (made.length > 1) verdict.createdTwice.push(`${told}: ${made.join(", ")}`);
+  }
+  const known = new Set(jobs.map(({ jobId }) => seedOf(jobId)));
+  for (const [seed, made] of created) {
+    if (!known.has(seed)) verdict.createdTwice.push(`for no job: ${made.join(", ")}`);
+  }
+  return verdict;
+}
+
+/** A job's steps, each with its seconds from the first one. */
+function lifeOf({ events, createdAt }: Job): string {
+  const seconds = (at: number) => Math.round((at - createdAt) / 1_000);
+  return events.map(({ at, name, detail }) => `${seconds(at)} ${name} ${detail}`).join("; ");
+}
+
+/** How a job ended: as it must, or in one of the two ways that a death excuses. */
+function endOf(job: Job, isImpossible: boolean, created: number) {
+  const { state, sent, resumeId, attempts } = job;
+  if (state === "completed") return isImpossible || created === 0 ? "lost" : "completed";
+  if (state !== "failed") return "lost";
+  if (resumeId !== undefined) return isImpossible ? "impossible" : "lost";
+  const { protocol } = upstreamOf(job);
+  const isOnce = capabilitiesOf(protocol)?.serves[job.spec.kind]?.submit === "once";
+  if (sent && isOnce && created <= 1) return "unknowable";
+  return !sent && attempts === 3 && created === 0 ? "worn" : "lost";
+}

@@ -1,0 +1,68 @@
+import { createInterface } from "node:readline";
+import { RefusalError } from "#kit/errors.ts";
+import type { JobKind } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import type { FailPoint } from "../../services/media/fail-points.ts";
+import { alice, createJobsWorld, type JobsWorld } from "../contract/jobs.world.ts";
+import { openWorldStores, type StoreVariables } from "../support/world-stores.ts";
+import { type FastTime, fastClock } from "./fast-clock.ts";
+import { realUpstreams } from "./jobs.outside.ts";
+
+/** What a process of a soak is told when it is started. */
+export interface SoakOrders {
+  folder: string;
+  time: FastTime;
+  /** Name the stores that are on servers; none: all are in the folder. */
+  env: StoreVariables;
+  catalogFile: string;
+}
+
+/** A submission, a line on its standard input. */
+export interface Submission {
+  key: string;
+  kind: JobKind;
+  body: Record<string, unknown>;
+}
+
+/** What it says on standard output, a line each. */
+export type SoakSaid =
+  | { kind: "ready" }
+  /** A submission was answered with 202. */
+  | { kind: "accepted"; key: string; jobId: string }
+  /** A submission was answered with an error: its caller tries again. */
+  | { kind: "refused"; key: string; reason: number }
+  /** Its work has come to a step. */
+  | { kind: "at"; point: FailPoint };
+
+function say(said: SoakSaid): void {
+  process.stdout.write(`${JSON.stringify(said)}\n`);
+}
+
+async function submit(world: JobsWorld, { key, kind, body }: Submission): Promise<void> {
+  try {
+    const { job } = await world.submit(body, { key, kind, principal: alice });
+    say({ kind: "accepted", key, jobId: job.jobId });
+  } catch (error) {
+    if (!(error instanceof RefusalError)) throw error;
+    say({ kind: "refused", key, reason: error.reason });
+  }
+}
+
+/** Takes submissions and works on jobs, until it is killed. */
+async function run({ folder, time, env, catalogFile }: SoakOrders): Promise<void> {
+  const clock = fastClock(time);
+  const world = await createJobsWorld({
+    folder,
+    clock,
+    openStores: (_, clock) => openWorldStores({ folder, clock, env }),
+    upstream: realUpstreams(clock),
+    catalogFile,
+    failPoints: (point) => say({ kind: "at", point }),
+  });
+  say({ kind: "ready" });
+  for await (const line of createInterface({ input: process.stdin })) {
+    void submit(world, JSON.parse(line) as Submission);
+  }
+}
+
+const [, script, orders] = process.argv;
+if (script === import.meta.filename && orders) await run(JSON.parse(orders) as SoakOrders);

@@ -1,0 +1,283 @@
+import { spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as delay } from "node:timers/promises";
+import { JobKind } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import type { FailPoint } from "../../services/media/fail-points.ts";
+import { alice, createJobsWorld, image, music, video } from "../contract/jobs.world.ts";
+import { type Chance, chanceOf } from "../contract/ledger.sequences.ts";
+import { type LawStores, lawStores } from "../support/laws.ts";
+import { ownStores } from "../support/stores.ts";
+import { until } from "../support/until.ts";
+import type { ComfyDouble } from "../support/upstreams/comfyui.ts";
+import type { FalDouble } from "../support/upstreams/fal.ts";
+import { openWorldStores } from "../support/world-stores.ts";
+import { type FastTime, fastClock } from "./fast-clock.ts";
+import { whatIsLeft } from "./jobs.check.ts";
+import { gpuModels, writeCatalog } from "./jobs.outside.ts";
+import { impossible } from "./jobs.upstream.ts";
+import { judgeSoak, type SoakVerdict } from "./kills.check.ts";
+import type { SoakOrders, SoakSaid, Submission } from "./kills.child.ts";
+
+/** A soak: processes that are killed again and again while they work on jobs at doubles of fal and ComfyUI. */
+export interface SoakPlan {
+  /** Of what is submitted, and of whom, when and at which step a kill hits; the machine's own timing is chance besides. */
+  seed: number;
+  kills: number;
+  fal: readonly FalDouble[];
+  comfyui: readonly ComfyDouble[];
+  /** Database, queue and blobs are on servers; else in a folder and in memory. */
+  onServers: boolean;
+}
+
+/** Processes, each with the API, a worker of every kind and the sweepers. */
+const processes = 3;
+/** Of these, so many are ready before the next kill: a kill is to hit work. */
+const leastReady = 2;
+/** Jobs submitted before each kill. */
+const jobsAKill = 12;
+/** Fast seconds in a real one: a lease is four real seconds, the half hour of a job four minutes. */
+const speed = 8;
+/** Jobs that one process has at one upstream at once. */
+const maxConcurrent = 8;
+/** A worker's steps from its claim to a job's charge, at which most kills aim. */
+const aims = [
+  ...(["claimed", "sending", "upstream-accepted", "resumable"] as const),
+  ...(["stored", "won", "settled"] as const),
+] satisfies FailPoint[];
+/** Of 100 kills so many aim; the others come after a time of chance. */
+const aimedPercent = 60;
+/** Real ms: a kill comes so long after its step at most, and a step is waited for so long. */
+const [afterAimMs, aimWithinMs] = [12, 4_000];
+/** Real ms of chance before a kill that does not aim. */
+const [leastWaitMs, moreWaitMs] = [100, 900];
+/** Real ms after which a submission without an answer is made again, by whichever process is ready. */
+const answerWithinMs = 6_000;
+/** Real ms for all to come to rest: the half hour of jobs whose upstream's answer is lost, and a machine that is busy. */
+const quietWithinMs = 600_000;
+/** Credits of the one account. */
+const funds = 10_000_000n;
+
+/** Carries it out, and judges what it left. */
+export async function soak({ seed, kills, fal, comfyui, onServers }: SoakPlan) {
+  await using stack = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), "genmesh-kills-"));
+  stack.defer(() => rm(folder, { recursive: true, force: true }));
+  const env = onServers ? (await ownStores(stack, "kills"))?.env : {};
+  if (!env) throw new Error("there is no server for one of the stores");
+  const time: FastTime = { realMs: Date.now(), fastMs: Date.now(), speed };
+  const outside = {
+    fal: fal.map(({ origin }) => origin),
+    comfyui: comfyui.map(({ origin }) => origin),
+    maxConcurrent,
+  };
+  const catalogFile = await writeCatalog(folder, outside);
+  await grant(folder, env, time);
+  const chance = chanceOf(seed);
+  const herd = createHerd({ folder, env, time, catalogFile }, chance);
+  stack.defer(() => herd.killAll());
+  for (let i = 0; i < processes; i++) herd.begin();
+  for (let kill = 0; kill < kills; kill++) {
+    await until("processes to be ready", () => herd.ready() >= leastReady, { withinMs: 120_000 });
+    for (let i = 0; i < jobsAKill; i++) herd.submit(submissionOf(kill * jobsAKill + i, chance));
+    await herd.killOne();
+    herd.begin();
+  }
+  const stores = lawStores(
+    stack.use(await openWorldStores({ folder, env, clock: fastClock(time) })),
+  );
+  await atRest(stores, herd);
+  const answers = herd.answers();
+  await herd.killAll();
+  const killed = herd.killed();
+  const verdict = await judgeSoak({ stores, time, answers, fal, comfyui });
+  return {
+    seed,
+    kills: killed.length,
+    aimed: countOf(killed),
+    submissions: answers.size,
+    ...verdict,
+  };
+}
+
+/** What a soak comes to. */
+export type SoakReport = Awaited<ReturnType<typeof soak>> & SoakVerdict;
+
+function countOf(names: readonly string[]): Record<string, number> {
+  const counts = Map.groupBy(names, (name) => name);
+  return Object.fromEntries([...counts].map(([name, list]) => [name, list.length]));
+}
+
+/** Gives the account its credits, by a process that ends again. */
+async function grant(folder: string, env: SoakOrders["env"], time: FastTime): Promise<void> {
+  const openStores = (_: string, clock: SoakClock) => openWorldStores({ folder, clock, env });
+  const clock = fastClock(time);
+  await using world = await createJobsWorld({ folder, clock, openStores, workerCount: 0 });
+  await world.fund(funds);
+}
+
+type SoakClock = ReturnType<typeof fastClock>;
+
+/** A real image of one pixel. */
+const pixel =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+function submissionOf(number: number, chance: Chance): Submission {
+  const input_reference = { image_url: `data:image/png;base64,${pixel}` };
+  const key = `job-${number}`;
+  const n = 1 + chance.int(2);
+  const kinds: [percent: number, JobKind, Submission["body"]][] = [
+    [32, JobKind.IMAGE, image({ n })],
+    [28, JobKind.IMAGE, image({ model: gpuModels.image, n })],
+    [10, JobKind.VIDEO, video({ input_reference })],
+    [10, JobKind.VIDEO, video({ model: gpuModels.video, input_reference })],
+    [8, JobKind.MUSIC, music()],
+    [8, JobKind.MUSIC, music({ model: gpuModels.music })],
+    [2, JobKind.MUSIC, music({ title: impossible })],
+    [2, JobKind.MUSIC, music({ title: impossible, model: gpuModels.music })],
+  ];
+  let roll = chance.int(100);
+  for (const [percent, kind, body] of kinds) {
+    if (roll < percent) return { key, kind, body };
+    roll -= percent;
+  }
+  throw new RangeError("the kinds do not come to 100 percent");
+}
+
+/** What callers were told of a submission. */
+export interface Answered {
+  submission: Submission;
+  /** Of every 202. */
+  jobIds: Set<string>;
+}
+
+interface Member {
+  isReady: boolean;
+  isKilled: boolean;
+  send(submission: Submission): void;
+  kill(): Promise<void>;
+}
+
+/** The processes of a soak, and their callers, who repeat what was not answered. */
+function createHerd(orders: SoakOrders, chance: Chance) {
+  const members = new Set<Member>();
+  const answers = new Map<string, Answered>();
+  const asked = new Map<string, { atMs: number; by: Member }>();
+  const killed: string[] = [];
+  let aim: { point: FailPoint; hit: (member: Member) => void } | undefined;
+  let fault: Error | undefined;
+
+  const hear = (member: Member, said: SoakSaid) => {
+    if (said.kind === "ready") member.isReady = true;
+    else if (said.kind === "accepted") answers.get(said.key)?.jobIds.add(said.jobId);
+    else if (said.kind === "refused") asked.delete(said.key);
+    else if (said.point === aim?.point) aim.hit(member);
+  };
+  const begin = () => {
+    const script = join(import.meta.dirname, "kills.child.ts");
+    const child = spawn(process.execPath, [script, JSON.stringify(orders)], {
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    // A process that was just killed reads no more.
+    child.stdin.on("error", () => {});
+    const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+    const member: Member = {
+      isReady: false,
+      isKilled: false,
+      send: (submission) => void child.stdin.write(`${JSON.stringify(submission)}\n`),
+      async kill() {
+        member.isKilled = true;
+        child.kill("SIGKILL");
+        await exited;
+        members.delete(member);
+      },
+    };
+    members.add(member);
+    void exited.then(() => {
+      if (!member.isKilled) fault = new Error(`a process ended by itself: ${child.exitCode}`);
+    });
+    createInterface({ input: child.stdout }).on("line", (line) => {
+      // A death may cut the last line.
+      if (line.endsWith("}")) hear(member, JSON.parse(line) as SoakSaid);
+    });
+  };
+  const ready = () => {
+    if (fault) throw fault;
+    return [...members].filter(({ isReady, isKilled }) => isReady && !isKilled);
+  };
+  const ask = (key: string) => {
+    const living = ready();
+    const { submission } = answers.get(key) ?? {};
+    if (living.length === 0 || !submission) return;
+    const by = chance.pick(living);
+    asked.set(key, { atMs: performance.now(), by });
+    by.send(submission);
+  };
+  /** As callers do, whose process died or does not answer. */
+  const repeat = () => {
+    for (const [key, { jobIds }] of answers) {
+      if (jobIds.size > 0) continue;
+      const last = asked.get(key);
+      const isLate = !last || last.by.isKilled || performance.now() - last.atMs > answerWithinMs;
+      if (isLate) ask(key);
+    }
+  };
+  const wounded = async (): Promise<[how: string, Member]> => {
+    const some = (how: string): [string, Member] => [how, chance.pick(ready())];
+    if (!chance.likely(aimedPercent)) {
+      await delay(leastWaitMs + chance.int(moreWaitMs));
+      return some("any time");
+    }
+    const point = chance.pick(aims);
+    const afterMs = chance.int(afterAimMs);
+    const found = new Promise<Member>((hit) => {
+      aim = { point, hit };
+    });
+    const hit = await Promise.race([found, delay(aimWithinMs)]);
+    aim = undefined;
+    if (!hit || hit.isKilled) return some("any time");
+    await delay(afterMs);
+    return [point, hit];
+  };
+  return {
+    begin,
+    ready: () => {
+      repeat();
+      return ready().length;
+    },
+    submit(submission: Submission) {
+      answers.set(submission.key, { submission, jobIds: new Set() });
+      ask(submission.key);
+    },
+    async killOne() {
+      const [how, member] = await wounded();
+      await member.kill();
+      killed.push(how);
+    },
+    killAll: async () => void (await Promise.all([...members].map((one) => one.kill()))),
+    /** Has every submission a 202? */
+    isAnswered() {
+      repeat();
+      return [...answers.values()].every(({ jobIds }) => jobIds.size > 0);
+    },
+    answers: () => answers,
+    killed: () => killed,
+  };
+}
+
+async function atRest(
+  stores: LawStores,
+  herd: { isAnswered(): boolean; ready(): number },
+): Promise<void> {
+  let left: readonly string[] = [];
+  const isAtRest = async () => {
+    left = herd.isAnswered() ? await whatIsLeft(stores, [alice.accountId]) : ["unanswered ones"];
+    return left.length === 0;
+  };
+  const within = { withinMs: quietWithinMs, everyMs: 1_000 };
+  await until("the soak to come to rest", isAtRest, within).catch((error: Error) => {
+    throw new Error(`${error.message}: ${left.slice(0, 20).join(", ")}`);
+  });
+}

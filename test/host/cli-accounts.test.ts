@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { until } from "../support/until.ts";
+import type { Variables } from "./process.ts";
+import { type HostWorld, runCommand, startHostWorld } from "./world.ts";
+
+let world: HostWorld;
+beforeAll(async () => {
+  world = await startHostWorld();
+});
+afterAll(() => world[Symbol.asyncDispose]());
+
+const genmesh = (args: readonly string[], env: Variables = {}) => runCommand(world, args, env);
+
+/** The object that `--json` prints; the call must succeed. */
+async function json(...args: string[]) {
+  const { code, out, err } = await genmesh([...args, "--json"]);
+  expect({ code, err }).toEqual({ code: 0, err: "" });
+  expect(out.trimEnd().split("\n")).toHaveLength(1);
+  return JSON.parse(out);
+}
+
+async function status(path: string, key: string): Promise<number> {
+  const headers = { authorization: `Bearer ${key}` };
+  return (await fetch(world.mesh.baseUrl + path, { headers })).status;
+}
+
+test("account suspend and resume", async () => {
+  const made = await json("account", "create", "--name", "of one who did not pay");
+  const { accountId, apiKey } = made;
+  expect((await genmesh(["account", "suspend", accountId])).out).toBe(
+    `${accountId} is suspended.\n`,
+  );
+  expect((await genmesh(["account", "list"])).out).toMatch(
+    new RegExp(`${accountId} .* suspended\n`),
+  );
+  const { suspendedAt } = await json("account", "suspend", accountId);
+  expect(await json("account", "suspend", accountId)).toEqual({
+    ...{ accountId, state: "suspended", suspendedAt },
+  });
+  // Reading goes on.
+  expect(await status("/models", apiKey)).toBe(200);
+  expect(await json("account", "resume", accountId)).toEqual({ accountId, state: "active" });
+  const { code, err } = await genmesh(["account", "suspend", "acct_none"]);
+  expect({ code, err: err.startsWith("genmesh: ") }).toEqual({ code: 1, err: true });
+});
+
+test("account refund gives a charge back once, and says what the wallet has then", async () => {
+  const funds = ["--usd-micros", "1000000"];
+  const { accountId, apiKey } = await json("account", "create", "--name", "R", ...funds);
+  const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };
+  const body = JSON.stringify({ model: "chat-mini", input: "Hi" });
+  const answer = await fetch(`${world.mesh.baseUrl}/responses`, { method: "POST", headers, body });
+  expect(answer.status).toBe(200);
+  await answer.arrayBuffer();
+  // An answer may go out before it is settled.
+  const before = await until("its settlement", async () => {
+    const balance = await json("account", "balance", accountId);
+    return balance.usdMicros.reserved === 0 ? balance : undefined;
+  });
+  const charged = before.usdMicros.monthSpent;
+  expect(charged).toBeGreaterThan(0);
+  const call = ["account", "refund", accountId, "--entry", "3", "--operation-id", "ticket-1"];
+  const refund = { accountId, unit: "usd_micros", entry: 3, refundEntry: 4, amount: charged };
+  expect(await json(...call)).toEqual({ ...refund, replayed: false });
+  expect(await json(...call)).toEqual({ ...refund, replayed: true });
+  const after = await json("account", "balance", accountId);
+  expect(after.usdMicros).toMatchObject({ available: 1_000_000, monthSpent: 0 });
+  for (const [entry, told] of [
+    ["3", /entry=4/],
+    ["99", /No such entry/],
+    ["1", /No such entry/],
+  ] as const) {
+    const { code, err } = await genmesh(["account", "refund", accountId, "--entry", entry]);
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringMatching(told) });
+  }
+  expect(await json("ledger", "audit", accountId)).toMatchObject({ ok: true });
+});
+
+test("account close ends its keys, and audit list says who did what", async () => {
+  const made = await json("account", "create", "--name", "Zeta", "--credits", "3");
+  const { accountId, apiKey } = made;
+  const wrong = await genmesh(["account", "close", accountId, "--confirm", "acct_x"]);
+  expect({ code: wrong.code, err: wrong.err }).toEqual({
+    ...{ code: 1, err: "genmesh: --confirm must be the id of the account\n" },
+  });
+  const call = ["account", "close", accountId, "--confirm", accountId];
+  expect(await json(...call)).toEqual({ accountId, state: "closing" });
+  expect((await genmesh(call)).out).toMatch(/is being closed/);
+  expect(await status("/models", apiKey)).toBe(401);
+  expect((await genmesh(["account", "list"])).out).toMatch(new RegExp(`${accountId} .* closing\n`));
+  const late = await genmesh(["account", "top-up", accountId, "--credits", "1"]);
+  expect(late.err).toMatch(/is closed, or being closed/);
+  await genmesh(["key", "create", accountId]);
+  const { actions } = await json("audit", "list", accountId);
+  expect(
+    actions.map((one: { action: string; outcome: string }) => [one.action, one.outcome]),
+  ).toEqual([
+    ["key.create", "refused"],
+    ["account.close", "done"],
+    ["account.close", "done"],
+    ["account.create", "done"],
+  ]);
+  const { out } = await genmesh(["audit", "list", "--limit", "3"]);
+  expect(out).toMatch(/^when +who +what +account +of +details +outcome\n/);
+  expect(out).not.toContain("Zeta");
+});

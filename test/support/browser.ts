@@ -1,0 +1,52 @@
+import { existsSync } from "node:fs";
+import { AxeBuilder } from "@axe-core/playwright";
+import { type Browser, chromium, type Page } from "playwright-core";
+
+const { GENMESH_TEST_CHROMIUM: named } = process.env;
+const usual = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+/** A browser of this machine; undefined: it has none, and tests that need one are skipped. */
+export const chromiumPath = named ?? usual.find((path) => existsSync(path));
+
+export function openBrowser(): Promise<Browser> {
+  if (chromiumPath === undefined) throw new Error("there is no Chromium: GENMESH_TEST_CHROMIUM");
+  // Chromium has no sandbox for root, as whom containers run.
+  const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
+  return chromium.launch({ executablePath: chromiumPath, args });
+}
+
+export interface PageOptions {
+  width?: number;
+  colorScheme?: "light" | "dark";
+}
+
+/** A page in a session of its own, and what goes wrong in it: errors of scripts, and what its content policy refuses. */
+export async function openPage(
+  browser: Browser,
+  { width = 1280, colorScheme = "light" }: PageOptions = {},
+): Promise<{ page: Page; faults: string[]; close(): Promise<void> }> {
+  const context = await browser.newContext({
+    viewport: { width, height: 900 },
+    colorScheme,
+    locale: "en-GB",
+    timezoneId: "Europe/Berlin",
+    permissions: ["clipboard-read", "clipboard-write"],
+  });
+  const page = await context.newPage();
+  const faults: string[] = [];
+  page.on("pageerror", (error) => faults.push(String(error.stack)));
+  page.on("console", (message) => {
+    // A refusal of the API is none: pages say it in words.
+    if (message.type() === "error" && !message.text().startsWith("Failed to load resource")) {
+      faults.push(message.text());
+    }
+  });
+  return { page, faults, close: () => context.close() };
+}
+
+/** What axe finds wrong with a page, a line each. */
+export async function axeFindings(page: Page): Promise<string[]> {
+  const { violations } = await new AxeBuilder({ page }).analyze();
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ target, failureSummary }) => `${id} ${target.join(" ")}: ${failureSummary}`),
+  );
+}

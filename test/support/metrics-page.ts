@@ -1,0 +1,104 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { metricNames } from "#kit/telemetry/schema.ts";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+
+/** A metric as its source registers it. */
+export interface SourceMetric {
+  file: string;
+  type: string;
+  name: string;
+  help: string;
+  labels: string[];
+}
+
+const beginning = /\.(counter|gauge|histogram)\(\s*/g;
+const whole =
+  /^\.(counter|gauge|histogram)\(\s*"(genmesh_\w+)",\s*"([^"]+)",\s*(\[[^\]]*\]|[a-z]\w*)/i;
+
+/** Every metric that the services and the gateway register, in the order of files. Throws where one is written in a way that is not read here. */
+export function metricsOfSource(): SourceMetric[] {
+  const files = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], {
+    cwd: root,
+    encoding: "utf8",
+  }).split("\n");
+  return files
+    .filter((file) => /^(services|gateway)\/.*\.ts$/.test(file))
+    .filter((file) => !/\.(test|fixture)\.ts$/.test(file))
+    .flatMap((file) => metricsOf(file, readFileSync(join(root, file), "utf8")));
+}
+
+function metricsOf(file: string, source: string): SourceMetric[] {
+  return [...source.matchAll(beginning)].map(({ index }) => {
+    const found = whole.exec(source.slice(index));
+    const [, type = "", name = "", help = "", labels = ""] = found ?? [];
+    if (!found) throw new Error(`${file}: a metric without a literal name, text and labels`);
+    return { file, type, name, help, labels: labelsOf(labels, source) };
+  });
+}
+
+/** The names in a list of labels; a list that is named or spread stands in the same file. */
+function labelsOf(list: string, source: string): string[] {
+  const named = (name: string) => {
+    const [, text] = new RegExp(`const ${name} = (\\[[^\\]]*\\])`).exec(source) ?? [];
+    if (text === undefined) throw new Error(`the labels ${name} are of another file`);
+    return labelsOf(text, source);
+  };
+  if (!list.startsWith("[")) return named(list);
+  return [...list.matchAll(/"(\w+)"|\.\.\.(\w+)/g)].flatMap(([, label, spread]) =>
+    label === undefined ? named(spread ?? "") : [label],
+  );
+}
+
+/** The parts that export metrics, by where these are registered. */
+const parts: [title: string, files: RegExp][] = [
+  ["Gateway", /^gateway\//],
+  ["auth", /^services\/auth\//],
+  ["billing", /^services\/billing\//],
+  ["catalog", /^services\/catalog\//],
+  ["text", /^services\/(text|upstreams\/text)\//],
+  ["media and media-worker", /^services\/media\//],
+  [
+    "Calls of upstreams: text, media and media-worker",
+    /^services\/kit\/(upstream\/|telemetry\/inference)/,
+  ],
+  [
+    "Stores, queue and internal calls: every role that has them",
+    /^services\/(host|kit\/(queue|blobs|telemetry\/rpc))/,
+  ],
+];
+
+/** The page of all metrics. Throws where a metric is of no part. */
+export function metricsPage(): string {
+  const all = metricsOfSource();
+  const partOf = ({ file }: SourceMetric) => parts.find(([, files]) => files.test(file))?.[0];
+  const stray = all.filter((metric) => partOf(metric) === undefined).map(({ file }) => file);
+  if (stray.length > 0) throw new Error(`metrics of no part: ${stray.join(", ")}`);
+  const sections = parts.map(([title]) => {
+    const rows = all
+      .filter((metric) => partOf(metric) === title)
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
+    return `## ${title}\n\n| metric | type | labels | counts |\n|---|---|---|---|\n${rows.map(rowOf).join("\n")}\n`;
+  });
+  return `# Metrics
+
+Generated from the source by \`npm run metrics\`. Every process has \`/metrics\` on its operations port, in Prometheus' format, and sends the same
+figures to a collector where \`OTEL_EXPORTER_OTLP_ENDPOINT\` names one ([configuration.md](configuration.md)): under the name of OpenTelemetry's
+conventions where one stands behind the arrow, else under the same name. A histogram has the series \`_bucket\`, \`_sum\` and \`_count\`. Durations and ages are in
+seconds, money is in USD micros or credits. No label holds anything that a caller wrote, and none names an account or a key. What to be woken for stands in
+[operations.md](operations.md#runbook). Beside these, each process exports \`process_*\` and \`nodejs_*\`, as Node's client for Prometheus makes them.
+
+${sections.join("\n")}`;
+}
+
+function rowOf({ name, type, labels, help }: SourceMetric): string {
+  const other = metricNames[name]?.name;
+  const sentAs = other === undefined ? "" : ` → \`${other}\``;
+  const listed = labels.map((label) => `\`${label}\``).join(", ");
+  return `| \`${name}\`${sentAs} | ${type} | ${listed || "–"} | ${help.replace(/\.$/, "")} |`;
+}
+
+if (import.meta.main) process.stdout.write(metricsPage());

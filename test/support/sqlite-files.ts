@@ -1,0 +1,41 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach } from "vitest";
+import { openSqlite, type SqliteDatabase } from "#kit/sqlite.ts";
+
+/** Databases in files of a test's own. */
+export interface SqliteFiles {
+  /** A path where no database is yet. */
+  newFile(): Promise<string>;
+  connect(file: string): SqliteDatabase;
+  /** What is made of two connections to one new file: as if another process had it open too. */
+  connectTwice<T>(make: (db: SqliteDatabase) => T): Promise<[T, T]>;
+}
+
+/** To be called at a file's top: connections are closed, and files removed, after each of its tests. */
+export function sqliteFiles(): SqliteFiles {
+  const open: SqliteDatabase[] = [];
+  const folders: string[] = [];
+  afterEach(async () => {
+    for (const db of open.splice(0)) db[Symbol.dispose]();
+    for (const folder of folders.splice(0)) await rm(folder, { recursive: true });
+  });
+  const files: SqliteFiles = {
+    async newFile() {
+      const folder = await mkdtemp(join(tmpdir(), "genmesh-sqlite-"));
+      folders.push(folder);
+      return join(folder, "genmesh.db");
+    },
+    connect(file) {
+      const db = openSqlite(file);
+      open.push(db);
+      return db;
+    },
+    async connectTwice(make) {
+      const file = await files.newFile();
+      return [make(files.connect(file)), make(files.connect(file))];
+    },
+  };
+  return files;
+}
