@@ -1,13 +1,13 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { configDefaults, defineConfig } from "vitest/config";
-import { listSecondTries } from "./test/support/second-tries.ts";
+import { eventsVariable, writeEvents } from "./test/proof/events.ts";
 
 // For the workers, and the threads and processes that they start: most of what a short one does is to compile.
 process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), "node-compile-cache");
 
-// A real server starts inside several suites; a slow shared machine needs the room. No test is tried again unless it says
-// that it measures the machine's clock (test/support/second-tries.ts).
+// A real server starts inside several suites; a slow shared machine needs the room. No test is tried again here: what fails in a
+// proof is run once more at the end of its suite, alone, and said so (test/proof/suite.ts).
 const timeouts = {
   testTimeout: 60_000,
   hookTimeout: 60_000,
@@ -24,8 +24,10 @@ const mesh = "test/mesh/**/*.test.ts";
 const isolate = false;
 
 export default defineConfig({
-  plugins: [listSecondTries()],
+  plugins: [writeEvents()],
   test: {
+    // The report of a proof names the line of each test.
+    includeTaskLocation: process.env[eventsVariable] !== undefined,
     // Most suites wait for sockets and processes more than they compute, so two cores carry three files at once.
     maxWorkers: 3,
     projects: [
@@ -44,6 +46,10 @@ export default defineConfig({
       { test: { name: "attacks", include: [attacks], isolate, ...timeouts } },
       // `npm run test:browser`: the console in Chromium.
       { test: { name: "browser", include: [browser], isolate, ...timeouts } },
+      // Failures that the proof's own tests look at: no other run has them.
+      ...(process.env.GENMESH_PROOF_FIXTURES
+        ? [{ test: { name: "fixtures", include: ["test/proof/fixtures/*.fixture.ts"] } }]
+        : []),
       // `npm run test:faults`: processes that are killed at every step, again and again, which takes minutes.
       { test: { name: "faults", include: [faults], ...timeouts } },
       // `npm run test:mesh`: several processes of every role on real servers, one mesh at a time.

@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { systemClock } from "#kit/clock.ts";
-import { measuresClock } from "../../test/support/second-tries.ts";
 import { createBuiltinRenderer } from "./index.ts";
 import { readMp4 } from "./testing/probe.ts";
 import { createThreads } from "./threads.ts";
@@ -71,7 +70,7 @@ describe("the built-in renderer", () => {
     await ended;
   });
 
-  test("leaves the event loop free while four videos render", measuresClock, async () => {
+  test("leaves the event loop free while four videos render", async () => {
     await using renderer = rendererWith(4);
     const names = ["one", "two", "three", "four"];
     await Promise.all(names.map(() => renderer.image(small, anyone)));
@@ -189,7 +188,7 @@ describe("a task ends", () => {
     expect((await renderer.image(small, anyone)).width).toBe(64);
   });
 
-  test("where it takes too long, and the next one is done", measuresClock, async () => {
+  test("where it takes too long, and the next one is done", async () => {
     const takeTurn = async () => ({ [Symbol.dispose]() {} });
     const options = { name: "slow", threads: 1, timeoutMs: 6_000, idleMs: 1_000, takeTurn };
     await using threads = createThreads(options);

@@ -3,7 +3,6 @@ import type { Caller } from "../e2e/caller.ts";
 import { type MediaWorld, startMediaWorld, submit } from "../e2e/media-world.ts";
 import { oneProcessOnly } from "../e2e/world.ts";
 import { openRaw, type RawConnection } from "../edge/raw.ts";
-import { measuresClock } from "../support/second-tries.ts";
 import { until } from "../support/until.ts";
 
 /** What one account does at its worst may cost another's request this much, in ms. */
@@ -70,7 +69,7 @@ async function connections(count: number, stack: AsyncDisposableStack): Promise<
   return all;
 }
 
-describe("another account is served while one", measuresClock, () => {
+describe("another account is served while one", () => {
   test("keeps 300 uploads half sent", async () => {
     await expectNoHarm(
       () => upload(other),

@@ -4,7 +4,6 @@ import { type Caller, refusalOf } from "../e2e/caller.ts";
 import { chat } from "../e2e/catalog.ts";
 import { ownWorldOnly, startWorld } from "../e2e/world.ts";
 import { openRaw, type RawConnection } from "../edge/raw.ts";
-import { measuresClock } from "../support/second-tries.ts";
 import { until } from "../support/until.ts";
 
 ownWorldOnly();
@@ -75,7 +74,7 @@ async function stall(caller: Caller, model: string): Promise<RawConnection> {
   return raw;
 }
 
-describe("an upstream with few places", measuresClock, () => {
+describe("an upstream with few places", () => {
   test("is never one account's alone where another uses it", async () => {
     const [hostile, other] = [
       await world.caller({ usdMicros: opening }),

@@ -3,7 +3,6 @@ import * as samples from "#kit/images/samples.fixture.ts";
 import type { Caller } from "../e2e/caller.ts";
 import { type MediaWorld, startMediaWorld } from "../e2e/media-world.ts";
 import { oneProcessOnly } from "../e2e/world.ts";
-import { measuresClock } from "../support/second-tries.ts";
 
 /** What one account does at its worst may cost another's request this much, in ms. */
 const graceMs = 1_000;
@@ -44,7 +43,7 @@ test.for([
   ["a PNG whose rows are a pixel each", () => samples.plainPng(1, 50_000_000)],
   ["a PNG full of text that unpacks to 8 MB", () => samples.textBombPng(2 * 1024 * 1024)],
   ["a JPEG of many scans", () => samples.jpegOfScans(8_000, 6_250, 100)],
-] as const)("60 at once of one account without money: %s", measuresClock, async ([, make]) => {
+] as const)("60 at once of one account without money: %s", async ([, make]) => {
   const hostile = await media.world.caller();
   const other = await media.world.caller();
   const bytes = await make();

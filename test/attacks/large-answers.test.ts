@@ -7,7 +7,6 @@ import {
   type SeenRequest,
   startScriptedUpstream,
 } from "../support/scripted-upstream.ts";
-import { measuresClock } from "../support/second-tries.ts";
 import { startWatched, type WatchedProcess } from "../support/watched-process.ts";
 
 /** No request keeps the event loop for longer than this, in ms, on a machine as fast as the reference. */
@@ -176,7 +175,7 @@ const last = tokenAt(15_999);
 const streamed = { tokens: "6000" };
 const lastStreamed = tokenAt(5_999);
 
-describe("an answer of 26 MB keeps the event loop for less than 50 ms", measuresClock, () => {
+describe("an answer of 26 MB keeps the event loop for less than 50 ms", () => {
   const within = () => mostMs * slowness();
   // Threads and code are there once, whoever asks.
   beforeAll(async () => {
@@ -273,7 +272,7 @@ test("what callers do not see of a chat completion they do not see of a large on
   expect(text).not.toContain("secret");
 });
 
-describe("answers of 7 MB that are asked for again as streams", measuresClock, () => {
+describe("answers of 7 MB that are asked for again as streams", () => {
   const keys = Array.from({ length: 6 }, (_, at) => `kept-${at}`);
   const asked = [
     ["/responses", { ...responses, metadata: { tokens: "4000" } }],

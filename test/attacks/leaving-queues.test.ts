@@ -4,7 +4,6 @@ import { afterAll, describe, expect, test } from "vitest";
 import { chat, pricing } from "../e2e/catalog.ts";
 import { ownWorldOnly, startWorld } from "../e2e/world.ts";
 import { openRaw } from "../edge/raw.ts";
-import { measuresClock } from "../support/second-tries.ts";
 
 // What an upstream makes while its caller takes nothing waits in a queue of the upstream's own: its caller pays for it when it leaves.
 
@@ -135,7 +134,7 @@ describe.for(protocols)("a stalled reader of $name", (protocol) => {
     expect(spent).toBeGreaterThanOrEqual(0.9 * (before + steps * each) * outputPrice);
   }, 60_000);
 
-  test("and what is being made is not waited for", measuresClock, async () => {
+  test("and what is being made is not waited for", async () => {
     const { tookMs } = await stallAndLeave(protocol, async (answer, left) => {
       queue(answer, say, 5_000);
       await left;

@@ -1,7 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { slowness } from "../support/reference-machine.ts";
-import { measuresClock } from "../support/second-tries.ts";
 import { startWatched, type WatchedProcess } from "../support/watched-process.ts";
 
 // A job's texts are up to 390 KB, and none of its documents shows them: reading it costs what reading any other costs.
@@ -68,7 +67,7 @@ async function costOf(path: string): Promise<number> {
 
 test.skipIf(process.platform !== "linux")(
   "reading the longest job costs hardly more than reading a short one",
-  { ...measuresClock, timeout: 120_000 },
+  { timeout: 120_000 },
   async () => {
     const short = await submit("sea");
     const long = await submit("\u{1f600}".repeat(32_000));

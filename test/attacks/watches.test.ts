@@ -4,7 +4,6 @@ import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { chat } from "../e2e/catalog.ts";
 import { slowness } from "../support/reference-machine.ts";
-import { measuresClock } from "../support/second-tries.ts";
 import { startWatched, type WatchedProcess } from "../support/watched-process.ts";
 
 /** As many as one account may watch. */
@@ -92,7 +91,6 @@ async function askMeanwhile(isOver: () => boolean): Promise<number[]> {
 }
 
 test("another account is served while one watches all its long jobs", {
-  ...measuresClock,
   timeout: 240_000,
 }, async () => {
   const ids: string[] = [];

@@ -7,7 +7,6 @@ import { parseS3Url } from "#kit/blobs/s3-url.ts";
 import { BlobExistsError } from "#kit/blobs.ts";
 import { ErrorReason, isRefusal } from "#kit/errors.ts";
 import { children } from "../support/children.ts";
-import { measuresClock } from "../support/second-tries.ts";
 import { openTcpWire, type TcpWire } from "../support/tcp-wire.ts";
 import { describeS3, openTestBlobs } from "./blobs.s3.world.ts";
 import { all } from "./blobs.suite.ts";
@@ -103,7 +102,7 @@ await describeS3("an S3 store that goes away", (s3) => {
     expect(await all((await s3.open(direct)).list())).toEqual([]);
   });
 
-  test("a store that is silent holds nobody up for long", measuresClock, async () => {
+  test("a store that is silent holds nobody up for long", async () => {
     const { wire, url } = await lay();
     const blobs = await s3.open(url);
     await blobs.put("a/there", pieces(1));

@@ -6,7 +6,6 @@ import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { ErrorReason, isRefusal } from "#kit/errors.ts";
 import { parseNatsUrl } from "#kit/queue/jetstream-url.ts";
-import { measuresClock } from "../support/second-tries.ts";
 import { openTcpWire, type TcpWire } from "../support/tcp-wire.ts";
 import { until } from "../support/until.ts";
 import { describeJetstream, openTestQueue } from "./queue.jetstream.world.ts";
@@ -27,51 +26,43 @@ await describeJetstream("a queue whose server goes away", (jetstream) => {
     return { wire, url: `nats://${wire.address}` };
   };
 
-  test(
-    "refuses at once, says so, and is there again when the server is",
-    measuresClock,
-    async () => {
-      const { wire, url } = await lay();
-      const name = jetstream.newName();
-      const queue = await jetstream.open(name, { url });
-      await using receiver = queue.subscribe(topic);
-      const waiting = expect(receiver.next(within())).rejects.toThrow();
-      await queue.publish(topic, "job_a");
-      wire.cut();
-      await waiting.catch(() => {});
-      await until("the break to show", () => queue.notReady());
-      const began = performance.now();
-      expect(await refusalOf(queue.publish(topic, "job_b"))).toBe(true);
-      expect(await refusalOf(receiver.next(within()))).toBe(true);
-      expect(performance.now() - began).toBeLessThan(100);
-      // The stream is lost with the server.
-      await (await jetstream.manager()).streams.delete(`${name}-wakes`);
-      wire.mend();
-      await until("the connection", () => queue.notReady() === undefined, patience);
-      await queue.publish(topic, "job_b");
-      expect((await receiver.next(within())).id).toBe("job_b");
-    },
-  );
+  test("refuses at once, says so, and is there again when the server is", async () => {
+    const { wire, url } = await lay();
+    const name = jetstream.newName();
+    const queue = await jetstream.open(name, { url });
+    await using receiver = queue.subscribe(topic);
+    const waiting = expect(receiver.next(within())).rejects.toThrow();
+    await queue.publish(topic, "job_a");
+    wire.cut();
+    await waiting.catch(() => {});
+    await until("the break to show", () => queue.notReady());
+    const began = performance.now();
+    expect(await refusalOf(queue.publish(topic, "job_b"))).toBe(true);
+    expect(await refusalOf(receiver.next(within()))).toBe(true);
+    expect(performance.now() - began).toBeLessThan(100);
+    // The stream is lost with the server.
+    await (await jetstream.manager()).streams.delete(`${name}-wakes`);
+    wire.mend();
+    await until("the connection", () => queue.notReady() === undefined, patience);
+    await queue.publish(topic, "job_b");
+    expect((await receiver.next(within())).id).toBe("job_b");
+  });
 
-  test(
-    "waits a bounded time for a server that is silent, and but once",
-    measuresClock,
-    async () => {
-      const { wire, url } = await lay();
-      const queue = await jetstream.open(jetstream.newName(), { url });
-      await queue.publish(topic, "job_a");
-      wire.hold();
-      const began = performance.now();
-      expect(await refusalOf(queue.publish(topic, "job_b"))).toBe(true);
-      expect(performance.now() - began).toBeLessThan(4_000);
-      const later = performance.now();
-      expect(await refusalOf(queue.publish(topic, "job_c"))).toBe(true);
-      expect(performance.now() - later).toBeLessThan(1_500);
-      wire.mend();
-      await until("the server to be heard", () => queue.notReady() === undefined, patience);
-      await queue.publish(topic, "job_d");
-    },
-  );
+  test("waits a bounded time for a server that is silent, and but once", async () => {
+    const { wire, url } = await lay();
+    const queue = await jetstream.open(jetstream.newName(), { url });
+    await queue.publish(topic, "job_a");
+    wire.hold();
+    const began = performance.now();
+    expect(await refusalOf(queue.publish(topic, "job_b"))).toBe(true);
+    expect(performance.now() - began).toBeLessThan(4_000);
+    const later = performance.now();
+    expect(await refusalOf(queue.publish(topic, "job_c"))).toBe(true);
+    expect(performance.now() - later).toBeLessThan(1_500);
+    wire.mend();
+    await until("the server to be heard", () => queue.notReady() === undefined, patience);
+    await queue.publish(topic, "job_d");
+  });
 
   test("need not be there when the process starts", async () => {
     const { wire, url } = await lay();
@@ -84,7 +75,7 @@ await describeJetstream("a queue whose server goes away", (jetstream) => {
     await queue.publish(topic, "job_a");
   });
 
-  test("closes within seconds although nobody answers", measuresClock, async () => {
+  test("closes within seconds although nobody answers", async () => {
     const { wire, url } = await lay();
     const queue = await openTestQueue(url, jetstream.newName());
     wire.hold();

@@ -1,7 +1,6 @@
 import { nanos } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
 import type { JetstreamQueue } from "#kit/queue/jetstream.ts";
-import { measuresClock } from "../support/second-tries.ts";
 import { until } from "../support/until.ts";
 import { describeJetstream } from "./queue.jetstream.world.ts";
 import { queueContract } from "./queue.suite.ts";
@@ -30,7 +29,7 @@ await describeJetstream("the queue in JetStream", (jetstream) => {
     expect((await receiver.next(within())).headers).toEqual(headers);
   });
 
-  test("whoever says that it still works keeps the delivery", measuresClock, async () => {
+  test("whoever says that it still works keeps the delivery", async () => {
     const queue = await jetstream.open(jetstream.newName(), { redeliverMs: shortMs });
     await queue.publish(topic, "job_a");
     await using receiver = queue.subscribe(topic);

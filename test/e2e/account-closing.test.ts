@@ -3,7 +3,6 @@ import { afterAll, describe, expect, test } from "vitest";
 import { closingLeastMs, driveClosing } from "#kit/closing.ts";
 import type { Peers } from "#kit/peers.ts";
 import { EntryKind, HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import { measuresClock } from "../support/second-tries.ts";
 import { until } from "../support/until.ts";
 import { refusalOf } from "./caller.ts";
 import { ended, startMediaWorld, submit, upload } from "./media-world.ts";
@@ -37,7 +36,7 @@ function dying(n: number): Pick<Peers, "auth" | "billing" | "text" | "media"> {
   return peers as unknown as Pick<Peers, "auth" | "billing" | "text" | "media">;
 }
 
-describe("a closed account", measuresClock, () => {
+describe("a closed account", () => {
   test("ends its keys within a second; what runs is charged; names, prompts and files go, the ledger stays", async () => {
     const caller = await world.caller({ credits: 10n });
     const { accountId } = caller;

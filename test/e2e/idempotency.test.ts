@@ -1,6 +1,5 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { maxJoiners } from "../../services/text/limits.ts";
-import { measuresClock } from "../support/second-tries.ts";
 import { until } from "../support/until.ts";
 import { type Caller, refusalOf } from "./caller.ts";
 import { chat } from "./catalog.ts";
@@ -82,7 +81,7 @@ describe("equal requests in flight", () => {
     expect(await spent(payer)).toBe(60);
   });
 
-  test("upstream is closed when the last caller leaves, not before", measuresClock, async () => {
+  test("upstream is closed when the last caller leaves, not before", async () => {
     const payer = await world.caller();
     const seen = world.play({ kind: "ok", usage: null, break: { how: "hang", after: 1 } });
     const idempotencyKey = newKey();

@@ -1,5 +1,4 @@
 import { afterAll, describe, expect, test } from "vitest";
-import { measuresClock } from "../support/second-tries.ts";
 import { until } from "../support/until.ts";
 import { refusalOf } from "./caller.ts";
 import { keyManagers, send } from "./key-owners.ts";
@@ -12,7 +11,7 @@ const { newOwner, make } = keyManagers(world);
 
 const body = { model: "scripted", input: "Hi" };
 
-describe("ends", measuresClock, () => {
+describe("ends", () => {
   test("a deleted key is refused within a second, and what runs is finished and charged", async () => {
     const owner = await newOwner();
     const { data, caller } = await make(owner);

@@ -1,7 +1,6 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, describe, expect, test } from "vitest";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
-import { measuresClock } from "../support/second-tries.ts";
 import { until } from "../support/until.ts";
 import { type Caller, refusalOf } from "./caller.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
@@ -159,7 +158,7 @@ describe("a key's rate", () => {
   });
 });
 
-describe("a key's end", measuresClock, () => {
+describe("a key's end", () => {
   test("by revocation holds within a second, and streams that run are finished and charged", async () => {
     const owner = await world.caller();
     const doomed = await world.withKey(owner, {});

@@ -1,5 +1,4 @@
 import { afterAll, describe, expect, test } from "vitest";
-import { measuresClock } from "../support/second-tries.ts";
 import { untilStill } from "../support/until.ts";
 import { chat } from "./catalog.ts";
 import type { SseEvent } from "./sse.ts";
@@ -256,7 +255,7 @@ describe("a stream of an upstream", () => {
   });
 });
 
-describe("a caller that leaves", measuresClock, () => {
+describe("a caller that leaves", () => {
   ownWorldOnly();
 
   test("closes upstream within 250 ms, mid-stream", async () => {

@@ -1,5 +1,4 @@
 import { afterAll, describe, expect, test } from "vitest";
-import { measuresClock } from "../support/second-tries.ts";
 import { refusalOf } from "./caller.ts";
 import { chat } from "./catalog.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
@@ -90,7 +89,7 @@ describe("a deployment behind another", () => {
     expect(await between.balance()).toMatchObject({ reserved: 0 });
   });
 
-  test("is left when the caller leaves, all the way", measuresClock, async () => {
+  test("is left when the caller leaves, all the way", async () => {
     const seen = inner.play({ kind: "ok", usage: null, break: { how: "hang", after: 1 } });
     const stream = await caller.open("/responses", { model: "peers-scripted", input: "Hi" });
     await stream.until(({ name }) => name === "response.output_text.delta");

@@ -2,7 +2,6 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import { measuresClock } from "../../../test/support/second-tries.ts";
 import { until as eventually } from "../../../test/support/until.ts";
 import { type ManualClock, manualClock, systemClock } from "../clock.ts";
 import { createLogger } from "../logger.ts";
@@ -226,7 +225,7 @@ describe("balance", () => {
 });
 
 describe("an address that dies", () => {
-  test("is left out within a second, and used again once it is back", measuresClock, async () => {
+  test("is left out within a second, and used again once it is back", async () => {
     const name = await nameOf([one, two, three]);
     const pool = name.peers();
     for (let i = 0; i < 9; i++) await call(pool);

@@ -2,7 +2,6 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ErrorReason } from "#kit/errors.ts";
 import { heldBytes } from "../../../test/support/held-bytes.ts";
 import type { Behaviour } from "../../../test/support/scripted-upstream.ts";
-import { measuresClock } from "../../../test/support/second-tries.ts";
 import { testRequest, testUpstream } from "../../../test/support/text-requests.ts";
 import { untilStill } from "../../../test/support/until.ts";
 import { startUpstreamWorld, type UpstreamWorld } from "../../../test/support/upstream-world.ts";
@@ -23,7 +22,7 @@ beforeEach(async () => {
 
 afterEach(() => world[Symbol.asyncDispose]());
 
-describe("the caller's leaving", measuresClock, () => {
+describe("the caller's leaving", () => {
   const leaveAt = async (behaviour: Behaviour, until: "sent" | "begun" | "stalled") => {
     server.script(behaviour);
     const caller = new AbortController();

@@ -1,0 +1,103 @@
+import { appendFileSync } from "node:fs";
+import type { Reporter, SerializedError, TestCase, TestModule, TestSuite, Vite } from "vitest/node";
+
+/** The variable that names the file to which a run of vitest writes what happens in it, a JSON object a line. */
+export const eventsVariable = "GENMESH_PROOF_EVENTS";
+
+/** What happens in a run of vitest. Files are named from the root of the repository. */
+export type RunEvent =
+  | { type: "begun"; file: string; name: string }
+  | {
+      type: "ended";
+      file: string;
+      name: string;
+      state: "passed" | "failed" | "skipped";
+      ms: number;
+      /** file:line of the test. */
+      place: string;
+      /** What failed, first; empty where nothing did. */
+      errors: string[];
+    }
+  /** A file, or a group of its tests, failed outside of any test: it could not be loaded, or a hook threw. */
+  | { type: "broken"; file: string; name: string; errors: string[] }
+  /** Errors that belong to no test. */
+  | { type: "unhandled"; errors: string[] }
+  | { type: "finished" };
+
+/** Writes events where the variable names a file, beside whatever reporters the command line names. */
+export function writeEvents(): Vite.Plugin {
+  return {
+    name: "write-events",
+    configureVitest({ vitest }) {
+      const file = process.env[eventsVariable];
+      const { reporters } = vitest.config;
+      if (file && !reporters.some((one) => one instanceof EventWriter)) {
+        reporters.push(new EventWriter(file));
+      }
+    },
+  };
+}
+
+class EventWriter implements Reporter {
+  readonly #file: string;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  onTestCaseReady(test: TestCase): void {
+    this.#write({ type: "begun", file: test.module.relativeModuleId, name: test.fullName });
+  }
+
+  onTestCaseResult(test: TestCase): void {
+    const { state, errors = [] } = test.result();
+    if (state === "pending") return;
+    const file = test.module.relativeModuleId;
+    const line = test.location?.line;
+    this.#write({
+      type: "ended",
+      file,
+      name: test.fullName,
+      state,
+      ms: test.diagnostic()?.duration ?? 0,
+      place: line === undefined ? file : `${file}:${line}`,
+      errors: errors.map(textOf),
+    });
+  }
+
+  onTestSuiteResult(suite: TestSuite): void {
+    const errors = suite.errors();
+    if (errors.length === 0) return;
+    const file = suite.module.relativeModuleId;
+    this.#write({ type: "broken", file, name: suite.fullName, errors: errors.map(textOf) });
+  }
+
+  onTestModuleEnd(module: TestModule): void {
+    const errors = module.errors();
+    if (errors.length === 0) return;
+    const file = module.relativeModuleId;
+    this.#write({ type: "broken", file, name: "", errors: errors.map(textOf) });
+  }
+
+  onTestRunEnd(_: ReadonlyArray<TestModule>, unhandled: ReadonlyArray<SerializedError>): void {
+    if (unhandled.length > 0) this.#write({ type: "unhandled", errors: unhandled.map(textOf) });
+    this.#write({ type: "finished" });
+  }
+
+  // At once and in order: a run that is killed leaves all that happened before.
+  #write(event: RunEvent): void {
+    appendFileSync(this.#file, `${JSON.stringify(event)}\n`);
+  }
+}
+
+/** An error with its difference and the place in the test where it was thrown. */
+function textOf({
+  name,
+  message,
+  diff,
+  stacks,
+}: SerializedError & { diff?: string; stacks?: { file: string; line: number }[] }): string {
+  const [top] = stacks ?? [];
+  const at = top ? `\n at ${top.file}:${top.line}` : "";
+  return `${name ?? "Error"}: ${message}${at}${diff ? `\n${diff}` : ""}`;
+}

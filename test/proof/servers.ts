@@ -1,0 +1,131 @@
+import { execFileSync, spawn } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { portsFrom } from "../../services/host/run-mesh/ports.ts";
+import { endTagged, runVariable } from "./processes.ts";
+
+/** Real servers of one run: on free ports, with empty folders, ended with the run. */
+export interface Servers {
+  /** Where tests find them. */
+  env: Record<string, string>;
+  end(): Promise<void>;
+}
+
+/** Seconds from a program that is built to a server that answers; and for building what is not built yet. */
+const [startWithinSeconds, buildWithinSeconds] = [60, 1_500];
+
+/** Below the ports of outgoing connections and beside those that tests take, so that none of them is in the way. */
+const firstPort = 28_000 + (process.pid % 1_000);
+
+/**
+ * Starts NATS, an S3 store and a server of MongoDB's protocol by a script that takes its folder and its ports from the environment and
+ * prints the variables for tests. What the script builds is kept in its usual folder and shared; data and logs are this run's.
+ */
+export async function startServers(script: string): Promise<Servers> {
+  const cache = process.env.GENMESH_BACKENDS_DIR ?? join(homedir(), ".cache/genmesh-backends");
+  mkdirSync(join(cache, "bin"), { recursive: true });
+  await removeAbandoned(cache);
+  const folder = mkdtempSync(join(cache, `run-${process.pid}-`));
+  symlinkSync(join(cache, "bin"), join(folder, "bin"));
+  const system = join(cache, "sid");
+  const isBuilt = existsSync(join(system, ".ready")) && existsSync(join(cache, "bin/ferretdb"));
+  if (existsSync(join(system, ".ready"))) {
+    // Hard links: a database's programs are only read, its data is made anew.
+    execFileSync("cp", ["--archive", "--link", system, join(folder, "sid")]);
+    rmSync(join(folder, "sid", data), { recursive: true, force: true });
+  }
+  const tag = tagOf(process.pid);
+  const freePort = portsFrom("127.0.0.1", firstPort);
+  const env: NodeJS.ProcessEnv = {
+    ...process.env,
+    [runVariable]: tag,
+    GENMESH_BACKENDS_DIR: folder,
+    NATS_PORT: String(await freePort()),
+    MONGO_PORT: String(await freePort()),
+    PG_PORT: String(await freePort()),
+    S3_PORT: String(await freePort()),
+  };
+  const end = async () => {
+    await endTagged(tag);
+    rmSync(join(folder, "sid", data), { recursive: true, force: true });
+    if (!existsSync(system) && existsSync(join(folder, "sid/.ready"))) {
+      renameSync(join(folder, "sid"), system);
+    }
+    rmSync(folder, { recursive: true, force: true });
+  };
+  try {
+    const output = await run(script, env, isBuilt ? startWithinSeconds : buildWithinSeconds);
+    return { env: exportsOf(output), end };
+  } catch (error) {
+    const said = `${(error as Error).message}\n${lastLogLines(join(folder, "log"))}`;
+    await end();
+    throw new Error(said);
+  }
+}
+
+/** Of the database, below the folder that the script makes for it. */
+const data = "var/lib/genmesh";
+
+/** Ends the servers of runs that were killed, and removes their folders. */
+async function removeAbandoned(cache: string): Promise<void> {
+  for (const name of readdirSync(cache)) {
+    const owner = /^run-(\d+)-/.exec(name)?.[1];
+    if (owner === undefined || existsSync(`/proc/${owner}`)) continue;
+    await endTagged(tagOf(owner));
+    rmSync(join(cache, name), { recursive: true, force: true });
+  }
+}
+
+const tagOf = (owner: number | string) => `servers-${owner}`;
+
+/** What the script prints; its errors go to ours. */
+function run(script: string, env: NodeJS.ProcessEnv, limitSeconds: number): Promise<string> {
+  const child = spawn(script, ["up"], { env, stdio: ["ignore", "pipe", "pipe"], detached: true });
+  let output = "";
+  let said = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    output += text;
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    said += text;
+    process.stderr.write(text);
+  });
+  return new Promise((resolve, reject) => {
+    const limit = setTimeout(() => {
+      if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+      reject(new Error(`the servers did not start within ${limitSeconds} s\n${said}`));
+    }, limitSeconds * 1000);
+    child.once("error", reject);
+    // Not "close": the servers keep what they inherited open.
+    child.once("exit", (code) => {
+      clearTimeout(limit);
+      if (code === 0) resolve(output);
+      else reject(new Error(`the servers did not start: ended with ${code}\n${said}`));
+    });
+  });
+}
+
+/** Variables, from lines such as `export NAME='value'`. */
+export function exportsOf(output: string): Record<string, string> {
+  const lines = [...output.matchAll(/^export (\w+)=(?:'([^']*)'|(.*))$/gm)];
+  return Object.fromEntries(lines.map(([, name, quoted, plain]) => [name, quoted ?? plain ?? ""]));
+}
+
+function lastLogLines(folder: string): string {
+  if (!existsSync(folder)) return "";
+  const logs = readdirSync(folder).map((name) => {
+    const lines = readFileSync(join(folder, name), "utf8").trimEnd().split("\n");
+    return `${name}:\n${lines.slice(-8).join("\n")}`;
+  });
+  return logs.join("\n");
+}
