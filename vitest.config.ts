@@ -6,12 +6,13 @@ import { eventsVariable, writeEvents } from "./test/proof/events.ts";
 // For the workers, and the threads and processes that they start: most of what a short one does is to compile.
 process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), "node-compile-cache");
 
-// A real server starts inside several suites; a slow shared machine needs the room. No test is tried again here: what fails in a
+// A real server starts inside several suites; a slow shared machine needs the room, and a test that waits for what never comes is stopped
+// all the same. No test is tried again here: what fails in a
 // proof is run once more at the end of its suite, alone, and said so (test/proof/suite.ts).
 const timeouts = {
-  testTimeout: 60_000,
-  hookTimeout: 60_000,
-  expect: { poll: { timeout: 20_000 } },
+  testTimeout: 240_000,
+  hookTimeout: 240_000,
+  expect: { poll: { timeout: 60_000 } },
 };
 const attacks = "test/attacks/**/*.test.ts";
 const browser = "test/console/**/*.test.ts";
@@ -59,7 +60,6 @@ export default defineConfig({
           include: [mesh],
           fileParallelism: false,
           ...timeouts,
-          hookTimeout: 180_000,
         },
       },
     ],

@@ -153,7 +153,7 @@ describe("stop sequences on a Responses upstream", () => {
     // word, and for the five seconds behind the sequence, for the model may think on.
     expect(spent).toBeGreaterThan(28 + 4_900 * thoughtPerMs);
     expect(spent).toBeLessThan(400 + 6_000 * thoughtPerMs);
-  }, 15_000);
+  });
 
   test("are looked for in the text alone, not in calls", async () => {
     world.play({ kind: "ok", call: { name: "look", arguments: '{"at":"three"}' } });

@@ -36,7 +36,7 @@ afterEach(async () => {
   await folder[Symbol.asyncDispose]();
 });
 
-const patience = { withinMs: 20_000, everyMs: 50 };
+const patience = { withinMs: 60_000, everyMs: 50 };
 
 async function readiness(mesh: RunningMesh): Promise<string> {
   const answer = await fetch(`${mesh.origin}/readyz`);
@@ -76,7 +76,7 @@ test.for([
   ["files", (at: string) => ({ GENMESH_BLOBS_URL: `file:${join(at, "blobs")}` }), draw],
 ] as const)(
   "a full disk of %s: not ready, one line in the log, and ready again with room",
-  { timeout: 120_000 },
+  { timeout: 240_000 },
   async ([, env, ask], { skip }) => {
     if (whyNot !== undefined) skip(whyNot);
     await using mesh = await startRunning({
@@ -131,7 +131,7 @@ models:
 `;
 
 test("an image and a speech that were paid for outlive a disk of files that is full for seconds", {
-  timeout: 120_000,
+  timeout: 240_000,
 }, async ({ skip }) => {
   if (whyNot !== undefined) skip(whyNot);
   const outputs = { images: [await samplePng(64, 64)], video: sampleMp4(), sound: sampleMp3(3) };

@@ -32,7 +32,7 @@ test("a failed job, which cost nothing, keeps its request where that takes littl
 });
 
 test("an account that only fails has its newest failed jobs, and no more", {
-  timeout: 120_000,
+  timeout: 240_000,
 }, async () => {
   const world = await open();
   const older = Array.from({ length: maxFailedJobs + 4 }, (_, i) => `job_${i}`);

@@ -130,7 +130,7 @@ describe("another account is served while one", () => {
     );
   });
 
-  test("speaks the longest texts there are, slowly", { timeout: 120_000 }, async () => {
+  test("speaks the longest texts there are, slowly", async () => {
     const speech = { model: "speech-1", input: "Hi you", voice: "alloy" };
     await expectNoHarm(
       () => other.post("/speech/generations", speech),
@@ -171,7 +171,7 @@ describe("another account is served while one", () => {
         const asked = `GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${hostile.key}\r\n\r\n`;
         for (const one of all) one.send(asked);
         await until("answers to all", async () => all.every((one) => one.received() !== ""), {
-          withinMs: 30_000,
+          withinMs: 60_000,
         });
         const watching = all.filter((one) => one.received().startsWith("HTTP/1.1 200"));
         expect(watching.length).toBe(256);
@@ -229,7 +229,7 @@ describe("another account is served while one", () => {
           isOver = true;
           await Promise.all(loops);
         });
-        await until("its first refusals", async () => refused >= 2, { withinMs: 30_000 });
+        await until("its first refusals", async () => refused >= 2, { withinMs: 60_000 });
       },
     );
   });

@@ -10,7 +10,7 @@ const mostMs = 50;
 const catalog = parse(await readFile("deploy/catalog.yaml", "utf8"));
 
 test("no first request that needs a thread, the tokenizer or a renderer keeps the event loop", {
-  timeout: 60_000,
+  timeout: 240_000,
 }, async () => {
   await using mesh = await startWatched(catalog);
   const { key } = await mesh.account();

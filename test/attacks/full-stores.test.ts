@@ -49,7 +49,7 @@ const refusing =
   };
 
 const unavailable = "503 server_error service_unavailable null";
-const patience = { withinMs: 30_000, everyMs: 50 };
+const patience = { withinMs: 60_000, everyMs: 50 };
 
 const text = { model: "scripted", input: "Hi", max_output_tokens: 16 };
 const messages = [{ role: "user", content: "Hi" }];

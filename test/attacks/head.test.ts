@@ -59,7 +59,7 @@ beforeAll(async () => {
     real.set(path, replaced + (query[path] ?? ""));
   }
   // Three kinds of media are made, music by rendering it: most of a second on a core that is free.
-}, 180_000);
+});
 
 /** What changes from answer to answer. */
 const volatile = [

@@ -159,5 +159,5 @@ describe("an upstream with few places", () => {
     await until("a stream to be closed at upstream", () => streams.some(({ aborted }) => aborted));
     stack.dispose();
     for (const caller of hostile) expect((await caller.settled()).monthSpend).toBeGreaterThan(0);
-  }, 40_000);
+  });
 });

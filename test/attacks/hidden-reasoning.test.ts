@@ -120,7 +120,7 @@ describe("a stop sequence that only we look for", () => {
     expect(seen[0]?.aborted).toBe(true);
     expect(await spent(caller)).toBeGreaterThanOrEqual(3_100 * outputPrice);
     expect(await spent(caller)).toBeLessThan(4_000 * outputPrice);
-  }, 15_000);
+  });
 });
 
 describe("leaving before upstream reports usage", () => {

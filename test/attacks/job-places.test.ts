@@ -42,7 +42,7 @@ test("films that an upstream never ends hold up nobody else's, there or elsewher
   // More than there are workers, and than one account may have at one upstream.
   for (let i = 0; i < 60; i++) await submit(hog, "videos", { ...film, prompt: "for ever" });
   await until("as many to hang as there are workers", () => begun.length >= 4, {
-    withinMs: 20_000,
+    withinMs: 60_000,
   });
 
   const beganMs = performance.now();
@@ -53,7 +53,7 @@ test("films that an upstream never ends hold up nobody else's, there or elsewher
   expect(performance.now() - beganMs).toBeLessThan(soonMs);
   const isHung = (id: string) => id.includes("hung");
   await until("the share of one account", () => begun.filter(isHung).length >= 48, {
-    withinMs: 20_000,
+    withinMs: 60_000,
   });
   // A look of every worker later it still has no more.
   for (let i = 0; i < 2; i++) {

@@ -183,9 +183,9 @@ describe("an answer of 26 MB keeps the event loop for less than 50 ms", () => {
     const body = { model: "legacy", messages, metadata: { tokens: "2000" } };
     await ask("/chat/completions", body);
     await ask("/responses", { ...responses, stream: true, metadata: { tokens: "2000" } });
-  }, 60_000);
+  });
 
-  test.for(["yes", "no"])("as JSON, with usage: %s", { timeout: 120_000 }, async (usage) => {
+  test.for(["yes", "no"])("as JSON, with usage: %s", async (usage) => {
     const metadata = { ...many, usage };
     let text = "";
     const ms = await keptMs(async () => {
@@ -203,7 +203,7 @@ describe("an answer of 26 MB keeps the event loop for less than 50 ms", () => {
   test.for([
     ["translated", "main"],
     ["as it is", "legacy"],
-  ])("as a chat completion, %s", { timeout: 120_000 }, async ([, model]) => {
+  ])("as a chat completion, %s", async ([, model]) => {
     let text = "";
     const ms = await keptMs(async () => {
       const body = { model, messages, logprobs: true, metadata: many };
@@ -215,7 +215,7 @@ describe("an answer of 26 MB keeps the event loop for less than 50 ms", () => {
     expect(ms).toBeLessThan(within());
   });
 
-  test.for(["yes", "no"])("as a stream, with usage: %s", { timeout: 120_000 }, async (usage) => {
+  test.for(["yes", "no"])("as a stream, with usage: %s", async (usage) => {
     const metadata = { ...streamed, usage };
     let text = "";
     const ms = await keptMs(async () => {
@@ -233,7 +233,7 @@ describe("an answer of 26 MB keeps the event loop for less than 50 ms", () => {
     expect(ms).toBeLessThan(within());
   });
 
-  test("that came whole for a caller who wants a stream", { timeout: 120_000 }, async () => {
+  test("that came whole for a caller who wants a stream", async () => {
     const metadata = { ...many, whole: "yes" };
     let text = "";
     const ms = await keptMs(async () => {
@@ -281,7 +281,7 @@ describe("answers of 7 MB that are asked for again as streams", () => {
 
   test.for(asked)(
     "of %s keep the event loop for less than 50 ms",
-    { timeout: 120_000 },
+    { timeout: 240_000 },
     async ([path, body]) => {
       for (const name of keys) {
         const first = await ask(path, body, name + path);
@@ -314,5 +314,5 @@ describe("answers of 7 MB that are asked for again as streams", () => {
     await models.arrayBuffer();
     expect(performance.now() - startedMs).toBeLessThan(1_000 * slowness());
     expect(new Set((await many).map(({ status }) => status))).toEqual(new Set([200]));
-  }, 120_000);
+  });
 });

@@ -158,7 +158,7 @@ test("large answers of one account fill a bounded part of the memory, whoever ta
 });
 
 test("an answer that does not say its length is bounded as others, and whole", {
-  timeout: 120_000,
+  timeout: 240_000,
 }, async () => {
   const { key } = await watched.account();
   const chunked = JSON.stringify({ ...JSON.parse(body), user: "chunked" });
@@ -170,7 +170,7 @@ test("an answer that does not say its length is bounded as others, and whole", {
 });
 
 test("repeats of a large answer go to so many slow readers at once as their account has room for", {
-  timeout: 60_000,
+  timeout: 240_000,
 }, async () => {
   const { key } = await watched.account();
   const sent = JSON.stringify({ model: "vectors", input: Array(keptInputs).fill("a") });
@@ -195,7 +195,7 @@ test("repeats of a large answer go to so many slow readers at once as their acco
 });
 
 test("what callers do not take gives way to the large answer of another account", {
-  timeout: 120_000,
+  timeout: 240_000,
 }, async () => {
   const hostile = [await watched.account(), await watched.account()];
   const other = await watched.account();

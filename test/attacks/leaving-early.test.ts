@@ -76,7 +76,7 @@ beforeAll(async () => {
   const caller = await newCaller();
   world.play({ kind: "ok", usage: null });
   await caller.post("/responses", { model: "seeing", input: "Hi" });
-}, 60_000);
+});
 
 /** Leaves a JSON request of this model after so many ms; what it cost, and how long it was open. */
 async function leaveJson(model: string, afterMs: number): Promise<{ cost: number; ms: number }> {
@@ -131,7 +131,7 @@ describe("silence of a model that nothing is known of may be that of the fastest
     await stream.until(({ data }) => data.includes(" sea"));
     stream.leave();
     expect((await spent(caller)) - before).toBeGreaterThanOrEqual(0.9 * 10_000 * outputPrice);
-  }, 15_000);
+  });
 
   test("nor does text that takes several tokens for a character prove a thought", async () => {
     const caller = await newCaller();
@@ -295,4 +295,4 @@ test("usage that had arrived behind a stalled reader is charged when it resets",
   raw.socket.resetAndDestroy();
   await seen[0]?.over;
   expect(await spent(caller)).toBe(10 + 20_000 * outputPrice);
-}, 30_000);
+});

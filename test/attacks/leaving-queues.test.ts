@@ -116,7 +116,7 @@ describe.for(protocols)("a stalled reader of $name", (protocol) => {
     const { spent } = await stallAndLeave(protocol, (answer) => queue(answer, say, words));
     expect(spent).toBeGreaterThanOrEqual(0.9 * words * outputPrice);
     expect(spent).toBeLessThanOrEqual(maxOutputTokens * outputPrice + 10_000);
-  }, 60_000);
+  });
 
   test("pays for what comes over a slow link", async () => {
     const before = 5_000;
@@ -132,7 +132,7 @@ describe.for(protocols)("a stalled reader of $name", (protocol) => {
       }
     });
     expect(spent).toBeGreaterThanOrEqual(0.9 * (before + steps * each) * outputPrice);
-  }, 60_000);
+  });
 
   test("and what is being made is not waited for", async () => {
     const { tookMs } = await stallAndLeave(protocol, async (answer, left) => {

@@ -142,7 +142,7 @@ describe("a caller that stops reading", () => {
     const text = await raw.until((all) => all.includes("0\r\n\r\n"));
     expect(text.includes("event: response.completed")).toBe(true);
     expect(await spent(caller)).toBe(usageCost);
-  }, 60_000);
+  });
 
   test("and takes nothing for 60 s has left: upstream is closed, and what was sent is charged", async () => {
     const caller = await world.caller({ usdMicros: opening });
@@ -155,11 +155,11 @@ describe("a caller that stops reading", () => {
       if (!seen[0]?.aborted) await world.later(20_000);
       return seen[0]?.aborted;
     };
-    await until("the end of the call", ended, { withinMs: 40_000, everyMs: 2_500 });
+    await until("the end of the call", ended, { withinMs: 60_000, everyMs: 2_500 });
     raw.socket.resume();
     await raw.closed();
     expect(await spent(caller)).toBeGreaterThan(100 * outputPrice);
-  }, 60_000);
+  });
 });
 
 const textDone = event("response.output_text.done", {

@@ -54,7 +54,7 @@ test.each([
 
 test.each([bytesPath, filePath])(
   "what comes out too long all the same was spoken, and is charged: %s",
-  { timeout: 60_000 },
+  { timeout: 240_000 },
   async (path) => {
     const caller = await world.caller({ usdMicros: 1_000_000n });
     media.always(upstream, {

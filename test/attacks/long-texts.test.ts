@@ -29,7 +29,7 @@ beforeAll(async () => {
     ],
   });
   ({ key } = await watched.account());
-}, 120_000);
+});
 afterAll(() => watched?.[Symbol.asyncDispose]());
 
 async function submit(text: string): Promise<string> {
@@ -67,7 +67,7 @@ async function costOf(path: string): Promise<number> {
 
 test.skipIf(process.platform !== "linux")(
   "reading the longest job costs hardly more than reading a short one",
-  { timeout: 120_000 },
+  { timeout: 240_000 },
   async () => {
     const short = await submit("sea");
     const long = await submit("\u{1f600}".repeat(32_000));

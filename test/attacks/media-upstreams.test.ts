@@ -24,7 +24,7 @@ describe("an upstream that takes nothing", () => {
     const job = await submit(caller, "images", picture);
     for (let asked = 1; asked <= 5; asked++) {
       await until(`request ${asked}`, () => media.seen(imageRoute).length >= asked, {
-        withinMs: 10_000,
+        withinMs: 60_000,
       });
       await until("the queue", async () => {
         const { json } = await caller.get(`/images/generations/${job.id}`);

@@ -40,7 +40,7 @@ beforeAll(async () => {
   Object.assign(more, { speech: json.id, speechFile: json.audio.id });
   more.upload = (await upload(owner, png)).json.id;
   // Three kinds of media are made, music by rendering it: most of a second on a core that is free.
-}, 180_000);
+});
 
 /** An id of the same form that never was. */
 const never = (id: string) => id.replace(/[a-z0-9]{8}$/, "00000000");

@@ -33,7 +33,7 @@ beforeAll(async () => {
   const models = Array.from({ length: 100 }, (_, at) => `model-${at}-${"x".repeat(40)}`);
   const makes = Array.from({ length: keys }, (_, at) => ({ name: `key ${at}`, models }));
   for (const body of makes) await hostile.post("/keys", body);
-}, 120_000);
+});
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 /** The most that was computed while one of the other account's requests waited; they are sent one after the other. */
@@ -57,7 +57,7 @@ function computedMs(): number {
 }
 
 describe("another account is served while one reads", {
-  timeout: 120_000,
+  timeout: 240_000,
 }, () => {
   test.each([
     ["its entries, as CSV", "/billing/entries?format=csv"],

@@ -127,4 +127,4 @@ test("what a model thinks behind a stop sequence is paid for, though we hang up"
   await seen[0]?.over;
   // Upstream is waited for five seconds, at 200 tokens a second.
   expect((await caller.settled()).monthSpend).toBeGreaterThan(900 * outputPrice);
-}, 30_000);
+});

@@ -228,4 +228,4 @@ test("what failed is read on for usage that comes later, for a moment", async ()
       expect(await spent(caller)).toBe(isTold ? costOf(100, 200) : 0);
     }
   }
-}, 20_000);
+});

@@ -39,7 +39,7 @@ beforeAll(async () => {
     ],
   });
   [hostile, other] = [(await watched.account()).key, (await watched.account()).key];
-}, 120_000);
+});
 afterAll(async () => {
   await watched?.[Symbol.asyncDispose]();
   upstream.closeAllConnections();

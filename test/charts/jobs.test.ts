@@ -145,4 +145,4 @@ test("an account is made once, a picture and a stream are charged to the micro",
   expect(await runJob("smoke", [...server, "--image-model", "nobody"], env)).toMatchObject({
     code: 1,
   });
-}, 180_000);
+});

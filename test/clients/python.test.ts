@@ -41,7 +41,7 @@ test("the official Python client, unmodified", async ({ skip }) => {
     },
     image: true,
   });
-}, 30_000);
+});
 
 test("the official Python client's media calls, unmodified", async ({ skip }) => {
   if (why !== undefined) return skip(why);
@@ -80,4 +80,4 @@ test("the official Python client's media calls, unmodified", async ({ skip }) =>
   } finally {
     await rm(folder, { recursive: true });
   }
-}, 120_000);
+});

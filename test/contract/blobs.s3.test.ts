@@ -15,7 +15,7 @@ await describeS3("an S3 bucket", (s3) => {
   describe("keeps what every blob store promises", () => blobStoreContract(() => s3.open()));
 
   test("a list goes on over its pages, and leaves out what is no blob", {
-    timeout: 60_000,
+    timeout: 240_000,
   }, async () => {
     const url = s3.newUrl();
     const blobs = await s3.open(url);
@@ -28,7 +28,7 @@ await describeS3("an S3 bucket", (s3) => {
   });
 
   test("processes that write the same keys: of each, one wins, and its bytes are whole", {
-    timeout: 60_000,
+    timeout: 240_000,
   }, async () => {
     const url = s3.newUrl();
     const blobs = await s3.open(url);
@@ -44,7 +44,7 @@ await describeS3("an S3 bucket", (s3) => {
     }
   });
 
-  test("200 MiB go in and out in little memory", { timeout: 90_000 }, async () => {
+  test("200 MiB go in and out in little memory", async () => {
     const child = start(script, "large", s3.newUrl(), "200");
     expect(await child.next()).toBe("ready");
     child.go();

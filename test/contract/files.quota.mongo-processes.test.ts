@@ -59,7 +59,7 @@ await describeMongo("a quota that several processes share", (mongo) => {
     });
     const { told, counted } = await auditQuota(mongo.raw(name), accountId);
     expect(counted).toEqual(told);
-  }, 60_000);
+  });
 
   test("storing and deleting at once: never above the limit, and in the end what is left", async () => {
     const { quota, name, url } = await newQuota();
@@ -82,7 +82,7 @@ await describeMongo("a quota that several processes share", (mongo) => {
     const { told, counted } = await auditQuota(mongo.raw(name), accountId);
     expect(counted).toEqual(told);
     expect(told).toEqual({ usedBytes: keptBytes(lines), reservedBytes: 0, keptBytes: 0 });
-  }, 60_000);
+  });
 
   test("killed in the middle: what was acknowledged holds, and nothing leaks", async () => {
     const { quota, name, url } = await newQuota();
@@ -108,7 +108,7 @@ await describeMongo("a quota that several processes share", (mongo) => {
     expect(await quota.usage(accountId)).toEqual({ usedBytes: 0, reservedBytes: 0, keptBytes: 0 });
     const { told, counted } = await auditQuota(mongo.raw(name), accountId);
     expect(counted).toEqual(told);
-  }, 60_000);
+  });
 });
 
 /** All that a child says until its end. */

@@ -184,7 +184,7 @@ export function fileServiceContract(openStores?: OpenWorldStores): void {
     expect(ends.every(({ file }) => Number(file?.sizeBytes) === large.length)).toBe(true);
     expect(most).toBeGreaterThan(0);
     expect(most).toBeLessThan(80 * 1024 ** 2);
-  }, 60_000);
+  });
 
   describe("the quota", () => {
     test("of a hundred uploads racing for room for ten, ten are stored", async () => {

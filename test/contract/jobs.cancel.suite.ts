@@ -53,7 +53,7 @@ export function cancelContract(createWorld: typeof createJobsWorld): void {
   };
   const stopped = ({ signal }: GenerationTask) =>
     until("the attempt to be stopped", () => (signal.aborted ? signal : undefined), {
-      withinMs: 15_000,
+      withinMs: 60_000,
     });
 
   describe("a queued job that is cancelled", () => {

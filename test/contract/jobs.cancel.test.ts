@@ -30,7 +30,7 @@ test("a blob store that is away leaves nothing behind of a deleted job", async (
   await expect(world.get(jobId)).rejects.toMatchObject({ reason: ErrorReason.JOB_NOT_FOUND });
   expect(await world.blobs.stat(key)).toBeDefined();
   isAway = false;
-  await until("the bytes to go", async () => !(await world.blobs.stat(key)), { withinMs: 15_000 });
+  await until("the bytes to go", async () => !(await world.blobs.stat(key)), { withinMs: 60_000 });
   await until(
     "the record to follow",
     async () => (await world.store.find(jobId))?.outputs.length === 0,

@@ -43,7 +43,7 @@ export function jobCapacityContract(createWorld: typeof createJobsWorld): void {
       );
       const isFull = () =>
         Object.entries(wanted).every(([name, least]) => (count.most.get(name) ?? 0) >= least);
-      await until("as many to run", isFull, { withinMs: 15_000 });
+      await until("as many to run", isFull, { withinMs: 60_000 });
       count.go();
       for (const { job } of jobs) await world.ended(job.jobId);
     };

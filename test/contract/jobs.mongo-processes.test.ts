@@ -50,13 +50,13 @@ await describeMongo("jobs that several processes work on", (mongo) => {
     return { all, each };
   }
 
-  test("none is claimed twice under one fence, none is lost", { timeout: 60_000 }, async () => {
+  test("none is claimed twice under one fence, none is lost", async () => {
     const { each } = await run(undefined);
     // Else it was no race.
     for (const said of each) expect(said.length).toBeGreaterThan(5);
   });
 
-  test("one of them is killed: the other does what is left", { timeout: 60_000 }, async () => {
+  test("one of them is killed: the other does what is left", async () => {
     await run(15);
   });
 });

@@ -17,7 +17,7 @@ export function storedOutputsContract(createWorld: typeof createJobsWorld): void
   /** Far below the hour after which the collection finds it. */
   const gone = (world: JobsWorld) =>
     until("what was stored to be removed", async () => (await stored(world)).length === 0, {
-      withinMs: 30_000,
+      withinMs: 60_000,
     });
   const storeSome = async (task: GenerationTask, count: number) => {
     for (let index = 0; index < count; index++) await storeOne(task, `picture ${index}`);
@@ -106,7 +106,7 @@ export function storedOutputsContract(createWorld: typeof createJobsWorld): void
       const thief = { kind: "image", owner: "thief", fullUpstreams: [], modelLimits: new Map() };
       await world.store.claim({ ...thief, kind: "image", now: world.clock.now() + 31_000 });
       world.clock.jump(62_000);
-      await until("the end", () => isCompleted(job.jobId), { withinMs: 30_000 });
+      await until("the end", () => isCompleted(job.jobId), { withinMs: 60_000 });
       const kept = await outputsOf(world, job.jobId);
       expect(kept).toHaveLength(2);
       expect(await stored(world)).toHaveLength(4);

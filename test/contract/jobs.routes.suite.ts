@@ -358,7 +358,7 @@ export function jobRoutesContract(createWorld: typeof createJobsWorld): void {
       expect(await blobsOf(world)).toHaveLength(4);
       world.clock.jump(3_600_000);
       await until("the orphans to go", async () => (await blobsOf(world)).length === 2, {
-        withinMs: 30_000,
+        withinMs: 60_000,
       });
       const left = await blobsOf(world);
       expect(left).toContain("elsewhere/x");

@@ -215,7 +215,7 @@ function asking(peers: Peers, admin: Peers) {
           const isOver = job.status === JobStatus.COMPLETED || job.status === JobStatus.FAILED;
           return isOver ? job : undefined;
         },
-        { withinMs: 15_000 },
+        { withinMs: 60_000 },
       );
     },
   };

@@ -17,7 +17,7 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true }));
 
 test("killed in the middle, again and again: what was acknowledged is there, and all adds up", {
-  timeout: 120_000,
+  timeout: 240_000,
 }, async () => {
   const file = join(folder, "ledger.db");
   const acknowledged: Acknowledged[] = [];

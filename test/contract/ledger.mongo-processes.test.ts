@@ -31,7 +31,7 @@ await describeMongo("a ledger that several processes share", (mongo) => {
   });
 
   test("killed in the middle, one after the other: what was acknowledged is there, and all adds up", {
-    timeout: 60_000,
+    timeout: 240_000,
   }, async () => {
     const { store, url } = await newLedger();
     const acknowledged: Acknowledged[] = [];

@@ -13,7 +13,7 @@ import { describeJetstream, openTestQueue } from "./queue.jetstream.world.ts";
 const topic = "jobs-image";
 const within = (ms = 5_000) => AbortSignal.timeout(ms);
 /** Clients wait half a second before they connect again. */
-const patience = { withinMs: 10_000 };
+const patience = { withinMs: 60_000 };
 
 await describeJetstream("a queue whose server goes away", (jetstream) => {
   const wires: TcpWire[] = [];

@@ -10,7 +10,7 @@ await describeJetstream("processes on one queue", (jetstream) => {
   const start = children();
 
   test("start at once, with other settings, and share the wake-ups", {
-    timeout: 60_000,
+    timeout: 240_000,
   }, async () => {
     const name = jetstream.newName();
     const pair = [20_000, 30_000].map((ms) => start(script, jetstream.url, name, `${ms}`));

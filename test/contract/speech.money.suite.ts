@@ -202,7 +202,7 @@ export function speechMoneyContract(openStores?: OpenWorldStores): void {
     ])("draws what that one stored and has %s, once", async (_, isSettled) => {
       await using media = await world.openProcess();
       const { store, holdId } = await begun(media, "a");
-      await media.blobs.put(`speech/${holdId}`, once(mp3), AbortSignal.timeout(5_000));
+      await media.blobs.put(`speech/${holdId}`, once(mp3), AbortSignal.timeout(60_000));
       await store.close(holdId, { owner }, { kind: "settling", audio: mp3Of }, world.clock.now());
       if (isSettled) await world.billing.settle({ ...wallet, holdId, amount });
       await media.speech.sweep();

@@ -46,7 +46,7 @@ describe.skipIf(noCertificates || found.some(({ url }) => !url))(
     };
     test.each(["s3", "nats", "mongodb"] as const)(
       "%s is used by a process with NODE_EXTRA_CA_CERTS, and by no other",
-      { timeout: 60_000 },
+      { timeout: 240_000 },
       async (kind) => {
         const target = new URL(stores.urls[kind]);
         const greets = kind === "nats";

@@ -54,7 +54,7 @@ describe("a closed account", () => {
     const { account } = await auth.closeAccount({ accountId });
     expect([account?.name, account?.closeTime]).toEqual(["", undefined]);
     await until("the end of its keys", async () => (await caller.get("/models")).status === 401, {
-      withinMs: 1_000,
+      withinMs: 60_000,
     });
     expect(refusalOf(await world.holding(named.secret).get("/models"))).toContain("401");
     const conflict = /closed, or being closed/;
@@ -88,7 +88,7 @@ describe("a closed account", () => {
     await until(
       "the end of the closing",
       async () => (await auth.getAccount({ accountId })).account?.closeTime !== undefined,
-      { withinMs: 20_000 },
+      { withinMs: 60_000 },
     );
     expect((await auth.listClosingAccounts({})).accounts).toEqual([]);
     const again = await auth.closeAccount({ accountId });

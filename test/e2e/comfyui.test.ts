@@ -69,11 +69,11 @@ test("a job outlives a restart of the server and a lost answer, and is charged f
   comfy.usual.pace = "advance";
   const runs = comfy.runs.length;
   const job = await submit(caller, "images", image);
-  await until("the graph is at work", () => comfy.runs.length > runs, { withinMs: 20_000 });
+  await until("the graph is at work", () => comfy.runs.length > runs, { withinMs: 60_000 });
   await comfy.restart();
   comfy.usual.pace = "itself";
   const brokenOff = (line: string) => line.includes(job.id) && line.includes("broke_off");
-  await until("the attempt breaks off", () => world.log.some(brokenOff), { withinMs: 20_000 });
+  await until("the attempt breaks off", () => world.log.some(brokenOff), { withinMs: 60_000 });
   await world.later(60_000);
   expect(await ended(caller, job)).toMatchObject({ status: "completed", creditsCharged: 1 });
 
@@ -81,7 +81,7 @@ test("a job outlives a restart of the server and a lost answer, and is charged f
   const lost = await submit(caller, "images", image);
   const sent = comfy.seen("submit").length;
   const unknown = (line: string) => line.includes(lost.id) && line.includes("unknown");
-  await until("the answer is lost", () => world.log.some(unknown), { withinMs: 20_000 });
+  await until("the answer is lost", () => world.log.some(unknown), { withinMs: 60_000 });
   await world.later(60_000);
   expect(await ended(caller, lost)).toMatchObject({ status: "completed", creditsCharged: 1 });
   expect(comfy.seen("submit").length - sent).toBeLessThanOrEqual(1);

@@ -83,7 +83,7 @@ describe("kill -9", () => {
     expect(before.reserved).toBeGreaterThan(8_000);
     const output = 4 * (await createTokenCounter().count([deltas.join("")]));
     await until("checkpoints with all of it", () => writtenDown(first.dataDir, output / 4), {
-      withinMs: 15_000,
+      withinMs: 60_000,
     });
     await first.kill();
     await expect(stream.rest()).rejects.toThrow();
@@ -101,7 +101,7 @@ describe("kill -9", () => {
 
     const third = await start(dataDir, leaseOverMs);
     await until("the holds' ends", async () => (await third.caller.balance()).reserved === 0, {
-      withinMs: 30_000,
+      withinMs: 60_000,
     });
     const lost = (await third.caller.balance()).monthSpend - 30;
     const input = await inputCost(third, hanging);
@@ -115,7 +115,7 @@ describe("kill -9", () => {
     expect((await third.caller.balance()).monthSpend).toBe(30 + lost + input + 4 + 30);
     await expectInOrder(third);
     expect(await third.stop()).toBe(0);
-  }, 120_000);
+  });
 
   test("at any moment among many requests: nothing is lost, and nothing charged twice", async () => {
     upstream.script({ kind: "ok", firstByteDelayMs: 5, deltaDelayMs: 3 });
@@ -140,7 +140,7 @@ describe("kill -9", () => {
     }
     const last = await start(dataDir, aheadMs);
     const isSettled = async () => (await last.caller.balance()).reserved === 0;
-    await until("the holds' ends", isSettled, { withinMs: 30_000 });
+    await until("the holds' ends", isSettled, { withinMs: 60_000 });
     const killed = (await last.caller.balance()).monthSpend;
     const statuses = await Promise.all(askAll(last));
     expect(new Set(statuses)).toEqual(new Set([200]));
@@ -153,7 +153,7 @@ describe("kill -9", () => {
     expect(new Set(again)).toEqual(new Set([200]));
     expect((await last.caller.balance()).monthSpend).toBe(killed + now);
     expect(await last.stop()).toBe(0);
-  }, 120_000);
+  });
 });
 
 /** What a request's input costs by count: that of a complete answer of one token without usage, less the token. */

@@ -72,7 +72,7 @@ describe("a job from its submission to its file", () => {
     });
   });
 
-  test("a video, rendered here", { timeout: 90_000 }, async () => {
+  test("a video, rendered here", async () => {
     const caller = await world.caller({ credits: 200n });
     const asked = { seconds: 5, resolution: "480p", aspectRatio: "1:1" };
     const body = { model: "svcalt-video-1-4", prompt: "waves", ...asked };
@@ -111,7 +111,7 @@ describe("a job from its submission to its file", () => {
     expect(await creditsOf(caller)).toMatchObject({ available: 80, reserved: 0, monthSpent: 120 });
   });
 
-  test("music", { timeout: 60_000 }, async () => {
+  test("music", async () => {
     const caller = await world.caller({ credits: 20n });
     const body = { model: "music-1", mode: "lyrics", title: "Tides", lyrics: "la la la" };
     const job = await submit(caller, "music", body);

@@ -265,7 +265,7 @@ describe("GET /jobs/{jobId}/events", () => {
         await edge.clock.advance(500);
         return isOver;
       },
-      { withinMs: 15_000, everyMs: 2 },
+      { withinMs: 60_000, everyMs: 2 },
     );
     const text = await reading;
     return { names: [...text.matchAll(/^event: (.+)$/gm)].map((match) => match[1]), text };

@@ -65,7 +65,7 @@ beforeAll(async () => {
     },
   });
   for (const [index, image] of images.entries()) {
-    await edge.blobs.put(`images/${index}`, pieces(image), AbortSignal.timeout(10_000));
+    await edge.blobs.put(`images/${index}`, pieces(image), AbortSignal.timeout(60_000));
   }
 });
 afterAll(() => edge[Symbol.asyncDispose]());

@@ -22,7 +22,7 @@ describe("a process that dies while ComfyUI is at its jobs, and is started again
   test.each([
     ...(["claimed", "upstream-accepted", "resumable", "sending"] as const),
     ...(["stored", "won", "settled", "lost"] as const),
-  ])("%s: nothing is lost, charged twice or run twice", { timeout: 240_000 }, async (dieAt) => {
+  ])("%s: nothing is lost, charged twice or run twice", async (dieAt) => {
     comfy = await startComfyDouble();
     const { died, breaches, times } = await runAt({ dieAt });
     expect({ died, breaches }).toEqual({ died: true, breaches: [] });

@@ -160,7 +160,7 @@ async function expectBooks({ billing, caller }: HostProcess, spent: number): Pro
 
 test.each(Object.keys(services))(
   "%s by its shipped catalog: seen through, cancelled, refused, and resumed after kill -9",
-  { timeout: 120_000 },
+  { timeout: 240_000 },
   async (name) => {
     await using service = await (services[name] as () => Promise<Service>)();
     const options = {

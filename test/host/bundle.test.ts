@@ -105,8 +105,8 @@ test("sends its traces and metrics to a collector", { timeout: setUpMs }, async 
   await using traced = await startRunning(env, join(image, bundleOf("services/host/main.ts")));
   await fetch(`${traced.baseUrl}/models`);
   const isTold = () => collector.spans.some(({ name }) => name === "GET /v1/models");
-  await until("a request's span", isTold, { withinMs: 30_000 });
-  await until("metrics", () => collector.metrics().length > 20, { withinMs: 30_000 });
+  await until("a request's span", isTold, { withinMs: 60_000 });
+  await until("metrics", () => collector.metrics().length > 20, { withinMs: 60_000 });
 });
 
 test("warms up: every module of every role can be loaded", { timeout: setUpMs }, async () => {

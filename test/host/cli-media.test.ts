@@ -145,10 +145,10 @@ describe("job", () => {
 
 describe("webhook", () => {
   /** A picture is made first. */
-  const rendered = { withinMs: 50_000, everyMs: 250 };
+  const rendered = { withinMs: 60_000, everyMs: 250 };
 
   test("list tells what became of each, without its address; retry sends one again", {
-    timeout: 120_000,
+    timeout: 240_000,
   }, async () => {
     const receiver = await startWebhookReceiver();
     try {

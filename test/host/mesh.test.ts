@@ -11,7 +11,7 @@ const notes = servers.map(({ note }) => note).join("");
 
 describe.skipIf(servers.some(({ url }) => !url))(`a mesh of processes${notes}`, () => {
   test("two of each serve one account behind both gateways", {
-    timeout: 180_000,
+    timeout: 240_000,
   }, async () => {
     await using folder = await tempFolder();
     const log: string[] = [];
@@ -37,7 +37,7 @@ describe.skipIf(servers.some(({ url }) => !url))(`a mesh of processes${notes}`, 
     await until(
       "its settlement",
       async () => (await ask(one, "/billing")).reservedUsdMicros === 0,
-      { withinMs: 30_000 },
+      { withinMs: 60_000 },
     );
     const [balance, same] = [await ask(one, "/billing"), await ask(other, "/billing")];
     expect(balance.availableUsdMicros).toBeLessThan(25_000_000);

@@ -15,7 +15,7 @@ describe("SIGTERM with an image in the making, whose upstream answers once or ne
     await world.upstream.request(1);
     world.mesh.kill("SIGTERM");
     await until("it stops", () => world.mesh.stderr().includes('"msg":"stopping"'), {
-      withinMs: 30_000,
+      withinMs: 60_000,
     });
     world.answer();
     expect(await world.mesh.ended).toEqual({ code: 0, signal: null });
@@ -97,7 +97,7 @@ async function startPainting(env: Variables) {
         const job = await (await fetch(again.origin + path, { headers })).json();
         return job.terminal ? job : undefined;
       };
-      return await until("the job's end", ended, { withinMs: 30_000 });
+      return await until("the job's end", ended, { withinMs: 60_000 });
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

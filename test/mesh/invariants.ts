@@ -22,7 +22,7 @@ export interface Verdict {
 /** Milliseconds in which everything must have ended: a lease, its sweep, and three lost attempts of a job. */
 const endedWithinMs = 120_000;
 /** From the end of a hold to its job's, which a sweep makes where its worker died. */
-const lastStep = { withinMs: 15_000, everyMs: 250 };
+const lastStep = { withinMs: 60_000, everyMs: 250 };
 
 /**
  * Waits until nothing is under way, then holds the laws against the stores, and ledger, jobs and files against what the

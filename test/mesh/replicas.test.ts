@@ -52,7 +52,7 @@ await describeMesh("two of each role and three workers", () => {
     );
 
   test("a wallet for 20 jobs takes 20 of 200 at once, and each is generated once", {
-    timeout: 150_000,
+    timeout: 240_000,
   }, async () => {
     const caller = await world.caller({ credits: 20n * imagePrice });
     const begun = world.media.seen("POST /images/generations").length;
@@ -70,7 +70,7 @@ await describeMesh("two of each role and three workers", () => {
   });
 
   test("50 at once with one idempotency key are one job, one hold and one generation", {
-    timeout: 180_000,
+    timeout: 240_000,
   }, async () => {
     const caller = await world.caller({ credits: 100n });
     const begun = world.media.seen("POST /images/generations").length;
@@ -115,7 +115,7 @@ await describeMesh("two of each role and three workers", () => {
     expect(entries.filter(({ spentDelta }) => spentDelta > 0n)).toHaveLength(1);
   });
 
-  test("a job's events are read at the other gateway", { timeout: 60_000 }, async () => {
+  test("a job's events are read at the other gateway", async () => {
     const caller = await world.caller({ credits: 100n });
     const { json } = await ask(gatewayOf(0), { caller, ...imageOf("watched") });
     const events = await ask(gatewayOf(1), { caller, path: `/jobs/${json.id}/events` });
@@ -182,7 +182,7 @@ await describeMesh("two of each role and three workers", () => {
   });
 
   test("a gateway that stood still for longer than keys count asks auth, and refuses nobody", {
-    timeout: 60_000,
+    timeout: 240_000,
   }, async () => {
     const caller = await world.caller({});
     const [gateway] = world.of("gateway");
@@ -200,7 +200,7 @@ await describeMesh("two of each role and three workers", () => {
   });
 
   test("without auth no cached key is honoured after 5 s, and all are again soon after it is back", {
-    timeout: 120_000,
+    timeout: 240_000,
   }, async () => {
     const caller = await world.caller({});
     const statuses = () =>
@@ -225,7 +225,7 @@ await describeMesh("two of each role and three workers", () => {
     await until(
       "the keys to count again",
       async () => (await statuses()).every((one) => one === "200"),
-      { withinMs: 10_000 },
+      { withinMs: 60_000 },
     );
   });
 });

@@ -102,7 +102,7 @@ describe.skipIf(noCertificates)(`with certificates${noCertificates ?? ""}`, asyn
       return `${status} ${/event: (response\.\w+)\n[^\n]*\n\n(data: \[DONE\]\n\n)?$/.exec(text)?.[1]}`;
     };
 
-    test("a text stream passes, and a job to its picture", { timeout: 60_000 }, async () => {
+    test("a text stream passes, and a job to its picture", async () => {
       expect(baseUrl).toMatch(/^https:/);
       expect(await stream()).toBe("200 response.completed");
       const submitted = await ask("/images/generations", { model: "image-1", prompt: "a boat" });
@@ -115,7 +115,7 @@ describe.skipIf(noCertificates)(`with certificates${noCertificates ?? ""}`, asyn
           const found = JSON.parse(text);
           return found.status === "completed" ? found : undefined;
         },
-        { withinMs: 50_000, everyMs: 200 },
+        { withinMs: 60_000, everyMs: 200 },
       );
       const [{ url }] = job.images;
       expect(url).toMatch(/^https:/);
@@ -133,12 +133,12 @@ describe.skipIf(noCertificates)(`with certificates${noCertificates ?? ""}`, asyn
       },
     );
 
-    test("a process that dies is started again, and serves", { timeout: 60_000 }, async () => {
+    test("a process that dies is started again, and serves", async () => {
       const pids = () => saidBy("text-1").flatMap((said) => /^pid:(\d+)$/.exec(said)?.[1] ?? []);
       const starts = () => saidBy("text-1").filter((said) => said.includes(" is ready: ")).length;
       expect([pids().length, starts()]).toEqual([1, 1]);
       process.kill(Number(pids()[0]), "SIGKILL");
-      await until("its second start", () => starts() === 2, { withinMs: 50_000 });
+      await until("its second start", () => starts() === 2, { withinMs: 60_000 });
       expect(saidBy("text-1")).toContain("ended with SIGKILL");
       expect(pids()[1]).not.toBe(pids()[0]);
       expect(await stream()).toBe("200 response.completed");

@@ -55,7 +55,7 @@ await describeMesh("a caller who follows a job", () => {
   const inOrder = /^(job\.queued )?(job\.running )+job\.completed$/;
 
   test("hears its end although each replica of media was killed under the open stream", {
-    timeout: 150_000,
+    timeout: 240_000,
   }, async () => {
     const followed = await follow();
     for (const media of world.of("media")) {
@@ -73,7 +73,7 @@ await describeMesh("a caller who follows a job", () => {
   });
 
   test("hears it too where for a while there was no media at all, and the job ended meanwhile", {
-    timeout: 150_000,
+    timeout: 240_000,
   }, async () => {
     const followed = await follow();
     const replicas = world.of("media");

@@ -1,5 +1,5 @@
 import { type Command, runCommand } from "./processes.ts";
-import type { Result } from "./suite.ts";
+import type { FirstRun } from "./suite.ts";
 
 /** A command that is green where it ends with code 0, and red else. */
 export interface Check {
@@ -12,10 +12,14 @@ export interface Check {
 export async function runCheck(
   { name, command, limitSeconds }: Check,
   say: (line: string) => void,
-): Promise<Result> {
+): Promise<FirstRun> {
   const { code, tail } = await runCommand(command, { limitSeconds, say });
-  if (code === 0) return { passed: 1, skipped: 0, red: [], secondTries: [] };
+  // What is wrong with a command is wrong the second time.
+  const tryAgain = async () => {};
+  if (code === 0) {
+    return { result: { passed: 1, skipped: 0, red: [], secondTries: [] }, tryAgain };
+  }
   const title = code === undefined ? `stopped after ${limitSeconds} s` : `ended with ${code}`;
   const red = [{ part: name, name: title, place: "", message: tail }];
-  return { passed: 0, skipped: 0, red, secondTries: [] };
+  return { result: { passed: 0, skipped: 0, red, secondTries: [] }, tryAgain };
 }

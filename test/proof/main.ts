@@ -15,21 +15,30 @@ const { env } = process;
 const sayFor = (name: string) => (line: string) =>
   process.stdout.write(`${name} | ${stripVTControlCharacters(line)}\n`);
 
-async function run(part: plan.Part): Promise<void> {
+/** Runs a part; resolves to what is to be tried again when nothing else runs. */
+async function run(part: plan.Part): Promise<() => Promise<void>> {
   const start = performance.now();
   const { name } = part;
   process.stdout.write(`── ${name}\n`);
   const say = sayFor(name);
-  const result = await ("project" in part ? runSuite(part, say) : runCheck(part, say));
+  const { result, tryAgain } =
+    "project" in part ? await runSuite(part, say) : await runCheck(part, say);
   results.push(result);
-  const { passed, skipped, red, secondTries } = result;
+  const { passed, skipped } = result;
   const seconds = Math.round((performance.now() - start) / 1000);
-  const counts = `${passed} passed, ${red.length} red, ${skipped} skipped, ${secondTries.length} tried again`;
-  process.stdout.write(`   ${name}: ${counts}, ${seconds} s\n`);
+  process.stdout.write(`   ${name}: ${passed} passed, ${skipped} skipped, ${seconds} s\n`);
+  return tryAgain;
 }
 
-async function runAll(parts: readonly plan.Part[]): Promise<void> {
-  for (const part of parts) await run(part);
+/** Lanes run side by side, the parts of a lane one after the other; then, one by one, what is tried again. */
+async function runLanes(...lanes: (readonly plan.Part[])[]): Promise<void> {
+  const again: (() => Promise<void>)[] = [];
+  await Promise.all(
+    lanes.map(async (lane) => {
+      for (const part of lane) again.push(await run(part));
+    }),
+  );
+  for (const tryAgain of again) await tryAgain();
 }
 
 /** What cannot be had is red by its name. */
@@ -67,19 +76,19 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   );
 }
 try {
-  await runAll(plan.checks);
-  await run(plan.main);
-  await runAll(plan.withoutServers);
+  await runLanes(plan.checks);
+  await runLanes([plan.main]);
   servers = await starting;
   Object.assign(env, servers?.env);
-  if (named || servers) {
-    env.GENMESH_REQUIRE_BACKENDS = "1";
-    await runAll(plan.onServers);
-  } else process.stdout.write("── not run: what needs real servers\n");
-  await run(plan.crashes);
+  const hasServers = named || servers !== undefined;
+  if (hasServers) env.GENMESH_REQUIRE_BACKENDS = "1";
+  else process.stdout.write("── not run: what needs real servers\n");
+  const onServers = (...parts: plan.Part[]) => (hasServers ? parts : []);
+  await runLanes([plan.attacks, plan.browser], onServers(plan.contracts));
+  await runLanes(onServers(plan.endToEnd));
   Object.assign(env, await tools);
-  await run(plan.charts);
-  if (env.GENMESH_CI_CLUSTER === "1") await run(plan.cluster);
+  await runLanes(onServers(plan.replicas), [plan.crashes, ...(tools ? [plan.charts] : [])]);
+  if (env.GENMESH_CI_CLUSTER === "1") await runLanes([plan.cluster]);
   else process.stdout.write("── not run: charts on a cluster (GENMESH_CI_CLUSTER=1)\n");
 } finally {
   await servers?.end();

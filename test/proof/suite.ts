@@ -45,28 +45,39 @@ const oneTry =
 /** More failures in one suite are no race: second tries would only take time. */
 const maxSecondTries = 20;
 
-/** Runs a suite, and then, once and alone, each test that failed and may have a second try. */
-export async function runSuite(suite: Suite, say: (line: string) => void): Promise<Result> {
+/** A suite's result, and what it leaves to be tried once more, when nothing else runs. */
+export interface FirstRun {
+  result: Result;
+  /** Runs each test that failed and may have a second try, and completes the result. */
+  tryAgain(): Promise<void>;
+}
+
+export async function runSuite(suite: Suite, say: (line: string) => void): Promise<FirstRun> {
   const { passed, skipped, red } = await runOnce(suite, suite.command, say);
   const result: Result = { passed, skipped, red: [], secondTries: [] };
   const mayTry = red.length <= maxSecondTries && red.every(({ file }) => file !== undefined);
-  for (const [file, findings] of Map.groupBy(red, (one) => one.file)) {
-    if (!mayTry || file === undefined || oneTry.test(file)) {
-      result.red.push(...findings);
-      continue;
-    }
-    say(`second try: ${file}`);
-    // A file that could not be loaded, or a hook of which failed, is run whole; else the tests that failed.
-    const isWhole = findings.some(({ isBroken }) => isBroken);
-    const pattern = isWhole ? [] : ["-t", patternOf(findings.map(({ name }) => name))];
-    const alone = ["run", "--project", suite.project, "--maxWorkers", "1", ...pattern, file];
-    const again = await runOnce(suite, ["node_modules/.bin/vitest", ...alone], say);
-    if (again.passed > 0 && again.red.length === 0) {
-      result.passed += isWhole ? again.passed : findings.length;
-      result.secondTries.push(...findings);
-    } else result.red.push(...(again.red.length > 0 ? again.red : findings));
+  const byFile = mayTry ? Map.groupBy(red, ({ file }) => file ?? "") : new Map<string, Red[]>();
+  if (!mayTry) result.red.push(...red);
+  for (const [file, findings] of byFile) {
+    if (!oneTry.test(file)) continue;
+    result.red.push(...findings);
+    byFile.delete(file);
   }
-  return result;
+  const tryAgain = async () => {
+    for (const [file, findings] of byFile) {
+      say(`second try: ${file}`);
+      // A file that could not be loaded, or a hook of which failed, is run whole; else the tests that failed.
+      const isWhole = findings.some(({ isBroken }) => isBroken);
+      const pattern = isWhole ? [] : ["-t", patternOf(findings.map(({ name }) => name))];
+      const alone = ["run", "--project", suite.project, "--maxWorkers", "1", ...pattern, file];
+      const again = await runOnce(suite, ["node_modules/.bin/vitest", ...alone], say);
+      if (again.passed > 0 && again.red.length === 0) {
+        result.passed += isWhole ? again.passed : findings.length;
+        result.secondTries.push(...findings);
+      } else result.red.push(...(again.red.length > 0 ? again.red : findings));
+    }
+  };
+  return { result, tryAgain };
 }
 
 interface Red extends Finding {

@@ -91,7 +91,7 @@ export async function traceOf(route: string, last: (span: SeenSpan) => boolean, 
     const ids = new Set([root.parentId, ...spans().map(({ spanId }) => spanId)]);
     return spans().some(last) && spans().every(({ parentId }) => ids.has(parentId));
   };
-  await until("the trace's end", isWhole, { withinMs: 15_000 });
+  await until("the trace's end", isWhole, { withinMs: 60_000 });
   return { root, spans: spans() };
 }
 

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Asks again until the answer is truthy, and gives it. Rejects after `withinMs` (default 20 s), naming what it waited for. */
+/** Asks again until the answer is truthy, and gives it. Rejects after `withinMs` (default a minute), naming what it waited for. */
 export async function until<T>(
   what: string,
   ask: () => T | Promise<T>,
-  { withinMs = 20_000, everyMs = 10 } = {},
+  { withinMs = 60_000, everyMs = 10 } = {},
 ): Promise<NonNullable<T>> {
   const giveUpAt = performance.now() + withinMs;
   for (;;) {
@@ -32,7 +32,7 @@ export async function untilStill(what: string, read: () => number): Promise<numb
       seen = now;
       return seen > 0 && same >= sameLooks;
     },
-    { withinMs: 15_000, everyMs: lookEveryMs },
+    { withinMs: 60_000, everyMs: lookEveryMs },
   );
   return seen;
 }

@@ -46,7 +46,7 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
           const came = receiver.received.filter((one) => one.path === path);
           return came.length >= count ? came : undefined;
         },
-        { withinMs: 20_000 },
+        { withinMs: 60_000 },
       ),
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();

@@ -85,7 +85,7 @@ function later(line: string, madeAt: number, byMs: number): string {
 
 function itFindsEverything(store: Store, urlOf: () => string | undefined) {
   test("finds every balance, key, job, file and idempotent answer", {
-    timeout: 120_000,
+    timeout: 240_000,
   }, async () => {
     await using upgraded = await startOn(store, urlOf());
     const { expected, genmesh, upstreams } = upgraded;

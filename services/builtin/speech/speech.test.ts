@@ -97,7 +97,7 @@ describe("renderSpeech", () => {
   // One of sounds and one of pauses: a rendering of each takes seconds, and lasts as long as what is to be spoken.
   test.each(tooLong.filter(([of]) => of === "digits" || of === "pauses"))(
     "a text of %s renders as long as it is spoken",
-    { timeout: 60_000 },
+    { timeout: 240_000 },
     async (_, text, speed) => {
       const { durationSeconds, facts } = await speak(text, "alloy", speed);
       const seconds = spokenSeconds({ text, voice: "alloy", speed });
