@@ -6,14 +6,34 @@ import { eventsVariable, writeEvents } from "./test/proof/events.ts";
 // For the workers, and the threads and processes that they start: most of what a short one does is to compile.
 process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), "node-compile-cache");
 
-// A real server starts inside several suites; a slow shared machine needs the room, and a test that waits for what never comes is stopped
-// all the same. No test is tried again here: what fails in a
-// proof is run once more at the end of its suite, alone, and said so (test/proof/suite.ts).
+// A real server starts inside several suites; a slow shared machine needs the room, and a test that waits for what never comes is
+// stopped all the same. No test is tried again here: what fails in a proof is run once more, alone, and said so (test/proof/suite.ts).
 const timeouts = {
   testTimeout: 240_000,
   hookTimeout: 240_000,
   expect: { poll: { timeout: 60_000 } },
 };
+/** What renders, starts processes or waits for long: a third of the files' time in a tenth of the files. */
+const long = [
+  "services/builtin/**/*.test.ts",
+  "services/kit/images/{fair-share,large,verifier}.test.ts",
+  "services/text/measuring/pdf-cost.test.ts",
+  "services/text/tokens/count.test.ts",
+  "services/upstreams/{builtin/media,text/leaving}.test.ts",
+  "test/charts/jobs.test.ts",
+  "test/clients/python.test.ts",
+  "test/contract/{files.crash,files.service,ledger.random}.test.ts",
+  "test/e2e/{console*,crash,lifecycle,media-jobs,media-restart,usage-crashes,webhooks}.test.ts",
+  "test/host/**/*.test.ts",
+  "test/proof/**/*.test.ts",
+  "test/upgrade/**/*.test.ts",
+];
+/**
+ * End-to-end tests that run in one process alone, in the other projects: what they look at is decided within one role, by the same code in
+ * both forms (how a body is read and translated, what a number of tokens costs, a protocol's driver), or it is about one process.
+ */
+const sameOnAMesh =
+  "test/e2e/{called,comfyui,context,crash,developer-prompt,elevenlabs,embeddings,errors,file-costs,file-parts,images,media-fallbacks,media-list,media-references,media-restart,media-validation,money-counted,money-reported,opaque-state,reasoning,refused-parameters,telemetry-proxy,transcriptions,two-deployments,usage-crashes,validation}.test.ts";
 const attacks = "test/attacks/**/*.test.ts";
 const browser = "test/console/**/*.test.ts";
 const faults = "test/faults/**/*.test.ts";
@@ -37,11 +57,13 @@ export default defineConfig({
         test: {
           name: "main",
           include: ["{services,gateway,test,bin}/**/*.test.ts"],
-          exclude: [...configDefaults.exclude, attacks, browser, faults, mesh],
+          exclude: [...configDefaults.exclude, ...long, attacks, browser, faults, mesh],
           isolate,
           ...timeouts,
         },
       },
+      // `npm run test:long`: the rest of what needs nothing but the install.
+      { test: { name: "long", include: long, isolate, ...timeouts } },
       // `npm run test:attacks`: what callers do to be charged less, to read what is not theirs, or to stop others. Much of it waits for
       // the clock: readers that stand still, callers that leave at every moment, disks that fill.
       { test: { name: "attacks", include: [attacks], isolate, ...timeouts } },
@@ -53,6 +75,16 @@ export default defineConfig({
         : []),
       // `npm run test:faults`: processes that are killed at every step, again and again, which takes minutes.
       { test: { name: "faults", include: [faults], ...timeouts } },
+      // `npm run test:roles`: end to end on a process a role, what crosses roles.
+      {
+        test: {
+          name: "roles",
+          include: ["test/e2e/**/*.test.ts"],
+          exclude: [...configDefaults.exclude, sameOnAMesh],
+          isolate,
+          ...timeouts,
+        },
+      },
       // `npm run test:mesh`: several processes of every role on real servers, one mesh at a time.
       {
         test: {

@@ -11,7 +11,7 @@ import { type Result, runSuite } from "./suite.ts";
 const results: Result[] = [];
 const { env } = process;
 
-/** Prints each line with its part's name, because parts run side by side. */
+/** Prints each line with its part's name, by which it is found. */
 const sayFor = (name: string) => (line: string) =>
   process.stdout.write(`${name} | ${stripVTControlCharacters(line)}\n`);
 
@@ -22,7 +22,7 @@ async function run(part: plan.Part): Promise<() => Promise<void>> {
   process.stdout.write(`── ${name}\n`);
   const say = sayFor(name);
   const { result, tryAgain } =
-    "project" in part ? await runSuite(part, say) : await runCheck(part, say);
+    "script" in part ? await runSuite(part, say) : await runCheck(part, say);
   results.push(result);
   const { passed, skipped } = result;
   const seconds = Math.round((performance.now() - start) / 1000);
@@ -30,14 +30,10 @@ async function run(part: plan.Part): Promise<() => Promise<void>> {
   return tryAgain;
 }
 
-/** Lanes run side by side, the parts of a lane one after the other; then, one by one, what is tried again. */
-async function runLanes(...lanes: (readonly plan.Part[])[]): Promise<void> {
+/** One part after the other: two cores carry one suite. Then, alone, what is tried again. */
+async function runAll(parts: readonly plan.Part[]): Promise<void> {
   const again: (() => Promise<void>)[] = [];
-  await Promise.all(
-    lanes.map(async (lane) => {
-      for (const part of lane) again.push(await run(part));
-    }),
-  );
+  for (const part of parts) again.push(await run(part));
   for (const tryAgain of again) await tryAgain();
 }
 
@@ -76,19 +72,19 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   );
 }
 try {
-  await runLanes(plan.checks);
-  await runLanes([plan.main]);
+  await runAll([...plan.checks, plan.main]);
   servers = await starting;
   Object.assign(env, servers?.env);
   const hasServers = named || servers !== undefined;
   if (hasServers) env.GENMESH_REQUIRE_BACKENDS = "1";
   else process.stdout.write("── not run: what needs real servers\n");
   const onServers = (...parts: plan.Part[]) => (hasServers ? parts : []);
-  await runLanes([plan.attacks, plan.browser], onServers(plan.contracts));
-  await runLanes(onServers(plan.endToEnd));
+  await runAll([plan.long, plan.attacks, plan.browser]);
+  await runAll(onServers(plan.endToEnd, plan.contracts, plan.replicas));
+  await runAll([plan.crashes]);
   Object.assign(env, await tools);
-  await runLanes(onServers(plan.replicas), [plan.crashes, ...(tools ? [plan.charts] : [])]);
-  if (env.GENMESH_CI_CLUSTER === "1") await runLanes([plan.cluster]);
+  if (tools) await runAll([plan.charts]);
+  if (env.GENMESH_CI_CLUSTER === "1") await runAll([plan.cluster]);
   else process.stdout.write("── not run: charts on a cluster (GENMESH_CI_CLUSTER=1)\n");
 } finally {
   await servers?.end();

@@ -1,5 +1,4 @@
 import { execFileSync } from "node:child_process";
-import { readdirSync } from "node:fs";
 import type { Check } from "./check.ts";
 import type { Suite } from "./suite.ts";
 
@@ -42,90 +41,51 @@ function compatible(): Check[] {
   ];
 }
 
-const vitest = (project: string, ...args: string[]): Suite["command"] => [
-  "node_modules/.bin/vitest",
-  "run",
-  "--project",
-  project,
-  ...args,
-];
-
 /** The README's test command. */
 export const main: Suite = {
   name: "tests",
-  command: ["npm", "test"],
-  project: "main",
+  script: "test",
+  projects: ["main"],
+  limitSeconds: 25 * minute,
+};
+
+/** What else needs nothing but the install: what renders, starts processes or waits. */
+export const long: Suite = {
+  name: "long tests",
+  script: "test:long",
+  projects: ["long"],
   limitSeconds: 25 * minute,
 };
 
 /** What callers do to be charged less, to read what is not theirs, or to stop others. */
 export const attacks: Suite = {
   name: "attacks",
-  command: vitest("attacks"),
-  project: "attacks",
+  script: "test:attacks",
+  projects: ["attacks"],
   limitSeconds: 30 * minute,
 };
 
 /** The console in Chromium. */
 export const browser: Suite = {
   name: "in a browser",
-  command: vitest("browser"),
-  project: "browser",
+  script: "test:browser",
+  projects: ["browser"],
   limitSeconds: 20 * minute,
 };
 
 /** Both adapters of each store, and what else needs one server. */
 export const contracts: Suite = {
   name: "contracts on real servers",
-  command: vitest("main", "mongo", "jetstream", "blobs.s3", "stores.tls", "test/host/m"),
-  project: "main",
+  script: "test:contracts",
+  projects: ["main", "long"],
   limitSeconds: 15 * minute,
 };
-
-/**
- * End-to-end tests that run in one process alone, in the main suite: what they look at is decided within one role, by the same code in
- * both forms (how a body is read and translated, what a number of tokens costs, a protocol's driver), or it is about one process.
- */
-const sameOnAMesh = [
-  "called",
-  "comfyui",
-  "context",
-  "crash",
-  "developer-prompt",
-  "elevenlabs",
-  "embeddings",
-  "errors",
-  "file-costs",
-  "file-parts",
-  "images",
-  "media-fallbacks",
-  "media-list",
-  "media-references",
-  "media-restart",
-  "media-validation",
-  "money-counted",
-  "money-reported",
-  "opaque-state",
-  "reasoning",
-  "refused-parameters",
-  "telemetry-proxy",
-  "transcriptions",
-  "two-deployments",
-  "usage-crashes",
-  "validation",
-];
-
-function acrossRoles(): string[] {
-  const files = readdirSync("test/e2e").filter((file) => file.endsWith(".test.ts"));
-  const left = new Set(sameOnAMesh.map((name) => `${name}.test.ts`));
-  return files.filter((file) => !left.has(file)).map((file) => `test/e2e/${file}`);
-}
 
 /** What crosses roles, on a process a role and two gateways; two meshes at a time. */
 export const endToEnd: Suite = {
   name: "end to end on a mesh",
-  command: vitest("main", "--maxWorkers", "2", ...acrossRoles()),
-  project: "main",
+  script: "test:roles",
+  projects: ["roles"],
   env: { GENMESH_TEST_MESH: "1,gateway=2" },
   limitSeconds: 30 * minute,
 };
@@ -133,24 +93,24 @@ export const endToEnd: Suite = {
 /** Replicas of every role, which are killed, paused and restarted, and their servers. */
 export const replicas: Suite = {
   name: "replicas and faults",
-  command: vitest("mesh"),
-  project: "mesh",
+  script: "test:mesh",
+  projects: ["mesh"],
   limitSeconds: 25 * minute,
 };
 
 /** On SQLite and a folder, and on the servers where there are any. */
 export const crashes: Suite = {
   name: "crashes",
-  command: vitest("faults"),
-  project: "faults",
+  script: "test:faults",
+  projects: ["faults"],
   limitSeconds: 25 * minute,
 };
 
 /** With both majors of Helm. */
 export const charts: Suite = {
   name: "charts",
-  command: vitest("main", "test/charts"),
-  project: "main",
+  script: "test:charts",
+  projects: ["main", "long"],
   limitSeconds: 5 * minute,
 };
 

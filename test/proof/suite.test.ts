@@ -6,15 +6,14 @@ import { runCheck } from "./check.ts";
 import { report } from "./report.ts";
 import { type Result, runSuite } from "./suite.ts";
 
-const project = "fixtures";
-
 /** Runs tests of fixtures/ as a suite of their own. */
 async function judge(fixture: string, limitSeconds = 60): Promise<Result> {
   const folder = mkdtempSync(join(tmpdir(), "genmesh-proof-"));
   const suite = {
     name: "made",
-    command: ["node_modules/.bin/vitest", "run", "--project", project, fixture],
-    project,
+    script: "test:fixtures",
+    projects: ["fixtures"],
+    args: [fixture],
     env: { GENMESH_PROOF_FIXTURES: "1", TEST_RACE_MARKER: join(folder, "marker") },
     limitSeconds,
   } as const;

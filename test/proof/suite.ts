@@ -7,11 +7,13 @@ import { type Command, runCommand } from "./processes.ts";
 /** Tests that are run and judged together. */
 export interface Suite {
   name: string;
-  /** Runs vitest. */
-  command: Command;
-  /** Of vitest's, for second tries. */
-  project: string;
-  /** Beside those of this process. */
+  /** Of package.json; it runs vitest. */
+  script: string;
+  /** Of vitest, those of the script. */
+  projects: readonly string[];
+  /** Files, where they are fewer than those of the script. */
+  args?: readonly string[];
+  /** Beside those of this process; what the script sets is repeated here for second tries. */
   env?: Record<string, string>;
   /** Longer, and it is stopped and red. */
   limitSeconds: number;
@@ -53,7 +55,8 @@ export interface FirstRun {
 }
 
 export async function runSuite(suite: Suite, say: (line: string) => void): Promise<FirstRun> {
-  const { passed, skipped, red } = await runOnce(suite, suite.command, say);
+  const { script, projects, args = [] } = suite;
+  const { passed, skipped, red } = await runOnce(suite, ["npm", "run", script, "--", ...args], say);
   const result: Result = { passed, skipped, red: [], secondTries: [] };
   const mayTry = red.length <= maxSecondTries && red.every(({ file }) => file !== undefined);
   const byFile = mayTry ? Map.groupBy(red, ({ file }) => file ?? "") : new Map<string, Red[]>();
@@ -69,7 +72,8 @@ export async function runSuite(suite: Suite, say: (line: string) => void): Promi
       // A file that could not be loaded, or a hook of which failed, is run whole; else the tests that failed.
       const isWhole = findings.some(({ isBroken }) => isBroken);
       const pattern = isWhole ? [] : ["-t", patternOf(findings.map(({ name }) => name))];
-      const alone = ["run", "--project", suite.project, "--maxWorkers", "1", ...pattern, file];
+      const where = projects.flatMap((project) => ["--project", project]);
+      const alone = ["run", ...where, "--maxWorkers", "1", ...pattern, file];
       const again = await runOnce(suite, ["node_modules/.bin/vitest", ...alone], say);
       if (again.passed > 0 && again.red.length === 0) {
         result.passed += isWhole ? again.passed : findings.length;
