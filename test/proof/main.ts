@@ -64,16 +64,14 @@ const named = env.GENMESH_TEST_MONGODB_URL !== undefined;
 const tools = script ? orRed("helm", findTools(script)) : undefined;
 const starting: Promise<Servers | undefined> | undefined =
   script && !named ? orRed("servers", startServers(script)) : undefined;
-let servers: Servers | undefined;
+/** Also of servers that are still being started. */
+const endServers = async () => (await starting)?.end();
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  process.once(
-    signal,
-    () => void (servers?.end() ?? Promise.resolve()).then(() => process.exit(1)),
-  );
+  process.once(signal, () => void endServers().finally(() => process.exit(1)));
 }
 try {
   await runAll([...plan.checks, plan.main]);
-  servers = await starting;
+  const servers = await starting;
   Object.assign(env, servers?.env);
   const hasServers = named || servers !== undefined;
   if (hasServers) env.GENMESH_REQUIRE_BACKENDS = "1";
@@ -87,7 +85,7 @@ try {
   if (env.GENMESH_CI_CLUSTER === "1") await runAll([plan.cluster]);
   else process.stdout.write("── not run: charts on a cluster (GENMESH_CI_CLUSTER=1)\n");
 } finally {
-  await servers?.end();
+  await endServers();
 }
 process.stdout.write(`\n${report(results)}\n`);
 process.exit(results.some(({ red }) => red.length > 0) ? 1 : 0);

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import type { Check } from "./check.ts";
 import type { Suite } from "./suite.ts";
 
-/** What a proof runs, and how long each part may take: some six times of what it takes on two quiet cores. */
+/** What a proof runs, and how long each part may take: two to six times of what it takes on two cores. */
 export type Part = Check | Suite;
 
 const minute = 60;
