@@ -1,5 +1,4 @@
-import { turn } from "#kit/in-turns.ts";
-import { consume, type Flow, Pushed, type Sink } from "#kit/push-stream.ts";
+import { type Flow, Pushed, type Sink } from "#kit/push-stream.ts";
 import type { HttpBody, HttpReply } from "#kit/upstream/client.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import { answerLimits } from "#kit/upstream/limits.ts";
@@ -7,17 +6,10 @@ import { createSseParser, type SseEvent } from "#kit/upstream/sse.ts";
 import type { UpstreamEvents } from "./events.ts";
 import { failureOf, UpstreamFailure } from "./failure.ts";
 import type { LargeParts } from "./large-parts.ts";
-import {
-  arrived,
-  arrivedBytesATurn,
-  justArrived,
-  largeAnswerBytes,
-  maxArrivedBytes,
-  queued,
-  stopUsageWaitMs,
-} from "./limits.ts";
+import { largeAnswerBytes, stopUsageWaitMs } from "./limits.ts";
 import type { OutputGate } from "./output-gate.ts";
 import type { AnswerEvent, StreamAnswer, UpstreamRequest } from "./port.ts";
+import { readArrived } from "./read-arrived.ts";
 import type { CutReason, StreamReader } from "./stream-reader.ts";
 
 /** What a stream is read with. */
@@ -166,48 +158,10 @@ class Batches extends Pushed<Batch> implements Flow {
   /** See {@link StreamAnswer.readArrived}. */
   readArrived(note: (events: Batch) => void): Promise<void> {
     this.#isUncounted = true;
-    const isHeldBack = this.#body.isHeldBack();
-    const { ms, quietMs } = isHeldBack ? arrived : justArrived;
-    const fromMs = performance.now();
-    const from = this.#bytes;
-    let moves = 0;
-    // Timers come before reading: on a busy machine bytes wait that came long before, so sockets are read once more.
-    const closeIfQuiet = () => {
-      const before = moves;
-      setImmediate(() => moves === before && this.#close());
-    };
-    const quiet = setTimeout(closeIfQuiet, quietMs);
-    let lookedAt = from;
-    const closeUnlessQueued = () => {
-      const came = this.#bytes - lookedAt;
-      lookedAt = this.#bytes;
-      const isQueue = isHeldBack && came >= queued.leastBytes;
-      if (isQueue && performance.now() - fromMs < queued.ms) look = lookLater(queued.lookMs);
-      else this.#close();
-    };
-    const lookLater = (afterMs: number) => setTimeout(closeUnlessQueued, afterMs);
-    let look = lookLater(ms);
-    const moved = () => {
-      moves++;
-      quiet.refresh();
-    };
-    let turnedAt = from;
-    const take = (events: Batch) => {
-      note(events);
-      moved();
-      if (this.#bytes - from >= maxArrivedBytes) return false;
-      if (this.#bytes - turnedAt < arrivedBytesATurn) return true;
-      turnedAt = this.#bytes;
-      return turn().then(moved);
-    };
-    return (
-      consume(this, take)
-        // It broke, or nothing more came: what was read counts.
-        .catch(() => {})
-        .finally(() => {
-          clearTimeout(quiet);
-          clearTimeout(look);
-        })
+    return readArrived(
+      this,
+      { body: this.#body, close: this.#close, bytes: () => this.#bytes },
+      note,
     );
   }
 
