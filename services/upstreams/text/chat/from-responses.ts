@@ -168,10 +168,10 @@ export class ChatFromResponses implements StreamReader {
     const writer = this.#begin(response.created_at);
     switch (event.type) {
       case "response.output_text.delta":
-        this.#say(writer, event, event.delta, event.logprobs);
+        this.#say(writer, event, textOfDeltaEvent(event), event.logprobs);
         break;
       case "response.refusal.delta":
-        this.#refusal(writer, event, event.delta);
+        this.#refusal(writer, event, textOfDeltaEvent(event));
         break;
       case "response.output_text.done":
         this.#say(writer, event, restOf(event.text, this.#sent.get(partKey(event))));
@@ -181,7 +181,7 @@ export class ChatFromResponses implements StreamReader {
         break;
       case "response.reasoning_text.delta":
       case "response.reasoning_summary_text.delta":
-        this.#think(writer, event, event.delta);
+        this.#think(writer, event, textOfDeltaEvent(event));
         break;
       case "response.output_text.annotation.added":
         for (const annotation of annotationOf(event.annotation)) {

@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import { reasonOfError, UpstreamFailure } from "../failure.ts";
-import { textOfItems } from "../generated.ts";
+import { textOfCompacted, textOfItems } from "../generated.ts";
 import { textLimits } from "../limits.ts";
 import { opaqueIn } from "../opaque.ts";
 import { hasTooManyPieces } from "../pieces.ts";
@@ -55,7 +55,7 @@ export function readCompaction(found: JsonObject, facts: ResponseFacts): ReadAns
     object,
     ending: "completed",
     usage: usageIn(found)?.usage,
-    outputText: textOfItems(output),
+    outputText: textOfCompacted(output),
     opaque: opaqueIn(output),
   };
 }

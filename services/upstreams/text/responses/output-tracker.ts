@@ -40,6 +40,8 @@ export class OutputTracker {
   #next = 0;
   /** Items and parts so far. */
   #pieces = 0;
+  /** Characters counted of events that belong to no item. */
+  readonly elsewhere = { counted: 0 };
 
   constructor(emitter: Emitter, facts: ItemFacts) {
     this.#emitter = emitter;
@@ -117,6 +119,13 @@ export class OutputTracker {
   /** Text of a whole item beyond what was streamed of it, which counts as output from now on. */
   uncounted(open: OpenItem, whole: JsonObject): string {
     const rest = textOfItem(whole).slice(open.counted);
+    open.counted += rest.length;
+    return rest;
+  }
+
+  /** What an event shows whole of an item's text or arguments beyond all that was counted of the item, which counts from now on. */
+  unlike(open: OpenItem, whole: string): string {
+    const rest = whole.slice(open.counted);
     open.counted += rest.length;
     return rest;
   }
