@@ -68,22 +68,42 @@ export const chatNames: UsageNames = {
   outputDetails: "completion_tokens_details",
 };
 
+/** A usage object as OpenAI's servers give it: what is cached within the input, reasoning within the output, and a total that is both. */
+export function plainUsage(usage: JsonObject, names: UsageNames): JsonObject {
+  return withTotal(withReasoning(withCached(plainly(usage, names), names), names), names);
+}
+
+/** What was cached, where OpenAI has it: DeepSeek and Moonshot tell it beside the input that it is a part of. */
+function withCached(usage: JsonObject, names: UsageNames): JsonObject {
+  const found = usage[names.inputDetails];
+  const details = isJsonObject(found) ? found : {};
+  const told = usage.prompt_cache_hit_tokens ?? usage.cached_tokens;
+  if (isPresent(details.cached_tokens) || !isCount(told)) return usage;
+  const input = usage[names.input];
+  const cached = isCount(input) ? Math.min(told, input) : told;
+  return { ...usage, [names.inputDetails]: { ...details, cached_tokens: cached } };
+}
+
 /**
  * The usage with the reasoning in its output. Some servers (xAI, Gemini's compatible one) count it beside the output: it is
  * in their total alone, or is more than the output that it should be a part of.
  */
-export function withReasoning(found: JsonObject, names: UsageNames): JsonObject {
-  const usage = plainly(found, names);
+function withReasoning(usage: JsonObject, names: UsageNames): JsonObject {
   const { [names.input]: input, [names.output]: output, total_tokens: total } = usage;
-  if (typeof input !== "number" || typeof output !== "number") return usage;
+  if (!isCount(input) || !isCount(output)) return usage;
   const details = usage[names.outputDetails];
   const nested = isJsonObject(details) ? details.reasoning_tokens : undefined;
   const reasoning = countOf(nested ?? usage.reasoning_tokens);
   const byTotal = isCount(total) ? total - input : 0;
   const byReasoning = isCount(reasoning) && reasoning > output ? output + reasoning : 0;
   const whole = Math.max(output, byTotal, byReasoning);
-  if (!(whole > output && output >= 0 && input >= 0)) return usage;
-  return { ...usage, [names.output]: whole, total_tokens: input + whole };
+  return whole > output ? { ...usage, [names.output]: whole } : usage;
+}
+
+function withTotal(usage: JsonObject, names: UsageNames): JsonObject {
+  const { [names.input]: input, [names.output]: output } = usage;
+  if (!isCount(input) || !isCount(output) || usage.total_tokens === input + output) return usage;
+  return { ...usage, total_tokens: input + output };
 }
 
 /** The usage with numbers that servers wrote as text, and with the part of a total that they left out. */
@@ -116,7 +136,7 @@ function isCount(value: JsonValue | undefined): value is number {
 
 function reported(found: JsonValue | undefined, names: UsageNames): ReportedUsage | undefined {
   if (!isJsonObject(found)) return undefined;
-  const usage = withReasoning(found, names);
+  const usage = plainUsage(found, names);
   const { input, output } = names;
   const isWhole = isPresent(usage[input]) && isPresent(usage[output]);
   if (!isWhole) return undefined;
@@ -166,7 +186,7 @@ const usageFields: Fields = {
 /** A Responses usage object with the fields that clients rely on; null stays null. */
 export function completeUsage(found: JsonValue | undefined): JsonValue {
   if (!isJsonObject(found)) return null;
-  const usage = withReasoning(found, responseNames);
+  const usage = plainUsage(found, responseNames);
   const input = typeof usage.input_tokens === "number" ? usage.input_tokens : 0;
   const output = typeof usage.output_tokens === "number" ? usage.output_tokens : 0;
   const shown = only(usage, usageFields);

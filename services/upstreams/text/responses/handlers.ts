@@ -68,9 +68,10 @@ function argsDelta(state: StreamState, event: JsonObject, source: SseEvent, kind
 
 function argsDone(state: StreamState, event: JsonObject, source: SseEvent, kind: CallKind): void {
   const item = state.tracker.itemFor(event, kind.itemType);
-  state.tracker.catchUpArgs(item, event[kind.field]);
+  const whole = event[kind.field];
+  state.tracker.catchUpArgs(item, isText(whole) ? whole : item.givenArgs);
   let isChanged = place(event, item);
-  if (typeof event[kind.field] !== "string") isChanged = put(event, kind.field, item.args);
+  if (!isText(whole)) isChanged = put(event, kind.field, item.args) || isChanged;
   item.areArgsDone = true;
   const text = state.tracker.unlike(item, event[kind.field] as string);
   state.emitter.pass(event, source, isChanged, { text });
@@ -79,12 +80,12 @@ function argsDone(state: StreamState, event: JsonObject, source: SseEvent, kind:
 function itemAdded(state: StreamState, event: JsonObject, source: SseEvent): void {
   const { tracker, facts, emitter } = state;
   const found = isJsonObject(event.item) ? event.item : {};
-  const isFree = typeof event.output_index === "number" && !tracker.at(event.output_index);
-  const index = isFree ? (event.output_index as number) : tracker.nextIndex();
-  const item = completeItem(found, facts, "in_progress");
-  const isChanged = put(event, "output_index", index) || item !== event.item;
+  const item = { ...completeItem(found, facts, "in_progress") };
+  const open = tracker.begin(item, event.output_index);
+  const isMoved = put(event, "output_index", open.index);
+  const isChanged = isMoved || !hasSameFields(item, found);
   event.item = item;
-  const text = tracker.uncounted(tracker.begin(item, index), item);
+  const text = tracker.uncounted(open, item);
   emitter.pass(event, source, isChanged, { text, opaque: state.fresh(opaqueIn(item)) });
 }
 
@@ -145,7 +146,10 @@ function partAddedOrDone(state: StreamState, event: JsonObject, source: SseEvent
 function other(state: StreamState, event: JsonObject, source: SseEvent): void {
   const item = state.tracker.at(event.output_index);
   let isChanged = false;
-  if (item && typeof event.item_id === "string") isChanged = put(event, "item_id", item.id);
+  if (item) isChanged = put(event, "output_index", item.index);
+  if (item && typeof event.item_id === "string") {
+    isChanged = put(event, "item_id", item.id) || isChanged;
+  }
   if (isJsonObject(event.response)) {
     // Items come with their own events.
     event.response = { ...state.complete(event.response, "in_progress"), output: [] };
