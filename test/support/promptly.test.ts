@@ -5,21 +5,21 @@ import { othersShare, ownTicks } from "./machine.ts";
 import { isPrompt, promptly, promptlyInTurns } from "./promptly.ts";
 import { until } from "./until.ts";
 
-const quiet = { idleMs: 0, realMs: 251, othersShare: 0 };
+const quiet = { idleMs: 0, ms: 251, othersShare: 0 };
 const asFast = () => 1;
 
 test("a quiet machine allows the promise and what the idle thing took, and no more", () => {
   expect(isPrompt(250, quiet, asFast)).toBe(false);
-  expect(isPrompt(250, { ...quiet, realMs: 250 }, asFast)).toBe(true);
+  expect(isPrompt(250, { ...quiet, ms: 250 }, asFast)).toBe(true);
   expect(isPrompt(250, { ...quiet, idleMs: 1 }, asFast)).toBe(true);
 });
 
 test("a busy one allows what it gave to others besides, a slow one what it takes longer", () => {
   const half = { ...quiet, othersShare: 0.5 };
-  expect(isPrompt(250, { ...half, realMs: 500 }, asFast)).toBe(true);
-  expect(isPrompt(250, { ...half, realMs: 501 }, asFast)).toBe(false);
-  expect(isPrompt(250, { ...quiet, realMs: 750 }, () => 3)).toBe(true);
-  expect(isPrompt(250, { ...quiet, realMs: 751 }, () => 3)).toBe(false);
+  expect(isPrompt(250, { ...half, ms: 500 }, asFast)).toBe(true);
+  expect(isPrompt(250, { ...half, ms: 501 }, asFast)).toBe(false);
+  expect(isPrompt(250, { ...quiet, ms: 750 }, () => 3)).toBe(true);
+  expect(isPrompt(250, { ...quiet, ms: 751 }, () => 3)).toBe(false);
 });
 
 test("others have what was neither idle nor our own", () => {
