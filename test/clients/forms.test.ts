@@ -6,7 +6,15 @@ import type { Response } from "openai/resources/responses/responses";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { ownWorldOnly, startWorld } from "../e2e/world.ts";
-import { begun, chunk, completion, formAsked, playForm, type Said, used } from "../support/forms/form.ts";
+import {
+  begun,
+  chunk,
+  completion,
+  formAsked,
+  playForm,
+  type Said,
+  used,
+} from "../support/forms/form.ts";
 import { answerForms } from "../support/forms/index.ts";
 
 ownWorldOnly();

@@ -86,7 +86,9 @@ test("the official Python client's media calls, unmodified", async ({ skip }) =>
   }
 });
 
-test("the official Python client builds whole answers of other servers' forms", async ({ skip }) => {
+test("the official Python client builds whole answers of other servers' forms", async ({
+  skip,
+}) => {
   if (!world) return skip(why);
   skip(!isOwnWorld, "needs an upstream and an operator of its own");
   world.play((seen) => {

@@ -6,12 +6,20 @@ import { ownWorldOnly, startWorld } from "./world.ts";
 ownWorldOnly();
 // A token of input costs 1 micro, a cached one 0.1, one of output 10.
 const changes = {
-  pricing: { ...pricing, cachedInputUsdMicrosPerMillionTokens: 100_000, outputUsdMicrosPerMillionTokens: 10_000_000 },
+  pricing: {
+    ...pricing,
+    cachedInputUsdMicrosPerMillionTokens: 100_000,
+    outputUsdMicrosPerMillionTokens: 10_000_000,
+  },
 };
 const world = await startWorld({
   catalog: (usual) => ({
     ...usual,
-    models: [...usual.models, chat("native", { upstream: "legacy", ...changes }), chat("other", changes)],
+    models: [
+      ...usual.models,
+      chat("native", { upstream: "legacy", ...changes }),
+      chat("other", changes),
+    ],
   }),
 });
 afterAll(() => world[Symbol.asyncDispose]());
@@ -24,21 +32,57 @@ interface Told {
   costUsdMicros: number;
 }
 
-const cached = (tokens: number, costUsdMicros: number): Told => ({ input: 1000, cached: tokens, output: 10, costUsdMicros });
+const cached = (tokens: number, costUsdMicros: number): Told => ({
+  input: 1000,
+  cached: tokens,
+  output: 10,
+  costUsdMicros,
+});
 const thought: Told = { input: 1000, cached: 0, output: 510, costUsdMicros: 6100 };
 
 /** Usage in the words of Chat Completions, and what it comes to. */
 const usages: [name: string, usage: Record<string, unknown>, told: Told][] = [
-  ["DeepSeek's cache", { prompt_cache_hit_tokens: 900, prompt_cache_miss_tokens: 100 }, cached(900, 290)],
+  [
+    "DeepSeek's cache",
+    { prompt_cache_hit_tokens: 900, prompt_cache_miss_tokens: 100 },
+    cached(900, 290),
+  ],
   ["Kimi's cache", { cached_tokens: 900 }, cached(900, 290)],
-  ["a cache beside details that are null", { cached_tokens: 900, prompt_tokens_details: null }, cached(900, 290)],
-  ["a cache beside details without it", { prompt_cache_hit_tokens: 900, prompt_tokens_details: { audio_tokens: 0, cached_tokens: null } }, cached(900, 290)],
-  ["a cache in OpenAI's place before all others", { cached_tokens: 900, prompt_tokens_details: { cached_tokens: 500 } }, cached(500, 650)],
+  [
+    "a cache beside details that are null",
+    { cached_tokens: 900, prompt_tokens_details: null },
+    cached(900, 290),
+  ],
+  [
+    "a cache beside details without it",
+    {
+      prompt_cache_hit_tokens: 900,
+      prompt_tokens_details: { audio_tokens: 0, cached_tokens: null },
+    },
+    cached(900, 290),
+  ],
+  [
+    "a cache in OpenAI's place before all others",
+    { cached_tokens: 900, prompt_tokens_details: { cached_tokens: 500 } },
+    cached(500, 650),
+  ],
   ["a cache above the input", { prompt_cache_hit_tokens: 5000 }, cached(1000, 200)],
-  ["xAI's reasoning", { completion_tokens_details: { reasoning_tokens: 500 }, total_tokens: 1510 }, thought],
+  [
+    "xAI's reasoning",
+    { completion_tokens_details: { reasoning_tokens: 500 }, total_tokens: 1510 },
+    thought,
+  ],
   ["reasoning above the output", { completion_tokens_details: { reasoning_tokens: 500 } }, thought],
   ["Gemini's reasoning, in the total alone", { total_tokens: 1510 }, thought],
-  ["OpenAI's reasoning", { completion_tokens: 510, completion_tokens_details: { reasoning_tokens: 500 }, total_tokens: 1510 }, thought],
+  [
+    "OpenAI's reasoning",
+    {
+      completion_tokens: 510,
+      completion_tokens_details: { reasoning_tokens: 500 },
+      total_tokens: 1510,
+    },
+    thought,
+  ],
 ];
 
 const otherNames: Readonly<Record<string, string>> = {
@@ -48,7 +92,9 @@ const otherNames: Readonly<Record<string, string>> = {
   completion_tokens_details: "output_tokens_details",
 };
 const inResponses = (usage: object) =>
-  Object.fromEntries(Object.entries(usage).map(([name, value]) => [otherNames[name] ?? name, value]));
+  Object.fromEntries(
+    Object.entries(usage).map(([name, value]) => [otherNames[name] ?? name, value]),
+  );
 
 const message = {
   type: "message",
@@ -65,7 +111,10 @@ describe.for(usages)("%s", ([, more, told]) => {
     world.play(({ path, body }) => {
       if (path.endsWith("/chat/completions")) {
         return body.stream
-          ? { kind: "events", events: [begun, chunk({ content: "one two" }, "stop"), { ...used, usage }] }
+          ? {
+              kind: "events",
+              events: [begun, chunk({ content: "one two" }, "stop"), { ...used, usage }],
+            }
           : { kind: "json", body: completion({ content: "one two" }, "stop", usage) };
       }
       return body.stream
@@ -78,16 +127,23 @@ describe.for(usages)("%s", ([, more, told]) => {
   const streamed = { ...asked, stream_options: { include_usage: true } };
   // biome-ignore lint/suspicious/noExplicitAny: usage of either protocol.
   const ways: Record<string, () => Promise<any>> = {
-    "chat JSON": async () => (await caller.post("/chat/completions", { model: "native", ...asked })).json.usage,
+    "chat JSON": async () =>
+      (await caller.post("/chat/completions", { model: "native", ...asked })).json.usage,
     "chat stream": async () =>
-      (await caller.stream("/chat/completions", { model: "native", ...streamed })).at(-2)?.json.usage,
-    "translated JSON": async () => (await caller.post("/chat/completions", { model: "other", ...asked })).json.usage,
+      (await caller.stream("/chat/completions", { model: "native", ...streamed })).at(-2)?.json
+        .usage,
+    "translated JSON": async () =>
+      (await caller.post("/chat/completions", { model: "other", ...asked })).json.usage,
     "translated stream": async () =>
-      (await caller.stream("/chat/completions", { model: "other", ...streamed })).at(-2)?.json.usage,
-    "responses JSON": async () => (await caller.post("/responses", { model: "other", input: content })).json.usage,
+      (await caller.stream("/chat/completions", { model: "other", ...streamed })).at(-2)?.json
+        .usage,
+    "responses JSON": async () =>
+      (await caller.post("/responses", { model: "other", input: content })).json.usage,
     "responses stream": async () =>
-      (await caller.stream("/responses", { model: "other", input: content })).at(-2)?.json.response.usage,
-    compact: async () => (await caller.post("/responses/compact", { model: "other", input: content })).json.usage,
+      (await caller.stream("/responses", { model: "other", input: content })).at(-2)?.json.response
+        .usage,
+    compact: async () =>
+      (await caller.post("/responses/compact", { model: "other", input: content })).json.usage,
   };
 
   test.for(Object.entries(ways))("%s: is charged, and shown in OpenAI's form", async ([, ask]) => {
@@ -96,7 +152,10 @@ describe.for(usages)("%s", ([, more, told]) => {
     const shown = await ask();
     const { available } = await caller.settled();
     expect(before.available - available).toBe(told.costUsdMicros);
-    const { prompt_tokens: input = shown.input_tokens, completion_tokens: output = shown.output_tokens } = shown;
+    const {
+      prompt_tokens: input = shown.input_tokens,
+      completion_tokens: output = shown.output_tokens,
+    } = shown;
     const details = shown.prompt_tokens_details ?? shown.input_tokens_details ?? {};
     expect({ input, output, cached: details.cached_tokens ?? 0 }).toEqual({
       input: told.input,

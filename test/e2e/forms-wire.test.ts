@@ -1,6 +1,19 @@
-import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
+import {
+  brotliCompressSync,
+  deflateRawSync,
+  deflateSync,
+  gzipSync,
+  zstdCompressSync,
+} from "node:zlib";
 import { afterAll, describe, expect, test } from "vitest";
-import { type AnswerForm, begun, chatUsage, chunk, completion, used } from "../support/forms/form.ts";
+import {
+  type AnswerForm,
+  begun,
+  chatUsage,
+  chunk,
+  completion,
+  used,
+} from "../support/forms/form.ts";
 import { answerForms as forms } from "../support/forms/index.ts";
 import { saidByChunks, saidByCompletion, saidByResponse } from "../support/forms/strict.ts";
 import type { Behaviour } from "../support/scripted-behaviours.ts";
@@ -15,7 +28,10 @@ const world = await startWorld({
     return {
       ...usual,
       upstreams: { ...usual.upstreams, spare: { protocol: "chat-completions", baseUrl } },
-      models: [...usual.models, chat("spared", { upstream: "legacy", fallbackUpstreams: ["spare"] })],
+      models: [
+        ...usual.models,
+        chat("spared", { upstream: "legacy", fallbackUpstreams: ["spare"] }),
+      ],
     };
   },
 });
@@ -25,7 +41,9 @@ const path = "/chat/completions";
 const messages = [{ role: "user", content: "Hi" }];
 
 const sse = (events: AnswerForm["events"]) =>
-  events.map((one) => (typeof one === "string" ? one : `data: ${JSON.stringify(one)}\n\n`)).join("");
+  events
+    .map((one) => (typeof one === "string" ? one : `data: ${JSON.stringify(one)}\n\n`))
+    .join("");
 
 describe("events where JSON was asked for are put together", () => {
   test.for(forms.map((form) => [form.name, form] as const))("%s", async ([, form]) => {
@@ -45,12 +63,21 @@ describe("events where JSON was asked for are put together", () => {
     const body = sse([begun, chunk({ content: "one two" }, "stop"), used]);
     world.play({ kind: "garbage", body, contentType: "application/json" });
     const { json } = await caller.post(path, { model: "legacy", messages });
-    expect(saidByCompletion(json)).toMatchObject({ text: "one two", finish: "stop", usage: chatUsage });
+    expect(saidByCompletion(json)).toMatchObject({
+      text: "one two",
+      finish: "stop",
+      usage: chatUsage,
+    });
   });
 
   test("a compaction", async () => {
     const item = { type: "compaction", id: "cmp_1", encrypted_content: "sealed" };
-    const response = { id: "r", status: "completed", output: [item, null], usage: { input_tokens: 3, output_tokens: 2 } };
+    const response = {
+      id: "r",
+      status: "completed",
+      output: [item, null],
+      usage: { input_tokens: 3, output_tokens: 2 },
+    };
     world.play({ kind: "events", events: [{ type: "response.completed", response }] });
     const { json } = await caller.post("/responses/compact", { model: "scripted", input: "Hi" });
     expect(json).toMatchObject({ object: "response.compaction", output: [item] });
@@ -59,7 +86,11 @@ describe("events where JSON was asked for are put together", () => {
   test.for([
     ["nothing", [], 0],
     ["a beginning", [begun, chunk({ content: "one" })], 0],
-    ["an error", [begun, chunk({ content: "one" }), { error: { code: 500 }, usage: chatUsage }], 1040],
+    [
+      "an error",
+      [begun, chunk({ content: "one" }), { error: { code: 500 }, usage: chatUsage }],
+      1040,
+    ],
   ] as const)("that come to no answer are an error: %s", async ([, events, costUsdMicros]) => {
     world.play({ kind: "events", events, done: false });
     const before = await caller.settled();

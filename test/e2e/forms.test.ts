@@ -15,7 +15,11 @@ const world = await startWorld();
 afterAll(() => world[Symbol.asyncDispose]());
 const caller = await world.caller({ usdMicros: 1_000_000_000n });
 const unsaidForms: AnswerForm[] = [];
-const compacted = { id: "r", output: [] as unknown[], usage: { input_tokens: 3, output_tokens: 2 } };
+const compacted = {
+  id: "r",
+  output: [] as unknown[],
+  usage: { input_tokens: 3, output_tokens: 2 },
+};
 world.play((seen) => {
   if (seen.path.endsWith("/compact")) return { kind: "json", body: compacted };
   const form = formAsked([...forms, ...unsaidForms], seen);

@@ -17,7 +17,10 @@ const firstFields = ["data:", "event:", "id:", "retry:", ":"];
 
 /** Is a body a stream of events? Servers that can do nothing else send one under any type. */
 export function isEventStream(body: Buffer): boolean {
-  const begin = body.subarray(0, 64).toString().replace(/^\uFEFF?\s*/, "");
+  const begin = body
+    .subarray(0, 64)
+    .toString()
+    .replace(/^\uFEFF?\s*/, "");
   return firstFields.some((field) => begin.startsWith(field));
 }
 
@@ -62,7 +65,9 @@ export async function objectOfStream(
     if (error instanceof UpstreamFailure) error.usage ??= reader.usage;
     throw error;
   }
-  const object = isChat ? (chunks.completion(undefined) ?? brokenOff(last, reader.usage)) : last?.response;
+  const object = isChat
+    ? (chunks.completion(undefined) ?? brokenOff(last, reader.usage))
+    : last?.response;
   if (!isJsonObject(object)) throw new UpstreamFailure("garbage");
   return object;
 }

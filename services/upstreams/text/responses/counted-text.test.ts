@@ -21,7 +21,10 @@ describe("counts once", () => {
   const ways: [name: string, events: JsonObject[]][] = [
     ["text in place of a delta", [{ ...delta, text: said }]],
     ["a delta that is an object", [{ ...delta, delta: { text: said } }]],
-    ["a part that begins with its text", [{ type: "response.content_part.added", ...inPart, part }]],
+    [
+      "a part that begins with its text",
+      [{ type: "response.content_part.added", ...inPart, part }],
+    ],
     [
       "a part of a kind that we do not know",
       [
