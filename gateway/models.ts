@@ -161,7 +161,7 @@ function imageFields(image: ImageSpec): JsonObject {
     creditPrice: Number(image.creditPrice),
     sizes: ["auto", ...image.sizes],
     resolutions: image.resolutions,
-    availableAspectRatios: imageRatios(image),
+    availableAspectRatios: [...imageRatios(image)],
     maxReferences: image.maxReferences,
     maxImages: image.maxImages || maxImages,
     maxPromptCharacters,

@@ -25,7 +25,8 @@ test("a double says where it is and what it knows, and refuses as it is told", a
     yield "what";
     yield "locked";
   };
-  const said = await Array.fromAsync(talk("fal", double, told()));
+  const said: string[] = [];
+  for await (const line of talk("fal", double, told())) said.push(line);
   expect(said).toEqual([
     `fal: baseUrl ${double.baseUrl} key ${double.key}`,
     expect.stringMatching(/^fal knows: refused .*locked/),
