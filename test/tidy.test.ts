@@ -151,7 +151,7 @@ describe("the house is tidy", () => {
   test("nothing that is run here takes the ports that a server has by default", () => {
     // Where they are the default: what reads the settings, what is told of them, what runs in a cluster or in a container.
     const theirPlace =
-      /^services\/host\/config|^services\/host\/cli\/(client|generate)\.ts$|^charts\/|^deploy\/|^test\/(charts|cluster)\/|^test\/host\/readme\.test\.ts$|^test\/tidy\.test\.ts$/;
+      /^services\/host\/config|^services\/host\/cli\/(client|generate)\.ts$|^charts\/|^deploy\/|^test\/(charts|cluster)\/|^test\/host\/(readme|api-page)\.test\.ts$|^test\/tidy\.test\.ts$/;
     const run = tracked.filter(
       (file) =>
         /(^|\/)[^.]+$|\.(tsx?|m?js|sh|ya?ml|json)$/.test(file) &&

@@ -247,7 +247,6 @@ describe("GET /jobs/{jobId}/events", () => {
     await raw.until((text) => text.includes("event: job.queued"));
     await edge.clock.advance(15_000);
     await raw.until((text) => text.includes(": keep-alive\n"));
-    expect(raw.received()).not.toContain(": keep-alive\n\n");
     raw.socket.destroy();
     await left.promise;
   });

@@ -210,7 +210,6 @@ describe("event streams", () => {
     first.open();
     await raw.until((text) => text.endsWith("0\r\n\r\n"));
     expect(raw.received()).toContain(created);
-    // A blank line after a comment is an event to some decoders.
     expect(raw.received()).not.toContain(": keep-alive\n\n");
   });
 
