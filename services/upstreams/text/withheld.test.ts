@@ -52,6 +52,10 @@ const responsesEnd: Way["ends"] = (usage) => {
   const ended = { ...response, status: "completed", usage: told ?? null };
   return [{ type: "response.completed", response: ended }];
 };
+const begunPiece = {
+  ...{ index: 0, id: "c", type: "function" },
+  function: { name: "f", arguments: "" },
+};
 const chunk = { id: "c", object: "chat.completion.chunk", created: 1, model: "up" };
 const deltaOf = (text: string, kind: Kind) => {
   if (kind === "text") return { content: text };
@@ -73,7 +77,10 @@ const ways: Way[] = [
   },
   {
     ...{ name: "chat, native", operation: "chat", protocol: "CHAT_COMPLETIONS" },
-    says: (deltas, kind) => deltas.map((text) => choice(deltaOf(text, kind), null)),
+    says: (deltas, kind) => [
+      ...(kind === "arguments" ? [choice({ tool_calls: [begunPiece] }, null)] : []),
+      ...deltas.map((text) => choice(deltaOf(text, kind), null)),
+    ],
     ends: (usage) => {
       const told = usage && { prompt_tokens: usage.input, completion_tokens: usage.output };
       return [choice({}, "stop"), ...(told ? [{ ...chunk, choices: [], usage: told }] : [])];

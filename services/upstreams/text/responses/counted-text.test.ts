@@ -35,7 +35,6 @@ describe("counts once", () => {
       ],
     ],
     ["an event that we do not know", [{ type: "response.novel", text: said }]],
-    ["a keep-alive", [{ type: "keepalive", text: said }]],
     ["an item in an event that we do not know", [{ type: "response.novel", item }]],
     [
       "an item of another role",
