@@ -1,4 +1,4 @@
-// Run while the image is built: starts the mesh in one process on a new data directory, stops it when it is ready, and
+// Run while the image is built, with a data directory and ports of its own in its environment: starts the mesh in one process on a new data directory, stops it when it is ready, and
 // asks the operator command for its help; then loads what neither of them needs but another role, or another setting, does.
 // What all of them compiled stays in NODE_COMPILE_CACHE, and a container that cannot write there starts with it.
 import { spawn } from "node:child_process";

@@ -1,8 +1,9 @@
 import { Readable } from "node:stream";
 import type { FastifyReply } from "fastify";
+import { csvLine } from "#kit/csv.ts";
 import { entryColumns, entryDocument } from "#kit/entry-document.ts";
 import type { Line, ListLinesResponse } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import { csvHeaders, csvLine } from "./usage.ts";
+import { csvHeaders } from "./usage.ts";
 
 /** How entries are written to a file, by what the query calls it. */
 export const exportFormats = { csv: "csv", jsonl: "jsonl" } as const;

@@ -1,5 +1,6 @@
 import type { JsonObject, JsonValue } from "#kit/json.ts";
 import {
+  imageRatios,
   maxImages,
   maxPromptCharacters,
   maxSpeechCharacters,
@@ -160,7 +161,7 @@ function imageFields(image: ImageSpec): JsonObject {
     creditPrice: Number(image.creditPrice),
     sizes: ["auto", ...image.sizes],
     resolutions: image.resolutions,
-    availableAspectRatios: image.aspectRatios,
+    availableAspectRatios: [...imageRatios(image)],
     maxReferences: image.maxReferences,
     maxImages: image.maxImages || maxImages,
     maxPromptCharacters,

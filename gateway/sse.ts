@@ -8,11 +8,14 @@ import { keepAliveCommentMs, oneWriteBytes } from "./limits.ts";
 export interface EventStream {
   /** Writes whole events in one write. To be waited for where the connection takes no more by now. */
   write(events: Uint8Array | string): Promise<void> | undefined;
-  /** Writes a comment, unless the reader is behind anyway. */
+  /** Writes a comment between two events, unless the reader is behind anyway. */
   comment(): void;
   /** Ends the answer. */
   end(): void;
 }
+
+/** A line of its own: a blank one behind it ends an event, of which some decoders make one without data. */
+const keepAliveComment = ": keep-alive\n";
 
 /** Takes the answer over and sends its headers with the first write. */
 export function openEventStream(reply: FastifyReply): EventStream {
@@ -42,7 +45,7 @@ export function openEventStream(reply: FastifyReply): EventStream {
     },
     comment() {
       const isBehind = raw.writableNeedDrain || raw.socket?.writableNeedDrain;
-      if (!raw.destroyed && !isBehind) raw.write(": keep-alive\n\n");
+      if (!raw.destroyed && !isBehind) raw.write(keepAliveComment);
     },
     end() {
       if (!raw.destroyed) raw.end();

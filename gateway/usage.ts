@@ -163,16 +163,6 @@ export const requestRecordSchema = {
   ),
 };
 
-/** One line of a CSV file (RFC 4180). */
-export function csvLine(cells: readonly (string | number | null)[]): string {
-  return `${cells.map(csvCell).join(",")}\r\n`;
-}
-
-function csvCell(cell: string | number | null): string {
-  const text = cell === null ? "" : String(cell);
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
-
 /** Headers of a CSV file. */
 export function csvHeaders(reply: FastifyReply, name: string): FastifyReply {
   return reply

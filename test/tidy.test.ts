@@ -142,6 +142,39 @@ describe("the house is tidy", () => {
     expect(sources.filter((file) => /\bretry: \d|-{2}retry/.test(text(file)))).toEqual([]);
   });
 
+  test("no test compares milliseconds of the machine's clock with a number: promptly() does", () => {
+    const bare =
+      /expect\([^\n]*\.now\(\) - [^\n]*\)\.toBeLess|expect\([^\n]*\b(?:took|elapsed|waited)\w*Ms\)\.toBeLess|AtMs[^\n]* - \w+\)\.toBeLess/;
+    expect(sources.filter((file) => bare.test(text(file)))).toEqual([]);
+  });
+
+  test("nothing that is run here takes the ports that a server has by default", () => {
+    // Where they are the default: what reads the settings, what is told of them, what runs in a cluster or in a container.
+    const theirPlace =
+      /^services\/host\/config|^services\/host\/cli\/(client|generate)\.ts$|^charts\/|^deploy\/|^test\/(charts|cluster)\/|^test\/host\/(readme|api-page)\.test\.ts$|^test\/tidy\.test\.ts$/;
+    const run = tracked.filter(
+      (file) =>
+        /(^|\/)[^.]+$|\.(tsx?|m?js|sh|ya?ml|json)$/.test(file) &&
+        !/package-lock\.json$|^proto\/gen\//.test(file) &&
+        !theirPlace.test(file),
+    );
+    expect(run.filter((file) => /\b(8080|9090|9091)\b/.test(text(file)))).toEqual([]);
+    // Whose environment names no port takes the defaults without naming them.
+    const starts = /services\/host\/main\.(ts|js)|node .*deploy\/warm-up\.ts/;
+    const ports = ["PORT", "GRPC_PORT", "GENMESH_OPS_PORT"];
+    const starters = [...run, "deploy/Dockerfile"].filter(
+      (file) => starts.test(text(file)) && /spawn|startProcess\(|^RUN/m.test(text(file)),
+    );
+    // The processes of a mesh have their ports of its plan; the bench's test reads what others start.
+    const spared = /^test\/(mesh\/processes|host\/bench\.test)\.ts$/;
+    const silent = starters.filter(
+      (file) =>
+        !spared.test(file) && !ports.every((port) => new RegExp(`\\b${port}\\b`).test(text(file))),
+    );
+    expect(starters).toContain("deploy/Dockerfile");
+    expect(silent).toEqual([]);
+  });
+
   test("no path of a machine, no registry host, no promise to do it later", () => {
     const own = tracked.filter(
       (file) =>

@@ -38,6 +38,7 @@ const i2v = {
   },
   output: "video.url",
 };
+const oneFrame = { ...i2v, input: { ...i2v.input, end_image_url: undefined } };
 const flux = {
   id: "flux",
   kind: "image",
@@ -53,6 +54,36 @@ const flux = {
 
 test.each([
   ["a picture", flux],
+  [
+    "a picture of sizes and resolutions, after a list of references",
+    {
+      ...{ ...flux, sizes: ["1024x1024"], resolutions: ["1k"], maxReferences: 3 },
+      call: {
+        ...flux.call,
+        input: {
+          ...flux.call.input,
+          ...{ size: "${size}", resolution: "${resolution}", images: "${references}" },
+        },
+      },
+    },
+  ],
+  [
+    "a first and a last frame with a call of their own",
+    { ...seedance, call: { t2v, i2v: oneFrame, firstLast: i2v } },
+  ],
+  ...[
+    ["none", "false"],
+    ["stereo", "true"],
+  ].map(([nativeAudio, audio]): [string, object] => [
+    `a map of the sound that a model of nativeAudio ${nativeAudio} has`,
+    {
+      ...{ ...seedance, nativeAudio },
+      call: {
+        i2v,
+        t2v: { ...t2v, input: { ...t2v.input, sound: { $map: "${audio}", [`${audio}`]: 1 } } },
+      },
+    },
+  ]),
   ["a video from text and from references", { ...seedance, call: { t2v, i2v } }],
   [
     "a piece of music",
@@ -86,7 +117,7 @@ test.each([
   [
     "a name of another kind",
     { ...flux, call: { ...flux.call, input: { ...flux.call.input, l: "${lyrics}" } } },
-    "call.input.l: names lyrics, which is no value of this kind of generation",
+    "call.input.l: names lyrics, which no generation of this model has",
   ],
   [
     "a mode without a call",
@@ -119,6 +150,51 @@ test.each([
       },
     },
     "call.t2v.input.aspect_ratio: has no entry for 16:9, which the model offers",
+  ],
+  ...(["size", "resolution"] as const).map((name): [string, object, string] => [
+    `a ${name} of a model that offers none`,
+    { ...flux, call: { ...flux.call, input: { ...flux.call.input, s: `\${${name}}` } } },
+    `call.input.s: names ${name}, which no generation of this model has`,
+  ]),
+  [
+    "a reference that callers may send and that goes nowhere",
+    {
+      ...{ ...flux, maxReferences: 2 },
+      call: { ...flux.call, input: { ...flux.call.input, image_url: "${references[0]}" } },
+    },
+    "call.input: places no reference 2: what callers choose there would be lost",
+  ],
+  [
+    "a last frame that its own call places nowhere",
+    {
+      ...seedance,
+      call: { t2v, i2v: oneFrame, firstLast: oneFrame },
+    },
+    "call.firstLast.input: places no reference 2: what callers choose there would be lost",
+  ],
+  [
+    "a second reference in the call from one, where two have a call of their own",
+    { ...seedance, call: { t2v, i2v, firstLast: i2v } },
+    "call.i2v.input.end_image_url: places reference 2 of at most 1",
+  ],
+  [
+    "the ratio auto, which callers may always send, without an entry",
+    {
+      ...{ ...seedance, availableAspectRatios: ["16:9"] },
+      call: {
+        i2v,
+        t2v: {
+          ...t2v,
+          input: { ...t2v.input, aspect_ratio: { $map: "${aspectRatio}", "16:9": 1 } },
+        },
+      },
+    },
+    "call.t2v.input.aspect_ratio: has no entry for auto, which the model offers",
+  ],
+  [
+    "a list of references in a call from text",
+    { ...seedance, call: { i2v, t2v: { ...t2v, input: { ...t2v.input, r: "${references}" } } } },
+    "call.t2v.input.r: places reference 1 of at most 0",
   ],
   [
     "a reference in a call from text",

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type Offer, templateFaults } from "#kit/call/check.ts";
+import { chosenInVain, type Offer, templateFaults } from "#kit/call/check.ts";
 import { parseOutputPath } from "#kit/call/output-path.ts";
 import { partsOf } from "#kit/call/template.ts";
 import type { JsonValue } from "#kit/json.ts";
@@ -57,6 +57,8 @@ export type CatalogCall = z.output<typeof callSchema>;
 
 /** A model that may be called by a template. */
 export type CallableModel = CatalogModelOf<"image" | "video" | "music">;
+
+type CallableVideo = CatalogModelOf<"video">;
 
 /** The modes of a video's calls; "" is the only call of another kind. */
 export type CallMode = "" | "t2v" | "i2v" | "firstLast";
@@ -143,7 +145,6 @@ function modesNeeded(
 /** What the generations of a mode bring to the input of their call. */
 function offerOf(model: CallableModel, mode: CallMode): Offer {
   const everyKind = { seed: "any", negativePrompt: "any" } as const;
-  const lost = (what: string) => `what callers choose there would be ${what}`;
   switch (model.kind) {
     case "image": {
       const several = model.maxImages > 1;
@@ -154,16 +155,14 @@ function offerOf(model: CallableModel, mode: CallMode): Offer {
           count: texts(Array.from({ length: model.maxImages }, (_, i) => i + 1)),
           width: "any",
           height: "any",
-          size: model.sizes,
-          resolution: model.resolutions,
-          aspectRatio: model.availableAspectRatios,
-          references: "any",
+          ...(model.sizes.length > 0 && { size: model.sizes }),
+          ...(model.resolutions.length > 0 && { resolution: model.resolutions }),
+          aspectRatio: ratiosOf(model),
         }),
         maxReferences: model.maxReferences,
         mustPlace: new Map([
-          ["prompt", lost("lost")],
+          ["prompt", chosenInVain],
           ...(several ? [["count", "maxImages allows several"] as const] : []),
-          ...(model.maxReferences > 0 ? [["references", lost("lost")] as const] : []),
         ]),
       };
     }
@@ -172,25 +171,22 @@ function offerOf(model: CallableModel, mode: CallMode): Offer {
       const rows = model.videoOptions.filter((row) => row.active && row.modes.includes(ofMode));
       const seconds = texts([...new Set(rows.map((row) => row.durationSeconds))]);
       const resolutions = [...new Set(rows.map((row) => row.resolution))];
-      const most = mode === "t2v" ? 0 : mode === "firstLast" ? 2 : model.maxReferences;
       return {
         values: valuesOf({
           ...everyKind,
           prompt: "any",
           seconds,
           resolution: resolutions,
-          aspectRatio: model.availableAspectRatios,
+          aspectRatio: ratiosOf(model),
           width: "any",
           height: "any",
-          audio: ["true", "false"],
-          references: "any",
+          audio: [String(model.nativeAudio !== "none")],
         }),
-        maxReferences: most,
+        maxReferences: referencesOf(model, mode),
         mustPlace: new Map([
-          ["prompt", lost("lost")],
+          ["prompt", chosenInVain],
           ...(seconds.length > 1 ? [["seconds", "its rows have several"] as const] : []),
           ...(resolutions.length > 1 ? [["resolution", "its rows have several"] as const] : []),
-          ...(most > 0 ? [["references", lost("lost")] as const] : []),
         ]),
       };
     }
@@ -205,11 +201,22 @@ function offerOf(model: CallableModel, mode: CallMode): Offer {
         }),
         maxReferences: 0,
         mustPlace: new Map([
-          ["description", lost("lost")],
-          ["lyrics", lost("lost")],
+          ["description", chosenInVain],
+          ["lyrics", chosenInVain],
         ]),
       };
   }
+}
+
+/** Callers may always leave the ratio open. */
+function ratiosOf({ availableAspectRatios: ratios }: Pick<CallableVideo, "availableAspectRatios">) {
+  return [...new Set(["auto", ...ratios])];
+}
+
+/** References that come to the call of a mode: a first and a last frame go to the call of their own, where there is one. */
+function referencesOf({ maxReferences, firstLastFrame, call }: CallableVideo, mode: CallMode) {
+  if (mode === "t2v") return 0;
+  return mode === "i2v" && firstLastFrame && call?.firstLast ? 1 : maxReferences;
 }
 
 function valuesOf(values: Record<string, readonly string[] | "any">): Offer["values"] {

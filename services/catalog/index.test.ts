@@ -9,6 +9,7 @@ import { createMetrics } from "#kit/metrics.ts";
 import { createPeers } from "#kit/peers.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
+import { promptly } from "../../test/support/promptly.ts";
 import { checkCatalogFile, createCatalog } from "./index.ts";
 import { heartbeatMs, pollMs } from "./limits.ts";
 
@@ -187,13 +188,13 @@ describe("a change of the file", () => {
     const watch = client.watchSnapshots({}, { signal: leave.signal })[Symbol.asyncIterator]();
     await watch.next();
     await symlink("..2", join(folder, "..new"));
-    const startedMs = performance.now();
-    await rename(join(folder, "..new"), join(folder, "..data"));
     // The system clock's sleeps keep no process alive; this one must live until the news is here.
     const alive = setInterval(() => {}, 1_000);
     onTestFinished(() => clearInterval(alive));
-    const { value } = await watch.next();
-    expect(performance.now() - startedMs).toBeLessThan(2_000);
+    const { value } = await promptly(2_000, async () => {
+      await rename(join(folder, "..new"), join(folder, "..data"));
+      return watch.next();
+    });
     expect(value?.snapshot?.models[0]?.spec.value).toMatchObject({ creditPrice: 2n });
     leave.abort();
   });

@@ -1,12 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { ErrorReason } from "./errors.ts";
-import {
-  checkJsonShape,
-  checkWellFormed,
-  fingerprintOf,
-  parseJsonBody,
-  shapeFault,
-} from "./json.ts";
+import { checkJsonShape, fingerprintOf, parseJsonBody, shapeFault } from "./json.ts";
 
 const of = (text: string) => fingerprintOf(parseJsonBody(new TextEncoder().encode(text)));
 
@@ -100,16 +94,4 @@ test.each<[string, Buffer, boolean]>([
 ])("more than 600 names: %s", (_, json, isMore) => {
   const fault = shapeFault(json, { marks: Number.POSITIVE_INFINITY, names: 600 });
   expect(fault).toBe(isMore ? "many" : undefined);
-});
-
-test.each([
-  ["of a field", '{"a":"\\ud83d"}', "a"],
-  ["deep within", '{"a":[0,{"b":["\\ud83d\\ude00","\\ude00"]}]}', "a[1].b[1]"],
-  ["a name, told by its object", '{"a":{"b":[{"\\udc00":0}]}}', "a.b[0]"],
-  ["a name of the body", '{"\\udc00":0}', ""],
-])("half a character is refused at its path: %s", (_, text, param) => {
-  const body = Buffer.from(text);
-  expect(() => checkWellFormed(body, parseJsonBody(body))).toThrow(
-    expect.objectContaining({ reason: ErrorReason.INVALID_VALUE, param }),
-  );
 });

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import canonicalize from "canonicalize";
 import { ErrorReason, refuse } from "./errors.ts";
+import { hasHalfCharacter, withoutHalves } from "./half-characters.ts";
 import { maxSettingsBytes, maxSettingsNames, maxTextBodyMarks } from "./request-bounds.ts";
 
 /** A parsed JSON value. */
@@ -24,7 +25,7 @@ export function parseJsonBody(body: Uint8Array): JsonObject {
   return parseShaped(body);
 }
 
-/** The same of a body whose shape is known to be sound: {@link shapeFault} found nothing. */
+/** The same of a body whose shape is known to be sound: {@link shapeFault} found nothing. Its texts may end in half a character. */
 export function parseShaped(body: Uint8Array): JsonObject {
   let value: unknown;
   try {
@@ -41,7 +42,7 @@ export function parseSettings(body: Uint8Array): JsonObject {
   if (shapeFault(body, { marks: maxJsonMarks, names: maxSettingsNames }) === "many") {
     refuse(ErrorReason.PAYLOAD_TOO_LARGE, { message: "The body holds too many names." });
   }
-  return parseJsonBody(body);
+  return parseWellFormed(body);
 }
 
 /** The same of a body whose length is that of one text in it: what has more values beside is refused with PAYLOAD_TOO_LARGE. */
@@ -49,52 +50,18 @@ export function parseTextBody(body: Uint8Array): JsonObject {
   if (shapeFault(body, { marks: maxTextBodyMarks }) === "many") {
     refuse(ErrorReason.PAYLOAD_TOO_LARGE, { message: "The body holds too many values." });
   }
-  return parseJsonBody(body);
+  return parseWellFormed(body);
 }
 
-/**
- * Refuses, with INVALID_VALUE at its path, a string (or a name) that holds half of a surrogate pair: it cannot be sent as UTF-8.
- * Only an escape of such a half makes one, so most bodies are not walked.
- */
-export function checkWellFormed(json: Buffer, value: JsonValue): void {
-  if (!json.includes("\\ud") && !json.includes("\\uD")) return;
-  const path = illFormedPath(value);
-  if (path === undefined) return;
-  refuse(ErrorReason.INVALID_VALUE, {
-    param: path,
-    message: "A text of the body holds half of a Unicode surrogate pair.",
-  });
-}
-
-/**
- * The path of a string that is not well-formed; that of its object where it is a name. Makes no path before there is one to tell: nearly every
- * body that is walked has whole pairs alone. Recurses, as deep as a body may be.
- */
-function illFormedPath(value: JsonValue): string | undefined {
-  return illFormedFrom(value)?.replace(/^\./, "");
-}
-
-/** The same as it follows the path of the value itself: `.name[0]`. */
-function illFormedFrom(value: JsonValue): string | undefined {
-  if (typeof value === "string") return value.isWellFormed() ? undefined : "";
-  if (Array.isArray(value)) {
-    for (let at = 0; at < value.length; at++) {
-      const within = illFormedFrom(value[at] as JsonValue);
-      if (within !== undefined) return `[${at}]${within}`;
-    }
-  } else if (isJsonObject(value)) {
-    for (const name in value) {
-      if (!name.isWellFormed()) return "";
-      const within = illFormedFrom(value[name] as JsonValue);
-      if (within !== undefined) return `.${name}${within}`;
-    }
-  }
-  return undefined;
+/** With U+FFFD in the place of half a character. */
+function parseWellFormed(body: Uint8Array): JsonObject {
+  const value = parseJsonBody(body);
+  return hasHalfCharacter(body, value) ? withoutHalves(value) : value;
 }
 
 /**
  * SHA-256 (hexadecimal) of the canonical form (RFC 8785): the same for bodies that mean the same. Refuses with INVALID_JSON
- * what has no such form: half a surrogate pair, a number beyond a double's range.
+ * what has no such form: a number beyond a double's range, and half a character, which `withEscapedHalves` puts in one.
  */
 export function fingerprintOf(value: JsonValue): string {
   const hash = createHash("sha256");

@@ -20,6 +20,19 @@ export const maxSeed = 2_147_483_647;
 export const metadataLimits = { pairs: 16, name: 64, value: 512, jsonBytes: 12 * 1024 } as const;
 /** Images of one job (the contract's). */
 export const maxImages = 10;
+/** Ratios that an image model takes whose catalog entry lists sizes and no ratios (the contract's); each stands for its closest size. */
+const usualImageRatios: readonly string[] = ["auto", "16:9", "9:16", "3:2", "2:3", "1:1"];
+
+/** The ratios that an image model takes; an entry without sizes has nothing that others could stand for. */
+export function imageRatios(spec: {
+  sizes: readonly string[];
+  aspectRatios: readonly string[];
+}): readonly string[] {
+  return spec.aspectRatios.length > 0 || spec.sizes.length === 0
+    ? spec.aspectRatios
+    : usualImageRatios;
+}
+
 /** Characters of a text that is spoken, Unicode code points (the contract's). */
 export const maxSpeechCharacters = 4_096;
 /** Pace of speech (the contract's). */

@@ -5,7 +5,7 @@ import type { ServedKind } from "./capabilities.ts";
 import { comfyCallFaults } from "./comfyui/catalog.ts";
 import { falFaults } from "./fal/catalog.ts";
 import type { ProtocolName } from "./protocols.ts";
-import { replicateFaults } from "./replicate/catalog.ts";
+import { replicateCallFaults, replicateFaults } from "./replicate/catalog.ts";
 
 /** A model of a catalog file, as far as protocols judge it: what its kind does not have is absent. */
 export interface OfferedModel {
@@ -53,6 +53,6 @@ export interface ProtocolRules {
 export const catalogRules: Readonly<Partial<Record<ProtocolName, ProtocolRules>>> = {
   builtin: { check: builtinFaults },
   fal: { check: falFaults },
-  replicate: { check: replicateFaults },
+  replicate: { check: replicateFaults, checkCall: replicateCallFaults },
   comfyui: { checkCall: comfyCallFaults },
 };

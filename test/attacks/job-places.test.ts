@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from "vitest";
 import { ended, startMediaWorld, submit } from "../e2e/media-world.ts";
 import { ownWorldOnly } from "../e2e/world.ts";
+import { promptly } from "../support/promptly.ts";
 import { until } from "../support/until.ts";
 
 const { world, media, ...rest } = await startMediaWorld();
@@ -45,12 +46,12 @@ test("films that an upstream never ends hold up nobody else's, there or elsewher
     withinMs: 60_000,
   });
 
-  const beganMs = performance.now();
-  const theirs = await Promise.all([rendered, film].map((body) => submit(other, "videos", body)));
-  for (const job of theirs) {
-    expect(await ended(other, job)).toMatchObject({ status: "completed" });
-  }
-  expect(performance.now() - beganMs).toBeLessThan(soonMs);
+  await promptly(soonMs, async () => {
+    const theirs = await Promise.all([rendered, film].map((body) => submit(other, "videos", body)));
+    for (const job of theirs) {
+      expect(await ended(other, job)).toMatchObject({ status: "completed" });
+    }
+  });
   const isHung = (id: string) => id.includes("hung");
   await until("the share of one account", () => begun.filter(isHung).length >= 48, {
     withinMs: 60_000,

@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { chat } from "../e2e/catalog.ts";
+import { promptly } from "../support/promptly.ts";
 import { slowness } from "../support/reference-machine.ts";
 import {
   type ScriptedUpstream,
@@ -307,12 +308,11 @@ describe("answers of 7 MB that are asked for again as streams", () => {
     const other = (await watched.account()).key;
     const [path, body] = asked[0];
     const many = Promise.all(keys.map((name) => ask(path, { ...body, stream: true }, name + path)));
-    const startedMs = performance.now();
-    const models = await fetch(`${watched.baseUrl}/models`, {
-      headers: { authorization: `Bearer ${other}` },
+    await promptly(1_000, async () => {
+      const headers = { authorization: `Bearer ${other}` };
+      const models = await fetch(`${watched.baseUrl}/models`, { headers });
+      await models.arrayBuffer();
     });
-    await models.arrayBuffer();
-    expect(performance.now() - startedMs).toBeLessThan(1_000 * slowness());
     expect(new Set((await many).map(({ status }) => status))).toEqual(new Set([200]));
   });
 });

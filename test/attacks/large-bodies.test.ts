@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { openRaw, type RawConnection } from "../edge/raw.ts";
 import { freePort } from "../support/free-port.ts";
+import { promptlyInTurns } from "../support/promptly.ts";
 import { until } from "../support/until.ts";
 import { startWatched, type WatchedProcess } from "../support/watched-process.ts";
 
@@ -87,19 +88,16 @@ describe("a small request is answered while another account", () => {
   });
 
   test("sends bodies of 30 MiB at full speed", async () => {
-    const timed = async () => {
-      const beganAt = performance.now();
-      expect(await askSmall(other)).toBe(200);
-      return performance.now() - beganAt;
-    };
-    const quietMs = await timed();
-    await using stack = new AsyncDisposableStack();
-    let ended = 0;
-    for (const one of await connections(stack)) void sendAgainAndAgain(one, () => ended++);
-    await until("the first of them to be over", () => ended > 0, { withinMs: 60_000 });
-    const waits = [await timed(), await timed(), await timed()];
-    expect(ended).toBeGreaterThan(0);
-    expect(Math.max(...waits)).toBeLessThan(quietMs + mostMoreMs);
+    await promptlyInTurns(mostMoreMs, async ({ idle, real }) => {
+      expect(await idle(() => askSmall(other))).toBe(200);
+      await using stack = new AsyncDisposableStack();
+      let ended = 0;
+      for (const one of await connections(stack)) void sendAgainAndAgain(one, () => ended++);
+      await until("the first of them to be over", () => ended > 0, { withinMs: 60_000 });
+      for (let round = 0; round < 3; round++) {
+        expect(await real(() => askSmall(other))).toBe(200);
+      }
+    });
   });
 });
 

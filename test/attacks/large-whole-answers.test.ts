@@ -3,6 +3,7 @@ import { connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { repeatedShare } from "../../gateway/limits.ts";
+import { promptly } from "../support/promptly.ts";
 import { type ScriptedUpstream, startScriptedUpstream } from "../support/scripted-upstream.ts";
 import { until } from "../support/until.ts";
 import { startWatched, type WatchedProcess } from "../support/watched-process.ts";
@@ -140,10 +141,9 @@ test("large answers of one account fill a bounded part of the memory, whoever ta
   const readers = Array.from({ length: many }, () => readSlowly(hostile.key));
   const begun = () => readers.filter(({ status }) => status !== 0).length;
   await until("the first answers", () => begun() >= fit, { withinMs: 120_000 });
-  const asked = performance.now();
-  const one = await ask(other.key, JSON.stringify({ model: "vectors", input: "Hi" }));
+  const small = JSON.stringify({ model: "vectors", input: "Hi" });
+  const one = await promptly(10_000, () => ask(other.key, small));
   expect(one.status).toBe(200);
-  expect(performance.now() - asked).toBeLessThan(10_000);
   // The others wait at their upstream until these are taken.
   expect(begun()).toBe(fit);
   const take = () => {

@@ -5,6 +5,7 @@ import { afterAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { sampleMp3, sampleWav } from "../../services/upstreams/media/samples.fixture.ts";
 import { startMediaWorld } from "../e2e/media-world.ts";
 import { isOwnWorld, ownWorldOnly } from "../e2e/world.ts";
+import { promptly } from "../support/promptly.ts";
 import { until } from "../support/until.ts";
 
 ownWorldOnly();
@@ -108,9 +109,8 @@ test("sounds of one account fill a bounded part of the memory, and another accou
   const asked = Array.from({ length: 10 }, () => hostile.post(bytesPath, large));
   await until("the first to be asked for", () => atOnce >= 2);
   media.next(upstream, { kind: "custom", handle: (_, answer) => void answer.end(sampleMp3()) });
-  const begun = performance.now();
-  expect((await other.post(bytesPath, { ...speech, input: "Hi" })).status).toBe(200);
-  expect(performance.now() - begun).toBeLessThan(1_000);
+  const hi = { ...speech, input: "Hi" };
+  expect(await promptly(1_000, () => other.post(bytesPath, hi))).toMatchObject({ status: 200 });
   // Time for more than two, if there were no bound.
   await delay(200);
   expect(mostAtOnce).toBe(2);

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Caller } from "../e2e/caller.ts";
+import { send } from "../e2e/key-owners.ts";
 import { download, ended, startMediaWorld, submit, upload } from "../e2e/media-world.ts";
 import { isOwnWorld, ownWorldOnly } from "../e2e/world.ts";
 
@@ -88,6 +90,13 @@ const paths: [method: string, path: () => [string, string]][] = [
       return [path + more.speechFile, path + never(more.speechFile)];
     },
   ]),
+  // What it cost, by the ids of its answers.
+  ...["GET", "HEAD"].flatMap((method) =>
+    [() => own.image, () => more.speech].map((id): [string, () => [string, string]] => [
+      method,
+      () => [`/generation?id=${id()}`, `/generation?id=${never(id())}`],
+    ]),
+  ),
 ];
 const uploads: [method: string, make: (id: string) => string][] = [
   ["GET", (id) => `/files/${id}`],
@@ -113,7 +122,7 @@ async function told(caller: Caller, method: string, path: string) {
 
 describe.each(["another account", "another key"] as const)("to %s", (who) => {
   test("what a key made is as if it never was", async () => {
-    expect(paths.length).toBe(20);
+    expect(paths.length).toBe(24);
     for (const [method, path] of paths) {
       const [theirs, nobodys] = path();
       expect(theirs).not.toBe(nobodys);
@@ -176,6 +185,62 @@ test("an idempotency key is its API key's own", async () => {
     jobs.push(json.id);
   }
   expect(new Set(jobs).size).toBe(3);
+});
+
+test("a key is as if it never was, also to a key that manages another account's", async () => {
+  const scopes = [Scope.KEYS];
+  const manager = await world.withKey(owner, { scopes });
+  const stranger = await world.withKey(strangers["another account"], { scopes });
+  const before = (await manager.get(`/keys/${owner.keyId}`)).json.data;
+  const calls: [method: string, suffix: string, body?: object][] = [
+    ["GET", ""],
+    ["PATCH", "", { name: "theirs" }],
+    ["POST", "/rotate", {}],
+    ["DELETE", ""],
+  ];
+  for (const [method, suffix, body] of calls) {
+    const ask = async (id: string) => {
+      const { status, json } = await send(stranger, method, `/keys/${id}${suffix}`, body);
+      return { status, json };
+    };
+    const seen = await ask(owner.keyId);
+    expect([method, suffix, seen.status]).toEqual([method, suffix, 404]);
+    expect(seen).toEqual(await ask(never(owner.keyId)));
+  }
+  expect((await stranger.get("/keys?limit=100")).text).not.toContain(owner.keyId);
+  const { name, label } = before;
+  const after = (await manager.get(`/keys/${owner.keyId}`)).json.data;
+  expect(after).toMatchObject({ name, label, updated_at: null });
+});
+
+test("usage, requests, entries and holds are a key's own, and with `usage:read-all` an account's own", async () => {
+  const yesterday = Math.floor(world.now() / 1_000) - 86_400;
+  const lists = [
+    `/usage?start_time=${yesterday}&group_by[]=api_key_id`,
+    `/usage?start_time=${yesterday}&group_by[]=api_key_id&format=csv`,
+    "/requests?limit=100",
+    "/billing/entries?kind=charge&limit=100",
+    "/billing/entries?kind=charge&format=csv",
+    "/billing/entries?kind=charge&format=jsonl",
+    "/billing/holds",
+  ];
+  const scopes = [Scope.BILLING, Scope.USAGE_READ_ALL];
+  const all = await world.withKey(strangers["another account"], { scopes });
+  for (const list of lists) {
+    if (list !== "/billing/holds") expect((await owner.get(list)).text).toContain(owner.keyId);
+    for (const stranger of [...Object.values(strangers), all]) {
+      const { status, text } = await stranger.get(list);
+      expect([list, status]).toEqual([list, 200]);
+      for (const id of [owner.keyId, own.image, more.speech]) expect(text).not.toContain(id);
+    }
+  }
+  // A page's cursor opens nothing in another account.
+  const { nextCursor } = (await owner.get("/requests?limit=1")).json;
+  expect(nextCursor).toEqual(expect.any(String));
+  for (const list of ["/requests", "/billing/entries"]) {
+    const { text } = await all.get(`${list}?after=${encodeURIComponent(nextCursor)}`);
+    expect(text).not.toContain(owner.keyId);
+  }
 });
 
 test("lists are a key's own jobs and an account's own files", async () => {

@@ -81,10 +81,11 @@ test("the eight video models at fal have no row, reference or shape that the API
 });
 
 test("faults of a call for fal or Replicate are found when a catalog is loaded", () => {
+  const call = { input: { prompt: "${prompt}" }, output: "output[*]" };
   const faultsOf = (protocol: string, more: object) => {
     const image = {
       ...{ id: "i", kind: "image", upstream: "up", creditPrice: 1, maxImages: 1 },
-      call: { model: "owner/name", input: { prompt: "${prompt}" }, output: "images[*].url" },
+      call: { ...call, model: "owner/name" },
       ...more,
     };
     const upstreams = {
@@ -95,7 +96,6 @@ test("faults of a call for fal or Replicate are found when a catalog is loaded",
     const { faults = [] } = parseCatalog(JSON.stringify({ upstreams, models: [image] }));
     return faults.map(({ path, message }) => `${path}: ${message}`);
   };
-  const call = { input: { prompt: "${prompt}" }, output: "images[*].url" };
   for (const protocol of ["fal", "replicate"]) {
     expect(faultsOf(protocol, {})).toEqual([]);
     expect(faultsOf(protocol, { fallbackUpstreams: ["second"] })).toEqual([]);
@@ -113,6 +113,14 @@ test("faults of a call for fal or Replicate are found when a catalog is loaded",
   const version = { ...call, model: `owner/name:${"0".repeat(64)}` };
   expect(faultsOf("replicate", { call: version })).toEqual([]);
   expect(faultsOf("replicate", { call: { ...call, model: "owner/name/below" } })).toHaveLength(1);
+  for (const output of ["images[*].url", "outputs[*]"]) {
+    expect(faultsOf("replicate", { call: { ...version, output } })).toEqual([
+      "models[0].call.output: must begin with output, where Replicate puts what a model made (line 1)",
+    ]);
+  }
+  for (const output of ["output", "output.image", "output[0]"]) {
+    expect(faultsOf("replicate", { call: { ...version, output } })).toEqual([]);
+  }
   expect(faultsOf("fal", { call: version })).toHaveLength(1);
   expect(faultsOf("fal", { call: { ...call, model: "owner/name/below" } })).toEqual([]);
 });

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
 import { viewOf } from "#kit/catalog-client.ts";
 import { ModelKind, UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { parseCatalog } from "../../services/catalog/parse.ts";
@@ -58,7 +59,12 @@ test("each shipped catalog is loaded by a test, and has its section in docs/upst
   const elsewhere = ["fal", "replicate", "comfyui"];
   expect(names.sort()).toEqual([...shipped.map(([name]) => name), ...elsewhere].sort());
   const docs = readFileSync(new URL("../../docs/upstreams.md", import.meta.url), "utf8");
-  for (const name of names) expect(docs).toContain(`GENMESH_CATALOG=deploy/catalogs/${name}.yaml`);
+  for (const name of names) {
+    const catalog = parse(readFileSync(new URL(`${name}.yaml`, folder), "utf8"));
+    const { length } = catalog.models;
+    expect(docs).toContain(`catalog check deploy/catalogs/${name}.yaml\`: ${length} models`);
+    expect(docs).toContain(`GENMESH_CATALOG=deploy/catalogs/${name}.yaml`);
+  }
 });
 
 test("faults of a speech model's voices and fallbacks are found when a catalog is loaded", () => {

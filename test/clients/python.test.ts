@@ -7,11 +7,15 @@ import { promisify } from "node:util";
 import { afterAll, expect, test } from "vitest";
 import { creditsOf, startMediaWorld } from "../e2e/media-world.ts";
 import { isOwnWorld, startWorld } from "../e2e/world.ts";
+import { formAsked, playForm } from "../support/forms/form.ts";
+import { answerForms } from "../support/forms/index.ts";
 
 const run = promisify(execFile);
 /** Where to find a Python that has the client; default the one on the path. */
 const python = process.env.PYTHON ?? "python3";
 const script = fileURLToPath(new URL("openai_client.py", import.meta.url));
+const formsScript = fileURLToPath(new URL("openai_forms_client.py", import.meta.url));
+const modelOf = { chat: "legacy", responses: "scripted" } as const;
 const mediaScript = fileURLToPath(new URL("openai_media_client.py", import.meta.url));
 const why = await run(python, ["-c", "import openai"]).then(
   () => undefined,
@@ -80,4 +84,26 @@ test("the official Python client's media calls, unmodified", async ({ skip }) =>
   } finally {
     await rm(folder, { recursive: true });
   }
+});
+
+test("the official Python client builds whole answers of other servers' forms", async ({
+  skip,
+}) => {
+  if (!world) return skip(why);
+  skip(!isOwnWorld, "needs an upstream and an operator of its own");
+  world.play((seen) => {
+    const form = formAsked(answerForms, seen);
+    return form ? playForm(form, seen) : { kind: "status", status: 400 };
+  });
+  const caller = await world.caller({ usdMicros: 1_000_000_000n });
+  const asked = answerForms.map(({ name, upstream }) => [name, modelOf[upstream]]);
+  const args = [formsScript, world.baseUrl, caller.key, JSON.stringify(asked)];
+  const { stdout } = await run(python, args);
+  const built = answerForms.map(({ name, upstream, says }) => {
+    const { text, calls } = says;
+    const chat = { chat: says, chat_stream: says };
+    const responses = { responses: { text, calls }, responses_stream: { text, calls } };
+    return [name, upstream === "chat" ? chat : { ...chat, ...responses }];
+  });
+  expect(JSON.parse(stdout)).toEqual(Object.fromEntries(built));
 });

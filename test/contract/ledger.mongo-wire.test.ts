@@ -9,6 +9,7 @@ import { createMongoLedger } from "../../services/billing/store-mongo.ts";
 import { ledgerCollections } from "../../services/billing/store-mongo-schema.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { type Fate, type MongoWire, openMongoWire } from "../support/mongo-wire.ts";
+import { promptly } from "../support/promptly.ts";
 import { until } from "../support/until.ts";
 import { say } from "./ledger.model.ts";
 import { chanceOf, runSequences } from "./ledger.sequences.ts";
@@ -149,11 +150,11 @@ await describeMongo("a ledger on a bad wire", (mongo) => {
   });
 
   test("a server that falls silent is SERVICE_UNAVAILABLE within some seconds", async () => {
-    const begun = performance.now();
     wire.rule = () => new Promise(() => undefined);
     const away = { reason: ErrorReason.SERVICE_UNAVAILABLE };
-    await expect(apply(grant("g", 1n))).rejects.toMatchObject(away);
-    expect(performance.now() - begun).toBeLessThan(socketTimeoutMs + serverSelectionTimeoutMs);
+    await promptly(socketTimeoutMs + serverSelectionTimeoutMs, () =>
+      expect(apply(grant("g", 1n))).rejects.toMatchObject(away),
+    );
   });
 
   test("an entry that moves to the journal between two reads is not overlooked", async () => {

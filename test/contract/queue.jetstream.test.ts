@@ -1,6 +1,8 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { nanos } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
 import type { JetstreamQueue } from "#kit/queue/jetstream.ts";
+import type { JetstreamDelivery } from "#kit/queue/jetstream-receive.ts";
 import { until } from "../support/until.ts";
 import { describeJetstream } from "./queue.jetstream.world.ts";
 import { queueContract } from "./queue.suite.ts";
@@ -33,20 +35,16 @@ await describeJetstream("the queue in JetStream", (jetstream) => {
     const queue = await jetstream.open(jetstream.newName(), { redeliverMs: shortMs });
     await queue.publish(topic, "job_a");
     await using receiver = queue.subscribe(topic);
-    const delivery = await receiver.next(within());
-    const began = performance.now();
+    let delivery = await receiver.next(within());
     await using other = queue.subscribe(topic);
-    const again = other.next(within(10_000));
-    let isAgain = false;
-    void again.then(() => {
-      isAgain = true;
-    });
-    await until("two and a half times of a delivery", async () => {
-      await delivery.working();
-      return performance.now() - began > 2.5 * shortMs;
-    });
-    expect(isAgain).toBe(false);
-    expect((await again).attempt).toBe(2);
+    const again = () => other.next(within(10_000));
+    let coming = again();
+    // A worker that stood still for longer than its delivery lasts has lost it, and shows nothing.
+    while (!(await saysThatItWorks(delivery, 2.5 * shortMs, coming))) {
+      delivery = await coming;
+      coming = again();
+    }
+    expect((await coming).attempt).toBe(delivery.attempt + 1);
   });
 
   test("waits that are given up lose nothing, whenever that happens", async () => {
@@ -178,6 +176,32 @@ async function receive(queue: JetstreamQueue): Promise<void> {
   await using receiver = queue.subscribe(topic);
   await queue.publish(topic, "job_first");
   await (await receiver.next(within())).ack();
+}
+
+/**
+ * Says so again and again for so long, which keeps the delivery; fails where it comes again (`coming`) all the same. False: the
+ * machine made a pause in which it might come.
+ */
+async function saysThatItWorks(
+  delivery: JetstreamDelivery,
+  forMs: number,
+  coming: Promise<JetstreamDelivery>,
+): Promise<boolean> {
+  const beganMs = performance.now();
+  let isAgain = false;
+  void coming.then(() => {
+    isAgain = true;
+  });
+  let saidMs = beganMs;
+  while (saidMs - beganMs < forMs) {
+    await delivery.working();
+    const nowMs = performance.now();
+    if (nowMs - saidMs > shortMs / 2) return false;
+    expect(isAgain).toBe(false);
+    saidMs = nowMs;
+    await delay(10);
+  }
+  return true;
 }
 
 /** Receives until it is stopped, as a worker does. */

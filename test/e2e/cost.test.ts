@@ -18,6 +18,7 @@ describe("what an answer cost stands on it", () => {
     const caller = await world.caller();
     for (const [path, body] of [
       ["/responses", response],
+      ["/responses/compact", response],
       ["/chat/completions", chat],
     ] as const) {
       const idempotencyKey = `cost ${path}`;
@@ -28,19 +29,24 @@ describe("what an answer cost stands on it", () => {
       expect(again.text).toBe(answer.text);
       expect(again.headers.get(header)).toBe("30");
     }
-    expect((await caller.balance()).monthSpend).toBe(60);
+    expect((await caller.balance()).monthSpend).toBe(90);
   });
 
-  test("in the last usage of a stream", async () => {
+  test("in the last usage of a stream, and of its repeat", async () => {
     const caller = await world.caller();
-    const events = await caller.stream("/responses", response);
-    const last = events.find(({ name }) => name === "response.completed");
-    expect(JSON.parse(last?.data ?? "{}").response.usage).toMatchObject(shown);
-    const asked = { ...chat, stream_options: { include_usage: true } };
-    const chunks = (await caller.stream("/chat/completions", asked))
-      .filter(({ data }) => data !== "[DONE]")
-      .map(({ data }) => JSON.parse(data ?? "{}"));
-    expect(chunks.findLast(({ usage }) => usage)?.usage).toMatchObject(shown);
+    for (const _time of ["first", "repeat"]) {
+      const options = { idempotencyKey: "streamed response" };
+      const events = await caller.stream("/responses", response, options);
+      const last = events.find(({ name }) => name === "response.completed");
+      expect(JSON.parse(last?.data ?? "{}").response.usage).toMatchObject(shown);
+      const asked = { ...chat, stream_options: { include_usage: true } };
+      const ofChat = { idempotencyKey: "streamed chat" };
+      const chunks = (await caller.stream("/chat/completions", asked, ofChat))
+        .filter(({ data }) => data !== "[DONE]")
+        .map(({ data }) => JSON.parse(data ?? "{}"));
+      expect(chunks.findLast(({ usage }) => usage)?.usage).toMatchObject(shown);
+    }
+    expect((await caller.balance()).monthSpend).toBe(60);
   });
 
   test("also where a tool that is told again has a property called usage", async () => {

@@ -1,6 +1,7 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, describe, expect, test } from "vitest";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import { promptly } from "../support/promptly.ts";
 import { until } from "../support/until.ts";
 import { type Caller, refusalOf } from "./caller.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
@@ -166,9 +167,9 @@ describe("a key's end", () => {
     const stream = await doomed.open("/responses", body);
     await stream.until(({ name }) => name === "response.output_text.delta");
     await world.admin.auth.revokeKey({ keyId: doomed.keyId });
-    const revokedAt = performance.now();
-    await until("the revocation", async () => (await statusOf(doomed)) === 401);
-    expect(performance.now() - revokedAt).toBeLessThan(1_000);
+    await promptly(1_000, () =>
+      until("the revocation", async () => (await statusOf(doomed)) === 401),
+    );
     expect(refusalOf(await doomed.post("/responses", body))).toBe(invalid);
     const events = await stream.rest();
     expect(events.at(-2)?.name).toBe("response.completed");

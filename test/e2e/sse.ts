@@ -13,9 +13,16 @@ export interface SseEvent {
 
 /** Takes complete events off a text; `rest` is what is not complete yet. */
 export function takeEvents(text: string): { events: SseEvent[]; rest: string } {
-  const blocks = text.split("\n\n");
-  const rest = blocks.pop() ?? "";
-  return { events: blocks.map(eventOf), rest };
+  const events: SseEvent[] = [];
+  let rest = text;
+  for (;;) {
+    // A comment between two events is a line of its own.
+    const [comment] = /^:.*\n/.exec(rest) ?? [];
+    const end = comment === undefined ? rest.indexOf("\n\n") : comment.length;
+    if (end < 0) return { events, rest };
+    events.push(eventOf(rest.slice(0, end)));
+    rest = rest.slice(comment === undefined ? end + 2 : end);
+  }
 }
 
 function eventOf(block: string): SseEvent {

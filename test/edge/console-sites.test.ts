@@ -86,7 +86,7 @@ describe("requests of other sites", () => {
 
 describe("plain HTTP", () => {
   const session = { method: "POST", body: { secret: "x" } };
-  test.each(["127.0.0.1:8080", "localhost", "a.localhost:1", "[::1]:8080", "127.8.9.1"])(
+  test.each(["127.0.0.1:7070", "localhost", "a.localhost:1", "[::1]:7070", "127.8.9.1"])(
     "is taken at %s",
     async (host) => {
       const answer = await ask("/console/api/session", {
@@ -99,10 +99,10 @@ describe("plain HTTP", () => {
 
   test.each([
     "api.example.com",
-    "10.0.0.1:8080",
+    "10.0.0.1:7070",
     "127.0.0.1.evil.example",
     "localhost.evil.example",
-    "0.0.0.0:8080",
+    "0.0.0.0:7070",
   ])("is refused at %s, with the reason; the page itself is there to show it", async (host) => {
     const answer = await ask("/console/api/session", {
       ...session,

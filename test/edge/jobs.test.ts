@@ -246,7 +246,7 @@ describe("GET /jobs/{jobId}/events", () => {
     );
     await raw.until((text) => text.includes("event: job.queued"));
     await edge.clock.advance(15_000);
-    await raw.until((text) => text.includes(": keep-alive\n\n"));
+    await raw.until((text) => text.includes(": keep-alive\n"));
     raw.socket.destroy();
     await left.promise;
   });

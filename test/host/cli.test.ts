@@ -225,35 +225,6 @@ describe("ledger audit", () => {
   });
 });
 
-describe("ledger export", () => {
-  test("writes what moved an account's balances, within its times", async () => {
-    const { accountId } = await json(
-      ...["account", "create", "--name", "X", "--credits", "3", "--usd-micros", "7"],
-    );
-    const { code, out } = await genmesh(["ledger", "export", accountId]);
-    expect(code).toBe(0);
-    const [head, ...rows] = out.trim().split("\r\n");
-    expect(head).toMatch(/^id,createdAt,kind,unit,amount,balanceAfter,/);
-    expect(rows).toHaveLength(2);
-    expect(rows.map((row) => JSON.parse(`[${row}]`).slice(2, 6)).sort()).toEqual([
-      ["grant", "credits", 3, 3],
-      ["grant", "usd_micros", 7, 7],
-    ]);
-    const lines = await genmesh(["ledger", "export", accountId, "--format", "jsonl"]);
-    expect(
-      lines.out
-        .trim()
-        .split("\n")
-        .map((line) => JSON.parse(line).amount)
-        .sort(),
-    ).toEqual([3, 7]);
-    const past = ["--to", "2020-01-01T00:00:00Z", "--format", "jsonl"];
-    expect((await genmesh(["ledger", "export", accountId, ...past])).out).toBe("");
-    const later = ["--from", "2100-01-01T00:00:00Z", "--format", "jsonl"];
-    expect((await genmesh(["ledger", "export", accountId, ...later])).out).toBe("");
-  });
-});
-
 describe("catalog check", () => {
   test("needs no server and no token", async () => {
     const call = ["catalog", "check", "deploy/catalog.yaml"];

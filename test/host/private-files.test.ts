@@ -18,7 +18,10 @@ afterAll(() => folder[Symbol.asyncDispose]());
 async function useOpenHanded(work: (host: TestProcess) => Promise<void>): Promise<string> {
   const main = join(root, "services/host/main.ts");
   await using host = startProcess("sh", ["-c", 'umask 0; exec "$0" "$@"', process.execPath, main], {
-    env: { PORT: "0", GRPC_PORT: `${await freePort()}`, GENMESH_DATA_DIR: dataDir },
+    env: {
+      ...{ PORT: "0", GRPC_PORT: `${await freePort()}`, GENMESH_OPS_PORT: "0" },
+      GENMESH_DATA_DIR: dataDir,
+    },
   });
   await work(host);
   return host.stderr();

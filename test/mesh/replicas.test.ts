@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { promptly } from "../support/promptly.ts";
 import { until } from "../support/until.ts";
 import { type Answer, ask, imageOf, textOf } from "./ask.ts";
 import { imagePrice } from "./catalog.ts";
@@ -21,6 +22,8 @@ async function lastWrongMs(what: string, isRight: () => Promise<boolean>): Promi
   );
   return wrongMs;
 }
+
+const byItself = (wrongMs: number) => wrongMs;
 
 await describeMesh("two of each role and three workers", () => {
   let world: MeshWorld;
@@ -136,9 +139,8 @@ await describeMesh("two of each role and three workers", () => {
     expect(await statuses()).toEqual([200, 200]);
     expect(await statuses()).toEqual([200, 200]);
     await world.operator.auth.revokeKey({ keyId: caller.keyId });
-    const revokedAtMs = performance.now();
     const isRefused = async () => (await statuses()).every((one) => one === 401);
-    expect((await lastWrongMs("the refusals", isRefused)) - revokedAtMs).toBeLessThan(1_000);
+    await promptly(1_000, () => lastWrongMs("the refusals", isRefused), byItself);
   });
 
   test("a change of the catalog file is in force behind both gateways within 2 s", async () => {
@@ -152,7 +154,6 @@ await describeMesh("two of each role and three workers", () => {
       );
     expect(await lists()).toEqual([false, false]);
     await world.writeCatalog(["new-model"]);
-    const writtenAtMs = performance.now();
     // Each request may be any replica's of text.
     const isInForce = async () => {
       const answers = await Promise.all(
@@ -162,8 +163,7 @@ await describeMesh("two of each role and three workers", () => {
       );
       return answers.every(({ status }) => status === 200) && (await lists()).every(Boolean);
     };
-    const wrongMs = await lastWrongMs("the new model everywhere", isInForce);
-    expect(wrongMs - writtenAtMs).toBeLessThan(2_000);
+    await promptly(2_000, () => lastWrongMs("the new model everywhere", isInForce), byItself);
     await world.writeCatalog([]);
     await until("its end", async () => !(await lists()).some(Boolean));
   });
@@ -213,9 +213,8 @@ await describeMesh("two of each role and three workers", () => {
     expect(await statuses()).toEqual(["200", "200"]);
     const auths = world.of("auth");
     await Promise.all(auths.map((one) => one.kill()));
-    const killedAtMs = performance.now();
     const isRefused = async () => (await statuses()).every((one) => one.startsWith("503"));
-    expect((await lastWrongMs("the refusals", isRefused)) - killedAtMs).toBeLessThan(6_000);
+    await promptly(6_000, () => lastWrongMs("the refusals", isRefused), byItself);
     expect(await statuses()).toEqual(["503 1", "503 1"]);
     for (const gateway of world.of("gateway")) {
       expect(await gateway.probe("healthz")).toBe("200 ok");

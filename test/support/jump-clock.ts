@@ -38,3 +38,19 @@ export function jumpClock(base: Clock = systemClock): JumpClock {
     },
   };
 }
+
+/**
+ * A clock that counts the sleeps of just `ms` that have begun. A background task that has begun its second has ended
+ * what it does between two.
+ */
+export function countingPauses(
+  clock: JumpClock,
+  ms: number,
+): { clock: JumpClock; pauses: () => number } {
+  let begun = 0;
+  const sleep = (asked: number, signal?: AbortSignal) => {
+    if (asked === ms) begun++;
+    return clock.sleep(asked, signal);
+  };
+  return { clock: { ...clock, sleep }, pauses: () => begun };
+}

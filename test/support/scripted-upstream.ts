@@ -23,8 +23,6 @@ export interface SeenRequest {
   atMs: number;
   /** Did the caller close the connection before the answer's end? */
   aborted: boolean;
-  /** `performance.now()` of that. */
-  abortedAtMs: number | undefined;
   /** Bytes written to the socket's buffer so far. */
   writtenBytes: number;
   /** Resolves when the exchange is over, whichever side ended it. */
@@ -138,15 +136,11 @@ async function record(
     raw,
     atMs: performance.now(),
     aborted: false,
-    abortedAtMs: undefined,
     writtenBytes: 0,
     connection,
     over: new Promise((resolve) => {
       response.on("close", () => {
-        if (!response.writableFinished && !wasCutHere(response)) {
-          seen.aborted = true;
-          seen.abortedAtMs = performance.now();
-        }
+        if (!response.writableFinished && !wasCutHere(response)) seen.aborted = true;
         resolve();
       });
     }),

@@ -1,5 +1,6 @@
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyRequest } from "fastify";
+import { csvLine } from "#kit/csv.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { maxKeysPerAccount } from "#kit/request-bounds.ts";
 import type { UsageBucket, UsageResult } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
@@ -19,14 +20,7 @@ import {
   string,
   stringOrNull,
 } from "../../schemas.ts";
-import {
-  csvHeaders,
-  csvLine,
-  filterKeys,
-  queryList,
-  querySeconds,
-  usageKinds,
-} from "../../usage.ts";
+import { csvHeaders, filterKeys, queryList, querySeconds, usageKinds } from "../../usage.ts";
 
 const groups = ["model", "api_key_id", "kind"];
 const exampleStart = 1_763_683_200;

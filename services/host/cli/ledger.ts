@@ -1,6 +1,7 @@
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Command, Option } from "commander";
 import { unitName } from "#kit/answer-values.ts";
+import { csvLine } from "#kit/csv.ts";
 import { entryColumns, entryDocument } from "#kit/entry-document.ts";
 import type { LedgerDifference } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { time, withExamples } from "./arguments.ts";
@@ -45,7 +46,7 @@ async function exportLines(
   { from, to, format }: ExportOptions,
 ): Promise<void> {
   await cli.peers().auth.getAccount({ accountId });
-  if (format === "csv") cli.out(`${entryColumns.join(",")}\r\n`);
+  if (format === "csv") cli.out(csvLine(entryColumns));
   const until = to === undefined ? {} : { untilTime: timestampFromMs(to) };
   for (let after = ""; ; ) {
     const page = await cli.peers().billing.listLines({
@@ -54,12 +55,12 @@ async function exportLines(
     });
     for (const line of page.lines) {
       if (from !== undefined && line.time && timestampMs(line.time) < from) return;
-      const { object: _object, ...row } = entryDocument(line);
-      // No cell has a comma, quote or line break but the id of an answer, which its upstream chose.
-      const cells = entryColumns.map((name) =>
-        JSON.stringify(row[name] ?? "").replaceAll('\\"', '""'),
+      const entry = entryDocument(line);
+      cli.out(
+        format === "csv"
+          ? csvLine(entryColumns.map((name) => entry[name]))
+          : `${JSON.stringify(entry)}\n`,
       );
-      cli.out(format === "csv" ? `${cells.join(",")}\r\n` : `${JSON.stringify(row)}\n`);
     }
     if (page.nextPageToken === "") return;
     after = page.nextPageToken;

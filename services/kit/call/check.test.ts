@@ -11,6 +11,9 @@ const offer: Offer = {
   mustPlace: new Map([["prompt", "what callers ask for would be lost"]]),
 };
 
+/** All of the references, as a list. */
+const placed = { all: "${references}" };
+
 test("a template that fits has no faults", () => {
   const template = {
     prompt: "${prompt}",
@@ -22,20 +25,40 @@ test("a template that fits has no faults", () => {
 });
 
 test.each([
-  ["an unknown name", { a: "${promt}", b: "${prompt}" }, ["a"], /promt/],
-  ["a value of another kind", { a: "${lyrics}", b: "${prompt}" }, ["a"], /lyrics/],
+  ["an unknown name", { a: "${promt}", b: "${prompt}", ...placed }, ["a"], /promt/],
+  ["a value of another kind", { a: "${lyrics}", b: "${prompt}", ...placed }, ["a"], /lyrics/],
   [
     "a map without an offered value",
-    { p: "${prompt}", s: { $map: "${seconds}", 5: 1 } },
+    { p: "${prompt}", s: { $map: "${seconds}", 5: 1 }, ...placed },
     ["s"],
     /10/,
   ],
-  ["a reference too many", { p: "${prompt}", r: "${references[2]}" }, ["r"], /reference 3/],
-  ["an index of what is no list", { p: "${prompt[0]}" }, ["p"], /no list/],
-  ["a value that must be placed", { s: "${seconds}" }, [], /prompt/],
-  ["a broken placeholder", { p: "${prompt}", q: "$" }, ["q"], /\$/],
+  [
+    "a reference too many",
+    { p: "${prompt}", all: "${references}", r: "${references[2]}" },
+    ["r"],
+    /reference 3/,
+  ],
+  [
+    "a reference that goes nowhere",
+    { p: "${prompt}", r: "${references[0]}" },
+    [],
+    /no reference 2/,
+  ],
+  ["no reference at all", { p: "${prompt}" }, [], /no references/],
+  ["an index of what is no list", { p: "${prompt[0]}", ...placed }, ["p"], /no list/],
+  ["a value that must be placed", { s: "${seconds}", ...placed }, [], /prompt/],
+  ["a broken placeholder", { p: "${prompt}", q: "$", ...placed }, ["q"], /\$/],
 ])("%s is found", (_, template, path, message) => {
   expect(templateFaults(template, offer)).toEqual([
     { path, message: expect.stringMatching(message) },
   ]);
 });
+
+test.each(["${references}", "${references[0]}", "${references:string}"])(
+  "%s is a fault where generations have no references",
+  (text) => {
+    const found = templateFaults({ p: "${prompt}", r: text }, { ...offer, maxReferences: 0 });
+    expect(found).toEqual([{ path: ["r"], message: "places reference 1 of at most 0" }]);
+  },
+);

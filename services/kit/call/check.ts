@@ -4,9 +4,9 @@ import { type Placeholder, partsOf, type Template, type TemplatePath } from "./t
 export interface Offer {
   /** The values that there are, by name: each that a caller can choose as text, or `any`. */
   values: ReadonlyMap<string, readonly string[] | "any">;
-  /** Reference images that a generation may have. */
+  /** Reference images that a generation may have: each of them must be placed. */
   maxReferences: number;
-  /** Names that a caller may set and that must have an effect, so must be placed; each with what it would be lost for. */
+  /** Names that a caller may set and that must have an effect, so must be placed; each with why. */
   mustPlace: ReadonlyMap<string, string>;
 }
 
@@ -20,6 +20,7 @@ export interface TemplateFault {
 export function templateFaults(template: Template, offer: Offer): TemplateFault[] {
   const faults: TemplateFault[] = [];
   const placed = new Set<string>();
+  const references = new Set<number>();
   for (const part of partsOf(template)) {
     if (part.kind === "fault") {
       faults.push({ path: part.path, message: part.message });
@@ -27,6 +28,7 @@ export function templateFaults(template: Template, offer: Offer): TemplateFault[
     }
     const placeholder = part.kind === "map" ? part.of : part.placeholder;
     placed.add(placeholder.name);
+    for (const at of referencesIn(placeholder, offer)) references.add(at);
     const fault = nameFault(placeholder, offer);
     if (fault) {
       faults.push({ path: part.path, message: fault });
@@ -45,14 +47,33 @@ export function templateFaults(template: Template, offer: Offer): TemplateFault[
   for (const [name, loss] of offer.mustPlace) {
     if (!placed.has(name)) faults.push({ path: [], message: `places no ${name}: ${loss}` });
   }
+  const unplaced = indexesOf(offer).find((index) => !references.has(index));
+  if (unplaced !== undefined) {
+    const which = references.size === 0 ? "references" : `reference ${unplaced + 1}`;
+    faults.push({ path: [], message: `places no ${which}: ${chosenInVain}` });
+  }
   return faults;
+}
+
+/** Why a value that callers choose must be placed. */
+export const chosenInVain = "what callers choose there would be lost";
+
+function indexesOf({ maxReferences }: Offer): number[] {
+  return Array.from({ length: maxReferences }, (_, index) => index);
+}
+
+/** Indexes of the references that a placeholder places. */
+function referencesIn({ name, index }: Placeholder, offer: Offer): number[] {
+  if (name !== "references") return [];
+  return index === undefined ? indexesOf(offer) : [index];
 }
 
 function nameFault({ name, index }: Placeholder, offer: Offer): string | undefined {
   if (name === "references") {
-    if (index === undefined || index < offer.maxReferences) return undefined;
-    return `places reference ${index + 1} of at most ${offer.maxReferences}`;
+    const least = index ?? 0;
+    if (least < offer.maxReferences) return undefined;
+    return `places reference ${least + 1} of at most ${offer.maxReferences}`;
   }
-  if (!offer.values.has(name)) return `names ${name}, which is no value of this kind of generation`;
+  if (!offer.values.has(name)) return `names ${name}, which no generation of this model has`;
   return index === undefined ? undefined : `${name} is no list`;
 }

@@ -1,43 +1,44 @@
-import { turn } from "../in-turns.ts";
+import { type ReadBase64, readBase64 } from "../base64.ts";
 
-/** A data URI taken apart; `mimeType` is the writer's word for it, lower case. */
-export type DataUri = { readonly mimeType: string; readonly bytes: Uint8Array };
-
-const head = /^data:(image\/[a-z0-9][a-z0-9.+-]{0,63});base64,/i;
-
-/**
- * Reads `data:image/…;base64,…`, or gives undefined for anything else. Strict: no parameters, no
- * white space, no percent-encoding, the standard alphabet with its padding, canonical last
- * digits, and at least one byte. So a text has one reading, here and at every upstream. A long one
- * is read in several turns of the event loop.
- */
-export async function parseDataUri(uri: string): Promise<DataUri | undefined> {
-  const match = head.exec(uri);
-  if (match?.[1] === undefined) return undefined;
-  const payload = uri.slice(match[0].length);
-  const bytes = await decodeBase64(payload);
-  return bytes && { mimeType: match[1].toLowerCase(), bytes };
+/** A data URI taken apart. */
+export interface DataUri extends ReadBase64 {
+  /** The writer's word for it, lower case, without parameters. */
+  readonly mimeType: string;
 }
 
-/** Digits that are read before others get their turn, some ms of work; four are three bytes. */
-const digitsAtOnce = 4 * 1024 * 1024;
+/** Characters before the comma: a type, and parameters such as a file's name. What is longer is no data URI that a program writes. */
+const maxHeadCharacters = 1_024;
+/** So many times the digits of its bytes a data URI may be long: line breaks and escapes (`%2B`) take room, and no more than this. */
+const lengthFactor = 2;
 
-/** Reads strict base64, as {@link parseDataUri} does; undefined where it is none, or nothing. */
-export async function decodeBase64(payload: string): Promise<Uint8Array<ArrayBuffer> | undefined> {
-  const bytes = Buffer.allocUnsafeSlow(Math.ceil((payload.length * 3) / 4));
-  let size = 0;
-  for (let at = 0; at < payload.length; at += digitsAtOnce) {
-    if (at > 0) await turn();
-    const digits = payload.slice(at, at + digitsAtOnce);
-    const part = Buffer.from(digits, "base64");
-    // Buffer skips what it does not know, takes the URL alphabet, and cuts wide characters short.
-    // Writing the bytes again shows all of that, ten times faster than a pattern would.
-    if (part.length === 0 || part.toString("base64") !== digits) return undefined;
-    // Padding has its place at the end alone.
-    const isLast = at + digitsAtOnce >= payload.length;
-    if (!isLast && part.length !== (digitsAtOnce / 4) * 3) return undefined;
-    bytes.set(part, size);
-    size += part.length;
-  }
-  return size === 0 ? undefined : bytes.subarray(0, size);
+const mediaType = /^[a-z0-9][\w.+-]{0,63}\/[a-z0-9][\w.+-]{0,63}$/i;
+
+/** Is it meant as a data URI? White space before it counts for nothing, as in a browser. */
+export function isDataUri(text: string): boolean {
+  return /^\s*data:/i.test(text);
+}
+
+/** Is a data URI so long that it need not be read to be refused as holding more than these bytes? */
+export function isTooLong(uri: string, maxBytes: number): boolean {
+  return uri.length > (maxBytes / 3) * 4 * lengthFactor + maxHeadCharacters;
+}
+
+/**
+ * Reads `data:TYPE;base64,…` as browsers do: parameters before `;base64`, white space anywhere, percent-encoding, and base64 as {@link readBase64}
+ * takes it. Undefined for anything else, for nothing, and for what is no base64. A long one is read in several turns of the event loop.
+ */
+export async function readDataUri(uri: string): Promise<DataUri | undefined> {
+  if (!isDataUri(uri)) return undefined;
+  const comma = uri.slice(0, maxHeadCharacters).indexOf(",");
+  const head = uri.slice(uri.indexOf(":") + 1, Math.max(0, comma));
+  const [mimeType = "", ...parameters] = head.split(";").map((part) => part.trim());
+  if (!mediaType.test(mimeType) || parameters.at(-1)?.toLowerCase() !== "base64") return undefined;
+  const read = await readBase64(uri.slice(comma + 1), { isEscaped: true });
+  return read && { ...read, mimeType: mimeType.toLowerCase() };
+}
+
+/** The same of an image, which says so. */
+export async function readImageUri(uri: string): Promise<DataUri | undefined> {
+  const read = await readDataUri(uri);
+  return read?.mimeType.startsWith("image/") ? read : undefined;
 }

@@ -1,4 +1,10 @@
-export { type DataUri, parseDataUri } from "./data-uri.ts";
+export {
+  type DataUri,
+  isDataUri,
+  isTooLong,
+  readDataUri,
+  readImageUri,
+} from "./data-uri.ts";
 export type { ImageRules } from "./protocol.ts";
 export { ImageError, type ImageErrorKind } from "./protocol.ts";
 export { type ImageFormat, type ImageHeader, imageMimeTypes, sniffImage } from "./sniff.ts";

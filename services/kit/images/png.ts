@@ -1,5 +1,5 @@
 import { pipeline } from "node:stream/promises";
-import { crc32, createInflateRaw } from "node:zlib";
+import { crc32, createInflate } from "node:zlib";
 import { gatheredBytes, inflatedChunkBytes } from "./limits.ts";
 import { type DecodedImage, ImageError } from "./protocol.ts";
 
@@ -12,7 +12,7 @@ type Header = {
   readonly height: number;
   readonly bitsPerPixel: number;
   readonly isInterlaced: boolean;
-  readonly needsPalette: boolean;
+  readonly colourType: number;
 };
 
 /** Samples a pixel and the depths that are allowed, by colour type. */
@@ -24,7 +24,9 @@ const colourTypes: ReadonlyMap<number, { samples: number; depths: readonly numbe
   [6, { samples: 4, depths: [8, 16] }],
 ]);
 const paletteType = 3;
-const zlibHeaderBytes = 2;
+const maxPaletteBytes = 3 * 256;
+/** Letters, of which the third says by its case that this is no type of a later version. */
+const chunkType = /^[A-Za-z]{2}[A-Z][A-Za-z]$/;
 
 /** Where each pass of an interlaced image begins, and its steps: x, y, dx, dy. */
 const adam7 = [
@@ -45,8 +47,9 @@ const orientationTag = 0x0112;
 
 /**
  * Decodes a PNG to its last pixel, in as little memory as its rows need: nothing of it is kept. What can be wrong with a
- * pixel is wrong with its chunk, its compressed data or the filter of its row; undoing the filters cannot fail. Text,
- * profiles and all else that no pixel needs is passed over, whatever it would unpack to. Throws `ImageError`.
+ * pixel is wrong with its chunk, its palette, its compressed data or the filter of its row; undoing the filters cannot fail. Text,
+ * profiles and all else that no pixel needs is passed over, whatever it would unpack to. Refuses what libpng refuses, so that no picture
+ * that is taken here is broken to an upstream. Throws `ImageError`.
  */
 export async function decodePng(bytes: Uint8Array): Promise<DecodedImage> {
   const chunks = readChunks(bytes);
@@ -54,19 +57,28 @@ export async function decodePng(bytes: Uint8Array): Promise<DecodedImage> {
   let orientation = 1;
   let hasPalette = false;
   for (const chunk of chunks) {
+    if (!chunkType.test(chunk.type)) throw new ImageError("corrupt");
     if (isCritical(chunk) && !chunk.isIntact) throw new ImageError("corrupt");
     if (chunk.type === "IDAT") {
-      if (header.needsPalette && !hasPalette) throw new ImageError("corrupt");
+      if (header.colourType === paletteType && !hasPalette) throw new ImageError("corrupt");
       await readRows(dataFrom(chunk, chunks), header);
       return { format: "png", ...turned(header, orientation), frames: 1, orientation };
     }
-    if (chunk.type === "PLTE") hasPalette = true;
-    else if (chunk.type === "eXIf" && chunk.isIntact)
+    if (chunk.type === "PLTE") {
+      checkPalette(chunk.data, header, hasPalette);
+      hasPalette = true;
+    } else if (chunk.type === "eXIf" && chunk.isIntact)
       orientation = readOrientation(chunk.data) ?? 1;
     // A chunk that a reader must know, and none does.
     else if (isCritical(chunk)) throw new ImageError("corrupt");
   }
   throw new ImageError("corrupt");
+}
+
+/** Three bytes a colour, once. Of a picture that does not need it anything is passed over but an empty one. */
+function checkPalette({ length }: Uint8Array, { colourType }: Header, isSecond: boolean): void {
+  const isSound = length > 0 && length <= maxPaletteBytes && length % 3 === 0 && !isSecond;
+  if (colourType === paletteType ? !isSound : length === 0) throw new ImageError("corrupt");
 }
 
 function turned({ width, height }: Header, orientation: number) {
@@ -107,7 +119,7 @@ function readHeader(chunk: Chunk | undefined): Header {
     height,
     bitsPerPixel: colours.samples * (depth ?? 0),
     isInterlaced: interlace === 1,
-    needsPalette: colourType === paletteType,
+    colourType: colourType ?? 0,
   };
 }
 
@@ -122,15 +134,19 @@ function passesOf({ width, height, bitsPerPixel, isInterlaced }: Header) {
     .map(({ columns, rows }) => ({ rows, length: 1 + Math.ceil((columns * bitsPerPixel) / 8) }));
 }
 
-/** Looks at unpacked bytes, piece after piece; answers whether the last row has ended. Throws at an unknown filter. */
-function createRowReader(header: Header): (unpacked: Uint8Array) => boolean {
+/** What came of the rows: not all, all, or all and something behind them. */
+type Rows = "some" | "all" | "more";
+
+/** Looks at unpacked bytes, piece after piece. Throws at an unknown filter. */
+function createRowReader(header: Header): (unpacked: Uint8Array) => Rows {
   const passes = passesOf(header).values();
   let pass = passes.next().value;
   let row = 0;
   /** Bytes of the row that are still to come; 0: the next one begins. */
   let left = 0;
   return (unpacked) => {
-    for (let at = 0; pass && at < unpacked.length; ) {
+    let at = 0;
+    while (pass && at < unpacked.length) {
       if (left === 0) {
         if ((unpacked[at] ?? 0) > lastFilter) throw new ImageError("corrupt");
         left = pass.length;
@@ -142,43 +158,41 @@ function createRowReader(header: Header): (unpacked: Uint8Array) => boolean {
       pass = passes.next().value;
       row = 0;
     }
-    return pass === undefined;
+    if (pass) return "some";
+    return at < unpacked.length ? "more" : "all";
   };
 }
 
-/** Unpacks to the end of the last row, whatever follows there. */
+/** Unpacks to the end of the data, whose checksum must be right, or to what follows the last row. */
 async function readRows(data: Iterable<Uint8Array>, header: Header): Promise<void> {
   const read = createRowReader(header);
-  let isWhole = false;
+  let rows = "some" as Rows;
+  let isSound = false;
   try {
     await pipeline(
       data,
-      createInflateRaw({ chunkSize: inflatedChunkBytes }),
+      createInflate({ chunkSize: inflatedChunkBytes }),
       async (unpacked: AsyncIterable<Uint8Array>) => {
         for await (const piece of unpacked) {
-          isWhole = read(piece);
-          if (isWhole) return;
+          rows = read(piece);
+          if (rows === "more") return;
         }
       },
     );
+    isSound = true;
   } catch {
-    // Damaged data, or a pipeline that was left early because all is there.
+    // Damaged data, or a pipeline that was left early because more than all is there.
   }
+  const isWhole = rows === "more" || (rows === "all" && isSound);
   if (!isWhole) throw new ImageError("corrupt");
 }
 
-/**
- * The compressed data, which stands in chunks side by side that may be cut anywhere: gathered, so that chunks of a byte
- * each cost no call each, and without zlib's own header.
- */
+/** The compressed data, which stands in chunks side by side that may be cut anywhere: gathered, so that chunks of a byte each cost no call each. */
 function* dataFrom(first: Chunk, rest: Iterator<Chunk>): Generator<Uint8Array> {
   let gathered = new Uint8Array(gatheredBytes);
   let filled = 0;
-  let isHeaderRead = false;
   const take = () => {
-    const data = gathered.subarray(isHeaderRead ? 0 : zlibHeaderBytes, filled);
-    if (!isHeaderRead) checkZlibHeader(gathered.subarray(0, filled));
-    isHeaderRead = true;
+    const data = gathered.subarray(0, filled);
     // What was handed out is still being read.
     gathered = new Uint8Array(gatheredBytes);
     filled = 0;
@@ -197,14 +211,6 @@ function* dataFrom(first: Chunk, rest: Iterator<Chunk>): Generator<Uint8Array> {
     chunk = rest.next().value;
   }
   if (filled > 0) yield take();
-}
-
-function checkZlibHeader([method = 0, flags = 0]: Uint8Array): void {
-  const isDeflate = (method & 0x0f) === 8 && method >> 4 <= 7;
-  const hasDictionary = (flags & 0x20) !== 0;
-  if (!isDeflate || hasDictionary || ((method << 8) | flags) % 31 !== 0) {
-    throw new ImageError("corrupt");
-  }
 }
 
 /** What EXIF, a small TIFF, says of the picture's orientation; undefined where it says nothing of sense. */

@@ -1,6 +1,6 @@
 import { ErrorReason, refuse } from "../errors.ts";
+import { hasHalfCharacter, withEscapedHalves, withoutHalves } from "../half-characters.ts";
 import {
-  checkWellFormed,
   fingerprintOf,
   isJsonObject,
   type JsonObject,
@@ -48,8 +48,8 @@ type Shape = Map<string, Shape>;
 const checkedFromBytes = 32 * 1024;
 
 /**
- * Parses a body and works out what is wanted. Refuses with INVALID_JSON, with INVALID_VALUE what holds half of a
- * surrogate pair, or with PAYLOAD_TOO_LARGE what is large without being images. Takes as long as the body makes it.
+ * Parses a body and works out what is wanted. Refuses with INVALID_JSON, or with PAYLOAD_TOO_LARGE what is large without being images.
+ * Half a character is U+FFFD in what it gives, and itself in the fingerprint. Takes as long as the body makes it.
  */
 export function readBody(bytes: Uint8Array, wanted: Wanted): ReadBody {
   return read(bytes, parseJsonBody(bytes), wanted);
@@ -61,18 +61,30 @@ export function readShaped(bytes: Uint8Array, wanted: Wanted): ReadBody {
 }
 
 function read(bytes: Uint8Array, value: JsonObject, wanted: Wanted): ReadBody {
-  checkWellFormed(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), value);
   if (bytes.length > checkedFromBytes) checkSizes(value);
   const { weighLevels, fingerprint, only } = wanted;
+  const hasHalf = hasHalfCharacter(bytes, value);
+  const told = hasHalf ? withoutHalves(value) : value;
   return {
-    value: only ? picked(value, only) : value,
-    weight: weighLevels === undefined ? 0 : weightOf(value, weighLevels, bytes),
-    fingerprint: fingerprint ? fingerprintWithout(withExactNumbers(bytes, value), fingerprint) : "",
+    value: only ? picked(told, only) : told,
+    weight: weighLevels === undefined ? 0 : weightOf(told, weighLevels, bytes),
+    fingerprint: fingerprint ? fingerprintIn(bytes, value, hasHalf, fingerprint) : "",
   };
 }
 
 function picked(value: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(value).filter(([name]) => names.includes(name)));
+}
+
+function fingerprintIn(
+  bytes: Uint8Array,
+  value: JsonObject,
+  hasHalf: boolean,
+  wanted: NonNullable<Wanted["fingerprint"]>,
+): string {
+  const exact = withExactNumbers(bytes, value);
+  if (!hasHalf) return fingerprintWithout(exact, wanted);
+  return fingerprintWithout({ ...exact, value: withEscapedHalves(exact.value) }, wanted);
 }
 
 function fingerprintWithout(

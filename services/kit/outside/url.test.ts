@@ -49,7 +49,7 @@ describe("parseOutsideUrl", () => {
 
 it("knows web ports from the others", () => {
   const isAllowed = (port: string) => isWebPort(new URL(`http://example.com${port}/`));
-  for (const port of ["", ":80", ":443", ":1024", ":3000", ":8080", ":8443", ":9000", ":65535"]) {
+  for (const port of ["", ":80", ":443", ":1024", ":3000", ":8081", ":8443", ":9000", ":65535"]) {
     expect([port, isAllowed(port)]).toEqual([port, true]);
   }
   for (const port of [":0", ":1", ":22", ":25", ":81", ":1023", ":3306", ":6379", ":27017"]) {

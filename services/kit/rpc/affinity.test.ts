@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { affinityOf, affinityRank } from "./affinity.ts";
 
-const origins = ["http://10.0.0.1:8080", "http://10.0.0.2:8080", "http://10.0.0.3:8080"];
+const origins = ["http://10.0.0.1:7070", "http://10.0.0.2:7070", "http://10.0.0.3:7070"];
 const affinities = Array.from({ length: 3_000 }, (_, n) =>
   affinityOf({ accountId: "a", keyId: "key_1" }, `${n}`),
 );

@@ -1,6 +1,7 @@
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { isJsonObject, type JsonObject, shapeFault } from "../json.ts";
 import type { HttpBody, HttpClient, HttpReply, HttpRequest } from "./client.ts";
+import { decodedReply } from "./decoded-body.ts";
 import { UpstreamError } from "./errors.ts";
 import { answerLimits } from "./limits.ts";
 
@@ -51,7 +52,7 @@ export async function callUpstream(
   if (needsKey && !key) throw new UpstreamError("misconfigured");
   const timeoutMs = Math.min(wanted ?? Number.POSITIVE_INFINITY, Number(upstream.timeoutMs));
   const idleTimeoutMs = Number(upstream.idleTimeoutMs);
-  return http.request({
+  const reply = await http.request({
     ...request,
     headers: {
       "user-agent": "genmesh",
@@ -63,6 +64,7 @@ export async function callUpstream(
     idleTimeoutMs,
     timeoutMs,
   });
+  return decodedReply(reply);
 }
 
 function keyText({ scheme }: KeyHeader, key: string): string {

@@ -6,6 +6,7 @@ import { ReplyBody } from "./reply-body.ts";
 
 /** The response headers that something is made of; an upstream's others are dropped as they come. */
 export const replyHeaderNames = [
+  "content-encoding",
   "content-length",
   "content-type",
   "location",

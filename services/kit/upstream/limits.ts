@@ -17,6 +17,11 @@ export const httpLimits = {
    * own again: the megabytes in the kernels of both ends, and a break that lies behind them, come with hardly a wait.
    */
   caughtUpMs: 5000,
+  /**
+   * Bytes that the compressed body of one answer may come to: a few KiB can hold as many. The largest answers have 64 MiB, a long
+   * stream with log probabilities four times that.
+   */
+  decodedBytes: 256 * 1024 * 1024,
   /** An idle connection is dropped after this long: common model servers close theirs after 5 s without saying so. */
   keepAliveMs: 4000,
   /** All response headers together; Node's own default. */

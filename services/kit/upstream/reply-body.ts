@@ -1,11 +1,11 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Dispatcher } from "undici";
-import { joinInTurns } from "../in-turns.ts";
-import { consume, type Flow, pushed, type Sink } from "../push-stream.ts";
+import { type Flow, pushed, type Sink } from "../push-stream.ts";
 import { BackPressure } from "./back-pressure.ts";
 import type { BodyRoom, HttpBody } from "./client.ts";
 import { UpstreamError } from "./errors.ts";
 import { httpLimits } from "./limits.ts";
+import { wholeBodyOf } from "./whole-body.ts";
 
 /**
  * An answer's body between the socket and its reader: pushed on in the turn in which it came. While the reader is full, at most
@@ -94,34 +94,8 @@ export class ReplyBody implements HttpBody, Flow {
     return done ? undefined : value;
   }
 
-  async whole(maxBytes: number, room?: BodyRoom): Promise<Buffer> {
-    const chunks: Buffer[] = [];
-    /** What was announced is put together as it comes, and lies in memory once. */
-    let joined: Buffer | undefined;
-    let bytes = 0;
-    let mostBytes = room?.freeBytes ?? maxBytes;
-    const keep = (chunk: Buffer) => {
-      if (joined) joined.set(chunk, bytes - chunk.length);
-      else chunks.push(chunk);
-    };
-    const grow = async (chunk: Buffer) => {
-      mostBytes = (await room?.reach(bytes)) ?? maxBytes;
-      const whole = room?.announcedBytes ?? 0;
-      if (!joined && whole >= bytes && whole <= maxBytes) {
-        joined = Buffer.allocUnsafeSlow(whole);
-        joined.set(Buffer.concat(chunks.splice(0)));
-      }
-      keep(chunk);
-    };
-    await consume(this.chunks, (chunk) => {
-      bytes += chunk.length;
-      if (bytes > maxBytes) throw new UpstreamError("too_large");
-      if (bytes > mostBytes) return grow(chunk);
-      keep(chunk);
-      return true;
-    });
-    if (joined) return joined.subarray(0, bytes);
-    return chunks.length === 1 && chunks[0] ? chunks[0] : joinInTurns(chunks);
+  whole(maxBytes: number, room?: BodyRoom): Promise<Buffer> {
+    return wholeBodyOf(this, maxBytes, room);
   }
 
   isHeldBack(): boolean {

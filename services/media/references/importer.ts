@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { FairShare } from "#kit/fair-share.ts";
-import { parseDataUri } from "#kit/images/index.ts";
+import { isDataUri, isTooLong, readImageUri } from "#kit/images/index.ts";
 import { type GuardedFetcher, OutsideError } from "#kit/outside/index.ts";
 import type { Blame, ImageCheck } from "../files/check.ts";
 import type { GeneratedFiles, StorageContext } from "../files/context.ts";
@@ -219,14 +219,9 @@ function checkReferenceUrl(url: string, param: string): void {
   });
 }
 
-function isDataUri(url: string): boolean {
-  return /^data:/i.test(url);
-}
-
 async function decode(uri: string, param: string): Promise<Uint8Array> {
-  // Four digits are three bytes; the head of a data URI has fewer than 100 characters.
-  if (uri.length > (maxImageBytes / 3) * 4 + 100) tooLarge(param);
-  const read = await parseDataUri(uri);
+  if (isTooLong(uri, maxImageBytes)) tooLarge(param);
+  const read = await readImageUri(uri);
   const bytes =
     read?.bytes ??
     refuse(ErrorReason.INVALID_INPUT_REFERENCE, {

@@ -1,7 +1,7 @@
 import { optionalNumber, optionalString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
-import { maxImages } from "#kit/request-bounds.ts";
+import { imageRatios, maxImages } from "#kit/request-bounds.ts";
 import type { ImageSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import {
   type Dimensions,
@@ -27,9 +27,9 @@ export function readImage(
   const aspectRatio = optionalString(body, "aspectRatio");
   checkSize(size, spec);
   checkResolution(resolution, spec);
-  if (aspectRatio !== undefined) checkRatio(aspectRatio, spec.aspectRatios);
-  const shape = { size, resolution, aspectRatio };
-  checkAgreement(shape, spec);
+  if (aspectRatio !== undefined) checkRatio(aspectRatio, imageRatios(spec));
+  checkAgreement({ size, aspectRatio }, spec);
+  const shape = withSize({ size, resolution, aspectRatio }, spec);
   const { maxReferences } = spec;
   checkReferenceCount(references, maxReferences, [{ maxReferences }]);
   return {
@@ -67,12 +67,29 @@ function checkResolution(resolution: string | undefined, { resolutions }: ImageS
   });
 }
 
+/** A shape as it is asked for; undefined where it is left open. */
+type AskedShape = Record<keyof ImageShape, string | undefined>;
+
+/** Of a model that lists sizes and no ratios a ratio asks for the closest size: its upstream knows no other. */
+function withSize(shape: AskedShape, { sizes, aspectRatios }: ImageSpec): AskedShape {
+  const { size = "auto", aspectRatio = autoRatio } = shape;
+  if (aspectRatio === autoRatio || aspectRatios.length > 0) return shape;
+  if (size !== "auto") return { ...shape, aspectRatio: undefined };
+  const [across = 1, down = 1] = aspectRatio.split(":").map(Number);
+  const shapes = sizes.map((one) => one.replace("x", ":"));
+  return {
+    ...shape,
+    size: closestRatio(across, down, shapes).replace(":", "x"),
+    aspectRatio: undefined,
+  };
+}
+
 /** A size has a ratio of its own. */
-function checkAgreement({ size, aspectRatio }: ImageShape, { aspectRatios }: ImageSpec): void {
+function checkAgreement({ size, aspectRatio }: ImageShape, spec: ImageSpec): void {
   if (size === undefined || size === "auto") return;
   if (aspectRatio === undefined || aspectRatio === autoRatio) return;
   const { width, height } = imageDimensions({ size });
-  if (closestRatio(width, height, aspectRatios) === aspectRatio) return;
+  if (closestRatio(width, height, imageRatios(spec)) === aspectRatio) return;
   refuse(ErrorReason.INVALID_VALUE, {
     param: "aspectRatio",
     message: "The parameter 'aspectRatio' differs from what 'size' sets.",

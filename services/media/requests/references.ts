@@ -1,5 +1,6 @@
 import { optionalArray } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import { isDataUri } from "#kit/images/index.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import { parseUrl } from "#kit/url.ts";
 import { BodyForm } from "#proto/genmesh/media/v1/media_service_pb.ts";
@@ -68,7 +69,7 @@ export function fieldOf(reference: ReferenceInput | undefined): string {
 
 /** What is written down of a reference: everything but bytes. */
 export function toStoredReference(reference: ReferenceInput): StoredReference {
-  const isInline = reference.kind === "url" && /^data:/i.test(reference.url);
+  const isInline = reference.kind === "url" && isDataUri(reference.url);
   return isInline ? { kind: "inline", param: reference.param } : reference;
 }
 
@@ -85,7 +86,7 @@ function readInputReference(value: JsonValue, publicBaseUrl: string): ReferenceI
     refuse(ErrorReason.INVALID_INPUT_REFERENCE, { param: path });
   }
   if (name === "file_id") return readFileId(field, path);
-  const isInline = /^data:/i.test(field);
+  const isInline = isDataUri(field);
   const own = isInline ? undefined : ownPath(field, publicBaseUrl);
   if (own !== undefined) return readOwnPath(own, path);
   const isUrl = /^https?:\/\//i.test(field) && parseUrl(field) !== null;

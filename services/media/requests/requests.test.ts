@@ -81,6 +81,7 @@ upstreams: { studio: { protocol: builtin } }
 developerPrompt: ""
 models:
   - { id: bare, kind: image, upstream: studio, creditPrice: 1, sizes: [64x64] }
+  - { id: shapeless, kind: image, upstream: studio, creditPrice: 1 }
   - id: full
     kind: image
     upstream: studio
@@ -113,7 +114,13 @@ models:
     ],
     ["bare", { resolution: "8k" }, "The model takes no resolution.", []],
     ["full", { aspectRatio: "9:1" }, "The model's aspect ratios are: auto, 1:1.", ["auto", "1:1"]],
-    ["bare", { aspectRatio: "9:1" }, "The model takes no aspect ratio but 'auto'.", ["auto"]],
+    [
+      "bare",
+      { aspectRatio: "9:1" },
+      "The model's aspect ratios are: auto, 16:9, 9:16, 3:2, 2:3, 1:1.",
+      ["auto", "16:9", "9:16", "3:2", "2:3", "1:1"],
+    ],
+    ["shapeless", { aspectRatio: "1:1" }, "The model takes no aspect ratio but 'auto'.", ["auto"]],
     ["full", two, "The model takes at most 1 reference.", [{ maxReferences: 1 }]],
     ["bare", two, "The model takes no references.", [{ maxReferences: 0 }]],
   ])("%s %j", (model, more, message, options) => {

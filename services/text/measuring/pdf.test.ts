@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { promptly } from "../../../test/support/promptly.ts";
 import { maxPdfPages } from "../limits.ts";
 import { measurePdf } from "./pdf.ts";
 import {
@@ -255,12 +256,11 @@ describe("a page count is not understated", () => {
       expect(measure(Buffer.from(bytes))).toBe("no-pdf");
     }
   });
-  test("nor objects within each other, which would take the square of their size", () => {
+  test("nor objects within each other, which would take the square of their size", async () => {
     const count = 200_000;
     const nested = Buffer.from(`${"1 0 obj (".repeat(count)}${")".repeat(count)}`);
-    const began = performance.now();
-    expect(measure(Buffer.concat([samplePdf(), nested]))).toBe("uncountable");
-    expect(performance.now() - began).toBeLessThan(10_000);
+    const said = await promptly(10_000, () => measure(Buffer.concat([samplePdf(), nested])));
+    expect(said).toBe("uncountable");
   });
 });
 

@@ -56,13 +56,13 @@ describe("what /chat/completions refuses", () => {
       `unsupported_parameter ${at}.tools[0].type`,
     ],
     [
-      "assistant without anything",
-      says({ role: "assistant" }),
+      "system null",
+      says({ role: "system", content: null }),
       `missing_required_parameter ${at}.content`,
     ],
     [
-      "assistant with no calls",
-      says({ role: "assistant", content: null, tool_calls: [] }),
+      "tool null",
+      says({ role: "tool", tool_call_id: "c", content: null }),
       `missing_required_parameter ${at}.content`,
     ],
     [
@@ -152,6 +152,7 @@ describe("what /chat/completions refuses", () => {
       { role: "user", content: "" },
       { role: "assistant", content: null, tool_calls: [call] },
       { role: "tool", tool_call_id: "c", content: "r" },
+      { role: "assistant", content: "" },
     ];
     const body = chat({ messages: turns, n: 1, max_tokens: 5, seed: 7, reasoning_effort: "FAST" });
     const { body: sent, bounds } = await prepare(body, { operation: "chat" });
@@ -159,6 +160,19 @@ describe("what /chat/completions refuses", () => {
     expect(sent.messages).toEqual([{ role: "system", content: "Be kind." }, ...turns]);
     expect(bounds.output).toBe(5);
     await prepare({ ...body, model: "legacy-1" }, { operation: "chat" });
+  });
+
+  test("an assistant's turn in which it said nothing is empty", async () => {
+    const empty = [
+      { role: "assistant", content: null },
+      { role: "assistant" },
+      { role: "assistant", content: [] },
+      { role: "assistant", content: null, tool_calls: [] },
+    ];
+    for (const turn of empty) {
+      const { body: sent } = await prepare(says(turn), { operation: "chat" });
+      expect(sent.messages).toContainEqual({ ...turn, content: "" });
+    }
   });
 
   test("text parts are joined, and instructions follow the developer prompt", async () => {

@@ -106,8 +106,9 @@ function checkMessage(
   if (fieldOf(message, "audio") !== undefined) unsupported(`${param}.audio`);
   const content = fieldOf(message, "content");
   const isEmpty = content === undefined || (Array.isArray(content) && content.length === 0);
-  if (isEmpty && role === "assistant" && (calls > 0 || hasSubstitute(message))) {
-    message.content = null;
+  if (isEmpty && role === "assistant") {
+    // Histories hold turns in which a model said nothing. Only beside something else do servers take null for that.
+    message.content = calls > 0 || hasSubstitute(message) ? null : "";
     return;
   }
   const isUser = role === "user";

@@ -1,5 +1,6 @@
+import { base64Of, type ReadBase64, readBase64 } from "#kit/base64.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
-import { decodeBase64 } from "#kit/images/data-uri.ts";
+import { isTooLong, readDataUri } from "#kit/images/index.ts";
 import type { JsonObject } from "#kit/json.ts";
 import { type GuardedFetcher, OutsideError } from "#kit/outside/index.ts";
 import { maxFileBytes, maxFileParts, maxPdfPages } from "../limits.ts";
@@ -64,9 +65,9 @@ async function takeSound(
 ): Promise<MeasuredFile> {
   const at = `${param}.data`;
   const data = String(holder.data);
-  const bytes = await bytesOf(data, at, total);
-  if (!bytes) return invalid(at, "The sound is no base64.");
-  const sound = await fileMeter.measure("speech", bytes, asking);
+  const read = await readInline(data, readBase64, at, total);
+  if (!read) return invalid(at, "The sound is no base64.");
+  const sound = await fileMeter.measure("speech", read.bytes, asking);
   if (!sound) return invalid(at, "The sound is no whole WAV or MP3 file.");
   // What goes up is what was measured, never the caller's file: another reader could find other sound in that.
   holder.data = base64Of(sound.bytes);
@@ -82,13 +83,15 @@ async function takePdf(
 ): Promise<MeasuredFile> {
   const { file_url: url, file_data: data } = holder;
   const at = `${param}.${typeof url === "string" ? "file_url" : "file_data"}`;
+  const inline =
+    typeof url === "string" ? undefined : await readInline(String(data), readDataUri, at, total);
   const bytes =
     typeof url === "string"
       ? added(await fetched(url, at, sources, asking.signal), at, total)
-      : await bytesOfUri(String(data), at, total);
+      : (inline?.bytes ?? invalid(at, `The file is a data URI: ${pdfHead}…`));
   const pdf = await sources.fileMeter.measure("pdf", bytes, asking);
   if (typeof pdf === "string") return invalid(at, faults[pdf]);
-  putInline(holder, bytes);
+  putInline(holder, bytes, inline?.isCanonical === true);
   return { kind: "pdf", ...pdf };
 }
 
@@ -99,27 +102,20 @@ const faults: Readonly<Record<PdfFault, string>> = {
   "too-many-pages": `A PDF has at most ${maxPdfPages} pages.`,
 };
 
-const uriHead = /^data:[\w.+-]{1,64}\/[\w.+-]{1,64};base64,/i;
 const pdfHead = "data:application/pdf;base64,";
 
-async function bytesOfUri(uri: string, param: string, total: Total): Promise<Uint8Array> {
-  const head = uriHead.exec(uri.slice(0, 200))?.[0];
-  const bytes = head && (await bytesOf(uri.slice(head.length), param, total, head.length));
-  return bytes || invalid(param, `The file is a data URI: ${pdfHead}…`);
-}
-
-/** Reads base64; undefined where it is none. Counts it. */
-async function bytesOf(
-  base64: string,
+/** Reads and counts what stands in the body itself; undefined where it cannot be read. */
+async function readInline(
+  text: string,
+  readText: (text: string) => Promise<ReadBase64 | undefined>,
   param: string,
   total: Total,
-  headLength = 0,
-): Promise<Uint8Array | undefined> {
-  // Four digits are three bytes.
-  if (base64.length > (maxFileBytes / 3) * 4 + 4) tooLarge(param);
-  const bytes = await decodeBase64(base64);
-  total.base64Bytes += headLength + base64.length;
-  return bytes && added(bytes, param, total);
+): Promise<ReadBase64 | undefined> {
+  if (isTooLong(text, maxFileBytes)) tooLarge(param);
+  const read = await readText(text);
+  total.base64Bytes += text.length + (read?.breaks ?? 0);
+  if (read) added(read.bytes, param, total);
+  return read;
 }
 
 function added(bytes: Uint8Array, param: string, total: Total): Uint8Array {
@@ -148,17 +144,13 @@ async function fetched(
 }
 
 /** What was measured is what type and name say: upstreams go by either, and would read the bytes as text under another. */
-function putInline(holder: JsonObject, bytes: Uint8Array): void {
+function putInline(holder: JsonObject, bytes: Uint8Array, isCanonical: boolean): void {
   const { file_data: data, filename } = holder;
   delete holder.file_url;
   const name = typeof filename === "string" && filename !== "" ? filename : "document.pdf";
   holder.filename = /\.pdf$/i.test(name) ? name : `${name}.pdf`;
-  if (typeof data === "string" && data.startsWith(pdfHead)) return;
+  if (isCanonical && typeof data === "string" && data.startsWith(pdfHead)) return;
   holder.file_data = pdfHead + base64Of(bytes);
-}
-
-function base64Of(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64");
 }
 
 function tooLarge(param: string): never {

@@ -1,3 +1,4 @@
+import { base64Of, type ReadBase64, readBase64 } from "#kit/base64.ts";
 import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
 import { tooManyAtOnce } from "#kit/fair-share.ts";
 import {
@@ -5,7 +6,9 @@ import {
   type ImageOwner,
   type ImageRules,
   type ImageVerifier,
-  parseDataUri,
+  isDataUri,
+  isTooLong,
+  readImageUri,
 } from "#kit/images/index.ts";
 import type { JsonObject } from "#kit/json.ts";
 import {
@@ -43,6 +46,8 @@ interface Pending {
   part: ImagePart;
   param: string;
   bytes: Uint8Array | undefined;
+  /** Does the body hold them in the one form that every reader reads alike? */
+  isCanonical: boolean;
   /** An address that upstream itself fetches. */
   goesAsAddress: boolean;
 }
@@ -102,31 +107,38 @@ async function readPart(
   total: { bytes: number; base64Bytes: number },
 ): Promise<Pending> {
   if (part.field === "result") {
-    const text = String(part.holder.result);
     const param = `${part.param}.result`;
-    const bytes = await decodeUri(`data:image/any;base64,${text}`, param);
-    total.base64Bytes += text.length;
-    return { part, param, bytes: addBytes(bytes, total, param), goesAsAddress: false };
+    const read = await readInline(String(part.holder.result), readBase64, total, param);
+    return { part, param, ...read, goesAsAddress: false };
   }
   const url = part.holder.image_url;
   if (typeof url !== "string") {
-    return { part, param: `${part.param}.file_id`, bytes: undefined, goesAsAddress: false };
+    return { part, param: `${part.param}.file_id`, ...notRead, goesAsAddress: false };
   }
   const param = `${part.param}.image_url`;
-  if (/^data:/i.test(url)) {
-    const bytes = await decodeUri(url, param);
-    total.base64Bytes += url.length;
-    return { part, param, bytes: addBytes(bytes, total, param), goesAsAddress: false };
+  if (isDataUri(url)) {
+    const read = await readInline(url, readImageUri, total, param);
+    return { part, param, ...read, goesAsAddress: false };
   }
   if (!isFetchable(url, allowPrivate)) refuse(ErrorReason.INVALID_IMAGE, { param });
-  return { part, param, bytes: undefined, goesAsAddress: !inlineAddresses };
+  return { part, param, ...notRead, goesAsAddress: !inlineAddresses };
 }
 
-async function decodeUri(uri: string, param: string): Promise<Uint8Array> {
-  // Four digits are three bytes; the head of a data URI has fewer than 100 characters.
-  if (uri.length > (maxImageBytes / 3) * 4 + 100) refuse(ErrorReason.IMAGE_TOO_LARGE, { param });
-  const read = await parseDataUri(uri);
-  return read?.bytes ?? refuse(ErrorReason.INVALID_IMAGE, { param });
+const notRead = { bytes: undefined, isCanonical: false };
+
+/** Reads and counts what stands in the body itself. */
+async function readInline(
+  text: string,
+  read: (text: string) => Promise<ReadBase64 | undefined>,
+  total: { bytes: number; base64Bytes: number },
+  param: string,
+): Promise<Pick<ReadBase64, "bytes" | "isCanonical">> {
+  if (isTooLong(text, maxImageBytes)) refuse(ErrorReason.IMAGE_TOO_LARGE, { param });
+  const { bytes, isCanonical, breaks } =
+    (await read(text)) ?? refuse(ErrorReason.INVALID_IMAGE, { param });
+  total.base64Bytes += text.length + breaks;
+  addBytes(bytes, total, param);
+  return { bytes, isCanonical };
 }
 
 function addBytes(bytes: Uint8Array, total: { bytes: number }, param: string): Uint8Array {
@@ -159,18 +171,24 @@ async function takeOne(
   const verified = await sources.verifier.verify(bytes, rules, owner).catch((error) => {
     refuseImage(error, param);
   });
-  if (part.field === "image_url") putInline(part.holder, bytes, verified.mimeType);
+  if (part.field === "image_url") {
+    putInline(part.holder, bytes, image.isCanonical, verified.mimeType);
+  } else if (!image.isCanonical) part.holder.result = base64Of(bytes);
   return { width: verified.width, height: verified.height };
 }
 
 /** What was decoded is what the type says, whatever the caller wrote there. */
-function putInline(holder: JsonObject, bytes: Uint8Array, mimeType: string): void {
+function putInline(
+  holder: JsonObject,
+  bytes: Uint8Array,
+  isCanonical: boolean,
+  mimeType: string,
+): void {
   const head = `data:${mimeType};base64,`;
   const url = holder.image_url;
   delete holder.file_id;
-  if (typeof url === "string" && url.startsWith(head)) return;
-  const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64");
-  holder.image_url = head + base64;
+  if (isCanonical && typeof url === "string" && url.startsWith(head)) return;
+  holder.image_url = head + base64Of(bytes);
 }
 
 async function load(

@@ -74,6 +74,8 @@ function checkItem(item: JsonObject, param: string, spec: ChatSpec, found: Found
     case undefined:
     case "message":
       requiredString(item, "role", { min: 1, oneOf: roles }, `${param}.role`);
+      // Histories hold turns in which a model said nothing.
+      if (item.role === "assistant" && fieldOf(item, "content") === undefined) item.content = "";
       checkContent(fieldOf(item, "content"), `${param}.content`, spec, found);
       break;
     case "item_reference":

@@ -1,6 +1,6 @@
 import { optionalArray, optionalNumber, optionalObject, optionalString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
-import { decodeBase64 } from "#kit/images/data-uri.ts";
+import { readDataUri } from "#kit/images/index.ts";
 import type { JsonObject } from "#kit/json.ts";
 import { ModelKind } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
@@ -118,7 +118,6 @@ function checkFields(body: JsonObject): void {
 
 async function bytesOf(file: JsonObject): Promise<Uint8Array<ArrayBuffer>> {
   const url = optionalString(file, "url", {}, "file") ?? "";
-  const head = "data:application/octet-stream;base64,";
-  const bytes = url.startsWith(head) ? await decodeBase64(url.slice(head.length)) : undefined;
-  return bytes ?? refuse(ErrorReason.INVALID_VALUE, { param: "file" });
+  const read = await readDataUri(url);
+  return read?.bytes ?? refuse(ErrorReason.INVALID_VALUE, { param: "file" });
 }

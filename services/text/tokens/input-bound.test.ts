@@ -3,6 +3,7 @@ import type { JsonObject } from "#kit/json.ts";
 import { weightOf } from "#kit/weight.ts";
 import { snapshotWith } from "../../../test/contract/usage.world.ts";
 import { testParsing } from "../../../test/support/parsing.ts";
+import { promptly } from "../../../test/support/promptly.ts";
 import { maxJsonDepth } from "../limits.ts";
 import { checkChat } from "../request/chat.ts";
 import type { CheckedBody } from "../request/checked.ts";
@@ -165,17 +166,14 @@ describe("room in the window", () => {
 
 describe("counting", () => {
   test("long runs are cut, so that a hostile text takes no time in its square", async () => {
-    const startedAt = performance.now();
-    expect(await counter.count(["a".repeat(200_000)])).toBeGreaterThan(20_000);
     // Uncut it takes half a minute.
-    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    const tokens = await promptly(5_000, () => counter.count(["a".repeat(200_000)]));
+    expect(tokens).toBeGreaterThan(20_000);
   });
-  test("a long text without spaces is cut in time that grows with its length alone", () => {
+  test("a long text without spaces is cut in time that grows with its length alone", async () => {
     const longest = (text: string) => Math.max(...[...slicesOf(text)].map(({ length }) => length));
-    const startedAt = performance.now();
-    expect(longest("漢".repeat(4 * 1024 * 1024))).toBe(512);
     // A search back to the beginning, slice by slice, takes twenty seconds.
-    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    expect(await promptly(2_000, () => longest("漢".repeat(4 * 1024 * 1024)))).toBe(512);
   });
   test("cuts lie before the nearest space, if it is near", () => {
     const cutAt = (text: string) => [...slicesOf(text)][0]?.length;

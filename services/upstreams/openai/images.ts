@@ -1,4 +1,4 @@
-import { parseDataUri } from "#kit/images/index.ts";
+import { isDataUri, readImageUri } from "#kit/images/index.ts";
 import { isJsonObject, type JsonValue } from "#kit/json.ts";
 import { encodeForm, type FormField } from "../form.ts";
 import { begin } from "../media/begin.ts";
@@ -90,6 +90,6 @@ async function imageIn(item: JsonValue): Promise<Uint8Array | string> {
   if (!isJsonObject(item)) throw failed("the upstream's answer holds no image");
   if (typeof item.b64_json === "string") return Buffer.from(item.b64_json, "base64");
   if (typeof item.url !== "string") throw failed("the upstream's answer holds no image");
-  const inline = item.url.startsWith("data:") ? await parseDataUri(item.url) : undefined;
+  const inline = isDataUri(item.url) ? await readImageUri(item.url) : undefined;
   return inline?.bytes ?? item.url;
 }

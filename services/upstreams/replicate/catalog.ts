@@ -1,6 +1,7 @@
+import { parseOutputPath } from "#kit/call/output-path.ts";
 import type { FoundFault } from "#kit/valid-parts.ts";
 import { modelNameFaults } from "../called/catalog.ts";
-import type { At, OfferedModel } from "../catalog-rules.ts";
+import type { At, OfferedCall, OfferedModel } from "../catalog-rules.ts";
 
 /** Owner and name, and a version behind them. */
 const name = /^[\w.-]+\/[\w.-]+(:[0-9a-f]{64})?$/;
@@ -8,4 +9,11 @@ const name = /^[\w.-]+\/[\w.-]+(:[0-9a-f]{64})?$/;
 /** Models at Replicate have an owner and a name. */
 export function replicateFaults(model: OfferedModel, at: At): FoundFault[] {
   return modelNameFaults(model, at, name, "must be owner/name or owner/name:version at Replicate");
+}
+
+/** Of a prediction, one key has what its model made. */
+export function replicateCallFaults({ output }: OfferedCall, at: At): FoundFault[] {
+  if (parseOutputPath(output)?.[0] === "output") return [];
+  const message = "must begin with output, where Replicate puts what a model made";
+  return [{ path: at("output"), message }];
 }

@@ -54,7 +54,9 @@ export function inputCount(input: JsonValue | undefined): number {
 /** There is no output: what is used is the input. */
 function usageOf(usage: JsonValue | undefined): ReportedUsage | undefined {
   if (!isJsonObject(usage)) return undefined;
-  const tokens = usage.prompt_tokens ?? usage.total_tokens ?? null;
+  const { prompt_tokens: prompt, total_tokens: total } = usage;
+  // Servers that name one of them alone may leave the other at zero.
+  const tokens = (prompt === 0 ? total : prompt) ?? total ?? prompt ?? null;
   if (tokens === null) return undefined;
   const inputTokens = typeof tokens === "number" ? tokens : Number.NaN;
   return { inputTokens, cachedInputTokens: 0, outputTokens: 0 };

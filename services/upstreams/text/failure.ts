@@ -140,11 +140,34 @@ export function reasonOfError(error: JsonObject): Reason {
     : ErrorReason.MODEL_REQUEST_FAILED;
 }
 
-/** The failure that an error in place of an answer means. */
+/** The failure that an error in place of an answer means, whatever its HTTP status was: routers tell the real one within. */
 export function failureOfError(error: JsonObject): UpstreamFailure {
-  if (isPolicyCode(error.code)) return new UpstreamFailure("policy");
-  return new UpstreamFailure(isContextError(error) ? "context_length" : "garbage");
+  const words = [error.code, error.type];
+  if (words.some(isPolicyCode)) return new UpstreamFailure("policy");
+  if (isContextError(error)) return new UpstreamFailure("context_length");
+  const told = [error.code, error.status, error.status_code].map(Number);
+  const isTold = (holds: (status: number) => boolean) => told.some(holds);
+  const isNamed = (names: ReadonlySet<unknown>) => words.some((word) => names.has(word));
+  if (isTold((status) => status === 429) || isNamed(limitWords)) {
+    return new UpstreamFailure("rate_limited");
+  }
+  const isTheirs = isTold((status) => status >= 500 && status <= 599) || isNamed(serverWords);
+  return new UpstreamFailure(isTheirs ? "server_error" : "garbage");
 }
+
+/** Codes and types by which servers say 429, and 5xx. */
+const limitWords: ReadonlySet<unknown> = new Set([
+  "rate_limit_error",
+  "rate_limit_exceeded",
+  "too_many_requests",
+]);
+const serverWords: ReadonlySet<unknown> = new Set([
+  "internal_error",
+  "internal_server_error",
+  "overloaded_error",
+  "server_error",
+  "service_unavailable",
+]);
 
 /**
  * What an HTTP error means. `error` is the body's `error` object where it has one; `body` is what the caller sent, so

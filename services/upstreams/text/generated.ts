@@ -26,13 +26,20 @@ const structure = new Set([
   "citations",
   "search_results",
   // Bytes in base64, and what only upstream can read.
-  "audio",
   "images",
   "image_url",
   "signature",
   "encrypted_content",
   "logprobs",
 ]);
+/** Fields of an event that hold no generated text of its own. */
+const eventStructure = new Set([
+  ...structure,
+  ...["annotation", "error", "event_id", "item", "message", "model", "obfuscation", "param"],
+  ...["partial_image_b64", "response", "response_id", "service_tier", "system_fingerprint"],
+]);
+/** Fields beside a choice's delta or message in which servers put its text. */
+const besides = ["text", "content", "refusal", "reasoning", "reasoning_content"];
 /** Fields of an output item that hold what a tool answered, which is input. */
 const toolAnswers = new Set(["output", "outputs", "results", "result", "sources", "tools"]);
 
@@ -43,7 +50,7 @@ export function textOfChoice(choice: JsonObject): string {
   let thoughts: Set<string> | undefined;
   for (const name in spoken) {
     if (structure.has(name)) continue;
-    const said = textIn(spoken[name] as JsonValue, structure);
+    const said = textOfField(name, spoken[name] as JsonValue, structure);
     if (isThought(name) && said !== "") {
       thoughts ??= new Set();
       if (thoughts.has(said)) continue;
@@ -51,7 +58,16 @@ export function textOfChoice(choice: JsonObject): string {
     }
     text += said;
   }
-  return text;
+  return text === "" ? besideIn(choice).text : text;
+}
+
+/** Text beside a delta or message that says nothing, and the name of its field. */
+function besideIn(choice: JsonObject): { name: string; text: string } {
+  for (const name of besides) {
+    const text = choice[name];
+    if (typeof text === "string" && text !== "") return { name, text };
+  }
+  return { name: "", text: "" };
 }
 
 /** Of it, what the model thought. */
@@ -74,28 +90,49 @@ export function textOfDelta(delta: JsonValue | undefined): string {
   return delta === undefined ? "" : textIn(delta, structure);
 }
 
-/** Generated text of a `.delta` event that is not known by its type; "" for any other event. */
-export function textOfDeltaEvent({ type, delta }: JsonObject): string {
-  const isSpoken = `${type}`.endsWith(".delta") && type !== "response.audio.delta";
-  return isSpoken ? textOfDelta(delta) : "";
+/** Generated text of a `.delta` event, whatever its fields are called; "" for any other event. */
+export function textOfDeltaEvent(event: JsonObject): string {
+  return `${event.type}`.endsWith(".delta") ? textOfEvent(event) : "";
 }
 
-/** Generated text of the items of a response or a compaction: text, refusals, reasoning, calls. */
+/** Generated text of an event of the Responses protocol beside its item or response, whatever its fields are called. */
+export function textOfEvent(event: JsonObject): string {
+  if (soundTypes.has(event.type)) return "";
+  // Servers repeat beside a delta what they have said so far.
+  if (typeof event.delta === "string" && event.delta !== "") return event.delta;
+  let text = "";
+  for (const name in event) {
+    if (!eventStructure.has(name)) text += textOfField(name, event[name] as JsonValue, structure);
+  }
+  return text;
+}
+
+/** Events whose delta is sound in base64. */
+const soundTypes: ReadonlySet<JsonValue | undefined> = new Set([
+  "response.audio.delta",
+  "response.output_audio.delta",
+]);
+
+/** Generated text of the items of a response: text, refusals, reasoning, calls. */
 export function textOfItems(items: readonly JsonValue[]): string {
   return items.map(textOfItem).join("");
 }
 
-/** Generated text of one output item. */
+/** Generated text of the items of a compaction, which keeps the caller's own messages: those were not generated. */
+export function textOfCompacted(items: readonly JsonValue[]): string {
+  return items.map((item) => (isCallers(item) ? "" : textOfItem(item))).join("");
+}
+
+/** Generated text of one output item, whatever role its upstream says it has. */
 export function textOfItem(item: JsonValue): string {
-  return isGenerated(item) ? textIn(item, itemStructure) : "";
+  return isJsonObject(item) ? textIn(item, itemStructure) : "";
 }
 
 const itemStructure = new Set([...structure, ...toolAnswers]);
+const callersRoles: ReadonlySet<JsonValue | undefined> = new Set(["user", "system", "developer"]);
 
-/** Compaction keeps the caller's own messages; those were not generated. */
-function isGenerated(item: JsonValue): boolean {
-  if (!isJsonObject(item)) return false;
-  return item.role === undefined || item.role === null || item.role === "assistant";
+function isCallers(item: JsonValue): boolean {
+  return isJsonObject(item) && callersRoles.has(item.role);
 }
 
 function textIn(value: JsonValue, without: ReadonlySet<string>): string {
@@ -106,10 +143,17 @@ function textIn(value: JsonValue, without: ReadonlySet<string>): string {
     for (const item of value) text += textIn(item, without);
   } else if (!isSealed(value)) {
     for (const name in value) {
-      if (!without.has(name)) text += textIn(value[name] as JsonValue, without);
+      if (!without.has(name)) text += textOfField(name, value[name] as JsonValue, without);
     }
   }
   return text;
+}
+
+/** Of sound its words alone; arguments are JSON, also where a server has parsed it. */
+function textOfField(name: string, value: JsonValue, without: ReadonlySet<string>): string {
+  if (name === "audio") return isJsonObject(value) ? textIn(value.transcript ?? "", without) : "";
+  if (name === "arguments" && isJsonObject(value)) return JSON.stringify(value);
+  return textIn(value, without);
 }
 
 /** Reasoning that only upstream can read. */
@@ -125,14 +169,17 @@ export function textOfAnswer(answer: JsonObject): string {
   if (Array.isArray(answer.choices)) {
     return answer.choices.filter(isJsonObject).map(textOfChoice).join("");
   }
-  if (Array.isArray(answer.output)) return textOfItems(answer.output);
+  if (Array.isArray(answer.output)) {
+    return answer.object === compacted
+      ? textOfCompacted(answer.output)
+      : textOfItems(answer.output);
+  }
   if (isJsonObject(answer.response)) return textOfAnswer(answer.response);
   if (answer.item !== undefined) return textOfItem(answer.item);
-  return eventTexts.map((name) => textOfDelta(answer[name])).join("");
+  return textOfEvent(answer);
 }
 
-/** Fields of the Responses protocol's events that hold text. */
-const eventTexts = ["delta", "text", "refusal", "arguments", "input", "code", "part"];
+const compacted = "response.compaction";
 
 /**
  * What {@link textOfAnswer} read, with no more than `characters` of its text, as an answer that reached the bound of its
@@ -142,17 +189,24 @@ export function cutAnswer(answer: JsonObject, characters: number): JsonObject {
   if (Array.isArray(answer.choices)) {
     let left = characters;
     const choices = answer.choices.filter(isJsonObject).map((choice) => {
-      const said = cutSpoken(spokenBy(choice), left);
+      const spoken = spokenBy(choice);
+      const said = cutSpoken(spoken, left);
       left = said.left;
+      const { name: field, text } = besideIn(choice);
+      const isBeside = text !== "" && textOfChoice({ delta: spoken }) === "";
+      const kept = isBeside ? cut(text, left, structure) : { value: null, left };
+      left = kept.left;
+      const beside = isBeside ? { [field]: kept.value } : {};
       const name = choice.delta === undefined ? "message" : "delta";
       const finish = name === "message" ? { finish_reason: "length" } : {};
-      return { ...choice, [name]: said.value, ...finish };
+      return { ...choice, ...beside, [name]: said.value, ...finish };
     });
     return { ...answer, choices };
   }
   if (Array.isArray(answer.output)) {
-    const { value } = cutItems(answer.output, characters);
-    if (answer.object === "response.compaction") return { ...answer, output: value };
+    const isCompaction = answer.object === compacted;
+    const { value } = cutItems(answer.output, characters, isCompaction);
+    if (isCompaction) return { ...answer, output: value };
     return { ...answer, ...endedEarly, output: value };
   }
   if (isJsonObject(answer.response)) {
@@ -164,9 +218,9 @@ export function cutAnswer(answer: JsonObject, characters: number): JsonObject {
   }
   const cutFields: JsonObject = {};
   let left = characters;
-  for (const name of eventTexts) {
-    if (answer[name] === undefined) continue;
-    const said = cut(answer[name], left, structure);
+  for (const name in answer) {
+    if (eventStructure.has(name)) continue;
+    const said = cutField(name, answer[name] as JsonValue, left, structure);
     cutFields[name] = said.value;
     left = said.left;
   }
@@ -178,12 +232,13 @@ const endedEarly = {
   incomplete_details: { reason: "max_output_tokens" },
 } as const;
 
-function cutItems(items: readonly JsonValue[], characters: number): Cut {
+function cutItems(items: readonly JsonValue[], characters: number, isCompaction: boolean): Cut {
   const value: JsonValue[] = [];
   let left = characters;
   for (const item of items) {
     if (left <= 0) break;
-    const said = cutItem(item, left);
+    const isKept = isCompaction && isCallers(item);
+    const said = isKept ? { value: item, left } : cutItem(item, left);
     value.push(said.value);
     left = said.left;
   }
@@ -191,7 +246,7 @@ function cutItems(items: readonly JsonValue[], characters: number): Cut {
 }
 
 function cutItem(item: JsonValue, characters: number): Cut {
-  if (!isGenerated(item) || !isJsonObject(item)) return { value: item, left: characters };
+  if (!isJsonObject(item)) return { value: item, left: characters };
   const said = cut(item, characters, itemStructure);
   if (said.left > 0 || !isJsonObject(said.value) || item.status === undefined) return said;
   return { ...said, value: { ...said.value, status: "incomplete" } };
@@ -225,11 +280,29 @@ function cutSpoken(spoken: JsonObject, characters: number): Cut {
       continue;
     }
     if (text !== "") thoughts.set(text, left);
-    const part = cut(field, left, structure);
+    const part = cutField(name, field, left, structure);
     value[name] = part.value;
     left = part.left;
   }
   return { value, left };
+}
+
+/** As {@link cut}, of what {@link textOfField} reads. */
+function cutField(
+  name: string,
+  value: JsonValue,
+  characters: number,
+  without: ReadonlySet<string>,
+): Cut {
+  if (name === "audio") {
+    if (!isJsonObject(value) || value.transcript === undefined) return { value, left: characters };
+    const { value: transcript, left } = cut(value.transcript, characters, without);
+    return { value: { ...value, transcript }, left };
+  }
+  if (name !== "arguments" || !isJsonObject(value)) return cut(value, characters, without);
+  const json = JSON.stringify(value);
+  if (json.length <= characters) return { value, left: characters - json.length };
+  return cut(json, characters, without);
 }
 
 /** A value with at most so many characters of text in it. */
@@ -253,7 +326,7 @@ function cut(value: JsonValue, characters: number, without: ReadonlySet<string>)
   const kept: JsonObject = {};
   for (const [name, field] of Object.entries(value)) {
     const isText = !isSealed(value) && !without.has(name);
-    const part = isText ? cut(field, left, without) : { value: field, left };
+    const part = isText ? cutField(name, field, left, without) : { value: field, left };
     kept[name] = part.value;
     left = part.left;
   }

@@ -1,6 +1,6 @@
 import { isRefusal } from "#kit/errors.ts";
 import { jsonInTurns, turn } from "#kit/in-turns.ts";
-import type { JsonObject } from "#kit/json.ts";
+import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import {
   anyObjectIn,
   callUpstream,
@@ -12,10 +12,12 @@ import type { HttpReply } from "#kit/upstream/client.ts";
 import { answerLimits } from "#kit/upstream/limits.ts";
 import { OutputLimit, type Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { encodeForm } from "../form.ts";
+import { errorOfChoice, errorOfChunk } from "./chat/native.ts";
 import type { UpstreamsContext } from "./context.ts";
 import type { UpstreamEvents } from "./events.ts";
-import { factsOf } from "./facts.ts";
-import { failureOf, failureOfStatus, UpstreamFailure } from "./failure.ts";
+import { factsOf, type RequestFacts } from "./facts.ts";
+import { failureOf, failureOfError, failureOfStatus, UpstreamFailure } from "./failure.ts";
+import { textOfAnswer } from "./generated.ts";
 import { ignoredParameters } from "./ignored.ts";
 import { LargeParts, liftParts } from "./large-parts.ts";
 import { embeddingBytes, largeAnswerBytes, roomlessBytes } from "./limits.ts";
@@ -29,6 +31,7 @@ import type { ReadAnswer } from "./responses/json-answer.ts";
 import { fieldsOf } from "./transcription.ts";
 import { unseenOf } from "./unseen.ts";
 import { usageIn } from "./usage.ts";
+import { isEventStream, objectOfStream } from "./whole-stream.ts";
 
 /** Answers a request at one upstream. Throws `UpstreamFailure`, a refusal, or the signal's reason. */
 export type Driver = (
@@ -82,7 +85,10 @@ export function createHttpDriver(
       return readStream({ ...told, reader: plan.reader() });
     }
     request.onAnswering?.();
-    const came = await wholeObject(reply, request, parts);
+    const isNative = plan.path === "/chat/completions";
+    const came = await wholeObject(reply, request, { isChat: isNative, facts, parts });
+    const error = errorInstead(came);
+    if (error) throw withUsage(failureOfError(error), came);
     const cut = await gate.cutWhole(came);
     if (cut) onCut();
     const found = cut ?? came;
@@ -105,6 +111,16 @@ export function createHttpDriver(
 function withUsage<E>(error: E, came: JsonObject): E {
   if (error instanceof UpstreamFailure) error.usage ??= usageIn(came)?.usage;
   return error;
+}
+
+/** An error that stands where an answer should: nothing was made, so that another upstream may be asked. */
+function errorInstead(came: JsonObject): JsonObject | undefined {
+  const [choice] = Array.isArray(came.choices) ? came.choices : [];
+  const ofChoice = isJsonObject(choice) ? errorOfChoice(choice) : undefined;
+  const error = ofChoice ?? errorOfChunk(came);
+  const isAnswer = Array.isArray(came.choices) || Array.isArray(came.output);
+  const isEmpty = !isAnswer || textOfAnswer(came) === "";
+  return isEmpty && !usageIn(came) ? error : undefined;
 }
 
 /** An answer as the port has it. */
@@ -162,10 +178,11 @@ async function plainAnswer(
 async function wholeObject(
   reply: HttpReply,
   request: UpstreamRequest,
-  parts: LargeParts,
+  read: { isChat: boolean; facts: RequestFacts; parts: LargeParts },
 ): Promise<JsonObject> {
   const bytes = await wholeBody(reply, request);
-  const readable = await parts.takeFrom(bytes);
+  if (isEventStream(bytes)) return objectOfStream(bytes, read);
+  const readable = await read.parts.takeFrom(bytes);
   const object = anyObjectIn(readable);
   if (!object) throw new UpstreamFailure("garbage");
   if (isTooDeep(readable)) throw withUsage(new UpstreamFailure("too_large"), object);

@@ -7,6 +7,16 @@
  */
 export const cutMargin = { factors: { close: 1.25, script: 2, loose: 2.5 }, tokens: 16 } as const;
 /**
+ * Tokens above the bound at which an answer is withheld until its upstream says what it used, or cut: so many pass between two counts, and servers count
+ * the end of an answer as one or two.
+ */
+export const boundSlack = 16;
+/**
+ * Bytes of events that one answer has withheld: 8,000 deltas of 250 bytes, as many as a bound of 32,000 tokens of German may be exceeded by. What is
+ * more is cut at its bound.
+ */
+export const maxWithheldBytes = 2 * 1024 * 1024;
+/**
  * How many more tokens than ours another tokenizer makes of a text, by what it is written in: nine tenths of the most that was measured
  * (docs/decisions/text.md), and a little for the spaces between words. Words of ASCII letters: of German; with accents: of Vietnamese;
  * the rest: of "haha".

@@ -3,7 +3,7 @@ import { objectIn } from "#kit/upstream/call.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { OutputLimit, type Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { cutAnswer, textOfAnswer } from "./generated.ts";
-import { largeEventBytes, maxRecentCharacters, maxUncountedBytes } from "./limits.ts";
+import { boundSlack, largeEventBytes, maxRecentCharacters, maxUncountedBytes } from "./limits.ts";
 import {
   add,
   type Composition,
@@ -12,7 +12,8 @@ import {
   mostTokens,
   nothing,
 } from "./output-margin.ts";
-import type { OutputBound, UpstreamRequest } from "./port.ts";
+import type { OutputBound, ReportedUsage, UpstreamRequest } from "./port.ts";
+import { usageIn } from "./usage.ts";
 
 /**
  * Does the upstream count its output with its own tokenizer, because it was told its bound, or has the model's own maximum? Then
@@ -24,6 +25,9 @@ export function countsItself(
 ): boolean {
   return outputLimit !== OutputLimit.NONE || maxOutputTokens === undefined;
 }
+
+/** What passed, by our count: within the bound, above it where its upstream may still keep to it, or certainly past it. */
+export type Counted = "within" | "above" | "past";
 
 /**
  * Counts the output of one answer as it passes. A token has at least one byte, so counting is asked for only where the
@@ -46,11 +50,33 @@ export class OutputGate {
   #uncountedBytes = 0;
   /** Characters so far. */
   #passed = 0;
+  /** What is above the bound by our count counts from now on as what its upstream may have made within it. */
+  #isLenient: boolean;
 
   /** `countsItself`: as {@link countsItself} has it of the upstream. */
   constructor(bound: OutputBound, countsItself: boolean) {
     this.#bound = bound;
     this.#countsItself = countsItself;
+    this.#isLenient = !countsItself;
+  }
+
+  /**
+   * What goes past the bound by our count may be within it by the upstream's own: that is told by its usage, and until then nothing of
+   * it is given away. False once it was told, or where the upstream knows no bound.
+   */
+  get mayWithhold(): boolean {
+    return !this.#isLenient;
+  }
+
+  /** From now on output may come up to what its upstream can have made within the bound. */
+  lenient(): void {
+    this.#isLenient = true;
+  }
+
+  /** Does an upstream that counts for itself say that it kept to the bound? */
+  isKept(usage: ReportedUsage | undefined): boolean {
+    if (!usage || !(usage.outputTokens > 0)) return false;
+    return usage.outputTokens <= this.#bound.tokens + boundSlack;
   }
 
   /** Output that was read. */
@@ -66,7 +92,8 @@ export class OutputGate {
     const more = this.#uncountedBytes + bytes;
     // Whatever comes is taken to be what leaves the least room.
     const parts = { ...this.#looked, close: this.#looked.close + more };
-    return this.#counted + more <= this.#limit(parts);
+    const slack = this.mayWithhold ? boundSlack : 0;
+    return this.#counted + more <= this.#limit(parts) + slack;
   }
 
   /** Is what passed to be counted before more is read? */
@@ -75,12 +102,12 @@ export class OutputGate {
   }
 
   /**
-   * Counts what passed; true where it is past the limit. The end of what was counted before is counted again together
+   * Counts what passed. The end of what was counted before is counted again together
    * with what came since: the pieces of a word would be more tokens than the word.
    */
-  async isPast(): Promise<boolean> {
+  async count(): Promise<Counted> {
     const text = this.#recent;
-    this.#counted = this.#before + (await this.#count(text));
+    this.#counted = this.#before + (await this.#tokensOf(text));
     this.#uncountedBytes = 0;
     const isClear = this.#counted <= this.#limit(nothing());
     if (!isClear) this.#looked = this.#partsWith(text);
@@ -90,11 +117,12 @@ export class OutputGate {
       const space = text.lastIndexOf(" ", end);
       const at = space > 0 ? space : end;
       const passed = text.slice(0, at);
-      this.#before += await this.#count(passed);
+      this.#before += await this.#tokensOf(passed);
       add(this.#beforeParts, compositionOf(passed));
       this.#recent = text.slice(at);
     }
-    return isPast;
+    if (!isPast) return "within";
+    return this.mayWithhold ? "above" : "past";
   }
 
   /**
@@ -104,14 +132,14 @@ export class OutputGate {
   isDoubtful({ data }: SseEvent): boolean {
     if (data.length <= largeEventBytes || this.admits(data.length)) return false;
     const event = objectIn(data);
-    return event !== undefined && !this.admits(Buffer.byteLength(this.#newText(event)));
+    return event !== undefined && !this.admits(Buffer.byteLength(this.newText(event)));
   }
 
   /** A doubtful event with no more text than fits; the event itself where all of it does. */
   async fitting(source: SseEvent): Promise<SseEvent> {
     const event = objectIn(source.data);
     if (!event) return source;
-    const text = this.#newText(event);
+    const text = this.newText(event);
     const room = this.#limit(this.#partsWith(this.#recent + text)) - this.#counted;
     const characters = await this.#prefix(text, room);
     if (characters >= text.length) return source;
@@ -120,21 +148,25 @@ export class OutputGate {
     return { ...source, data: Buffer.from(JSON.stringify(kept)), frame: undefined };
   }
 
-  /** An answer that came whole, cut at the bound where it is past the limit; undefined where it is not. */
+  /**
+   * An answer that came whole, cut at the bound where it is past the limit; undefined where it is not. What its upstream does not say to
+   * be within the bound is cut where it is above it by our count.
+   */
   async cutWhole(answer: JsonObject): Promise<JsonObject | undefined> {
     // Of a failure nothing is given.
     if (answer.status === "failed") return undefined;
+    if (this.isKept(usageIn(answer)?.usage)) this.lenient();
     const text = textOfAnswer(answer);
     if (this.admits(Buffer.byteLength(text))) return undefined;
     const limit = this.#limit(compositionOf(text));
-    if ((await this.#count(text, limit)) <= limit) return undefined;
+    if ((await this.#tokensOf(text, limit)) <= limit) return undefined;
     return cutAnswer(answer, await this.#prefix(text, this.#bound.tokens));
   }
 
   /** Tokens beyond which an answer of such text is cut. */
   #limit(parts: Composition): number {
     const { tokens } = this.#bound;
-    return this.#countsItself ? mostTokens(tokens, parts) : tokens;
+    return this.#countsItself && this.#isLenient ? mostTokens(tokens, parts) : tokens;
   }
 
   /** What all that passed is made of, where `recent` is its end. */
@@ -144,12 +176,12 @@ export class OutputGate {
     return whole;
   }
 
-  #count(text: string, limit?: number): Promise<number> {
+  #tokensOf(text: string, limit?: number): Promise<number> {
     return this.#bound.count([this.#countsItself ? countedText(text) : text], limit);
   }
 
-  /** Events that show an item or the whole answer repeat what was streamed. */
-  #newText(event: JsonObject): string {
+  /** Text of an event that was not streamed before: those that show an item or the whole answer repeat what was. */
+  newText(event: JsonObject): string {
     const text = textOfAnswer(event);
     const isDelta = Array.isArray(event.choices) || `${event.type}`.endsWith(".delta");
     return isDelta ? text : text.slice(this.#passed);
@@ -163,7 +195,7 @@ export class OutputGate {
       // What fits is near its beginning, as a rule: tokens are a few characters long.
       const half = Math.floor((fits + exceeds) / 2);
       const at = Math.min(half, Math.max(fits * 2, tokens, 1));
-      const count = await this.#count(text.slice(0, at), tokens);
+      const count = await this.#tokensOf(text.slice(0, at), tokens);
       if (count <= tokens) fits = at;
       else exceeds = at;
     }

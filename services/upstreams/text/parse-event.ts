@@ -3,13 +3,20 @@ import { isTooDeep } from "#kit/upstream/call.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 
 const done = Buffer.from("[DONE]");
+/** Names, or types, of events that keep a connection open and say nothing, whatever stands in them. */
+const lifeSigns: ReadonlySet<unknown> = new Set(["ping", "keepalive", "keep-alive", "heartbeat"]);
 
 /**
- * The JSON object of an event, `"done"` for `[DONE]`, undefined for what is neither. An event that has its type only as
- * its name gets it as `type`.
+ * The JSON object of an event, `"done"` for `[DONE]`, `"nothing"` for a sign of life (or an event with nothing in it), undefined
+ * for what is none of these. An event that has its type only as its name gets it as `type`.
  */
-export function parseEvent(source: SseEvent): JsonObject | "done" | undefined {
-  if (source.data.length < 12 && source.data.toString().trim() === done.toString()) return "done";
+export function parseEvent(source: SseEvent): JsonObject | "done" | "nothing" | undefined {
+  if (lifeSigns.has(source.name)) return "nothing";
+  if (source.data.length < 12) {
+    const text = source.data.toString().trim();
+    if (text === done.toString()) return "done";
+    if (text === "" || text === "{}") return "nothing";
+  }
   let value: unknown;
   try {
     value = JSON.parse(source.data.toString());
@@ -17,6 +24,7 @@ export function parseEvent(source: SseEvent): JsonObject | "done" | undefined {
     return undefined;
   }
   if (!isJsonObject(value)) return undefined;
+  if (lifeSigns.has(value.type)) return "nothing";
   if (value.type === undefined && source.name && !isTooDeep(source.data)) {
     value.type = source.name;
     // The bytes lack it, so they cannot be passed on.

@@ -1,5 +1,4 @@
-import { turn } from "#kit/in-turns.ts";
-import { consume, type Flow, Pushed, type Sink } from "#kit/push-stream.ts";
+import { type Flow, Pushed, type Sink } from "#kit/push-stream.ts";
 import type { HttpBody, HttpReply } from "#kit/upstream/client.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import { answerLimits } from "#kit/upstream/limits.ts";
@@ -7,18 +6,12 @@ import { createSseParser, type SseEvent } from "#kit/upstream/sse.ts";
 import type { UpstreamEvents } from "./events.ts";
 import { failureOf, UpstreamFailure } from "./failure.ts";
 import type { LargeParts } from "./large-parts.ts";
-import {
-  arrived,
-  arrivedBytesATurn,
-  justArrived,
-  largeAnswerBytes,
-  maxArrivedBytes,
-  queued,
-  stopUsageWaitMs,
-} from "./limits.ts";
-import type { OutputGate } from "./output-gate.ts";
+import { largeAnswerBytes, stopUsageWaitMs } from "./limits.ts";
+import type { Counted, OutputGate } from "./output-gate.ts";
 import type { AnswerEvent, StreamAnswer, UpstreamRequest } from "./port.ts";
+import { readArrived } from "./read-arrived.ts";
 import type { CutReason, StreamReader } from "./stream-reader.ts";
+import { Withheld } from "./withheld.ts";
 
 /** What a stream is read with. */
 export interface ReadStreamOptions {
@@ -86,8 +79,12 @@ class Batches extends Pushed<Batch> implements Flow {
   #isBusy = false;
   /** No caller gets what is read from now on, and so it is not counted against the bound. */
   #isUncounted = false;
-  /** The event of which that was done. */
-  #lifted: SseEvent | undefined;
+  /** The events of which that was done. */
+  readonly #lifted = new WeakSet<SseEvent>();
+  /** What came since the answer was above its bound by our count. */
+  #withheld: Withheld | undefined;
+  /** Of the pending events, so many were withheld before, and are counted already. */
+  #released = 0;
   #isCut = false;
   /** Of its body so far. */
   #bytes = 0;
@@ -124,8 +121,18 @@ class Batches extends Pushed<Batch> implements Flow {
     this.#chunks = this.#body.chunks.pushTo({
       push: (chunk) => this.#step(this.#read, chunk),
       end: () => void this.#step(this.#read, undefined),
-      fail: (cause) => void this.#step(this.#cut, cause),
+      fail: (cause) => this.#break(cause),
     });
+  }
+
+  #break(cause: unknown): void {
+    if (!this.#withheld || this.#options.request.signal.aborted) {
+      this.#step(this.#cut, cause);
+      return;
+    }
+    // What came before is all that tells whether the withheld was within the bound.
+    this.#hasEnded = true;
+    if (!this.#isBusy) this.#step((_, out) => this.#readPending(out), undefined);
   }
 
   /** Reads up to the first events. */
@@ -166,48 +173,10 @@ class Batches extends Pushed<Batch> implements Flow {
   /** See {@link StreamAnswer.readArrived}. */
   readArrived(note: (events: Batch) => void): Promise<void> {
     this.#isUncounted = true;
-    const isHeldBack = this.#body.isHeldBack();
-    const { ms, quietMs } = isHeldBack ? arrived : justArrived;
-    const fromMs = performance.now();
-    const from = this.#bytes;
-    let moves = 0;
-    // Timers come before reading: on a busy machine bytes wait that came long before, so sockets are read once more.
-    const closeIfQuiet = () => {
-      const before = moves;
-      setImmediate(() => moves === before && this.#close());
-    };
-    const quiet = setTimeout(closeIfQuiet, quietMs);
-    let lookedAt = from;
-    const closeUnlessQueued = () => {
-      const came = this.#bytes - lookedAt;
-      lookedAt = this.#bytes;
-      const isQueue = isHeldBack && came >= queued.leastBytes;
-      if (isQueue && performance.now() - fromMs < queued.ms) look = lookLater(queued.lookMs);
-      else this.#close();
-    };
-    const lookLater = (afterMs: number) => setTimeout(closeUnlessQueued, afterMs);
-    let look = lookLater(ms);
-    const moved = () => {
-      moves++;
-      quiet.refresh();
-    };
-    let turnedAt = from;
-    const take = (events: Batch) => {
-      note(events);
-      moved();
-      if (this.#bytes - from >= maxArrivedBytes) return false;
-      if (this.#bytes - turnedAt < arrivedBytesATurn) return true;
-      turnedAt = this.#bytes;
-      return turn().then(moved);
-    };
-    return (
-      consume(this, take)
-        // It broke, or nothing more came: what was read counts.
-        .catch(() => {})
-        .finally(() => {
-          clearTimeout(quiet);
-          clearTimeout(look);
-        })
+    return readArrived(
+      this,
+      { body: this.#body, close: this.#close, bytes: () => this.#bytes },
+      note,
     );
   }
 
@@ -243,25 +212,60 @@ class Batches extends Pushed<Batch> implements Flow {
     const rest = next && data && { ...next, data, frame: isShown ? next.frame : undefined };
     this.#isLarge = false;
     return (_, out) => {
-      if (rest) this.#pending[this.#at] = rest;
-      this.#lifted = rest;
+      if (rest) {
+        this.#pending[this.#at] = rest;
+        this.#lifted.add(rest);
+      }
       return this.#readPending(out);
     };
   }
 
   /** Counts what was read, and reads on where that is within the bound. */
   async #count(): Promise<Read<unknown>> {
-    const isPast = await this.#gate.isPast();
-    const next = isPast ? undefined : this.#pending[this.#at];
+    const counted = await this.#gate.count();
+    if (this.#withheld) return this.#judge(this.#withheld, counted);
+    const next = counted === "within" ? this.#pending[this.#at] : undefined;
     const fitting = next && this.#gate.isDoubtful(next) ? await this.#gate.fitting(next) : next;
     this.#isUncertain = false;
+    const isWithin = counted === "within" && fitting === next;
     return (_, out) => {
-      if (isPast) return this.#cutOff(out);
-      if (!fitting) return this.#readPending(out);
-      this.#pending[this.#at] = fitting;
-      this.#readOne(out);
-      return fitting === next ? this.#readPending(out) : this.#cutOff(out);
+      if (!isWithin) {
+        if (counted !== "past" && this.#gate.mayWithhold) return this.#withhold(fitting, out);
+        if (fitting) this.#readNow(fitting, out);
+        return this.#cutOff(out);
+      }
+      if (next) this.#readOne(out);
+      return this.#readPending(out);
     };
+  }
+
+  /** Reads nothing more before upstream has told whether the answer is within its bound. */
+  #withhold(fitting: SseEvent | undefined, out: AnswerEvent[]): CutReason | undefined {
+    this.#withheld = new Withheld(fitting);
+    this.#gate.lenient();
+    return this.#readPending(out);
+  }
+
+  /** What was withheld is read where upstream kept to the bound, and else the answer is cut; neither as long as it has not told. */
+  #judge(withheld: Withheld, counted: Counted): Read<unknown> {
+    const { fitting } = withheld;
+    this.#isUncertain = false;
+    return (_, out) => {
+      if (counted !== "past" && !withheld.isDecided) return this.#readPending(out);
+      if (counted !== "past" && this.#gate.isKept(withheld.usage))
+        return this.#release(withheld, out);
+      this.#withheld = undefined;
+      if (fitting) this.#readNow(fitting, out);
+      return this.#cutOff(out);
+    };
+  }
+
+  #release({ events }: Withheld, out: AnswerEvent[]): CutReason | undefined {
+    this.#withheld = undefined;
+    this.#pending = [...events, ...this.#pending.slice(this.#at)];
+    this.#at = 0;
+    this.#released = events.length;
+    return this.#readPending(out);
   }
 
   /** Reads, and pushes what comes of it; true where more of the body may be read. */
@@ -294,27 +298,52 @@ class Batches extends Pushed<Batch> implements Flow {
   }
 
   #readPending(out: AnswerEvent[]): CutReason | undefined {
+    // No caller gets any of it.
+    if (this.#withheld && this.#isUncounted) return this.#release(this.#withheld, out);
     for (;;) {
       if (this.#reader.isEnded) return undefined;
       const next = this.#pending[this.#at];
-      const bytes = next === this.#lifted ? 0 : (next?.data.length ?? 0);
+      const bytes = next && !this.#lifted.has(next) ? next.data.length : 0;
       this.#isLarge = bytes > largeAnswerBytes;
       if (this.#isLarge) return undefined;
-      if (this.#isUncounted) this.#isUncertain = false;
-      else this.#isUncertain = next ? this.#gate.isDoubtful(next) || this.#gate.mustCount() : false;
+      this.#isUncertain = !this.#isUncounted && this.#isInDoubt(next);
       if (this.#isUncertain) return undefined;
       if (!next) break;
-      this.#readOne(out);
+      if (this.#withheld) this.#setAside(next, this.#withheld);
+      else this.#readOne(out);
     }
+    if (this.#withheld) return undefined;
     this.#reader.settle(out);
     return this.#hasEnded ? "end" : undefined;
   }
 
+  /** Is something to be counted, or decided, before `next` is read? */
+  #isInDoubt(next: SseEvent | undefined): boolean {
+    if (this.#released > 0) return false;
+    if (this.#withheld) {
+      if (this.#hasEnded && !next) this.#withheld.end();
+      return this.#withheld.isDecided || this.#gate.mustCount();
+    }
+    return next !== undefined && (this.#gate.isDoubtful(next) || this.#gate.mustCount());
+  }
+
+  #setAside(next: SseEvent, withheld: Withheld): void {
+    this.#at++;
+    const event = withheld.add(next);
+    if (event) this.#gate.saw(this.#gate.newText(event));
+    if (withheld.isUsageAwaited) this.#lastWait ??= setTimeout(this.#close, stopUsageWaitMs);
+  }
+
   #readOne(out: AnswerEvent[]): void {
     const next = this.#pending[this.#at++];
+    if (next) this.#readNow(next, out);
+  }
+
+  #readNow(event: SseEvent, out: AnswerEvent[]): void {
     let at = out.length;
-    if (next) this.#reader.read(next, out);
-    for (; at < out.length; at++) this.#gate.saw(out[at]?.text ?? "");
+    this.#reader.read(event, out);
+    if (this.#released > 0) this.#released--;
+    else for (; at < out.length; at++) this.#gate.saw(out[at]?.text ?? "");
   }
 
   /** Ends the answer here: it has reached its bound. */

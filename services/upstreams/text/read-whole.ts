@@ -3,6 +3,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import { UpstreamFailure } from "./failure.ts";
 import type { LargeParts } from "./large-parts.ts";
 import type { AnswerEvent, StreamAnswer } from "./port.ts";
+import { isText } from "./responses/complete-item.ts";
 import type { StreamReader } from "./stream-reader.ts";
 
 /** The stream of an upstream that was asked for one and answered whole. Throws `UpstreamFailure` where it is no answer. */
@@ -62,12 +63,17 @@ function chunksOf(found: JsonObject, choices: JsonValue[]): JsonObject[] {
   const delta = { ...choice.message };
   if (Array.isArray(delta.tool_calls)) {
     delta.tool_calls = delta.tool_calls.map((call, index) =>
-      isJsonObject(call) ? { index, ...call } : call,
+      isJsonObject(call) ? { ...call, index } : call,
     );
   }
   const { usage, ...fields } = found;
   const head = { ...fields, object: "chat.completion.chunk" };
-  const ended = { index: 0, delta: {}, logprobs: null, finish_reason: reason ?? "stop" };
+  const ended = {
+    index: 0,
+    delta: {},
+    logprobs: null,
+    finish_reason: isText(reason) ? reason : "stop",
+  };
   return [
     { ...head, choices: [{ ...rest, delta, finish_reason: null }] },
     { ...head, choices: [ended], usage: usage ?? null },

@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { ReportedUsage } from "./port.ts";
-import { type UsageNames, usageIn, withReasoning } from "./usage.ts";
+import { plainUsage, type UsageNames, usageIn } from "./usage.ts";
 
 const finalTypes: ReadonlySet<JsonValue | undefined> = new Set([
   "error",
@@ -54,7 +54,7 @@ export class UsageNote {
   objectIn(names: UsageNames): JsonObject | undefined {
     if (!this.#largest) return undefined;
     const { inputTokens, cachedInputTokens, outputTokens } = this.#largest;
-    const object = withReasoning(names.input in this.#object ? this.#object : {}, names);
+    const object = plainUsage(names.input in this.#object ? this.#object : {}, names);
     if (object[names.input] === inputTokens && object[names.output] === outputTokens) return object;
     if (!isPlausible(this.#largest)) return object;
     const details = object[names.inputDetails];

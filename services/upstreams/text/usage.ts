@@ -23,12 +23,13 @@ export interface FoundUsage {
 
 /**
  * Usage in an answer, event or error of either protocol, whatever else it is; undefined where none that is whole stands in it,
- * in its `response`, in its `error`, in its first choice (Moonshot) or in `x_groq`.
+ * in its `response`, in its `error`, in its first choice (Moonshot) or what that says, or in `x_groq`.
  */
 export function usageIn(answer: JsonObject): FoundUsage | undefined {
   const { usage, response, error, choices, x_groq } = answer;
   const [choice] = Array.isArray(choices) ? choices : [];
-  const places = [response, error, choice, x_groq];
+  const { delta, message } = isJsonObject(choice) ? choice : {};
+  const places = [response, error, choice, delta, message, x_groq];
   return usageOf(usage) ?? places.map(usageWithin).find((found) => found !== undefined);
 }
 
@@ -38,7 +39,11 @@ function usageWithin(part: JsonValue | undefined): FoundUsage | undefined {
 
 function usageOf(object: JsonValue | undefined): FoundUsage | undefined {
   if (!isJsonObject(object)) return undefined;
-  const usage = usageOfResponse(object) ?? usageOfChat(object);
+  const response = usageOfResponse(object);
+  const chat = usageOfChat(object);
+  // Servers with both names for the same leave one of them at zero.
+  const isChat = !response || (chat && chat.outputTokens > response.outputTokens);
+  const usage = isChat ? chat : response;
   return usage && { object, usage };
 }
 
@@ -63,20 +68,66 @@ export const chatNames: UsageNames = {
   outputDetails: "completion_tokens_details",
 };
 
+/** A usage object as OpenAI's servers give it: what is cached within the input, reasoning within the output, and a total that is both. */
+export function plainUsage(usage: JsonObject, names: UsageNames): JsonObject {
+  return withTotal(withReasoning(withCached(plainly(usage, names), names), names), names);
+}
+
+/** What was cached, where OpenAI has it: DeepSeek and Moonshot tell it beside the input that it is a part of. */
+function withCached(usage: JsonObject, names: UsageNames): JsonObject {
+  const found = usage[names.inputDetails];
+  const details = isJsonObject(found) ? found : {};
+  const told = usage.prompt_cache_hit_tokens ?? usage.cached_tokens;
+  if (isPresent(details.cached_tokens) || !isCount(told)) return usage;
+  const input = usage[names.input];
+  const cached = isCount(input) ? Math.min(told, input) : told;
+  return { ...usage, [names.inputDetails]: { ...details, cached_tokens: cached } };
+}
+
 /**
  * The usage with the reasoning in its output. Some servers (xAI, Gemini's compatible one) count it beside the output: it is
  * in their total alone, or is more than the output that it should be a part of.
  */
-export function withReasoning(usage: JsonObject, names: UsageNames): JsonObject {
+function withReasoning(usage: JsonObject, names: UsageNames): JsonObject {
   const { [names.input]: input, [names.output]: output, total_tokens: total } = usage;
-  if (typeof input !== "number" || typeof output !== "number") return usage;
+  if (!isCount(input) || !isCount(output)) return usage;
   const details = usage[names.outputDetails];
-  const reasoning = isJsonObject(details) ? details.reasoning_tokens : undefined;
+  const nested = isJsonObject(details) ? details.reasoning_tokens : undefined;
+  const reasoning = countOf(nested ?? usage.reasoning_tokens);
   const byTotal = isCount(total) ? total - input : 0;
   const byReasoning = isCount(reasoning) && reasoning > output ? output + reasoning : 0;
   const whole = Math.max(output, byTotal, byReasoning);
-  if (!(whole > output && output >= 0 && input >= 0)) return usage;
-  return { ...usage, [names.output]: whole, total_tokens: input + whole };
+  return whole > output ? { ...usage, [names.output]: whole } : usage;
+}
+
+function withTotal(usage: JsonObject, names: UsageNames): JsonObject {
+  const { [names.input]: input, [names.output]: output } = usage;
+  if (!isCount(input) || !isCount(output) || usage.total_tokens === input + output) return usage;
+  return { ...usage, total_tokens: input + output };
+}
+
+/** The usage with numbers that servers wrote as text, and with the part of a total that they left out. */
+function plainly(
+  found: JsonObject,
+  { input: inputName, output: outputName }: UsageNames,
+): JsonObject {
+  const input = countOf(found[inputName]);
+  const output = countOf(found[outputName]);
+  const total = countOf(found.total_tokens);
+  const told: JsonObject = {};
+  if (input !== found[inputName] && input !== undefined) told[inputName] = input;
+  if (output !== found[outputName] && output !== undefined) told[outputName] = output;
+  if (total !== found.total_tokens && total !== undefined) told.total_tokens = total;
+  if (isCount(total)) {
+    if (!isPresent(output) && isCount(input) && total >= input) told[outputName] = total - input;
+    if (!isPresent(input) && isCount(output) && total >= output) told[inputName] = total - output;
+  }
+  return Object.keys(told).length > 0 ? { ...found, ...told } : found;
+}
+
+/** A number of tokens that was written as text; anything else as it is. */
+function countOf(value: JsonValue | undefined): JsonValue | undefined {
+  return typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : value;
 }
 
 function isCount(value: JsonValue | undefined): value is number {
@@ -85,7 +136,7 @@ function isCount(value: JsonValue | undefined): value is number {
 
 function reported(found: JsonValue | undefined, names: UsageNames): ReportedUsage | undefined {
   if (!isJsonObject(found)) return undefined;
-  const usage = withReasoning(found, names);
+  const usage = plainUsage(found, names);
   const { input, output } = names;
   const isWhole = isPresent(usage[input]) && isPresent(usage[output]);
   if (!isWhole) return undefined;
@@ -106,7 +157,8 @@ function isPresent(value: JsonValue | undefined): boolean {
 }
 
 function numberOf(value: JsonValue | undefined): number {
-  return typeof value === "number" ? value : Number.NaN;
+  const count = countOf(value);
+  return typeof count === "number" ? count : Number.NaN;
 }
 
 /** Numbers of tokens; what servers add (their own costs and times) is the operator's. */
@@ -134,7 +186,7 @@ const usageFields: Fields = {
 /** A Responses usage object with the fields that clients rely on; null stays null. */
 export function completeUsage(found: JsonValue | undefined): JsonValue {
   if (!isJsonObject(found)) return null;
-  const usage = withReasoning(found, responseNames);
+  const usage = plainUsage(found, responseNames);
   const input = typeof usage.input_tokens === "number" ? usage.input_tokens : 0;
   const output = typeof usage.output_tokens === "number" ? usage.output_tokens : 0;
   const shown = only(usage, usageFields);

@@ -8,6 +8,7 @@ import { parseEvent } from "../parse-event.ts";
 import { faultOf } from "../pieces.ts";
 import type { AnswerEvent, Ending, ReportedUsage } from "../port.ts";
 import { isText } from "../responses/complete-item.ts";
+import { makePlain } from "../responses/plain-calls.ts";
 import {
   type CutReason,
   failureOfCut,
@@ -80,6 +81,7 @@ export class ChatFromResponses implements StreamReader {
     const event = parseEvent(source);
     if (this.isEnded) return;
     this.#out = out;
+    if (event === "nothing") return;
     if (event === "done") this.end("end", out);
     else if (event) this.take(event, out, source.data);
     else this.#hold(() => this.#breakOff("garbage"));
@@ -106,6 +108,7 @@ export class ChatFromResponses implements StreamReader {
       this.#hold(() => this.#breakOff(fault ?? "garbage"), isFinalType(event.type));
       return;
     }
+    if (makePlain(event) === undefined) return;
     this.#readEvents++;
     if (this.#held) {
       this.#isLast ||= isFinalType(event.type);
@@ -155,23 +158,18 @@ export class ChatFromResponses implements StreamReader {
   }
 
   #body(event: JsonObject, response: JsonObject): void {
-    switch (event.type) {
-      case "keepalive":
-        return;
-      case "response.completed":
-      case "response.incomplete": {
-        const found = { ...response, status: `${event.type}`.slice("response.".length) };
-        this.#hold(() => this.#finish(found), true);
-        return;
-      }
+    if (event.type === "response.completed" || event.type === "response.incomplete") {
+      const found = { ...response, status: event.type.slice("response.".length) };
+      this.#hold(() => this.#finish(found), true);
+      return;
     }
     const writer = this.#begin(response.created_at);
     switch (event.type) {
       case "response.output_text.delta":
-        this.#say(writer, event, event.delta, event.logprobs);
+        this.#say(writer, event, textOfDeltaEvent(event), event.logprobs);
         break;
       case "response.refusal.delta":
-        this.#refusal(writer, event, event.delta);
+        this.#refusal(writer, event, textOfDeltaEvent(event));
         break;
       case "response.output_text.done":
         this.#say(writer, event, restOf(event.text, this.#sent.get(partKey(event))));
@@ -181,7 +179,7 @@ export class ChatFromResponses implements StreamReader {
         break;
       case "response.reasoning_text.delta":
       case "response.reasoning_summary_text.delta":
-        this.#think(writer, event, event.delta);
+        this.#think(writer, event, textOfDeltaEvent(event));
         break;
       case "response.output_text.annotation.added":
         for (const annotation of annotationOf(event.annotation)) {
@@ -288,7 +286,7 @@ export class ChatFromResponses implements StreamReader {
     for (const [index, item] of output.entries()) {
       this.#reasoned(writer, { output_index: index }, item);
     }
-    if (this.#sent.size === 0 && this.#calls.count === 0) this.#showOutput(writer, output);
+    this.#showOutput(writer, output);
     this.#release(writer);
     const reason = finishReasonOf(response, this.#calls.count > 0);
     const finish = writer.finish(this.#isStopFound ? "stop" : reason);
@@ -300,16 +298,21 @@ export class ChatFromResponses implements StreamReader {
     this.#terminal(shown ? writer.usage(shown) : finish, ending);
   }
 
-  /** An upstream that streams nothing but its last event still gives an answer. */
+  /** What upstream shows in its last event alone: every text where it streamed none, and calls. */
   #showOutput(writer: ChunkWriter, output: readonly JsonValue[]): void {
+    const hasSaid = this.#sent.size > 0;
     for (const [index, item] of output.entries()) {
-      if (!isJsonObject(item)) continue;
-      this.#call(writer, { type: "response.output_item.done", output_index: index, item });
-      const parts = item.type === "message" && Array.isArray(item.content) ? item.content : [];
-      for (const part of parts.filter(isJsonObject)) {
+      if (!isJsonObject(item) || item.type !== "message" || hasSaid) continue;
+      const parts = Array.isArray(item.content) ? item.content.filter(isJsonObject) : [];
+      for (const part of parts) {
         this.#say(writer, { output_index: index }, part.text);
         this.#refusal(writer, { output_index: index }, part.refusal);
       }
+    }
+    for (const item of this.#calls.missingOf(output)) {
+      // Under an index of its own: upstream may have streamed another item under this place.
+      const index = `last/${this.#calls.count}`;
+      this.#call(writer, { type: "response.output_item.added", output_index: index, item });
     }
   }
 

@@ -5,10 +5,11 @@ import { textOfAnswer } from "../generated.ts";
 import { hasTooManyPieces } from "../pieces.ts";
 import { isText } from "../responses/complete-item.ts";
 import type { ReadAnswer } from "../responses/json-answer.ts";
-import { chatNames, usageIn, withReasoning } from "../usage.ts";
+import { chatNames, plainUsage, usageIn } from "../usage.ts";
+import { callTypeOf, madeCallId } from "./call-pieces.ts";
 import { endingOfFinish } from "./completion.ts";
 import type { ChatFacts } from "./from-responses.ts";
-import { errorOfChoice } from "./native.ts";
+import { createdOf, errorOfChoice } from "./native.ts";
 import { completionFields, plainlySaid } from "./shown.ts";
 
 /** A chat completion of an upstream's own, complete and with our model. Throws `UpstreamFailure` where it is none. */
@@ -19,34 +20,56 @@ export function readCompletion(found: JsonObject, facts: ChatFacts): ReadAnswer 
     throw new UpstreamFailure("garbage");
   const broken = errorOfChoice(first);
   const failure = broken && reasonOfError(broken);
-  const completed: JsonObject = { ...found, choices: choices.map(completeChoice) };
+  const id = isText(found.id) ? found.id : facts.id;
+  const completed: JsonObject = {
+    ...found,
+    choices: choices.map((choice, index) => completeChoice(choice, index, id)),
+  };
   const told = usageIn(found);
-  if (told) completed.usage = withReasoning(told.object, chatNames);
+  if (told) completed.usage = plainUsage(told.object, chatNames);
   const shown = only(completed, completionFields);
   return {
     object: {
       ...shown,
-      id: isText(found.id) ? found.id : facts.id,
+      id,
       object: "chat.completion",
-      created: shown.created ?? facts.nowS(),
+      created: createdOf(found) ?? facts.nowS(),
       model: facts.modelId,
     },
     ending: failure ? "failed" : endingOfFinish(first.finish_reason),
     ...(failure ? { failure } : {}),
     usage: told?.usage,
-    outputText: textOfAnswer(found),
+    outputText: textOfAnswer(completed),
     opaque: [],
   };
 }
 
-function completeChoice(choice: JsonObject, index: number): JsonObject {
-  const message = plainlySaid(isJsonObject(choice.message) ? choice.message : {});
-  const hasCalls = Array.isArray(message.tool_calls) && message.tool_calls.length > 0;
+function completeChoice(choice: JsonObject, index: number, completionId: string): JsonObject {
+  const said = plainlySaid(isJsonObject(choice.message) ? choice.message : {});
+  const calls = Array.isArray(said.tool_calls) ? said.tool_calls.filter(isJsonObject) : [];
+  const message = { role: "assistant", content: null, refusal: null, ...said };
+  const reason = isText(choice.finish_reason) ? choice.finish_reason : "stop";
   return {
     index,
     logprobs: null,
     ...choice,
-    message: { role: "assistant", content: null, refusal: null, ...message },
-    finish_reason: choice.finish_reason ?? (hasCalls ? "tool_calls" : "stop"),
+    message:
+      calls.length > 0 ? { ...message, tool_calls: completeCalls(calls, completionId) } : message,
+    finish_reason: calls.length > 0 && reason === "stop" ? "tool_calls" : reason,
   };
+}
+
+/** Calls with an id, a type and arguments that are text. */
+function completeCalls(calls: readonly JsonObject[], completionId: string): JsonObject[] {
+  return calls.map(({ index: _, ...call }, at) => {
+    const type = callTypeOf(call);
+    const said = isJsonObject(call[type]) ? call[type] : {};
+    const field = type === "custom" ? "input" : "arguments";
+    return {
+      ...call,
+      id: isText(call.id) ? call.id : madeCallId(completionId, at),
+      type,
+      [type]: { ...said, [field]: said[field] ?? "" },
+    };
+  });
 }

@@ -2,7 +2,7 @@ import type { Reason } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { fits, only } from "../allowed.ts";
-import { failureOfError, reasonOfError } from "../failure.ts";
+import { failureOfError, reasonOfError, UpstreamFailure } from "../failure.ts";
 import { dataFrame } from "../frame.ts";
 import { textOfAnswer } from "../generated.ts";
 import { parseEvent } from "../parse-event.ts";
@@ -17,13 +17,16 @@ import {
   type StreamReader,
 } from "../stream-reader.ts";
 import { UnseenNotes } from "../unseen.ts";
-import { chatNames, usageIn } from "../usage.ts";
+import { chatNames } from "../usage.ts";
 import { UsageNote } from "../usage-note.ts";
+import { CallPieces } from "./call-pieces.ts";
 import { errorChunk } from "./chunks.ts";
 import { endingOfFinish } from "./completion.ts";
 import type { ChatFacts } from "./from-responses.ts";
 import { ModelSplice } from "./model-splice.ts";
-import { chunkFields, isOddlySaid, plainlySaid, shownUsage } from "./shown.ts";
+import { chunkFields, messageFields, plainlySaid, shownUsage } from "./shown.ts";
+
+const nothing = Buffer.alloc(0);
 
 /**
  * Passes on a chat completion stream of an upstream's own: the model is shown by its public id, the role comes first,
@@ -34,12 +37,13 @@ export class NativeChat implements StreamReader {
   readonly unseen = new UnseenNotes();
   readonly #facts: ChatFacts;
   readonly #splice: ModelSplice;
-  #hasRead = false;
-  #hasRole = false;
+  readonly #calls: CallPieces;
+  /** The caller has the beginning of a stream. */
+  #hasBegun = false;
   /** The first chunk without its choices: what an added chunk shows. */
   #head: JsonObject = {};
-  /** Held back until usage or the end has come, so that the terminal event is the last. */
-  #finish: { chunk: JsonObject; reason: JsonValue; text: string } | undefined;
+  /** Why it ended, by the last word on it: held back until usage or the end has come, for more may come behind it. */
+  #reason: string | undefined;
   readonly #usage = new UsageNote();
   /** A failure, held until what came along with it was looked at for usage. */
   #held: (() => void) | undefined;
@@ -48,12 +52,14 @@ export class NativeChat implements StreamReader {
   constructor(facts: ChatFacts) {
     this.#facts = facts;
     this.#splice = new ModelSplice(facts.modelId);
+    this.#calls = new CallPieces(facts.id);
   }
 
   read(source: SseEvent, out: AnswerEvent[]): void {
     if (this.isEnded) return;
     const chunk = parseEvent(source);
     this.#out = out;
+    if (chunk === "nothing") return;
     if (chunk === "done") {
       this.end("end", out);
       return;
@@ -63,22 +69,19 @@ export class NativeChat implements StreamReader {
       return;
     }
     const fault = faultOf(chunk, source.data);
-    const { error, choices } = chunk;
-    this.#usage.note(chunk, this.#finish !== undefined || isLast(chunk));
+    const error = errorOfChunk(chunk);
+    // A chunk without choices is usage, or a note of upstream's own (content filters, progress).
+    const choices = chunk.choices ?? [];
+    this.#usage.note(chunk, this.#reason !== undefined || isLast(chunk));
     if (this.#held) return;
-    if (isJsonObject(error)) this.#hold(() => this.#refuse(error));
-    else if (fault) this.#hold(() => this.#breakOff(fault));
-    else if (Array.isArray(choices)) {
-      this.#hasRead = true;
-      this.#take(chunk, choices, source, out);
-    } else if (!this.#finish && !usageIn(chunk)) {
-      this.#hold(() => this.#breakOff("garbage"));
-    }
+    if (error) this.#hold(() => this.#refuse(error));
+    else if (fault || !Array.isArray(choices)) this.#hold(() => this.#breakOff(fault ?? "garbage"));
+    else this.#take(chunk, choices[0], source);
   }
 
   /** It has failed; upstream is read on for usage where the caller has its beginning. */
   get isStopped(): boolean {
-    return this.#held !== undefined && this.#hasRead;
+    return this.#held !== undefined && this.#hasBegun;
   }
 
   get usage(): ReportedUsage | undefined {
@@ -87,7 +90,7 @@ export class NativeChat implements StreamReader {
 
   /** After the reason only usage is awaited. */
   get isOutputDone(): boolean {
-    return this.#finish !== undefined;
+    return this.#reason !== undefined;
   }
 
   settle(out: AnswerEvent[]): void {
@@ -107,9 +110,9 @@ export class NativeChat implements StreamReader {
   }
 
   #breakOff(reason: CutReason): void {
-    if (!this.#hasRead) throw failureOfCut(reason);
+    if (!this.#hasBegun) throw failureOfCut(reason);
     // Some servers send no [DONE]; the reason has come, so the answer is whole.
-    if (reason === "end" && this.#finish) this.#complete(this.#out);
+    if (reason === "end" && this.#reason !== undefined) this.#complete(this.#reason);
     else this.#fail(reasonOfCut(reason), isByUs(reason));
   }
 
@@ -119,52 +122,85 @@ export class NativeChat implements StreamReader {
       this.end("cut", out);
       return;
     }
-    const choice = { index: 0, delta: {}, logprobs: null, finish_reason: "length" };
-    const chunk = { ...this.#head, choices: [choice] };
-    this.#finish = { chunk, reason: "length", text: "" };
-    this.#complete(out);
+    this.#out = out;
+    this.#complete("length");
   }
 
-  #take(chunk: JsonObject, choices: JsonValue[], source: SseEvent, out: AnswerEvent[]): void {
-    const choice = choices[0];
-    // A chunk without a choice is usage, or a note of upstream's own (content filters, progress).
+  #take(chunk: JsonObject, choice: JsonValue | undefined, source: SseEvent): void {
     if (!isJsonObject(choice)) return;
     const broken = errorOfChoice(choice);
     if (broken) {
       this.#hold(() => this.#refuse(broken));
       return;
     }
-    const said = isJsonObject(choice.delta) ? choice.delta : {};
-    const isOdd = isOddlySaid(said);
-    const delta = isOdd ? plainlySaid(said) : said;
-    if (isOdd) choice.delta = delta;
-    this.#role(chunk, delta, out);
+    const reason = isText(choice.finish_reason) ? choice.finish_reason : undefined;
+    // Without a delta it is a note, too, and not what a stream begins with.
+    if (isJsonObject(choice.delta)) this.#say(chunk, choice, choice.delta, reason, source);
+    if (reason === undefined) return;
+    this.#begin(chunk, {});
+    this.#reason = reason;
+  }
+
+  #say(
+    chunk: JsonObject,
+    choice: JsonObject,
+    said: JsonObject,
+    reason: string | undefined,
+    source: SseEvent,
+  ): void {
+    const plain = plainlySaid(said);
+    choice.delta = plain;
     const text = textOfAnswer(chunk);
     this.unseen.noteChunk(chunk, text);
-    if (choice.finish_reason !== null && choice.finish_reason !== undefined) {
-      this.#finish = { chunk, reason: choice.finish_reason, text };
-    } else {
-      const frame = isOdd ? undefined : this.#asItCame(chunk, source);
-      out.push({ frame: frame ?? dataFrame(this.#own(chunk)), text });
+    const pieces = Array.isArray(plain.tool_calls) ? this.#pieces(plain.tool_calls) : undefined;
+    const delta = pieces === plain.tool_calls ? plain : { ...plain, tool_calls: pieces ?? [] };
+    // What is said beside a reason goes out now; the reason alone waits.
+    const mayBeBare = reason !== undefined || pieces?.length === 0;
+    const isBare = mayBeBare && !carries({ ...choice, delta });
+    this.#begin(chunk, isBare ? {} : delta);
+    const isOpen = choice.finish_reason === null || choice.finish_reason === undefined;
+    const isSame = delta === said && isOpen && !isBare;
+    const frame = isSame ? this.#asItCame(chunk, source) : undefined;
+    choice.delta = delta;
+    choice.finish_reason = null;
+    if (!isBare) this.#out.push({ frame: frame ?? dataFrame(this.#own(chunk)), text });
+    else if (text !== "") this.#out.push({ frame: nothing, text });
+  }
+
+  #pieces(calls: JsonValue[]): JsonValue[] {
+    try {
+      return this.#calls.take(calls);
+    } catch (error) {
+      if (!(error instanceof UpstreamFailure)) throw error;
+      this.#hold(() => this.#breakOff("too_large"));
+      return [];
     }
   }
 
-  /** Sends the chunk with the role where upstream did not begin with it. */
-  #role(chunk: JsonObject, delta: JsonObject, out: AnswerEvent[]): void {
-    if (this.#hasRole) return;
-    this.#hasRole = true;
+  /** Sends the chunk with the role where upstream does not begin with it. */
+  #begin(chunk: JsonObject, delta: JsonObject): void {
+    if (this.#hasBegun) return;
+    this.#hasBegun = true;
     this.#head = this.#own(chunk);
-    if (isText(delta.role)) return;
-    const first = { role: "assistant", content: "" };
-    const choice = { index: 0, delta: first, logprobs: null, finish_reason: null };
-    out.push({ frame: dataFrame({ ...this.#head, choices: [choice] }), text: "" });
+    if (!isText(delta.role)) this.#send({ role: "assistant", content: "" }, null);
   }
 
-  /** The chunk's bytes with our model in them; undefined where it holds more or less than callers see. */
+  /** Sends a chunk of ours. */
+  #send(delta: JsonObject, reason: string | null): void {
+    this.#out.push({ frame: this.#framed(delta, reason), text: "" });
+  }
+
+  #framed(delta: JsonObject, reason: string | null): Buffer {
+    const choice = { index: 0, delta, logprobs: null, finish_reason: reason };
+    return dataFrame({ ...this.#head, choices: [choice] });
+  }
+
+  /** The chunk's bytes with our model in them; undefined where it holds more or less than callers see, or has another head. */
   #asItCame(chunk: JsonObject, source: SseEvent): Uint8Array | undefined {
-    const isWhole = isText(chunk.id) && chunk.object === "chat.completion.chunk";
-    const isShown = isWhole && !isJsonObject(chunk.usage) && fits(chunk, chunkFields);
-    return isShown ? this.#splice.frame(chunk, source) : undefined;
+    const { id, created } = this.#head;
+    const isWhole = chunk.id === id && chunk.object === "chat.completion.chunk";
+    const isOurs = isWhole && chunk.created === created && !isJsonObject(chunk.usage);
+    return isOurs && fits(chunk, chunkFields) ? this.#splice.frame(chunk, source) : undefined;
   }
 
   /** What callers see of the chunk as an object of ours, without usage. */
@@ -173,32 +209,34 @@ export class NativeChat implements StreamReader {
     const { id, modelId: model, nowS, withUsage } = this.#facts;
     return {
       ...rest,
-      id: isText(chunk.id) ? chunk.id : (this.#head.id ?? id),
+      id: this.#head.id ?? (isText(chunk.id) ? chunk.id : id),
       object: "chat.completion.chunk",
-      created: rest.created ?? this.#head.created ?? nowS(),
+      created: this.#head.created ?? createdOf(chunk) ?? nowS(),
       model,
       ...(withUsage ? { usage: null } : {}),
     };
   }
 
-  #complete(out: AnswerEvent[]): void {
-    const { chunk, reason, text } = this.#finish ?? { chunk: {}, reason: "stop", text: "" };
-    const usage = this.#facts.withUsage ? this.#usage.objectIn(chatNames) : undefined;
-    const shown = usage && shownUsage(usage);
-    const finish: AnswerEvent = { frame: dataFrame(this.#own(chunk)), text };
-    const last: AnswerEvent = shown
-      ? { frame: dataFrame({ ...this.#head, choices: [], usage: shown }), text: "" }
-      : finish;
-    if (shown) out.push(finish);
-    last.ending = endingOfFinish(reason);
+  #complete(reason: string): void {
+    const usage = this.#usage.objectIn(chatNames);
+    const shown = this.#facts.withUsage && usage ? shownUsage(usage) : undefined;
+    const isCalling = reason === "stop" && this.#calls.hasCalls;
+    this.#begin({}, {});
+    const finish = this.#framed({}, isCalling ? "tool_calls" : reason);
+    if (shown) this.#out.push({ frame: finish, text: "" });
+    const frame = shown ? dataFrame({ ...this.#head, choices: [], usage: shown }) : finish;
     const reported = this.#usage.reported;
-    if (reported) last.usage = reported;
     this.isEnded = true;
-    out.push(last);
+    this.#out.push({
+      frame,
+      text: "",
+      ending: endingOfFinish(reason),
+      ...(reported ? { usage: reported } : {}),
+    });
   }
 
   #refuse(error: JsonObject): void {
-    if (!this.#hasRead) throw failureOfError(error);
+    if (!this.#hasBegun) throw failureOfError(error);
     this.#fail(reasonOfError(error));
   }
 
@@ -213,9 +251,32 @@ export class NativeChat implements StreamReader {
 /** Says the chunk why the answer ended? */
 function isLast({ choices }: JsonObject): boolean {
   const [choice] = Array.isArray(choices) ? choices : [];
-  return (
-    isJsonObject(choice) && choice.finish_reason !== null && choice.finish_reason !== undefined
-  );
+  return isJsonObject(choice) && isText(choice.finish_reason);
+}
+
+/** Does a choice say anything beside its role and why it ended? */
+function carries({ delta, logprobs }: JsonObject): boolean {
+  const said = isJsonObject(delta) ? only(delta, messageFields) : {};
+  const hasSaid = Object.entries(said).some(([name, value]) => name !== "role" && !isEmpty(value));
+  return hasSaid || isJsonObject(logprobs);
+}
+
+function isEmpty(value: JsonValue): boolean {
+  return value === null || value === "" || (Array.isArray(value) && value.length === 0);
+}
+
+/** When it was made, in seconds since the epoch; undefined where it does not say. */
+export function createdOf({ created }: JsonObject): number | undefined {
+  return typeof created === "number" && created > 0 ? created : undefined;
+}
+
+/** The error that a chunk, or an answer, tells in the place of choices, as an object; undefined where it tells none. */
+export function errorOfChunk(chunk: JsonObject): JsonObject | undefined {
+  const { error } = chunk;
+  if (isJsonObject(error)) return error;
+  if (isText(error)) return { message: error };
+  // vLLM and FastChat.
+  return chunk.object === "error" ? chunk : undefined;
 }
 
 /** What routers tell of a model that broke off, in the words of the server that it came from; undefined where it did not. */

@@ -1,6 +1,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import { type Fields, only } from "../allowed.ts";
-import { chatNames, withReasoning } from "../usage.ts";
+import { withArgumentsText } from "../call-arguments.ts";
+import { chatNames, plainUsage } from "../usage.ts";
 
 /**
  * What callers see of chat answers and chunks: `ChatCompletion` and `ChatCompletionChunk` of the openai package, 7.57,
@@ -92,17 +93,28 @@ export const chunkFields: Fields = {
 
 /** Fields of a completion's usage that callers see. */
 export function shownUsage(found: JsonObject): JsonObject {
-  return only(withReasoning(found, chatNames), usage);
+  return only(plainUsage(found, chatNames), usage);
 }
 
-/** Does a message or delta say something in another form than callers see? */
-export function isOddlySaid(said: JsonObject): boolean {
-  return "reasoning" in said || Array.isArray(said.content);
-}
-
-/** A message or delta whose reasoning and text are in the form that callers see. */
+/** A message or delta whose reasoning, text and arguments are in the form that callers see: the same object where they were. */
 export function plainlySaid(said: JsonObject): JsonObject {
-  if (!isOddlySaid(said)) return said;
+  const calls = Array.isArray(said.tool_calls) ? said.tool_calls.map(plainCall) : [];
+  const isPlain = calls.every((call, at) => call === (said.tool_calls as JsonValue[])[at]);
+  const call = isJsonObject(said.function_call)
+    ? withArgumentsText({ function: said.function_call }).function
+    : undefined;
+  const plain = "reasoning" in said || Array.isArray(said.content) ? plainWords(said) : said;
+  const changed: JsonObject = {};
+  if (!isPlain) changed.tool_calls = calls;
+  if (call !== undefined && call !== said.function_call) changed.function_call = call;
+  return Object.keys(changed).length > 0 ? { ...plain, ...changed } : plain;
+}
+
+function plainCall(call: JsonValue): JsonValue {
+  return isJsonObject(call) ? withArgumentsText(call) : call;
+}
+
+function plainWords(said: JsonObject): JsonObject {
   const { reasoning, ...rest } = said;
   const plain: JsonObject = { ...rest };
   // One name of two for the same: some servers send both.

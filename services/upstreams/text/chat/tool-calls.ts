@@ -1,6 +1,9 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { toolCallOf } from "./completion.ts";
 
 interface Call {
+  /** Of its item, as it was called first. */
+  itemId: JsonValue | undefined;
   /** Its place in `tool_calls`. */
   index: number;
   isCustom: boolean;
@@ -18,11 +21,14 @@ export interface CallDelta {
 
 /** The function and custom calls of a Responses stream as the deltas of a chat stream. */
 export class ToolCalls {
+  /** By their index: the one that was begun last under it. */
   readonly #calls = new Map<JsonValue, Call>();
+  #count = 0;
+  readonly #ids = new Set<JsonValue | undefined>();
 
   /** Calls so far. */
   get count(): number {
-    return this.#calls.size;
+    return this.#count;
   }
 
   /** What an event adds; undefined where it is not about a call. */
@@ -30,9 +36,7 @@ export class ToolCalls {
     switch (event.type) {
       case "response.output_item.added":
       case "response.output_item.done":
-        return isJsonObject(event.item)
-          ? this.#item(keyOf(event, event.item.id), event.item)
-          : undefined;
+        return isJsonObject(event.item) ? this.#item(event, event.item) : undefined;
       case "response.function_call_arguments.delta":
       case "response.custom_tool_call_input.delta":
         return this.#more(keyOf(event, event.item_id), event.delta);
@@ -45,20 +49,33 @@ export class ToolCalls {
     }
   }
 
-  #item(key: JsonValue, item: JsonObject): CallDelta | undefined {
+  /** Calls of a whole output that were not streamed: as many as it has more, for servers may call the others anew. */
+  missingOf(output: readonly JsonValue[]): JsonObject[] {
+    const calls = output.filter(isJsonObject).filter((item) => toolCallOf(item).length > 0);
+    const more = calls.length - this.#count;
+    const unknown = calls.filter((item) => !this.#ids.has(idOf(item)));
+    return more > 0 ? unknown.slice(-more) : [];
+  }
+
+  #item(event: JsonObject, item: JsonObject): CallDelta | undefined {
+    const key = keyOf(event, item.id);
     const isCustom = item.type === "custom_tool_call";
     if (!isCustom && item.type !== "function_call") return undefined;
     const value = isCustom ? item.input : item.arguments;
-    if (this.#calls.has(key)) return this.#whole(key, value);
+    const before = this.#calls.get(key);
+    // Some servers begin every item under the same index.
+    const isNext = event.type === "response.output_item.added" && before?.itemId !== item.id;
+    if (before && !isNext) return this.#whole(key, value);
     const given = typeof value === "string" ? value : "";
-    const call = { index: this.#calls.size, isCustom, sent: given.length };
+    const call = { itemId: item.id, index: this.#count++, isCustom, sent: given.length };
     this.#calls.set(key, call);
+    this.#ids.add(idOf(item));
     const name = item.name ?? "";
     const named = isCustom
       ? { type: "custom", custom: { name, input: given } }
       : { type: "function", function: { name, arguments: given } };
     const text = `${name}${given}`;
-    return { chunk: { index: call.index, id: item.call_id ?? item.id ?? "", ...named }, text };
+    return { chunk: { index: call.index, id: idOf(item), ...named }, text };
   }
 
   #more(key: JsonValue, delta: JsonValue | undefined): CallDelta {
@@ -81,4 +98,9 @@ export class ToolCalls {
 /** Items are told apart by their index; by their id where upstream gives none. */
 function keyOf(event: JsonObject, id: JsonValue | undefined): JsonValue {
   return event.output_index ?? id ?? 0;
+}
+
+/** What callers know a call by. */
+function idOf(item: JsonObject): JsonValue {
+  return item.call_id ?? item.id ?? "";
 }

@@ -1,6 +1,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import { completeUsage } from "../usage.ts";
 import { completeItem, type ItemFacts } from "./complete-item.ts";
+import { plainItems } from "./plain-calls.ts";
 import { responseFields } from "./shown.ts";
 
 /** Names that go up in another form than the caller sent them (text/request/caller-names.ts). */
@@ -61,7 +62,9 @@ export function completeResponse(
 /** An `output` as clients rely on it; ids that are missing are made. */
 export function completeOutput(output: JsonValue | undefined, facts: ItemFacts): JsonObject[] {
   if (!Array.isArray(output)) return [];
-  return output.filter(isJsonObject).map((item) => completeItem(item, facts));
+  return plainItems(output)
+    .filter(isJsonObject)
+    .map((item) => completeItem(item, facts));
 }
 
 function defaults(facts: ResponseFacts, status: ResponseStatus): JsonObject {

@@ -13,7 +13,7 @@ export interface FinalOutput {
 
 /**
  * The `output` of the terminal event. What was left open is closed before it, what upstream shows only here gets its
- * events, and every item is called what it was called in the stream. Without one of upstream's, it is what was streamed.
+ * events, and every item is called what it was called in the stream, and stands where it stood.
  */
 export function finalOutput(
   state: StreamState,
@@ -22,19 +22,18 @@ export function finalOutput(
 ): FinalOutput {
   const { tracker } = state;
   const shown = Array.isArray(found) ? found.filter(isJsonObject) : [];
-  const streamed = tracker.all();
+  const streamed = [...tracker.all()];
   const twins = pair(shown, streamed);
   const shownAs = new Map(twins.map((open, at) => [open, shown[at]]));
   for (const open of streamed) close(state, open, shownAs.get(open), status);
-  if (shown.length === 0) return { items: streamed.map((open) => open.item), text: "" };
   let text = "";
-  const items = shown.map((item, at) => {
+  for (const [at, item] of shown.entries()) {
     const twin = twins[at];
-    const open = twin ?? bringUp(state, item, status);
-    text += tracker.uncounted(open, item);
-    return twin ? renamed(state, item, twin) : open.item;
-  });
-  return { items, text };
+    if (twin) twin.item = renamed(state, item, twin);
+    text += tracker.uncounted(twin ?? bringUp(state, item, status), item);
+  }
+  // In the order of the stream, whatever the one of upstream's: `output_index` is the place in it.
+  return { items: tracker.all().map((open) => open.item), text };
 }
 
 /** For each shown item the streamed one that it is: by its name, else by its place and type. */
@@ -89,10 +88,10 @@ function renamed(state: StreamState, item: JsonObject, open: OpenItem): JsonObje
 /** Streams an item that upstream shows only in its last event. */
 function bringUp(state: StreamState, found: JsonObject, status: string): OpenItem {
   const item = completeItem(found, state.facts, status);
-  const index = state.tracker.nextIndex();
-  const open = state.tracker.begin(item, index);
+  const open = state.tracker.begin({ ...item });
+  open.item = item;
   open.isDone = true;
-  for (const event of itemEvents(item, index)) {
+  for (const event of itemEvents(item, open.index)) {
     const text = typeof event.delta === "string" ? event.delta : "";
     open.counted += text.length;
     state.emitter.send(event, { text });

@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
-import { textOfDeltaEvent } from "../generated.ts";
+import { textOfDeltaEvent, textOfEvent, textOfItem } from "../generated.ts";
 import { opaqueIn } from "../opaque.ts";
 import { completeItem, completePart, isText } from "./complete-item.ts";
 import type { OpenItem } from "./output-tracker.ts";
@@ -37,9 +37,9 @@ function textDelta(state: StreamState, event: JsonObject, source: SseEvent, kind
   const part = state.tracker.partFor(item, kind, event[kind.indexField]);
   let isChanged = place(event, item);
   isChanged = put(event, kind.indexField, part.index) || isChanged;
-  if (typeof event.delta !== "string") isChanged = put(event, "delta", "");
+  const text = textOfDeltaEvent(event);
+  isChanged = put(event, "delta", text) || isChanged;
   isChanged = logprobs(event, kind) || isChanged;
-  const text = event.delta as string;
   state.tracker.keepText(item, part, text);
   state.emitter.pass(event, source, isChanged, { text });
 }
@@ -53,36 +53,39 @@ function textDone(state: StreamState, event: JsonObject, source: SseEvent, kind:
   if (typeof event[kind.textField] !== "string") isChanged = put(event, kind.textField, part.text);
   isChanged = logprobs(event, kind) || isChanged;
   part.isTextDone = true;
-  state.emitter.pass(event, source, isChanged);
+  const text = state.tracker.unlike(item, event[kind.textField] as string);
+  state.emitter.pass(event, source, isChanged, { text });
 }
 
 function argsDelta(state: StreamState, event: JsonObject, source: SseEvent, kind: CallKind): void {
   const item = state.tracker.itemFor(event, kind.itemType);
   let isChanged = place(event, item);
-  if (typeof event.delta !== "string") isChanged = put(event, "delta", "");
-  const text = event.delta as string;
+  const text = textOfDeltaEvent(event);
+  isChanged = put(event, "delta", text) || isChanged;
   state.tracker.keepArgs(item, text);
   state.emitter.pass(event, source, isChanged, { text });
 }
 
 function argsDone(state: StreamState, event: JsonObject, source: SseEvent, kind: CallKind): void {
   const item = state.tracker.itemFor(event, kind.itemType);
-  state.tracker.catchUpArgs(item, event[kind.field]);
+  const whole = event[kind.field];
+  state.tracker.catchUpArgs(item, isText(whole) ? whole : item.givenArgs);
   let isChanged = place(event, item);
-  if (typeof event[kind.field] !== "string") isChanged = put(event, kind.field, item.args);
+  if (!isText(whole)) isChanged = put(event, kind.field, item.args) || isChanged;
   item.areArgsDone = true;
-  state.emitter.pass(event, source, isChanged);
+  const text = state.tracker.unlike(item, event[kind.field] as string);
+  state.emitter.pass(event, source, isChanged, { text });
 }
 
 function itemAdded(state: StreamState, event: JsonObject, source: SseEvent): void {
   const { tracker, facts, emitter } = state;
   const found = isJsonObject(event.item) ? event.item : {};
-  const isFree = typeof event.output_index === "number" && !tracker.at(event.output_index);
-  const index = isFree ? (event.output_index as number) : tracker.nextIndex();
-  const item = completeItem(found, facts, "in_progress");
-  const isChanged = put(event, "output_index", index) || item !== event.item;
+  const item = { ...completeItem(found, facts, "in_progress") };
+  const open = tracker.begin(item, event.output_index);
+  const isMoved = put(event, "output_index", open.index);
+  const isChanged = isMoved || !hasSameFields(item, found);
   event.item = item;
-  const text = tracker.uncounted(tracker.begin(item, index), item);
+  const text = tracker.uncounted(open, item);
   emitter.pass(event, source, isChanged, { text, opaque: state.fresh(opaqueIn(item)) });
 }
 
@@ -135,20 +138,29 @@ function partAddedOrDone(state: StreamState, event: JsonObject, source: SseEvent
   }
   isChanged ||= whole !== event.part;
   event.part = whole;
-  emitter.pass(event, source, isChanged);
+  const text = tracker.unlike(item, `${whole[kind.textField] ?? ""}`);
+  emitter.pass(event, source, isChanged, { text });
 }
 
 /** Whatever we have no rule for: it passes, with the item's name made right, and what callers see of its `response`. */
 function other(state: StreamState, event: JsonObject, source: SseEvent): void {
   const item = state.tracker.at(event.output_index);
   let isChanged = false;
-  if (item && typeof event.item_id === "string") isChanged = put(event, "item_id", item.id);
+  if (item) isChanged = put(event, "output_index", item.index);
+  if (item && typeof event.item_id === "string") {
+    isChanged = put(event, "item_id", item.id) || isChanged;
+  }
   if (isJsonObject(event.response)) {
-    event.response = state.complete(event.response, "in_progress");
+    // Items come with their own events.
+    event.response = { ...state.complete(event.response, "in_progress"), output: [] };
     isChanged = true;
   }
-  const text = textOfDeltaEvent(event);
-  if (item) item.counted += text.length;
+  const isDelta = `${event.type}`.endsWith(".delta");
+  const owner = item ?? state.tracker.elsewhere;
+  // What is no delta repeats deltas, as a rule.
+  const said = textOfEvent(event) + textOfItem(event.item ?? null);
+  const text = isDelta ? said : said.slice(owner.counted);
+  owner.counted += text.length;
   const opaque = isJsonObject(event.item) ? state.fresh(opaqueIn(event.item)) : [];
   state.emitter.pass(event, source, isChanged, { text, opaque });
 }

@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import { reasonOfError, UpstreamFailure } from "../failure.ts";
-import { textOfItems } from "../generated.ts";
+import { textOfCompacted, textOfItems } from "../generated.ts";
 import { textLimits } from "../limits.ts";
 import { opaqueIn } from "../opaque.ts";
 import { hasTooManyPieces } from "../pieces.ts";
@@ -9,6 +9,7 @@ import { completeUsage, usageIn } from "../usage.ts";
 import { isText } from "./complete-item.ts";
 import { completeOutput, completeResponse, type ResponseFacts } from "./complete-response.ts";
 import { failedResponse } from "./failed-response.ts";
+import { plainItems } from "./plain-calls.ts";
 
 /** A complete answer as an object, before it becomes bytes. */
 export interface ReadAnswer extends Omit<JsonAnswer, "kind" | "body" | "upstream"> {
@@ -35,12 +36,12 @@ export function readResponse(found: JsonObject, facts: ResponseFacts): ReadAnswe
   };
 }
 
-/** A compaction of upstream's; its items go on untouched. Throws `UpstreamFailure` where it is none. */
+/** A compaction of upstream's; its items go on as they are, the arguments of calls as text. Throws `UpstreamFailure` where it is none. */
 export function readCompaction(found: JsonObject, facts: ResponseFacts): ReadAnswer {
-  const { output } = found;
-  if (!Array.isArray(output) || output.length > textLimits.compactedItems) {
+  if (!Array.isArray(found.output) || found.output.length > textLimits.compactedItems) {
     throw new UpstreamFailure("garbage");
   }
+  const output = plainItems(found.output);
   const object: JsonObject = {
     id: isText(found.id) ? found.id : facts.newId("resp"),
     object: "response.compaction",
@@ -55,7 +56,7 @@ export function readCompaction(found: JsonObject, facts: ResponseFacts): ReadAns
     object,
     ending: "completed",
     usage: usageIn(found)?.usage,
-    outputText: textOfItems(output),
+    outputText: textOfCompacted(output),
     opaque: opaqueIn(output),
   };
 }

@@ -9,7 +9,7 @@ import { callKindOf, type OpenPart, type PartKind, partKindOf, partObject } from
 
 /** An item that upstream streams. */
 export interface OpenItem {
-  /** Its `output_index`. */
+  /** Its `output_index`: its place in the output. */
   index: number;
   /** What it is called from its first event to its last. */
   id: string;
@@ -19,6 +19,8 @@ export interface OpenItem {
   parts: OpenPart[];
   /** Arguments of a call so far, as much as is kept. */
   args: string;
+  /** Arguments that it began with: its own where nothing else is said of them. */
+  givenArgs: string;
   /** More was streamed than is kept. */
   isPartial: boolean;
   areArgsDone: boolean;
@@ -31,48 +33,54 @@ export interface OpenItem {
 export class OutputTracker {
   readonly #emitter: Emitter;
   readonly #facts: ItemFacts;
-  readonly #items = new Map<number, OpenItem>();
+  /** In the order in which they began. */
+  readonly #items: OpenItem[] = [];
+  /** The item that upstream began last under each index of its own, which may begin anywhere and leave some out. */
+  readonly #placed = new Map<number, OpenItem>();
   /** The first item of each type and id. */
   readonly #named = new Map<string, OpenItem>();
   /** The item of each type that is furthest behind. */
   readonly #lastOf = new Map<string, OpenItem>();
-  /** One above the highest index so far. */
-  #next = 0;
   /** Items and parts so far. */
   #pieces = 0;
+  /** Characters counted of events that belong to no item. */
+  readonly elsewhere = { counted: 0 };
 
   constructor(emitter: Emitter, facts: ItemFacts) {
     this.#emitter = emitter;
     this.#facts = facts;
   }
 
-  /** The item at an `output_index`. */
+  /** The item at an `output_index` of upstream's. */
   at(index: JsonValue | undefined): OpenItem | undefined {
-    return typeof index === "number" ? this.#items.get(index) : undefined;
+    return typeof index === "number" ? this.#placed.get(index) : undefined;
   }
 
   /** In the order of their index. */
-  all(): OpenItem[] {
-    return [...this.#items.values()].sort((a, b) => a.index - b.index);
+  all(): readonly OpenItem[] {
+    return this.#items;
   }
 
-  /** The next free `output_index`. */
-  nextIndex(): number {
-    return this.#next;
-  }
-
-  /** Remembers an item whose `added` goes out by the caller. `item` is complete. */
-  begin(item: JsonObject, index: number): OpenItem {
+  /**
+   * Remembers an item, under upstream's index where it has one; its `added` goes out by the caller. `item` is complete, and is
+   * changed: a client appends the deltas to what a call begins with, so it begins with nothing.
+   */
+  begin(item: JsonObject, upstreamIndex?: JsonValue): OpenItem {
     const type = item.type as string;
     const id = item.id as string;
+    const index = this.#items.length;
+    const call = callKindOf(type);
+    const given = call ? item[call.field] : "";
+    const givenArgs = typeof given === "string" ? given : "";
+    if (call && givenArgs !== "") item[call.field] = "";
     const state = { isPartial: false, areArgsDone: false, isDone: false, counted: 0 };
-    const open: OpenItem = { index, id, type, item, parts: [], args: "", ...state };
+    const open: OpenItem = { index, id, type, item, parts: [], args: "", givenArgs, ...state };
     this.#admit();
-    this.#items.set(index, open);
-    this.#next = Math.max(this.#next, index + 1);
+    this.#items.push(open);
+    if (typeof upstreamIndex === "number") this.#placed.set(upstreamIndex, open);
     const name = nameOf(type, id);
     if (!this.#named.has(name)) this.#named.set(name, open);
-    if (index >= (this.#lastOf.get(type)?.index ?? index)) this.#lastOf.set(type, open);
+    this.#lastOf.set(type, open);
     return open;
   }
 
@@ -84,12 +92,11 @@ export class OutputTracker {
     if (named) return named;
     const last = this.#lastOf.get(type);
     if (last && !last.isDone) return last;
-    const isFree = typeof event.output_index === "number" && !found;
-    const index = isFree ? (event.output_index as number) : this.nextIndex();
     const id = isText(event.item_id) ? event.item_id : this.#facts.newId(idPrefixOf(type));
     const item = completeItem({ type, id }, this.#facts, "in_progress");
-    this.#emitter.send({ type: "response.output_item.added", output_index: index, item });
-    return this.begin(item, index);
+    const begun = this.begin(item, event.output_index);
+    this.#emitter.send({ type: "response.output_item.added", output_index: begun.index, item });
+    return begun;
   }
 
   /** The part that an event belongs to; where upstream never began it, it begins now. */
@@ -117,6 +124,13 @@ export class OutputTracker {
   /** Text of a whole item beyond what was streamed of it, which counts as output from now on. */
   uncounted(open: OpenItem, whole: JsonObject): string {
     const rest = textOfItem(whole).slice(open.counted);
+    open.counted += rest.length;
+    return rest;
+  }
+
+  /** What an event shows whole of an item's text or arguments beyond all that was counted of the item, which counts from now on. */
+  unlike(open: OpenItem, whole: string): string {
+    const rest = whole.slice(open.counted);
     open.counted += rest.length;
     return rest;
   }
@@ -161,7 +175,8 @@ export class OutputTracker {
   closeWithin(item: OpenItem, final: JsonObject | undefined): void {
     const call = callKindOf(item.type);
     if (call && !item.areArgsDone) {
-      this.catchUpArgs(item, final?.[call.field]);
+      const whole = final?.[call.field];
+      this.catchUpArgs(item, isText(whole) ? whole : item.givenArgs);
       const place = { item_id: item.id, output_index: item.index };
       this.#emitter.send({ type: `${call.event}.done`, ...place, [call.field]: item.args });
       item.areArgsDone = true;

@@ -24,6 +24,7 @@ import { failedResponse } from "./failed-response.ts";
 import { finalOutput } from "./final-output.ts";
 import { handlerOf } from "./handlers.ts";
 import { OutputTracker } from "./output-tracker.ts";
+import { makePlain } from "./plain-calls.ts";
 import { takeOut } from "./shown.ts";
 import type { StreamState } from "./stream-state.ts";
 
@@ -71,6 +72,7 @@ export class ResponsesReader implements StreamReader, StreamState {
     if (this.isEnded) return;
     this.emitter.out = out;
     const event = parseEvent(source);
+    if (event === "nothing") return;
     if (event === "done") {
       // What failed is over with it.
       this.end("end", out);
@@ -82,6 +84,9 @@ export class ResponsesReader implements StreamReader, StreamState {
       this.#hold(() => this.#breakOff(fault ?? "garbage"), isFinalType(event?.type));
       return;
     }
+    const isChanged = makePlain(event);
+    if (isChanged === undefined) return;
+    if (isChanged) rewrite(source, event);
     this.#readEvents++;
     if (this.#held) {
       this.#isLast ||= isFinalType(event.type);
@@ -160,13 +165,8 @@ export class ResponsesReader implements StreamReader, StreamState {
       this.#hold(() => this.#finish(response, "incomplete"), true);
     } else if (lifecycleTypes.has(type)) this.#lifecycle(response, type);
     else {
-      // A keep-alive says nothing about the answer and may come before it.
-      if (type !== "keepalive") this.#begin();
-      if (takeOut(event, this.facts.developerPrompt ?? "")) {
-        // The bytes hold it still.
-        source.frame = undefined;
-        source.data = Buffer.from(JSON.stringify(event));
-      }
+      this.#begin();
+      if (takeOut(event, this.facts.developerPrompt ?? "")) rewrite(source, event);
       handlerOf(type)(this, event, source);
     }
   }
@@ -232,4 +232,10 @@ export class ResponsesReader implements StreamReader, StreamState {
       { ending: "failed", usage: this.#usage.reported, isByUs },
     );
   }
+}
+
+/** The bytes as they came say something else still. */
+function rewrite(source: SseEvent, event: JsonObject): void {
+  source.frame = undefined;
+  source.data = Buffer.from(JSON.stringify(event));
 }

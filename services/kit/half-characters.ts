@@ -1,0 +1,49 @@
+import type { JsonValue } from "./json.ts";
+
+// A text that was cut within a character ends in half a surrogate pair. JSON can escape one; UTF-8, and with it forms, messages and stores,
+// has no bytes for it, and most servers refuse it. All of these functions recurse, as deep as a body may be (`maxJsonDepth`).
+
+/** Does any text or name of a body hold half a character? Only an escape makes one, so most bodies are not walked. */
+export function hasHalfCharacter(json: Uint8Array, value: JsonValue): boolean {
+  const bytes = Buffer.from(json.buffer, json.byteOffset, json.length);
+  return (bytes.includes("\\ud") || bytes.includes("\\uD")) && holdsHalf(value);
+}
+
+function holdsHalf(value: JsonValue): boolean {
+  if (typeof value === "string") return !value.isWellFormed();
+  if (Array.isArray(value)) return value.some(holdsHalf);
+  if (typeof value !== "object" || value === null) return false;
+  for (const name in value) {
+    if (!name.isWellFormed() || holdsHalf(value[name] as JsonValue)) return true;
+  }
+  return false;
+}
+
+/** A copy with U+FFFD in the place of each, as every encoder of UTF-8 writes it. */
+export function withoutHalves<T extends JsonValue>(value: T): T {
+  const well = (text: string) => text.toWellFormed();
+  return mapTexts(value, well, well) as T;
+}
+
+/** A copy for a fingerprint, which UTF-8 carries: each text that holds one is told by its JSON form, in which it is escaped. */
+export function withEscapedHalves<T extends JsonValue>(value: T): T {
+  const escaped = (text: string) => (text.isWellFormed() ? text : JSON.stringify(text));
+  return mapTexts(
+    value,
+    (text) => (text.isWellFormed() ? text : { escaped: JSON.stringify(text) }),
+    escaped,
+  ) as T;
+}
+
+function mapTexts(
+  value: JsonValue,
+  text: (text: string) => JsonValue,
+  name: (name: string) => string,
+): JsonValue {
+  if (typeof value === "string") return text(value);
+  if (Array.isArray(value)) return value.map((item) => mapTexts(item, text, name));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [name(key), mapTexts(inner, text, name)]),
+  );
+}

@@ -1,0 +1,39 @@
+import { joinInTurns } from "../in-turns.ts";
+import { consume } from "../push-stream.ts";
+import type { BodyRoom, HttpBody } from "./client.ts";
+import { UpstreamError } from "./errors.ts";
+
+/** All of a body. See {@link HttpBody.whole}. */
+export async function wholeBodyOf(
+  body: Pick<HttpBody, "chunks">,
+  maxBytes: number,
+  room?: BodyRoom,
+): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  /** What was announced is put together as it comes, and lies in memory once. */
+  let joined: Buffer | undefined;
+  let bytes = 0;
+  let mostBytes = room?.freeBytes ?? maxBytes;
+  const keep = (chunk: Buffer) => {
+    if (joined) joined.set(chunk, bytes - chunk.length);
+    else chunks.push(chunk);
+  };
+  const grow = async (chunk: Buffer) => {
+    mostBytes = (await room?.reach(bytes)) ?? maxBytes;
+    const whole = room?.announcedBytes ?? 0;
+    if (!joined && whole >= bytes && whole <= maxBytes) {
+      joined = Buffer.allocUnsafeSlow(whole);
+      joined.set(Buffer.concat(chunks.splice(0)));
+    }
+    keep(chunk);
+  };
+  await consume(body.chunks, (chunk) => {
+    bytes += chunk.length;
+    if (bytes > maxBytes) throw new UpstreamError("too_large");
+    if (bytes > mostBytes) return grow(chunk);
+    keep(chunk);
+    return true;
+  });
+  if (joined) return joined.subarray(0, bytes);
+  return chunks.length === 1 && chunks[0] ? chunks[0] : joinInTurns(chunks);
+}

@@ -1,0 +1,101 @@
+import { turn } from "#kit/in-turns.ts";
+import { isJsonObject, type JsonObject } from "#kit/json.ts";
+import { anyObjectIn } from "#kit/upstream/call.ts";
+import { answerLimits } from "#kit/upstream/limits.ts";
+import { createSseParser, type SseEvent } from "#kit/upstream/sse.ts";
+import { NativeChat } from "./chat/native.ts";
+import { ChunkCollector } from "./chat/put-together.ts";
+import type { RequestFacts } from "./facts.ts";
+import { UpstreamFailure } from "./failure.ts";
+import type { LargeParts } from "./large-parts.ts";
+import { arrivedBytesATurn, largeAnswerBytes } from "./limits.ts";
+import type { AnswerEvent, ReportedUsage } from "./port.ts";
+import { ResponsesReader } from "./responses/reader.ts";
+import type { StreamReader } from "./stream-reader.ts";
+
+const firstFields = ["data:", "event:", "id:", "retry:", ":"];
+
+/** Is a body a stream of events? Servers that can do nothing else send one under any type. */
+export function isEventStream(body: Buffer): boolean {
+  const begin = body
+    .subarray(0, 64)
+    .toString()
+    .replace(/^\uFEFF?\s*/, "");
+  return firstFields.some((field) => begin.startsWith(field));
+}
+
+/**
+ * A stream that came where an object was asked for, as the object that it adds up to, in the public form and ready to be read as
+ * one that came whole. Throws `UpstreamFailure` where nothing was made.
+ */
+export async function objectOfStream(
+  body: Buffer,
+  { isChat, facts, parts }: { isChat: boolean; facts: RequestFacts; parts: LargeParts },
+): Promise<JsonObject> {
+  const reader: StreamReader = isChat
+    ? new NativeChat({ ...facts.chat, withUsage: true })
+    : new ResponsesReader(facts.response);
+  const chunks = new ChunkCollector();
+  let last: JsonObject | undefined;
+  const add = (events: AnswerEvent[]) => {
+    for (const { frame } of events) {
+      const shown = frame.length > 0 ? shownIn(frame) : undefined;
+      if (!shown) continue;
+      if (isChat) chunks.add(shown);
+      last = shown;
+    }
+  };
+  try {
+    let bytes = 0;
+    for (const source of eventsIn(body)) {
+      if (reader.isEnded) break;
+      const out: AnswerEvent[] = [];
+      reader.read(await readable(source, parts), out);
+      add(out);
+      bytes += source.data.length;
+      if (bytes < arrivedBytesATurn) continue;
+      bytes = 0;
+      await turn();
+    }
+    const out: AnswerEvent[] = [];
+    reader.settle(out);
+    reader.end("end", out);
+    add(out);
+  } catch (error) {
+    if (error instanceof UpstreamFailure) error.usage ??= reader.usage;
+    throw error;
+  }
+  const object = isChat
+    ? (chunks.completion(undefined) ?? brokenOff(last, reader.usage))
+    : last?.response;
+  if (!isJsonObject(object)) throw new UpstreamFailure("garbage");
+  return object;
+}
+
+function eventsIn(body: Buffer): SseEvent[] {
+  const parser = createSseParser({ maxEventBytes: answerLimits.eventBytes });
+  const events = parser.push(body);
+  const last = parser.end();
+  return last ? [...events, last] : events;
+}
+
+async function readable(source: SseEvent, parts: LargeParts): Promise<SseEvent> {
+  if (source.data.length <= largeAnswerBytes) return source;
+  return { ...source, data: await parts.takeFrom(source.data), frame: undefined };
+}
+
+function shownIn(frame: Uint8Array): JsonObject | undefined {
+  const [event] = createSseParser({ maxEventBytes: answerLimits.eventBytes }).push(frame);
+  return event && anyObjectIn(event.data);
+}
+
+/** A completion that failed, as routers show one, with what it used. */
+function brokenOff(last: JsonObject | undefined, used: ReportedUsage | undefined): JsonObject {
+  const error = isJsonObject(last?.error) ? last.error : {};
+  const choices = [{ index: 0, message: { content: null }, finish_reason: "error", error }];
+  if (!used) return { choices };
+  const { inputTokens, outputTokens, cachedInputTokens } = used;
+  const details = { cached_tokens: cachedInputTokens };
+  const usage = { prompt_tokens: inputTokens, completion_tokens: outputTokens };
+  return { choices, usage: { ...usage, prompt_tokens_details: details } };
+}

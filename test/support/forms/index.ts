@@ -1,0 +1,7 @@
+import { callForms } from "./chat-calls.ts";
+import { chunkForms } from "./chat-chunks.ts";
+import type { AnswerForm } from "./form.ts";
+import { responsesForms } from "./responses.ts";
+
+/** Every form in which servers that people run give their answers. */
+export const answerForms: readonly AnswerForm[] = [...chunkForms, ...callForms, ...responsesForms];

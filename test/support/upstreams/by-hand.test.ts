@@ -1,0 +1,38 @@
+import { expect, test } from "vitest";
+import { freePort } from "../free-port.ts";
+import { doublesByHand, talk } from "./by-hand.ts";
+import { sampleOutputs } from "./double.ts";
+
+test.each(Object.entries(doublesByHand))(
+  "%s starts with a port, and does what each of its words says",
+  async (_, start) => {
+    const port = await freePort();
+    await using double = await start(port, await sampleOutputs());
+    expect(new URL(double.baseUrl).port).toBe(String(port));
+    for (const act of Object.values(double.words)) await act();
+    expect(Object.keys(double.words)).toContain("lost");
+  },
+);
+
+test("a double says where it is and what it knows, and refuses as it is told", async () => {
+  await using double = await doublesByHand.fal(0, await sampleOutputs());
+  const ask = () =>
+    fetch(`${double.baseUrl}/fal-ai/flux/dev`, {
+      ...{ method: "POST", body: JSON.stringify({ prompt: "x" }) },
+      headers: { authorization: `Key ${double.key}` },
+    });
+  const told = async function* () {
+    yield "what";
+    yield "locked";
+  };
+  const said: string[] = [];
+  for await (const line of talk("fal", double, told())) said.push(line);
+  expect(said).toEqual([
+    `fal: baseUrl ${double.baseUrl} key ${double.key}`,
+    expect.stringMatching(/^fal knows: refused .*locked/),
+    "fal: locked",
+  ]);
+  const answer = await ask();
+  expect([answer.status, await answer.text()]).toEqual([403, expect.stringMatching(/Exhausted/)]);
+  expect((await ask()).status).toBe(200);
+});

@@ -1,0 +1,163 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { systemClock } from "#kit/clock.ts";
+import { createBuiltinRenderer } from "../../../services/builtin/index.ts";
+import type { Behaviour } from "../scripted-behaviours.ts";
+import type { MediaOutputs } from "../scripted-media-upstream.ts";
+import { startComfy } from "./comfyui.ts";
+import { elevenLabsAnswers, startElevenLabs } from "./elevenlabs.ts";
+import { falAnswers, falFailures, startFal } from "./fal.ts";
+import { replicateAnswers, replicateErrors, startReplicate } from "./replicate.ts";
+
+/** A double that is used without a test: by hand, beside a genmesh that runs. */
+export interface ByHand extends AsyncDisposable {
+  /** What a catalog has as `baseUrl`. */
+  baseUrl: string;
+  /** The key that it takes; none: it asks for none. */
+  key: string | undefined;
+  /** What is done at a word. Where nothing else is said, it becomes of the next request that begins a generation. */
+  words: Readonly<Record<string, () => unknown>>;
+}
+
+type Starter = (port: number, made: MediaOutputs) => Promise<ByHand>;
+
+/** Milliseconds of a step of a graph. */
+const comfyStepMs = 250;
+
+/** Every double by its name. */
+export const doublesByHand = {
+  async fal(port, made) {
+    const fal = await startFal({ port });
+    Object.assign(fal.outputs, made);
+    const { noFile: _, ...failures } = falFailures;
+    const { tooEarly, ...answers } = falAnswers;
+    return {
+      ...{ baseUrl: fal.origin, key: fal.key },
+      words: {
+        ...each(failures, (failure) => fal.plan({ failure })),
+        ...each(answers, (answer) => fal.next("submit", answer)),
+        tooEarly: () => fal.next("result", tooEarly),
+        lost: () => fal.next("submit", { kind: "lost" }),
+        cutFile: () => fal.files.next("file", { kind: "file", cutAfter: 40 }),
+        // Never ends until `finish`.
+        held: () => fal.plan({ pace: "advance" }),
+        heldDeaf: () => fal.plan({ pace: "advance", positions: [], cancel: "ignored" }),
+        finish: () => fal.finish(),
+        // From now on.
+        lock: () => fal.lock(),
+        unlock: () => fal.lock(false),
+      },
+      [Symbol.asyncDispose]: fal[Symbol.asyncDispose],
+    };
+  },
+  async replicate(port, made) {
+    const replicate = await startReplicate({ port });
+    Object.assign(replicate.outputs, made);
+    const { noFile: _, ...errors } = replicateErrors;
+    return {
+      ...{ baseUrl: replicate.baseUrl, key: replicate.key },
+      words: {
+        ...each(errors, (error) => replicate.plan({ end: "failed", error })),
+        ...each(replicateAnswers, (answer) => replicate.next("submit", answer)),
+        canceled: () => replicate.plan({ end: "canceled" }),
+        aborted: () => replicate.plan({ end: "aborted" }),
+        lost: () => replicate.next("submit", { kind: "lost" }),
+        cutFile: () => replicate.files.next("file", { kind: "file", cutAfter: 40 }),
+        held: () => replicate.plan({ pace: "advance" }),
+        finish: () => replicate.finish(),
+      },
+      [Symbol.asyncDispose]: replicate[Symbol.asyncDispose],
+    };
+  },
+  async comfyui(port, made) {
+    const comfy = await startComfy({ port });
+    Object.assign(comfy.outputs, made);
+    // Slow enough for a percentage to be seen.
+    comfy.usual.pace = "advance";
+    let isHeld = false;
+    const steps = setInterval(() => isHeld || comfy.advance(), comfyStepMs);
+    return {
+      ...{ baseUrl: comfy.origin, key: undefined },
+      words: {
+        failed: () => comfy.plan({ failure: { message: "out of memory", type: "OutOfMemory" } }),
+        down: () => comfy.next("submit", { kind: "status", status: 503 }),
+        lost: () => comfy.next("submit", { kind: "lost" }),
+        cutFile: () => comfy.next("view", { kind: "file", cutAfter: 40 }),
+        held: () => (isHeld = true),
+        finish: () => (isHeld = false),
+        // Now: it forgets its queue and its history.
+        restart: () => comfy.restart(),
+        dropSockets: () => comfy.dropSockets(),
+      },
+      async [Symbol.asyncDispose]() {
+        clearInterval(steps);
+        await comfy[Symbol.asyncDispose]();
+      },
+    };
+  },
+  async elevenlabs(port, made) {
+    const double = await startElevenLabs({ port });
+    double.sound = made.sound;
+    // Those of the shipped catalog.
+    for (const id of ["JBFqnCBsd6RMkjVDRZzb", "EXAVITQu4vr4xnSDxMaL"]) double.voices.add(id);
+    return {
+      ...{ baseUrl: `${double.origin}/v1`, key: double.key },
+      words: {
+        ...each(elevenLabsAnswers, (answer) => double.next("speak", answer)),
+        lost: () => double.next("speak", { kind: "lost" }),
+        cutFile: () => double.next("speak", { kind: "file", cutAfter: 40 }),
+      },
+      [Symbol.asyncDispose]: double[Symbol.asyncDispose],
+    };
+  },
+} satisfies Record<string, Starter>;
+
+function each<T extends object | string | Behaviour>(
+  table: Readonly<Record<string, T>>,
+  act: (value: T) => void,
+): Record<string, () => void> {
+  return Object.fromEntries(Object.entries(table).map(([name, value]) => [name, () => act(value)]));
+}
+
+/** A picture, a film and a song that can be looked at and listened to. */
+async function makeOutputs(): Promise<MediaOutputs> {
+  const folder = await mkdtemp(join(tmpdir(), "genmesh-double-"));
+  const outFile = join(folder, "film.mp4");
+  const prompt = "a red boat on a calm sea";
+  const caller = { accountId: "double", signal: new AbortController().signal };
+  await using renderer = createBuiltinRenderer({ threads: 1, clock: systemClock });
+  const image = await renderer.image({ prompt, width: 512, height: 512 }, caller);
+  const film = { prompt, width: 320, height: 180, durationSeconds: 6, audio: "none", outFile };
+  await renderer.video({ ...film, audio: "none" }, caller);
+  const song = await renderer.music({ mode: "instrumental", title: prompt }, caller);
+  const video = await readFile(outFile);
+  await rm(folder, { recursive: true });
+  return { images: [Buffer.from(image.bytes)], video, sound: Buffer.from(song.bytes) };
+}
+
+/** Says where a double is, and does what it is told, a word a line. */
+export async function* talk(
+  name: string,
+  { baseUrl, key = "(none)", words }: Pick<ByHand, "baseUrl" | "key" | "words">,
+  told: AsyncIterable<string>,
+): AsyncGenerator<string> {
+  yield `${name}: baseUrl ${baseUrl} key ${key}`;
+  for await (const word of told) {
+    const act = Object.hasOwn(words, word) ? words[word] : undefined;
+    await act?.();
+    yield act ? `${name}: ${word}` : `${name} knows: ${Object.keys(words).join(" ")}`;
+  }
+}
+
+async function run(name: string, port: number): Promise<void> {
+  const start = Object.entries(doublesByHand).find(([known]) => known === name)?.[1];
+  if (!start) throw new Error(`one of ${Object.keys(doublesByHand).join(", ")}, and a port`);
+  await using double = await start(port, await makeOutputs());
+  const told = createInterface({ input: process.stdin });
+  for await (const line of talk(name, double, told)) process.stdout.write(`${line}\n`);
+}
+
+const [, script, name = "", port = "0"] = process.argv;
+if (script === import.meta.filename) await run(name, Number(port));
