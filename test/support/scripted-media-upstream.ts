@@ -189,10 +189,21 @@ function openAiAnswers(wording: MediaWording): Answers {
         return bytesAnswer(wording.outputs.video, "video/mp4");
       case "POST /audio/speech":
         return spokenAnswer(wording, seen);
+      case "POST /embeddings":
+        return vectorsAnswer(seen);
       default:
         return unknownRoute;
     }
   };
+}
+
+/** One vector to each input: a text or a list of tokens is one. */
+function vectorsAnswer({ body }: SeenRequest): Behaviour {
+  const { input } = body;
+  const inputs = Array.isArray(input) && typeof input[0] !== "number" ? input : [input];
+  const data = inputs.map((_, index) => ({ object: "embedding", index, embedding: [0.5] }));
+  const usage = { prompt_tokens: 1, total_tokens: 1 };
+  return { kind: "json", body: { object: "list", model: "m", data, usage } };
 }
 
 function imagesAnswer(data: object[]): Behaviour {

@@ -59,11 +59,11 @@ export const arrived = { ms: 1_000, quietMs: 150 } as const;
 export const justArrived = { ms: 100, quietMs: 15 } as const;
 /**
  * An upstream that does not wait for its reader queues what it makes, and that is read on for up to `ms` in all, as long as each `lookMs` brings
- * `leastBytes`, which is 8 MiB a second: a queue comes as fast as we parse it, measured at 90 MB a second on two cores that have other work, while a model
- * at work writes less even at 4,000 tokens a second with the log probabilities of twenty others to each, and is closed. In 5 s a link of half a
- * gigabit brings {@link maxArrivedBytes}.
+ * `leastBytes`: a queue comes as fast as we parse it, measured at 90 MB a second on two cores that have other work, and at a fifth of that where
+ * ten processes want them, while a model at work writes less, even at 1,000 tokens a second with the log probabilities of twenty others to each,
+ * and is closed. In 30 s such a busy machine has read {@link maxArrivedBytes}.
  */
-export const queued = { ms: 5_000, lookMs: 500, leastBytes: 4 * 1024 * 1024 } as const;
+export const queued = { ms: 30_000, lookMs: 1_000, leastBytes: 2 * 1024 * 1024 } as const;
 /**
  * Bytes that are read so: the longest outputs have 128,000 tokens, and one with the log probabilities of twenty others takes 2 KB. They are
  * parsed as they would be for a reader, and none are kept.
