@@ -40,17 +40,28 @@ export function jumpClock(base: Clock = systemClock): JumpClock {
 }
 
 /**
- * A clock that counts the sleeps of just `ms` that have begun. A background task that has begun its second has ended
- * what it does between two.
+ * A clock on which the sleeps of just `ms` of one background task end when the test says so: `turn` ends the one that is under way, and
+ * resolves when the task has done what it does between two.
  */
-export function countingPauses(
+export function heldPauses(
   clock: JumpClock,
   ms: number,
-): { clock: JumpClock; pauses: () => number } {
-  let begun = 0;
+): { clock: JumpClock; turn(): Promise<void> } {
+  let begun = Promise.withResolvers<void>();
+  let over = Promise.withResolvers<void>();
   const sleep = (asked: number, signal?: AbortSignal) => {
-    if (asked === ms) begun++;
-    return clock.sleep(asked, signal);
+    if (asked !== ms) return clock.sleep(asked, signal);
+    over = Promise.withResolvers<void>();
+    begun.resolve();
+    const aborted = Promise.withResolvers<never>();
+    signal?.addEventListener("abort", () => aborted.reject(signal.reason), { once: true });
+    return Promise.race([over.promise, aborted.promise]);
   };
-  return { clock: { ...clock, sleep }, pauses: () => begun };
+  const turn = async () => {
+    await begun.promise;
+    begun = Promise.withResolvers();
+    over.resolve();
+    await begun.promise;
+  };
+  return { clock: { ...clock, sleep }, turn };
 }
