@@ -21,6 +21,7 @@ import { openTelemetry } from "../../services/host/context.ts";
 import { type Mesh, startMesh } from "../../services/host/mesh.ts";
 import { jumpClock } from "../support/jump-clock.ts";
 import { startMeshProcesses } from "../support/mesh.ts";
+import { startMeshRoles } from "../support/mesh-roles.ts";
 import {
   type Behaviour,
   closedBaseUrl,
@@ -38,7 +39,7 @@ import { type CatalogObject, promptMark, testCatalog, upstreamKeys } from "./cat
  * may do everything. (Not BASE_URL: the test runner sets that itself.)
  */
 const { GENMESH_TEST_BASE_URL: remoteUrl, GENMESH_TEST_API_KEY: remoteKey } = process.env;
-/** Set to run every role as processes of its own, so many of each, on real servers; see test/support/backends.ts. */
+/** Set to run every role by itself, so many of each, on real servers; see test/support/mesh-roles.ts. */
 const { GENMESH_TEST_MESH: meshReplicas } = process.env;
 
 /** What a test sets itself. */
@@ -131,7 +132,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const secrets = new Set<string>([promptMark, ...Object.values(upstreamKeys)]);
   stack.defer(() => refuseLeaks(log, secrets));
   const env = { GENMESH_CATALOG: catalogFile, ...upstreamKeys, ...options.env };
-  const running = await (meshReplicas ? startProcesses : startHere)({ dataDir, env, log, stack });
+  const running = await (meshReplicas ? startRoles : startHere)({ dataDir, env, log, stack });
   const { baseUrl, admin } = running;
   const holding = (secret: string, who = { accountId: "", keyId: "" }) => {
     if (secret.length > 8) secrets.add(secret);
@@ -258,12 +259,14 @@ async function startHere({ dataDir, env, log, stack }: RunningOptions): Promise<
   };
 }
 
-async function startProcesses(options: RunningOptions): Promise<Running> {
-  const { stack } = options;
-  const mesh = await startMeshProcesses({ ...options, replicas: meshReplicas ?? "1" });
+async function startRoles(options: RunningOptions): Promise<Running> {
+  const { stack, env } = options;
+  // OpenTelemetry keeps one SDK a process.
+  const isTraced = Object.keys(env).some((name) => name.startsWith("OTEL_"));
+  const start = isTraced ? startMeshProcesses : startMeshRoles;
+  const mesh = await start({ ...options, replicas: meshReplicas ?? "1" });
   if (!mesh) throw new Error("GENMESH_TEST_MESH needs MongoDB, NATS and S3");
   stack.use(mesh);
-  let aheadMs = 0;
   return {
     baseUrl: mesh.baseUrls[0] ?? "",
     baseUrls: mesh.baseUrls,
@@ -271,11 +274,8 @@ async function startProcesses(options: RunningOptions): Promise<Running> {
     opsUrls: Object.values(mesh.opsUrls),
     mesh: undefined,
     admin: mesh.operator,
-    now: () => Date.now() + aheadMs,
-    async jump(ms) {
-      await mesh.jump(ms);
-      aheadMs += ms;
-    },
+    now: mesh.now,
+    jump: mesh.jump,
   };
 }
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import { type MeshProcesses, startMeshProcesses } from "../support/mesh.ts";
+import { type RunningMesh, startMeshProcesses } from "../support/mesh.ts";
 import { type ScriptedUpstream, startScriptedUpstream } from "../support/scripted-upstream.ts";
 import { until } from "../support/until.ts";
 import { describeMesh } from "./servers.ts";
@@ -27,7 +27,7 @@ const mostMib = { gateway: 384, text: 1_024 };
 await describeMesh("a gateway and a text service", () => {
   const folder = mkdtempSync(join(tmpdir(), "genmesh-large-"));
   let upstream: ScriptedUpstream;
-  let mesh: MeshProcesses;
+  let mesh: RunningMesh;
   beforeAll(async () => {
     upstream = await startScriptedUpstream();
     upstream.script({

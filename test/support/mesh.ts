@@ -10,22 +10,24 @@ import { freePort } from "./free-port.ts";
 import { ownStores } from "./stores.ts";
 import { until } from "./until.ts";
 
-/** Every role as processes of its own, on stores of its own at the real servers. */
-export interface MeshProcesses extends AsyncDisposable {
+/** Every role, on stores of the mesh's own at the real servers. */
+export interface RunningMesh extends AsyncDisposable {
   /** Of every gateway. */
   baseUrls: string[];
   /** Where the metrics of each process are, by its name. */
   opsUrls: Readonly<Record<string, string>>;
   /** With the admin token. */
   operator: Peers;
-  /** Every process has it so much later, at the latest when this resolves. */
+  /** Milliseconds since the epoch, as the mesh has it. */
+  now(): number;
+  /** Every role has it so much later, at the latest when this resolves. */
   jump(ms: number): Promise<void>;
 }
 
 const clock = fileURLToPath(new URL("./mesh-clock.ts", import.meta.url));
 
 /**
- * Starts a mesh and resolves when all of it is ready; undefined where there is no server for one of its stores. `replicas`:
+ * Starts a mesh of processes and resolves when all of it is ready; undefined where there is no server for one of its stores. `replicas`:
  * of each role.
  */
 export async function startMeshProcesses(options: {
@@ -34,7 +36,7 @@ export async function startMeshProcesses(options: {
   env: Record<string, string>;
   /** Takes what all processes log, a JSON object a line. */
   log: string[];
-}): Promise<MeshProcesses | undefined> {
+}): Promise<RunningMesh | undefined> {
   await using stack = new AsyncDisposableStack();
   const stores = await ownStores(stack, "e2e");
   if (!stores) return undefined;
@@ -71,6 +73,7 @@ export async function startMeshProcesses(options: {
     baseUrls: mesh.baseUrls,
     opsUrls: mesh.opsUrls,
     operator,
+    now: () => Date.now() + aheadMs,
     async jump(ms) {
       aheadMs += ms;
       writeFileSync(clockFile, `${aheadMs}`);

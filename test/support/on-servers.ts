@@ -1,6 +1,7 @@
-import { afterEach, describe } from "vitest";
+import { afterAll, afterEach, describe } from "vitest";
 import { type BackendName, findBackend } from "./backends.ts";
-import { ownStores } from "./stores.ts";
+import { createDatabases, type Databases } from "./databases.ts";
+import { ownBucket, withPath } from "./stores.ts";
 import { type OpenWorldStores, openWorldStores, type StoreVariables } from "./world-stores.ts";
 
 const all: readonly BackendName[] = ["mongodb", "nats", "s3"];
@@ -13,15 +14,18 @@ export async function describeWithServers(title: string, tests: () => void): Pro
 }
 
 /**
- * Tests of worlds whose database and blobs are on servers, removed after each test. Wake-ups stay in the process: they are
- * no more than hints, and go by the test's clock.
+ * Tests of worlds whose database and blobs are on servers: a bucket to each, and databases that are used one after the other. Wake-ups
+ * stay in the process: they are no more than hints, and go by the test's clock.
  */
-export function describeOnServers(
+export async function describeOnServers(
   title: string,
   tests: (openStores: OpenWorldStores) => void,
 ): Promise<void> {
-  return describeWithServers(title, () => {
-    const places = new Map<string, StoreVariables>();
+  const [mongodb, s3] = await Promise.all([findBackend("mongodb"), findBackend("s3")]);
+  await describeWithServers(title, () => {
+    const urls = { mongodb: mongodb.url ?? "", s3: s3.url ?? "" };
+    const databases = createDatabases(urls.mongodb);
+    const places = new Map<string, Promise<StoreVariables>>();
     let stack = new AsyncDisposableStack();
     afterEach(async () => {
       const ended = stack;
@@ -29,16 +33,24 @@ export function describeOnServers(
       places.clear();
       await ended.disposeAsync();
     });
+    afterAll(() => databases[Symbol.asyncDispose]());
     tests(async (folder, clock) => {
-      const place = places.get(folder) ?? (await newPlace(stack));
+      const place = places.get(folder) ?? newPlace(stack, urls, databases);
       places.set(folder, place);
-      return openWorldStores({ folder, clock, env: place });
+      return openWorldStores({ folder, clock, env: await place });
     });
   });
 }
 
-async function newPlace(stack: AsyncDisposableStack): Promise<StoreVariables> {
-  const stores = await ownStores(stack, "test");
-  if (!stores) throw new Error("there is no server for one of the stores");
-  return { GENMESH_DATABASE_URL: stores.urls.mongodb, GENMESH_BLOBS_URL: stores.urls.s3 };
+async function newPlace(
+  stack: AsyncDisposableStack,
+  { mongodb, s3 }: { mongodb: string; s3: string },
+  databases: Databases,
+): Promise<StoreVariables> {
+  const name = await databases.take();
+  stack.defer(() => databases.leave(name));
+  return {
+    GENMESH_DATABASE_URL: withPath(mongodb, name),
+    GENMESH_BLOBS_URL: ownBucket(stack, s3, "test"),
+  };
 }

@@ -36,7 +36,7 @@ export function storesAt(
   servers: ServerUrls,
   purpose: string,
 ): OwnStores {
-  const name = `genmesh-${purpose}-${randomBytes(6).toString("hex")}`;
+  const name = nameFor(purpose);
   const { mongodb, nats, s3 } = servers;
   const urls = { mongodb: withPath(mongodb, name), nats, s3: withPath(s3, name) };
   stack.defer(() => dropDatabase(urls.mongodb));
@@ -52,6 +52,18 @@ export function storesAt(
       GENMESH_NATS_NAME: name,
     },
   };
+}
+
+/** Names a bucket at this server. `stack` removes it. */
+export function ownBucket(stack: AsyncDisposableStack, s3: string, purpose: string): string {
+  const name = nameFor(purpose);
+  const url = withPath(s3, name);
+  stack.defer(() => removeBucket(s3Client(url), name));
+  return url;
+}
+
+function nameFor(purpose: string): string {
+  return `genmesh-${purpose}-${randomBytes(6).toString("hex")}`;
 }
 
 /** A client of the server behind a URL, for what a test does past the product. */
@@ -105,7 +117,8 @@ export function streamOf(name: string): string {
   return `${name}-wakes`;
 }
 
-function withPath(url: string, path: string): string {
+/** The database or bucket of this name, where a URL names a server. */
+export function withPath(url: string, path: string): string {
   const changed = new URL(url);
   changed.pathname = `/${path}`;
   return changed.href;
