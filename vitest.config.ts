@@ -33,7 +33,7 @@ const long = [
  * both forms (how a body is read and translated, what a number of tokens costs, a protocol's driver), or it is about one process.
  */
 const sameOnAMesh =
-  "test/e2e/{called,comfyui,context,crash,developer-prompt,elevenlabs,embeddings,errors,file-costs,file-parts,images,media-fallbacks,media-list,media-references,media-restart,media-validation,money-counted,money-reported,opaque-state,reasoning,refused-parameters,telemetry-proxy,transcriptions,two-deployments,usage-crashes,validation}.test.ts";
+  "test/e2e/{called,comfyui,context,crash,data-uris,developer-prompt,elevenlabs,embeddings,errors,file-costs,file-parts,forms*,half-characters,image-ratios,images,media-fallbacks,media-list,media-references,media-restart,media-validation,money-counted,money-reported,opaque-state,reasoning,refused-parameters,silent-turns,telemetry-proxy,transcriptions,two-deployments,usage-crashes,validation}.test.ts";
 const attacks = "test/attacks/**/*.test.ts";
 const browser = "test/console/**/*.test.ts";
 const faults = "test/faults/**/*.test.ts";
@@ -51,6 +51,7 @@ export default defineConfig({
     includeTaskLocation: process.env[eventsVariable] !== undefined,
     // Most suites wait for sockets and processes more than they compute, so two cores carry three files at once.
     maxWorkers: 3,
+    experimental: { viteModuleRunner: false },
     projects: [
       {
         // `npm test`: all that needs nothing but the install and a few minutes.
