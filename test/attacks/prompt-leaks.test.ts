@@ -80,7 +80,8 @@ describe("chat on a server with forms of its own", () => {
               reasoning_content: "hm",
               tool_calls: [{ id: "c", type: "function", function: { name: "f", arguments: "{}" } }],
             },
-            finish_reason: "stop",
+            // Its server said "stop" beside a call.
+            finish_reason: "tool_calls",
             logprobs: { content: [{ token: "H", logprob: -1, bytes: [72], top_logprobs: [] }] },
           },
         ],
@@ -116,7 +117,9 @@ describe("chat on a server with forms of its own", () => {
     expect(deltas).toContainEqual({
       content: "Hello",
       reasoning_content: "hm",
-      tool_calls: [{ id: "c", type: "function", function: { name: "f", arguments: "{}" } }],
+      tool_calls: [
+        { index: 0, id: "c", type: "function", function: { name: "f", arguments: "{}" } },
+      ],
     });
     expect(events.at(-1)?.data).toBe("[DONE]");
     expect(events.at(-2)?.json.usage).toEqual({

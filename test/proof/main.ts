@@ -77,13 +77,17 @@ try {
   if (hasServers) env.GENMESH_REQUIRE_BACKENDS = "1";
   else process.stdout.write("── not run: what needs real servers\n");
   const onServers = (...parts: plan.Part[]) => (hasServers ? parts : []);
-  await runAll([plan.long, plan.attacks, plan.browser]);
-  await runAll(onServers(plan.endToEnd, plan.contracts, plan.replicas));
+  await runAll(onServers(plan.contracts, plan.endToEnd, plan.replicas));
   await runAll([plan.crashes]);
   Object.assign(env, await tools);
   if (tools) await runAll([plan.charts]);
-  if (env.GENMESH_CI_CLUSTER === "1") await runAll([plan.cluster]);
-  else process.stdout.write("── not run: charts on a cluster (GENMESH_CI_CLUSTER=1)\n");
+  for (const [variable, parts] of Object.entries(plan.asked)) {
+    if (env[variable] === "1") await runAll(parts);
+    else {
+      const names = parts.map(({ name }) => name).join(", ");
+      process.stdout.write(`── not run: ${names} (${variable}=1)\n`);
+    }
+  }
 } finally {
   await endServers();
 }
