@@ -132,7 +132,7 @@ operator() { k exec deploy/genmesh-toolbox -- genmesh "$@"; }
 
 # First of all, for it looks at all that was ever asked here.
 step "a day with the console through the Service" env GENMESH_TEST_BASE_URL="$url" GENMESH_TEST_API_KEY="$KEY" \
-  GENMESH_TEST_ADMIN_TOKEN="$(secret admin-token)" npx vitest run --project browser whole-day
+  GENMESH_TEST_ADMIN_TOKEN="$(secret admin-token)" npx vitest run --project main whole-day
 tests_of() { grep -E '^ *(Test Files|Tests) ' <(sed 's/\x1b\[[0-9;]*m//g' "$work/step.log") || true; }
 tests_of
 step "helm test" helm test genmesh --namespace "$namespace" --timeout 5m

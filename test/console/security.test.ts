@@ -9,10 +9,6 @@ import { type EdgeWorld, edgeAdminToken, startEdge } from "../edge/world.ts";
 import { chromiumPath, openBrowser } from "../support/browser.ts";
 import { openConsoleMs, untilBuilt } from "./screens.ts";
 
-if (chromiumPath === undefined) {
-  process.stderr.write("skipped: tests in a browser: no Chromium (apt-get install chromium)\n");
-}
-
 /** An HTML page that would do harm where it ran with the cookie's origin. */
 const hostile = "<!doctype html><title>file</title><script>document.title = 'ran'</script>";
 const deleted: string[] = [];

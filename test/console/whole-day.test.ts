@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect } from "vitest";
 import { startRunning, tempFolder } from "../host/process.ts";
-import { chromiumPath } from "../support/browser.ts";
+import { browserNote, chromiumPath } from "../support/browser.ts";
 import { startTurnsFront } from "../support/turns-front.ts";
 import { aDayWithTheConsole, type DayWorld } from "./day.ts";
 
@@ -12,7 +12,7 @@ const {
   GENMESH_TEST_ADMIN_TOKEN = "",
 } = process.env;
 
-describe.skipIf(chromiumPath === undefined)("a day with the console", () => {
+describe.skipIf(chromiumPath === undefined)(`a day with the console${browserNote}`, () => {
   aDayWithTheConsole(GENMESH_TEST_BASE_URL ? () => installed(GENMESH_TEST_BASE_URL) : started);
 });
 

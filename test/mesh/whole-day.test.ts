@@ -1,7 +1,7 @@
 import { describe, expect } from "vitest";
 import { aDayWithTheConsole, type DayWorld } from "../console/day.ts";
 import { startProcess, tempFolder } from "../host/process.ts";
-import { chromiumPath } from "../support/browser.ts";
+import { browserNote, chromiumPath } from "../support/browser.ts";
 import { freePort } from "../support/free-port.ts";
 import { ownStores } from "../support/stores.ts";
 import { startTurnsFront } from "../support/turns-front.ts";
@@ -10,8 +10,7 @@ import { describeMesh } from "./servers.ts";
 /** Milliseconds; eight processes compete for the cores of a test machine, and the console is built beside them. */
 const startWithinMs = 170_000;
 
-const note = chromiumPath === undefined ? " (skipped: there is no Chromium)" : "";
-describe.skipIf(chromiumPath === undefined)(`a day on a mesh${note}`, async () => {
+describe.skipIf(chromiumPath === undefined)(`a day on a mesh${browserNote}`, async () => {
   await describeMesh("with two gateways that take turns", () => {
     aDayWithTheConsole(started, startWithinMs);
   });

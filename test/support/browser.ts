@@ -2,10 +2,18 @@ import { existsSync } from "node:fs";
 import { AxeBuilder } from "@axe-core/playwright";
 import { type Browser, chromium, type Page } from "playwright-core";
 
+/** The path of a browser; "" leaves out what needs one. */
 const { GENMESH_TEST_CHROMIUM: named } = process.env;
 const usual = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 /** A browser of this machine; undefined: it has none, and tests that need one are skipped. */
-export const chromiumPath = named ?? usual.find((path) => existsSync(path));
+export const chromiumPath =
+  named === undefined ? usual.find((path) => existsSync(path)) : named || undefined;
+
+/** For the title of what is skipped: why; else empty. */
+export const browserNote = chromiumPath === undefined ? " (skipped: there is no Chromium)" : "";
+if (chromiumPath === undefined) {
+  process.stderr.write("skipped: tests in a browser: no Chromium (apt-get install chromium)\n");
+}
 
 export function openBrowser(): Promise<Browser> {
   if (chromiumPath === undefined) throw new Error("there is no Chromium: GENMESH_TEST_CHROMIUM");

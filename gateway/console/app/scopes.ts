@@ -20,3 +20,11 @@ export const graces = [
   { value: "86400", label: "After one day" },
   { value: "604800", label: "After one week" },
 ];
+
+/** In a word where it may do all that is implied, for that list is long. */
+export function rightsOf(scopes: readonly string[]): string {
+  const isAll = implied.every((scope) => scopes.includes(scope));
+  if (!isAll) return scopes.join(", ");
+  const also = scopes.filter((scope) => !implied.includes(scope));
+  return also.length === 0 ? "everything but managing" : `everything, also ${also.join(", ")}`;
+}

@@ -7,6 +7,7 @@ import { Icon } from "./kit/icon.tsx";
 import { ErrorText } from "./kit/states.tsx";
 import { Toasts } from "./kit/toast.tsx";
 import { groups, isOperator } from "./places.ts";
+import { rightsOf } from "./scopes.ts";
 import { Screens } from "./screens.tsx";
 import { SecretDialog } from "./secret-dialog.tsx";
 import { session } from "./session.ts";
@@ -110,6 +111,12 @@ function Identity() {
         <strong>{who}</strong>
         {value.accountId && <span class="fine">{value.accountId}</span>}
       </p>
+      {value.keyId !== null && (
+        <p class="fine muted">
+          May use {rightsOf(value.scopes)}
+          {value.models.length > 0 && `, of the models ${value.models.join(", ")}`}
+        </p>
+      )}
       <ErrorText error={action.error} />
       <button type="button" class="small" disabled={action.isBusy} onClick={() => action.run()}>
         Sign out

@@ -8,7 +8,8 @@ export interface Session {
   keyId: string | null;
   keyName: string | null;
   scopes: string[];
-  models: string[] | null;
+  /** Empty: all. */
+  models: string[];
   createdAt: string;
   endsAt: string;
   idleEndsAt: string;

@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { TextField } from "./form.tsx";
 
 /** Looks something up when the reader says so, by Enter or the button. */
@@ -14,6 +14,8 @@ export function SearchField({
   onSearch(text: string): void;
 }) {
   const [text, setText] = useState(value);
+  // What is looked for may change by a link, too.
+  useEffect(() => setText(value), [value]);
   return (
     <search>
       <form

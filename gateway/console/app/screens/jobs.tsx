@@ -6,6 +6,7 @@ import { Select, TextField } from "../kit/form.tsx";
 import { Icon } from "../kit/icon.tsx";
 import { KeyName } from "../kit/key-name.tsx";
 import { Page } from "../kit/page.tsx";
+import { SearchField } from "../kit/search.tsx";
 import { Empty, ErrorText } from "../kit/states.tsx";
 import { type Column, Pager, Table } from "../kit/table.tsx";
 import { toast } from "../kit/toast.tsx";
@@ -57,6 +58,12 @@ export function Jobs() {
         </a>
       }
     >
+      <SearchField
+        label="Find by id"
+        placeholder="job_…"
+        value={id ?? ""}
+        onSearch={(wanted) => set({ id: wanted })}
+      />
       {id && (
         <JobDetail
           id={id}

@@ -9,7 +9,7 @@ import { type Column, Pager, Table } from "../kit/table.tsx";
 import { toast } from "../kit/toast.tsx";
 import { Badge, Money, When } from "../kit/values.tsx";
 import { periodWords } from "../limit-resets.ts";
-import { implied } from "../scopes.ts";
+import { rightsOf } from "../scopes.ts";
 import { session } from "../session.ts";
 import type { Key, List } from "../types.ts";
 import { CreateKey, EditKey, RevokeKey, RotateKey } from "./key-dialogs.tsx";
@@ -149,14 +149,6 @@ function NameCell({ keyOf: key }: { keyOf: Key }) {
       </span>
     </>
   );
-}
-
-/** In a word where it may do all that is implied, for that list is long. */
-function rightsOf(scopes: readonly string[]): string {
-  const isAll = implied.every((scope) => scopes.includes(scope));
-  if (!isAll) return scopes.join(", ");
-  const also = scopes.filter((scope) => !implied.includes(scope));
-  return also.length === 0 ? "everything but managing" : `everything, also ${also.join(", ")}`;
 }
 
 function Rights({ keyOf: key }: { keyOf: Key }) {

@@ -118,7 +118,6 @@ function Facts({ model }: { model: Model }) {
       "Most characters",
       typeof model.maxInputCharacters === "number" && count(model.maxInputCharacters),
     ],
-    ["Formats", words(model.formats)],
   ];
   return (
     <>

@@ -5,6 +5,7 @@ import { Amount } from "../../kit/amount.tsx";
 import { FormDialog } from "../../kit/dialog.tsx";
 import { Select, TextField } from "../../kit/form.tsx";
 import { Page, Section } from "../../kit/page.tsx";
+import { SearchField } from "../../kit/search.tsx";
 import { Empty, ErrorText, Waiting } from "../../kit/states.tsx";
 import { type Column, Pager, Table } from "../../kit/table.tsx";
 import { toast } from "../../kit/toast.tsx";
@@ -82,6 +83,12 @@ export function OperatorJobs() {
   return (
     <Page title="Jobs" lead="Jobs of all accounts, newest first: never their prompts or outputs.">
       <div class="filters">
+        <SearchField
+          label="Find by id"
+          placeholder="job_…"
+          value=""
+          onSearch={(wanted) => set({ id: wanted })}
+        />
         <TextField
           label="Only the account"
           placeholder="acct_…"
