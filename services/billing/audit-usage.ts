@@ -12,12 +12,27 @@ export interface UsageAudit {
   snapshot: WalletSnapshot;
   /** Once the journal was read to its end: each row that is not what its entries come to. */
   differences(): AsyncIterable<Difference>;
+  /** After that: what each key came to when the snapshot was taken. */
+  keys(): AuditedKey[];
+}
+
+/** What a key came to, by the journal and by the rollup. */
+export interface AuditedKey {
+  keyId: string;
+  requests: bigint;
+  spent: bigint;
+  rollupRequests: bigint;
+  rollupSpent: bigint;
 }
 
 /** A row as it is stored, and what its entries come to. */
 interface ComparedRow {
+  /** The key of an hour; undefined for the total of a key, which is no part of the hours. */
+  keyId: string | undefined;
   stored: UsageSums;
   computed: UsageSums;
+  /** What of both was written after the snapshot. */
+  since: UsageSums;
   /** Entries up to this number are in it. */
   n: number;
 }
@@ -33,28 +48,36 @@ export async function beginUsageAudit(
   const { ref, lastEntry } = snapshot;
   const { n: counted, keysN } = await usage.cursor(ref);
   const rows = new Map<string, ComparedRow>();
+  const rowOf = (keyId: string | undefined, stored: UsageSums, n: number): ComparedRow => {
+    return { keyId, stored, computed: noSums, since: noSums, n };
+  };
   for await (const page of usage.rows(ref)) {
     for (const { slot, sums, n } of page) {
-      rows.set(slotName(slot), { stored: sums, computed: noSums, n: Math.max(n, counted) });
+      rows.set(slotName(slot), rowOf(slot.keyId, sums, Math.max(n, counted)));
     }
   }
   for (const { keyId, spent, n } of await usage.keyTotals(ref)) {
-    const stored = { ...noSums, spent };
-    rows.set(totalName(keyId), { stored, computed: noSums, n: Math.max(n, keysN) });
+    rows.set(totalName(keyId), rowOf(undefined, { ...noSums, spent }, Math.max(n, keysN)));
   }
-  const addTo = (name: string, n: number, sums: UsageSums, upTo: number) => {
-    const row = rows.get(name) ?? { stored: noSums, computed: noSums, n: upTo };
+  const addTo = (name: string, n: number, sums: UsageSums, added: () => ComparedRow) => {
+    const row = rows.get(name) ?? added();
     rows.set(name, row);
-    if (n <= row.n) row.computed = addSums(row.computed, sums);
+    if (n > row.n) return;
+    row.computed = addSums(row.computed, sums);
+    if (n > lastEntry) row.since = addSums(row.since, sums);
   };
   const add = (entries: readonly Entry[]) => {
     for (const entry of entries) {
       const { n } = entry;
       const step = stepOf(entry, ref.unit);
-      if (step) addTo(slotName(step.slot), n, step.sums, counted);
+      if (step) {
+        const { slot, sums } = step;
+        addTo(slotName(slot), n, sums, () => rowOf(slot.keyId, noSums, counted));
+      }
       const keyStep = keyStepOf(entry);
       if (!keyStep) continue;
-      addTo(totalName(keyStep.keyId), n, { ...noSums, spent: keyStep.spent }, keysN);
+      const sums = { ...noSums, spent: keyStep.spent };
+      addTo(totalName(keyStep.keyId), n, sums, () => rowOf(undefined, noSums, keysN));
     }
   };
   async function* tapped(): AsyncIterable<readonly Entry[]> {
@@ -78,7 +101,27 @@ export async function beginUsageAudit(
         yield { field: "usage", recorded, computed: expected, entryNumber: 0 };
       }
     },
+    keys: () => keysOf(rows.values()),
   };
+}
+
+function keysOf(rows: Iterable<ComparedRow>): AuditedKey[] {
+  const keys = new Map<string, AuditedKey>();
+  for (const { keyId, stored, computed, since } of rows) {
+    if (keyId === undefined) continue;
+    const key = keys.get(keyId) ?? {
+      ...{ keyId, requests: 0n, spent: 0n, rollupRequests: 0n, rollupSpent: 0n },
+    };
+    keys.set(keyId, key);
+    key.requests += computed.requests - since.requests;
+    key.spent += computed.spent - since.spent;
+    key.rollupRequests += stored.requests - since.requests;
+    key.rollupSpent += stored.spent - since.spent;
+  }
+  // What began after the snapshot leaves a key without anything.
+  const isAnything = (key: AuditedKey) =>
+    [key.requests, key.spent, key.rollupRequests, key.rollupSpent].some((one) => one !== 0n);
+  return [...keys.values()].filter(isAnything).sort((a, b) => (a.keyId < b.keyId ? -1 : 1));
 }
 
 /** No slot's name begins so: those begin with their hour. */

@@ -36,21 +36,24 @@ export interface Difference {
   entryNumber: number;
 }
 
-/** What an audit of one wallet has read. */
-interface AuditCount {
+/** What audits have read. */
+export interface AuditRead {
   entries: number;
+  /** What the entries of the last wallet come to; undefined before they were read to their end, or where they have no wallet. */
+  computed?: Wallet | undefined;
 }
 
 /**
  * Recomputes a wallet from nothing but its entries and gives each difference: entries that are missing, moved, changed
- * or not allowed, then balances, key counters and open holds. `count` is kept as entries are read. What this cannot
+ * or not allowed, then balances, key counters and open holds. `read` is kept as entries are read. What this cannot
  * find is a journal rewritten from some entry to its end together with the wallet: for that, note a wallet's last hash
  * elsewhere from time to time.
  */
 export async function* auditWallet(
   snapshot: WalletSnapshot,
-  count: AuditCount,
+  read: AuditRead,
 ): AsyncIterable<Difference> {
+  read.computed = undefined;
   if (!snapshot.wallet) {
     const left = `${snapshot.lastEntry} entries, ${snapshot.holds.length} open holds`;
     yield { field: "sequence", recorded: "no wallet", computed: left, entryNumber: 0 };
@@ -64,11 +67,12 @@ export async function* auditWallet(
   };
   for await (const page of snapshot.entries()) {
     for (const entry of page) {
-      count.entries++;
+      read.entries++;
       yield* auditEntry(image, entry);
       if (entry.kind === "refund") yield* auditRefund(image, entry, snapshot);
     }
   }
+  read.computed = image.wallet;
   yield* compareWallets(snapshot.wallet, image.wallet);
   yield* compareRows("hold", snapshot.holds, image.holds, (hold) => hold.holdId, describeHold);
   const { keys } = snapshot;

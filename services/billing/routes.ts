@@ -2,13 +2,14 @@ import { create } from "@bufbuild/protobuf";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { type RpcService, rpcService } from "#kit/rpc/service.ts";
 import {
+  type AuditLedgerRequest,
   type AuditLedgerResponse,
   AuditLedgerResponseSchema,
   BillingService,
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Alerts } from "./alerts.ts";
 import { applyEach, applyOne, type LedgerContext } from "./apply.ts";
-import { auditWallet } from "./audit.ts";
+import { type AuditRead, auditWallet } from "./audit.ts";
 import { beginUsageAudit } from "./audit-usage.ts";
 import { readAccountEntries } from "./entries-page.ts";
 import { readKeyUsage } from "./key-usage.ts";
@@ -100,7 +101,7 @@ export function createBillingRoutes(ctx: BillingRoutesContext): RpcService {
         replayed: done.replayed,
       };
     },
-    auditLedger: (request, call) => audit(ctx, request.accountId, call.signal),
+    auditLedger: (request, call) => audit(ctx, request, call.signal),
     async listHolds(request) {
       const { items, next } = await store.holds({
         accountId: request.accountId ? requests.readAccountId(request.accountId) : undefined,
@@ -159,21 +160,21 @@ async function entryOf(
 }
 
 async function* audit(
-  { store, events, usage, counting }: BillingRoutesContext,
-  account: string,
+  { store, events, usage, counting, clock }: BillingRoutesContext,
+  { accountId: account, totals: withTotals }: AuditLedgerRequest,
   signal: AbortSignal,
 ): AsyncIterable<AuditLedgerResponse> {
   const accountId = account ? requests.readAccountId(account) : undefined;
   let wallets = 0n;
   let differenceCount = 0n;
-  const count = { entries: 0 };
+  const read: AuditRead = { entries: 0 };
   for await (const found of store.snapshots(accountId)) {
     signal.throwIfAborted();
     wallets++;
     if (found.wallet) await counting.catchUpWallet(found.ref);
     const ofUsage = await beginUsageAudit(found, { usage, store });
     const { snapshot } = ofUsage;
-    const differences = inTurn(auditWallet(snapshot, count), ofUsage.differences());
+    const differences = inTurn(auditWallet(snapshot, read), ofUsage.differences());
     for await (const difference of differences) {
       signal.throwIfAborted();
       differenceCount++;
@@ -192,8 +193,15 @@ async function* audit(
         },
       });
     }
+    if (!withTotals || !read.computed) continue;
+    const value = {
+      accountId: snapshot.ref.accountId,
+      wallet: walletMessage(read.computed, clock.now()),
+      keys: ofUsage.keys(),
+    };
+    yield create(AuditLedgerResponseSchema, { finding: { case: "totals", value } });
   }
-  const summary = { wallets, entries: BigInt(count.entries), differences: differenceCount };
+  const summary = { wallets, entries: BigInt(read.entries), differences: differenceCount };
   yield create(AuditLedgerResponseSchema, { finding: { case: "summary", value: summary } });
 }
 

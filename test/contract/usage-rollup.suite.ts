@@ -7,6 +7,8 @@ import {
   Unit,
   type UsageResult,
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { auditWallet } from "../../services/billing/audit.ts";
+import { beginUsageAudit } from "../../services/billing/audit-usage.ts";
 import { createLedgerStore, createUsageStore } from "../../services/billing/context.ts";
 import type { Operation } from "../../services/billing/operations.ts";
 import { countEntries, uncounted } from "../../services/billing/usage.ts";
@@ -143,6 +145,24 @@ export function usageRollupContract(open: () => Promise<() => Database>): void {
       await checkAll(world, spent);
     });
 
+    test("is told by an audit as it was at the snapshot, whatever is written behind it", async () => {
+      const database = (await open())();
+      await using world = await billingWorld(database);
+      const before = await randomRequests(world, seeded(17), 30);
+      const [store, rollup] = [createLedgerStore(database), createUsageStore(database)];
+      const taken = await collect(store.snapshots(accountId));
+      await randomRequests(world, seeded(18), 30, false);
+      await usage(world, {});
+      expect(taken).toHaveLength(2);
+      for (const snapshot of taken) {
+        const audited = await beginUsageAudit(snapshot, { usage: rollup, store });
+        expect(await collect(auditWallet(audited.snapshot, { entries: 0 }))).toEqual([]);
+        expect(await collect(audited.differences())).toEqual([]);
+        const unit = snapshot.ref.unit === "credits" ? Unit.CREDITS : Unit.USD_MICROS;
+        expect(audited.keys()).toEqual(keysOf(before.filter((one) => one.unit === unit)));
+      }
+    });
+
     test("gives pages in both directions, and the same with every filter", async () => {
       await using world = await billingWorld((await open())());
       await randomRequests(world, seeded(3), 80);
@@ -263,7 +283,28 @@ async function checkAll(world: World, spent: readonly Spent[]) {
     expect(own.map(({ number }) => number)).toEqual(ends.map(({ number }) => number));
   }
   expect(await audit(world)).toEqual([]);
+  const audited = await auditedWallets(world);
+  expect(audited).toHaveLength(2);
+  for (const { wallet, keys } of audited) {
+    expect(wallet).toEqual(wallet?.unit === Unit.CREDITS ? balance.credits : balance.usdMicros);
+    const own = spent.filter(({ unit }) => unit === wallet?.unit);
+    expect(keys).toMatchObject(keysOf(own));
+    expect(keys).toHaveLength(keysOf(own).length);
+  }
   return { requests: requests.length };
+}
+
+/** What an audit is to tell of keys: each figure twice, by the entries and by the rollup. */
+function keysOf(spent: readonly Spent[]) {
+  const own = [...Map.groupBy(spent, ({ keyId }) => keyId)];
+  return own
+    .map(([keyId, list]) => {
+      const requests = BigInt(list.length);
+      const charged = list.reduce((all, { amount }) => all + amount, 0n);
+      const byEntries = { keyId, requests, spent: charged };
+      return { ...byEntries, rollupRequests: requests, rollupSpent: charged };
+    })
+    .sort((a, b) => (a.keyId < b.keyId ? -1 : 1));
 }
 
 const byText = (a: readonly unknown[], b: readonly unknown[]) => (`${a[0]}` < `${b[0]}` ? -1 : 1);
@@ -336,6 +377,21 @@ export async function audit(world: World) {
   return differences;
 }
 
+/** What the audit says that wallets come to. */
+async function auditedWallets(world: World) {
+  const wallets = [];
+  for await (const { finding } of world.operator.auditLedger({ accountId, totals: true })) {
+    if (finding.case === "totals") wallets.push(finding.value);
+  }
+  return wallets;
+}
+
 function sum(results: readonly UsageResult[], name: "spentUsdMicros" | "requests" | "inputTokens") {
   return results.reduce((all, one) => all + one[name], 0n);
+}
+
+async function collect<T>(source: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const one of source) all.push(one);
+  return all;
 }

@@ -5,6 +5,7 @@ import { csvLine } from "#kit/csv.ts";
 import { entryColumns, entryDocument } from "#kit/entry-document.ts";
 import type { LedgerDifference } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { time, withExamples } from "./arguments.ts";
+import { type AuditTotals, auditTotals, type Part, parts } from "./audit-totals.ts";
 import { printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
 
@@ -14,10 +15,14 @@ export function ledgerCommands(program: Command, cli: Cli): void {
   withExamples(
     ledger
       .command("audit [account]")
-      .description("recompute every balance from its entries; exit 1 where something differs"),
+      .description("recompute every balance from its entries; exit 1 where something differs")
+      .addOption(new Option("--by <part>", "show what each came to, beside all").choices(parts)),
     "ledger audit",
-    "ledger audit acct_… --json",
-  ).action((accountId?: string) => audit(cli, accountId ?? ""));
+    "ledger audit acct_… --by key",
+    "ledger audit --by account --json",
+  ).action((accountId: string | undefined, { by }: { by?: Part }) => {
+    return audit(cli, accountId ?? "", auditTotals(by));
+  });
   withExamples(
     ledger
       .command("export <account>")
@@ -67,7 +72,7 @@ async function exportLines(
   }
 }
 
-async function audit(cli: Cli, accountId: string): Promise<void> {
+async function audit(cli: Cli, accountId: string, totals: AuditTotals): Promise<void> {
   // Billing knows wallets, not accounts: it has none of one that does not exist.
   if (accountId !== "") await cli.peers().auth.getAccount({ accountId });
   const differences: LedgerDifference[] = [];
@@ -75,8 +80,9 @@ async function audit(cli: Cli, accountId: string): Promise<void> {
   let complete = false;
   for await (const { finding } of cli
     .peers()
-    .billing.auditLedger({ accountId }, { timeoutMs: 0 })) {
+    .billing.auditLedger({ accountId, totals: true }, { timeoutMs: 0 })) {
     if (finding.case === "difference") differences.push(finding.value);
+    if (finding.case === "totals") totals.add(finding.value);
     if (finding.case === "summary") {
       read = { wallets: finding.value.wallets, entries: finding.value.entries };
       complete = true;
@@ -93,7 +99,11 @@ async function audit(cli: Cli, accountId: string): Promise<void> {
     recorded: one.recorded,
     computed: one.computed,
   }));
-  if (cli.json) return printJson(cli, { ok: rows.length === 0, ...read, differences: rows });
+  if (cli.json) {
+    const ok = rows.length === 0;
+    return printJson(cli, { ok, ...read, differences: rows, ...totals.json() });
+  }
+  totals.print(cli);
   if (rows.length > 0) {
     printTable(
       cli,

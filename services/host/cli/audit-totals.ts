@@ -1,0 +1,116 @@
+import { unitName } from "#kit/answer-values.ts";
+import { type AuditedWallet, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { type Output, printTable } from "./output.ts";
+
+/** For what an audit's figures are shown one by one, beside those of all. */
+export const parts = ["account", "key"] as const;
+export type Part = (typeof parts)[number];
+
+/** What requests came to, by the entries and by the rollup that usage is read from; whole numbers of the unit. */
+interface Charged {
+  requests: bigint;
+  spent: bigint;
+  rollupRequests: bigint;
+  rollupSpent: bigint;
+}
+
+/** What wallets of one unit come to, by the names of `account balance`. */
+interface Total extends Charged {
+  unit: string;
+  granted: bigint;
+  available: bigint;
+  reserved: bigint;
+  spendable: bigint;
+  monthSpent: bigint;
+}
+
+/** Adds up what an audit tells of wallets. */
+export interface AuditTotals {
+  add(wallet: AuditedWallet): void;
+  /** Of all wallets by unit, and of each account or key where that was asked for. Nothing where a server of before tells nothing. */
+  json(): object;
+  /** The same for people. */
+  print(output: Output): void;
+}
+
+/** Begins with none. `by`: what is shown one by one. */
+export function auditTotals(by: Part | undefined): AuditTotals {
+  const units = new Map<Unit, Total>();
+  const accounts: (Total & { accountId: string })[] = [];
+  const keys: (Charged & { accountId: string; keyId: string; unit: string })[] = [];
+  return {
+    add({ accountId, wallet, keys: own }) {
+      if (!wallet) return;
+      const unit = unitName(wallet.unit);
+      const { granted, available, reserved, spendable, monthSpent } = wallet;
+      const charged = own.reduce(plus, nothing);
+      // What the wallet spent is counted from all of its entries; of its keys only its requests are.
+      const { spent } = wallet;
+      const total = {
+        ...{ unit, granted, available, reserved, spendable, monthSpent },
+        ...{ ...charged, spent },
+      };
+      const all = units.get(wallet.unit);
+      units.set(wallet.unit, all ? both(all, total) : total);
+      if (by === "account") accounts.push({ accountId, ...total });
+      if (by === "key") {
+        for (const key of own)
+          keys.push({ accountId, keyId: key.keyId, unit, ...plus(nothing, key) });
+      }
+    },
+    json: () => ({
+      ...(units.size > 0 ? { totals: ordered(units) } : {}),
+      ...(by === "account" ? { accounts } : {}),
+      ...(by === "key" ? { keys } : {}),
+    }),
+    print(output) {
+      if (units.size === 0) return;
+      if (by === "key") {
+        const rows = keys.map((key) => [key.accountId, key.keyId, key.unit, ...chargedCells(key)]);
+        printTable(output, ["account", "key", "unit", ...chargedHead], rows, "No key was charged.");
+        output.out("\n");
+      }
+      const of = (name: string, total: Total) => [
+        ...[name, total.unit],
+        ...[total.available, total.reserved, total.monthSpent].map(String),
+        ...chargedCells(total),
+      ];
+      const head = ["account", "unit", "available", "reserved", "month spent", ...chargedHead];
+      const rows = accounts.map((one) => of(one.accountId, one));
+      rows.push(...ordered(units).map((total) => of("all", total)));
+      printTable(output, head, rows, "");
+    },
+  };
+}
+
+const nothing: Charged = { requests: 0n, spent: 0n, rollupRequests: 0n, rollupSpent: 0n };
+const chargedHead = ["requests", "spent", "in usage", "spent in usage"];
+
+function chargedCells({ requests, spent, rollupRequests, rollupSpent }: Charged): string[] {
+  return [requests, spent, rollupRequests, rollupSpent].map(String);
+}
+
+function plus(a: Charged, b: Charged): Charged {
+  return {
+    requests: a.requests + b.requests,
+    spent: a.spent + b.spent,
+    rollupRequests: a.rollupRequests + b.rollupRequests,
+    rollupSpent: a.rollupSpent + b.rollupSpent,
+  };
+}
+
+function both(a: Total, b: Total): Total {
+  return {
+    unit: a.unit,
+    granted: a.granted + b.granted,
+    available: a.available + b.available,
+    reserved: a.reserved + b.reserved,
+    spendable: a.spendable + b.spendable,
+    monthSpent: a.monthSpent + b.monthSpent,
+    ...plus(a, b),
+  };
+}
+
+function ordered(units: ReadonlyMap<Unit, Total>): Total[] {
+  return [Unit.USD_MICROS, Unit.CREDITS].flatMap((unit) => units.get(unit) ?? []);
+}
