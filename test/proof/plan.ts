@@ -125,7 +125,7 @@ const cluster: Check = {
  * By the variable that asks for it: what takes more than three minutes and looks at what a change seldom reaches. All of it runs before a
  * release, and each part where its own ground changes: docs/decisions/proof.md.
  */
-export const asked: Readonly<Record<string, readonly Part[]>> = {
+export const asked = {
   GENMESH_CI_ALL: [long, attacks, browser],
   GENMESH_CI_CLUSTER: [cluster],
-};
+} as const satisfies Record<string, readonly Part[]>;

@@ -90,7 +90,8 @@ export async function runSuite(suite: Suite, say: (line: string) => void): Promi
   return { result, tryAgain };
 }
 
-interface Red extends Finding {
+/** A finding of one run. */
+export interface Red extends Finding {
   /** Undefined: no test, and nothing that could be tried again. */
   file?: string;
   /** Something outside of the tests failed. */
@@ -103,7 +104,8 @@ function patternOf(names: readonly string[]): string {
   return `^(${parts.join("|")})$`;
 }
 
-async function runOnce(
+/** Runs a command that runs vitest, and reads what became of each test. */
+export async function runOnce(
   { name: part, env, limitSeconds }: Suite,
   command: Command,
   say: (line: string) => void,
