@@ -1,5 +1,7 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import { committedDescription } from "../../gateway/openapi.ts";
 import type { Caller } from "../e2e/caller.ts";
 import { send } from "../e2e/key-owners.ts";
 import { download, ended, startMediaWorld, submit, upload } from "../e2e/media-world.ts";
@@ -8,6 +10,20 @@ import { isOwnWorld, ownWorldOnly } from "../e2e/world.ts";
 const { world, png, ...rest } = await startMediaWorld();
 afterAll(() => rest[Symbol.asyncDispose]());
 ownWorldOnly();
+
+/** "METHOD path" of every request that a key asked for which has nothing of what is asked for; paths below the base URL. */
+const asked = new Set<string>();
+const askers = new Set<string>();
+/** Of each request that a client in this process makes. */
+const made = "undici:request:create";
+function note(message: unknown): void {
+  const { request } = message as { request: { method: string; path: string; headers: unknown } };
+  const [path = ""] = request.path.split("?");
+  if (![...askers].some((key) => `${request.headers}`.includes(key))) return;
+  asked.add(`${request.method} ${path.replace(/^\/v1/, "")}`);
+}
+subscribe(made, note);
+afterAll(() => void unsubscribe(made, note));
 
 let owner: Caller;
 /** Another account, and another key of the owner's account. */
@@ -24,6 +40,7 @@ beforeAll(async () => {
     "another account": await world.caller({ credits: 100n }),
     "another key": await world.withKey(owner, {}),
   };
+  for (const { key } of Object.values(strangers)) askers.add(key);
   const bodies = {
     image: ["images", { model: "scripted-image", prompt: "x" }],
     video: ["videos", { model: "text-only", prompt: "x" }],
@@ -135,6 +152,24 @@ describe.each(["another account", "another key"] as const)("to %s", (who) => {
   });
 });
 
+test.each(["another account", "another key"] as const)(
+  "%s neither cancels nor deletes it",
+  async (who) => {
+    for (const kind of ["image", "video", "music"] as const) {
+      const job = (id: string) => `/${kind === "music" ? "music" : `${kind}s`}/generations/${id}`;
+      for (const [method, suffix] of [
+        ["POST", "/cancel"],
+        ["DELETE", ""],
+      ] as const) {
+        const seen = await told(strangers[who], method, job(own[kind]) + suffix);
+        expect([method, kind, seen.status]).toEqual([method, kind, 404]);
+        expect(seen).toEqual(await told(strangers[who], method, job(never(own[kind])) + suffix));
+      }
+      expect((await told(owner, "GET", job(own[kind]))).status).toBe(200);
+    }
+  },
+);
+
 test("to another account an upload is as if it never was", async () => {
   const stranger = strangers["another account"];
   for (const [method, make] of uploads) {
@@ -164,15 +199,32 @@ test("so is it as a reference, by id or by the URL of an output", async () => {
 });
 
 test("so is it as an image of a text request", async () => {
-  const ask = async (file_id: string) => {
+  const responses = (file_id: string) => {
     const content = [{ type: "input_image", file_id }];
-    const body = { model: "scripted", input: [{ role: "user", content }] };
-    const { status, json } = await strangers["another account"].post("/responses", body);
-    return { status, json };
+    return { model: "scripted", input: [{ role: "user", content }] };
   };
-  const seen = await ask(more.upload);
-  expect(seen.status).toBe(400);
-  expect(seen).toEqual(await ask(never(more.upload)));
+  const chat = (file_id: string) => {
+    const content = [{ type: "file", file: { file_id } }];
+    return { model: "scripted", messages: [{ role: "user", content }] };
+  };
+  const video = (file_id: string) => {
+    return { model: "svc-video-1-5", prompt: "x", input_reference: { file_id } };
+  };
+  for (const [path, body] of [
+    ["/responses", responses],
+    ["/responses/input_tokens", responses],
+    ["/responses/compact", responses],
+    ["/chat/completions", chat],
+    ["/videos/generations", video],
+  ] as const) {
+    const ask = async (id: string) => {
+      const { status, json } = await strangers["another account"].post(path, body(id));
+      return { status, json };
+    };
+    const seen = await ask(more.upload);
+    expect([path, seen.status]).toEqual([path, 400]);
+    expect(seen).toEqual(await ask(never(more.upload)));
+  }
 });
 
 test("an idempotency key is its API key's own", async () => {
@@ -191,6 +243,7 @@ test("a key is as if it never was, also to a key that manages another account's"
   const scopes = [Scope.KEYS];
   const manager = await world.withKey(owner, { scopes });
   const stranger = await world.withKey(strangers["another account"], { scopes });
+  askers.add(stranger.key);
   const before = (await manager.get(`/keys/${owner.keyId}`)).json.data;
   const calls: [method: string, suffix: string, body?: object][] = [
     ["GET", ""],
@@ -207,6 +260,9 @@ test("a key is as if it never was, also to a key that manages another account's"
     expect([method, suffix, seen.status]).toEqual([method, suffix, 404]);
     expect(seen).toEqual(await ask(never(owner.keyId)));
   }
+  const created = await stranger.post("/keys", { name: "theirs", scopes: ["keys"] });
+  expect(created.status).toBe(201);
+  expect((await manager.get(`/keys/${created.json.data.id}`)).status).toBe(404);
   expect((await stranger.get("/keys?limit=100")).text).not.toContain(owner.keyId);
   const { name, label } = before;
   const after = (await manager.get(`/keys/${owner.keyId}`)).json.data;
@@ -253,4 +309,50 @@ test("lists are a key's own jobs and an account's own files", async () => {
   const cursor = (await owner.get("/jobs?limit=1")).json.nextCursor;
   const { json } = await account.get(`/jobs?cursor=${encodeURIComponent(cursor)}`);
   expect(JSON.stringify(json)).not.toContain(own.image);
+});
+
+test("a balance, its alerts and a key's own figures are the asking one's", async () => {
+  const scopes = [Scope.KEYS, Scope.BILLING];
+  const manager = await world.withKey(owner, { scopes });
+  const stranger = await world.withKey(strangers["another account"], { scopes });
+  askers.add(stranger.key);
+  const alerts = { lowBalanceUsdMicros: 4_321 };
+  expect((await send(manager, "PATCH", "/billing/alerts", alerts)).status).toBe(200);
+  expect((await stranger.get("/billing/alerts")).json.lowBalanceUsdMicros).toBeNull();
+  const theirs = { lowBalanceUsdMicros: 1 };
+  expect((await send(stranger, "PATCH", "/billing/alerts", theirs)).status).toBe(200);
+  expect((await owner.get("/billing/alerts")).json).toMatchObject(alerts);
+  const [mine, others] = [await owner.get("/billing"), await stranger.get("/billing")];
+  expect(others.json.credits.monthSpent).not.toBe(mine.json.credits.monthSpent);
+  for (const other of Object.values(strangers)) {
+    const { data } = (await other.get("/key")).json;
+    expect(data).toMatchObject({ id: other.keyId, spentUsdMicros: 0 });
+  }
+});
+
+/** Routes by which nothing is named that another made: what is sent is all that they know. */
+const selfContained = [
+  ...["GET /models", "GET /models/{model}", "POST /files", "POST /images/edits"],
+  ...["POST /music/generations", "POST /speech/generations", "POST /audio/speech"],
+  ...["POST /audio/transcriptions", "POST /embeddings"],
+];
+/** Asked by others in test/e2e/webhooks.test.ts, where there is a receiver. */
+const withReceiver = [
+  ...["GET /webhooks", "POST /webhooks/{webhookId}/retry"],
+  ...["GET /webhooks/secret", "POST /webhooks/secret/rotate"],
+];
+
+// The last one: it looks at what all of the others have asked.
+test("no route of the API is left out", async () => {
+  const { paths: described } = JSON.parse(await committedDescription());
+  const routes = Object.entries<object>(described).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  );
+  const isAsked = (route: string) => {
+    const pattern = new RegExp(`^${route.replaceAll(/\{\w+\}/g, "[^/]+")}$`);
+    // A path that is a route by its own name is not one of a route with an id in that place.
+    return [...asked].some((one) => one === route || (pattern.test(one) && !routes.includes(one)));
+  };
+  const left = routes.filter((route) => !isAsked(route));
+  expect(left.sort()).toEqual([...selfContained, ...withReceiver].sort());
 });

@@ -12,7 +12,16 @@ client = OpenAI(base_url=base_url, api_key=api_key, max_retries=0)
 model = "chat-1"
 seen = {}
 
-seen["create"] = client.responses.create(model=model, input="say hello").output_text
+created = client.responses.create(model=model, input="say hello")
+seen["create"] = created.output_text
+
+
+def cost_of(usage):
+    """What the client makes of two properties that it does not know: it hands them on."""
+    return [usage.cost, usage.costUsdMicros]
+
+
+costs = {"create": cost_of(created.usage)}
 
 deltas = []
 for event in client.responses.create(model=model, input="say good day", stream=True):
@@ -20,6 +29,7 @@ for event in client.responses.create(model=model, input="say good day", stream=T
         deltas.append(event.delta)
     last = event
 seen["stream"] = ["".join(deltas), last.type]
+costs["stream"] = cost_of(last.response.usage)
 
 with client.responses.stream(model=model, input="Tell me of the sea.") as stream:
     text = "".join(e.delta for e in stream if e.type == "response.output_text.delta")
@@ -64,6 +74,7 @@ seen["compact"] = "Archimedes" in following.output_text
 messages = [{"role": "user", "content": "say hello"}]
 completion = client.chat.completions.create(model=model, messages=messages)
 seen["chat"] = completion.choices[0].message.content
+costs["chat"] = cost_of(completion.usage)
 
 pieces, usage = [], None
 for chunk in client.chat.completions.create(
@@ -72,6 +83,8 @@ for chunk in client.chat.completions.create(
     usage = chunk.usage or usage
     pieces += [choice.delta.content or "" for choice in chunk.choices]
 seen["chat_stream"] = ["".join(pieces), usage.completion_tokens]
+costs["chat_stream"] = cost_of(usage)
+seen["costs"] = costs
 
 seen["models"] = model in [one.id for one in client.models.list()]
 

@@ -29,7 +29,15 @@ test("the official Python client, unmodified", async ({ skip }) => {
   if (!world) return skip(why);
   const caller = await world.caller();
   const { stdout } = await run(python, [script, world.baseUrl, caller.key]);
-  expect(JSON.parse(stdout)).toEqual({
+  const { costs, ...seen } = JSON.parse(stdout);
+  const { json } = await caller.get("/requests?limit=100");
+  const charged = json.data.map((one: { costUsdMicros: number }) => one.costUsdMicros);
+  expect(Object.keys(costs)).toEqual(["create", "stream", "chat", "chat_stream"]);
+  for (const [cost, costUsdMicros] of Object.values<number[]>(costs)) {
+    expect(charged).toContain(costUsdMicros);
+    expect(cost).toBe((costUsdMicros ?? 0) / 1_000_000);
+  }
+  expect(seen).toEqual({
     create: "hello",
     stream: ["good day", "response.completed"],
     helper: true,

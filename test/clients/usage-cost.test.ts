@@ -2,6 +2,7 @@ import { createOpenAI } from "@ai-sdk/openai";
 import { generateText, streamText } from "ai";
 import OpenAI from "openai";
 import { afterAll, expect, test } from "vitest";
+import { z } from "zod";
 import { startWorld } from "../e2e/world.ts";
 
 // What the clients make of `usage.cost` and `usage.costUsdMicros`, which OpenAI's own answers have not: they hand them on.
@@ -58,4 +59,35 @@ test("the AI SDK on chat keeps what OpenAI's usage has; the cost is in the heade
   };
   expect(await paidFor(whole)).toBeGreaterThan(0);
   expect(await streamText(asked).usage).toMatchObject({ outputTokens: 1 });
+});
+
+const count = z.number().int();
+/** The usage of a response as Open Responses describes it: these properties, and nothing about others. */
+const openResponsesUsage = {
+  input_tokens: count,
+  output_tokens: count,
+  total_tokens: count,
+  input_tokens_details: z.object({ cached_tokens: count }),
+  output_tokens_details: z.object({ reasoning_tokens: count }),
+};
+
+test("Open Responses' schema: its own reader leaves the cost out, one that keeps what it does not know has it", async () => {
+  const streamed = await caller.stream("/responses", response);
+  const last = JSON.parse(streamed.at(-2)?.data ?? "");
+  expect(last.type).toBe("response.completed");
+  for (const usage of [
+    (await caller.post("/responses", response)).json.usage,
+    last.response.usage,
+  ]) {
+    const read = z.object(openResponsesUsage).parse(usage);
+    expect(Object.keys(read).sort()).toEqual(Object.keys(openResponsesUsage).sort());
+    const { cost, costUsdMicros } = usage;
+    expect(cost).toBeGreaterThan(0);
+    expect(costUsdMicros).toBe(Math.round(cost * 1_000_000));
+    expect(z.looseObject(openResponsesUsage).parse(usage)).toEqual({
+      ...read,
+      cost,
+      costUsdMicros,
+    });
+  }
 });

@@ -222,16 +222,20 @@ interface Action {
 async function act({ host, all, caller, random, number, fail }: Action): Promise<void> {
   const text = { model: "scripted", input: "Hi" };
   const chat = { model: "scripted", messages: [{ role: "user", content: "Hi" }] };
-  const image = async (n: number) => {
-    const body = { model: "scripted-image", prompt: "a boat", n };
-    const { status, json, text: said } = await caller.post("/images/generations", body);
+  const submitted = async (area: "images" | "videos", body: object) => {
+    const { status, json, text: said } = await caller.post(`/${area}/generations`, body);
     if (status !== 202) throw new Error(said);
+    return json;
+  };
+  const job = async (area: "images" | "videos", body: object) => {
+    const json = await submitted(area, body);
     if (random() < 0.5) return;
     const path = new URL(json.statusUrl).pathname.slice("/v1".length);
     await until("the job", async () => (await caller.get(path)).json.terminal, {
       ...{ withinMs: 60_000, everyMs: 50 },
     });
   };
+  const boat = { model: "scripted-image", prompt: "a boat" };
   const { accountId } = all;
   const actions: (() => Promise<unknown>)[] = [
     () => caller.post("/responses", text),
@@ -249,11 +253,18 @@ async function act({ host, all, caller, random, number, fail }: Action): Promise
       caller.post("/speech/generations", {
         ...{ model: "scripted-speech", input: `Hello ${number}`, voice: "alloy" },
       }),
-    () => image(1),
-    () => image(2),
+    () => job("images", { ...boat, n: 1 }),
+    () => job("images", { ...boat, n: 2 }),
+    () => job("videos", { model: "text-only", prompt: "a pier" }),
+    async () => {
+      const { id } = await submitted("images", boat);
+      const cancelled = await caller.post(`/images/generations/${id}/cancel`, {});
+      // Where it has ended before it is 409.
+      if (cancelled.status >= 500) throw new Error(cancelled.text);
+    },
     async () => {
       fail(true);
-      await image(1);
+      await job("images", { ...boat, n: 1 });
       fail(false);
     },
     () =>

@@ -16,8 +16,11 @@ interface Ended {
   usdMicros: number;
   credits: number;
   inputTokens: number;
+  cachedInputTokens: number;
   outputTokens: number;
+  reasoningTokens: number;
   images: number;
+  mediaMs: number;
   characters: number;
 }
 
@@ -36,7 +39,7 @@ const hourSeconds = 3_600;
 const daySeconds = 86_400;
 const kinds: Readonly<Record<string, string>> = {
   ...{ responses: "text", chat: "text", compact: "text" },
-  ...{ speech: "speech", image: "image" },
+  ...{ speech: "speech", image: "image", video: "video" },
 };
 
 /** Adds the journal up, entry by entry. The entries name no key: that is the requests'. */
@@ -78,8 +81,11 @@ export async function readTruth({ billing }: HostProcess, all: Caller): Promise<
         usdMicros: isUsd ? spent : 0,
         credits: isUsd ? 0 : spent,
         inputTokens: Number(record?.inputTokens ?? 0n),
+        cachedInputTokens: Number(record?.cachedInputTokens ?? 0n),
         outputTokens: Number(record?.outputTokens ?? 0n),
+        reasoningTokens: Number(record?.reasoningTokens ?? 0n),
         images: Number(record?.images ?? 0n),
+        mediaMs: Number(record?.mediaMs ?? 0n),
         characters: Number(record?.characters ?? 0n),
       };
       charges.set(`${entry.unit}-${entry.number}`, charge);
@@ -98,8 +104,11 @@ function idOf({ requestId, id }: Document): string {
 export interface Sums {
   num_model_requests: number;
   input_tokens: number;
+  input_cached_tokens: number;
   output_tokens: number;
+  reasoning_tokens: number;
   images: number;
+  seconds: number;
   characters: number;
   spentUsdMicros: number;
   spentCredits: number;
@@ -108,8 +117,11 @@ export interface Sums {
 const sumNames = [
   "num_model_requests",
   "input_tokens",
+  "input_cached_tokens",
   "output_tokens",
+  "reasoning_tokens",
   "images",
+  "seconds",
   "characters",
   "spentUsdMicros",
   "spentCredits",
@@ -127,14 +139,19 @@ export function usageOf(
     const values = { model: one.model, api_key_id: one.keyId, kind: one.kind };
     const name = nameOf(start, values, by);
     const sums = usage.get(name) ?? {
-      ...{ num_model_requests: 0, input_tokens: 0, output_tokens: 0, images: 0, characters: 0 },
+      ...{ num_model_requests: 0, input_tokens: 0, input_cached_tokens: 0, output_tokens: 0 },
+      ...{ reasoning_tokens: 0, images: 0, seconds: 0, characters: 0 },
       ...{ spentUsdMicros: 0, spentCredits: 0 },
     };
     usage.set(name, sums);
     sums.num_model_requests++;
     sums.input_tokens += one.inputTokens;
+    sums.input_cached_tokens += one.cachedInputTokens;
     sums.output_tokens += one.outputTokens;
+    sums.reasoning_tokens += one.reasoningTokens;
     sums.images += one.images;
+    // Added up in whole milliseconds, as the ledger does.
+    sums.seconds = (Math.round(sums.seconds * 1_000) + one.mediaMs) / 1_000;
     sums.characters += one.characters;
     sums.spentUsdMicros += one.usdMicros;
     sums.spentCredits += one.credits;
@@ -217,10 +234,43 @@ export async function compareViews(
     expect(data.usage_weekly * 1_000_000).toBeCloseTo(spent, 3);
   }
 
-  for await (const { finding } of host.billing.auditLedger({})) {
-    expect(finding).toMatchObject({ case: "summary", value: { differences: 0n } });
-  }
+  expect((await all.get("/billing/holds")).json.data).toEqual([]);
+  await compareAudit(host, { all, truth });
   return truth;
+}
+
+/** Compares what `genmesh ledger audit` prints of the account with the journal. */
+async function compareAudit(
+  host: Pick<HostProcess, "billing">,
+  { all: { accountId }, truth }: { all: Pick<Caller, "accountId">; truth: Truth },
+): Promise<void> {
+  for await (const { finding } of host.billing.auditLedger({ totals: true })) {
+    if (finding.case === "totals") {
+      const { wallet, keys, accountId: whose } = finding.value;
+      const isUsd = wallet?.unit === Unit.USD_MICROS;
+      const granted = isUsd ? truth.grantedUsdMicros : truth.grantedCredits;
+      // Nothing is held any more, and all was spent this month.
+      const own = truth.ended.filter((one) => isCredits(one) !== isUsd);
+      const spent = BigInt(sumOf(own, isUsd ? "usdMicros" : "credits"));
+      const available = BigInt(granted) - spent;
+      const month = { reserved: 0n, monthSpent: spent, spent, available };
+      expect(whose).toBe(accountId);
+      expect(wallet).toMatchObject({ ...month, granted: BigInt(granted), spendable: available });
+      const expected = [...Map.groupBy(own, ({ keyId }) => keyId)].map(([keyId, list]) => {
+        const requests = BigInt(list.length);
+        const charged = BigInt(sumOf(list, isUsd ? "usdMicros" : "credits"));
+        return [keyId, requests, charged, requests, charged];
+      });
+      const told = keys.map((key) => [
+        ...[key.keyId, key.requests, key.spent, key.rollupRequests, key.rollupSpent],
+      ]);
+      expect(told.sort()).toEqual(expected.sort());
+    } else expect(finding).toMatchObject({ case: "summary", value: { differences: 0n } });
+  }
+}
+
+function isCredits({ kind }: Pick<Ended, "kind">): boolean {
+  return kind === "image" || kind === "video";
 }
 
 async function askUsage(caller: Caller, query: string, by: readonly string[]) {

@@ -254,6 +254,10 @@ describe("GET /generation", () => {
         ...{ costUsdMicros: 30, total_cost: 0.00003, usage: 0.00003, finish_reason: "stop" },
         tokens_prompt: chat.json.usage.prompt_tokens,
         tokens_completion: chat.json.usage.completion_tokens,
+        native_tokens_prompt: chat.json.usage.prompt_tokens,
+        native_tokens_completion: chat.json.usage.completion_tokens,
+        ...{ native_tokens_reasoning: 0, native_tokens_cached: 0 },
+        ...{ latency: expect.any(Number), generation_time: expect.any(Number) },
         ...{ provider_name: null, requestId: "mine-2", keyId: first.keyId },
       });
     }
