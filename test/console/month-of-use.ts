@@ -4,6 +4,7 @@ import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { BillingService, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Mesh } from "../../services/host/mesh.ts";
+import { samplePng } from "../../services/upstreams/media/samples.fixture.ts";
 
 type Ask = (path: string, body?: unknown) => Promise<Response>;
 
@@ -15,10 +16,14 @@ const questions = ["Why is the sky blue?", "Name three rivers.", "What is a prim
 
 /**
  * Uses a genmesh whose clock is a month behind: some requests of several keys on each day, and today some that have failed
- * and some that run. `pass` sets its clock ahead. Answers the secret of a key that may do everything.
+ * and some that run. `pass` sets its clock ahead. Answers the secret of a key that may do everything, and its
+ * account.
  */
-export async function useForAMonth(mesh: Mesh, pass: (ms: number) => void): Promise<string> {
-  const secret = await makeOwner(mesh);
+export async function useForAMonth(
+  mesh: Mesh,
+  pass: (ms: number) => void,
+): Promise<{ secret: string; accountId: string }> {
+  const { secret, accountId } = await makeOwner(mesh);
   const api = (key: string) => (path: string, body?: unknown) =>
     fetch(mesh.baseUrl + path, {
       method: body === undefined ? "GET" : "POST",
@@ -50,7 +55,8 @@ export async function useForAMonth(mesh: Mesh, pass: (ms: number) => void): Prom
     pass(dayMs);
   }
   await today(owner);
-  return secret;
+  await upload(mesh, secret);
+  return { secret, accountId };
 }
 
 /** Waits for the job, where the answer is one: its day must not pass meanwhile. */
@@ -78,7 +84,16 @@ async function today(ask: Ask): Promise<void> {
   await ask(`/images/generations/${id}/cancel`, {});
 }
 
-async function makeOwner(mesh: Mesh): Promise<string> {
+/** A file to refer to. */
+async function upload(mesh: Mesh, secret: string): Promise<void> {
+  const form = new FormData();
+  form.set("purpose", "vision");
+  form.set("file", new Blob([new Uint8Array(await samplePng(640, 400))]), "harbour.png");
+  const headers = { authorization: `Bearer ${secret}` };
+  await fetch(`${mesh.baseUrl}/files`, { method: "POST", body: form, headers });
+}
+
+async function makeOwner(mesh: Mesh): Promise<{ secret: string; accountId: string }> {
   const transport = createGrpcTransport({
     baseUrl: `http://${mesh.grpcAddress}`,
     interceptors: [
@@ -103,5 +118,5 @@ async function makeOwner(mesh: Mesh): Promise<string> {
     await auth.createAccount({ name });
   }
   const { secret } = await auth.createKey({ accountId, name: "owner", scopes: everyScope });
-  return secret;
+  return { secret, accountId };
 }

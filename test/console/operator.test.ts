@@ -9,9 +9,9 @@ import {
   submit,
 } from "../e2e/media-world.ts";
 import { oneProcessOnly } from "../e2e/world.ts";
-import { axeFindings, chromiumPath, openBrowser, openPage } from "../support/browser.ts";
+import { chromiumPath, openBrowser, openPage } from "../support/browser.ts";
 import { until } from "../support/until.ts";
-import { openConsoleMs, signIn, untilBuilt, visit } from "./screens.ts";
+import { lookFindings, openConsoleMs, signIn, untilBuilt, visit } from "./screens.ts";
 
 const adminToken = "operator-token-of-the-operators-day";
 
@@ -48,24 +48,6 @@ describe.skipIf(chromiumPath === undefined)("what operators do in the console", 
     await owned?.[Symbol.asyncDispose]();
   });
 
-  /** What is wrong with how the page looks, wide and narrow, light and dark. */
-  const findings = async () => {
-    const found: string[] = [];
-    for (const [width, colorScheme] of [
-      [390, "dark"],
-      [1280, "light"],
-    ] as const) {
-      await page.setViewportSize({ width, height: 900 });
-      await page.emulateMedia({ colorScheme });
-      found.push(...(await axeFindings(page)));
-      const isTooWide = await page.evaluate(() => {
-        const { scrollWidth, clientWidth } = document.documentElement;
-        return scrollWidth > clientWidth;
-      });
-      if (isTooWide) found.push(`the page scrolls sideways at ${width}`);
-    }
-    return found;
-  };
   const dialog = () => page.locator("dialog[open]").last();
   const button = (name: string) => page.getByRole("button", { name, exact: true }).first();
   const confirm = async () => {
@@ -90,7 +72,7 @@ describe.skipIf(chromiumPath === undefined)("what operators do in the console", 
       "our account at the upstream is empty (1 in all)",
     );
     await page.getByText("settle held").waitFor();
-    expect(await findings()).toEqual([]);
+    expect(await lookFindings(page)).toEqual([]);
     expect(opened.faults).toEqual([]);
   });
 
@@ -124,7 +106,7 @@ describe.skipIf(chromiumPath === undefined)("what operators do in the console", 
     await dialog().getByLabel("Limit in US dollars").fill("1.5");
     await dialog().getByLabel("The limit begins anew").selectOption("weekly");
     await dialog().getByLabel("Tell the webhook below a balance of").fill("2");
-    expect(await findings()).toEqual([]);
+    expect(await lookFindings(page)).toEqual([]);
     await button("Save changes").click();
     await confirm();
     await page.getByRole("row").filter({ hasText: "this week" }).waitFor();
@@ -184,18 +166,18 @@ describe.skipIf(chromiumPath === undefined)("what operators do in the console", 
     ]);
     await page.getByLabel("To the end of (UTC)").fill("2020-01-01");
     expect(await text("Download CSV")).toEqual([csv[0]]);
-    expect(await findings()).toEqual([]);
+    expect(await lookFindings(page)).toEqual([]);
 
     await button("Webhooks").click();
     await page.getByRole("row").filter({ hasText: "unsafe" }).waitFor();
-    expect(await findings()).toEqual([]);
+    expect(await lookFindings(page)).toEqual([]);
     await button("Send again").click();
     await until("another try", async () => (await webhook())?.attempts === again);
 
     await button("Alerts").click();
     await page.getByLabel("Tell below a balance of").fill("1.25");
     await page.getByLabel("Webhook", { exact: true }).fill("https://receiver.example/low");
-    expect(await findings()).toEqual([]);
+    expect(await lookFindings(page)).toEqual([]);
     await button("Save alerts").click();
     await page.getByText("Saved. It counts from now on.").waitFor();
     expect(await world.admin.billing.getAlerts({ accountId })).toMatchObject({

@@ -2,8 +2,8 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Caller } from "../e2e/caller.ts";
 import { oneProcessOnly, startWorld, type World } from "../e2e/world.ts";
-import { axeFindings, chromiumPath, openBrowser, openPage } from "../support/browser.ts";
-import { openConsoleMs, signIn, untilBuilt, visit } from "./screens.ts";
+import { chromiumPath, openBrowser, openPage } from "../support/browser.ts";
+import { lookFindings, openConsoleMs, signIn, untilBuilt, visit } from "./screens.ts";
 
 /** Real generations of the built-in upstream take a few seconds each, and longer on a busy machine. */
 const generationMs = 90_000;
@@ -37,7 +37,7 @@ describe.skipIf(chromiumPath === undefined)("the console's playground in a brows
 
   /** Nothing for axe, nothing refused by the content policy, and no real key in what is to be copied. */
   const check = async () => {
-    expect(await axeFindings(page)).toEqual([]);
+    expect(await lookFindings(page)).toEqual([]);
     expect(opened.faults).toEqual([]);
     const code = (await page.locator("figure.code pre").allTextContents()).join("\n");
     expect(code).not.toContain(caller.key);

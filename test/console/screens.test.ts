@@ -1,20 +1,21 @@
-import type { Browser, Page } from "playwright-core";
+import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Caller } from "../e2e/caller.ts";
 import { oneProcessOnly, startWorld, type World } from "../e2e/world.ts";
 import { axeFindings, chromiumPath, openBrowser, openPage } from "../support/browser.ts";
 import {
+  accountMark,
+  everyLook,
   keyScreens,
+  lookFindings,
   openConsoleMs,
   operatorScreens,
   signIn,
+  unreachedByTab,
   untilBuilt,
   visit,
 } from "./screens.ts";
-
-const scrollsSideways = (page: Page) =>
-  page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
 
 const operatorToken = "operator-token-of-the-console-tests";
 
@@ -43,12 +44,6 @@ describe.skipIf(chromiumPath === undefined)("the console's screens in a browser"
     await world?.[Symbol.asyncDispose]();
   });
 
-  const looks = [
-    { colorScheme: "light", width: 1280 },
-    { colorScheme: "dark", width: 1280 },
-    { colorScheme: "dark", width: 390 },
-  ] as const;
-
   for (const [role, screens] of Object.entries({ key: keyScreens, operator: operatorScreens })) {
     describe(`of ${role === "key" ? "a key" : "the operator"}`, () => {
       let opened: Awaited<ReturnType<typeof openPage>>;
@@ -59,21 +54,18 @@ describe.skipIf(chromiumPath === undefined)("the console's screens in a browser"
       });
       afterAll(() => opened?.close());
 
-      test.each(screens)("%s: nothing for axe, no fault, nothing too wide", async (path) => {
-        const { page, faults } = opened;
-        const findings: string[] = [];
-        await visit(page, origin, path);
-        for (const { colorScheme, width } of looks) {
-          await page.emulateMedia({ colorScheme });
-          await page.setViewportSize({ width, height: 900 });
-          const found = await axeFindings(page);
-          if (await scrollsSideways(page)) found.push("the page scrolls sideways");
-          findings.push(...found.map((finding) => `${colorScheme} ${width}: ${finding}`));
-        }
-        expect(await page.locator("h1").textContent()).not.toBe("Not found");
-        expect(findings).toEqual([]);
-        expect(faults).toEqual([]);
-      });
+      test.each(screens)(
+        "%s: nothing for axe, no fault, nothing too wide, all by Tab",
+        async (path) => {
+          const { page, faults } = opened;
+          await visit(page, origin, path.replace(accountMark, owner.accountId));
+          const findings = await lookFindings(page, everyLook);
+          expect(await page.locator("h1").textContent()).not.toBe("Not found");
+          expect(findings).toEqual([]);
+          expect(await unreachedByTab(page)).toEqual([]);
+          expect(faults).toEqual([]);
+        },
+      );
     });
   }
 
@@ -83,7 +75,7 @@ describe.skipIf(chromiumPath === undefined)("the console's screens in a browser"
     await page.locator("input[name=secret]").fill("gm_wrong");
     await page.keyboard.press("Enter");
     await page.getByRole("alert").waitFor();
-    expect(await axeFindings(page)).toEqual([]);
+    expect(await lookFindings(page, everyLook)).toEqual([]);
     expect(faults).toEqual([]);
     await close();
   });

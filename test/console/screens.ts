@@ -1,10 +1,18 @@
 import type { Page } from "playwright-core";
 import { buildTimeoutMs } from "../../gateway/console/limits.ts";
+import { axeFindings } from "../support/browser.ts";
+
+/** Stands in a path for the id of the account that is looked at. */
+export const accountMark = "ACCOUNT";
 
 /** Screens of a key that may do everything, by their paths. */
 export const keyScreens = [
   "/console/",
-  "/console/playground",
+  "/console/playground?kind=chat",
+  "/console/playground?kind=image",
+  "/console/playground?kind=video",
+  "/console/playground?kind=music",
+  "/console/playground?kind=speech",
   "/console/models",
   "/console/usage",
   "/console/requests",
@@ -19,9 +27,13 @@ export const keyScreens = [
 
 export const operatorScreens = [
   "/console/operator/accounts",
+  `/console/operator/accounts/${accountMark}`,
+  `/console/operator/accounts/${accountMark}?tab=webhooks`,
+  `/console/operator/accounts/${accountMark}?tab=alerts`,
   "/console/operator/keys",
   "/console/operator/jobs",
   "/console/operator/holds",
+  "/console/operator/holds?tab=reviews",
   "/console/operator/ledger",
   "/console/operator/catalog",
   "/console/operator/upstreams",
@@ -62,4 +74,65 @@ export async function visit(page: Page, origin: string, path: string): Promise<v
 export async function untilLoaded(page: Page): Promise<void> {
   const loading = '.waiting, [aria-busy="true"], .loading-line.is-on';
   await page.locator(`html:not(:has(${loading}))`).waitFor({ state: "attached" });
+}
+
+interface Look {
+  colorScheme: "light" | "dark";
+  width: number;
+}
+
+/** Both themes, wide and narrow: enough for what stands in a screen whose frame was looked at in every look. */
+const bothThemes: readonly Look[] = [
+  { colorScheme: "light", width: 1280 },
+  { colorScheme: "dark", width: 390 },
+];
+export const everyLook: readonly Look[] = [...bothThemes, { colorScheme: "dark", width: 1280 }];
+
+/** What is wrong with how the page is now, a line each: what axe finds, and that it is too wide. */
+export async function lookFindings(page: Page, looks = bothThemes): Promise<string[]> {
+  const found: string[] = [];
+  for (const { colorScheme, width } of looks) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width, height: 900 });
+    const here = await axeFindings(page);
+    if (await scrollsSideways(page)) here.push("the page scrolls sideways");
+    found.push(...here.map((finding) => `${colorScheme} ${width}: ${finding}`));
+  }
+  return found;
+}
+
+function scrollsSideways(page: Page): Promise<boolean> {
+  return page.evaluate(() => {
+    const { scrollWidth, clientWidth } = document.documentElement;
+    return scrollWidth > clientWidth;
+  });
+}
+
+/** Presses of Tab between two looks at what is left. */
+const pressesAtOnce = 20;
+/** Presses for each control at most: a field for a date has a stop for its day, month, year and calendar. */
+const pressesEach = 4;
+
+/** Controls of the page that Tab never comes to, by their text or label. */
+export async function unreachedByTab(page: Page): Promise<string[]> {
+  const controls = await page.evaluate(() => {
+    const kinds = "a[href], button, input, select, textarea, summary, audio, video, [tabindex='0']";
+    const all = [...document.querySelectorAll(kinds)].filter(
+      (one) => one.checkVisibility() && !one.matches(":disabled"),
+    );
+    for (const one of all) one.setAttribute("data-unreached", "");
+    document.addEventListener("focusin", ({ target }) => {
+      if (target instanceof Element) target.removeAttribute("data-unreached");
+    });
+    return all.length;
+  });
+  const unreached = page.locator("[data-unreached]");
+  const most = controls * pressesEach + pressesAtOnce;
+  for (let pressed = 0; pressed < most && (await unreached.count()) > 0; ) {
+    for (let once = 0; once < pressesAtOnce; once += 1) await page.keyboard.press("Tab");
+    pressed += pressesAtOnce;
+  }
+  return unreached.evaluateAll((left) =>
+    left.map((one) => one.textContent || one.getAttribute("aria-label") || one.outerHTML),
+  );
 }

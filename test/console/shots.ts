@@ -13,7 +13,8 @@ import { openBrowser, openPage } from "../support/browser.ts";
 import { jumpClock } from "../support/jump-clock.ts";
 import { listTimes, timesTable } from "./list-times.ts";
 import { useForAMonth } from "./month-of-use.ts";
-import { keyScreens, operatorScreens, signIn, untilBuilt, visit } from "./screens.ts";
+import { keyOpenings, type Opening, operatorOpenings } from "./openings.ts";
+import { accountMark, keyScreens, operatorScreens, signIn, untilBuilt, visit } from "./screens.ts";
 
 const folder = fileURLToPath(new URL("../../console-shots/", import.meta.url));
 const widths = [1280, 768, 390];
@@ -24,23 +25,11 @@ const isTimesOnly = process.argv.includes("--times");
 const keyLists = ["usage", "requests", "jobs", "files", "keys", "billing", "webhooks", "models"];
 const operatorLists = ["accounts", "keys", "jobs", "holds", "catalog", "upstreams", "audit"];
 
-/** What is not an address, but has to be opened on one. */
-const opened: { name: string; path: string; open(page: Page): Promise<void> }[] = [
-  {
-    name: "menu",
-    path: "/console/",
-    open: async (page) => {
-      const menu = page.getByRole("button", { name: "Menu" });
-      if (await menu.isVisible()) await menu.click();
-    },
-  },
-  { name: "create-a-key", path: "/console/keys", open: (page) => press(page, "Create a key") },
-  { name: "rotate-a-key", path: "/console/keys", open: (page) => press(page, "Rotate") },
-  {
-    name: "webhook-secret",
-    path: "/console/webhooks",
-    open: (page) => press(page, "Show the secret"),
-  },
+/** All but those of holds: nothing is held any more when the pictures are taken. */
+const openingsOfOperator = operatorOpenings.filter(({ name }) => !name.endsWith("-a-hold"));
+
+/** What is made in the playground, which changes what other screens show: pictured after those. */
+const playgrounds: readonly Opening[] = [
   {
     name: "playground-answer",
     path: "/console/playground?kind=chat",
@@ -96,7 +85,7 @@ async function takeAll(dataDir: string): Promise<void> {
   const { signal } = new AbortController();
   await using mesh = await startMesh(config, { log, signal, clock });
   const { origin } = new URL(mesh.baseUrl);
-  const owner = await useForAMonth(mesh, (ms) => clock.set(ms));
+  const { secret: owner, accountId } = await useForAMonth(mesh, (ms) => clock.set(ms));
   await untilBuilt(origin);
   const browser = await openBrowser();
   await tellTimes(browser, origin, owner);
@@ -112,21 +101,21 @@ async function takeAll(dataDir: string): Promise<void> {
       await page.locator("h1").waitFor();
       await shoot("sign-in");
       await signIn(page, origin, owner);
-      for (const path of keyScreens) {
-        await visit(page, origin, path);
-        await shoot(nameOf(path));
-      }
-      for (const { name, path, open } of opened) {
-        await visit(page, origin, path);
-        await open(page);
-        await shoot(name);
-      }
+      const shootAll = async (screens: readonly string[], openings: readonly Opening[]) => {
+        for (const path of screens) {
+          await visit(page, origin, path.replace(accountMark, accountId));
+          await shoot(nameOf(path));
+        }
+        for (const { name, path, open } of openings) {
+          await visit(page, origin, path.replace(accountMark, accountId));
+          await open(page);
+          await shoot(name);
+        }
+      };
+      await shootAll(keyScreens, [...keyOpenings, ...playgrounds]);
       await page.context().clearCookies();
       await signIn(page, origin, operatorToken);
-      for (const path of operatorScreens) {
-        await visit(page, origin, path);
-        await shoot(nameOf(path));
-      }
+      await shootAll(operatorScreens, openingsOfOperator);
       await close();
     }
   }
@@ -153,6 +142,10 @@ async function tellTimes(browser: Browser, origin: string, owner: string): Promi
 }
 
 const nameOf = (path: string) =>
-  path.replace("/console/", "").replace(/\W+/g, "-").replace(/-$/, "") || "overview";
+  path
+    .replace("/console/", "")
+    .replace(`/${accountMark}`, "-one")
+    .replace(/\W+/g, "-")
+    .replace(/-$/, "") || "overview";
 
 await main();

@@ -1,0 +1,171 @@
+import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import type { Caller } from "../e2e/caller.ts";
+import {
+  ended,
+  heldImages,
+  type MediaWorld,
+  startMediaWorld,
+  submit,
+  upload,
+} from "../e2e/media-world.ts";
+import { oneProcessOnly } from "../e2e/world.ts";
+import { browserNote, chromiumPath, openBrowser, openPage } from "../support/browser.ts";
+import { keyOpenings, type Opening, operatorOpenings } from "./openings.ts";
+import {
+  accountMark,
+  keyScreens,
+  lookFindings,
+  openConsoleMs,
+  operatorScreens,
+  signIn,
+  untilBuilt,
+  visit,
+} from "./screens.ts";
+
+const operatorToken = "operator-token-of-the-states-tests";
+const everyScope = Object.values(Scope).filter((scope) => typeof scope === "number" && scope > 0);
+/** Lists that can be empty, and of operators those that filters empty. */
+const emptyOfKey = [
+  "requests",
+  "jobs",
+  "files",
+  "billing",
+  "billing?tab=holds",
+  "webhooks",
+  "usage",
+];
+const nothing = "?account=acct_none&query=none";
+const emptyOfOperator = ["accounts", "keys", "jobs", "holds", "audit"];
+
+describe.skipIf(chromiumPath === undefined)(`what screens may show${browserNote}`, () => {
+  oneProcessOnly();
+
+  let made: MediaWorld;
+  let browser: Browser;
+  let owner: Caller;
+  let origin: string;
+  let release: () => void;
+  let opened: Awaited<ReturnType<typeof openPage>>;
+  let page: Page;
+
+  beforeAll(async () => {
+    made = await startMediaWorld({ env: { GENMESH_ADMIN_TOKEN: operatorToken } });
+    const { world, media, png } = made;
+    origin = new URL(world.baseUrl).origin;
+    const first = await world.caller({ credits: 100n });
+    owner = await world.withKey(first, { name: "owner", scopes: everyScope });
+    const held = heldImages(png);
+    release = held.open;
+    media.next("POST /images/generations", held.behaviour);
+    await submit(owner, "images", { model: "scripted-image", prompt: "a boat" });
+    await ended(owner, await submit(owner, "images", { model: "small-image", prompt: "a boat" }));
+    await owner.post("/responses", { model: "chat-1", input: "Hello" });
+    await upload(owner, png);
+    await untilBuilt(origin);
+    browser = await openBrowser();
+  }, openConsoleMs);
+  afterAll(async () => {
+    release?.();
+    await browser?.close();
+    await made?.[Symbol.asyncDispose]();
+  });
+  beforeEach(async () => {
+    opened = await openPage(browser);
+    page = opened.page;
+  });
+  afterEach(() => opened?.close());
+
+  const see = (path: string) => visit(page, origin, path.replace(accountMark, owner.accountId));
+  const check = async (what: string) => {
+    expect(await lookFindings(page), what).toEqual([]);
+    expect(opened.faults, what).toEqual([]);
+  };
+  const secretOf = (role: string) => (role === "key" ? owner.key : operatorToken);
+  const roles = ["key", "operator"] as const;
+
+  const openings = { key: keyOpenings, operator: operatorOpenings };
+  test.each(roles.flatMap((role) => openings[role].map((one) => [role, one.name, one] as const)))(
+    "opened by the %s: %s: nothing for axe, no fault",
+    async (role, name, one: Opening) => {
+      if (name === "menu") await page.setViewportSize({ width: 390, height: 900 });
+      await signIn(page, origin, secretOf(role));
+      await see(one.path);
+      await one.open(page);
+      await check(name);
+    },
+  );
+
+  test("a key's secret, which is shown once: nothing for axe", async () => {
+    await signIn(page, origin, owner.key);
+    await see("/console/keys");
+    await page.getByRole("button", { name: "Create a key" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("website");
+    await page.getByRole("button", { name: "Create key" }).click();
+    await page.getByLabel("Your API key").fill(owner.key);
+    await page.keyboard.press("Enter");
+    await page.getByText("The secret of website").waitFor();
+    await check("the secret");
+    // Nothing brings it back, so the key that closes other dialogs leaves this one open.
+    await page.keyboard.press("Escape");
+    await page.getByText("The secret of website").waitFor();
+  });
+
+  test.each([
+    ["key", "/console/jobs", "#job .facts"],
+    ["operator", "/console/operator/jobs", ".facts"],
+  ] as const)("a job is found by its id, by the %s", async (role, path, facts) => {
+    const { id } = (await owner.get("/jobs")).json.data[0];
+    await signIn(page, origin, secretOf(role));
+    await see(`${path}?status=queued`);
+    await page.getByLabel("Find by id").fill(id);
+    await page.keyboard.press("Enter");
+    await page.locator(facts).waitFor();
+    expect(new URL(page.url()).searchParams.get("id")).toBe(id);
+    expect(opened.faults).toEqual([]);
+  });
+
+  const screens: Record<(typeof roles)[number], readonly string[]> = {
+    key: keyScreens,
+    operator: operatorScreens,
+  };
+  test.each(roles)(
+    "of the %s, while the API refuses: said in words, nothing for axe",
+    async (role) => {
+      await signIn(page, origin, secretOf(role));
+      const error = { message: "Billing does not answer. Try again.", code: "service_unavailable" };
+      const headers = { "x-request-id": "req_1" };
+      await page.route(/\/console\/api\/(v1|admin)\//, (route) =>
+        route.fulfill({ status: 503, headers, json: { error } }),
+      );
+      // Its audit is asked for by a button.
+      for (const path of screens[role].filter((one) => !one.endsWith("/ledger"))) {
+        await see(path);
+        await page.getByRole("alert").getByText(error.message).first().waitFor();
+        await check(path);
+      }
+    },
+  );
+
+  test("empty screens say what to do next, nothing for axe", async () => {
+    const fresh = await made.world.caller({ usdMicros: 0n });
+    const nobody = await made.world.withKey(fresh, { name: "fresh", scopes: everyScope });
+    await signIn(page, origin, nobody.key);
+    for (const name of emptyOfKey) {
+      await see(`/console/${name}`);
+      expect(await page.locator(".empty p:not(.empty-title)").textContent(), name).not.toBe("");
+      await check(name);
+    }
+    await page.context().clearCookies();
+    await signIn(page, origin, operatorToken);
+    for (const name of emptyOfOperator) {
+      await see(`/console/operator/${name}${nothing}`);
+      expect(await page.locator(".empty p:not(.empty-title)").textContent(), name).not.toBe("");
+      await check(name);
+    }
+    await see("/console/nothing");
+    await page.getByRole("heading", { name: "Not found" }).waitFor();
+    await check("a page that is not there");
+  });
+});
