@@ -116,36 +116,45 @@ export function createEventRun(answer: StreamAnswer, options: EventRunOptions): 
   };
   const finish = (kind: Ending | "ended") =>
     metered.finish(endOf(kind === "failed" || kind === "ended" ? brokenOff(kind) : kind));
-  /** Reads for usage as long as no further output comes. Never rejects. */
-  const readOn = async (): Promise<void> => {
+  /** Reads for usage as long as no further output comes; gives what brought some. Never rejects. */
+  const readOn = async (): Promise<readonly AnswerEvent[] | undefined> => {
     const over = new AbortController();
     options.clock.sleep(usageWaitMs, over.signal).then(closeUpstream, () => {});
-    const isAwaited = () => !seen.reported && !seen.terminal && answer.isOutputDone?.() === true;
-    await new Promise<void>((resolve) => {
+    const isOutputDone = () => answer.isOutputDone?.() === true;
+    const isAwaited = () => !seen.reported && !seen.terminal && isOutputDone();
+    const further = await new Promise<readonly AnswerEvent[] | undefined>((resolve) => {
       const push = (batch: readonly AnswerEvent[]) => {
-        if (seen.noteUsage(batch) && isAwaited()) return true;
-        resolve();
+        const isUsage = seen.noteUsage(batch);
+        if (isUsage && isAwaited()) return true;
+        resolve(isUsage && isOutputDone() ? undefined : batch);
         return false;
       };
       // It broke, or took too long: what was counted counts.
-      usageSink = { push, end: resolve, fail: () => resolve() };
+      const giveUp = () => resolve(undefined);
+      usageSink = { push, end: giveUp, fail: giveUp };
       if (isAwaited()) upstream.resume();
-      else resolve();
+      else giveUp();
     });
     over.abort("over");
+    return further;
+  };
+  const noteAll = (events: readonly AnswerEvent[]) => {
+    for (const event of events) seen.note(event);
   };
   const leave = async (): Promise<End> => {
     unseen.came();
     if (answer.isOutputDone?.()) {
+      const isHeldBack = answer.isHeldBack?.() === true;
       // A model that thinks on behind what seemed its last word gives no usage meanwhile.
       unseen.waits();
-      await readOn();
+      const further = await readOn();
       unseen.came();
-    } else if (answer.readArrived) {
-      await answer.readArrived((events) => {
-        for (const event of events) seen.note(event);
-      });
-    }
+      // It was made while the caller took nothing, and so is what waits behind it.
+      if (further && isHeldBack) {
+        noteAll(further);
+        await answer.readArrived?.(noteAll);
+      }
+    } else if (answer.readArrived) await answer.readArrived(noteAll);
     upstream.leave()?.catch(() => {});
     closeUpstream();
     if (hasRoom) reader.end();

@@ -37,6 +37,10 @@ const response = { id: "resp_1", object: "response", created_at: 1, model: "up",
 function event(type: string, fields: object): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
 }
+/** 10 KB that are no output. */
+const padding = event("response.output_text.annotation.added", {
+  annotation: { type: "url_citation", url: "https://example.com", title: "x".repeat(10_000) },
+});
 const protocols = [
   {
     name: "responses",
@@ -47,6 +51,16 @@ const protocols = [
       ...{ item_id: "msg_1", output_index: 0, content_index: 0, delta: " sea" },
       logprobs: [logprob],
     }),
+    // One item after the other; most of its bytes come when its text is whole.
+    round: (at: number, words: number) => {
+      const place = { item_id: `msg_${at}`, output_index: at, content_index: 0 };
+      const text = " sea".repeat(words);
+      return [
+        event("response.output_text.delta", { ...place, delta: text }),
+        event("response.output_text.done", { ...place, text }),
+        padding.repeat(20),
+      ].join("");
+    },
   },
   {
     name: "chat",
@@ -62,6 +76,20 @@ const protocols = [
         },
       ],
     })}\n\n`,
+    // A server that says with each chunk why it ends; most bytes say nothing.
+    round: (_at: number, words: number) =>
+      `data: ${JSON.stringify({
+        ...{ id: "c", object: "chat.completion.chunk", created: 1, model: "up" },
+        choices: [{ index: 0, delta: { content: " sea".repeat(words) }, finish_reason: "stop" }],
+      })}\n\n${`data: ${JSON.stringify({
+        ...{ id: "c", object: "chat.completion.chunk", created: 1, model: "up" },
+        choices: [
+          {
+            ...{ index: 0, delta: { content: "" }, finish_reason: null },
+            logprobs: { content: Array(3).fill(logprob) },
+          },
+        ],
+      })}\n\n`.repeat(20)}`,
   },
 ];
 
@@ -115,7 +143,7 @@ function queue(answer: ServerResponse, say: string, words: number): void {
 }
 
 describe.for(protocols)("a stalled reader of $name", (protocol) => {
-  const { say } = protocol;
+  const { say, round } = protocol;
 
   test("pays for what its upstream had made when it leaves", async () => {
     const words = 50_000;
@@ -138,6 +166,16 @@ describe.for(protocols)("a stalled reader of $name", (protocol) => {
       }
     });
     expect(spent).toBeGreaterThanOrEqual(0.9 * (before + steps * each) * outputPrice);
+  });
+
+  test("also where it stopped reading when an output seemed whole", async () => {
+    const rounds = 400;
+    const each = 100;
+    const make = (answer: ServerResponse) => {
+      for (let at = 0; at < rounds; at++) answer.write(round(at, each));
+    };
+    const spent = await stallAndLeave(protocol, make);
+    expect(spent).toBeGreaterThanOrEqual(0.9 * rounds * each * outputPrice);
   });
 
   test("and what is being made is not waited for", async () => {

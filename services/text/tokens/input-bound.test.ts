@@ -145,6 +145,12 @@ describe("the bound of the input", () => {
       { chat_template_kwargs: { note: words } },
       { response_format: { json_schema: { schema: { const: words } } } },
       { prediction: words },
+      // Only items and their parts hold sealed state: in a schema the same name holds what the model reads.
+      { tools: [{ type: "function", name: "f", parameters: { encrypted_content: words } }] },
+      { text: { format: { type: "json_schema", schema: { encrypted_content: words } } } },
+      { response_format: { json_schema: { schema: { encrypted_content: words } } } },
+      { input: [{ role: "user", content: [{ output: { encrypted_content: words } }] }] },
+      { instructions: "x", encrypted_content: words },
     ];
     for (const body of hidden) expect(await count(body)).toBeGreaterThanOrEqual(least * 0.9);
     // Encrypted state is charged for what it hides.

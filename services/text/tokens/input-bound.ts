@@ -234,7 +234,8 @@ export function textsOf(body: JsonObject, inline: readonly InlinePart[]): Texts 
       const isMarker = depth <= partDepth && structural.has(name);
       if (!isMarker) found.texts.push(name);
       if (depth > partDepth) found.marks++;
-      if (name === "encrypted_content" && typeof value === "string") {
+      const isSealed = depth <= partDepth && name === "encrypted_content";
+      if (isSealed && typeof value === "string") {
         found.opaqueBytes += value.length;
       } else if (name !== bytes) visit(value, depth + 1);
     }

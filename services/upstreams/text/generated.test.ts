@@ -42,6 +42,14 @@ describe("every text counts, whatever its field, and can be cut", () => {
     expect(textOfAnswer({ output: [item] })).toBe(said);
     expect(textOfCompacted([item, { ...item, role: "user" }])).toBe(said);
   });
+
+  test("of what stands in the place of an item", () => {
+    for (const output of [[said], [[said]], [null, [{ type: "message", content: said }]]]) {
+      expect(textOfCompacted(output)).toBe(said);
+      const compaction = { object: "response.compaction", output };
+      expect(textOfAnswer(cutAnswer(compaction, 6))).toBe("All of");
+    }
+  });
 });
 
 describe("what does not count", () => {

@@ -123,9 +123,9 @@ export function textOfCompacted(items: readonly JsonValue[]): string {
   return items.map((item) => (isCallers(item) ? "" : textOfItem(item))).join("");
 }
 
-/** Generated text of one output item, whatever role its upstream says it has. */
+/** Generated text of one output item, whatever role its upstream says it has, and whatever stands in the place of one. */
 export function textOfItem(item: JsonValue): string {
-  return isJsonObject(item) ? textIn(item, itemStructure) : "";
+  return textIn(item, itemStructure);
 }
 
 const itemStructure = new Set([...structure, ...toolAnswers]);
@@ -246,9 +246,8 @@ function cutItems(items: readonly JsonValue[], characters: number, isCompaction:
 }
 
 function cutItem(item: JsonValue, characters: number): Cut {
-  if (!isJsonObject(item)) return { value: item, left: characters };
   const said = cut(item, characters, itemStructure);
-  if (said.left > 0 || !isJsonObject(said.value) || item.status === undefined) return said;
+  if (said.left > 0 || !isJsonObject(said.value) || said.value.status === undefined) return said;
   return { ...said, value: { ...said.value, status: "incomplete" } };
 }
 

@@ -119,8 +119,9 @@ function plainly(
   if (output !== found[outputName] && output !== undefined) told[outputName] = output;
   if (total !== found.total_tokens && total !== undefined) told.total_tokens = total;
   if (isCount(total)) {
-    if (!isPresent(output) && isCount(input) && total >= input) told[outputName] = total - input;
-    if (!isPresent(input) && isCount(output) && total >= output) told[inputName] = total - output;
+    // A total that is the input alone does not say that the output, of which nothing is said, was none.
+    if (!isPresent(output) && isCount(input) && total > input) told[outputName] = total - input;
+    if (!isPresent(input) && isCount(output) && total > output) told[inputName] = total - output;
   }
   return Object.keys(told).length > 0 ? { ...found, ...told } : found;
 }

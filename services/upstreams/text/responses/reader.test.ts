@@ -259,3 +259,13 @@ test("the type may be named by the event line alone", () => {
   expectWhole(result);
   expect(typesOf(result.data)).toEqual(typesOf(perfect));
 });
+
+test("output in a first event is shown by no other event either: items come with their own", () => {
+  const taken = { ...begun, output: [message("Hello")] };
+  for (const type of ["response.created", "response.queued"]) {
+    const { data } = read([{ type, response: taken }, perfect.at(-1) ?? {}]);
+    const early = data.filter(({ response }) => response && response.status !== "completed");
+    expect(early.map(({ type: shown }) => shown)).toContain("response.in_progress");
+    expect(early.flatMap(({ response }) => response.output)).toEqual([]);
+  }
+});

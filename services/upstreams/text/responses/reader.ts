@@ -176,6 +176,7 @@ export class ResponsesReader implements StreamReader, StreamState {
     const status = type === "response.queued" ? "queued" : "in_progress";
     // A first event whose output is not empty is a stream taken up in its middle; items come with their own events.
     const shown = { ...this.complete(found, status), output: [] };
+    this.#response = shown;
     this.#isCreated = true;
     if (type === "response.in_progress") this.#isInProgress = true;
     this.emitter.send({ type, response: shown });
