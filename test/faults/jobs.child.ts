@@ -20,16 +20,15 @@ import {
 } from "../contract/jobs.world.ts";
 import { until } from "../support/until.ts";
 import { openWorldStores, type StoreVariables } from "../support/world-stores.ts";
-import { type FastTime, fastClock } from "./fast-clock.ts";
 import { realUpstreams } from "./jobs.outside.ts";
 import { durableUpstream, endless, impossible } from "./jobs.upstream.ts";
+import { followTime, type TimeSaid } from "./shared-time.ts";
 
 /** What a process is told. */
 export interface Orders {
   /** Tells processes of one run apart. */
   name: string;
   folder: string;
-  time: FastTime;
   /** Name the stores that are on servers; none: all are in the folder. */
   env: StoreVariables;
   /** Where it kills itself. */
@@ -47,6 +46,7 @@ export interface Orders {
 
 /** What it says on standard output, a line each. */
 export type Said =
+  | TimeSaid
   /** It works, and waits for a word on standard input before it submits. */
   | { kind: "ready" }
   /** A submission was answered with 202. */
@@ -200,13 +200,15 @@ function doubleCharge(): Interceptor {
 async function run(orders: Orders): Promise<void> {
   // Sleepers alone do not keep a process alive.
   setInterval(() => {}, 60_000);
-  const { name, folder, time, env, dieAt, retentionDays, stops, catalogFile, webhookUrl } = orders;
+  const { name, folder, env, dieAt, retentionDays, stops, catalogFile, webhookUrl } = orders;
+  const go = Promise.withResolvers<unknown>();
+  const { clock, liveBy } = await followTime(go.resolve);
   await using world = await createJobsWorld({
     folder,
-    clock: fastClock(time),
+    clock,
     openStores: (folder, clock) => openWorldStores({ folder, clock, env }),
     ...(catalogFile
-      ? { upstream: realUpstreams(fastClock(time)), catalogFile }
+      ? { upstream: realUpstreams(clock), catalogFile }
       : { upstream: durableUpstream(folder, { stuck: stops }) }),
     workerCount: catalogFile ? 1 : 2,
     retentionDays,
@@ -215,6 +217,7 @@ async function run(orders: Orders): Promise<void> {
     },
     ...(orders.bug ? { between: doubleCharge() } : {}),
   });
+  liveBy(() => world.store.find("none"));
   await world.admin.billing.grant({
     accountId: alice.accountId,
     unit: 2,
@@ -222,7 +225,7 @@ async function run(orders: Orders): Promise<void> {
     operationId: "opening",
   });
   say({ kind: "ready" });
-  await new Promise((resolve) => process.stdin.once("data", resolve));
+  await go.promise;
   const submitted = Promise.all(
     submissionsOf(name, webhookUrl)
       // Made anew by a process that dies then, once the first one is forgotten, it would never end.

@@ -11,10 +11,6 @@ afterEach(async () => {
   await ended.disposeAsync();
 });
 
-/** Real ms for a run to come to rest: its jobs go one after the other. */
-const quietWithinMs = 240_000;
-/** Time for the half hour of a job whose answer is lost: faster, and a stall of a second would cost a second job its lease. */
-const slow = { speed: 20 };
 const timeout = 360_000;
 
 /** A run at two upstreams of one protocol, the first of which begins nothing: what is amiss, and how often each had each job. */
@@ -25,7 +21,7 @@ async function runAt(
   const origins = (doubles: { origin: string }[]) => doubles.map(({ origin }) => origin);
   // One at a time at each: few jobs are on their way to an upstream when the process dies.
   const outside = { fal: origins(fal), comfyui: origins(comfyui), maxConcurrent: 1 };
-  const { died, breaches } = await carryOut({ quietWithinMs, ...plan, beside: false, outside });
+  const { died, breaches } = await carryOut({ ...plan, beside: false, outside });
   const [first, next] = [0, 1].map((at) =>
     createdBySeed(fal.slice(at, at + 1), comfyui.slice(at, at + 1)),
   );
@@ -64,7 +60,7 @@ describe("a process that dies with jobs whose first upstream at fal is busy, and
     { timeout },
     async (dieAt) => {
       const fal = await falPair();
-      const { died, breaches, ...created } = await runAt({ fal }, { dieAt, ...slow });
+      const { died, breaches, ...created } = await runAt({ fal }, { dieAt });
       expect(died).toBe(true);
       expectFailed(breaches, { least: 0, most: 1 });
       expect(created).toEqual(once);
@@ -76,7 +72,7 @@ describe("a process that dies with jobs whose first upstream at fal is busy, and
     { timeout },
     async (dieAt) => {
       const fal = await falPair();
-      const { died, breaches, ...created } = await runAt({ fal }, { dieAt, ...slow });
+      const { died, breaches, ...created } = await runAt({ fal }, { dieAt });
       expect(died).toBe(true);
       expectFailed(breaches, { least: 1, most: 2 });
       expect(created).toEqual(once);
@@ -89,7 +85,7 @@ describe("a process that dies with jobs whose first upstream at fal is busy, and
     const fal = await falPair();
     const [first] = fal;
     first.next("submit", { kind: "held", until: new Promise(() => {}) });
-    const plan = { dieAt: undefined, killWhen: first.request("submit", 1), ...slow };
+    const plan = { dieAt: undefined, killWhen: first.request("submit", 1) };
     const { died, breaches, ...created } = await runAt({ fal }, plan);
     expect(died).toBe(true);
     expectFailed(breaches, { least: 1, most: 2 });
@@ -104,7 +100,7 @@ describe("a process that dies with jobs whose first upstream at fal is busy, and
       const fal = await falPair();
       const [first] = fal;
       first.next("submit", { kind: "lost" });
-      const { died, breaches, ...created } = await runAt({ fal }, { dieAt, ...slow });
+      const { died, breaches, ...created } = await runAt({ fal }, { dieAt });
       expect(died).toBe(true);
       expectFailed(breaches, { least: 1, most: 2 });
       expect(created).toEqual({ ...once, atFirst: [1] });

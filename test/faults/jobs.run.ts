@@ -10,10 +10,10 @@ import { ownStores } from "../support/stores.ts";
 import { until } from "../support/until.ts";
 import { startWebhookReceiver } from "../support/webhook-receiver.ts";
 import { openWorldStores } from "../support/world-stores.ts";
-import { type FastTime, fastClock } from "./fast-clock.ts";
-import { findBreaches, whatIsLeft } from "./jobs.check.ts";
+import { findBreaches, isOnlyTimeLeft, whatIsLeft } from "./jobs.check.ts";
 import { type Orders, poor, type Said } from "./jobs.child.ts";
 import { type Outside, writeCatalog } from "./jobs.outside.ts";
+import { type SharedTime, startSharedTime } from "./shared-time.ts";
 
 /** A run: a process that dies, and what comes after it. */
 export interface Plan {
@@ -27,10 +27,6 @@ export interface Plan {
   outside?: Outside;
   /** Resolves when the process is to be killed from outside; it may die at its step before. */
   killWhen?: Promise<unknown>;
-  /** Fast seconds in a real one; default such that a lease is two real seconds. */
-  speed?: number;
-  /** Real time for the run to come to rest; default 2 min. */
-  quietWithinMs?: number;
 }
 
 /** What came of it. */
@@ -40,10 +36,14 @@ export interface Outcome {
   breaches: string[];
 }
 
-/** A lease is two real seconds. */
-const usualSpeed = 15;
-/** Real time for a run to come to rest. */
-const usualQuietWithinMs = 120_000;
+/** Of the shared time, in ms and real ms: a lease is 0.6 real seconds at least. */
+const pace = { stepMs: 500, everyMs: 10 };
+/** Where jobs end by themselves, that their callers cancel: slower. */
+const outsidePace = { stepMs: 500, everyMs: 25 };
+/** How long a step is where only time is left, in ms. */
+const leapMs = 60_000;
+/** Real ms for a run to come to rest: nothing of it is as long where the machine is quiet. */
+const quietWithinMs = 170_000;
 /** Real time for a process to come to the point where it dies: one job after the other where its upstream has one place. */
 const deathWithinMs = 60_000;
 /** The same beside another process, which may have done it all before: then it never comes to that point. */
@@ -52,24 +52,9 @@ const deathBesideWithinMs = 15_000;
 /** Everybody who submits. */
 const accounts = [alice.accountId, poor.accountId];
 
-/**
- * Runs a plan to its end and examines what it left. Where all that is wrong is that jobs were given up, the plan is run again at half the
- * speed: a machine that stands still for a lease, two seconds, again and again takes a job's attempts from it. What is lost or
- * charged wrongly once is wrong.
- */
+/** Runs a plan to its end and examines what it left. */
 export async function carryOut(plan: Plan): Promise<Outcome> {
-  const { speed = usualSpeed, quietWithinMs = usualQuietWithinMs } = plan;
-  const outcome = await carryOutAt({ ...plan, speed, quietWithinMs });
-  const gaveUp = outcome.breaches.filter((breach) => /^C7: .*"state":"failed"/.test(breach));
-  const isThatAll = gaveUp.length > 0 && gaveUp.length === outcome.breaches.length;
-  // A plan with an upstream of its own, or a moment to kill at, cannot be begun anew.
-  if (!isThatAll || plan.outside || plan.killWhen) return outcome;
-  return carryOutAt({ ...plan, speed: speed / 2, quietWithinMs: 2 * quietWithinMs });
-}
-
-async function carryOutAt(plan: Plan): Promise<Outcome> {
   const { dieAt, beside, onServers, bug, outside, killWhen } = plan;
-  const { speed = usualSpeed, quietWithinMs = usualQuietWithinMs } = plan;
   await using stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), "genmesh-faults-"));
   stack.defer(() => rm(folder, { recursive: true }));
@@ -77,17 +62,17 @@ async function carryOutAt(plan: Plan): Promise<Outcome> {
   if (!env) throw new Error("there is no server for one of the stores");
   const receiver = stack.use(await startWebhookReceiver());
   const said: Said[] = [];
-  const time: FastTime = { realMs: Date.now(), fastMs: Date.now(), speed };
+  const time = stack.use(startSharedTime(outside ? outsidePace : pace));
   const forgets = dieAt === "forgotten";
   const retentionDays = forgets ? 0.0003 : 30;
   const webhookUrl = `${receiver.url}/hook`;
   const catalogFile = outside && (await writeCatalog(folder, outside));
-  const common = { folder, time, env, retentionDays, bug, catalogFile, webhookUrl };
+  const common = { folder, env, retentionDays, bug, catalogFile, webhookUrl };
   const living: Child[] = [];
   stack.defer(() => killAll(living));
   const begin = (name: string, more: Partial<Orders> = {}) => {
     const orders: Orders = { ...common, name, dieAt: undefined, stops: false, bug, ...more };
-    const child = start(orders, said);
+    const child = start(orders, time, said);
     living.push(child);
     return child;
   };
@@ -106,12 +91,13 @@ async function carryOutAt(plan: Plan): Promise<Outcome> {
     await again.ready;
     again.go();
   }
-  const opened = stack.use(await openWorldStores({ folder, env, clock: fastClock(time) }));
+  const { clock } = time;
+  const opened = stack.use(await openWorldStores({ folder, env, clock }));
   const stores = lawStores(opened);
-  const seen = await watch(stores, living, quietWithinMs);
+  const seen = await watch(stores, living, time);
   await killAll(living);
   const { received } = receiver;
-  const found = await findBreaches({ stores, accounts, folder, time, said, forgets, received });
+  const found = await findBreaches({ stores, accounts, folder, clock, said, forgets, received });
   return { died, breaches: [...seen, ...found] };
 }
 
@@ -119,7 +105,7 @@ async function carryOutAt(plan: Plan): Promise<Outcome> {
 async function watch(
   stores: LawStores,
   living: readonly Child[],
-  quietWithinMs: number,
+  time: SharedTime,
 ): Promise<Set<string>> {
   const { breaches, check } = gatherer();
   let left: readonly string[] = [];
@@ -128,10 +114,12 @@ async function watch(
     left = living.every((child) => child.isDone())
       ? await whatIsLeft(stores, accounts)
       : ["submissions without an answer"];
+    const now = time.clock.now();
+    if (await isOnlyTimeLeft(stores, { accounts, left, now })) time.leap(leapMs);
     return left.length === 0;
   };
-  const time = { withinMs: quietWithinMs, everyMs: 50 };
-  await until("the run to come to rest", isAtRest, time).catch((error: Error) => {
+  const within = { withinMs: quietWithinMs, everyMs: 50 };
+  await until("the run to come to rest", isAtRest, within).catch((error: Error) => {
     throw new Error(`${error.message}: ${left.join(", ")}`);
   });
   return new Set(breaches);
@@ -148,11 +136,12 @@ interface Child {
   ended: Promise<void>;
 }
 
-function start(orders: Orders, said: Said[]): Child {
+function start(orders: Orders, time: SharedTime, said: Said[]): Child {
   const script = join(import.meta.dirname, "jobs.child.ts");
   const child = spawn(process.execPath, [script, JSON.stringify(orders)], {
     stdio: ["pipe", "pipe", "inherit"],
   });
+  const isOfTime = time.enlist(child);
   let isDone = false;
   const ready = Promise.withResolvers<void>();
   const reading = (async () => {
@@ -160,6 +149,7 @@ function start(orders: Orders, said: Said[]): Child {
       // A death may cut the last line.
       if (!line.endsWith("}")) continue;
       const one = JSON.parse(line) as Said;
+      if (isOfTime(one)) continue;
       said.push(one);
       if (one.kind === "ready") ready.resolve();
       if (one.kind === "done") isDone = true;
@@ -172,7 +162,7 @@ function start(orders: Orders, said: Said[]): Child {
   return {
     process: child,
     ready: Promise.race([ready.promise, ended]),
-    go: () => child.stdin.write("go\n"),
+    go: () => child.stdin.write("{}\n"),
     isDone: () => isDone,
     ended,
   };
