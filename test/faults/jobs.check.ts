@@ -23,12 +23,14 @@ import { readAsked } from "./jobs.upstream.ts";
 /** What a run left behind. */
 export interface Remains {
   stores: LawStores;
-  /** Everybody who submits. */
+  /** Everybody who submits in the round that is examined. */
   accounts: readonly string[];
+  /** Everybody who submitted in the run. */
+  everybody: readonly string[];
   /** Where its upstream wrote down what it was asked. */
   folder: string;
   clock: Clock;
-  /** Everything that its processes said. */
+  /** Everything that its processes said in the round. */
   said: readonly Said[];
   /** Jobs may be gone: their time was short. */
   forgets: boolean;
@@ -77,8 +79,10 @@ export async function isOnlyTimeLeft(
   { accounts, left, now }: { accounts: readonly string[]; left: readonly string[]; now: number },
 ): Promise<boolean> {
   const jobs = (await Promise.all(accounts.map((account) => jobsOf(stores, account)))).flat();
+  // What is set aside until the next look is leased to nobody.
+  const hasWorker = (job: Job) => isHeld(job, now) && job.lease?.owner !== "";
   const waiting = jobs.filter(
-    (job) => job.state === "running" && !isHeld(job, now) && !mayBegin(job),
+    (job) => job.state === "running" && !hasWorker(job) && !mayBegin(job),
   );
   // A job's hold has its id.
   return left.length > 0 && left.every((one) => waiting.some(({ jobId }) => one.startsWith(jobId)));
@@ -86,14 +90,14 @@ export async function isOnlyTimeLeft(
 
 /** Reads the stores, and gives every breach of the invariants C1 to C12 of jobs and money in words. */
 export async function findBreaches(remains: Remains): Promise<string[]> {
-  const { stores, accounts, forgets } = remains;
+  const { stores, accounts, everybody, forgets } = remains;
   const { breaches, check } = gatherer();
   const jobs: Job[] = [];
   for (const accountId of accounts) {
     jobs.push(...(await checkAccount(stores, { accountId, forgets }, check)));
   }
   for await (const { ref } of stores.ledger.snapshots(undefined)) {
-    check("C1", accounts.includes(ref.accountId), { nobody: ref });
+    check("C1", everybody.includes(ref.accountId), { nobody: ref });
   }
   checkAnswers(jobs, remains, check);
   checkUpstream(remains, check);
@@ -186,8 +190,8 @@ export async function checkOrphans(
   };
   const owners = [outputsOwner(store), uploads];
   const events = createJobEvents({ log: pino({ level: "silent" }), metrics: createMetrics() });
-  // Blobs are dated by the machine, whose time is another one.
-  const later = { ...clock, now: () => clock.now() + 2 * minCollectAgeMs };
+  // Blobs are dated by the machine.
+  const later = { ...clock, now: () => Date.now() + 2 * minCollectAgeMs };
   const retention = createRetention({
     ...{ clock: later, store, blobs, owners, events, failPoints: noFailPoints },
   });

@@ -53,7 +53,7 @@ export async function judgeSoak(remains: SoakRemains): Promise<SoakVerdict> {
     (/^C[458]:/.test(breach) ? verdict.chargedTwice : verdict.lost).push(breach);
   }
   const byId = new Map(jobs.map((job) => [job.jobId, job]));
-  const created = createdBySeed(fal, comfyui);
+  const created = createdBySeed({ fal, comfyui });
   for (const [key, { submission, jobIds }] of answers) {
     const [jobId = ""] = jobIds;
     if (jobIds.size !== 1) verdict.createdTwice.push(`${key} has ${jobIds.size} jobs`);
