@@ -177,11 +177,8 @@ export async function startReplicate({ port = 0, key = "r8_test" } = {}): Promis
         files.add({ bytes, type: typeOfBytes(bytes) }),
       );
       prediction.urls = made;
-      prediction.output = plan.output
-        ? plan.output(made, prediction)
-        : makes === "image"
-          ? made
-          : made[0];
+      const usually = makes === "image" ? made : made[0];
+      prediction.output = plan.output ? plan.output(made, prediction) : usually;
     }
     prediction.markEnded();
   };
