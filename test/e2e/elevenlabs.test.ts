@@ -113,7 +113,7 @@ test("an empty account is the operator's alert: the next upstream speaks, or a 5
   const caller = await world.caller();
   double.credits = 3;
   const alone = await caller.post(path, hello);
-  expect(refusalOf(alone)).toBe("503 server_error upstream_unavailable null");
+  expect(refusalOf(alone)).toBe("503 server_error service_unavailable null");
   expect(alone.text).not.toMatch(/quota|elevenlabs|credit/i);
   expect(await spentBy(caller)).toBe(0);
   const spoken = await caller.post(path, { ...hello, model: "both" });

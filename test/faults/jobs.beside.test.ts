@@ -1,14 +1,16 @@
-import { describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { failPoints } from "../../services/media/fail-points.ts";
-import { carryOut } from "./jobs.run.ts";
+import { createRuns } from "./jobs.run.ts";
 
 // Starting processes, and leases that must end, on a slow machine.
 const timeout = 240_000;
 
 describe("a process that dies at a step, beside another that takes the same submissions", () => {
+  const runs = createRuns({ beside: true });
+  afterAll(() => runs[Symbol.asyncDispose]());
   let deaths = 0;
   test.each(failPoints)("%s", { timeout }, async (dieAt) => {
-    const { died, breaches } = await carryOut({ dieAt, beside: true });
+    const { died, breaches } = await runs.carryOut({ dieAt });
     if (died) deaths++;
     expect(breaches).toEqual([]);
   });

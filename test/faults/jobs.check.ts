@@ -1,9 +1,10 @@
 import { pino } from "pino";
+import type { Clock } from "#kit/clock.ts";
 import { createMetrics } from "#kit/metrics.ts";
 import { createJobEvents } from "../../services/media/events.ts";
 import { noFailPoints } from "../../services/media/fail-points.ts";
 import { storageIdOf } from "../../services/media/files/file.ts";
-import { type Job, wasCancelled } from "../../services/media/jobs/job.ts";
+import { isHeld, type Job, mayBegin, wasCancelled } from "../../services/media/jobs/job.ts";
 import { createRetention, outputsOwner } from "../../services/media/jobs/outputs.ts";
 import { minCollectAgeMs } from "../../services/media/limits.ts";
 import {
@@ -16,19 +17,20 @@ import {
   openHolds,
 } from "../support/laws.ts";
 import type { Received } from "../support/webhook-receiver.ts";
-import { type FastTime, fastClock } from "./fast-clock.ts";
 import type { Said } from "./jobs.child.ts";
 import { readAsked } from "./jobs.upstream.ts";
 
 /** What a run left behind. */
 export interface Remains {
   stores: LawStores;
-  /** Everybody who submits. */
+  /** Everybody who submits in the round that is examined. */
   accounts: readonly string[];
+  /** Everybody who submitted in the run. */
+  everybody: readonly string[];
   /** Where its upstream wrote down what it was asked. */
   folder: string;
-  time: FastTime;
-  /** Everything that its processes said. */
+  clock: Clock;
+  /** Everything that its processes said in the round. */
   said: readonly Said[];
   /** Jobs may be gone: their time was short. */
   forgets: boolean;
@@ -68,16 +70,34 @@ export async function whatIsLeft(
   return left;
 }
 
+/**
+ * Is all that is left jobs without a worker, whose upstream's answer is lost and cannot be had again? They end with their half hour,
+ * and until then nothing happens.
+ */
+export async function isOnlyTimeLeft(
+  stores: LawStores,
+  { accounts, left, now }: { accounts: readonly string[]; left: readonly string[]; now: number },
+): Promise<boolean> {
+  const jobs = (await Promise.all(accounts.map((account) => jobsOf(stores, account)))).flat();
+  // What is set aside until the next look is leased to nobody.
+  const hasWorker = (job: Job) => isHeld(job, now) && job.lease?.owner !== "";
+  const waiting = jobs.filter(
+    (job) => job.state === "running" && !hasWorker(job) && !mayBegin(job),
+  );
+  // A job's hold has its id.
+  return left.length > 0 && left.every((one) => waiting.some(({ jobId }) => one.startsWith(jobId)));
+}
+
 /** Reads the stores, and gives every breach of the invariants C1 to C12 of jobs and money in words. */
 export async function findBreaches(remains: Remains): Promise<string[]> {
-  const { stores, accounts, forgets } = remains;
+  const { stores, accounts, everybody, forgets } = remains;
   const { breaches, check } = gatherer();
   const jobs: Job[] = [];
   for (const accountId of accounts) {
     jobs.push(...(await checkAccount(stores, { accountId, forgets }, check)));
   }
   for await (const { ref } of stores.ledger.snapshots(undefined)) {
-    check("C1", accounts.includes(ref.accountId), { nobody: ref });
+    check("C1", everybody.includes(ref.accountId), { nobody: ref });
   }
   checkAnswers(jobs, remains, check);
   checkUpstream(remains, check);
@@ -160,7 +180,7 @@ function checkUpstream({ folder }: Remains, check: Check): void {
 
 /** C9: after a collection there is what is needed, and nothing else. */
 export async function checkOrphans(
-  { stores, time }: Pick<Remains, "stores" | "time">,
+  { stores, clock }: Pick<Remains, "stores" | "clock">,
   check: Check,
 ): Promise<void> {
   const { jobs: store, files, blobs } = stores;
@@ -169,12 +189,11 @@ export async function checkOrphans(
     isReferenced: (key: string) => files.isReferenced(storageIdOf(key) ?? ""),
   };
   const owners = [outputsOwner(store), uploads];
-  const later = { ...time, fastMs: time.fastMs + 2 * minCollectAgeMs };
   const events = createJobEvents({ log: pino({ level: "silent" }), metrics: createMetrics() });
-  // Blobs are dated by the machine, which is behind the fast time.
-  const clock = fastClock(later);
+  // Blobs are dated by the machine.
+  const later = { ...clock, now: () => Date.now() + 2 * minCollectAgeMs };
   const retention = createRetention({
-    ...{ clock, store, blobs, owners, events, failPoints: noFailPoints },
+    ...{ clock: later, store, blobs, owners, events, failPoints: noFailPoints },
   });
   await retention.collect(new AbortController().signal);
   for await (const { key } of blobs.list()) {

@@ -6,11 +6,11 @@ import {
   type ApplyRequest,
   type ApplyResponse,
   HoldKind,
+  Unit,
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { JobKind } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { FailPoint } from "../../services/media/fail-points.ts";
 import {
-  alice,
   as,
   createJobsWorld,
   image,
@@ -20,23 +20,16 @@ import {
 } from "../contract/jobs.world.ts";
 import { until } from "../support/until.ts";
 import { openWorldStores, type StoreVariables } from "../support/world-stores.ts";
-import { type FastTime, fastClock } from "./fast-clock.ts";
 import { realUpstreams } from "./jobs.outside.ts";
 import { durableUpstream, endless, impossible } from "./jobs.upstream.ts";
+import { followTime, type TimeSaid } from "./shared-time.ts";
 
-/** What a process is told. */
+/** What a process is told when it is started. */
 export interface Orders {
-  /** Tells processes of one run apart. */
-  name: string;
   folder: string;
-  time: FastTime;
   /** Name the stores that are on servers; none: all are in the folder. */
   env: StoreVariables;
-  /** Where it kills itself. */
-  dieAt: FailPoint | undefined;
   retentionDays: number;
-  /** It has a running video that never ends, and then stops in good order. */
-  stops: boolean;
   /** Is told of the ends of its jobs. */
   webhookUrl: string;
   /** Bug that is seeded. */
@@ -45,9 +38,21 @@ export interface Orders {
   catalogFile: string | undefined;
 }
 
+/** What a process is told to do then, by a line on its standard input: its submissions, for accounts of their own. */
+export interface Round {
+  number: number;
+  /** Tells the processes of a round apart. */
+  name: string;
+  /** Where it kills itself. */
+  dieAt: FailPoint | undefined;
+  /** It has a running video that never ends, and then stops in good order. */
+  stops: boolean;
+}
+
 /** What it says on standard output, a line each. */
 export type Said =
-  /** It works, and waits for a word on standard input before it submits. */
+  | TimeSaid
+  /** It works, and waits for its first round. */
   | { kind: "ready" }
   /** A submission was answered with 202. */
   | { kind: "accepted"; key: string; jobId: string }
@@ -58,11 +63,14 @@ export type Said =
   | { kind: "deleted"; jobId: string }
   /** Another key could read a job. */
   | { kind: "leak"; jobId: string }
-  /** Every submission has its answer. */
+  /** Every submission of its round has its answer. */
   | { kind: "done" };
 
-/** Somebody without a credit. */
-export const poor: Principal = { accountId: "acct_poor", keyId: "key_poor" };
+/** Who submits in a round and can pay. */
+export const richOf = (round: number): Principal => principal(`rich${round}`);
+/** Who submits there without a credit. */
+export const poorOf = (round: number): Principal => principal(`poor${round}`);
+const principal = (name: string) => ({ accountId: `acct_${name}`, keyId: `key_${name}` });
 /** What the rich one has at the beginning. */
 export const funds = 1_000n;
 /** A real image of one pixel. */
@@ -73,8 +81,9 @@ function say(said: Said): void {
   process.stdout.write(`${JSON.stringify(said)}\n`);
 }
 
-/** Submissions: those that every process of a run makes, and this one's own. */
-function submissionsOf(name: string, webhookUrl: string) {
+/** Submissions: those that every process of a round makes, and this one's own. */
+function submissionsOf({ name, number }: Round, webhookUrl: string) {
+  const [rich, poor] = [richOf(number), poorOf(number)];
   const image_url = `data:image/png;base64,${pixel}`;
   const all = [
     { key: "image", kind: JobKind.IMAGE, body: image({ n: 2 }) },
@@ -93,9 +102,9 @@ function submissionsOf(name: string, webhookUrl: string) {
       body: video({ input_reference: { image_url } }),
     },
     { key: `bad-${name}`, kind: JobKind.MUSIC, body: music({ title: impossible }) },
-  ].map((one) => ({ ...one, body: { ...one.body, webhookUrl }, principal: alice }));
+  ].map((one) => ({ ...one, body: { ...one.body, webhookUrl }, principal: rich, poor }));
   const none = ["poor", `poor-${name}`].map((key) => {
-    return { key, kind: JobKind.IMAGE, body: image(), principal: poor };
+    return { key, kind: JobKind.IMAGE, body: image(), principal: poor, poor };
   });
   return [...all, ...none];
 }
@@ -103,14 +112,15 @@ function submissionsOf(name: string, webhookUrl: string) {
 type Submission = ReturnType<typeof submissionsOf>[number];
 
 /** Submits until there is an answer, as a client does. */
-async function submit(world: JobsWorld, { key, kind, body, principal }: Submission): Promise<void> {
+async function submit(world: JobsWorld, submission: Submission): Promise<void> {
+  const { key, kind, body, principal, poor } = submission;
   for (;;) {
     try {
       const { job } = await world.submit(body, { key, kind, principal });
       say({ kind: "accepted", key, jobId: job.jobId });
-      await readAsOther(world, job.jobId);
-      if (key.startsWith("endless")) await cancel(world, job.jobId);
-      if (key.startsWith("deleted")) await remove(world, job.jobId);
+      await readAsOther(world, job.jobId, poor);
+      if (key.startsWith("endless")) await cancel(world, job.jobId, principal);
+      if (key.startsWith("deleted")) await remove(world, job.jobId, principal);
       return;
     } catch (error) {
       if (!(error instanceof RefusalError)) throw error;
@@ -123,15 +133,15 @@ async function submit(world: JobsWorld, { key, kind, body, principal }: Submissi
   }
 }
 
-async function cancel(world: JobsWorld, jobId: string): Promise<void> {
+async function cancel(world: JobsWorld, jobId: string, rich: Principal): Promise<void> {
   const isRunning = async () => (await world.store.find(jobId))?.state !== "queued";
   await until("the job to run", isRunning, { withinMs: 120_000 });
-  await repeat(world, () => world.cancel(jobId));
+  await repeat(world, () => world.cancel(jobId, rich));
   say({ kind: "cancelled", jobId });
 }
 
-async function remove(world: JobsWorld, jobId: string): Promise<void> {
-  await repeat(world, () => world.peers.media.deleteJob({ jobId }, as(alice)));
+async function remove(world: JobsWorld, jobId: string, rich: Principal): Promise<void> {
+  await repeat(world, () => world.peers.media.deleteJob({ jobId }, as(rich)));
   say({ kind: "deleted", jobId });
 }
 
@@ -149,16 +159,16 @@ async function repeat(world: JobsWorld, work: () => Promise<unknown>): Promise<v
   }
 }
 
-async function readAsOther(world: JobsWorld, jobId: string): Promise<void> {
+async function readAsOther(world: JobsWorld, jobId: string, poor: Principal): Promise<void> {
   const read = await world.get(jobId, poor).catch(() => undefined);
   if (read) say({ kind: "leak", jobId });
 }
 
 /** Deletes what was imported, in use or not: another process may be at it too. */
-async function deleteImports({ peers }: JobsWorld): Promise<void> {
-  const { files } = await peers.media.listFiles({ pageSize: 100 }, as(alice));
+async function deleteImports({ peers }: JobsWorld, rich: Principal): Promise<void> {
+  const { files } = await peers.media.listFiles({ pageSize: 100 }, as(rich));
   for (const { fileId } of files) {
-    await peers.media.deleteFile({ fileId }, as(alice)).catch((error: unknown) => {
+    await peers.media.deleteFile({ fileId }, as(rich)).catch((error: unknown) => {
       if (!isRefusal(error, ErrorReason.FILE_NOT_FOUND)) throw error;
     });
   }
@@ -184,7 +194,7 @@ function doubleCharge(): Interceptor {
         holdId,
         ref,
         kind: HoldKind.JOB,
-        keyId: alice.keyId,
+        keyId: "key_again",
       };
       const checkTime = { seconds: 0n, nanos: 0 };
       const twice = [
@@ -197,42 +207,22 @@ function doubleCharge(): Interceptor {
   };
 }
 
-async function run(orders: Orders): Promise<void> {
-  // Sleepers alone do not keep a process alive.
-  setInterval(() => {}, 60_000);
-  const { name, folder, time, env, dieAt, retentionDays, stops, catalogFile, webhookUrl } = orders;
-  await using world = await createJobsWorld({
-    folder,
-    clock: fastClock(time),
-    openStores: (folder, clock) => openWorldStores({ folder, clock, env }),
-    ...(catalogFile
-      ? { upstream: realUpstreams(fastClock(time)), catalogFile }
-      : { upstream: durableUpstream(folder, { stuck: stops }) }),
-    workerCount: catalogFile ? 1 : 2,
-    retentionDays,
-    failPoints(point) {
-      if (point === dieAt) process.kill(process.pid, "SIGKILL");
-    },
-    ...(orders.bug ? { between: doubleCharge() } : {}),
-  });
-  await world.admin.billing.grant({
-    accountId: alice.accountId,
-    unit: 2,
-    amount: funds,
-    operationId: "opening",
-  });
-  say({ kind: "ready" });
-  await new Promise((resolve) => process.stdin.once("data", resolve));
+/** Submits what a round has, and says when each submission has its answer. */
+async function play(world: JobsWorld, round: Round, orders: Orders): Promise<void> {
+  const rich = richOf(round.number);
+  const { accountId } = rich;
+  const opening = { accountId, unit: Unit.CREDITS, amount: funds };
+  await world.admin.billing.grant({ ...opening, operationId: `opening-${round.number}` });
   const submitted = Promise.all(
-    submissionsOf(name, webhookUrl)
+    submissionsOf(round, orders.webhookUrl)
       // Made anew by a process that dies then, once the first one is forgotten, it would never end.
-      .filter(({ key }) => key !== "endless" || retentionDays >= 1)
+      .filter(({ key }) => key !== "endless" || orders.retentionDays >= 1)
       .map((one) => submit(world, one)),
   );
-  if (stops) {
+  if (round.stops) {
     const running = { states: ["running"], kind: undefined, after: undefined, limit: 99 } as const;
     const isBegun = async () => {
-      const jobs = await world.store.list({ ...running, of: { accountId: alice.accountId } });
+      const jobs = await world.store.list({ ...running, of: { accountId } });
       return jobs.some(({ resumeId }) => resumeId !== undefined);
     };
     await until("a running video", isBegun, { withinMs: 60_000 });
@@ -240,9 +230,38 @@ async function run(orders: Orders): Promise<void> {
   }
   await submitted;
   // One of two does, so that there are runs that end with files and runs that end without.
-  if (name === "a") await deleteImports(world);
+  if (round.name === "a") await deleteImports(world, rich);
   say({ kind: "done" });
-  // Until it is killed.
+}
+
+/** Plays a round whenever it is told to, until it is killed. */
+async function run(orders: Orders): Promise<void> {
+  // Sleepers alone do not keep a process alive.
+  setInterval(() => {}, 60_000);
+  const { folder, env, retentionDays, catalogFile } = orders;
+  let round: Round | undefined;
+  let begin: (next: Round) => void = () => {};
+  const { clock, liveBy } = await followTime((word) => begin(word as Round));
+  await using world = await createJobsWorld({
+    folder,
+    clock,
+    openStores: (folder, clock) => openWorldStores({ folder, clock, env }),
+    ...(catalogFile
+      ? { upstream: realUpstreams(clock), catalogFile }
+      : { upstream: durableUpstream(folder, { isStuck: () => round?.stops === true }) }),
+    workerCount: catalogFile ? 1 : 2,
+    retentionDays,
+    failPoints(point) {
+      if (point === round?.dieAt) process.kill(process.pid, "SIGKILL");
+    },
+    ...(orders.bug ? { between: doubleCharge() } : {}),
+  });
+  liveBy(() => world.store.find("none"));
+  begin = (next) => {
+    round = next;
+    void play(world, next, orders);
+  };
+  say({ kind: "ready" });
   await new Promise(() => {});
 }
 

@@ -1,6 +1,7 @@
 import type { ComfyDouble } from "../support/upstreams/comfyui.ts";
 import { type ComfyOptions, startComfy } from "../support/upstreams/comfyui.ts";
 import { type FalDouble, type FalGeneration, startFal } from "../support/upstreams/fal.ts";
+import { type ReplicateDouble, startReplicate } from "../support/upstreams/replicate.ts";
 import { upstreamKey } from "./jobs.outside.ts";
 import { endless, impossible } from "./jobs.upstream.ts";
 
@@ -11,8 +12,15 @@ export async function startFalDouble(): Promise<FalDouble> {
   return fal;
 }
 
-/** What was asked for at a double of fal that no model can make. */
-export function isImpossible({ input }: FalGeneration): boolean {
+/** A double of Replicate, likewise. */
+export async function startReplicateDouble(): Promise<ReplicateDouble> {
+  const replicate = await startReplicate({ key: upstreamKey });
+  replicate.usual.output = (urls, prediction) => (isImpossible(prediction) ? [] : urls);
+  return replicate;
+}
+
+/** What was asked for at a double that no model can make. */
+export function isImpossible({ input }: Pick<FalGeneration, "input">): boolean {
   return typeof input.prompt === "string" && input.prompt.startsWith(impossible);
 }
 
@@ -38,10 +46,15 @@ export async function startComfyDouble(options: ComfyOptions = {}): Promise<Comf
 }
 
 /** Generations that the doubles took, whatever became of their answers, by the seed that tells the job: what an operator pays for. */
-export function createdBySeed(
-  fal: readonly FalDouble[],
-  comfyui: readonly ComfyDouble[],
-): Map<number, string[]> {
+export function createdBySeed({
+  fal = [],
+  comfyui = [],
+  replicate = [],
+}: {
+  fal?: readonly FalDouble[];
+  comfyui?: readonly ComfyDouble[];
+  replicate?: readonly ReplicateDouble[];
+}): Map<number, string[]> {
   const created = new Map<number, string[]>();
   const add = (seed: unknown, where: string) => {
     const key = Number(seed);
@@ -49,6 +62,9 @@ export function createdBySeed(
   };
   for (const { origin, generations } of fal) {
     for (const { input, model } of generations) add(input.seed, `${model} at ${origin}`);
+  }
+  for (const { origin, predictions } of replicate) {
+    for (const { input, model } of predictions) add(input.seed, `${model} at ${origin}`);
   }
   for (const { origin, runs } of comfyui) {
     for (const { graph, state } of runs) add(graph["3"]?.inputs.seed, `${state} at ${origin}`);

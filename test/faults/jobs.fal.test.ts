@@ -1,40 +1,40 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { FalDouble } from "../support/upstreams/fal.ts";
 import { createdBySeed, isImpossible, startFalDouble } from "./jobs.doubles.ts";
-import { carryOut } from "./jobs.run.ts";
+import { createRuns, type Run } from "./jobs.run.ts";
 
 let fal: FalDouble;
-afterEach(() => fal[Symbol.asyncDispose]());
-beforeEach(async () => {
+let runs: Run;
+beforeAll(async () => {
   fal = await startFalDouble();
+  // One at a time: of all jobs, the one that a process dies with is the only one at fal whose id is not known.
+  runs = createRuns({ beside: false, outside: { fal: [fal.origin], maxConcurrent: 1 } });
 });
-
-// One at a time: of all jobs, the one that a process dies with is the only one at fal whose id is not known.
-const outside = () => ({ fal: [fal.origin], maxConcurrent: 1 });
+afterAll(async () => {
+  await runs[Symbol.asyncDispose]();
+  await fal[Symbol.asyncDispose]();
+});
 
 describe("a process that dies while fal is at its jobs, and is started again", () => {
   test.each(["claimed", "resumable", "stored", "won", "settled", "lost"] as const)(
     "%s: nothing is lost, charged twice or paid twice",
     { timeout: 240_000 },
     async (dieAt) => {
-      const outcome = await carryOut({ dieAt, beside: false, outside: outside() });
-      expect(outcome).toEqual({ died: true, breaches: [] });
-      for (const created of createdBySeed([fal], []).values()) expect(created).toHaveLength(1);
+      expect(await runs.carryOut({ dieAt })).toEqual({ died: true, breaches: [] });
+      for (const created of createdBySeed({ fal: [fal] }).values()) expect(created).toHaveLength(1);
     },
   );
 
   test.each(["sending", "upstream-accepted"] as const)(
     "%s: the one job that fal may have begun fails for nothing, and is not sent again",
-    { timeout: 360_000 },
+    { timeout: 240_000 },
     async (dieAt) => {
-      const plan = { dieAt, beside: false, outside: outside() } as const;
-      // Time for a half hour, but not so fast that a stall of a second costs a second job its lease.
-      const { died, breaches } = await carryOut({ ...plan, speed: 20, quietWithinMs: 240_000 });
+      const { died, breaches } = await runs.carryOut({ dieAt });
       expect(died).toBe(true);
       // Its caller was told that it failed, as often as it asked; of the money, the files and all other jobs nothing is amiss.
       expect(breaches.filter((breach) => !breach.startsWith("C7"))).toEqual([]);
       expect(new Set(breaches).size).toBe(1);
-      for (const created of createdBySeed([fal], []).values()) expect(created).toHaveLength(1);
+      for (const created of createdBySeed({ fal: [fal] }).values()) expect(created).toHaveLength(1);
       expect(fal.generations.some(isImpossible)).toBe(true);
     },
   );

@@ -1,45 +1,53 @@
-import { afterEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { ComfyDouble } from "../support/upstreams/comfyui.ts";
 import { type FalDouble, falAnswers } from "../support/upstreams/fal.ts";
 import { createdBySeed, startComfyDouble, startFalDouble } from "./jobs.doubles.ts";
-import { carryOut, type Plan } from "./jobs.run.ts";
+import { createRuns, type Death, type Run } from "./jobs.run.ts";
 
 let stack = new AsyncDisposableStack();
-afterEach(async () => {
+const close = async () => {
   const ended = stack;
   stack = new AsyncDisposableStack();
   await ended.disposeAsync();
-});
+};
 
-/** Real ms for a run to come to rest: its jobs go one after the other. */
-const quietWithinMs = 240_000;
-/** Time for the half hour of a job whose answer is lost: faster, and a stall of a second would cost a second job its lease. */
-const slow = { speed: 20 };
-const timeout = 360_000;
+const timeout = 240_000;
 
-/** A run at two upstreams of one protocol, the first of which begins nothing: what is amiss, and how often each had each job. */
-async function runAt(
-  { fal = [], comfyui = [] }: { fal?: FalDouble[]; comfyui?: ComfyDouble[] },
-  plan: Omit<Plan, "beside" | "outside">,
-) {
-  const origins = (doubles: { origin: string }[]) => doubles.map(({ origin }) => origin);
-  // One at a time at each: few jobs are on their way to an upstream when the process dies.
-  const outside = { fal: origins(fal), comfyui: origins(comfyui), maxConcurrent: 1 };
-  const { died, breaches } = await carryOut({ quietWithinMs, ...plan, beside: false, outside });
+/** Two upstreams of one protocol, the first of which begins nothing, and a run there. */
+interface Pair {
+  fal?: [FalDouble, FalDouble];
+  comfyui?: [ComfyDouble, ComfyDouble];
+  runs: Run;
+}
+
+/** The first one is too busy for every job. One at a time at each: few jobs are on their way to an upstream when the process dies. */
+async function falPair(): Promise<Required<Pick<Pair, "fal" | "runs">>> {
+  const fal: Pair["fal"] = [stack.use(await startFalDouble()), stack.use(await startFalDouble())];
+  fal[0].always("submit", falAnswers.down);
+  const outside = { fal: fal.map(({ origin }) => origin), maxConcurrent: 1 };
+  return { fal, runs: stack.use(createRuns({ beside: false, outside })) };
+}
+
+async function comfyPair(): Promise<Pair> {
+  const start = async () => stack.use(await startComfyDouble());
+  const comfyui: Pair["comfyui"] = [await start(), await start()];
+  comfyui[0].always("submit", falAnswers.down);
+  const outside = { comfyui: comfyui.map(({ origin }) => origin), maxConcurrent: 1 };
+  return { comfyui, runs: stack.use(createRuns({ beside: false, outside })) };
+}
+
+/** What is amiss after a death, and how often each upstream has had each job so far. */
+async function runAt(pair: Pair, death: Death) {
+  const fal: readonly FalDouble[] = pair.fal ?? [];
+  const comfyui: readonly ComfyDouble[] = pair.comfyui ?? [];
+  const { died, breaches } = await pair.runs.carryOut(death);
   const [first, next] = [0, 1].map((at) =>
-    createdBySeed(fal.slice(at, at + 1), comfyui.slice(at, at + 1)),
+    createdBySeed({ fal: fal.slice(at, at + 1), comfyui: comfyui.slice(at, at + 1) }),
   );
   const times = (created: typeof first) =>
     [...(created ?? []).values()].map(({ length }) => length);
   const atBoth = [...(first ?? []).keys()].filter((seed) => next?.has(seed));
   return { died, breaches, atFirst: times(first), atNext: new Set(times(next)), atBoth };
-}
-
-/** A first one that is too busy for every job, and one behind it. */
-async function falPair(): Promise<[FalDouble, FalDouble]> {
-  const [first, next] = [stack.use(await startFalDouble()), stack.use(await startFalDouble())];
-  first.always("submit", falAnswers.down);
-  return [first, next];
 }
 
 const once = { atFirst: [], atNext: new Set([1]), atBoth: [] };
@@ -59,12 +67,17 @@ function expectFailed(
 }
 
 describe("a process that dies with jobs whose first upstream at fal is busy, and is started again", () => {
+  let pair: Awaited<ReturnType<typeof falPair>>;
+  beforeAll(async () => {
+    pair = await falPair();
+  });
+  afterAll(close);
+
   test.each(["claimed", "waiting", "resumable", "stored", "won", "settled", "lost"] as const)(
     "%s: the next one makes each of them once, but for one that was on its way to the first",
     { timeout },
     async (dieAt) => {
-      const fal = await falPair();
-      const { died, breaches, ...created } = await runAt({ fal }, { dieAt, ...slow });
+      const { died, breaches, ...created } = await runAt(pair, { dieAt });
       expect(died).toBe(true);
       expectFailed(breaches, { least: 0, most: 1 });
       expect(created).toEqual(once);
@@ -75,22 +88,25 @@ describe("a process that dies with jobs whose first upstream at fal is busy, and
     "%s: a job that an upstream may have begun fails for nothing, and no upstream is asked again",
     { timeout },
     async (dieAt) => {
-      const fal = await falPair();
-      const { died, breaches, ...created } = await runAt({ fal }, { dieAt, ...slow });
+      const { died, breaches, ...created } = await runAt(pair, { dieAt });
       expect(died).toBe(true);
       expectFailed(breaches, { least: 1, most: 2 });
       expect(created).toEqual(once);
     },
   );
+});
+
+describe("a process that dies with a job that the first upstream at fal has, and is started again", () => {
+  afterEach(close);
 
   test("while the first has its request: it fails for nothing, and the next is not asked for it", {
     timeout,
   }, async () => {
-    const fal = await falPair();
-    const [first] = fal;
+    const pair = await falPair();
+    const [first] = pair.fal;
     first.next("submit", { kind: "held", until: new Promise(() => {}) });
-    const plan = { dieAt: undefined, killWhen: first.request("submit", 1), ...slow };
-    const { died, breaches, ...created } = await runAt({ fal }, plan);
+    const death = { dieAt: undefined, killWhen: first.request("submit", 1) };
+    const { died, breaches, ...created } = await runAt(pair, death);
     expect(died).toBe(true);
     expectFailed(breaches, { least: 1, most: 2 });
     // It was carried out there: this is the one generation that is paid for and comes to nothing.
@@ -101,10 +117,10 @@ describe("a process that dies with jobs whose first upstream at fal is busy, and
     "%s, where the first one's answer is lost: it fails for nothing, and the next is not asked for it",
     { timeout },
     async (dieAt) => {
-      const fal = await falPair();
-      const [first] = fal;
+      const pair = await falPair();
+      const [first] = pair.fal;
       first.next("submit", { kind: "lost" });
-      const { died, breaches, ...created } = await runAt({ fal }, { dieAt, ...slow });
+      const { died, breaches, ...created } = await runAt(pair, { dieAt });
       expect(died).toBe(true);
       expectFailed(breaches, { least: 1, most: 2 });
       expect(created).toEqual({ ...once, atFirst: [1] });
@@ -113,12 +129,16 @@ describe("a process that dies with jobs whose first upstream at fal is busy, and
 });
 
 describe("a process that dies with jobs whose first ComfyUI is busy, and is started again", () => {
+  let pair: Pair;
+  beforeAll(async () => {
+    pair = await comfyPair();
+  });
+  afterAll(close);
+
   test.each([
     ...(["claimed", "upstream-accepted", "resumable", "sending", "waiting"] as const),
     ...(["stored", "won", "settled", "lost"] as const),
   ])("%s: the next one makes each of them once", { timeout }, async (dieAt) => {
-    const comfyui = [stack.use(await startComfyDouble()), stack.use(await startComfyDouble())];
-    comfyui[0]?.always("submit", falAnswers.down);
-    expect(await runAt({ comfyui }, { dieAt })).toEqual({ died: true, breaches: [], ...once });
+    expect(await runAt(pair, { dieAt })).toEqual({ died: true, breaches: [], ...once });
   });
 });

@@ -19,6 +19,7 @@ export const upstreamKey = "fal-id:fal-secret";
 /** Doubles that are a run's upstreams, by their origins. A second one of a protocol is the fallback of the first. */
 export interface Outside {
   fal?: readonly string[];
+  replicate?: readonly string[];
   comfyui?: readonly string[];
   /** Jobs that one process has at one upstream at once. */
   maxConcurrent: number;
@@ -29,12 +30,12 @@ export const models = { image: "image-1", video: "svc-video-1-5", music: "music-
 export const gpuModels = { image: "gpu-image", video: "gpu-video", music: "gpu-music" } as const;
 
 /**
- * Writes the catalog of a run into a folder: the shipped models of fal, and one model of each kind at ComfyUI, with their workflows
+ * Writes the catalog of a run into a folder: the shipped models of fal or Replicate, and one model of each kind at ComfyUI, with their workflows
  * beside it. Gives the file, which the processes of the run share.
  */
 export async function writeCatalog(
   folder: string,
-  { fal = [], comfyui = [], maxConcurrent }: Outside,
+  { fal = [], replicate = [], comfyui = [], maxConcurrent }: Outside,
 ): Promise<string> {
   const at = (protocol: string, origins: readonly string[], more: object) =>
     origins.map((baseUrl, i) => [
@@ -43,11 +44,13 @@ export async function writeCatalog(
     ]);
   const upstreams = Object.fromEntries([
     ...at("fal", fal, { references: "upload" }),
+    ...at("replicate", replicate, { references: "upload" }),
     ...at("comfyui", comfyui, {}),
   ]);
   const ids = fal.length > 0 ? gpuModels : models;
   const all = [
-    ...(fal.length > 0 ? falModels() : []).map((model) => ({ ...model, ...among("fal", fal) })),
+    ...shippedModels("fal", fal),
+    ...shippedModels("replicate", replicate),
     ...(comfyui.length > 0 ? comfyModels(ids) : []).map((model) => ({
       ...model,
       ...among("comfyui", comfyui),
@@ -65,16 +68,30 @@ function among(protocol: string, origins: readonly string[]) {
   return { upstream, ...(fallbackUpstreams.length > 0 ? { fallbackUpstreams } : {}) };
 }
 
-/** As shipped, but every model is told the job's seed. */
-function falModels(): object[] {
-  const file = new URL("../../deploy/catalogs/fal.yaml", import.meta.url);
+/** As shipped, but every model is told the job's seed, and the default one for videos makes those that the runs ask for. */
+function shippedModels(protocol: "fal" | "replicate", origins: readonly string[]): object[] {
+  if (origins.length === 0) return [];
+  const file = new URL(`../../deploy/catalogs/${protocol}.yaml`, import.meta.url);
   const { models: shipped } = parse(readFileSync(file, "utf8"));
-  return shipped.map((model: { call: Record<string, { input: object }> }) => {
+  return shipped.map((model: ShippedModel) => {
     const calls = "input" in model.call ? [model.call] : Object.values(model.call);
     for (const call of calls) Object.assign(call.input as object, { seed: "${seed}" });
-    return model;
+    const isFilm = model.kind === "video" && model.default;
+    return { ...model, ...(isFilm ? film : {}), ...among(protocol, origins) };
   });
 }
+
+interface ShippedModel {
+  kind: string;
+  default?: boolean;
+  call: Record<string, { input: object }>;
+}
+
+/** The model for videos that the runs ask for. */
+const film = {
+  id: models.video,
+  videoOptions: [{ durationSeconds: 6, resolution: "480p", modes: ["t2v", "i2v"], credits: 45 }],
+};
 
 const workflows = {
   "image.json": comfyCalls.image.workflow,

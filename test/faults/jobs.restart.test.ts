@@ -1,13 +1,15 @@
-import { describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { failPoints } from "../../services/media/fail-points.ts";
-import { carryOut } from "./jobs.run.ts";
+import { carryOut, createRuns } from "./jobs.run.ts";
 
 // Starting processes, and leases that must end, on a slow machine.
 const timeout = 240_000;
 
 describe("a process that dies at a step, and is started again", () => {
+  const runs = createRuns({ beside: false });
+  afterAll(() => runs[Symbol.asyncDispose]());
   test.each(failPoints)("%s", { timeout }, async (dieAt) => {
-    expect(await carryOut({ dieAt, beside: false })).toEqual({ died: true, breaches: [] });
+    expect(await runs.carryOut({ dieAt })).toEqual({ died: true, breaches: [] });
   });
 });
 

@@ -4,123 +4,176 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { FailPoint } from "../../services/media/fail-points.ts";
-import { alice } from "../contract/jobs.world.ts";
-import { checkSeen, gatherer, type LawStores, lawStores } from "../support/laws.ts";
+import { checkSeen, gatherer, jobsOf, type LawStores, lawStores } from "../support/laws.ts";
 import { ownStores } from "../support/stores.ts";
 import { until } from "../support/until.ts";
 import { startWebhookReceiver } from "../support/webhook-receiver.ts";
 import { openWorldStores } from "../support/world-stores.ts";
-import { type FastTime, fastClock } from "./fast-clock.ts";
-import { findBreaches, whatIsLeft } from "./jobs.check.ts";
-import { type Orders, poor, type Said } from "./jobs.child.ts";
+import { findBreaches, isOnlyTimeLeft, whatIsLeft } from "./jobs.check.ts";
+import { type Orders, poorOf, type Round, richOf, type Said } from "./jobs.child.ts";
 import { type Outside, writeCatalog } from "./jobs.outside.ts";
+import { type SharedTime, startSharedTime } from "./shared-time.ts";
 
-/** A run: a process that dies, and what comes after it. */
-export interface Plan {
-  dieAt: FailPoint | undefined;
-  /** Another process lives beside it, takes the same submissions, and goes on alone. Else the same is started again. */
+/** A run: processes on the same stores, one of which dies in each of its rounds. */
+export interface RunOptions {
+  /** Another process lives beside the one that dies, takes the same submissions, and goes on alone. Else the same is started again. */
   beside: boolean;
   /** Database, queue and blobs are on servers; default false: in the folder and in memory. */
   onServers?: boolean;
   bug?: Orders["bug"];
   /** Its upstreams, by the real drivers; absent: an upstream of the process itself. */
   outside?: Outside;
-  /** Resolves when the process is to be killed from outside; it may die at its step before. */
-  killWhen?: Promise<unknown>;
-  /** Fast seconds in a real one; default such that a lease is two real seconds. */
-  speed?: number;
-  /** Real time for the run to come to rest; default 2 min. */
-  quietWithinMs?: number;
 }
 
-/** What came of it. */
+/** A death: a round of a run. */
+export interface Death {
+  dieAt: FailPoint | undefined;
+  /** Resolves when the process is to be killed from outside; it may die at its step before. */
+  killWhen?: Promise<unknown>;
+}
+
+/** A run of one round. */
+export type Plan = RunOptions & Death;
+
+/** What came of a death. */
 export interface Outcome {
   /** The process died by itself, where it was told to. */
   died: boolean;
   breaches: string[];
 }
 
-/** A lease is two real seconds. */
-const usualSpeed = 15;
-/** Real time for a run to come to rest. */
-const usualQuietWithinMs = 120_000;
-/** Real time for a process to come to the point where it dies: one job after the other where its upstream has one place. */
-const deathWithinMs = 60_000;
-/** The same beside another process, which may have done it all before: then it never comes to that point. */
-const deathBesideWithinMs = 15_000;
-
-/** Everybody who submits. */
-const accounts = [alice.accountId, poor.accountId];
-
-/**
- * Runs a plan to its end and examines what it left. Where all that is wrong is that jobs were given up, the plan is run again at half the
- * speed: a machine that stands still for a lease, two seconds, again and again takes a job's attempts from it. What is lost or
- * charged wrongly once is wrong.
- */
-export async function carryOut(plan: Plan): Promise<Outcome> {
-  const { speed = usualSpeed, quietWithinMs = usualQuietWithinMs } = plan;
-  const outcome = await carryOutAt({ ...plan, speed, quietWithinMs });
-  const gaveUp = outcome.breaches.filter((breach) => /^C7: .*"state":"failed"/.test(breach));
-  const isThatAll = gaveUp.length > 0 && gaveUp.length === outcome.breaches.length;
-  // A plan with an upstream of its own, or a moment to kill at, cannot be begun anew.
-  if (!isThatAll || plan.outside || plan.killWhen) return outcome;
-  return carryOutAt({ ...plan, speed: speed / 2, quietWithinMs: 2 * quietWithinMs });
+/** A run that has begun. */
+export interface Run extends AsyncDisposable {
+  /**
+   * Lets a process die, and examines what it left when all has come to rest. The accounts of a round are its own; its processes are
+   * those that the round before left, and so are its stores.
+   */
+  carryOut(death: Death): Promise<Outcome>;
 }
 
-async function carryOutAt(plan: Plan): Promise<Outcome> {
-  const { dieAt, beside, onServers, bug, outside, killWhen } = plan;
-  const { speed = usualSpeed, quietWithinMs = usualQuietWithinMs } = plan;
+/** Of the shared time, in ms and real ms: a lease is 0.6 real seconds at least. */
+const pace = { stepMs: 500, everyMs: 10 };
+/** Where jobs end by themselves, that their callers cancel: slower. */
+const outsidePace = { stepMs: 500, everyMs: 25 };
+/** How long a step is where only time is left, in ms. */
+const leapMs = 60_000;
+/** Real ms for a round to come to rest: nothing of it is as long where the machine is quiet. */
+const quietWithinMs = 170_000;
+/** Real time for a process to come to the point where it dies: one job after the other where its upstream has one place. */
+const deathWithinMs = 60_000;
+/** Days that jobs stay where one dies as they are forgotten. */
+const shortRetentionDays = 0.0003;
+
+/** Carries out one death in a run of its own. */
+export async function carryOut({ dieAt, killWhen, ...options }: Plan): Promise<Outcome> {
+  await using runs = createRuns(options);
+  return await runs.carryOut({ dieAt, ...(killWhen ? { killWhen } : {}) });
+}
+
+/**
+ * Carries deaths out one after the other in one run, which is opened with the first one: what takes long is to start processes and to
+ * open their stores. A run that breaks is followed by a new one; jobs that are forgotten have a run of their own.
+ */
+export function createRuns(options: RunOptions): Run {
+  let shared: Run | undefined;
+  const close = async () => {
+    const ended = shared;
+    shared = undefined;
+    await ended?.[Symbol.asyncDispose]();
+  };
+  return {
+    async carryOut(death) {
+      if (death.dieAt === "forgotten") {
+        await using run = await openRun(options, { forgets: true });
+        return await run.carryOut(death);
+      }
+      shared ??= await openRun(options, { forgets: false });
+      try {
+        return await shared.carryOut(death);
+      } catch (error) {
+        await close();
+        throw error;
+      }
+    },
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+async function openRun(options: RunOptions, { forgets }: { forgets: boolean }): Promise<Run> {
+  const { beside, onServers, bug, outside } = options;
   await using stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), "genmesh-faults-"));
   stack.defer(() => rm(folder, { recursive: true }));
   const env = onServers ? (await ownStores(stack, "faults"))?.env : {};
   if (!env) throw new Error("there is no server for one of the stores");
   const receiver = stack.use(await startWebhookReceiver());
-  const said: Said[] = [];
-  const time: FastTime = { realMs: Date.now(), fastMs: Date.now(), speed };
-  const forgets = dieAt === "forgotten";
-  const retentionDays = forgets ? 0.0003 : 30;
-  const webhookUrl = `${receiver.url}/hook`;
-  const catalogFile = outside && (await writeCatalog(folder, outside));
-  const common = { folder, time, env, retentionDays, bug, catalogFile, webhookUrl };
+  const time = stack.use(startSharedTime(outside ? outsidePace : pace));
+  const { clock } = time;
+  const orders: Orders = {
+    ...{ folder, env, bug, webhookUrl: `${receiver.url}/hook` },
+    retentionDays: forgets ? shortRetentionDays : 30,
+    catalogFile: outside && (await writeCatalog(folder, outside)),
+  };
+  /** Those that live, the one that lived longest first. */
   const living: Child[] = [];
-  stack.defer(() => killAll(living));
-  const begin = (name: string, more: Partial<Orders> = {}) => {
-    const orders: Orders = { ...common, name, dieAt: undefined, stops: false, bug, ...more };
-    const child = start(orders, said);
+  let said: Said[] = [];
+  let opened: LawStores | undefined;
+  const begin = async () => {
+    const child = start(orders, time, (one) => said.push(one));
     living.push(child);
+    void child.ended.then(() => living.splice(living.indexOf(child), 1));
+    await child.ready;
     return child;
   };
-  const other = beside ? begin("b") : undefined;
-  await other?.ready;
-  const mortal = begin("a", { dieAt, stops: dieAt === "handed-back" });
-  await mortal.ready;
-  for (const child of living) child.go();
-  void killWhen?.then(() => mortal.process.kill("SIGKILL"));
-  const died = await endsWithin(mortal, beside ? deathBesideWithinMs : deathWithinMs);
-  mortal.process.kill("SIGKILL");
-  await mortal.ended;
-  living.splice(living.indexOf(mortal), 1);
-  if (!other) {
-    const again = begin("a");
-    await again.ready;
-    again.go();
-  }
-  const opened = stack.use(await openWorldStores({ folder, env, clock: fastClock(time) }));
-  const stores = lawStores(opened);
-  const seen = await watch(stores, living, quietWithinMs);
-  await killAll(living);
-  const { received } = receiver;
-  const found = await findBreaches({ stores, accounts, folder, time, said, forgets, received });
-  return { died, breaches: [...seen, ...found] };
+  const owned = new AsyncDisposableStack();
+  owned.use(stack.move());
+  owned.defer(async () => void (await Promise.all(living.map(kill))));
+  let number = 0;
+  const everybody: string[] = [];
+  const carryOut = async ({ dieAt, killWhen }: Death): Promise<Outcome> => {
+    number++;
+    said = [];
+    const accounts = [richOf(number), poorOf(number)].map(({ accountId }) => accountId);
+    everybody.push(...accounts);
+    const round = { number, dieAt: undefined, stops: false };
+    const other = beside ? (living[0] ?? (await begin())) : undefined;
+    const mortal = (beside ? undefined : living[0]) ?? (await begin());
+    other?.play({ ...round, name: "b" });
+    mortal.play({ ...round, name: "a", dieAt, stops: dieAt === "handed-back" });
+    void killWhen?.then(() => mortal.process.kill("SIGKILL"));
+    let died = false;
+    if (!other) {
+      died = await diesWithin(mortal, deathWithinMs);
+      await kill(mortal);
+      (await begin()).play({ ...round, name: "a" });
+    }
+    // The first process has made them.
+    opened ??= lawStores(owned.use(await openWorldStores({ folder, env, clock })));
+    const stores = opened;
+    const seen = await watch(stores, { living, time, accounts, forgets });
+    // One that lives beside another may find all done before it comes to its step.
+    if (other) died = await diesWithin(mortal, 0);
+    await kill(mortal);
+    const { received } = receiver;
+    const found = await findBreaches({
+      ...{ stores, accounts, everybody, folder, clock, said, forgets, received },
+    });
+    return { died, breaches: [...seen, ...found] };
+  };
+  return { carryOut, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-/** Waits until the run has come to rest. Gives each breach that was seen meanwhile. */
+/** Waits until a round has come to rest. Gives each breach that was seen meanwhile. */
 async function watch(
   stores: LawStores,
-  living: readonly Child[],
-  quietWithinMs: number,
+  round: {
+    living: readonly Child[];
+    time: SharedTime;
+    accounts: readonly string[];
+    forgets: boolean;
+  },
 ): Promise<Set<string>> {
+  const { living, time, accounts, forgets } = round;
   const { breaches, check } = gatherer();
   let left: readonly string[] = [];
   const isAtRest = async () => {
@@ -128,13 +181,22 @@ async function watch(
     left = living.every((child) => child.isDone())
       ? await whatIsLeft(stores, accounts)
       : ["submissions without an answer"];
+    if (forgets && left.length === 0) left = await remembered(stores, accounts);
+    const now = time.clock.now();
+    if (await isOnlyTimeLeft(stores, { accounts, left, now })) time.leap(leapMs);
     return left.length === 0;
   };
-  const time = { withinMs: quietWithinMs, everyMs: 50 };
-  await until("the run to come to rest", isAtRest, time).catch((error: Error) => {
+  const within = { withinMs: quietWithinMs, everyMs: 50 };
+  await until("the round to come to rest", isAtRest, within).catch((error: Error) => {
     throw new Error(`${error.message}: ${left.join(", ")}`);
   });
   return new Set(breaches);
+}
+
+/** Jobs that have ended and are not forgotten yet, in words. */
+async function remembered(stores: LawStores, accounts: readonly string[]): Promise<string[]> {
+  const jobs = accounts.map((account) => jobsOf(stores, account, ["completed", "failed"]));
+  return (await Promise.all(jobs)).flat().map(({ jobId }) => `${jobId} is remembered`);
 }
 
 interface Child {
@@ -142,17 +204,18 @@ interface Child {
   /** Resolves too where it ends before. */
   ready: Promise<void>;
   /** Lets it submit. */
-  go(): void;
-  /** Every submission has its answer. */
+  play(round: Round): void;
+  /** Every submission of its round has its answer. */
   isDone(): boolean;
   ended: Promise<void>;
 }
 
-function start(orders: Orders, said: Said[]): Child {
+function start(orders: Orders, time: SharedTime, hear: (said: Said) => void): Child {
   const script = join(import.meta.dirname, "jobs.child.ts");
   const child = spawn(process.execPath, [script, JSON.stringify(orders)], {
     stdio: ["pipe", "pipe", "inherit"],
   });
+  const isOfTime = time.enlist(child);
   let isDone = false;
   const ready = Promise.withResolvers<void>();
   const reading = (async () => {
@@ -160,7 +223,8 @@ function start(orders: Orders, said: Said[]): Child {
       // A death may cut the last line.
       if (!line.endsWith("}")) continue;
       const one = JSON.parse(line) as Said;
-      said.push(one);
+      if (isOfTime(one)) continue;
+      hear(one);
       if (one.kind === "ready") ready.resolve();
       if (one.kind === "done") isDone = true;
     }
@@ -172,14 +236,17 @@ function start(orders: Orders, said: Said[]): Child {
   return {
     process: child,
     ready: Promise.race([ready.promise, ended]),
-    go: () => child.stdin.write("go\n"),
+    play(round) {
+      isDone = false;
+      child.stdin.write(`${JSON.stringify(round)}\n`);
+    },
     isDone: () => isDone,
     ended,
   };
 }
 
-/** True where it died by SIGKILL; throws where it ended in another way. */
-async function endsWithin(child: Child, ms: number): Promise<boolean> {
+/** True where it dies by SIGKILL within so many real ms; throws where it ends in another way. */
+async function diesWithin(child: Child, ms: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<"late">((resolve) => {
     timer = setTimeout(resolve, ms, "late");
@@ -192,9 +259,7 @@ async function endsWithin(child: Child, ms: number): Promise<boolean> {
   return true;
 }
 
-async function killAll(children: Child[]): Promise<void> {
-  for (const child of children.splice(0)) {
-    child.process.kill("SIGKILL");
-    await child.ended;
-  }
+async function kill(child: Child): Promise<void> {
+  child.process.kill("SIGKILL");
+  await child.ended;
 }

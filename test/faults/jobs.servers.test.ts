@@ -1,7 +1,7 @@
-import { describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { type FailPoint, failPoints } from "../../services/media/fail-points.ts";
 import { describeWithServers } from "../support/on-servers.ts";
-import { carryOut } from "./jobs.run.ts";
+import { carryOut, createRuns } from "./jobs.run.ts";
 
 // Starting processes, collections that are made, and leases that must end, on a slow machine.
 const timeout = 240_000;
@@ -10,8 +10,10 @@ const takenOver: readonly FailPoint[] = ["reserved", "claimed", "won", "settled"
 
 await describeWithServers("on MongoDB, JetStream and S3, a process that dies at a step", () => {
   describe("and is started again", () => {
+    const runs = createRuns({ beside: false, onServers: true });
+    afterAll(() => runs[Symbol.asyncDispose]());
     test.each(failPoints)("%s", { timeout }, async (dieAt) => {
-      const outcome = await carryOut({ dieAt, beside: false, onServers: true });
+      const outcome = await runs.carryOut({ dieAt });
       expect(outcome).toEqual({ died: true, breaches: [] });
     });
   });
@@ -28,8 +30,10 @@ await describeWithServers("on MongoDB, JetStream and S3, a process that dies at 
   });
 
   describe("beside another that takes the same submissions", () => {
+    const runs = createRuns({ beside: true, onServers: true });
+    afterAll(() => runs[Symbol.asyncDispose]());
     test.each(takenOver)("%s", { timeout }, async (dieAt) => {
-      const { breaches } = await carryOut({ dieAt, beside: true, onServers: true });
+      const { breaches } = await runs.carryOut({ dieAt });
       expect(breaches).toEqual([]);
     });
   });

@@ -24,9 +24,12 @@ export const endless = "endless";
 
 /**
  * The outside of a process that dies: what it was asked survives in the folder. Videos are tasks with an id; everything
- * else is made while the caller waits, images not before they were turned away once. `stuck`: no video is ever done.
+ * else is made while the caller waits, images not before they were turned away once. `isStuck`: no video is ever done.
  */
-export function durableUpstream(folder: string, { stuck }: { stuck: boolean }): MediaUpstreams {
+export function durableUpstream(
+  folder: string,
+  { isStuck }: { isStuck: () => boolean },
+): MediaUpstreams {
   const log = (what: Asked["what"], { jobId, idempotencyKey }: GenerationTask) => {
     const line: Asked = { what, jobId, idempotencyKey };
     appendFileSync(logFile(folder), `${JSON.stringify(line)}\n`);
@@ -46,7 +49,7 @@ export function durableUpstream(folder: string, { stuck }: { stuck: boolean }): 
         await task.saveResumeId(`task_${randomUUID()}`);
         log("saved", task);
       }
-      if (request.kind === "video" && stuck) return hang(task);
+      if (request.kind === "video" && isStuck()) return hang(task);
       if (request.kind === "music" && request.title === endless) return hang(task);
       if (request.kind === "music" && request.title === impossible) {
         throw new GenerationError("failed", "scripted");

@@ -1,3 +1,4 @@
+import type { Clock } from "#kit/clock.ts";
 import { type Job, upstreamOf } from "../../services/media/jobs/job.ts";
 import { seedOf } from "../../services/upstreams/called/values.ts";
 import { capabilitiesOf } from "../../services/upstreams/protocols.ts";
@@ -5,7 +6,6 @@ import { alice } from "../contract/jobs.world.ts";
 import { checkAccount, gatherer, type LawStores } from "../support/laws.ts";
 import type { ComfyDouble } from "../support/upstreams/comfyui.ts";
 import type { FalDouble } from "../support/upstreams/fal.ts";
-import type { FastTime } from "./fast-clock.ts";
 import { checkOrphans } from "./jobs.check.ts";
 import { createdBySeed } from "./jobs.doubles.ts";
 import { impossible } from "./jobs.upstream.ts";
@@ -32,7 +32,7 @@ export interface SoakVerdict {
 /** What a soak left. */
 export interface SoakRemains {
   stores: LawStores;
-  time: FastTime;
+  clock: Clock;
   /** By idempotency key. */
   answers: ReadonlyMap<string, Answered>;
   fal: readonly FalDouble[];
@@ -41,19 +41,19 @@ export interface SoakRemains {
 
 /** Holds the laws against the stores, and jobs and creations upstream against what callers were told. */
 export async function judgeSoak(remains: SoakRemains): Promise<SoakVerdict> {
-  const { stores, time, answers, fal, comfyui } = remains;
+  const { stores, clock, answers, fal, comfyui } = remains;
   const verdict: SoakVerdict = {
     ...{ jobs: {}, lost: [], chargedTwice: [], createdTwice: [], unknowable: [], worn: [] },
   };
   const { breaches, check } = gatherer();
   const jobs = await checkAccount(stores, alice, check);
-  await checkOrphans({ stores, time }, check);
+  await checkOrphans({ stores, clock }, check);
   for (const breach of breaches) {
     // Ends of a hold, what was charged, and commits of a job.
     (/^C[458]:/.test(breach) ? verdict.chargedTwice : verdict.lost).push(breach);
   }
   const byId = new Map(jobs.map((job) => [job.jobId, job]));
-  const created = createdBySeed(fal, comfyui);
+  const created = createdBySeed({ fal, comfyui });
   for (const [key, { submission, jobIds }] of answers) {
     const [jobId = ""] = jobIds;
     if (jobIds.size !== 1) verdict.createdTwice.push(`${key} has ${jobIds.size} jobs`);

@@ -1,16 +1,14 @@
-import { createInterface } from "node:readline";
 import { RefusalError } from "#kit/errors.ts";
 import type { JobKind } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { FailPoint } from "../../services/media/fail-points.ts";
 import { alice, createJobsWorld, type JobsWorld } from "../contract/jobs.world.ts";
 import { openWorldStores, type StoreVariables } from "../support/world-stores.ts";
-import { type FastTime, fastClock } from "./fast-clock.ts";
 import { realUpstreams } from "./jobs.outside.ts";
+import { followTime, type TimeSaid } from "./shared-time.ts";
 
 /** What a process of a soak is told when it is started. */
 export interface SoakOrders {
   folder: string;
-  time: FastTime;
   /** Name the stores that are on servers; none: all are in the folder. */
   env: StoreVariables;
   catalogFile: string;
@@ -25,6 +23,7 @@ export interface Submission {
 
 /** What it says on standard output, a line each. */
 export type SoakSaid =
+  | TimeSaid
   | { kind: "ready" }
   /** A submission was answered with 202. */
   | { kind: "accepted"; key: string; jobId: string }
@@ -48,8 +47,9 @@ async function submit(world: JobsWorld, { key, kind, body }: Submission): Promis
 }
 
 /** Takes submissions and works on jobs, until it is killed. */
-async function run({ folder, time, env, catalogFile }: SoakOrders): Promise<void> {
-  const clock = fastClock(time);
+async function run({ folder, env, catalogFile }: SoakOrders): Promise<void> {
+  let take: (submission: Submission) => void = () => {};
+  const { clock, liveBy } = await followTime((word) => take(word as Submission));
   const world = await createJobsWorld({
     folder,
     clock,
@@ -58,10 +58,11 @@ async function run({ folder, time, env, catalogFile }: SoakOrders): Promise<void
     catalogFile,
     failPoints: (point) => say({ kind: "at", point }),
   });
+  liveBy(() => world.store.find("none"));
+  take = (submission) => void submit(world, submission);
   say({ kind: "ready" });
-  for await (const line of createInterface({ input: process.stdin })) {
-    void submit(world, JSON.parse(line) as Submission);
-  }
+  // Until it is killed.
+  await new Promise(() => {});
 }
 
 const [, script, orders] = process.argv;

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
+import type { Clock } from "#kit/clock.ts";
 import { JobKind } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { FailPoint } from "../../services/media/fail-points.ts";
 import { alice, createJobsWorld, image, music, video } from "../contract/jobs.world.ts";
@@ -14,12 +15,12 @@ import { until } from "../support/until.ts";
 import type { ComfyDouble } from "../support/upstreams/comfyui.ts";
 import type { FalDouble } from "../support/upstreams/fal.ts";
 import { openWorldStores } from "../support/world-stores.ts";
-import { type FastTime, fastClock } from "./fast-clock.ts";
 import { whatIsLeft } from "./jobs.check.ts";
 import { gpuModels, writeCatalog } from "./jobs.outside.ts";
 import { impossible } from "./jobs.upstream.ts";
 import { judgeSoak, type SoakVerdict } from "./kills.check.ts";
 import type { SoakOrders, SoakSaid, Submission } from "./kills.child.ts";
+import { type SharedTime, startSharedTime } from "./shared-time.ts";
 
 /** A soak: processes that are killed again and again while they work on jobs at doubles of fal and ComfyUI. */
 export interface SoakPlan {
@@ -38,8 +39,8 @@ const processes = 3;
 const leastReady = 2;
 /** Jobs submitted before each kill. */
 const jobsAKill = 12;
-/** Fast seconds in a real one: a lease is four real seconds, the half hour of a job four minutes. */
-const speed = 8;
+/** Of the shared time, in ms and real ms: a lease is four real seconds at least, the half hour of a job four minutes. */
+const pace = { stepMs: 160, everyMs: 20 };
 /** Jobs that one process has at one upstream at once. */
 const maxConcurrent = 8;
 /** A worker's steps from its claim to a job's charge, at which most kills aim. */
@@ -67,16 +68,17 @@ export async function soak({ seed, kills, fal, comfyui, onServers }: SoakPlan) {
   stack.defer(() => rm(folder, { recursive: true, force: true }));
   const env = onServers ? (await ownStores(stack, "kills"))?.env : {};
   if (!env) throw new Error("there is no server for one of the stores");
-  const time: FastTime = { realMs: Date.now(), fastMs: Date.now(), speed };
+  const time = stack.use(startSharedTime(pace));
+  const { clock } = time;
   const outside = {
     fal: fal.map(({ origin }) => origin),
     comfyui: comfyui.map(({ origin }) => origin),
     maxConcurrent,
   };
   const catalogFile = await writeCatalog(folder, outside);
-  await grant(folder, env, time);
+  await grant(folder, env, clock);
   const chance = chanceOf(seed);
-  const herd = createHerd({ folder, env, time, catalogFile }, chance);
+  const herd = createHerd({ folder, env, catalogFile }, time, chance);
   stack.defer(() => herd.killAll());
   for (let i = 0; i < processes; i++) herd.begin();
   for (let kill = 0; kill < kills; kill++) {
@@ -85,14 +87,12 @@ export async function soak({ seed, kills, fal, comfyui, onServers }: SoakPlan) {
     await herd.killOne();
     herd.begin();
   }
-  const stores = lawStores(
-    stack.use(await openWorldStores({ folder, env, clock: fastClock(time) })),
-  );
+  const stores = lawStores(stack.use(await openWorldStores({ folder, env, clock })));
   await atRest(stores, herd);
   const answers = herd.answers();
   await herd.killAll();
   const killed = herd.killed();
-  const verdict = await judgeSoak({ stores, time, answers, fal, comfyui });
+  const verdict = await judgeSoak({ stores, clock, answers, fal, comfyui });
   return {
     seed,
     kills: killed.length,
@@ -111,14 +111,11 @@ function countOf(names: readonly string[]): Record<string, number> {
 }
 
 /** Gives the account its credits, by a process that ends again. */
-async function grant(folder: string, env: SoakOrders["env"], time: FastTime): Promise<void> {
-  const openStores = (_: string, clock: SoakClock) => openWorldStores({ folder, clock, env });
-  const clock = fastClock(time);
+async function grant(folder: string, env: SoakOrders["env"], clock: Clock): Promise<void> {
+  const openStores = (_: string, clock: Clock) => openWorldStores({ folder, clock, env });
   await using world = await createJobsWorld({ folder, clock, openStores, workerCount: 0 });
   await world.fund(funds);
 }
-
-type SoakClock = ReturnType<typeof fastClock>;
 
 /** A real image of one pixel. */
 const pixel =
@@ -161,7 +158,7 @@ interface Member {
 }
 
 /** The processes of a soak, and their callers, who repeat what was not answered. */
-function createHerd(orders: SoakOrders, chance: Chance) {
+function createHerd(orders: SoakOrders, time: SharedTime, chance: Chance) {
   const members = new Set<Member>();
   const answers = new Map<string, Answered>();
   const asked = new Map<string, { atMs: number; by: Member }>();
@@ -173,7 +170,7 @@ function createHerd(orders: SoakOrders, chance: Chance) {
     if (said.kind === "ready") member.isReady = true;
     else if (said.kind === "accepted") answers.get(said.key)?.jobIds.add(said.jobId);
     else if (said.kind === "refused") asked.delete(said.key);
-    else if (said.point === aim?.point) aim.hit(member);
+    else if (said.kind === "at" && said.point === aim?.point) aim.hit(member);
   };
   const begin = () => {
     const script = join(import.meta.dirname, "kills.child.ts");
@@ -198,9 +195,12 @@ function createHerd(orders: SoakOrders, chance: Chance) {
     void exited.then(() => {
       if (!member.isKilled) fault = new Error(`a process ended by itself: ${child.exitCode}`);
     });
+    const isOfTime = time.enlist(child);
     createInterface({ input: child.stdout }).on("line", (line) => {
       // A death may cut the last line.
-      if (line.endsWith("}")) hear(member, JSON.parse(line) as SoakSaid);
+      if (!line.endsWith("}")) return;
+      const said = JSON.parse(line) as SoakSaid;
+      if (!isOfTime(said)) hear(member, said);
     });
   };
   const ready = () => {

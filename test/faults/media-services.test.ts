@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parse } from "yaml";
+import { haveFfmpeg, probeStreams } from "../../services/builtin/testing/ffmpeg.ts";
 import { sampleMp4 } from "../../services/upstreams/media/samples.fixture.ts";
 import type { Caller } from "../e2e/caller.ts";
 import { upstreamKeys } from "../e2e/catalog.ts";
@@ -158,6 +159,17 @@ async function expectBooks({ billing, caller }: HostProcess, spent: number): Pro
   expect((await billing.listHolds({})).holds).toEqual([]);
 }
 
+/** Downloads what was made, and keeps it to be looked at. */
+async function keep(caller: Caller, url: string, made: { name: string; type: string }) {
+  const { headers, bytes } = await download(caller, url);
+  expect(headers.get("content-type")).toBe(made.type);
+  await writeFile(fileOf(made), bytes);
+}
+
+function fileOf({ name, type }: { name: string; type: string }): string {
+  return join(folder, `${name}-${type.replace("/", ".")}`);
+}
+
 test.each(Object.keys(services))(
   "%s by its shipped catalog: seen through, cancelled, refused, and resumed after kill -9",
   { timeout: 240_000 },
@@ -176,20 +188,16 @@ test.each(Object.keys(services))(
     const picture = await seenThrough(caller, "images", image);
     expect(picture).toMatchObject({ status: "completed", creditsCharged: service.image.credits });
     const { id, url, sha256 } = picture.images[0];
-    expect((await download(caller, url)).headers.get("content-type")).toBe("image/png");
+    await keep(caller, url, { name, type: "image/png" });
 
     const body = { prompt: "it sails", ...service.film.body, referenceFileIds: [id] };
     const film = await seenThrough(caller, "videos", body);
     expect(film).toMatchObject({ status: "completed", creditsCharged: service.film.credits });
-    expect((await download(caller, film.videos[0].url)).headers.get("content-type")).toBe(
-      "video/mp4",
-    );
+    await keep(caller, film.videos[0].url, { name, type: "video/mp4" });
     const about = { mode: "instrumental", title: "Tides", description: "slow" };
     const song = await seenThrough(caller, "music", { model: service.song.model, ...about });
     expect(song).toMatchObject({ status: "completed", creditsCharged: service.song.credits });
-    expect((await download(caller, song.clips[0].url)).headers.get("content-type")).toBe(
-      "audio/mpeg",
-    );
+    await keep(caller, song.clips[0].url, { name, type: "audio/mpeg" });
     let spent = service.image.credits + service.film.credits + service.song.credits;
     // Each is submitted to the service once: it is what the operator pays for.
     let submissions = 3;
@@ -229,10 +237,11 @@ test.each(Object.keys(services))(
     try {
       ({ caller } = second);
       service.finish();
-      const made = await ended(caller, {
-        statusUrl: `${caller.baseUrl}/images/generations/${resumed.id}`,
-      });
+      // The first one's port is not the second one's.
+      const statusUrl = `${caller.baseUrl}/images/generations/${resumed.id}`;
+      const made = await ended(caller, { statusUrl });
       expect(made).toMatchObject({ status: "completed", creditsCharged: service.image.credits });
+      expect((await watched(caller, resumed)).at(-1)).toEqual(made);
       expect(service.submitted()).toBe(submissions);
       spent += service.image.credits;
       // What was made before is still there, byte by byte.
@@ -242,5 +251,16 @@ test.each(Object.keys(services))(
     } finally {
       await second.stop();
     }
+  },
+);
+
+test.skipIf(!haveFfmpeg()).each(Object.keys(services))(
+  "what %s made can be looked at and listened to",
+  (name) => {
+    const probe = (type: string) => probeStreams(fileOf({ name, type }));
+    expect(probe("image/png")).toMatchObject([{ codec_type: "video", codec_name: "png" }]);
+    const film = { codec_type: "video", codec_name: "h264", width: 320, height: 180 };
+    expect(probe("video/mp4")).toContainEqual(expect.objectContaining(film));
+    expect(probe("audio/mpeg")).toMatchObject([{ codec_type: "audio", codec_name: "mp3" }]);
   },
 );

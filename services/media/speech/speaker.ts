@@ -43,7 +43,7 @@ export interface RoomyFlight extends Flight {
 export interface Speaker {
   /**
    * Row and hold, upstream, object, `settling`, draw: in this order. Undefined where the idempotency slot is taken.
-   * Refuses as billing does, with INVALID_VALUE (upstream's 400 and 422), MODEL_REQUEST_FAILED, UPSTREAM_UNAVAILABLE,
+   * Refuses as billing does, with INVALID_VALUE (upstream's 400 and 422), MODEL_REQUEST_FAILED,
    * CONTENT_POLICY_VIOLATION, UPSTREAM_TIMEOUT or SERVICE_UNAVAILABLE, or with the reason of the flight's signal; it then
    * costs nothing, but for a MODEL_REQUEST_FAILED with its `cost`: upstream spoke what cannot be kept. Once the request goes
    * upstream the flight is kept: what an upstream speaks is stored and charged.
@@ -327,7 +327,8 @@ function refusalOf(error: unknown): unknown {
   }
   if (cause instanceof UpstreamError && cause.kind === "full") return noPlaceInTime(error);
   if (error instanceof NotTakenError && error.refusal === "account_empty") {
-    return new RefusalError(ErrorReason.UPSTREAM_UNAVAILABLE, { cause: error });
+    const message = "The model is not available at the moment.";
+    return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, { message, cause: error });
   }
   const reason =
     fault === "content_policy"

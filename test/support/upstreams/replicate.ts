@@ -87,8 +87,8 @@ export interface ReplicatePlan {
   logs: string[];
   /** Default: what the model's name says. */
   makes: Makes | undefined;
-  /** Output in place of the usual; is handed the URLs that the usual has. */
-  output: ((urls: string[]) => unknown) | undefined;
+  /** Output in place of the usual; is handed the URLs that the usual has, and whose they are. */
+  output: ((urls: string[], prediction: Prediction) => unknown) | undefined;
 }
 
 export interface Prediction {
@@ -177,7 +177,8 @@ export async function startReplicate({ port = 0, key = "r8_test" } = {}): Promis
         files.add({ bytes, type: typeOfBytes(bytes) }),
       );
       prediction.urls = made;
-      prediction.output = plan.output ? plan.output(made) : makes === "image" ? made : made[0];
+      const usually = makes === "image" ? made : made[0];
+      prediction.output = plan.output ? plan.output(made, prediction) : usually;
     }
     prediction.markEnded();
   };
