@@ -22,9 +22,8 @@ const long = [
   "services/upstreams/{builtin/media,text/leaving}.test.ts",
   "test/charts/jobs.test.ts",
   "test/clients/python.test.ts",
-  "test/contract/{files.crash,files.service,ledger.random}.test.ts",
   "test/e2e/{console*,crash,lifecycle,media-jobs,media-restart,usage-crashes,webhooks}.test.ts",
-  "test/host/**/*.test.ts",
+  "test/host/**/!(mesh|migrate).test.ts",
   "test/proof/**/*.test.ts",
   "test/upgrade/**/*.test.ts",
 ];
@@ -34,6 +33,8 @@ const long = [
  */
 const sameOnAMesh =
   "test/e2e/{called,comfyui,context,crash,data-uris,developer-prompt,elevenlabs,embeddings,errors,file-costs,file-parts,forms*,half-characters,image-ratios,images,media-fallbacks,media-list,media-references,media-restart,media-validation,money-counted,money-reported,opaque-state,reasoning,refused-parameters,silent-turns,telemetry-proxy,transcriptions,two-deployments,usage-crashes,validation}.test.ts";
+/** What each store, queue and blob folder must do, on all that can stand there, and what else needs one server. */
+const contracts = ["test/contract/**/*.test.ts", "test/host/{mesh,migrate}.test.ts"];
 const attacks = "test/attacks/**/*.test.ts";
 /** All of them but the day that the README promises, which every run of the main suite has where there is a browser. */
 const browser = "test/console/**/!(whole-day).test.ts";
@@ -59,13 +60,23 @@ export default defineConfig({
         test: {
           name: "main",
           include: ["{services,gateway,test,bin}/**/*.test.ts"],
-          exclude: [...configDefaults.exclude, ...long, attacks, browser, faults, mesh],
+          exclude: [
+            ...configDefaults.exclude,
+            ...long,
+            ...contracts,
+            attacks,
+            browser,
+            faults,
+            mesh,
+          ],
           isolate,
           ...timeouts,
         },
       },
       // `npm run test:long`: the rest of what needs nothing but the install.
       { test: { name: "long", include: long, isolate, ...timeouts } },
+      // `npm run test:contracts`: both adapters of each store, the embedded one and that of the servers there are.
+      { test: { name: "contracts", include: contracts, isolate, ...timeouts } },
       // `npm run test:attacks`: what callers do to be charged less, to read what is not theirs, or to stop others. Much of it waits for
       // the clock: readers that stand still, callers that leave at every moment, disks that fill.
       { test: { name: "attacks", include: [attacks], isolate, ...timeouts } },

@@ -77,8 +77,7 @@ try {
   if (hasServers) env.GENMESH_REQUIRE_BACKENDS = "1";
   else process.stdout.write("── not run: what needs real servers\n");
   const onServers = (...parts: plan.Part[]) => (hasServers ? parts : []);
-  await runAll(onServers(plan.contracts, plan.endToEnd, plan.replicas));
-  await runAll([plan.crashes]);
+  await runAll([plan.contracts, ...onServers(plan.endToEnd, plan.replicas), plan.crashes]);
   Object.assign(env, await tools);
   if (tools) await runAll([plan.charts]);
   for (const [variable, parts] of Object.entries(plan.asked)) {

@@ -18,12 +18,14 @@ const { values, positionals } = parseArgs({
 });
 const rounds = Number(values.rounds);
 const onServers =
-  process.env.GENMESH_TEST_MONGODB_URL === undefined
-    ? []
-    : [plan.contracts, plan.endToEnd, plan.replicas];
-const suites = [plan.main, ...onServers, plan.crashes, ...plan.asked.GENMESH_CI_ALL].filter(
-  (part): part is Suite => "script" in part,
-);
+  process.env.GENMESH_TEST_MONGODB_URL === undefined ? [] : [plan.endToEnd, plan.replicas];
+const suites = [
+  plan.main,
+  plan.contracts,
+  ...onServers,
+  plan.crashes,
+  ...plan.asked.GENMESH_CI_ALL,
+].filter((part): part is Suite => "script" in part);
 const chosen =
   positionals.length === 0 ? suites : suites.filter(({ script }) => positionals.includes(script));
 if (!(rounds >= 1) || chosen.length === 0) {
