@@ -360,6 +360,7 @@ export function jobRoutesContract(createWorld: typeof createJobsWorld): void {
       world.clock.jump(60_000);
       await turn();
       const left = await blobsOf(world);
+      expect(left).toHaveLength(2);
       expect(left).toContain("elsewhere/x");
       expect(left.some((key) => key.includes(kept.jobId))).toBe(true);
       expect(left.some((key) => key.includes(broken.jobId))).toBe(false);

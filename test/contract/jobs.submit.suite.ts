@@ -154,6 +154,7 @@ export function submissionContract(createWorld: typeof createJobsWorld, many: nu
     test("names one job, held once and made once, however many ask at the same time", async () => {
       const world = await open();
       await world.fund(1_000n);
+      let refusals = 0;
       // As clients do: again, where a busy store had no room for all of them in time.
       const submit = async () => {
         for (;;) {
@@ -161,12 +162,15 @@ export function submissionContract(createWorld: typeof createJobsWorld, many: nu
             return await world.submit(image(), { key: "fifty" });
           } catch (error) {
             if (!isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) throw error;
+            refusals++;
           }
         }
       };
       const answers = await Promise.all(Array.from({ length: 50 }, submit));
       expect(new Set(answers.map(({ job }) => job.jobId)).size).toBe(1);
-      expect(answers.filter(({ replayed }) => !replayed).length).toBeLessThanOrEqual(1);
+      // The first one's own answer may be among those that were lost to a refusal.
+      const firsts = answers.filter(({ replayed }) => !replayed).length;
+      expect([1, ...(refusals > 0 ? [0] : [])]).toContain(firsts);
       await world.ended(answers[0]?.job.jobId ?? "");
       expect(tasksOf(world)).toHaveLength(1);
       expect(await world.credits()).toEqual({ reserved: 0n, spent: 5n, spendable: 995n });
