@@ -88,7 +88,7 @@ export default defineConfig({
         : []),
       // `npm run test:faults`: processes that are killed at every step, again and again, which takes minutes.
       { test: { name: "faults", include: [faults], ...timeouts } },
-      // `npm run test:roles`: end to end on a process a role, what crosses roles.
+      // `npm run test:roles`: end to end on a mesh, what crosses roles.
       {
         test: {
           name: "roles",

@@ -81,7 +81,7 @@ export const contracts: Suite = {
   limitSeconds: 30 * minute,
 };
 
-/** What crosses roles, on a process a role and two gateways; two meshes at a time. */
+/** What crosses roles, each by itself and two gateways, over the wire; two meshes at a time. */
 export const endToEnd: Suite = {
   name: "end to end on a mesh",
   script: "test:roles",

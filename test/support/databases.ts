@@ -1,5 +1,5 @@
-import { randomBytes } from "node:crypto";
 import { MongoClient } from "mongodb";
+import { nameFor } from "./stores.ts";
 
 /** Databases of one server that tests use one after the other. */
 export interface Databases extends AsyncDisposable {
@@ -28,7 +28,7 @@ export function createDatabases(url: string): Databases {
         await empty(open(), known);
         return known;
       }
-      const name = `genmesh_test_${randomBytes(6).toString("hex")}`;
+      const name = nameFor("test");
       made.push(name);
       return name;
     },

@@ -5,33 +5,28 @@ import { traceFields } from "#kit/telemetry/spans.ts";
 import { operatorPeers } from "../../services/host/cli/client.ts";
 import { envToConfig, envToOperatorConfig } from "../../services/host/config.ts";
 import { type RoleProcess, startRole } from "../../services/host/role.ts";
-import type { MeshRole } from "../../services/host/roles.ts";
 import { readMeshArguments } from "../../services/host/run-mesh/options.ts";
-import { type PlannedProcess, planMesh } from "../../services/host/run-mesh/plan.ts";
+import { planMesh } from "../../services/host/run-mesh/plan.ts";
+import { operatorEnvOf, stopOrder, withoutMadeToken } from "../../services/host/run-mesh/run.ts";
 import { freePort } from "./free-port.ts";
 import { jumpClock } from "./jump-clock.ts";
-import type { RunningMesh } from "./mesh.ts";
+import type { MeshOptions, RunningMesh } from "./mesh.ts";
 import { ownStores } from "./stores.ts";
 
 /**
  * Every role of a mesh in this process: each has its own configuration, ports, metrics and connections to the stores, and meets
  * the others over the wire, as it does in a process of its own. Nine processes take ten seconds of two cores to start, and these take one.
- * Resolves when all are ready; undefined where there is no server for one of the stores. `replicas`: of each role.
+ * Resolves when all are ready; undefined where there is no server for one of the stores.
  */
-export async function startMeshRoles(options: {
-  replicas: string;
-  dataDir: string;
-  env: Record<string, string>;
-  /** Takes what all roles log, a JSON object a line. */
-  log: string[];
-}): Promise<RunningMesh | undefined> {
+export async function startMeshRoles(options: MeshOptions): Promise<RunningMesh | undefined> {
   await using stack = new AsyncDisposableStack();
   const stores = await ownStores(stack, "e2e");
   if (!stores) return undefined;
   const token = () => randomBytes(32).toString("hex");
-  const { GENMESH_ADMIN_TOKEN: adminToken = token() } = options.env;
+  const { GENMESH_ADMIN_TOKEN: given } = options.env;
+  const adminToken = given ?? token();
   const host = "127.0.0.1";
-  const plan = await planMesh({
+  const planned = await planMesh({
     replicas: readMeshArguments(["--replicas", options.replicas]).replicas,
     env: {
       GENMESH_LOG_LEVEL: "trace",
@@ -44,6 +39,7 @@ export async function startMeshRoles(options: {
     tls: false,
     firstPorts: { public: await freePort(), internal: await freePort() },
   });
+  const plan = withoutMadeToken(planned, given);
   const clock = jumpClock();
   const logger = createLogger(
     "trace",
@@ -53,9 +49,9 @@ export async function startMeshRoles(options: {
   const start = new AbortController();
   const starting = plan.map(async ({ env, role }) => {
     const metrics = createMetrics({ processMetrics: true });
-    const config = envToConfig(role === "gateway" ? withoutAdminToken(env, options.env) : env);
     const { signal } = start;
-    return { role, running: await startRole(config, { log: logger, signal, clock, metrics }) };
+    const options = { log: logger, signal, clock, metrics };
+    return { role, running: await startRole(envToConfig(env), options) };
   });
   stack.defer(async () => {
     start.abort(new Error("the mesh ends"));
@@ -67,11 +63,7 @@ export async function startMeshRoles(options: {
     }
   });
   const running = await Promise.all(starting);
-  const [first] = plan;
-  const operator = operatorPeers(
-    envToOperatorConfig({ ...first?.env, GENMESH_ADMIN_TOKEN: adminToken }),
-    undefined,
-  );
+  const operator = operatorPeers(envToOperatorConfig(operatorEnvOf(plan, adminToken)), undefined);
   const owned = stack.move();
   return {
     baseUrls: running.filter(({ role }) => role === "gateway").map(({ running: { url } }) => url),
@@ -83,22 +75,10 @@ export async function startMeshRoles(options: {
   };
 }
 
-/** Callers before those that they call. */
-const stopOrder: readonly (readonly MeshRole[])[] = [
-  ["gateway"],
-  ["media-worker"],
-  ["text", "media"],
-  ["billing", "auth", "catalog"],
-];
 /** Milliseconds: what a test leaves open must not keep its world. */
 const drainMs = 1_000;
 
 async function stop(running: RoleProcess): Promise<void> {
   await running.drain(AbortSignal.timeout(drainMs)).catch(() => {});
   await running[Symbol.asyncDispose]();
-}
-
-/** Operators sign in at a gateway that was given the token by its operator, as `npm run mesh` has it. */
-function withoutAdminToken(env: PlannedProcess["env"], given: Record<string, string>) {
-  return "GENMESH_ADMIN_TOKEN" in given ? env : { ...env, GENMESH_ADMIN_TOKEN: "" };
 }

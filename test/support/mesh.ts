@@ -24,19 +24,20 @@ export interface RunningMesh extends AsyncDisposable {
   jump(ms: number): Promise<void>;
 }
 
-const clock = fileURLToPath(new URL("./mesh-clock.ts", import.meta.url));
-
-/**
- * Starts a mesh of processes and resolves when all of it is ready; undefined where there is no server for one of its stores. `replicas`:
- * of each role.
- */
-export async function startMeshProcesses(options: {
+/** What a mesh is started with. */
+export interface MeshOptions {
+  /** Of each role. */
   replicas: string;
   dataDir: string;
   env: Record<string, string>;
-  /** Takes what all processes log, a JSON object a line. */
+  /** Takes what all roles log, a JSON object a line. */
   log: string[];
-}): Promise<RunningMesh | undefined> {
+}
+
+const clock = fileURLToPath(new URL("./mesh-clock.ts", import.meta.url));
+
+/** Starts a mesh of processes and resolves when all of it is ready; undefined where there is no server for one of its stores. */
+export async function startMeshProcesses(options: MeshOptions): Promise<RunningMesh | undefined> {
   await using stack = new AsyncDisposableStack();
   const stores = await ownStores(stack, "e2e");
   if (!stores) return undefined;

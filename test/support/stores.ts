@@ -62,7 +62,8 @@ export function ownBucket(stack: AsyncDisposableStack, s3: string, purpose: stri
   return url;
 }
 
-function nameFor(purpose: string): string {
+/** A name that no test had, of a database, a bucket and what else a server keeps by names. */
+export function nameFor(purpose: string): string {
   return `genmesh-${purpose}-${randomBytes(6).toString("hex")}`;
 }
 

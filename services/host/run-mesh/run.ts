@@ -40,7 +40,7 @@ export interface LocalMeshOptions extends MeshArguments {
 }
 
 /** What stops together: callers before those that they call. */
-const stopOrder: readonly (readonly MeshRole[])[] = [
+export const stopOrder: readonly (readonly MeshRole[])[] = [
   ["gateway"],
   ["media-worker"],
   ["text", "media"],
@@ -65,11 +65,7 @@ export async function startLocalMesh(options: LocalMeshOptions): Promise<LocalMe
     GENMESH_ADMIN_TOKEN: tokens.admin,
   };
   const planned = await planOf(own, shared, options);
-  // Operators sign in at a gateway that was given the token, not at one for which the runner made it.
-  const plan =
-    own.tokens.admin === undefined
-      ? planned.map((one) => (one.role === "gateway" ? withoutAdminToken(one) : one))
-      : planned;
+  const plan = withoutMadeToken(planned, own.tokens.admin);
   // All of them at once, so that a fault is one line and not fourteen.
   for (const { env: variables } of plan) envToConfig(variables);
   const running = startAll(plan, options);
@@ -140,8 +136,15 @@ async function stopAll(running: readonly MeshChild[], late: AbortSignal): Promis
   }
 }
 
-function withoutAdminToken(planned: PlannedProcess): PlannedProcess {
-  return { ...planned, env: { ...planned.env, GENMESH_ADMIN_TOKEN: "" } };
+/** Operators sign in at a gateway that was given the token, not at one for which it was made. */
+export function withoutMadeToken(
+  plan: readonly PlannedProcess[],
+  given: string | undefined,
+): readonly PlannedProcess[] {
+  if (given !== undefined) return plan;
+  return plan.map((one) =>
+    one.role === "gateway" ? { ...one, env: { ...one.env, GENMESH_ADMIN_TOKEN: "" } } : one,
+  );
 }
 
 function makeDemo(dir: DataDir, own: Config, env: Env, adminToken: string): Promise<Bootstrap> {
@@ -151,7 +154,10 @@ function makeDemo(dir: DataDir, own: Config, env: Env, adminToken: string): Prom
 }
 
 /** Every process has been told of all peers; so is the operator. */
-function operatorEnvOf(plan: readonly PlannedProcess[], admin: string): Record<string, string> {
+export function operatorEnvOf(
+  plan: readonly PlannedProcess[],
+  admin: string,
+): Record<string, string> {
   const names = Object.values(peerVariables);
   const peers = names.map((name): [string, string] => [name, plan[0]?.env[name] ?? ""]);
   return { ...Object.fromEntries(peers), GENMESH_ADMIN_TOKEN: admin };
