@@ -154,19 +154,9 @@ export function submissionContract(createWorld: typeof createJobsWorld, many: nu
     test("names one job, held once and made once, however many ask at the same time", async () => {
       const world = await open();
       await world.fund(1_000n);
-      let refusals = 0;
-      // As clients do: again, where a busy store had no room for all of them in time.
-      const submit = async () => {
-        for (;;) {
-          try {
-            return await world.submit(image(), { key: "fifty" });
-          } catch (error) {
-            if (!isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) throw error;
-            refusals++;
-          }
-        }
-      };
-      const answers = await Promise.all(Array.from({ length: 50 }, submit));
+      const { answers, refusals } = await submittedAtOnce(50, () =>
+        world.submit(image(), { key: "fifty" }),
+      );
       expect(new Set(answers.map(({ job }) => job.jobId)).size).toBe(1);
       // The first one's own answer may be among those that were lost to a refusal.
       const firsts = answers.filter(({ replayed }) => !replayed).length;
@@ -238,9 +228,7 @@ export function submissionContract(createWorld: typeof createJobsWorld, many: nu
       const image_url = `data:image/png;base64,${(await png()).toString("base64")}`;
       const body = video({ input_reference: { image_url } });
       const options = { kind: JobKind.VIDEO, key: "refs" };
-      const answers = await Promise.all(
-        Array.from({ length: 8 }, () => world.submit(body, options)),
-      );
+      const { answers } = await submittedAtOnce(8, () => world.submit(body, options));
       expect(new Set(answers.map(({ job }) => job.jobId)).size).toBe(1);
       expect((await world.peers.media.listFiles({}, as(alice))).files).toHaveLength(1);
     });
@@ -292,4 +280,24 @@ export function submissionContract(createWorld: typeof createJobsWorld, many: nu
       worlds.splice(worlds.indexOf(working), 1);
     });
   });
+}
+
+/** Submits as clients do with an idempotency key: again, where a busy store had no room for all of them in time. */
+async function submittedAtOnce<T>(
+  count: number,
+  submit: () => Promise<T>,
+): Promise<{ answers: T[]; refusals: number }> {
+  let refusals = 0;
+  const one = async () => {
+    for (;;) {
+      try {
+        return await submit();
+      } catch (error) {
+        if (!isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) throw error;
+        refusals++;
+      }
+    }
+  };
+  const answers = await Promise.all(Array.from({ length: count }, one));
+  return { answers, refusals };
 }

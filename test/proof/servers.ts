@@ -1,5 +1,6 @@
 import { execFileSync, spawn } from "node:child_process";
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -7,10 +8,11 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statfsSync,
   symlinkSync,
 } from "node:fs";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { portsFrom } from "../../services/host/run-mesh/ports.ts";
 import { endTagged, runVariable } from "./processes.ts";
 
@@ -27,6 +29,9 @@ const [startWithinSeconds, buildWithinSeconds] = [60, 1_500];
 /** Below the ports of outgoing connections and beside those that tests take, so that none of them is in the way. */
 const firstPort = 28_000 + (process.pid % 1_000);
 
+/** A folder in memory, and the free bytes there from which on it holds what a run's servers write: some 2 GB were seen. */
+const [memory, memoryBytes] = ["/dev/shm", 8 * 1024 ** 3];
+
 /**
  * Starts NATS, an S3 store and a server of MongoDB's protocol by a script that takes its folder and its ports from the environment and
  * prints the variables for tests. What the script builds is kept in its usual folder and shared; data and logs are this run's.
@@ -39,10 +44,13 @@ export async function startServers(script: string): Promise<Servers> {
   symlinkSync(join(cache, "bin"), join(folder, "bin"));
   const system = join(cache, "sid");
   const isBuilt = existsSync(join(system, ".ready")) && existsSync(join(cache, "bin/ferretdb"));
+  const inMemory = memoryFolder();
+  if (inMemory) symlinkSync(mkdtempSync(join(inMemory, "run-")), join(folder, "run"));
   if (existsSync(join(system, ".ready"))) {
     // Hard links: a database's programs are only read, its data is made anew.
     execFileSync("cp", ["--archive", "--link", system, join(folder, "sid")]);
     rmSync(join(folder, "sid", data), { recursive: true, force: true });
+    if (inMemory) symlinkSync(mkdtempSync(join(inMemory, "database-")), join(folder, "sid", data));
   }
   const tag = tagOf(process.pid);
   const freePort = portsFrom("127.0.0.1", firstPort);
@@ -62,6 +70,7 @@ export async function startServers(script: string): Promise<Servers> {
       renameSync(join(folder, "sid"), system);
     }
     rmSync(folder, { recursive: true, force: true });
+    if (inMemory) rmSync(inMemory, { recursive: true, force: true });
   };
   try {
     const output = await run(script, env, isBuilt ? startWithinSeconds : buildWithinSeconds);
@@ -76,13 +85,28 @@ export async function startServers(script: string): Promise<Servers> {
 /** Of the database, below the folder that the script makes for it. */
 const data = "var/lib/genmesh";
 
+/**
+ * A folder of this run's in memory, where there is room: a disk that writes back what other work left takes seconds for
+ * one write, and a test of the product would be red for it. Undefined: data goes to the disk.
+ */
+function memoryFolder(): string | undefined {
+  if (!existsSync(memory)) return undefined;
+  const { bavail, bsize } = statfsSync(memory);
+  if (bavail * bsize < memoryBytes) return undefined;
+  const folder = mkdtempSync(join(memory, `genmesh-servers-${process.pid}-`));
+  // The database has a user of its own.
+  chmodSync(folder, 0o711);
+  return folder;
+}
+
 /** Ends the servers of runs that were killed, and removes their folders. */
 async function removeAbandoned(cache: string): Promise<void> {
-  for (const name of readdirSync(cache)) {
-    const owner = /^run-(\d+)-/.exec(name)?.[1];
+  const inMemory = existsSync(memory) ? readdirSync(memory).map((name) => join(memory, name)) : [];
+  for (const path of [...readdirSync(cache).map((name) => join(cache, name)), ...inMemory]) {
+    const owner = /^(?:run|genmesh-servers)-(\d+)-/.exec(basename(path))?.[1];
     if (owner === undefined || existsSync(`/proc/${owner}`)) continue;
     await endTagged(tagOf(owner));
-    rmSync(join(cache, name), { recursive: true, force: true });
+    rmSync(path, { recursive: true, force: true });
   }
 }
 
