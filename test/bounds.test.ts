@@ -2,11 +2,11 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { chunkBounds } from "#kit/chunk-bounds.ts";
-import { maxPipelinedRequests } from "#kit/connection-bounds.ts";
 import { waitingImages } from "#kit/images/limits.ts";
 import { maxJsonDepth, maxJsonMarks } from "#kit/json.ts";
 import { fewMarks, fewNames, mediumShare, readingShare } from "#kit/json-reader/index.ts";
 import { maxShapes, maxTextBytes } from "#kit/json-reader/read.ts";
+import { maxPipelinedRequests } from "#kit/pipelining.ts";
 import { maxQueryNames, maxQueryParameters } from "#kit/query-bounds.ts";
 import {
   maxKeysPerAccount,

@@ -163,6 +163,36 @@ describe("what is unusual and right is served", () => {
     expect([...text.matchAll(/"bytes":(\d+)/g)].map((match) => match[1])).toEqual(["2", "7", "9"]);
   });
 
+  test.each([
+    ["small", 20, (n: number) => n + 2],
+    ["of half a read", 20, (n: number) => 30_000 + n],
+    ["of several reads", 12, (n: number) => 200_000 + n],
+  ])(
+    "pipelined requests beyond the bound are answered in order: bodies %s",
+    async (_, count, size) => {
+      using raw = await openRaw(edge.port);
+      const sizes = Array.from({ length: count }, (_, n) => size(n));
+      const bodyOf = (bytes: number) => `{${" ".repeat(bytes - 2)}}`;
+      raw.send(
+        sizes.map((bytes) => post([json, `Content-Length: ${bytes}`], bodyOf(bytes))).join(""),
+      );
+      const text = await raw.until((received) => received.split('"bytes"').length === count + 1);
+      expect([...text.matchAll(/"bytes":(\d+)/g)].map((match) => Number(match[1]))).toEqual(sizes);
+      // And the connection goes on.
+      raw.send(post([json, "Content-Length: 2"], "{}"));
+      await raw.until((received) => received.split('"bytes"').length === count + 2);
+    },
+  );
+
+  test("what is no HTTP behind them is refused after their answers", async () => {
+    using raw = await openRaw(edge.port);
+    const one = post([json, "Content-Length: 2"], "{}");
+    raw.send(`${one.repeat(20)}nonsense\r\n\r\n`);
+    const text = await raw.closed();
+    expect(text.match(/HTTP\/1\.1 200/g)).toHaveLength(20);
+    expect(text.lastIndexOf("HTTP/1.1 400")).toBeGreaterThan(text.lastIndexOf("HTTP/1.1 200"));
+  });
+
   test("a body in many small chunks", async () => {
     using raw = await openRaw(edge.port);
     raw.send(post([json, "Transfer-Encoding: chunked"]));
