@@ -5,6 +5,8 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { BillingService } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { createProgram } from "../../services/host/cli/program.ts";
+import { envToOperatorConfig } from "../../services/host/config.ts";
 import { freePort } from "../support/free-port.ts";
 import { type Caller, createCaller } from "./caller.ts";
 import { upstreamKeys } from "./catalog.ts";
@@ -26,6 +28,8 @@ export interface HostProcess {
   caller: Caller;
   auth: ReturnType<typeof createClient<typeof AuthService>>;
   billing: ReturnType<typeof createClient<typeof BillingService>>;
+  /** What the operator's command says on standard output, its exit code being 0. */
+  command(args: readonly string[]): Promise<string>;
   /** SIGKILL; resolves when it is gone. */
   kill(): Promise<void>;
   /** SIGTERM; resolves with its exit code, null where it had to be killed after 10 s. */
@@ -80,9 +84,26 @@ export async function startProcess(options: ProcessOptions): Promise<HostProcess
     caller: createCaller(who, () => {}),
     auth: createClient(AuthService, transportTo(grpcPort)),
     billing: createClient(BillingService, transportTo(grpcPort)),
+    command: (args) => runCommand([...args, "--server", `http://127.0.0.1:${grpcPort}`]),
     kill: async () => void (await end("SIGKILL")),
     stop: () => end("SIGTERM"),
   };
+}
+
+async function runCommand(args: readonly string[]): Promise<string> {
+  let [said, complaint] = ["", ""];
+  const program = createProgram({
+    config: envToOperatorConfig({ GENMESH_ADMIN_TOKEN: adminToken }),
+    out: (text) => {
+      said += text;
+    },
+    err: (text) => {
+      complaint += text;
+    },
+  });
+  const code = await program.run(args);
+  if (code !== 0) throw new Error(`ended with ${code}: ${complaint}`);
+  return said;
 }
 
 async function readyUrl(child: ChildProcess): Promise<string> {

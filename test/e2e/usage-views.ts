@@ -217,12 +217,15 @@ export async function compareViews(
     }
     expect(own[0]?.balanceAfter ?? 0).toBe(available);
   }
-  const jsonl = (await all.get("/billing/entries?format=jsonl")).text.trim().split("\n");
-  expect(jsonl.map((line) => JSON.parse(line))).toEqual(entries);
+  expect(linesOf((await all.get("/billing/entries?format=jsonl")).text)).toEqual(entries);
   const csv = csvRows((await all.get("/billing/entries?format=csv")).text);
   expect(csv.map(({ id, amount, balanceAfter }) => [id, amount, balanceAfter])).toEqual(
     entries.map(({ id, amount, balanceAfter }) => [id, `${amount}`, `${balanceAfter}`]),
   );
+
+  const exported = ["ledger", "export", all.accountId, "--format"];
+  expect(linesOf(await host.command([...exported, "jsonl"]))).toEqual(entries);
+  expect(csvRows(await host.command([...exported, "csv"]))).toEqual(csv);
 
   for (const key of keys) {
     const spent = sumOf(
@@ -295,6 +298,13 @@ async function askUsageCsv(caller: Caller, query: string, by: readonly string[])
 
 function pickSums(one: Document): Sums {
   return Object.fromEntries(sumNames.map((name) => [name, Number(one[name])])) as unknown as Sums;
+}
+
+function linesOf(jsonl: string): Document[] {
+  return jsonl
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
 }
 
 /** Rows of a CSV file in which no cell has a comma. */
