@@ -29,8 +29,8 @@ const [startWithinSeconds, buildWithinSeconds] = [60, 1_500];
 /** Below the ports of outgoing connections and beside those that tests take, so that none of them is in the way. */
 const firstPort = 28_000 + (process.pid % 1_000);
 
-/** A folder in memory, and the free bytes there from which on it holds what a run's servers write: some 2 GB were seen. */
-const [memory, memoryBytes] = ["/dev/shm", 8 * 1024 ** 3];
+/** A folder in memory, and the free bytes there from which on a run's servers write to it: six times the 0.65 GB that were seen. */
+const [memory, memoryBytes] = ["/dev/shm", 4 * 1024 ** 3];
 
 /**
  * Starts NATS, an S3 store and a server of MongoDB's protocol by a script that takes its folder and its ports from the environment and
