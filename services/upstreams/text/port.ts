@@ -68,7 +68,7 @@ export interface UpstreamRequest {
    * maximum applies.
    */
   maxOutputTokens: number | undefined;
-  /** Whatever upstream was told and does: an answer that goes past it is cut. */
+  /** An answer that goes past it is cut, also where upstream was told another bound or keeps to none. */
   outputBound: OutputBound;
   /** Public id: what every answer shows as `model`. */
   modelId: string;

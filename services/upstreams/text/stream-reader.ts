@@ -33,7 +33,7 @@ export function reasonOfCut(reason: CutReason): Reason {
 }
 
 /**
- * Turns the events of one upstream stream into those of the public stream. Whatever comes in, what goes out ends with
+ * Turns the events of one upstream stream into those of the public stream. For any events that come in, what goes out ends with
  * exactly one event that has an `ending`.
  */
 export interface StreamReader {
