@@ -56,7 +56,7 @@ export interface EventRunOptions {
 export function createEventRun(answer: StreamAnswer, options: EventRunOptions): Pushed<Uint8Array> {
   const { request, metered, stop, events, closeUpstream, large } = options;
   const { operation } = request;
-  let reader: Sink<Uint8Array> = nobody;
+  let reader: Sink<Uint8Array> = noReader;
   /** The reader takes more. */
   let hasRoom = false;
   const seen = createNotes(options);
@@ -287,8 +287,8 @@ export function createEventRun(answer: StreamAnswer, options: EventRunOptions): 
         else if (goOn()) upstream.resume();
       },
       leave() {
-        reader = nobody;
-        // Nothing is wanted of upstream any more, so its end would be told to nobody.
+        reader = noReader;
+        // Nothing is wanted of upstream any more, so its end has no reader.
         if (stop.signal.aborted && !isOver) upstream.leave()?.catch(() => {});
         return undefined;
       },
@@ -297,7 +297,7 @@ export function createEventRun(answer: StreamAnswer, options: EventRunOptions): 
 }
 
 /** Before there is a reader, and when it has left. */
-const nobody: Sink<unknown> = { push: () => false, end() {}, fail() {} };
+const noReader: Sink<unknown> = { push: () => false, end() {}, fail() {} };
 
 /** The frames of the events before the terminal one; undefined where there are none. */
 function readyFrames(events: readonly AnswerEvent[]): Uint8Array | undefined {

@@ -52,7 +52,7 @@ export type Begun =
   | { kind: "events"; events: AsyncIterable<Uint8Array> };
 
 /**
- * Sends a paid request, and sees it through to its settlement whatever happens: the answer's end, a broken upstream, the
+ * Sends a paid request, and sees it through to its settlement in every case: the answer's end, a broken upstream, the
  * caller's leaving (`stop` aborts with `Stopped`). Refuses with what upstream's failure means, before any output.
  */
 export async function generate(
