@@ -69,7 +69,7 @@ const nothing = Buffer.alloc(1).subarray(1);
 
 /**
  * Runs one after the other, each in a turn of the event loop of its own: hundreds of connections whose answers are over at the same moment
- * would else begin as many requests before anybody else's is read.
+ * would else begin as many requests before another caller's is read.
  */
 function createTurns(): (work: () => void) => void {
   const waiting: (() => void)[] = [];
