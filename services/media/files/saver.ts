@@ -24,7 +24,7 @@ export type Saved =
 /** Stores verified images of accounts. */
 export interface Saver {
   /**
-   * Writes the file down, reserves its bytes, stores them, counts them, and shows it: in this order, so that whatever a
+   * Writes the file down, reserves its bytes, stores them, counts them, and shows it: in this order, so that all that a
    * crash leaves is found and undone, and used bytes are those of files that are or will be seen. Refuses with
    * UPLOAD_QUOTA_EXCEEDED at `param`; then nothing is left.
    */

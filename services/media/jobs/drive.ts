@@ -147,7 +147,7 @@ async function hold(job: Job, context: DriveContext): Promise<Driven | undefined
 async function driveElsewhere(job: Job, context: DriveContext): Promise<Driven> {
   const now = await context.store.find(job.jobId);
   if (now && now.state !== "rejected") {
-    // It ended and let go of its references before we pinned them: nobody would let go of ours.
+    // It ended and let go of its references before we pinned them: no other step would let go of ours.
     const hasEnded = isTerminal(now) || now.state === "deleted";
     if (hasEnded && !now.pinsHeld) await letGo(job, context);
     return { kind: "accepted", job: now };

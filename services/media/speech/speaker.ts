@@ -275,7 +275,7 @@ async function speakAndStore(
     events.lost(intent);
     refuse(ErrorReason.SERVICE_UNAVAILABLE, unavailable);
   } catch (error) {
-    // Whatever an abort made of the call: why it was aborted is what counts.
+    // Where the call was aborted, the reason counts and not the error that it made.
     either.throwIfAborted();
     if (!(error instanceof UnkeptSpeechError)) throw refusalOf(error);
     // It was spoken, and is paid for, though there is nothing to store.
