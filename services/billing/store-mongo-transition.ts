@@ -103,7 +103,7 @@ async function tryOnce(
     if (!isNow) images.drop(name);
     return isNow ? outcomes : "stale";
   }
-  // Whatever becomes of the write, the next one must not build on the image as it was.
+  // Whether or not the write succeeds, the next one must not build on the image as it was.
   images.drop(name);
   let written = false;
   try {
