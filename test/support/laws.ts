@@ -15,7 +15,7 @@ import { createWebhookStore } from "../../services/media/webhooks/index.ts";
 import type { WebhookStore } from "../../services/media/webhooks/store.ts";
 import type { WorldStores } from "./world-stores.ts";
 
-/** What the laws are about, through the ports: whatever lies behind them. */
+/** What the laws are about, through the ports: with any adapters behind them. */
 export interface LawStores extends Pick<WorldStores, "blobs"> {
   ledger: LedgerStore;
   jobs: JobStore;
