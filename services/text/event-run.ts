@@ -6,11 +6,12 @@ import type { AnswerEvent, Ending, ReportedUsage, StreamAnswer } from "../upstre
 import { answerIdOf, finishReasonOf } from "./answer-facts.ts";
 import type { TextEvents } from "./events.ts";
 import { failedEvent } from "./failed-event.ts";
+import { createUnseenTime, unseenInput, unseenTokens } from "./hidden-time.ts";
 import type { LargeAnswers } from "./large/index.ts";
 import { usageWaitMs } from "./limits.ts";
-import type { Finished, Metered } from "./metered.ts";
 import type { WholeAnswer } from "./model-habits.ts";
 import type { ShownText } from "./pace.ts";
+import type { Finished, Metered } from "./paid-request.ts";
 import { cutBoundOf } from "./pricing.ts";
 import { type Collector, createCollector, keepable } from "./replay/collect.ts";
 import { doneFrame, joinFrames } from "./replay/frames.ts";
@@ -18,7 +19,6 @@ import type { PreparedRequest } from "./request/prepared.ts";
 import { lastFramesShown, withShownCost } from "./shown-charge.ts";
 import { lastFramesWithUsage } from "./shown-usage.ts";
 import { stopped, stopReasonOf } from "./stop-reason.ts";
-import { createUnseenTime, unseenInput, unseenTokens } from "./unseen-time.ts";
 import type { End } from "./usage.ts";
 
 /** What a run belongs to. */

@@ -12,12 +12,13 @@ import { answerIdOf, finishReasonOf } from "./answer-facts.ts";
 import type { AnswerRoom, AnswerRooms } from "./answer-room.ts";
 import { createEventRun } from "./event-run.ts";
 import type { TextEvents } from "./events.ts";
+import { unseenInput, unseenTokens } from "./hidden-time.ts";
 import type { AnswerNotes } from "./joins.ts";
 import type { LargeAnswers } from "./large/index.ts";
 import { longestPauseMs, usageWaitMs } from "./limits.ts";
-import type { Metered } from "./metered.ts";
 import type { ModelHabits, WholeAnswer } from "./model-habits.ts";
 import { type ShownText, unseenPace } from "./pace.ts";
+import type { Metered } from "./paid-request.ts";
 import { cutBoundOf, type TokenBounds } from "./pricing.ts";
 import { keepable } from "./replay/collect.ts";
 import { piecesOf } from "./replay/events.ts";
@@ -26,7 +27,6 @@ import { isWithoutReasoning } from "./request/reasoning.ts";
 import { withShownCost } from "./shown-charge.ts";
 import { Stopped, stopped, stopReasonOf } from "./stop-reason.ts";
 import { counterFor, countOrGuess, type TokenCounter } from "./tokens/count.ts";
-import { unseenInput, unseenTokens } from "./unseen-time.ts";
 
 /** What sending needs. */
 export interface GenerateContext {

@@ -1,6 +1,6 @@
 import { jsonInTurns } from "#kit/in-turns.ts";
 import { isJsonObject, type JsonValue } from "#kit/json.ts";
-import { ChunkCollector } from "../../upstreams/text/chat/put-together.ts";
+import { ChunkCollector } from "../../upstreams/text/chat/chunk-collector.ts";
 import type { AnswerEvent, ReportedUsage, TextOperation } from "../../upstreams/text/port.ts";
 import type { LargeAnswers } from "../large/index.ts";
 import { maxKeptAnswerBytes } from "../limits.ts";

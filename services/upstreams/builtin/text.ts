@@ -1,11 +1,11 @@
 import type { BuiltinText } from "#kit/builtin-models.ts";
 import type { Clock } from "#kit/clock.ts";
 import type { JsonObject } from "#kit/json.ts";
+import { factsOf, type RequestFacts } from "../text/answer-defaults.ts";
 import { toCompletion } from "../text/chat/completion.ts";
 import { ChatFromResponses } from "../text/chat/from-responses.ts";
 import { toResponsesRequest } from "../text/chat/request.ts";
 import type { UpstreamsContext } from "../text/context.ts";
-import { factsOf, type RequestFacts } from "../text/facts.ts";
 import { type Driver, jsonAnswer } from "../text/http-driver.ts";
 import { ignoredParameters } from "../text/ignored.ts";
 import { withOutputLimit } from "../text/output-limit.ts";

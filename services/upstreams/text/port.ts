@@ -2,7 +2,7 @@ import type { Reason } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
 import type { Place } from "#kit/upstream/slots.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import type { Unseen, UnseenNotes } from "./unseen.ts";
+import type { Unseen, UnseenNotes } from "./hidden-output.ts";
 
 /** Which public operation a request belongs to; its body and its answer have that operation's format. */
 export type TextOperation = "responses" | "compact" | "chat" | "embeddings" | "transcriptions";

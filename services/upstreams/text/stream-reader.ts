@@ -1,8 +1,8 @@
 import { ErrorReason, type Reason } from "#kit/errors.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { UpstreamFailure } from "./failure.ts";
+import type { UnseenNotes } from "./hidden-output.ts";
 import type { AnswerEvent, ReportedUsage } from "./port.ts";
-import type { UnseenNotes } from "./unseen.ts";
 
 /** Why a stream ended before its terminal event. */
 export type CutReason =

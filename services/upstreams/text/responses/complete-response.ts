@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import { completeUsage } from "../usage.ts";
 import { completeItem, type ItemFacts } from "./complete-item.ts";
 import { plainItems } from "./plain-calls.ts";
-import { responseFields } from "./shown.ts";
+import { responseFields } from "./visible-fields.ts";
 
 /** Names that go up in another form than the caller sent them (text/request/caller-names.ts). */
 const callerNames = ["prompt_cache_key", "safety_identifier", "user"] as const;
