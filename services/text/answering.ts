@@ -15,7 +15,7 @@ import type { FileMeter } from "./measuring/meter.ts";
 import type { Meter } from "./meter.ts";
 import { createModelHabits } from "./model-habits.ts";
 import { chargeOf } from "./pricing.ts";
-import { piecesOf } from "./replay/events.ts";
+import { piecesOf } from "./replay.ts";
 import type { ImageSources } from "./request/images.ts";
 import { type AnswerForm, answerForms, type ParsedRequest } from "./request/parse.ts";
 import { prepareRequest } from "./request/prepare.ts";

@@ -6,6 +6,7 @@ import type { AnswerEvent, Ending, ReportedUsage, StreamAnswer } from "../upstre
 import { answerIdOf, finishReasonOf } from "./answer-facts.ts";
 import type { TextEvents } from "./events.ts";
 import { failedEvent } from "./failed-event.ts";
+import { doneFrame, joinFrames } from "./frames.ts";
 import { createUnseenTime, unseenInput, unseenTokens } from "./hidden-time.ts";
 import type { LargeAnswers } from "./large/index.ts";
 import { usageWaitMs } from "./limits.ts";
@@ -13,8 +14,7 @@ import type { WholeAnswer } from "./model-habits.ts";
 import type { ShownText } from "./pace.ts";
 import type { Finished, Metered } from "./paid-request.ts";
 import { cutBoundOf } from "./pricing.ts";
-import { type Collector, createCollector, keepable } from "./replay/collect.ts";
-import { doneFrame, joinFrames } from "./replay/frames.ts";
+import { type Collector, createCollector, keepable } from "./replay.ts";
 import type { PreparedRequest } from "./request/prepared.ts";
 import { lastFramesShown, withShownCost } from "./shown-charge.ts";
 import { lastFramesWithUsage } from "./shown-usage.ts";
