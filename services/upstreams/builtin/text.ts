@@ -11,8 +11,7 @@ import { ignoredParameters } from "../text/ignored.ts";
 import { withOutputLimit } from "../text/output-limit.ts";
 import type { AnswerEvent, UpstreamRequest } from "../text/port.ts";
 import { readCompaction, readResponse } from "../text/responses/json-answer.ts";
-import { wholeAnswerEvents } from "../text/responses/whole-answer.ts";
-import { wholeEvents } from "../text/responses/whole-events.ts";
+import { wholeAnswerEvents, wholeEvents } from "../text/responses/whole-answer.ts";
 
 /** The driver of `builtin`: a model in this process gives a whole answer, which is told at the upstream's pace. */
 export function createBuiltinDriver(

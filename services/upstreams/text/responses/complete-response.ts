@@ -1,3 +1,4 @@
+import { errorRow, type Reason } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import { completeUsage } from "../usage.ts";
 import { completeItem, type ItemFacts } from "./complete-item.ts";
@@ -127,4 +128,16 @@ function functionDefaults(tool: JsonObject): JsonObject {
 
 function objectOf(value: JsonValue | undefined): JsonObject {
   return isJsonObject(value) ? value : {};
+}
+
+/** A complete response object as failed, in our words. */
+export function failedResponse(response: JsonObject, reason: Reason): JsonObject {
+  const { code, message } = errorRow(reason);
+  return {
+    ...response,
+    status: "failed",
+    completed_at: null,
+    incomplete_details: null,
+    error: { code, message },
+  };
 }

@@ -18,9 +18,13 @@ import {
 import { responseNames } from "../usage.ts";
 import { isFinalType, UsageNote } from "../usage-note.ts";
 import { isText } from "./complete-item.ts";
-import { completeResponse, type ResponseFacts, type ResponseStatus } from "./complete-response.ts";
+import {
+  completeResponse,
+  failedResponse,
+  type ResponseFacts,
+  type ResponseStatus,
+} from "./complete-response.ts";
 import { Emitter } from "./emitter.ts";
-import { failedResponse } from "./failed-response.ts";
 import { finalOutput } from "./final-output.ts";
 import { handlerOf } from "./handlers.ts";
 import { OutputTracker } from "./output-tracker.ts";
