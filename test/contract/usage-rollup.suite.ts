@@ -9,7 +9,7 @@ import {
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { auditWallet } from "../../services/billing/audit.ts";
 import { beginUsageAudit } from "../../services/billing/audit-usage.ts";
-import { createLedgerStore, createUsageStore } from "../../services/billing/context.ts";
+import { createLedgerStore, createUsageStore } from "../../services/billing/index.ts";
 import type { Operation } from "../../services/billing/operations.ts";
 import { countEntries, uncounted } from "../../services/billing/usage.ts";
 import { entriesBetween } from "../../services/billing/usage-counting.ts";

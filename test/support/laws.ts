@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { auditWallet } from "../../services/billing/audit.ts";
-import { createLedgerStore } from "../../services/billing/context.ts";
+import { createLedgerStore } from "../../services/billing/index.ts";
 import type { LedgerStore } from "../../services/billing/store.ts";
 import type { Entry, Wallet } from "../../services/billing/wallet.ts";
 import { createJobStore } from "../../services/media/context.ts";
