@@ -6,7 +6,7 @@ import { leaseMs, sweepBatch, sweepConcurrency, sweepIntervalMs, sweepRetryMs } 
 import type { ReferenceImporter } from "../references/port.ts";
 import { type EraseContext, erase } from "./delete.ts";
 import type { Driver } from "./drive.ts";
-import { type FinishContext, finish } from "./holds.ts";
+import { type FinishContext, finish } from "./finish.ts";
 import { isHeld, isParked, isTerminal, isUnannounced, type Job, type JobState } from "./job.ts";
 import { isOverdue } from "./lifecycle.ts";
 import type { Retention } from "./outputs.ts";
