@@ -105,7 +105,7 @@ export function createSpeaker(context: SpeechContext): Speaker {
       if (how === "unkept") return await end({ ...intent, status: "settling" }, "failed");
       const dueAt = clock.now() + settleRetryMs;
       const isOurs = await store.close(speechId, { owner }, { kind: "releasing" }, dueAt);
-      if (!isOurs) return await forsake(intent, context);
+      if (!isOurs) return await deleteIfReleased(intent, context);
       await end({ ...intent, status: "releasing" }, how === "caller_left" ? "left" : "failed");
     } catch (trouble) {
       events.trouble("a failed speech is left to the sweeper", speechId, trouble);
@@ -346,7 +346,10 @@ function endOf(error: unknown): SpeechEnd {
 }
 
 /** The bytes of a request that another process ended, and that were stored all the same. */
-async function forsake({ speechId }: SpeechIntent, { store, blobs }: SpeechContext): Promise<void> {
+async function deleteIfReleased(
+  { speechId }: SpeechIntent,
+  { store, blobs }: SpeechContext,
+): Promise<void> {
   const now = await store.find(speechId);
   if (!now || now.status === "releasing") await blobs.delete(blobKeyOf(speechId));
 }
