@@ -4,12 +4,12 @@ import { randomIds } from "#kit/ids.ts";
 import { createLogger } from "#kit/logger.ts";
 import { createMetrics } from "#kit/metrics.ts";
 import { createAlerts } from "../services/billing/alerts.ts";
+import { createBillingEvents } from "../services/billing/events.ts";
 import {
   createAlertStore,
   createLedgerStore,
   createUsageStore,
-} from "../services/billing/context.ts";
-import { createBillingEvents } from "../services/billing/events.ts";
+} from "../services/billing/index.ts";
 import type { Operation } from "../services/billing/operations.ts";
 import { createCounting } from "../services/billing/usage-counting.ts";
 

@@ -1,6 +1,6 @@
 import { isMainThread } from "node:worker_threads";
 
-// Loaded before a program that the bench starts: whoever started it holds the other end of its standard input, so that
+// Loaded before a program that the bench starts: its parent holds the other end of its standard input, so that
 // ends when the bench is gone, however it went. JavaScript, because the peer too must not pay for types being stripped.
 
 /** Milliseconds that the program has to end in by itself. */

@@ -11,7 +11,7 @@ export interface BenchProcess extends AsyncDisposable {
   pid: number;
   /** The first line that it prints; rejects where it ends before. */
   firstLine: Promise<string>;
-  /** Rejects when it ends, for whatever reason. */
+  /** Rejects when it ends, for any reason. */
   ended: Promise<never>;
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Runs the command on the Node that the install brought, whatever the shell's own is. Plain JavaScript that any
+// Runs the command on the Node that the install brought, also where the shell's own is another. Plain JavaScript that any
 // supported or older Node can read.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";

@@ -27,7 +27,7 @@ function run(file: string, args: string[], { stopAtReady }: { stopAtReady: boole
 await run("main.js", [], { stopAtReady: true });
 await run("cli/main.js", ["--help"], { stopAtReady: false });
 
-// The roles of the mesh, their wire and their stores, the tokenizer, the client of upstreams: whatever is loaded when it is
+// The roles of the mesh, their wire and their stores, the tokenizer, the client of upstreams: all that is loaded when it is
 // needed is one of these, and loading it does nothing more.
 const chunks = new URL("chunks/", bundles);
 for (const file of await readdir(chunks)) await import(new URL(file, chunks).href);

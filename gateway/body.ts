@@ -146,7 +146,7 @@ function createHolder(options: BodyReaderOptions, watch: StallWatch): BodyReader
 
 /**
  * Whose share a request takes from: its account's. Operators have no account, and one share; who signs in has none yet, and shares
- * with the same address, so that nobody without a key takes the room of all. No account has such an id.
+ * with the same address, so that no client without a key takes the room of all. No account has such an id.
  */
 function sharerOf({ caller, session, ip }: FastifyRequest): string {
   if (caller) return caller.principal.accountId;
@@ -246,7 +246,7 @@ function checkJsonHeaders(request: FastifyRequest, limitBytes: number): void {
   if (Number(headers["content-length"] ?? 0) > limitBytes) refuse(ErrorReason.PAYLOAD_TOO_LARGE);
 }
 
-/** Is a Content-Type of this media type, whatever its parameters? */
+/** Is a Content-Type of this media type, with any parameters? */
 export function isMediaType(contentType: string | undefined, mediaType: string): boolean {
   const end = contentType?.indexOf(";") ?? -1;
   const named = end < 0 ? contentType : contentType?.slice(0, end);
@@ -351,7 +351,7 @@ function isStalled(source: IncomingMessage, body: Coming, nowMs: number): boolea
   return nowMs - body.lastByteAtMs >= bodyIdleMs || nowMs >= body.untilMs;
 }
 
-/** Does nobody read the body at the moment? Then it is no slow caller's. */
+/** Is the body not read at the moment? Then its caller is not the one that is slow. */
 function waitsForUs(source: IncomingMessage): boolean {
   return source.readableFlowing === false;
 }

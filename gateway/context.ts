@@ -157,7 +157,7 @@ declare module "fastify" {
     awaitsContinue: boolean;
   }
   interface FastifyReply {
-    /** Called when the answer's connection closes; see `whenClosed`. Null: nobody waits for that yet. */
+    /** Called when the answer's connection closes; see `whenClosed`. Null: nothing waits for that yet. */
     whenClosed: (() => void)[] | null;
     /** Bytes of the request's body that are kept until the answer is over. */
     heldBytes: number;

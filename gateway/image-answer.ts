@@ -168,7 +168,7 @@ async function sendInline(
     .send(Readable.from(pieces(), { objectMode: false }));
 }
 
-/** Bytes in base64, whatever the borders of their chunks. */
+/** Bytes in base64, from chunks with any borders. */
 async function* inBase64(source: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   let rest = Buffer.alloc(0);
   for await (const chunk of source) {

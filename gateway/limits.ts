@@ -149,7 +149,7 @@ export const anonymousLinesASecond = 20;
 /** After an early refusal the rest of the body is read for this long, so that the caller sees the answer and no reset. */
 export const lingerMs = 2_000;
 /**
- * All such rests together are read no faster than this in each window: 64 MiB a second, some hundredths of a core. Anybody may send
+ * All such rests together are read no faster than this in each window: 64 MiB a second, some hundredths of a core. Any client may send
  * them, without a key. A caller that is read more slowly has its answer all the same.
  */
 export const lingerWindowMs = 50;
@@ -165,7 +165,7 @@ export const oneWriteBytes = 16 * kib;
 
 /** Sane request ids from outside are kept; others are replaced. */
 export const requestIdPattern = /^[A-Za-z0-9._:-]{1,128}$/;
-/** Path parameters: whatever fits into a request line, so that a long one meets the same rules as any other. */
+/** Path parameters: all that fits into a request line, so that a long one meets the same rules as any other. */
 export const maxParamLength = maxHeaderBytes;
 
 /** Deadlines of internal calls in milliseconds. */

@@ -91,7 +91,7 @@ const lookedAtBytes = 256 * 1024;
 
 /**
  * Is the answer to come as events? Reads the body: only for the rare request that was silent for 15 s. A compaction never
- * does, whatever its body says.
+ * does, also where its body says so.
  */
 async function mayStream(
   edge: Edge,

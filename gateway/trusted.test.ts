@@ -9,7 +9,7 @@ test("addresses and networks are trusted, and nothing else", () => {
   expect(strangers.filter(isTrusted)).toEqual([]);
 });
 
-test("without a list nobody is", () => {
+test("without a list no peer is", () => {
   expect([undefined, ""].map((list) => trustedAddresses(list)("127.0.0.1"))).toEqual([
     false,
     false,

@@ -117,7 +117,7 @@ const ofConsole: typeof table = [
   [403, "permission_error", ["secret_required", "cross_site_request", "insecure_connection"]],
 ];
 
-test("what leaves over HTTP is in the table, whatever the reason", () => {
+test("what leaves over HTTP is in the table, for any reason", () => {
   const known = new Set(
     [...table, ...ofConsole].flatMap(([status, type, codes]) =>
       codes.map((code) => line(status, type, code)),

@@ -21,7 +21,7 @@ export interface AdmittedKey {
   readonly allowedModels: readonly string[];
   readonly monthlyUsdMicrosLimit: bigint | undefined;
   readonly limitReset: KeyLimitReset;
-  /** Told of the ends of its jobs; empty: nobody is. */
+  /** The address that is told of the ends of its jobs; empty: none. */
   readonly webhookUrl: string;
   readonly requestsPerMinute: number;
   readonly accountRequestsPerMinute: number;

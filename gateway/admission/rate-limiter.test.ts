@@ -163,7 +163,7 @@ describe("while auth is away", () => {
   });
 });
 
-test("the edge of one process asks nobody", async () => {
+test("the edge of one process asks no other replica", async () => {
   const rates = createOwnRates(deps());
   expect(await admitted([rates], key(5), 20)).toBe(5);
   expect(calls()).toBe(0);

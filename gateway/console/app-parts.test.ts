@@ -20,7 +20,7 @@ async function eventsIn(chunks: readonly Uint8Array[]) {
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 
 describe("events of a stream", () => {
-  test("are read whatever the chunks are, with comments, ids and lines of data", async () => {
+  test("are read in chunks of any size, with comments, ids and lines of data", async () => {
     const text = ': hello\r\n\r\nid: 7\r\nevent: job\r\ndata: {"a":\r\ndata: 1}\r\n\r\ndata:x\n\n';
     const expected = [
       { event: "job", data: '{"a":\n1}', id: "7" },

@@ -28,7 +28,7 @@ const text: Snippet = {
 };
 
 describe("code of a request", () => {
-  test("curl: a shell gives the body back as it was, whatever quotes are in it", () => {
+  test("curl: a shell gives the body back as it was, with any quotes in it", () => {
     const code = codeOf("curl", text).replace(/^curl -N/m, "printf '%s\\n'");
     const printed = execFileSync("sh", ["-c", code], { encoding: "utf8" });
     const body = JSON.parse(printed.slice(printed.indexOf("{")));

@@ -74,7 +74,7 @@ function refuseInsecure(request: FastifyRequest): void {
 
 /**
  * By the name in the browser's address line, not by the connection's end: a port of a container or a tunnel ends elsewhere, and a
- * name of somebody else's that leads to the loopback is none of the loopback.
+ * name of another's domain that leads to the loopback is none of the loopback.
  */
 function isLoopback(request: FastifyRequest): boolean {
   const { hostname } = new URL(ownOrigin(request));

@@ -43,7 +43,7 @@ export async function consoleRoutes(
           refuseUnknown(v1, unknown);
           v1Routes(v1, {
             ...edge,
-            // A page loads files from its own origin alone, whatever the API's public URL is.
+            // A page loads files from its own origin alone, also where the API's public URL is another.
             urls: {
               base: (request) => `${consoleOrigin(request)}${consoleBase}`,
               api: edge.urls.api,

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, errorRow, RefusalError } from "#kit/errors.ts";
 import type { Edge } from "../context.ts";
+import { createLinger, type Linger, mustLinger } from "../drain-refused-body.ts";
 import { CallerLeftError, refusalOf, toHttpError } from "../errors.ts";
-import { createLinger, type Linger, mustLinger } from "../linger.ts";
 
 /** Every error leaves in the contract's envelope; what is not a refusal is a fault of ours, logged and not told. */
 export function errorEnvelope(app: FastifyInstance, edge: Edge): void {

@@ -16,7 +16,7 @@ export function sharedReads(app: FastifyInstance, edge: Edge): void {
     reply.readTurn = taken;
     endWithAnswer(reply, taken);
   });
-  // An answer that is written holds nobody up, however slowly its caller takes it.
+  // An answer that is written holds no other request up, however slowly its caller takes it.
   app.addHook("onSend", async (_request, reply) => reply.readTurn?.[Symbol.dispose]());
 }
 

@@ -23,7 +23,7 @@ type ClosingMethods = Pick<
 
 /**
  * Closing an account is a state that is written down first and driven on by the gateways: from that write on no look-up
- * finds a key of the account, whatever else has been done. Every step may be repeated, by any process.
+ * finds a key of the account, whichever of the later steps have been done. Every step may be repeated, by any process.
  */
 export function createClosingRoutes(context: ClosingContext): ClosingMethods {
   const { clock, store, events } = context;

@@ -35,7 +35,7 @@ describe("validity", () => {
     expect(validityOf(expiring, s1.sha256, now + 100)).toBeUndefined();
   });
 
-  test("revoked is invalid, whichever secret and whatever else holds", () => {
+  test("revoked is invalid, with any secret and in any other state", () => {
     const ended = revoked(rotated(key, s2, 100, now), now + 1);
     expect(validityOf(ended, s1.sha256, now + 1)).toBeUndefined();
     expect(validityOf(ended, s2.sha256, now + 1)).toBeUndefined();

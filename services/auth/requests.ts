@@ -110,7 +110,7 @@ export function readLimitReset(reset: KeyLimitReset): KeyLimitReset {
   return isLimitReset(reset) ? reset : invalid("limit_reset");
 }
 
-/** Whom a key tells of its jobs and alerts; empty: nobody. */
+/** The address that a key tells of its jobs and alerts; empty: none. */
 export function readWebhookUrl(url: string): string {
   const fits = url === "" || (url.length <= maxWebhookUrlLength && isOutsideUrl(url));
   return fits ? url : invalid("webhook_url");

@@ -217,7 +217,7 @@ describe("keys", () => {
     expect(found.key?.formerSecretEndTime).toBeUndefined();
   });
 
-  test("a grace that nobody chose is a day", async () => {
+  test("a grace that the caller did not choose is a day", async () => {
     const { key } = await world.admin.createAccount({ name: "n" });
     const next = await world.admin.rotateKey({ keyId: key?.keyId ?? "" });
     expect(ms(next.key?.formerSecretEndTime)).toBe(world.clock.now() + 86_400_000);

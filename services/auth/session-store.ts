@@ -9,7 +9,7 @@ export interface SessionStore {
    * ended by `createdAtMs` are forgotten.
    */
   create(session: Session, most: number): Promise<void>;
-  /** The session of an id's hash, of whatever age. */
+  /** The session of an id's hash, of any age. */
   find(sha256: Uint8Array): Promise<Session | undefined>;
   /** Raises the time of its last use. */
   touch(sha256: Uint8Array, seenAtMs: number): Promise<void>;

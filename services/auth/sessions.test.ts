@@ -263,7 +263,7 @@ describe("the operators' audit log", () => {
   };
   /** Lines of one millisecond have no order. */
   const later = () => world.clock.advance(1);
-  /** The minute's line is written when it is over, behind nobody's call. */
+  /** The minute's line is written when it is over, and no call waits for it. */
   const afterMinute = async (count: number) => {
     await world.clock.advance(minuteMs);
     return until("the lines", async () => {

@@ -152,7 +152,7 @@ function isOperators({ keyId }: Session): boolean {
   return keyId === undefined;
 }
 
-/** Whom a session acts for; "over": never again; "unknown": nobody whom this gateway may serve. */
+/** Whom a session acts for; "over": never again; "unknown": this gateway may not serve it. */
 async function holderOf({ store, clock }: SessionsContext, session: Session, admin: Uint8Array) {
   if (session.keyId === undefined) {
     return isSame(session.secretSha256, admin) ? "operator" : "unknown";
@@ -177,7 +177,7 @@ const ownerScopes: readonly Scope[] = Object.values(scopeNames).filter(
 );
 
 /**
- * The key of a person in an account, made at the first sign-in; nobody is shown its secret. Its owner's scopes follow the
+ * The key of a person in an account, made at the first sign-in; its secret is shown to no person. Its owner's scopes follow the
  * provider's claim; what the account's owners have changed of it otherwise stays. Refuses with INVALID_API_KEY where they
  * have revoked or disabled it.
  */

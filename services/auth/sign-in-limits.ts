@@ -48,7 +48,7 @@ export function createSignInLimits(clock: Clock): SignInLimits {
       try {
         found = await look();
       } catch (error) {
-        // The store did not answer: nobody guessed wrong.
+        // The store did not answer: the caller guessed nothing wrong.
         forget();
         throw error;
       }

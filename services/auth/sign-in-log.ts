@@ -7,14 +7,14 @@ import type { Session } from "./session.ts";
 
 /** What the operators' audit log holds of the console's sessions. */
 export interface SignInLog extends AsyncDisposable {
-  /** Lets an operator in or out: written down before and ended after, so that nobody acts unseen. */
+  /** Lets an operator in or out: written down before and ended after, so that no operator acts unseen. */
   written<T>(
     action: "console.sign_in" | "console.sign_out",
     session: Pick<Session, "sha256" | "identity">,
     work: () => Promise<T>,
   ): Promise<T>;
   /**
-   * Nobody was let in where operators are. The first failure is a line at once; those of the minute behind it are one more
+   * A sign-in where operators are was refused. The first failure is a line at once; those of the minute behind it are one more
    * line, so that guessing fills no log that nothing is removed from. Never rejects.
    */
   failed(client: string): Promise<void>;

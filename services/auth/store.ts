@@ -130,7 +130,7 @@ export interface AuthStore {
    * changes may be lost.
    */
   noteUses(uses: readonly KeyUse[]): Promise<void>;
-  /** One key, of whatever state. */
+  /** One key, in any state. */
   findKey(keyId: string): Promise<StoredKey | undefined>;
   /** The key that an operation made. */
   findKeyMadeBy(slot: string): Promise<StoredKey | undefined>;

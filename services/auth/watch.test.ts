@@ -80,7 +80,7 @@ describe("a watch", () => {
     expect(after.heard[0]?.keyIds).not.toContain(first);
   });
 
-  test("a change between two watches of one feed reaches both, whatever the poller knew", async () => {
+  test("a change between two watches of one feed reaches both, also what the poller knew already", async () => {
     const keyId = await newKeyId();
     const early = watch();
     await until(() => early.heard.length === 1);

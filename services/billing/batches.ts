@@ -11,7 +11,7 @@ export interface TimedOperation {
 }
 
 /**
- * One transition of one wallet. Calls `take` once, at the moment when it begins, so that whatever came until then is
+ * One transition of one wallet. Calls `take` once, at the moment when it begins, so that all that came until then is
  * in; answers one outcome for each operation.
  */
 export type RunBatch = (wallet: WalletRef, take: () => TimedOperation[]) => Promise<Outcome[]>;

@@ -115,7 +115,7 @@ export const countingMs = 1_000;
 export const countingRetryMs = 2_000;
 /** Milliseconds between two looks at wallets that were written to: what is read meanwhile counts by itself. */
 export const countIntervalMs = 1_000;
-/** Milliseconds between two looks for wallets that nobody noted here: a replica that ended wrote to them last. */
+/** Milliseconds between two looks for wallets that were not noted here: a replica that ended wrote to them last. */
 export const behindIntervalMs = 10 * 60_000;
 /** Wallets looked at in one go for journals that are not counted. */
 export const looksBehind = 500;

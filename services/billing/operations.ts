@@ -66,7 +66,7 @@ export interface Release {
 }
 
 /**
- * Charges a request and ends its hold. Operation id `charge:<hold>`: the first wins, and is recorded whatever the wallet
+ * Charges a request and ends its hold. Operation id `charge:<hold>`: the first wins, and is recorded also where it is more than the wallet
  * has, so that every repeat reads the same charge. It is never refused.
  */
 export interface Draw {

@@ -3,9 +3,15 @@ import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { awayRefusal, isDuplicate } from "#kit/mongo/errors.ts";
 import type { TimedOperation } from "./batches.ts";
 import type { Fold } from "./ledger.ts";
-import { conflictPauseMs, maxConflicts, maxTail, tailFlushedAt } from "./limits.ts";
+import {
+  conflictPauseMs,
+  maxConflicts,
+  maxImages,
+  maxTail,
+  tailFlushedAt,
+  waryTransitions,
+} from "./limits.ts";
 import type { Outcome } from "./operations.ts";
-import { createImages, type Images } from "./store-mongo-cache.ts";
 import { createSharedCommands, type SharedCommands } from "./store-mongo-commands.ts";
 import { createFlusher, type Flusher, readRecorded } from "./store-mongo-journal.ts";
 import {
@@ -103,7 +109,7 @@ async function tryOnce(
     if (!isNow) images.drop(name);
     return isNow ? outcomes : "stale";
   }
-  // Whatever becomes of the write, the next one must not build on the image as it was.
+  // Whether or not the write succeeds, the next one must not build on the image as it was.
   images.drop(name);
   let written = false;
   try {
@@ -146,5 +152,46 @@ async function write({ wallets, shared }: Context, image: Image, draft: Draft): 
   } catch (error) {
     if (isDuplicate(error)) return false;
     throw error;
+  }
+}
+
+/** Wallets as this process last wrote them, so that the next batch needs no read. The least recently used is forgotten. */
+interface Images {
+  get(name: string): Image | undefined;
+  put(image: Image): void;
+  drop(name: string): void;
+  /** Another process works on this wallet too: for some transitions reading it costs less than losing a race. */
+  distrust(name: string): void;
+}
+
+/** Makes an empty cache. */
+function createImages(): Images {
+  const images = new Map<string, Image>();
+  const wary = new Map<string, number>();
+  return {
+    get: (name) => images.get(name),
+    put(image) {
+      const { name } = image;
+      const left = wary.get(name) ?? 0;
+      wary.delete(name);
+      if (left > 1) wary.set(name, left - 1);
+      images.delete(name);
+      if (left === 0) keep(images, name, image);
+    },
+    drop: (name) => images.delete(name),
+    distrust(name) {
+      images.delete(name);
+      wary.delete(name);
+      keep(wary, name, waryTransitions);
+    },
+  };
+}
+
+function keep<T>(map: Map<string, T>, name: string, value: T): void {
+  map.set(name, value);
+  if (map.size <= maxImages) return;
+  for (const oldest of map.keys()) {
+    map.delete(oldest);
+    return;
   }
 }

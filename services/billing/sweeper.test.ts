@@ -109,7 +109,7 @@ describe("a hold whose check time has passed", () => {
     await open("hold_aaa");
     await pass(600);
     expect(await openHolds()).toEqual(["hold_aaa"]);
-    // 1, 2, 4, … 60 s between the questions: nobody is hammered, nobody is forgotten.
+    // 1, 2, 4, … 60 s between the questions: no owner is hammered, none is forgotten.
     expect(world.owners.asked.length).toBeGreaterThan(10);
     expect(world.owners.asked.length).toBeLessThan(20);
     world.owners.text = () => ({ case: "settleAmount", value: 4n });

@@ -38,7 +38,7 @@ const owners: Record<HoldKind, Owner> = { text: "text", speech: "media", job: "m
 
 /**
  * A hold is never ended for its age, however long its owner is away: only its owner knows what became of the work.
- * Several processes may ask about the same hold; whatever they do with the answer has one operation id.
+ * Several processes may ask about the same hold; all that they do with the answer has one operation id.
  */
 export function createHoldSweeper(ctx: HoldSweeperContext): HoldSweeper {
   const pausedHolds = createPauses(maxPausedHolds);

@@ -76,7 +76,7 @@ export function createCounting({ store, usage, alerts, clock, events }: Counting
     return true;
   }
 
-  /** One at a time for a wallet in this process: several would do the same work. Nobody waits for what it does not read. */
+  /** One at a time for a wallet in this process: several would do the same work. A caller does not wait for entries that it does not read. */
   async function countAlone(
     wallet: WalletRef,
     mayGoOn: () => boolean,

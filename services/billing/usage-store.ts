@@ -19,7 +19,7 @@ export interface UsageStore {
   /** How far a wallet's journal is counted; all up to that is in what is read after it. */
   cursor(wallet: WalletRef): Promise<UsageCursor>;
   /**
-   * Adds what entries after `before` come to. Any number of callers and processes may count the same entries, in whatever pieces: each
+   * Adds what entries after `before` come to. Any number of callers and processes may count the same entries, in pieces of any size: each
    * counts once. Where it rejects, the outcome is unknown: count again from where {@link cursor} stands.
    */
   count(wallet: WalletRef, before: UsageCursor, counted: CountedEntries): Promise<void>;

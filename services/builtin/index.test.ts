@@ -19,7 +19,7 @@ afterAll(async () => {
 
 const small = { prompt: "a lake", width: 64, height: 64 };
 const shape = { prompt: "a lake", width: 640, height: 360 };
-/** Work for many seconds in small steps: whatever ends it soon was told to. */
+/** Work for many seconds in small steps: what ends soon was told to. */
 const long = { ...shape, durationSeconds: 30, fps: 60, audio: "stereo" } as const;
 const hello = { text: "Hello", voice: "alloy", speed: 1 };
 

@@ -16,7 +16,7 @@ import type { JsonObject } from "#kit/json.ts";
 import { threadOptions } from "#kit/thread.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import { createWorkerPool } from "#kit/worker-pool.ts";
-import type { Memory, Thought } from "./text/thought.ts";
+import type { Memory, Thought } from "./text/chat-content.ts";
 
 /** Each kind of work with what it takes and gives. */
 export interface Tasks {

@@ -18,8 +18,8 @@ const makers: { [Kind in TaskKind]: () => Promise<Maker<Kind>> } = {
   video: async () => (await import("./video/video.ts")).renderVideo,
   speech: async () => (await import("./speech/speech.ts")).renderSpeech,
   music: async () => (await import("./music/music.ts")).renderMusic,
-  answer: async () => (await import("./text/thought.ts")).think,
-  compaction: async () => (await import("./text/thought.ts")).remember,
+  answer: async () => (await import("./text/chat-content.ts")).think,
+  compaction: async () => (await import("./text/chat-content.ts")).remember,
 };
 
 const port = parentPort;

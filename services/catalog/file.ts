@@ -24,7 +24,7 @@ export type CatalogRead =
   | { text: string; workflows?: WorkflowFiles; fault?: never }
   | { text?: never; workflows?: never; fault: string };
 
-/** Reads a catalog file and the workflow files that it names, through whatever links lead to them. Never rejects. */
+/** Reads a catalog file and the workflow files that it names, through any links that lead to them. Never rejects. */
 export function readCatalogFile(path: string): Promise<CatalogRead> {
   return catalogReader(path)();
 }

@@ -316,7 +316,7 @@ describe("the notation itself", () => {
     expect(pathsOf(text)).toEqual([""]);
   });
 
-  test("a ratio and a 'no' without quotes are text, whatever version the file claims", () => {
+  test("a ratio and a 'no' without quotes are text, in a file that claims any version", () => {
     const text = `%YAML 1.1\n---\n${upstreams}models:
   - { id: i, kind: image, upstream: a, creditPrice: 1, availableAspectRatios: [16:9] }
   - { id: s, kind: speech, upstream: a, voices: [v], languages: [no], pricing: { usdMicrosPerMillionCharacters: 1 } }`;

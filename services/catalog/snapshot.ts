@@ -23,7 +23,7 @@ type UpstreamInit = MessageInitShape<typeof UpstreamSchema>;
 type ModelInit = MessageInitShape<typeof ModelSchema>;
 type CallInit = MessageInitShape<typeof ModelCallSchema>;
 
-/** The snapshot of a file without faults. Equal content gives an equal version, whatever the order of its keys. */
+/** The snapshot of a file without faults. Equal content gives an equal version, with its keys in any order. */
 export function snapshotOf(file: CatalogFile, workflows: WorkflowFiles): Snapshot {
   const content = create(SnapshotSchema, {
     developerPrompt: file.developerPrompt,

@@ -46,7 +46,7 @@ export interface SnapshotSource {
   load(): Promise<FileWatch>;
 }
 
-/** Makes the source of a catalog file: it keeps the last good snapshot whatever becomes of the file. */
+/** Makes the source of a catalog file: it keeps the last good snapshot when the file becomes faulty or goes away. */
 export function createSnapshotSource(context: CatalogContext): SnapshotSource {
   const events = createCatalogEvents(context);
   const listeners = new Set<() => void>();

@@ -24,7 +24,7 @@ interface YamlFile {
 }
 
 /**
- * Reads YAML 1.2 with its core types (so `16:9` is text and `no` is not a boolean), whatever version the file claims.
+ * Reads YAML 1.2 with its core types (so `16:9` is text and `no` is not a boolean), also in a file that claims another version.
  * Nothing is taken silently: a duplicate key, an unknown tag or a second document is a fault.
  */
 export function readYaml(text: string): YamlFile {

@@ -24,7 +24,7 @@ export interface ExportConfig {
 export interface TelemetryConfig {
   traces: (ExportConfig & { sampler: SamplerConfig }) | undefined;
   metrics: ExportConfig | undefined;
-  /** `service.name` and whatever else tells this process from others. */
+  /** `service.name` and all else that tells this process from others. */
   resource: Readonly<Record<string, string>>;
 }
 

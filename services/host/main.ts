@@ -5,7 +5,7 @@ import { ConfigError } from "./env.ts";
 
 /** `npm start [-- --role R]`: exit 0 after a stop that was asked for, 1 with one line where it cannot start. */
 async function main(): Promise<void> {
-  // Whatever this process writes holds prompts or secrets.
+  // The files that this process writes hold prompts or secrets.
   process.umask(0o077);
   // Halves the CPU time of every start but the first: types are stripped and sources compiled once a version. Where the
   // cache cannot be written, everything goes on without.

@@ -71,7 +71,7 @@ async function terminal({ logColours }: Config) {
   return openTerminal({ colours: logColours });
 }
 
-/** What serving needs of a process, whatever its role. */
+/** What serving needs of a process of any role. */
 interface Running extends AsyncDisposable {
   /** What is said on standard output. */
   banner: string;

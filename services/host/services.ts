@@ -108,7 +108,7 @@ const makers: Readonly<Record<Part, Maker>> = {
   },
 };
 
-/** Every part, whatever comes first needed by what comes later. */
+/** Every part; a later one needs those before it. */
 const allParts: readonly Part[] = ["catalog", "auth", "billing", "text", "media", "media-worker"];
 
 /** What more than one service of a process uses; each is made at its first use. */

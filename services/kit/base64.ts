@@ -3,7 +3,7 @@ import { turn } from "./in-turns.ts";
 /** Base64 that was read. */
 export interface ReadBase64 {
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** Is the text what writing the bytes again gives? Another one has more than one reading: it goes to nobody else as it is. */
+  /** Is the text what writing the bytes again gives? Another one has more than one reading: it goes to no upstream as it is. */
   readonly isCanonical: boolean;
   /** Line breaks and tabs of the text, which JSON writes as two characters each. */
   readonly breaks: number;

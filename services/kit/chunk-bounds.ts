@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 
 /**
  * How small the chunks of a body may be: so many of any size, which is what a program that writes a small body piece by piece
- * sends, and one for so many bytes of the body. Each costs some microseconds, whatever its size: of one byte each, a single read of
+ * sends, and one for so many bytes of the body. Each costs some microseconds, at any size: of one byte each, a single read of
  * 64 KiB has 10,000.
  */
 export const chunkBounds = { spare: 1_024, meanBytes: 256 } as const;

@@ -3,7 +3,7 @@ export interface Clock {
   /** Milliseconds since the epoch. May jump, to and fro, whenever the machine's clock is set. */
   now(): number;
   /**
-   * Milliseconds from a beginning of this process's own. They pass as time does, whatever the machine's clock is set to:
+   * Milliseconds from a beginning of this process's own. They pass as time does, also where the machine's clock is set:
    * what has lasted for how long is measured by these.
    */
   steady(): number;
@@ -81,7 +81,7 @@ export function manualClock(startMs = Date.UTC(2026, 0, 15, 12)): ManualClock {
         now = Math.max(now, next.at);
         sleepers = sleepers.filter((s) => s !== next);
         next.wake();
-        // Whatever the sleeper does next may sleep again within this advance.
+        // What the sleeper does next may sleep again within this advance.
         await new Promise((resolve) => setImmediate(resolve));
       }
       now = end;
@@ -109,7 +109,7 @@ const toleratedMs = 1_000;
 /** Milliseconds that an answer may take: it is off by no more than that. */
 const roundTripMs = 500;
 
-/** Makes one that shows `base` until it is corrected. `machineNow`: what the machine shows, whatever `base` is. */
+/** Makes one that shows `base` until it is corrected. `machineNow`: what the machine shows, also where `base` is another clock. */
 export function correctedClock(
   base: Clock = systemClock,
   machineNow: () => number = () => Date.now(),

@@ -151,7 +151,7 @@ test("a connection counts as of the account whose key it showed last", async () 
   await closed(third);
 });
 
-test("an address that has its share closes nobody else's connection", async () => {
+test("an address that has its share closes no other's connection", async () => {
   const other = await open("127.0.0.3");
   await open("127.0.0.2");
   await open("127.0.0.2");

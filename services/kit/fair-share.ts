@@ -9,7 +9,7 @@ interface AccountShare {
   waiting: number;
 }
 
-/** Bounds of a {@link FairShare}. A place is whatever its owner counts: a request, an image, a byte. */
+/** Bounds of a {@link FairShare}. A place is what its owner counts: a request, an image, a byte. */
 export interface FairShareBounds {
   /** Places in all. */
   places: number;

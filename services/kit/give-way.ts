@@ -14,7 +14,7 @@ export interface Holder {
 export interface GiveWay {
   /** Counts a holder until this is disposed of, which is to be when its place is given back. */
   holds(holder: Holder): Disposable;
-  /** To be called where somebody may have to wait: looks at the holders until nobody does. */
+  /** To be called where an account may have to wait: looks at the holders until none does. */
   look(): void;
 }
 
@@ -24,7 +24,7 @@ interface GiveWayOptions {
   clock: Clock;
   /** Who has stood still for this long, in ms, gives way. */
   afterMs: number;
-  /** How often holders are looked at while somebody waits, in ms. */
+  /** How often holders are looked at while an account waits, in ms. */
   lookMs: number;
 }
 

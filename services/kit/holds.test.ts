@@ -200,7 +200,7 @@ test("a hold that was refused after a lost attempt cannot be opened by a late co
   expect(usdMicros).toMatchObject({ spendable: 100n, reserved: 0n });
 });
 
-test("a draw charges once, whatever the repeats bring; a refusal at first sight needs none", async () => {
+test("a draw charges once, with any amounts in its repeats; a refusal at first sight needs none", async () => {
   await using world = await billingWorld();
   const holds = createHoldClient(world.billing, { clock: world.clock });
   await expect(holds.open(hold("hold_bbb", 1n))).rejects.toThrow();

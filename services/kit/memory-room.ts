@@ -40,7 +40,7 @@ export function openRoom(
       const more = bytes - room;
       if (more <= 0) return;
       const places = await memory.take(accountId, either, more);
-      // Given in the moment in which it ended: nobody else would give it back.
+      // Given in the moment in which it ended: nothing else would give it back.
       if (over.signal.aborted) places[Symbol.dispose]();
       over.signal.throwIfAborted();
       taken.push({ bytes: more, places });

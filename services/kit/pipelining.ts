@@ -69,7 +69,7 @@ const nothing = Buffer.alloc(1).subarray(1);
 
 /**
  * Runs one after the other, each in a turn of the event loop of its own: hundreds of connections whose answers are over at the same moment
- * would else begin as many requests before anybody else's is read.
+ * would else begin as many requests before another caller's is read.
  */
 function createTurns(): (work: () => void) => void {
   const waiting: (() => void)[] = [];
@@ -110,7 +110,7 @@ function boundOne(socket: Parsing, openOf: () => ServerResponse[], { held, turns
     socket.pause();
     if (held.bytes > maxPipelinedBytes) socket.destroy();
   };
-  const letGo = (): Buffer => {
+  const takeRest = (): Buffer => {
     const bytes = rest ?? nothing;
     held.bytes -= bytes.length;
     rest = undefined;
@@ -137,7 +137,7 @@ function boundOne(socket: Parsing, openOf: () => ServerResponse[], { held, turns
   const goOn = () => {
     isAsked = false;
     if (rest === undefined || socket.destroyed || openOf().length >= maxPipelinedRequests) return;
-    const bytes = letGo();
+    const bytes = takeRest();
     parser.resume?.();
     socket._paused = false;
     // Of a request without a body it was stopped before its end, which takes no more bytes.
@@ -163,7 +163,7 @@ function boundOne(socket: Parsing, openOf: () => ServerResponse[], { held, turns
     tell(from);
   };
   // Before Node's own listener, which keeps the parser for another connection.
-  socket.prependListener("close", letGo);
+  socket.prependListener("close", takeRest);
 }
 
 function parsedOf(parsed: Parsed): number {

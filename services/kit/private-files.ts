@@ -30,7 +30,7 @@ export function makePrivateFolder(path: string): void {
   }
 }
 
-/** Makes a file that is not there for this user alone, whatever the umask, and takes one that is there from others. */
+/** Makes a file that is not there for this user alone, under any umask, and takes one that is there from others. */
 export function openPrivately(file: string): void {
   closeSync(openSync(file, "a", privateFileMode));
   closeToOthers(file);

@@ -68,7 +68,7 @@ describe("one key", () => {
     expect(admitted).toBe(1_099);
   });
 
-  test("a clock that was set gives nothing away and locks nobody out", async () => {
+  test("a clock that was set gives nothing away and locks no key out", async () => {
     const clock = manualClock();
     const rates = createRateBuckets({ clock, maxBuckets: 10 });
     const key = { keyId: "k", accountId: "a", requestsPerMinute: 2, accountRequestsPerMinute: 10 };

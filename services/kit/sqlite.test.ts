@@ -98,7 +98,7 @@ describe("the SQLite file", () => {
       expect({ rows: rowsOf(db), flushes }).toEqual({ rows: [6n], flushes: 1 });
     });
 
-    test("takes those with it who asked for it, and nobody else", async () => {
+    test("takes those with it who asked for it, and no other", async () => {
       using db = open();
       let forgot = 0;
       const insert = (n: number, fails = false) =>

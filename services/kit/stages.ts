@@ -11,7 +11,7 @@ export interface Stage<In, Out = In> {
   fail?(error: unknown): unknown;
   /** The reader leaves before the end; called before the source hears of it. */
   leave?(): void;
-  /** Called when the reading begins, with what fails it at once, whatever the source is about: the stages before, and the source, are left. */
+  /** Called when the reading begins, with what fails it at once, also while the source waits: the stages before, and the source, are left. */
   until?(stop: (reason: unknown) => void): void;
   /** Each call of the source is made within it; what is given goes on in the context of the reader. */
   enter?<R>(work: () => R): R;

@@ -20,7 +20,7 @@ export function threadOptions(name: string, heapMib: number): WorkerOptions {
 
 /**
  * To be called in the thread itself: what its libraries print from then on goes nowhere. It cannot be read away from
- * outside, because a thread whose output is read keeps its process alive, whatever `unref` says.
+ * outside, because a thread whose output is read keeps its process alive, also after `unref`.
  */
 export function muteThread(): void {
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });

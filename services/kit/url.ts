@@ -1,5 +1,5 @@
 /**
- * Characters of a URL that somebody else wrote. Signed object-store URLs reach about 2,000, and servers refuse above 8 KiB. A longer text is
+ * Characters of a URL that a caller or an upstream wrote. Signed object-store URLs reach about 2,000, and servers refuse above 8 KiB. A longer text is
  * not even parsed: 64 MiB keep the event loop for up to two seconds.
  */
 export const maxUrlCharacters = 8_192;

@@ -2,9 +2,9 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
 import { accountOrKeyIdPattern, maxKeysPerAccount } from "#kit/request-bounds.ts";
 import type { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
-import { cancelJob } from "./jobs/cancel.ts";
 import { deleteJob, type EraseContext } from "./jobs/delete.ts";
-import type { FinishContext } from "./jobs/holds.ts";
+import type { FinishContext } from "./jobs/finish.ts";
+import { cancelJob } from "./jobs/finish.ts";
 import type { JobState } from "./jobs/job.ts";
 import { eraseBatch } from "./limits.ts";
 

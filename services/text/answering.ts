@@ -15,7 +15,7 @@ import type { FileMeter } from "./measuring/meter.ts";
 import type { Meter } from "./meter.ts";
 import { createModelHabits } from "./model-habits.ts";
 import { chargeOf } from "./pricing.ts";
-import { piecesOf } from "./replay/events.ts";
+import { piecesOf } from "./replay.ts";
 import type { ImageSources } from "./request/images.ts";
 import { type AnswerForm, answerForms, type ParsedRequest } from "./request/parse.ts";
 import { prepareRequest } from "./request/prepare.ts";
@@ -80,7 +80,7 @@ export function createAnswering(asked: AnsweringContext): Answering {
     if (closedFor) stop.abort(stopped(closedFor));
     try {
       // Synchronous up to here, so that an equal request cannot end unnoticed in between.
-      if (keyed) await sitOut(joins, keyed, call.parsed.form, stop.signal);
+      if (keyed) await waitForOtherForms(joins, keyed, call.parsed.form, stop.signal);
       return await answerOf(call, keyed, stop, context);
     } catch (error) {
       throw asRefusal(error, stop.signal);
@@ -145,10 +145,10 @@ function flightName({ slot, fingerprint }: Keyed, form: AnswerForm): string {
 }
 
 /**
- * Sits in the flight of an equal request that wants another form, to its end: it goes on though its own callers leave,
+ * Waits for an equal request in flight that wants another form, to its end: it goes on though its own callers leave,
  * and what it recorded is there then. Never refuses.
  */
-async function sitOut(
+async function waitForOtherForms(
   joins: Joins,
   keyed: Keyed,
   form: AnswerForm,

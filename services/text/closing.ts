@@ -207,7 +207,7 @@ async function writeClosing(
     } catch (error) {
       if (!isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) {
         if (closing.answer instanceof Uint8Array) {
-          // Whatever the store has against the answer: what it cost, and that it was given, must stand.
+          // Also where the store refuses the answer: what it cost, and that it was given, must stand.
           events.trouble("an answer could not be kept", requestId, error);
           closing = { ...closing, answer: "not_kept" };
           continue;

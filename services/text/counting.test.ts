@@ -15,7 +15,7 @@ import { createTextWorld, type TextWorld } from "../../test/contract/usage.world
 import { createBudgets } from "./budget.ts";
 import { createTextEvents } from "./events.ts";
 import { countPatienceMs, stopCountsMs } from "./limits.ts";
-import { createMetered } from "./metered.ts";
+import { createMetered } from "./paid-request.ts";
 import { noMedia } from "./request/media.ts";
 import { createSqliteUsageStore } from "./store-sqlite.ts";
 import type { TokenCounter } from "./tokens/count.ts";

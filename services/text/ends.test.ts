@@ -107,7 +107,7 @@ describe("upstream reported usage", () => {
   });
 });
 
-describe("usage that nobody can believe", () => {
+describe("usage that cannot be believed", () => {
   test.each<[string, Partial<ReportedUsage>]>([
     ["negative", { inputTokens: -5 }],
     ["no integer", { outputTokens: 0.5 }],

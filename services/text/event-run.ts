@@ -6,19 +6,19 @@ import type { AnswerEvent, Ending, ReportedUsage, StreamAnswer } from "../upstre
 import { answerIdOf, finishReasonOf } from "./answer-facts.ts";
 import type { TextEvents } from "./events.ts";
 import { failedEvent } from "./failed-event.ts";
+import { doneFrame, joinFrames } from "./frames.ts";
+import { createUnseenTime, unseenInput, unseenTokens } from "./hidden-time.ts";
 import type { LargeAnswers } from "./large/index.ts";
 import { usageWaitMs } from "./limits.ts";
-import type { Finished, Metered } from "./metered.ts";
 import type { WholeAnswer } from "./model-habits.ts";
 import type { ShownText } from "./pace.ts";
+import type { Finished, Metered } from "./paid-request.ts";
 import { cutBoundOf } from "./pricing.ts";
-import { type Collector, createCollector, keepable } from "./replay/collect.ts";
-import { doneFrame, joinFrames } from "./replay/frames.ts";
+import { type Collector, createCollector, keepable } from "./replay.ts";
 import type { PreparedRequest } from "./request/prepared.ts";
 import { lastFramesShown, withShownCost } from "./shown-charge.ts";
 import { lastFramesWithUsage } from "./shown-usage.ts";
 import { stopped, stopReasonOf } from "./stop-reason.ts";
-import { createUnseenTime, unseenInput, unseenTokens } from "./unseen-time.ts";
 import type { End } from "./usage.ts";
 
 /** What a run belongs to. */
@@ -56,7 +56,7 @@ export interface EventRunOptions {
 export function createEventRun(answer: StreamAnswer, options: EventRunOptions): Pushed<Uint8Array> {
   const { request, metered, stop, events, closeUpstream, large } = options;
   const { operation } = request;
-  let reader: Sink<Uint8Array> = nobody;
+  let reader: Sink<Uint8Array> = noReader;
   /** The reader takes more. */
   let hasRoom = false;
   const seen = createNotes(options);
@@ -287,8 +287,8 @@ export function createEventRun(answer: StreamAnswer, options: EventRunOptions): 
         else if (goOn()) upstream.resume();
       },
       leave() {
-        reader = nobody;
-        // Nothing is wanted of upstream any more, so its end would be told to nobody.
+        reader = noReader;
+        // Nothing is wanted of upstream any more, so its end has no reader.
         if (stop.signal.aborted && !isOver) upstream.leave()?.catch(() => {});
         return undefined;
       },
@@ -297,7 +297,7 @@ export function createEventRun(answer: StreamAnswer, options: EventRunOptions): 
 }
 
 /** Before there is a reader, and when it has left. */
-const nobody: Sink<unknown> = { push: () => false, end() {}, fail() {} };
+const noReader: Sink<unknown> = { push: () => false, end() {}, fail() {} };
 
 /** The frames of the events before the terminal one; undefined where there are none. */
 function readyFrames(events: readonly AnswerEvent[]): Uint8Array | undefined {

@@ -2,7 +2,7 @@ import { errorRow, type Reason } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import { dataFrame, errorBody, typedFrame } from "../upstreams/text/frame.ts";
 import type { TextOperation } from "../upstreams/text/port.ts";
-import { dataOf } from "./replay/frames.ts";
+import { dataOf } from "./frames.ts";
 
 /**
  * The last event of a stream that we ourselves break off. Chat: an error chunk. Responses: `response.failed` with the

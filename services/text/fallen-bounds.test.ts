@@ -76,7 +76,7 @@ const toldOf = () => {
   return Number(upstreams.sent.at(-1)?.maxOutputTokens);
 };
 
-test("a reply that was lost is asked for again: what was held then is the bound, whatever came in", async () => {
+test("a reply that was lost is asked for again: what was held then is the bound, also where more came in", async () => {
   const world = await open();
   let isLost = false;
   between = (next) => async (request) => {
@@ -99,7 +99,7 @@ test("a reply that was lost is asked for again: what was held then is the bound,
   expect(await walletOf(world)).toMatchObject({ reserved: funds, spendable: 1_000_000n });
   expect(toldOf()).toBeGreaterThan(fallen.least);
   expect(toldOf()).toBeLessThan(fallen.most);
-  // Its row says what is held, so that whoever takes it up knows the same. The first count of a process starts its thread.
+  // Its row says what is held, so that a replica that takes it up knows the same. The first count of a process starts its thread.
   await world.clock.advance(2_600);
   await vi.waitFor(async () => expect(await records()).toHaveLength(1), 40_000);
   const [record] = await records();

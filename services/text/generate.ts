@@ -12,21 +12,20 @@ import { answerIdOf, finishReasonOf } from "./answer-facts.ts";
 import type { AnswerRoom, AnswerRooms } from "./answer-room.ts";
 import { createEventRun } from "./event-run.ts";
 import type { TextEvents } from "./events.ts";
+import { unseenInput, unseenTokens } from "./hidden-time.ts";
 import type { AnswerNotes } from "./joins.ts";
 import type { LargeAnswers } from "./large/index.ts";
 import { longestPauseMs, usageWaitMs } from "./limits.ts";
-import type { Metered } from "./metered.ts";
 import type { ModelHabits, WholeAnswer } from "./model-habits.ts";
 import { type ShownText, unseenPace } from "./pace.ts";
+import type { Metered } from "./paid-request.ts";
 import { cutBoundOf, type TokenBounds } from "./pricing.ts";
-import { keepable } from "./replay/collect.ts";
-import { piecesOf } from "./replay/events.ts";
+import { keepable, piecesOf } from "./replay.ts";
 import type { PreparedRequest } from "./request/prepared.ts";
 import { isWithoutReasoning } from "./request/reasoning.ts";
 import { withShownCost } from "./shown-charge.ts";
 import { Stopped, stopped, stopReasonOf } from "./stop-reason.ts";
 import { counterFor, countOrGuess, type TokenCounter } from "./tokens/count.ts";
-import { unseenInput, unseenTokens } from "./unseen-time.ts";
 
 /** What sending needs. */
 export interface GenerateContext {
@@ -52,7 +51,7 @@ export type Begun =
   | { kind: "events"; events: AsyncIterable<Uint8Array> };
 
 /**
- * Sends a paid request, and sees it through to its settlement whatever happens: the answer's end, a broken upstream, the
+ * Sends a paid request, and sees it through to its settlement in every case: the answer's end, a broken upstream, the
  * caller's leaving (`stop` aborts with `Stopped`). Refuses with what upstream's failure means, before any output.
  */
 export async function generate(

@@ -16,8 +16,8 @@ import {
   someUsage,
 } from "../../test/contract/usage.upstream.ts";
 import { createTextWorld, type Streamed, type TextWorld } from "../../test/contract/usage.world.ts";
+import { dataOf } from "./frames.ts";
 import { maxJoiners } from "./limits.ts";
-import { dataOf } from "./replay/frames.ts";
 
 const someCost = 311n;
 const ask = { model: "chat-1", input: "Tell me of the sea." };

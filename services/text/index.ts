@@ -1,18 +1,29 @@
 import { untilAborted, whenAborted } from "#kit/abort.ts";
+import type { LiveCatalog } from "#kit/catalog-client.ts";
+import type { Clock } from "#kit/clock.ts";
 import type { Database } from "#kit/database.ts";
 import { createFairShare } from "#kit/fair-share.ts";
 import { createHoldClient } from "#kit/holds.ts";
+import type { Ids } from "#kit/ids.ts";
+import type { ImageVerifier } from "#kit/images/index.ts";
 import { createJsonReader } from "#kit/json-reader/index.ts";
 import { createLeaseTime } from "#kit/lease-time.ts";
+import type { Logger } from "#kit/logger.ts";
+import type { Metrics } from "#kit/metrics.ts";
+import type { GuardedFetcher } from "#kit/outside/index.ts";
 import { leaseMs } from "#kit/paid-work/limits.ts";
+import type { Payers } from "#kit/payers.ts";
+import type { Peers } from "#kit/peers.ts";
 import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
 import { rpcService, type Service } from "#kit/rpc/service.ts";
 import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
+import type { UpstreamHealth } from "../upstreams/health/index.ts";
+import type { TextUpstreams } from "../upstreams/text/port.ts";
 import { createAnswerRooms } from "./answer-room.ts";
 import { createAnswering } from "./answering.ts";
-import type { TextDeps } from "./context.ts";
 import { createTextEvents } from "./events.ts";
 import { createTextHolds } from "./holds.ts";
+import type { LargeAnswers } from "./large/index.ts";
 import { readFileTimeoutMs, replayShare, stopCountsMs } from "./limits.ts";
 import { createFileMeter } from "./measuring/meter.ts";
 import { createMeter } from "./meter.ts";
@@ -26,8 +37,31 @@ import type { TokenCounter } from "./tokens/count.ts";
 import { createContextCounts } from "./tokens/input-bound.ts";
 import { CountError } from "./tokens/thread.ts";
 
-export type { TextDeps } from "./context.ts";
-export { textMongoSchema } from "./store-mongo-schema.ts";
+/** What the text service needs. What is disposable here belongs to the host, which made it. */
+export interface TextDeps {
+  clock: Clock;
+  ids: Ids;
+  log: Logger;
+  metrics: Metrics;
+  database: Database;
+  /** `media` reads image files of the account. */
+  peers: Pick<Peers, "billing" | "media">;
+  catalog: LiveCatalog;
+  upstreams: TextUpstreams;
+  /** Of all processes: operators ask text for it. */
+  health: Pick<UpstreamHealth, "read">;
+  counter: TokenCounter;
+  large: Pick<LargeAnswers, "run">;
+  /** Hear of each account whose money is held. */
+  payers?: Payers;
+  images: Pick<ImageVerifier, "verify">;
+  /** For image addresses that callers name. */
+  outside: Pick<GuardedFetcher, "fetchBytes">;
+  /** Image addresses need be neither public nor https: for development and tests. */
+  allowPrivateReferences: boolean;
+}
+
+export { textMongoSchema } from "./store-mongo-docs.ts";
 
 /** The text service: Responses, compaction, Chat Completions, embeddings, transcriptions. */
 export function createText(deps: TextDeps): Service {

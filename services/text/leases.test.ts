@@ -142,7 +142,7 @@ describe("a stream of two seconds and more", () => {
     await vi.waitFor(async () => expect(await on.rows()).toEqual([]), 40_000);
     await booksAgree(on.world);
   });
-  test("costs its last checkpoint where its process dies, once, whoever comes first", async () => {
+  test("costs its last checkpoint where its process dies, once, by the sweep or by billing's question", async () => {
     await on.streaming(2_600);
     on.world.die();
     const second = await on.open(start + 70_000);

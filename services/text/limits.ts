@@ -247,7 +247,7 @@ export const tokenThreadHeapMib = 256;
 export const countPatienceMs = 10_000;
 /**
  * The counting thread is loaded when a request is this old, in ms, a second before its first checkpoint: one that waited for that would
- * come late, and what a process had not written down when it was killed is charged to nobody.
+ * come late, and what a process had not written down when it was killed is charged to no caller.
  */
 export const countAheadMs = 1_000;
 /** How often that is seen to, in ms: less than the thread lives on without work. */

@@ -7,7 +7,7 @@ import type { Principal } from "#kit/rpc/principal.ts";
 import { createBudgets } from "./budget.ts";
 import type { ClosingContext } from "./closing.ts";
 import { beatTickMs, countAheadEveryMs, countAheadMs, countPatienceMs } from "./limits.ts";
-import { createMetered, type Metered, type MeteredContext } from "./metered.ts";
+import { createMetered, type Metered, type MeteredContext } from "./paid-request.ts";
 import { outputWithin } from "./pricing.ts";
 import type { PreparedRequest } from "./request/prepared.ts";
 import type { Intent } from "./store.ts";

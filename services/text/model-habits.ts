@@ -1,6 +1,6 @@
 import type { Clock } from "#kit/clock.ts";
+import type { Unseen } from "../upstreams/text/hidden-output.ts";
 import type { ReportedUsage } from "../upstreams/text/port.ts";
-import type { Unseen } from "../upstreams/text/unseen.ts";
 import { habitsKeptMs, provingAnswers, silentItemTokens } from "./limits.ts";
 
 /** A whole answer whose upstream reported its usage. */

@@ -261,7 +261,7 @@ describe("what billing is told", () => {
     return holds[0]?.holdId ?? "";
   };
 
-  test("of a hold that nobody knows: release", async () => {
+  test("of a hold that no row knows: release", async () => {
     expect(await verdictOn(first, "text_unknown")).toEqual({ case: "release", value: true });
   });
   test("of a running request: keep, however long it runs; another account's: release", async () => {

@@ -54,7 +54,7 @@ describe("a shared stream", () => {
     expect(new Set(pieces).size).toBe(1);
     expect(state.pulls).toBe(1);
   });
-  test("beyond its bound takes nobody new, and the fastest waits for the slowest", async () => {
+  test("beyond its bound takes no new reader, and the fastest waits for the slowest", async () => {
     const { state, pull } = source(100);
     const shared = shareEvents(pull, { maxBytes: 35 });
     const [fast, slow] = [reading(shared), reading(shared)];
@@ -70,7 +70,7 @@ describe("a shared stream", () => {
     expect(rest[0]).toEqual(Array.from({ length: 95 }, (_, n) => n + 5));
     expect(rest[1]).toEqual(Array.from({ length: 99 }, (_, n) => n + 1));
   });
-  test("a reader that leaves holds nobody back", async () => {
+  test("a reader that leaves holds no other back", async () => {
     const shared = shareEvents(source(10).pull, { maxBytes: 15 });
     const [fast, slow] = [reading(shared), reading(shared)];
     await fast.next();
@@ -80,7 +80,7 @@ describe("a shared stream", () => {
     expect((await waiting)?.[0]).toBe(2);
     expect(await numbersOf(fast)).toHaveLength(7);
   });
-  test("beyond the room of its account, or of all, takes nobody new either", async () => {
+  test("beyond the room of its account, or of all, takes no new reader either", async () => {
     const room = createReplayRoom(60, 40);
     const share = (accountId: string) => {
       const bytes = room.open(accountId);

@@ -28,7 +28,7 @@ interface Place {
 /**
  * Shares what `source` gives. It is read as the fastest reader takes more. Up to `maxBytes` are kept for callers that come
  * late, or as many as `room` has; beyond that no new reader can join, what all have read is dropped, and the fastest waits for the
- * slowest. So memory is bounded whatever the readers do.
+ * slowest. So memory is bounded, also where readers stand still.
  */
 export function shareEvents(
   source: AsyncIterable<Uint8Array>,

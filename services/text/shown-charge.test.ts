@@ -20,7 +20,7 @@ async function noThreads() {
   return answers;
 }
 
-test("a large answer shows its cost whatever the threads are at", async () => {
+test("a large answer shows its cost, also while the threads are busy", async () => {
   const threads = await noThreads();
   const body = bytesOf({ ...large, usage });
   expect(body.length).toBeGreaterThan(600_000);

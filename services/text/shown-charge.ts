@@ -1,7 +1,7 @@
 import { inTurns, joinInTurns } from "#kit/in-turns.ts";
 import type { TextOperation } from "../upstreams/text/port.ts";
 import type { LargeAnswers } from "./large/index.ts";
-import type { Metered } from "./metered.ts";
+import type { Metered } from "./paid-request.ts";
 import { piecesWithCost, type ShownCharge } from "./shown-usage.ts";
 
 /**

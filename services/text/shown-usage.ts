@@ -1,8 +1,8 @@
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import { dataFrame, typedFrame } from "../upstreams/text/frame.ts";
 import { secondsOfUnits, type TextOperation } from "../upstreams/text/port.ts";
+import { dataOf } from "./frames.ts";
 import type { ChargedTokens } from "./pricing.ts";
-import { dataOf } from "./replay/frames.ts";
 import { findUsage, isSpace } from "./usage-place.ts";
 
 /** Tokens that we counted, as the `usage` of an answer; `estimated` is a field of ours. */

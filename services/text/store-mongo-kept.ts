@@ -4,7 +4,7 @@ import { isDuplicate } from "#kit/mongo/errors.ts";
 import { deleteSome } from "#kit/mongo/writes.ts";
 import { keptCountMs } from "./limits.ts";
 import type { UsageStore } from "./store.ts";
-import { type KeptDocument, textCollections } from "./store-mongo-schema.ts";
+import { type KeptDocument, textCollections } from "./store-mongo-docs.ts";
 
 /** The part of the store that counts the bytes of kept answers. */
 export interface KeptCounts extends Pick<UsageStore, "countKept"> {

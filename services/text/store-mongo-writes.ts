@@ -4,8 +4,7 @@ import { isDuplicate } from "#kit/mongo/errors.ts";
 import { type Change, changeAll, changeOne, writeTogether } from "#kit/mongo/writes.ts";
 import { finishLingerMs, maxOpenTries } from "./limits.ts";
 import type { Intent } from "./store.ts";
-import { documentOf } from "./store-mongo-docs.ts";
-import { isOver, type UsageDocument, withoutAnswer } from "./store-mongo-schema.ts";
+import { documentOf, isOver, type UsageDocument, withoutAnswer } from "./store-mongo-docs.ts";
 
 /** The writes that every request makes; those of different requests travel together. */
 export interface UsageWrites {

@@ -1,21 +1,26 @@
-import type { Filter } from "mongodb";
+import type { Collection, Filter } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
+import { isDuplicate } from "#kit/mongo/errors.ts";
 import { migrate } from "#kit/mongo/migrate.ts";
 import { deleteSome } from "#kit/mongo/writes.ts";
 import { longestDueMs } from "#kit/paid-work/limits.ts";
-import { longestReviewMs } from "./limits.ts";
-import type { UsageStore } from "./store.ts";
-import { closingFields, isClosedAs, keyedOf, recordOf } from "./store-mongo-docs.ts";
-import { createMongoKeptCounts } from "./store-mongo-kept.ts";
-import { createMongoMakers } from "./store-mongo-makers.ts";
-import { createMongoReviews } from "./store-mongo-reviews.ts";
+import { longestReviewMs, makersAtOnce } from "./limits.ts";
+import type { OpaqueMaker } from "./request/opaque.ts";
+import type { Review, UsageStore } from "./store.ts";
 import {
+  closingFields,
+  isClosedAs,
   isOver,
+  keyedOf,
+  type MakerDocument,
+  type ReviewDocument,
+  recordOf,
   textCollections,
   textMongoSchema,
   type UsageDocument,
   withoutAnswer,
-} from "./store-mongo-schema.ts";
+} from "./store-mongo-docs.ts";
+import { createMongoKeptCounts } from "./store-mongo-kept.ts";
 import { createUsageWrites } from "./store-mongo-writes.ts";
 
 /** The store in MongoDB: a request is a document, and each transition a write of it under a condition. */
@@ -113,5 +118,127 @@ export function createMongoUsageStore(db: MongoDatabase): UsageStore {
       const others = [makers, reviews, kept].map((part) => part.forget(now, limit));
       return (await Promise.all(others)).reduce((sum, gone) => sum + gone, answers);
     },
+  };
+}
+
+/** The part of the store that remembers makers of opaque state. */
+interface Makers extends Pick<UsageStore, "rememberMakers" | "findMakers"> {
+  /** Deletes up to `limit` that are over; answers how many went. */
+  forget(now: number, limit: number): Promise<number>;
+}
+
+/** Makes that part. */
+function createMongoMakers(db: MongoDatabase): Makers {
+  const makers = db.collection<MakerDocument>(textCollections.makers);
+  return {
+    async rememberMakers(list, until) {
+      for (const some of parts(list)) await db.attempt(() => remember(makers, some, until));
+    },
+    async findMakers(hashes, now) {
+      const found: OpaqueMaker[] = [];
+      for (const some of parts(hashes)) {
+        const filter = { hash: { $in: [...some] }, until: { $gt: now } };
+        const docs = await db.attempt(() => makers.find(filter).toArray());
+        found.push(...docs.map(({ hash, accountId, upstream }) => ({ hash, accountId, upstream })));
+      }
+      return found;
+    },
+    forget: (now, limit) => db.attempt(() => deleteSome(makers, { until: { $lte: now } }, limit)),
+  };
+}
+
+/** Most are new: they are inserted together, and only those that are known already are updated. */
+async function remember(
+  makers: Collection<MakerDocument>,
+  list: readonly OpaqueMaker[],
+  until: number,
+): Promise<void> {
+  const docs = list.map(
+    ({ hash, accountId, upstream }): MakerDocument => ({
+      _id: `${hash}:${accountId}`,
+      hash,
+      accountId,
+      upstream,
+      until,
+    }),
+  );
+  try {
+    await makers.insertMany(docs, { ordered: false });
+    return;
+  } catch (error) {
+    if (!isDuplicate(error)) throw error;
+  }
+  await makers.bulkWrite(
+    docs.map(({ _id, hash, accountId, upstream }) => ({
+      updateOne: {
+        filter: { _id },
+        update: { $set: { upstream, until }, $setOnInsert: { hash, accountId } },
+        upsert: true,
+      },
+    })),
+    { ordered: false },
+  );
+}
+
+function* parts<T>(list: readonly T[]): Iterable<readonly T[]> {
+  for (let from = 0; from < list.length; from += makersAtOnce) {
+    yield list.slice(from, from + makersAtOnce);
+  }
+}
+
+/** The part of the store that holds reviews. */
+interface Reviews extends Pick<UsageStore, "noteReview" | "reviews"> {
+  /** Deletes up to `limit` that are over; answers how many went. */
+  forget(now: number, limit: number): Promise<number>;
+}
+
+/** Makes that part. `usage`: where older releases put requests in review. */
+function createMongoReviews(db: MongoDatabase, usage: Collection<UsageDocument>): Reviews {
+  const reviews = db.collection<ReviewDocument>(textCollections.reviews);
+  return {
+    noteReview: (review, until) =>
+      db.attempt(async () => {
+        const { requestId, charged, ...rest } = review;
+        const doc = { _id: requestId, ...rest, charged: charged ?? 0n, until };
+        await reviews.insertOne(doc).catch((error) => {
+          if (!isDuplicate(error)) throw error;
+        });
+      }),
+    reviews: (accountId, limit) =>
+      db.attempt(async () => {
+        const ofAccount = accountId === undefined ? {} : { accountId };
+        const [noted, standing] = await Promise.all([
+          // All are kept for the same time: in the order of its end they are in their own.
+          reviews
+            .find({ until: { $gt: 0 }, ...ofAccount })
+            .sort({ until: 1 })
+            .limit(limit)
+            .toArray(),
+          usage
+            .find({ status: "review", ...ofAccount }, withoutAnswer)
+            .sort({ closedAt: 1, _id: 1 })
+            .limit(limit)
+            .toArray(),
+        ]);
+        const all = [...noted.map(reviewOf), ...standing.map(standingReview)];
+        return all.sort((a, b) => a.at - b.at).slice(0, limit);
+      }),
+    forget: (now, limit) => db.attempt(() => deleteSome(reviews, { until: { $lte: now } }, limit)),
+  };
+}
+
+function reviewOf({ _id, accountId, modelId, reported, charged, at }: ReviewDocument): Review {
+  return { requestId: _id, accountId, modelId, reported, charged: BigInt(charged), at };
+}
+
+function standingReview(doc: UsageDocument): Review {
+  const { _id, accountId, modelId, reported = "", closedAt, openedAt } = doc;
+  return {
+    requestId: _id,
+    accountId,
+    modelId,
+    reported,
+    charged: undefined,
+    at: closedAt ?? openedAt,
   };
 }

@@ -1,9 +1,17 @@
 import { longestDueMs } from "#kit/paid-work/limits.ts";
 import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/sqlite.ts";
 import { keptCountMs, longestReviewMs } from "./limits.ts";
-import { chargeText, keyedOf, makerOf, recordOf, reviewOf, toldText } from "./rows-sqlite.ts";
-import { schemaName, textSchema } from "./schema-sqlite.ts";
 import type { Closer, Closing, Intent, UsageStore } from "./store.ts";
+import {
+  chargeText,
+  keyedOf,
+  makerOf,
+  recordOf,
+  reviewOf,
+  schemaName,
+  textSchema,
+  toldText,
+} from "./store-sqlite-rows.ts";
 
 /**
  * The store in SQLite. Each transition is one transaction, and those of a turn of the event loop share a commit. One

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { encodeForm } from "./form.ts";
 
-test("a form is read as it was written, whatever its names and texts hold", async () => {
+test("a form is read as it was written, with any names and texts", async () => {
   const bytes = Buffer.from([0, 13, 10, 45, 45, 255]);
   const { headers, body } = await encodeForm([
     ["model", "whisper"],

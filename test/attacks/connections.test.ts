@@ -105,7 +105,7 @@ test("connections without a key give way to newcomers at the total, those with o
   for (const each of [caller, ...others]) expect(each && (await isServed(each))).toBe(true);
 });
 
-test("an account that has all connections gives way to newcomers, from whatever addresses it came", async () => {
+test("an account that has all connections gives way to newcomers, from any addresses", async () => {
   const [few, other] = [await edge.makeAccount(), await edge.makeAccount()];
   const kept = await keyedFrom("127.0.0.4", few);
   const taken: RawConnection[] = [];
@@ -139,7 +139,7 @@ async function drip(callers: readonly RawConnection[], seconds = 3): Promise<voi
   }
 }
 
-test("an account whose requests drip on all connections gives way to newcomers, whatever they ask", async () => {
+test("an account whose requests drip on all connections gives way to newcomers, with any requests", async () => {
   const other = await edge.makeAccount();
   const kept = await keyedFrom("127.0.0.4", await edge.makeAccount());
   const paths = ["/v1/chat/completions", "/v1/keys", "/v1/files", "/v1/images/generations"];
@@ -170,7 +170,7 @@ test("a body that comes as fast as it may, and a request that waits for its answ
   for (const address of [one, one, one, another, another, another]) {
     taken.push(await drippingFrom(address, "/v1/responses", edge.key));
   }
-  // Nobody is behind yet.
+  // No caller is behind yet.
   expect(await servedOf(["127.0.0.5"])).toEqual([false]);
   for (const caller of taken) caller.send(`${" ".repeat(998)}0`);
   await until("their requests", () => asked === taken.length);

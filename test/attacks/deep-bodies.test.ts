@@ -33,7 +33,7 @@ const nested: [name: string, of: (depth: number) => string][] = [
 
 test.each(
   routes.flatMap(([path, body]) => nested.map(([name, of]) => [path, name, body, of] as const)),
-)("what is nested too deep is no JSON, of whatever size: %s, %s", async (path, _, body, of) => {
+)("what is nested too deep is no JSON, of any size: %s, %s", async (path, _, body, of) => {
   for (const depth of levels) {
     for (const key of [undefined, `deep-${depth}`]) {
       const answer = await fetch(`${caller.baseUrl}${path}`, {

@@ -365,7 +365,7 @@ async function send({ path, body, init }: Hostile): Promise<number> {
 const names = Object.keys(hostile);
 
 test("no request keeps the event loop for 50 ms", { timeout: 600_000 }, async () => {
-  // Code that runs for the first time is compiled, threads are started: once, whoever asks.
+  // Code that runs for the first time is compiled, threads are started: once, for all accounts.
   for (const name of ["30,000 messages, builtin", "30,000 items, an idempotency key"]) {
     await send(hostile[name] as Hostile);
   }

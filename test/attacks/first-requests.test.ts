@@ -15,7 +15,7 @@ test("no first request that needs a thread, the tokenizer or a renderer keeps th
   await using mesh = await startWatched(catalog);
   const { key } = await mesh.account();
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-  // What starting took is nobody's request.
+  // What starting took belongs to no request.
   await fetch(`${mesh.baseUrl}/models`, { headers });
   await mesh.worstDelayMs();
   const asked = {

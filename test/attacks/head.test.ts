@@ -91,9 +91,9 @@ test.each(documented)("HEAD %s answers as GET does, without a body", async (path
 
 test.each(documented)("HEAD %s refuses as GET does", async (path) => {
   const url = (real.get(path) ?? "").replace(/(_|-)[A-Za-z0-9]+$/, "$1none");
-  const nobody = { ...caller, key: "gm_nobody" };
+  const stranger = { ...caller, key: "gm_nobody" };
   for (const [who, target] of [
-    [nobody, url],
+    [stranger, url],
     [caller, url],
     [caller, `${url}/more/of/it`],
   ] as const) {

@@ -222,7 +222,7 @@ describe("leaving before upstream reports usage", () => {
     expect(await spent(caller)).toBeLessThan(1_050 * outputPrice);
   });
 
-  test("pays for the time behind a reasoning item, whatever the catalog says of the model", async () => {
+  test("pays for the time behind a reasoning item, also where the catalog says otherwise of the model", async () => {
     const caller = await world.caller({ usdMicros: opening });
     const item = { id: "rs_1", type: "reasoning", summary: [] };
     const added = event("response.output_item.added", { output_index: 0, item });
@@ -256,7 +256,7 @@ describe("leaving before upstream reports usage", () => {
     expect((await spent(caller)) - before).toBeLessThan(40);
   });
 
-  test.for(ways)("a long silence is thought, whatever was asked: $name", async (way) => {
+  test.for(ways)("a long silence is thought, for any request: $name", async (way) => {
     const isNative = way.body.model === "thinker-legacy";
     const words = isNative ? chunk({ content: " word" }) : say(" word");
     const own =

@@ -139,7 +139,7 @@ describe("framing", () => {
     },
   );
 
-  test("a chunked body with trailers is a body, whatever they say", async () => {
+  test("a chunked body with trailers is a body, with any names in them", async () => {
     gate.resolve();
     const trailers = "Authorization: Bearer gm_other\r\nHost: evil\r\nIdempotency-Key: x\r\n";
     const sent = post("1.1", "Chunked").replace(/0\r\n\r\n$/, `0\r\n${trailers}\r\n`);

@@ -14,7 +14,7 @@ const rendered = { model: "svcalt-video-1-4", prompt: "waves", seconds: 5, resol
 /** Far above what either film takes on a machine that has more to do, far below the 30 minutes that a film has at an upstream that hangs. */
 const soonMs = 100_000;
 
-test("films that an upstream never ends hold up nobody else's, there or elsewhere", {
+test("films that an upstream never ends hold up no other account's, there or elsewhere", {
   timeout: 240_000,
 }, async () => {
   const [hog, other] = [

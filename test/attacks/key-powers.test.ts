@@ -20,7 +20,7 @@ test("a key that manages others is told nothing of what they make", async () => 
   expect(json.data.webhookUrl).toBeNull();
   // What does not make anything of its own may be managed: turned off, and named.
   expect((await send(manager, "PATCH", path, { name: "main" })).status).toBe(200);
-  // Taking an address away tells nobody anything.
+  // Taking an address away tells no address anything.
   expect((await send(manager, "PATCH", path, { webhookUrl: null })).status).toBe(200);
 
   const equal = await world.withKey(maker, {

@@ -178,7 +178,7 @@ const lastStreamed = tokenAt(5_999);
 
 describe("an answer of 26 MB keeps the event loop for less than 50 ms", () => {
   const within = () => mostMs * slowness();
-  // Threads and code are there once, whoever asks.
+  // Threads and code are there once, for all accounts.
   beforeAll(async () => {
     await ask("/responses", { ...responses, metadata: { tokens: "2000" } });
     const body = { model: "legacy", messages, metadata: { tokens: "2000" } };
@@ -304,7 +304,7 @@ describe("answers of 7 MB that are asked for again as streams", () => {
     },
   );
 
-  test("keep nobody else waiting", async () => {
+  test("keep no other account waiting", async () => {
     const other = (await watched.account()).key;
     const [path, body] = asked[0];
     const many = Promise.all(keys.map((name) => ask(path, { ...body, stream: true }, name + path)));

@@ -91,7 +91,7 @@ async function ask(path: string, body: BodyInit, type?: string) {
 
 /** The last answer, and the least of some rounds of the longest time that the event loop was kept, in ms. */
 async function kept(work: () => ReturnType<typeof ask>) {
-  // Threads and code are there once, whoever asks.
+  // Threads and code are there once, for all accounts.
   let last = await work();
   let leastMs = Number.POSITIVE_INFINITY;
   for (let round = 0; round < rounds && leastMs > mostMs / 2; round++) {

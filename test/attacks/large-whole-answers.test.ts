@@ -132,7 +132,7 @@ function watchMemory() {
   return state;
 }
 
-test("large answers of one account fill a bounded part of the memory, whoever takes them, and each is given and charged once", {
+test("large answers of one account fill a bounded part of the memory, with slow and fast callers, and each is given and charged once", {
   timeout: 300_000,
 }, async () => {
   const many = 40;

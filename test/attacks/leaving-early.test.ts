@@ -180,7 +180,7 @@ describe("silence of a model that nothing is known of may be that of the fastest
 
 test("what had come all at once is paid for, though its caller leaves at its first word", async () => {
   const caller = await newCaller();
-  // Some 700 KB, which sockets take though nobody reads.
+  // Some 700 KB, which sockets take though their caller does not read.
   const words = 6_000;
   const text = created + say(" sea").repeat(words);
   const came = Promise.withResolvers<unknown>();

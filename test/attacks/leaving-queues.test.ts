@@ -137,7 +137,7 @@ async function stallAndLeave(
   return Number((await caller.settled()).monthSpend);
 }
 
-/** Says so many words at once, whether or not anybody takes them. */
+/** Says so many words at once, whether or not a reader takes them. */
 function queue(answer: ServerResponse, say: string, words: number): void {
   for (let made = 0; made < words; made += 100) answer.write(say.repeat(100));
 }

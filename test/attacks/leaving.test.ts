@@ -273,7 +273,7 @@ describe("a caller that leaves when only usage is awaited", () => {
     return { caller, aborted: seen[0]?.aborted, doneMs };
   };
 
-  test("nobody pays for further output, which nobody gets", async () => {
+  test("no caller pays for further output, which none gets", async () => {
     const { caller, aborted, doneMs } = await leaveBeforeOutput();
     expect(aborted).toBe(true);
     expect(await spent(caller)).toBeLessThan(100 + waitCost(doneMs));

@@ -12,7 +12,7 @@ import { askedOf } from "../e2e/media-world.ts";
 import { ownWorldOnly, startWorld } from "../e2e/world.ts";
 import { silentUnit } from "./two-faced-sounds.ts";
 
-// A sound costs what upstream is paid for it: the seconds that its decoder plays, whatever the file says of itself.
+// A sound costs what upstream is paid for it: the seconds that its decoder plays, not those that the file says.
 const world = await startWorld({
   catalog: (usual) => ({
     ...usual,
@@ -227,7 +227,7 @@ describe("a file that says that it is shorter is charged for what is played of i
     ["WebM, times that hardly pass", () => webm(60, 0.001)],
     ["AAC in frames of its own", () => adts(60)],
     ["WAV, frames of MP3 as samples", () => wavOf(slowMp3(60), { bits: 16 })],
-    ["WAV, a rate that nobody hears", () => wavOf(Buffer.alloc(480_000), { rate: 0xffff_fff0 })],
+    ["WAV, a rate that no person hears", () => wavOf(Buffer.alloc(480_000), { rate: 0xffff_fff0 })],
     [
       "WAV, A-law of eight bytes a sample",
       () => wavOf(Buffer.alloc(480_000), { format: 6, bits: 64 }),

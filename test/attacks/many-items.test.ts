@@ -82,7 +82,7 @@ const ways: [path: string, body: object][] = [
 ];
 
 test.for(Object.keys(hostile).flatMap((name) => ways.map((way) => [name, ...way] as const)))(
-  "an answer of very many items keeps nobody waiting: %s, %s",
+  "an answer of very many items keeps no other account waiting: %s, %s",
   { timeout: 240_000 },
   async ([name, path, body]) => {
     const events = (hostile[name] as () => object[])() as Record<string, unknown>[];

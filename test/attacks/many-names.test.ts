@@ -52,7 +52,7 @@ test.each([
       over++;
     });
     await reader.read(prompt, {}, { accountId: "other", signal });
-    // What is short is read at once, whatever others send.
+    // What is short is read at once, also while others send what is long.
     expect(over).toBe(0);
     await hostile[0];
     await reader.read(made(), {}, { accountId: "other", signal });

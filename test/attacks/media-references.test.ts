@@ -112,7 +112,7 @@ describe("a generated image as a reference", () => {
     expect(await submit(caller, "videos", film)).toMatchObject({ mode: "i2v" });
   });
 
-  test("of another key, of another account, of a wrong job, or of nobody is the same 400", async () => {
+  test("of another key, of another account, of a wrong job, or of no account is the same 400", async () => {
     const { caller, made, output } = await withPicture();
     const sibling = await world.withKey(caller, {});
     const stranger = await world.caller({ credits: 10n });
@@ -151,7 +151,7 @@ describe("a generated image as a reference", () => {
     expect(await creditsOf(sibling)).toMatchObject({ reserved: 0 });
   });
 
-  test("an upload by its own URL is that upload, for the whole account and nobody else", async () => {
+  test("an upload by its own URL is that upload, for the whole account and no other", async () => {
     const caller = await world.caller({ credits: 10n });
     const sibling = await world.withKey(caller, {});
     const stranger = await world.caller({ credits: 10n });

@@ -75,7 +75,7 @@ function textIn(value: unknown): string {
   const fields = Object.entries(value).filter(([name]) => name !== "type");
   return fields.map(([, field]) => textIn(field)).join("");
 }
-/** Why it ended and what it says it used, whatever its format. */
+/** Why it ended and what it says it used, in any format. */
 // biome-ignore lint/suspicious/noExplicitAny: answers of every shape.
 function endOf(answer: any) {
   const choice = answer.choices?.[0];
@@ -224,7 +224,7 @@ test("a stream of single letters is not cut below its bound", async () => {
   expect(await tokensOf(end.text)).toBeLessThanOrEqual(103);
 });
 
-describe("output counts, whatever its field is called", () => {
+describe("output counts, in a field of any name", () => {
   const native = { model: "legacy", messages, max_output_tokens: 10 };
   const said = many.join("").slice(0, 5_000);
   const deltaOf: [string, (text: string) => object][] = [
@@ -374,7 +374,7 @@ describe("an upstream without usage: the estimate stands in the answer", () => {
   });
 });
 
-describe("input counts, whatever its field is called", () => {
+describe("input counts, in a field of any name", () => {
   test("a tool's schema under the name of an image's bytes", async () => {
     const payer = await world.caller();
     const words = many.slice(0, 2_000).join("");

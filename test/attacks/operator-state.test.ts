@@ -109,7 +109,7 @@ describe("state of the operator's upstream account within items is neither sent 
     expect(refusalOf(asked)).toContain("unsupported_parameter tools[0].file_ids");
   });
 
-  test("on a model with a list of tools: tools in items, and items that nobody knows", async () => {
+  test("on a model with a list of tools: tools in items, and items that no rule knows", async () => {
     const ask = (item: object) =>
       caller.post("/responses", { model: "searching", input: [user, item] });
     const agent = { type: "additional_tools", role: "developer", tools: [{ type: "mcp" }] };

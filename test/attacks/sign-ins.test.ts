@@ -6,7 +6,7 @@ import { openRaw, type RawConnection } from "../edge/raw.ts";
 import { type EdgeWorld, edgeAdminToken, startEdge } from "../edge/world.ts";
 import { until } from "../support/until.ts";
 
-// Sign-ins that are announced and do not come, without any key: nobody else's sign-in, and no operator, waits for them.
+// Sign-ins that are announced and do not come, without any key: no other user's sign-in, and no operator, waits for them.
 
 const mib = 1024 * 1024;
 const [here, elsewhere] = ["127.0.0.1", "127.0.0.2"] as const;

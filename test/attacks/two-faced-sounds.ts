@@ -218,7 +218,7 @@ export function mp3Of(hidden: Buffer): Buffer {
 }
 
 /**
- * What the most generous reader makes of a file: of several ways of reading it the longest, and whatever looks like sound wherever it
+ * What the most generous reader makes of a file: of several ways of reading it the longest, and all that looks like sound wherever it
  * stands.
  */
 export function mostOf(bytes: Buffer): number {

@@ -41,7 +41,7 @@ describe("a compaction", () => {
   };
   const asked = { model: "compactor", input: "Hi" };
 
-  test("costs what it is, whatever bound its caller names, which upstream is not told", async () => {
+  test("costs what it is, with any bound that its caller names, which upstream is not told", async () => {
     const caller = await world.caller();
     const seen = world.play({ kind: "json", body: compaction });
     const answer = await caller.post("/responses/compact", { ...asked, max_output_tokens: 1 });

@@ -47,7 +47,7 @@ describe("where private addresses are allowed", async () => {
   });
   afterAll(() => rest[Symbol.asyncDispose]());
 
-  test("an account whose receiver never answers has its share of attempts, and holds nobody up", async () => {
+  test("an account whose receiver never answers has its share of attempts, and holds no other account up", async () => {
     const dead = await startWebhookReceiver();
     try {
       // Attempts are broken off after 10 s, and others begun: what counts is how many are open at once.

@@ -5,7 +5,7 @@ import { test } from "vitest";
 
 /** The root of this clone. */
 export const root = fileURLToPath(new URL("../..", import.meta.url));
-/** A Kubernetes that the charts are rendered for, whatever a helm was built with. */
+/** A Kubernetes that the charts are rendered for, also where a helm was built with another. */
 export const kubernetes = "1.34.0";
 /** The custom resources of other products that the charts can make. */
 const apiVersions = [

@@ -72,7 +72,7 @@ describe.each(examples)("%s", (example) => {
     }
   });
 
-  test("gRPC is open to namespaces with the label, and to nobody else", () => {
+  test("gRPC is open to namespaces with the label, and to no other", () => {
     for (const { spec } of policies) {
       for (const rule of spec.ingress ?? []) {
         if (!rule.ports.some((one: Manifest) => one.port === 9090)) continue;
@@ -102,7 +102,7 @@ describe.each(examples)("%s", (example) => {
     }
   });
 
-  test("only the gateway's public port is open to whoever comes, where nobody is named", () => {
+  test("only the gateway's public port is open to all clients, where none is named", () => {
     const open = policies.filter(({ spec }) =>
       (spec.ingress ?? []).some((rule: Manifest) => !rule.from),
     );

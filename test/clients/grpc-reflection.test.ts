@@ -261,7 +261,7 @@ function saidIn(answer: Message): unknown {
   return (answer.error_response as { error_code: number }).error_code;
 }
 
-/** A call of the method with nothing in it, whatever kind it is of. */
+/** A call of the method with nothing in it, of any kind. */
 function callOf(service: ReflectedService, method: string): Promise<unknown> {
   if (method === "ServerReflectionInfo") return service.converse(method, [{}]);
   if (method === "UploadFile") return service.upload(method, []);

@@ -16,7 +16,7 @@ const countedMs = 4 * 60_000;
 // biome-ignore lint/suspicious/noExplicitAny: documents of every shape.
 type Document = any;
 
-/** What a day is spent with, as it was installed: nobody has asked it for anything yet. */
+/** What a day is spent with, as it was installed: no caller has asked it for anything yet. */
 export interface DayWorld extends AsyncDisposable {
   /** Where a browser finds it. */
   origin: string;

@@ -154,7 +154,7 @@ describe.skipIf(chromiumPath === undefined)("the console in a browser", () => {
     );
   });
 
-  test("another site's pages change nothing, whatever they send, and read nothing", async () => {
+  test("another site's pages change nothing, with any request, and read nothing", async () => {
     await signIn();
     evilPage = "<!doctype html><title>evil</title>";
     await page.goto(evilOrigin);

@@ -155,8 +155,8 @@ describe.skipIf(chromiumPath === undefined)(`what screens may show${browserNote}
 
   test("empty screens say what to do next, nothing for axe", async () => {
     const fresh = await made.world.caller({ usdMicros: 0n });
-    const nobody = await made.world.withKey(fresh, { name: "fresh", scopes: everyScope });
-    await signIn(page, origin, nobody.key);
+    const newcomer = await made.world.withKey(fresh, { name: "fresh", scopes: everyScope });
+    await signIn(page, origin, newcomer.key);
     for (const name of emptyOfKey) {
       await see(`/console/${name}`);
       expect(await page.locator(".empty p:not(.empty-title)").textContent(), name).not.toBe("");

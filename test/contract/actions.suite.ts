@@ -19,7 +19,7 @@ export function actionStoreContract(open: () => Promise<[ActionStore, ActionStor
   test("a line is added once, ended once, and listed newest first, by account and page", async () => {
     const [store, other] = await open();
     for (const n of [1, 2, 3]) await store.begin(line(n));
-    await other.begin(line(2, { actor: "somebody else" }));
+    await other.begin(line(2, { actor: "another operator" }));
     await other.end({ ...end, actionId: "act_2", outcome: "done", target: "entry 4" });
     await store.end({ ...end, actionId: "act_2", outcome: "refused", reason: "late" });
     await store.end({ ...end, actionId: "act_1", outcome: "refused", reason: "no_such" });

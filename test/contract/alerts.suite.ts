@@ -5,7 +5,7 @@ import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts"
 import { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Alert } from "../../services/billing/alert.ts";
 import type { AlertStore, WaitingQuery } from "../../services/billing/alert-store.ts";
-import { createAlertStore } from "../../services/billing/context.ts";
+import { createAlertStore } from "../../services/billing/index.ts";
 import { maxAlertsKept } from "../../services/billing/limits.ts";
 import { billingWorld } from "./ledger.world.ts";
 

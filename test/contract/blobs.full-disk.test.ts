@@ -64,7 +64,7 @@ test("what waits on a full disk for S3, or as an upload, is refused as away", as
   await expect(uploads.take(bytes(2 * room), 4 * room, tooLarge)).rejects.toMatchObject(away);
 });
 
-test("a source's own error stays its own, whatever its code", async ({ skip }) => {
+test("a source's own error stays its own, with any code", async ({ skip }) => {
   if (whyNot !== undefined) skip(whyNot);
   const blobs = await openFolderBlobs({ folder: join(small, "blobs"), clock, ids });
   const own = Object.assign(new Error("the source's"), { code: "ENOSPC" });

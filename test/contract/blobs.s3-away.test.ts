@@ -103,7 +103,7 @@ await describeS3("an S3 store that goes away", (s3) => {
     expect(await all((await s3.open(direct)).list())).toEqual([]);
   });
 
-  test("a store that is silent holds nobody up for long", async () => {
+  test("a store that is silent holds no caller up for long", async () => {
     const { wire, url } = await lay();
     const blobs = await s3.open(url);
     await blobs.put("a/there", pieces(1));
@@ -166,7 +166,7 @@ await describeS3("an S3 store that goes away", (s3) => {
     }
   });
 
-  test("a store that nobody listens for is refused", async () => {
+  test("a store without a server is refused", async () => {
     const blobs = await openTestBlobs("s3+http://a:b@127.0.0.1:1/bucket");
     expect(await refusalOf(blobs.put("a/b", pieces(1)))).toBe(true);
     await blobs[Symbol.asyncDispose]();

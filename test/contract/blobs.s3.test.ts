@@ -54,7 +54,7 @@ await describeS3("an S3 bucket", (s3) => {
     expect(grownMiB).toBeLessThan(128);
   });
 
-  test("a bucket that is missing is made, by whoever comes first, and made anew", async () => {
+  test("a bucket that is missing is made, by the process that comes first, and made anew", async () => {
     const url = s3.newUrl();
     const [one, other] = await Promise.all([s3.open(url), s3.open(url)]);
     await one.put("a/first", pieces("1"));

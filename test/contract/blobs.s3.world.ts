@@ -11,7 +11,7 @@ import { removeBucket, s3Client } from "../support/stores.ts";
 
 /** Buckets of some tests on one server. */
 export interface S3Tests {
-  /** The URL of a bucket that nobody has; removed after the test with all that is in it. */
+  /** The URL of a bucket that no other test has; removed after the test with all that is in it. */
   newUrl(): string;
   /** A store of its own, closed after the test; in a new bucket, where no URL is given. */
   open(url?: string, options?: Partial<S3BlobsOptions>): Promise<S3Blobs>;

@@ -64,7 +64,7 @@ async function dieAt(at: number, when: "before" | "after"): Promise<boolean> {
   const done = new Set<string>();
   const life = live(doomed, done).catch(() => {});
   await Promise.race([death.died, life]);
-  // The dead do not end by themselves any more; nobody waits for them.
+  // The dead do not end by themselves any more; no test waits for them.
   const ended = doomed.files[Symbol.asyncDispose]();
   if (!death.isDead()) await ended;
   await death.atRest();

@@ -6,7 +6,7 @@ import { goneKeptMs } from "../../services/media/files/limits.ts";
 import type { OpenWorldStores } from "../support/world-stores.ts";
 import { alice, createFilesWorld, newGround, quotaOfSizes, uploadOf } from "./files.world.ts";
 
-/** What holds for files that were deleted while jobs use them, whatever the stores are. */
+/** What holds for files that were deleted while jobs use them, on any stores. */
 export function keptFilesContract(openStores?: OpenWorldStores): void {
   test("deleted bytes that jobs keep are at most a second quota on disk", async () => {
     const png = await noise().png().toBuffer();

@@ -79,7 +79,7 @@ await describeMongo("account files on a bad wire", (mongo) => {
     expect(await other.drop(given, t0)).toBe(false);
   });
 
-  test("it knows that also where somebody has gone on with the file", async () => {
+  test("it knows that also where another process has gone on with the file", async () => {
     const file = newFile("a");
     await ready(other, file);
     let looks = 0;

@@ -27,7 +27,7 @@ export type Step = <T>(run: () => Promise<T>) => Promise<T>;
 
 /**
  * Dies at the `at`-th step: before it is made, or after it was made and before that is known. A step is a transaction of
- * SQLite, whatever is asked of MongoDB at once, a blob that is written or deleted, or a call.
+ * SQLite, all that is asked of MongoDB at once, a blob that is written or deleted, or a call.
  */
 export function mortal(at: number, when: "before" | "after"): Mortal {
   const never = new Promise<never>(() => {});
@@ -50,7 +50,7 @@ export function mortal(at: number, when: "before" | "after"): Mortal {
     if (isDead) return never;
     if (!isArmed || ++steps < at) {
       const answer = await underWayUntilItEnds(run());
-      // It happened, and nobody is left to hear of it.
+      // It happened, and no process is left to hear of it.
       return isDead ? never : answer;
     }
     isDead = true;

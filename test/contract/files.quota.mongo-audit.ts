@@ -18,7 +18,7 @@ export interface QuotaAudit {
   tail: number;
 }
 
-/** Adds an account's charges up; to be called while nobody writes. */
+/** Adds an account's charges up; to be called while no process writes. */
 export async function auditQuota(db: Db, accountId: string): Promise<QuotaAudit> {
   const wallets = db.collection<WalletDocument>(quotaCollections.wallets);
   const wallet = await wallets.findOne({ _id: accountId });

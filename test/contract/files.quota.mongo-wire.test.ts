@@ -104,7 +104,7 @@ await describeMongo("the quota on a bad wire", (mongo) => {
     await expectExact(0, 70);
   });
 
-  /** All at once, so that it takes few round trips: whatever is held up meanwhile is not held up for long. */
+  /** All at once, so that it takes few round trips: what is held up meanwhile is not held up for long. */
   const many = <T>(one: (i: number) => Promise<T>): Promise<T[]> =>
     Promise.all(Array.from({ length: tailCopiedAt }, (_, i) => one(i)));
   const fillTail = () => many((i) => other.reserve(charge(`c${i}`), 1, 1_000));
@@ -140,7 +140,7 @@ await describeMongo("the quota on a bad wire", (mongo) => {
       let isLate = false;
       next(command, quotaCollections.charges, "pass", async () => {
         isLate = true;
-        // Copied by somebody else, used, half of it released, and copied again.
+        // Copied by another process, used, half of it released, and copied again.
         await many((i) => other.commit(charge(`c${i}`)));
         await many(async (i) => i % 2 === 0 && other.release(charge(`c${i}`), t0));
         await many((i) => other.reserve(charge(`d${i}`), 1, 1_000));

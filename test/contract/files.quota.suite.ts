@@ -58,7 +58,7 @@ export function quotaContract(open: () => Promise<[QuotaStore, QuotaStore]>): vo
       });
     });
 
-    test("what was released stays so, whatever comes late", async () => {
+    test("what was released stays so, with any call that comes late", async () => {
       const [quota] = await open();
       await quota.reserve(charge("a"), 10, 100);
       await quota.release(charge("a"), t0);

@@ -23,7 +23,7 @@ import {
 
 const refusal = (reason: number, more: object = {}) => expect.objectContaining({ reason, ...more });
 
-/** What the storage of files promises, whatever its stores are. */
+/** What the storage of files promises, on any stores. */
 export function fileServiceContract(openStores?: OpenWorldStores): void {
   let verifier: ImageVerifier;
   let ground: Ground;
@@ -376,7 +376,7 @@ export function fileServiceContract(openStores?: OpenWorldStores): void {
       );
     });
 
-    test("of a job or speech is located by whoever made it", async () => {
+    test("of a job or speech is located by the key that made it", async () => {
       const asked: unknown[] = [];
       const file = { blobKey: "images/x", mimeType: "image/png", sizeBytes: 3, sha256: "d" };
       await reopen({

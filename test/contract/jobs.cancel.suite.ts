@@ -35,7 +35,7 @@ async function nameAndHang(task: GenerationTask) {
   return hang(task);
 }
 
-/** What holds where a caller cancels its job, whatever the database is. */
+/** What holds where a caller cancels its job, on any database. */
 export function cancelContract(createWorld: typeof createJobsWorld): void {
   const open = worldsOf(createWorld);
   /** Waits for the first attempt, or another one. */

@@ -6,7 +6,7 @@ import { worldsOf } from "./jobs.opening.ts";
 import { succeed } from "./jobs.upstream.ts";
 import { alice, bob, type createJobsWorld, image, type JobsWorld, music } from "./jobs.world.ts";
 
-/** How many jobs run at once, whatever the database is. */
+/** How many jobs run at once, on any database. */
 export function jobCapacityContract(createWorld: typeof createJobsWorld): void {
   const open = worldsOf(createWorld);
 

@@ -20,7 +20,7 @@ const pixel =
 const refused = (reason: ErrorReason) => ({ reason });
 const none = refused(ErrorReason.JOB_NOT_FOUND);
 
-/** What holds where a caller deletes its job, whatever the database is. */
+/** What holds where a caller deletes its job, on any database. */
 export function deleteContract(createWorld: typeof createJobsWorld): void {
   const open = worldsOf(createWorld);
   const remove = ({ peers }: JobsWorld, jobId: string, principal = alice) =>

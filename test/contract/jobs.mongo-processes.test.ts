@@ -38,7 +38,7 @@ await describeMongo("jobs that several processes work on", (mongo) => {
     // Each job has come to an end: with outputs, or because it was lost too often.
     const states = await Promise.all(jobIds.map(async (jobId) => (await store.find(jobId))?.state));
     expect(states.filter((state) => state !== "settling" && state !== "failing")).toEqual([]);
-    // Whoever claimed has a fence of his own, and one alone has won.
+    // Each worker that claimed has a fence of its own, and one alone has won.
     const claims = all.filter(({ what }) => what === "claimed");
     expect(new Set(claims.map(nameOf)).size).toBe(claims.length);
     const won = all.filter(({ what }) => what === "won").map(({ jobId }) => jobId);

@@ -124,7 +124,7 @@ await describeMongo("jobs on a bad wire", (mongo) => {
     expect(await read()).toMatchObject({ state: "completed", charged: 7n });
   });
 
-  test("after so many changes of others nobody can tell him, and he is told that", async () => {
+  test("after so many changes of others the answer is not known, and the caller is told that", async () => {
     await other.insert(jobOf("job_a"));
     wire.rule = async (command) => {
       if (command.find && lost) {

@@ -53,7 +53,7 @@ await describeMongo("jobs in MongoDB", (mongo) => {
     const { shapes, unserved, unused, scans } = await mongo.judgeQueries(jobsMongoSchema);
     expect(shapes.length).toBeGreaterThan(10);
     expect(unserved).toEqual([]);
-    // Nobody asks it: it refuses.
+    // It is not to be asked: it refuses.
     expect(unused).toEqual(["media_job place"]);
     expect(scans).toEqual([]);
   });

@@ -6,7 +6,7 @@ import { attemptsLost, worldsOf } from "./jobs.opening.ts";
 import { hang, storeOne, succeed } from "./jobs.upstream.ts";
 import { alice, as, type createJobsWorld, image, type JobsWorld } from "./jobs.world.ts";
 
-/** What becomes of the outputs that an attempt has stored and that its job does not get, whatever the stores are. */
+/** What becomes of the outputs that an attempt has stored and that its job does not get, on any stores. */
 export function storedOutputsContract(createWorld: typeof createJobsWorld): void {
   const open = worldsOf(createWorld);
   const stored = async ({ blobs }: JobsWorld) => {
@@ -61,7 +61,7 @@ export function storedOutputsContract(createWorld: typeof createJobsWorld): void
       const late = Promise.withResolvers<unknown>();
       world.upstream.behave(async (task) => {
         await storeSome(task, 1);
-        // Nobody waits for it, and it is stored after the attempt has ended.
+        // No attempt waits for it, and it is stored after the attempt has ended.
         const more = until("the end", async () => (await stored(world)).length === 0);
         more.then(() => storeOne(task, "late")).then(late.reject, late.resolve);
         throw new GenerationError("failed", "scripted");

@@ -34,7 +34,7 @@ const tookOf = ({ startTime, completeTime }: Job) =>
 /** When a waiting job is thought to start. */
 const startOf = ({ estimatedStartTime: at }: Job) => (at ? timestampMs(at) : 0);
 
-/** What callers are told of the place of a waiting job, whatever the database is. */
+/** What callers are told of the place of a waiting job, on any database. */
 export function queuePlacesContract(createWorld: typeof createJobsWorld): void {
   const open = worldsOf(createWorld);
 

@@ -33,7 +33,7 @@ async function holdFor({ peers }: JobsWorld, { jobId, createdAt }: Job): Promise
   });
 }
 
-/** What holds where several drive the same job, whatever the database is. */
+/** What holds where several drive the same job, on any database. */
 export function jobRacesContract(createWorld: typeof createJobsWorld): void {
   const worlds: JobsWorld[] = [];
   afterEach(async () => {

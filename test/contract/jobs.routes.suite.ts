@@ -30,7 +30,7 @@ const dayMs = 24 * 3_600_000;
 const refused = (reason: ErrorReason) => ({ reason });
 const idsOf = (jobs: readonly Job[]) => jobs.map(({ jobId }) => jobId);
 
-/** What the routes of jobs promise, whatever the database is. */
+/** What the routes of jobs promise, on any database. */
 export function jobRoutesContract(createWorld: typeof createJobsWorld): void {
   const open = worldsOf(createWorld);
 
@@ -341,7 +341,7 @@ export function jobRoutesContract(createWorld: typeof createJobsWorld): void {
       expect((await world.get(job.jobId)).status).toBe(JobStatus.COMPLETED);
     });
 
-    test("collects what nobody needs, and nothing that is young, running or referenced", async () => {
+    test("collects what no job needs, and nothing that is young, running or referenced", async () => {
       const { clock, turn } = heldPauses(jumpClock(), collectIntervalMs);
       const world = await open({ clock });
       const { job: kept } = await world.submit();

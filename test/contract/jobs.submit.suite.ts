@@ -17,7 +17,7 @@ import {
   video,
 } from "./jobs.world.ts";
 
-/** What submitting promises, whatever the database is; `many`: jobs that are submitted within a few seconds. */
+/** What submitting promises, on any database; `many`: jobs that are submitted within a few seconds. */
 export function submissionContract(createWorld: typeof createJobsWorld, many: number): void {
   const worlds: JobsWorld[] = [];
   afterEach(async () => {
@@ -181,7 +181,7 @@ export function submissionContract(createWorld: typeof createJobsWorld, many: nu
       expect(again.job.status).toBe(JobStatus.COMPLETED);
     });
 
-    test("with another body is refused, whatever else is wrong with that", async () => {
+    test("with another body is refused, also where that has faults of its own", async () => {
       const world = await open();
       await world.fund(1_000n);
       await world.submit(image(), { key: "used" });

@@ -93,7 +93,7 @@ export function jobStoreContract(open: () => Promise<[JobStore, JobStore]>): voi
       expect(await store.forget("job_a", now)).toBe(false);
     });
 
-    test("makes a step once, whoever asks, at the same time or later", async () => {
+    test("makes a step once, asked by any number at the same time or later", async () => {
       await queued("job_a");
       await store.claim(query());
       const win: JobCommand = { kind: "win", fence: 1, outputs: [output], now };
@@ -269,7 +269,7 @@ export function jobStoreContract(open: () => Promise<[JobStore, JobStore]>): voi
   });
 
   describe("a claim", () => {
-    test("takes each job once, whoever claims", async () => {
+    test("takes each job once, with any number of claimers", async () => {
       for (let i = 0; i < 20; i++) await queued(`job_${i}`);
       const claims = await Promise.all(
         Array.from({ length: 30 }, (_, i) => [store, second][i % 2]?.claim(query())),
@@ -363,7 +363,7 @@ export function jobStoreContract(open: () => Promise<[JobStore, JobStore]>): voi
       expect(await claimed(lost)).toBeUndefined();
     });
 
-    test("never begins more jobs of a model than its limit, whoever claims", async () => {
+    test("never begins more jobs of a model than its limit, with any number of claimers", async () => {
       for (let i = 0; i < 12; i++) {
         await queued(`job_a${i}`, { model: "a", account: `acct_${i % 3}`, createdAt: now - 1 });
       }

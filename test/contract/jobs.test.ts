@@ -212,7 +212,7 @@ describe("jobs in SQLite", () => {
         modelLimits: new Map(),
       } as const;
       const served = new Set<string>();
-      // Nobody is served again while another waits, however many groups a claim looks at.
+      // No account is served again while another waits, however many groups a claim looks at.
       for (let i = 0; i < accounts; i++) {
         const job = await store.claim({ ...claim, now: i + 2 });
         served.add(job?.accountId ?? "");

@@ -16,7 +16,7 @@ import { attemptsLost, type OpenedJobsWorld, worldsOf } from "./jobs.opening.ts"
 import { fail, gated, hang, scriptedUpstream, succeed } from "./jobs.upstream.ts";
 import { bob, type createJobsWorld, image, type JobsWorld } from "./jobs.world.ts";
 
-/** Two upstreams that take no idempotency key, and one that does. Nobody listens there: the test is the upstream. */
+/** Two upstreams that take no idempotency key, and one that does. No server listens there: the test is the upstream. */
 const catalog = `upstreams:
   one: { protocol: openai, baseUrl: "http://127.0.0.1:9/v1" }
   two: { protocol: openai, baseUrl: "http://127.0.0.1:9/v1" }
@@ -51,7 +51,7 @@ const loseAnswer = async (task: GenerationTask): Promise<never> => {
   throw new GenerationError("unknown", "scripted");
 };
 
-/** What jobs promise where an upstream takes nothing, or does not say what it took; whatever the database is. */
+/** What jobs promise where an upstream takes nothing, or does not say what it took; on any database. */
 export function upstreamWaitsContract(createWorld: typeof createJobsWorld): void {
   const open = worldsOf(createWorld);
 
@@ -114,14 +114,14 @@ export function upstreamWaitsContract(createWorld: typeof createJobsWorld): void
       },
     );
 
-    test("is not left alone for longer than five minutes, whatever the upstream asks for", async () => {
+    test("is not left alone for longer than five minutes, also where the upstream asks for more", async () => {
       const world = await open({ catalog });
       world.upstream.behave(turnAway({ retryAfterMs: 10 ** 9 }));
       const { job } = await world.submit();
       expect((await parked(world, job.jobId, 1)).pauseMs).toBe(maxWaitMs);
     });
 
-    test("holds nobody's place: neither a worker's, nor its model's", async () => {
+    test("holds no place: neither a worker's, nor its model's", async () => {
       const world = await open({ catalog, workers: { image: 1 } });
       world.upstream.behave(turnAway({ retryAfterMs: longMs }));
       const first = await world.submit();
@@ -313,7 +313,7 @@ export function upstreamWaitsContract(createWorld: typeof createJobsWorld): void
       const next = await open({ catalog, folder, clock, withApi: false });
       clock.jump(31_000);
       if (how === "dies") {
-        // Nobody knows what the upstream made of it: it has the time of any job.
+        // What the upstream made of it is not known: it has the time of any job.
         await until("the look of the next worker", async () => {
           const events = (await first.store.find(job.jobId))?.events;
           return events?.some(({ name }) => name === "unanswered");

@@ -8,7 +8,7 @@ import { attemptsLost, worldsOf } from "./jobs.opening.ts";
 import { fail, gated, hang, storeOne, succeed } from "./jobs.upstream.ts";
 import { type createJobsWorld, image, type JobsWorld, music, video } from "./jobs.world.ts";
 
-/** What workers promise, whatever the database is. */
+/** What workers promise, on any database. */
 export function workerContract(createWorld: typeof createJobsWorld): void {
   const open = worldsOf(createWorld);
 
@@ -211,7 +211,7 @@ models:
       });
       const { job } = await world.submit();
       await running(world, job.jobId);
-      // Whoever else there is claims it: as if this worker had stood still for longer than its lease.
+      // Another worker claims it: as if this worker had stood still for longer than its lease.
       const stolen = world.clock.now() + 31_000;
       const thief = {
         kind: "image",
@@ -293,7 +293,7 @@ models:
   });
 
   describe("time", () => {
-    test("a job that nobody begins for a day expires", async () => {
+    test("a job that no worker begins for a day expires", async () => {
       const world = await open({ workerCount: 0 });
       const { job } = await world.submit();
       world.clock.jump(maxQueuedMs);

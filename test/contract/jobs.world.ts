@@ -171,7 +171,7 @@ export async function createJobsWorld(options: JobsWorldOptions = {}) {
 
 export type JobsWorld = Awaited<ReturnType<typeof createJobsWorld>>;
 
-/** Headers of a call for somebody. */
+/** Headers of a call for a principal. */
 export const as = (principal: Principal) => ({ headers: callHeaders(principal, "req_test") });
 
 function asking(peers: Peers, admin: Peers) {

@@ -21,7 +21,7 @@ export function keyStoreContract(open: () => Promise<[AuthStore, AuthStore]>): v
       expect(await store.listKeys("acct_a")).toEqual([made.key]);
     });
 
-    test("an operation id makes one account, whatever happened to its key since", async () => {
+    test("an operation id makes one account, also where its key was changed since", async () => {
       const [store] = await open();
       const first = await store.createAccount(
         newAccount("a", { secret: "s1", operationId: "op", secretBrought: true }),

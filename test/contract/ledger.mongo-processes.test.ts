@@ -13,7 +13,7 @@ const script = join(import.meta.dirname, "ledger.crash-child.ts");
 await describeMongo("a ledger that several processes share", (mongo) => {
   const start = children();
 
-  test("as many reserves succeed as there is money for, whoever asks", async () => {
+  test("as many reserves succeed as there is money for, from any process", async () => {
     const { store, url } = await newLedger();
     const wallet = { accountId: "acct_race", unit: "credits" } as const;
     await store.apply(wallet, [{ kind: "grant", grantId: "g", amount: 1_000n }], 1);
@@ -69,7 +69,7 @@ async function killedAfter(child: Child, count: number): Promise<Acknowledged[]>
   return heard;
 }
 
-/** Whoever made it once more would hear the same. */
+/** A process that made it once more would hear the same. */
 async function expectRemembered(
   store: LedgerStore,
   { accountId, operation, outcome }: Acknowledged,

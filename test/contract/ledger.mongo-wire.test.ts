@@ -224,7 +224,7 @@ await describeMongo("a ledger on a bad wire", (mongo) => {
     expect(await differences()).not.toEqual([]);
   });
 
-  test("random sequences agree with the model, whatever is lost", async () => {
+  test("random sequences agree with the model, with any request or reply lost", async () => {
     const seed = Math.floor(Math.random() * 1_000_000_000);
     const chance = chanceOf(seed);
     let lost = 0;

@@ -241,7 +241,7 @@ class Sequence {
     const struck = this.#faults?.struck() ?? false;
     if (struck) this.#run.faults++;
     else if (typeof answers === "string") return answers;
-    // Died: nothing happened. Reply lost: all of it did, and nobody knows.
+    // Died: nothing happened. Reply lost: all of it did, and its caller does not know.
     const happened = !struck || fault === "lost reply";
     const expected = happened
       ? operations.map((operation) => this.#model.apply(operation, this.#now))
@@ -250,7 +250,7 @@ class Sequence {
     if (!struck && `${answers}` !== `${expected}`) return `${answers} instead of ${expected}`;
     const difference = await this.#compare();
     if (difference) return difference;
-    // Whoever does not know the outcome makes the same operations again.
+    // A caller that does not know the outcome makes the same operations again.
     return struck && this.#chance.likely(80) ? this.#step(operations, "none") : undefined;
   }
 

@@ -66,7 +66,7 @@ export function ledgerStoreContract(open: () => Promise<[LedgerStore, LedgerStor
     );
   });
 
-  test("a draw charges a request once and ends its hold, whoever draws and whatever comes after", async () => {
+  test("a draw charges a request once and ends its hold, with any number of draws and anything after them", async () => {
     await apply(grant("g", 100n));
     await apply(reserve("hold_aaa", 60n));
     const told = '{"model":"chat"}';

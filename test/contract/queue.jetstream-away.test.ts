@@ -76,7 +76,7 @@ await describeJetstream("a queue whose server goes away", (jetstream) => {
     await queue.publish(topic, "job_a");
   });
 
-  test("closes within seconds although nobody answers", async () => {
+  test("closes within seconds although no server answers", async () => {
     const { wire, url } = await lay();
     const queue = await openTestQueue(url, jetstream.newName());
     wire.hold();

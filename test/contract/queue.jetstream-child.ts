@@ -4,7 +4,7 @@ import { createLogger } from "#kit/logger.ts";
 import { createMetrics } from "#kit/metrics.ts";
 import { openJetstreamQueue } from "#kit/queue/jetstream.ts";
 
-// Opens a queue when it is told to, and says whatever it receives.
+// Opens a queue when it is told to, and says all that it receives.
 const [, , url = "", name = "", redeliverMs = ""] = process.argv;
 process.stdout.write("ready\n");
 await once(process.stdin, "data");

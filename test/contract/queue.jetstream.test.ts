@@ -31,7 +31,7 @@ await describeJetstream("the queue in JetStream", (jetstream) => {
     expect((await receiver.next(within())).headers).toEqual(headers);
   });
 
-  test("whoever says that it still works keeps the delivery", async () => {
+  test("a receiver that says that it still works keeps the delivery", async () => {
     const queue = await jetstream.open(jetstream.newName(), { redeliverMs: shortMs });
     await queue.publish(topic, "job_a");
     await using receiver = queue.subscribe(topic);

@@ -17,7 +17,7 @@ import { removeStream } from "../support/stores.ts";
 /** Queues of some tests on one server. */
 export interface JetstreamTests {
   url: string;
-  /** A name that nobody has; its stream is removed after the test. */
+  /** A name that no other test has; its stream is removed after the test. */
   newName(): string;
   /** A client of its own, closed after the test. */
   open(name: string, options?: Partial<JetstreamOptions>): Promise<JetstreamQueue>;

@@ -94,7 +94,7 @@ export function queueContract(open: () => Promise<QueueGround>): void {
   });
 
   describe("a delivery", () => {
-    test("that is not acknowledged comes again, to anybody", async () => {
+    test("that is not acknowledged comes again, to any receiver", async () => {
       await queue.publish("jobs-image", "job_a");
       await subscribe("jobs-image").next(within());
       const receiver = subscribe("jobs-image", second);

@@ -30,7 +30,7 @@ const amount = 180n;
 /** Row, hold, object, settling, draw, closed; where reads are steps there are more. */
 const leastSteps = 6;
 
-/** What a death leaves of speech, whatever its stores are. */
+/** What a death leaves of speech, on any stores. */
 export function speechCrashContract(openStores?: OpenWorldStores): void {
   let world: SpeechWorld;
 
@@ -130,7 +130,7 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
     let step: Step = (run) => run();
     let drivers: Awaited<ReturnType<typeof createWorld>>;
     let upstreams: ScriptedMediaUpstream[];
-    /** Speeches that each of them made, whatever became of the answers. */
+    /** Speeches that each of them made, with or without an answer. */
     let spokenAt: [first: number, next: number];
 
     beforeEach(async () => {
@@ -254,7 +254,7 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
     const verdict = async (process: SpeechProcess, holdId: string, accountId = alice.accountId) =>
       (await process.speech.resolveHold(holdId, accountId))?.verdict;
 
-    test("keep while its process lives, then release, whoever asks first", async () => {
+    test("keep while its process lives, then release, whether the sweep or billing asks first", async () => {
       await using media = await world.openProcess();
       hangs();
       const dead = await world.openProcess();

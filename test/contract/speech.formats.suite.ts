@@ -11,7 +11,7 @@ import {
   type SpeechWorld,
 } from "./speech.world.ts";
 
-/** What speech of another format than MP3 promises, whatever its stores are; the shipped model has WAV and PCM. */
+/** What speech of another format than MP3 promises, on any stores; the shipped model has WAV and PCM. */
 export function speechFormatsContract(openStores?: OpenWorldStores): void {
   let world: SpeechWorld;
   let media: SpeechProcess;
@@ -65,7 +65,7 @@ export function speechFormatsContract(openStores?: OpenWorldStores): void {
       expect(await world.money()).toMatchObject({ reserved: 0n, spent: 0n });
     });
 
-    test("is MP3 on the API's own route, whatever the body says", async () => {
+    test("is MP3 on the API's own route, also where the body asks for another format", async () => {
       const answer = await media.generate(asked("wav"));
       expect(answer.audio?.mimeType).toBe("audio/mpeg");
       expect(world.tasks.at(-1)?.format).toBe("mp3");

@@ -29,7 +29,7 @@ import {
 
 const amount = 180n;
 
-/** How a speech is paid for, whatever its stores are. */
+/** How a speech is paid for, on any stores. */
 export function speechMoneyContract(openStores?: OpenWorldStores): void {
   let world: SpeechWorld;
 

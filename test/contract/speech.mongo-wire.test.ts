@@ -62,14 +62,17 @@ await describeMongo("speech requests on a bad wire", (mongo) => {
     ["settling", own, settling],
     ["releasing", own, releasing],
     ["releasing an orphan", leaseOver, releasing],
-  ])("who closed (%s) knows that he did, and nobody else does", async (_, closer, closing) => {
-    await other.open(intent);
-    next("update", "lost reply");
-    expect(await store.close(id, closer, closing, t0 + 5)).toBe(true);
-    // The same to the letter, but of another.
-    expect(await other.close(id, closer, closing, t0 + 5)).toBe(false);
-    expect(await other.find(id)).toMatchObject({ status: closing.kind });
-  });
+  ])(
+    "the process that closed (%s) knows that it did, and no other does",
+    async (_, closer, closing) => {
+      await other.open(intent);
+      next("update", "lost reply");
+      expect(await store.close(id, closer, closing, t0 + 5)).toBe(true);
+      // The same to the letter, but of another.
+      expect(await other.close(id, closer, closing, t0 + 5)).toBe(false);
+      expect(await other.find(id)).toMatchObject({ status: closing.kind });
+    },
+  );
 
   test("who was beaten to it by the very same while his own was under way knows that too", async () => {
     await other.open(intent);

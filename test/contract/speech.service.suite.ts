@@ -39,7 +39,7 @@ function slow({ unsent = false } = {}) {
   return { speak, answer: () => answer.resolve(), aborted: aborted.promise };
 }
 
-/** What speech promises, whatever its stores are. */
+/** What speech promises, on any stores. */
 export function speechServiceContract(openStores?: OpenWorldStores): void {
   let world: SpeechWorld;
   let media: SpeechProcess;
@@ -194,7 +194,7 @@ export function speechServiceContract(openStores?: OpenWorldStores): void {
       await expectFree();
     });
 
-    test("upstream took longer than anybody waits", async () => {
+    test("upstream took longer than a caller waits", async () => {
       world.speaks(slow().speak);
       const work = media.generate();
       work.catch(() => {});
@@ -300,7 +300,7 @@ export function speechServiceContract(openStores?: OpenWorldStores): void {
       await expectFree(180n);
     });
 
-    test("replays the answer, also after a restart, whatever the edge thinks by then", async () => {
+    test("replays the answer, also after a restart, also where the edge would refuse it by then", async () => {
       const first = await media.generate(hello(), { key: "k" });
       const same = { voice: "alloy", input: "Hello there.", model: "speech-1" };
       expect(await media.generate(same, { key: "k" })).toEqual({ ...first, replayed: true });

@@ -42,7 +42,7 @@ const silent = pino({ level: "silent" });
 /** Speaks: what lies upstream is the test's. */
 export type Speak = (task: SpeechTask) => Promise<{ bytes: Uint8Array; durationSeconds: number }>;
 
-/** An MP3, as far as anybody here looks. */
+/** An MP3, as far as these tests look. */
 export const mp3 = Buffer.from("an mp3");
 
 /** What a process of media may do differently. */
@@ -92,7 +92,7 @@ export async function createSpeechWorld(options: SpeechWorldOptions = {}) {
   // Billing asks whichever process of media there is.
   const asking: Peers["media"]["resolveHold"] = async ({ holdId = "", accountId = "" }) => {
     const verdict = await processes.at(-1)?.speech.resolveHold(holdId, accountId);
-    if (!verdict) throw new Error("nobody of media is there");
+    if (!verdict) throw new Error("no replica of media is there");
     return { $typeName: "genmesh.media.v1.ResolveHoldResponse", verdict };
   };
   const peers = peersWith("mesh-token", () => others);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Database } from "#kit/database.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import { createLedgerStore, createUsageStore } from "../../services/billing/context.ts";
+import { createLedgerStore, createUsageStore } from "../../services/billing/index.ts";
 import { ledgerMongoSchema } from "../../services/billing/store-mongo-schema.ts";
 import { usageMongoIndexes } from "../../services/billing/store-mongo-usage-docs.ts";
 import { countEntries } from "../../services/billing/usage.ts";

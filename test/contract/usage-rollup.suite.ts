@@ -9,7 +9,7 @@ import {
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { auditWallet } from "../../services/billing/audit.ts";
 import { beginUsageAudit } from "../../services/billing/audit-usage.ts";
-import { createLedgerStore, createUsageStore } from "../../services/billing/context.ts";
+import { createLedgerStore, createUsageStore } from "../../services/billing/index.ts";
 import type { Operation } from "../../services/billing/operations.ts";
 import { countEntries, uncounted } from "../../services/billing/usage.ts";
 import { entriesBetween } from "../../services/billing/usage-counting.ts";
@@ -128,7 +128,7 @@ export function usageRollupContract(open: () => Promise<() => Database>): void {
       expect(await audit(world)).toEqual([]);
     });
 
-    test("counts an entry once, in whatever pieces it is counted again", async () => {
+    test("counts an entry once, in pieces of any size it is counted again", async () => {
       const database = (await open())();
       await using world = await billingWorld(database);
       const spent = await randomRequests(world, seeded(13), 30);
@@ -145,7 +145,7 @@ export function usageRollupContract(open: () => Promise<() => Database>): void {
       await checkAll(world, spent);
     });
 
-    test("is told by an audit as it was at the snapshot, whatever is written behind it", async () => {
+    test("is told by an audit as it was at the snapshot, with any entries behind it", async () => {
       const database = (await open())();
       await using world = await billingWorld(database);
       const before = await randomRequests(world, seeded(17), 30);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import { createLedgerStore } from "../../services/billing/context.ts";
+import { createLedgerStore } from "../../services/billing/index.ts";
 import { createSqliteUsage } from "../../services/billing/store-sqlite-usage.ts";
 import type { LineQuery } from "../../services/billing/usage-store.ts";
 import { sqliteFiles } from "../support/sqlite-files.ts";

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Closing, UsageStore } from "../../services/text/store.ts";
 import { createMongoUsageStore } from "../../services/text/store-mongo.ts";
-import { textCollections } from "../../services/text/store-mongo-schema.ts";
+import { textCollections } from "../../services/text/store-mongo-docs.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { type MongoWire, openMongoWire } from "../support/mongo-wire.ts";
 import { intentOf } from "./usage.suite.ts";

@@ -139,7 +139,7 @@ export function usageStoreContract(connect: UsageStores): void {
   });
 
   describe("closing", () => {
-    test("there is one closer, whoever tries", async () => {
+    test("there is one closer, of all that try", async () => {
       const [a, b] = await connect();
       await a.open(intentOf(1));
       const id = "text_00000001";

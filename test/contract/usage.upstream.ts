@@ -118,7 +118,7 @@ export interface Feed {
   push(...batch: AnswerEvent[]): void;
   end(): void;
   break(error: Error): void;
-  /** Resolves when somebody waits for the next batch and there is none. */
+  /** Resolves when a reader waits for the next batch and there is none. */
   drained(): Promise<void>;
   readonly pulls: number;
   /** Set when the request's signal aborted. */

@@ -58,7 +58,7 @@ export interface TextWorldOptions {
   counter?: TokenCounter;
   /** Stands between text and its peers. */
   between?: Interceptor;
-  /** Hears of each write that either service asks its database for; `lazy`: nobody waits for it. */
+  /** Hears of each write that either service asks its database for; `lazy`: no request waits for it. */
   onWrite?: (lazy: boolean) => void;
 }
 
@@ -71,11 +71,11 @@ export interface TextWorld extends AsyncDisposable {
   text: ReturnType<typeof createText>;
   /** Asks for JSON, or gives the refusal. */
   ask(operation: keyof typeof Operation, body: unknown, options?: AskOptions): Promise<Asked>;
-  /** Asks for whatever the body asks for. */
+  /** Asks for what the body asks for. */
   stream(operation: keyof typeof Operation, body: unknown, options?: AskOptions): Streamed;
   /** The wallet as billing has it. */
   wallet(): Promise<{ reserved: bigint; spent: bigint; spendable: bigint }>;
-  /** Nobody can reach it from now on, and its clock stands still: what it ran is lost. */
+  /** No caller can reach it from now on, and its clock stands still: what it ran is lost. */
   die(): void;
 }
 

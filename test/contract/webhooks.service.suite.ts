@@ -31,7 +31,7 @@ import {
   type JobsWorld,
 } from "./jobs.world.ts";
 
-/** What media promises of webhooks, whatever the database is. */
+/** What media promises of webhooks, on any database. */
 export function webhookServiceContract(createWorld: typeof createJobsWorld): void {
   const open = worldsOf(createWorld);
   let receiver: WebhookReceiver;

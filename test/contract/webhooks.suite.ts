@@ -53,7 +53,7 @@ export function webhookStoreContract(open: () => Promise<[WebhookStore, WebhookS
     expect(await other.apply("evt_b", { kind: "retry", now })).toBeUndefined();
   });
 
-  test("an account's are erased in any state, with its secrets, and nobody else's", async () => {
+  test("an account's are erased in any state, with its secrets, and no other account's", async () => {
     for (const id of ["evt_a", "evt_b", "evt_c"]) await store.insert(webhookOf(id));
     await store.insert(webhookOf("evt_d", { account: "acct_b" }));
     await store.insertSecrets(firstSecrets("acct_a", "a", now));
@@ -140,7 +140,7 @@ export function webhookStoreContract(open: () => Promise<[WebhookStore, WebhookS
     expect(await must("evt_d", retry)).toMatchObject({ body });
   });
 
-  test("an account's oldest of a type go, whatever their state, and nothing else", async () => {
+  test("an account's oldest of a type go, in any state, and nothing else", async () => {
     for (let n = 1; n <= 6; n++) {
       const webhook = webhookOf(`evt_${n}`, { at: n });
       await store.insert({ ...webhook, type: "job.cancelled" });

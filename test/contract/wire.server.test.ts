@@ -75,7 +75,7 @@ function streamBody(body: string): Buffer {
   return Buffer.concat([prefixOf(0, payload.length), payload]);
 }
 
-describe("the server, to whoever speaks HTTP", () => {
+describe("the server, to any client that speaks HTTP", () => {
   test("leaves other paths to their owner", async () => {
     expect((await post("/healthz", {}, undefined, "GET")).body.toString()).toBe("ops");
     expect((await post("/v1/responses", {})).body.toString()).toBe("ops");

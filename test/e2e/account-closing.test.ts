@@ -62,7 +62,7 @@ describe("a closed account", () => {
     await expect(auth.createKey({ accountId })).rejects.toThrow(conflict);
     expect((await stream.rest()).at(-2)?.name).toBe("response.completed");
 
-    // Whatever is done when the process that does it dies, the next one goes on.
+    // Where the process that does it dies at any step, the next one goes on.
     const { keys } = await auth.listKeys({ accountId });
     const keyIds = keys.map(({ keyId }) => keyId);
     expect(keys.map((key) => [key.name, key.revokeTime !== undefined])).toEqual([

@@ -108,7 +108,7 @@ describe("a low balance", () => {
     await spend(owner);
     const [came] = (await receiver.took(path, 1)) as [Received];
     expect(JSON.parse(came.body).data).toMatchObject({ keyId: data.id, ...change });
-    // Revoked: nobody is told any more.
+    // Revoked: its address is told no more.
     await grant(owner, 1_000n);
     await send(owner, "DELETE", `/keys/${data.id}`);
     for (let i = 0; i < 40; i++) await spend(owner);

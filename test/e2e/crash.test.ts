@@ -145,7 +145,7 @@ describe("kill -9", () => {
     const statuses = await Promise.all(askAll(last));
     expect(new Set(statuses)).toEqual(new Set([200]));
     await expectInOrder(last);
-    // Whoever had its answer before was charged before; the others are charged now.
+    // A caller that had its answer before was charged before; the others are charged now.
     const now = (await last.caller.balance()).monthSpend - killed;
     expect(now % 30).toBe(0);
     expect(now).toBeLessThanOrEqual(60 * 30);

@@ -169,7 +169,7 @@ describe("the developer prompt never comes down", () => {
 
 describe("the log", () => {
   ownWorldOnly();
-  test("has a line for every request, and none of anybody's words or keys", async () => {
+  test("has a line for every request, and none of a caller's words or keys", async () => {
     const body = { model: "scripted", input: "CALLERS-WORDS", instructions: "CALLERS-WORDS" };
     for (const behaviour of [
       { kind: "ok" },

@@ -104,7 +104,7 @@ test("what it refuses costs nothing, and is the caller's to mend where it is the
   double.next("speak", { kind: "lost" });
   const lost = await caller.post(path, { ...hello, model: "both" });
   expect(refusalOf(lost)).toBe("502 server_error model_request_failed null");
-  // It may have been paid for there: nobody else is asked.
+  // It may have been paid for there: no other upstream is asked.
   expect(spare.requests).toEqual([]);
   expect(await spentBy(caller)).toBe(0);
 });

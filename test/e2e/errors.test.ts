@@ -9,7 +9,7 @@ const caller = await world.caller();
 const body = { model: "chat-1", input: "Say hi." };
 const posts = ["/responses", "/responses/compact", "/chat/completions"];
 
-/** The contract's envelope, whatever the error. */
+/** The contract's envelope, of any error. */
 function expectEnvelope({ headers, json }: Asked): void {
   expect(Object.keys(json)).toEqual(["error"]);
   const { message, type, param, code } = json.error;

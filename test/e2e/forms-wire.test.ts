@@ -59,7 +59,7 @@ describe("events where JSON was asked for are put together", () => {
     });
   });
 
-  test("whatever their type says, and without [DONE]", async () => {
+  test("with any Content-Type, and without [DONE]", async () => {
     const body = sse([begun, chunk({ content: "one two" }, "stop"), used]);
     world.play({ kind: "garbage", body, contentType: "application/json" });
     const { json } = await caller.post(path, { model: "legacy", messages });

@@ -71,7 +71,7 @@ describe("scopes", () => {
       doors.map(async ([, name, ask]) => [name, (await ask(caller)) === denied] as const),
     );
     expect(answers).toEqual(doors.map(([needed, name]) => [name, needed !== scope]));
-    // The list is the key's own, whatever it may do.
+    // The list is the key's own, with any scopes.
     expect((await caller.get("/jobs")).status).toBe(200);
   });
 });
@@ -93,10 +93,10 @@ test("a key for some models may not use the others, by either spelling", async (
 });
 
 test("without a key every path is 401", async () => {
-  const nobody = world.holding("nobody-at-all-0123456789");
+  const stranger = world.holding("nobody-at-all-0123456789");
   const paths = ["/jobs", "/files", "/images/generations/job_1", "/videos/generations/a/files/b"];
   for (const path of [...paths, "/jobs/job_1/events"]) {
-    const answer = await nobody.get(path);
+    const answer = await stranger.get(path);
     expect(refusalOf(answer)).toBe("401 authentication_error invalid_api_key null");
     expect(answer.headers.get("www-authenticate")).toBe("Bearer");
   }
@@ -138,7 +138,7 @@ describe("URLs in answers", () => {
     ...new Set(urls.map((url) => url.replace(/\/(images|speech)\/.*/, ""))),
   ];
 
-  test("are those of the request; X-Forwarded-* of just anybody counts for nothing", async () => {
+  test("are those of the request; X-Forwarded-* of a peer that is not trusted counts for nothing", async () => {
     expect(bases(await urlsOf({ world }))).toEqual([world.baseUrl]);
   });
 
@@ -151,7 +151,7 @@ describe("URLs in answers", () => {
     });
   });
 
-  test("are those of GENMESH_PUBLIC_URL, whoever forwards", async () => {
+  test("are those of GENMESH_PUBLIC_URL, behind any proxy", async () => {
     const env = { GENMESH_PUBLIC_URL: "https://api.example/gen", GENMESH_TRUST_PROXY: "127.0.0.1" };
     await within(env, async (one) => {
       expect(bases(await urlsOf(one))).toEqual(["https://api.example/gen/v1"]);

@@ -192,7 +192,7 @@ describe("a job that fails", () => {
 });
 
 describe("whose a job is", () => {
-  test("another kind's path, another key, another account, nobody: the same 404", async () => {
+  test("another kind's path, another key, another account, no account: the same 404", async () => {
     const caller = await world.caller({ credits: 5n });
     const sibling = await world.withKey(caller, {});
     const stranger = await world.caller();

@@ -11,7 +11,7 @@ let poor: Caller;
 beforeAll(async () => {
   if (isOwnWorld) poor = await world.caller({ credits: 3n });
 });
-// Whatever was refused touched no credit, and nothing was asked of upstream.
+// What was refused touched no credit, and nothing was asked of upstream.
 afterAll(async () => {
   if (!isOwnWorld) return;
   const untouched = { available: 3, reserved: 0, spendable: 3, monthSpent: 0 };

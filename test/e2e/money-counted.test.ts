@@ -157,7 +157,7 @@ describe.for(streams)("%s", ([, path, body]) => {
   });
 });
 
-describe("usage that came is charged, whatever came after it", () => {
+describe("usage that came is charged, also where a fault came after it", () => {
   test("a failed response with usage", async () => {
     const payer = await world.caller();
     world.play({ kind: "ok", deltas, break: { how: "failed", after: 1 } });

@@ -19,7 +19,7 @@ const itemOf = (state: string) => ({
   encrypted_content: state,
 });
 
-/** Has an upstream make state for somebody; `form` is how the answer comes. */
+/** Has an upstream make state for a caller; `form` is how the answer comes. */
 async function makeState(who: Caller, { model = "scripted", form = "json" } = {}): Promise<string> {
   const state = newState();
   world.play({ kind: "ok", encrypted: state });
@@ -127,7 +127,7 @@ describe("state goes to the upstream that made it", () => {
     }
   });
 
-  test("one that nobody knows to the model's first, without a fallback", async () => {
+  test("one that no upstream is known for to the model's first, without a fallback", async () => {
     const input = [itemOf(newState()), question];
     const seen = world.play();
     expect((await caller.post("/responses", { model: "backed", input })).status).toBe(200);

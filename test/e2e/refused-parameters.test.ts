@@ -10,7 +10,7 @@ const model = isOwnWorld ? "scripted" : "chat-1";
 beforeEach(() => {
   if (isOwnWorld) world.play();
 });
-// Whatever is refused here was neither sent nor held.
+// What is refused here was neither sent nor held.
 afterEach(() => {
   if (isOwnWorld) expect(world.upstream.requests).toHaveLength(0);
 });

@@ -178,7 +178,7 @@ describe("what goes up, and what comes back", () => {
     expect(json.usage).toMatchObject({ input_tokens: 10, output_tokens: 5, total_tokens: 15 });
   });
 
-  test("store is false whatever is asked, and the tier is the catalog's", async () => {
+  test("store is false, also where true is asked for, and the tier is the catalog's", async () => {
     const seen = world.play();
     const body = { input: "Hi", store: true, service_tier: "priority" };
     const { json } = await caller.post("/responses", { model: "scripted", ...body });
@@ -189,7 +189,7 @@ describe("what goes up, and what comes back", () => {
     expect(seen[1]?.body.service_tier).toBe("flex");
   });
 
-  test("items that nobody knows pass, up and down; properties do not", async () => {
+  test("items that no rule knows pass, up and down; properties do not", async () => {
     const item = { type: "novel_item", id: "nov_1", deep: { a: [1, null, "ü"] } };
     const seen = world.play({
       kind: "json",

@@ -165,7 +165,7 @@ describe("a stream of an upstream", () => {
     await seen[0]?.over;
   });
 
-  test("keeps events that nobody knows, and numbers them with the others", async () => {
+  test("keeps events that no rule knows, and numbers them with the others", async () => {
     const novel = { type: "response.novel_thing.happened", novel: { deep: [1, "ü"] } };
     world.play({
       kind: "events",

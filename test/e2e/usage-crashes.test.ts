@@ -34,7 +34,7 @@ const [crashes, actionsEach, atOnce] = [3, 24, 6];
 const killWithinMs = 250;
 /** Beyond the lease of a dead process's requests (30 s) by some rounds of the sweeper. */
 const leaseOverMs = 40_000;
-/** Beyond the time of a job of which nobody knows whether its upstream has begun it. */
+/** Beyond the time of a job of which it is not known whether its upstream has begun it. */
 const jobsOverMs = maxRunningMs + 60_000;
 /** Milliseconds: on a machine that has more to do, starts take most of it. */
 const timeout = 240_000;
@@ -46,7 +46,7 @@ const { url: mongoUrl, note } = isOwnWorld
   ? await findBackend("mongodb")
   : { url: undefined, note: "" };
 
-describe("one set of numbers, whatever was asked for and wherever the process was killed", () => {
+describe("one set of numbers, for all that was asked for and wherever the process was killed", () => {
   test(`on SQLite (seed ${seed})`, { timeout }, () => run({}));
   test.skipIf(mongoUrl === undefined)(`on MongoDB${note} (seed ${seed})`, { timeout }, async () => {
     const url = new URL(mongoUrl ?? "");

@@ -46,7 +46,7 @@ const sum = (rows: readonly Document[], name: string): number =>
 const resultsOf = (buckets: readonly Document[]) => buckets.flatMap(({ results }) => results);
 
 describe("one set of numbers", () => {
-  test("usage, requests, entries, billing, CSV and the audit agree, whatever was asked for", async () => {
+  test("usage, requests, entries, billing, CSV and the audit agree, for all that was asked for", async () => {
     const { first, second, all } = await threeKeys(world);
     const image = { model: "scripted-image", prompt: "a boat" };
     const chat = { model: "scripted", messages: [{ role: "user", content: "Hi" }] };
@@ -305,7 +305,7 @@ describe("another key's and another account's usage", () => {
         "403 permission_error permission_denied",
       );
     }
-    // What can be no key's id is the caller's mistake, whoever asks and wherever an id is taken.
+    // What can be no key's id is the caller's mistake, with any key and wherever an id is taken.
     for (const id of ["%00", "..", "%27", ";", "a%2Fb", "k".repeat(65)]) {
       for (const [param, path] of [
         ["api_key_ids", `/usage?start_time=0&api_key_ids[]=${id}`],

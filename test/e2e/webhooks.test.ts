@@ -157,7 +157,7 @@ describe("the address of a key", () => {
       ...{ name: "m", webhookUrl: fields.webhookUrl },
     });
     expect((await change(null)).json.data.webhookUrl).toBeNull();
-    const told = await until("a job that tells nobody", async () => {
+    const told = await until("a job that tells no address", async () => {
       const job = await submit(keyed, "images", plain);
       await ended(keyed, job);
       const { data: webhooks } = (await keyed.get("/webhooks?limit=100")).json;

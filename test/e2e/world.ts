@@ -89,7 +89,7 @@ export interface World extends AsyncDisposable {
     caller: Pick<Caller, "accountId">,
     key: MessageInitShape<typeof CreateKeyRequestSchema>,
   ): Promise<Caller>;
-  /** Somebody with this secret, whoever that is. */
+  /** A caller with this secret, of any account or none. */
   holding(secret: string, who?: Pick<Caller, "accountId" | "keyId">): Caller;
   /** What both upstreams do from now on; forgets what they were sent before. Gives what the first one is sent. */
   play(behaviour?: Behaviour | Script): SeenRequest[];
@@ -311,7 +311,7 @@ function adminOf(mesh: Mesh): Admin {
   };
 }
 
-/** Whatever happened in a world: every balance is the sum of its entries, and the chain of these is whole. */
+/** After any history of a world: every balance is the sum of its entries, and the chain of these is whole. */
 async function auditLedger({ billing }: Admin): Promise<void> {
   const findings = [];
   for await (const { finding } of billing.auditLedger({})) findings.push(finding);

@@ -64,7 +64,7 @@ test.each([
   },
 );
 
-test("a read goes anywhere, whatever it brings", async () => {
+test("a read goes anywhere, with any headers", async () => {
   await edge.ask("/v1/images/generations/job_1", { headers: { "idempotency-key": "a" } });
   expect(seen).toEqual([null]);
 });

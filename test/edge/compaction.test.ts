@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { startEdge } from "./world.ts";
 
-test("a compaction is no stream, whatever its body says and however long it takes", async () => {
+test("a compaction is no stream, with any body and however long it takes", async () => {
   const called = Promise.withResolvers<void>();
   const done = Promise.withResolvers<void>();
   await using world = await startEdge({

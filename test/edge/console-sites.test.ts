@@ -31,7 +31,7 @@ describe("requests of other sites", () => {
       () => ({ ...ownPage, origin: "https://a.example" }),
       false,
     ],
-    ["nobody who says", () => ({}), false],
+    ["a page that does not say", () => ({}), false],
   ])("a change by %s", async (_who, headers, isTaken) => {
     const cookie = await signIn(edge.port, edge.key);
     const answer = await ask("/console/api/v1/files/file_1", {
@@ -41,7 +41,7 @@ describe("requests of other sites", () => {
     });
     expect(answer.status).toBe(isTaken ? 200 : 403);
     if (!isTaken) expect(answer.json.error.code).toBe("cross_site_request");
-    // Signing in, too: nobody may be signed in with somebody else's key.
+    // Signing in, too: no user may be signed in with another's key.
     const login = await ask("/console/api/session", {
       method: "POST",
       body: { secret: edge.key },
@@ -52,7 +52,7 @@ describe("requests of other sites", () => {
   });
 
   test.each(["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=b"])(
-    "a body of type %s is no JSON, whoever sends it",
+    "a body of type %s is no JSON, from any site",
     async (type) => {
       const cookie = await signIn(edge.port, edge.key);
       for (const path of [

@@ -149,7 +149,7 @@ describe("signing in", () => {
     expect(late).toMatchObject({ status: 429, json: { error: { code: "rate_limit_exceeded" } } });
     expect(Number(late.headers["retry-after"])).toBeGreaterThan(30);
     expect((await post("/console/api/session", { secret: edgeAdminToken })).status).toBe(429);
-    // Whoever has a session keeps it; who comes by a proxy that is trusted has an address of its own.
+    // A user with a session keeps it; who comes by a proxy that is trusted has an address of its own.
     const proxied = await edge.another({ console: {}, trustProxy: "127.0.0.1" });
     const from = (address: string) => ({ headers: { "x-forwarded-for": address } });
     await signIn(portOf(proxied), edge.key, from("192.0.2.7"));
@@ -282,7 +282,7 @@ describe("the secret is asked again", () => {
     expect(rotation.json.error.code).toBe("secret_required");
     for (let i = 0; i < 9; i++) await make(`wrong ${i}`);
     expect((await make(secret)).status).toBe(429);
-    // On /v1 nobody is asked: the key comes with each request.
+    // On /v1 no session is looked up: the key comes with each request.
     const direct = await edge.post(
       "/v1/keys",
       { name: "b" },

@@ -81,7 +81,7 @@ const video = "/v1/videos/generations/job_1/files/file_1";
 const codeOf = async (response: Response) =>
   ((await response.json()) as { error: { code: string } }).error.code;
 
-test("a speech has the type that its speaker says, whoever says where it lies", async () => {
+test("a speech has the type that its speaker says, located by any replica", async () => {
   const response = await edge.post("/v1/audio/speech", "{}");
   expect(response.headers.get("content-type")).toBe("audio/wav");
   expect(Buffer.from(await response.arrayBuffer()).equals(content)).toBe(true);
@@ -148,7 +148,7 @@ describe("downloads", () => {
     }
   });
 
-  test("HEAD has the headers of the whole file, whatever range is sent", async () => {
+  test("HEAD has the headers of the whole file, with any range", async () => {
     const response = await edge.ask(video, { method: "HEAD", headers: { range: "bytes=0-9" } });
     expect(response.status).toBe(200);
     expect(response.headers.get("content-length")).toBe("1000");

@@ -367,7 +367,7 @@ describe("URLs in answers", () => {
   const forwarded = ["X-Forwarded-Proto: https", "X-Forwarded-Host: api.example.test"];
   const media = { getJob: () => ({ job: completed }) };
 
-  test("are those of the request's Host; X-Forwarded-* of just anybody counts for nothing", async () => {
+  test("are those of the request's Host; X-Forwarded-* of a peer that is not trusted counts for nothing", async () => {
     expect(await statusUrl(edge, ["Host: shop.test:81"])).toBe("http://shop.test:81/v1");
     expect(await statusUrl(edge, ["Host: shop.test", ...forwarded])).toBe("http://shop.test/v1");
     expect(await statusUrl(edge, ["Host: [::1]:80"])).toBe("http://[::1]:80/v1");

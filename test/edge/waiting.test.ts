@@ -85,7 +85,7 @@ const wait = { prefer: "wait" };
 const untilAborted = (signal: AbortSignal) =>
   new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
 
-test("images come whole, with their length, whatever the borders of their chunks", async () => {
+test("images come whole, with their length, with any borders of their chunks", async () => {
   const response = await edge.post(path, body, wait);
   const text = await response.text();
   expect(response.headers.get("content-length")).toBe(String(text.length));

@@ -79,7 +79,7 @@ export async function isOnlyTimeLeft(
   { accounts, left, now }: { accounts: readonly string[]; left: readonly string[]; now: number },
 ): Promise<boolean> {
   const jobs = (await Promise.all(accounts.map((account) => jobsOf(stores, account)))).flat();
-  // What is set aside until the next look is leased to nobody.
+  // What is set aside until the next look is leased to no worker.
   const hasWorker = (job: Job) => isHeld(job, now) && job.lease?.owner !== "";
   const waiting = jobs.filter(
     (job) => job.state === "running" && !hasWorker(job) && !mayBegin(job),
@@ -97,7 +97,7 @@ export async function findBreaches(remains: Remains): Promise<string[]> {
     jobs.push(...(await checkAccount(stores, { accountId, forgets }, check)));
   }
   for await (const { ref } of stores.ledger.snapshots(undefined)) {
-    check("C1", everybody.includes(ref.accountId), { nobody: ref });
+    check("C1", everybody.includes(ref.accountId), { unknown: ref });
   }
   checkAnswers(jobs, remains, check);
   checkUpstream(remains, check);

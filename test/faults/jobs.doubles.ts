@@ -45,7 +45,7 @@ export async function startComfyDouble(options: ComfyOptions = {}): Promise<Comf
   return comfy;
 }
 
-/** Generations that the doubles took, whatever became of their answers, by the seed that tells the job: what an operator pays for. */
+/** Generations that the doubles took, with or without an answer, by the seed that tells the job: what an operator pays for. */
 export function createdBySeed({
   fal = [],
   comfyui = [],

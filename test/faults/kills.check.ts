@@ -18,7 +18,7 @@ export interface SoakVerdict {
   /** Accepted jobs that are not there or did not end as they must, files that are not there, laws that do not hold. */
   lost: string[];
   chargedTwice: string[];
-  /** Jobs that upstreams were asked for more than once, or that nobody submitted. */
+  /** Jobs that upstreams were asked for more than once, or that no caller submitted. */
   createdTwice: string[];
   /**
    * Jobs whose worker died between sending their one request and storing the id that it was answered, at an upstream that can

@@ -5,7 +5,7 @@ import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { type ManualClock, manualClock } from "#kit/clock.ts";
 import { openSqlite } from "#kit/sqlite.ts";
-import { createLedgerStore } from "../../services/billing/context.ts";
+import { createLedgerStore } from "../../services/billing/index.ts";
 import { createSqliteUsageStore } from "../../services/text/store-sqlite.ts";
 import { chanceOf } from "../contract/ledger.sequences.ts";
 import { events, type Feed, feed, scriptedUpstreams } from "../contract/usage.upstream.ts";

@@ -59,7 +59,7 @@ test("a made key is printed until it was shown, then never again", async () => {
   await using folder = await tempFolder();
   let lost: string | undefined;
   {
-    // Gone after the account was made, before anybody saw its key.
+    // Gone after the account was made, before its owner saw its key.
     await using mesh = await startHere({ GENMESH_DATA_DIR: folder.path });
     lost = mesh.bootstrap.apiKey;
     expect(lost).toMatch(/^gm_/);

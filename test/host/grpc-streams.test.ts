@@ -50,7 +50,7 @@ const watch = (stream: number) =>
     frame(frames.data, 0x1, stream, Buffer.alloc(5)),
   ]);
 
-/** Opens so many watches on one connection, all at once, whatever the server says of how many it takes. */
+/** Opens so many watches on one connection, all at once, also beyond what the server says that it takes. */
 async function openWatches(count: number) {
   const [host = "", port] = world.mesh.grpcAddress.split(":");
   const socket = connect(Number(port), host);

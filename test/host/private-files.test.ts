@@ -48,7 +48,7 @@ async function open(path: string): Promise<string[]> {
   return found;
 }
 
-test("what it makes is for its user alone, whatever the umask", async () => {
+test("what it makes is for its user alone, under any umask", async () => {
   const log = await useOpenHanded(async (host) => {
     await upload(host);
     expect(await open(dataDir)).toEqual([]);

@@ -42,7 +42,7 @@ export async function runLines(
   return shell.stdout();
 }
 
-/** README.md's key for an application, on an installation that nobody has asked for anything yet: every figure of it is the audit's. */
+/** README.md's key for an application, on an installation that no caller has asked for anything yet: every figure of it is the audit's. */
 export async function aKeyAsTheReadmeHasIt(where: PageWorld): Promise<void> {
   const page = readFileSync(join(root, "README.md"), "utf8");
   const [, section = ""] = /^## A key for an application\n(.*?)^## /ms.exec(page) ?? [];

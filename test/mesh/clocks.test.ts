@@ -13,7 +13,7 @@ const aheadMs = 120_000;
 const loadMs = 15_000;
 
 await describeMesh("a mesh of which every second process", () => {
-  test("is two minutes ahead: nobody notices, and nobody takes what another works on", {
+  test("is two minutes ahead: no caller notices, and no worker takes what another works on", {
     timeout: 240_000,
   }, async () => {
     const clocksAheadMs = Object.fromEntries(meshRoles.map((role) => [`${role}-2`, aheadMs]));

@@ -11,9 +11,9 @@ import type { MeshWorld } from "./world.ts";
 
 /** What a load left behind that must not be. */
 export interface Verdict {
-  /** Accepted jobs that cannot be read or never end, files that are not there, answers that nobody paid for. */
+  /** Accepted jobs that cannot be read or never end, files that are not there, answers that no account paid for. */
   lost: string[];
-  /** Jobs that stand twice, and whatever was charged twice. */
+  /** Jobs that stand twice, and all that was charged twice. */
   double: string[];
   /** Of the accepted jobs: by state. */
   jobs: Record<string, number>;
@@ -48,7 +48,7 @@ async function judgeLaws(
   await using opened = await openWorldStores({ folder: scratch.path, clock: systemClock, env });
   const stores = lawStores(opened);
   const { accountId } = caller;
-  // One whose acceptance nobody heard of is waited for by nobody else, and may be just behind its hold.
+  // One whose acceptance no caller heard of is waited for by no check, and may be just behind its hold.
   await until(
     "the end of all jobs",
     async () => (await jobsOf(stores, accountId)).every(hasEnded),
@@ -154,7 +154,7 @@ async function judgeMoney(
     }
     const state = states.get(holdId);
     const wanted = state === "completed" ? imagePrice : 0n;
-    // One whose acceptance nobody heard of is there all the same; one that has not ended is told of already.
+    // One whose acceptance no caller heard of is there all the same; one that has not ended is told of already.
     if (state !== undefined && state !== "lost" && charged !== wanted) {
       (charged < wanted ? lost : double).push(`${charged} charged for job ${holdId}`);
     }

@@ -34,7 +34,7 @@ export interface ProcessSetup {
 
 const main = fileURLToPath(new URL("../../services/host/main.ts", import.meta.url));
 const clock = fileURLToPath(new URL("../support/clock-ahead.ts", import.meta.url));
-/** Milliseconds: all of a mesh compete for the cores of a test machine with whatever else runs there. */
+/** Milliseconds: all of a mesh compete for the cores of a test machine with all else that runs there. */
 const startWithinMs = 120_000;
 /** Milliseconds for a probe: what hangs for so long is not well. */
 const probeMs = 2_000;

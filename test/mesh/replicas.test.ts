@@ -181,7 +181,7 @@ await describeMesh("two of each role and three workers", () => {
     expect(countsOf(answers)).toEqual({ 200: admitted, 429: 60 - admitted });
   });
 
-  test("a gateway that stood still for longer than keys count asks auth, and refuses nobody", {
+  test("a gateway that stood still for longer than keys count asks auth, and refuses no caller", {
     timeout: 240_000,
   }, async () => {
     const caller = await world.caller({});

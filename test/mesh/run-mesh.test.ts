@@ -14,7 +14,7 @@ import { describeMesh } from "./servers.ts";
 
 // `npm run mesh` as an operator runs it, with certificates on every port of the mesh.
 
-/** Milliseconds; seven processes compete for the cores of a test machine with whatever else runs there. */
+/** Milliseconds; seven processes compete for the cores of a test machine with all else that runs there. */
 const startWithinMs = 150_000;
 /** Makes each process say its id when it starts, for those who want to kill it. */
 const sayPid = `data:text/javascript,${encodeURIComponent('console.error("pid:"+process.pid)')}`;

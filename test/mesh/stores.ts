@@ -2,7 +2,7 @@ import type { StreamAPI } from "@nats-io/jetstream";
 import { ownStores, streamOf, withStreams } from "../support/stores.ts";
 import { openTcpWire, type TcpWire } from "../support/tcp-wire.ts";
 
-/** A database, a bucket and a stream that nobody else has, each behind a wire that can be cut and held up. */
+/** A database, a bucket and a stream that no other test has, each behind a wire that can be cut and held up. */
 export interface MeshStores extends AsyncDisposable {
   /** Variables that name them. */
   env: Record<string, string>;

@@ -5,7 +5,7 @@ import { ask, imageOf } from "./ask.ts";
 import { describeMesh } from "./servers.ts";
 import { type MeshCaller, type MeshWorld, startMeshWorld } from "./world.ts";
 
-/** Milliseconds in which a job is taken up, or its end is heard, whatever was killed: a lease and its sweep. */
+/** Milliseconds in which a job is taken up, or its end is heard, with any process killed: a lease and its sweep. */
 const heardWithinMs = 60_000;
 
 await describeMesh("a caller who follows a job", () => {

@@ -24,7 +24,7 @@ import { meshCatalog } from "./catalog.ts";
 import { type MeshProcess, meshProcess } from "./processes.ts";
 import { type MeshStores, openMeshStores } from "./stores.ts";
 
-/** Somebody with a key. */
+/** A caller with a key. */
 export interface MeshCaller {
   accountId: string;
   keyId: string;

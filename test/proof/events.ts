@@ -24,7 +24,7 @@ export type RunEvent =
   | { type: "unhandled"; errors: string[] }
   | { type: "finished" };
 
-/** Writes events where the variable names a file, beside whatever reporters the command line names. */
+/** Writes events where the variable names a file, beside the reporters that the command line names. */
 export function writeEvents(): Vite.Plugin {
   return {
     name: "write-events",

@@ -13,7 +13,7 @@ export interface Child {
   go(): void;
 }
 
-/** Runs scripts as processes of their own; whatever is left of them after a test is killed. */
+/** Runs scripts as processes of their own; those that are left after a test are killed. */
 export function children(): (script: string, ...args: string[]) => Child {
   const running: ChildProcess[] = [];
   afterEach(() => {

@@ -4,7 +4,7 @@ import { runInNewContext } from "node:vm";
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
-/** Bytes of buffers that are in use: what nobody holds any more is collected before, however busy the machine is. */
+/** Bytes of buffers that are in use: what nothing refers to any more is collected before, however busy the machine is. */
 export function heldBytes(): number {
   // The second one waits until the buffers that the first has found are given back.
   for (let i = 0; i < 2; i++) collectGarbage();

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { auditWallet } from "../../services/billing/audit.ts";
-import { createLedgerStore } from "../../services/billing/context.ts";
+import { createLedgerStore } from "../../services/billing/index.ts";
 import type { LedgerStore } from "../../services/billing/store.ts";
 import type { Entry, Wallet } from "../../services/billing/wallet.ts";
 import { createJobStore } from "../../services/media/context.ts";
@@ -15,7 +15,7 @@ import { createWebhookStore } from "../../services/media/webhooks/index.ts";
 import type { WebhookStore } from "../../services/media/webhooks/store.ts";
 import type { WorldStores } from "./world-stores.ts";
 
-/** What the laws are about, through the ports: whatever lies behind them. */
+/** What the laws are about, through the ports: with any adapters behind them. */
 export interface LawStores extends Pick<WorldStores, "blobs"> {
   ledger: LedgerStore;
   jobs: JobStore;

@@ -88,7 +88,7 @@ export async function startMeshProcesses(options: MeshOptions): Promise<RunningM
   };
 }
 
-/** Milliseconds; seven processes compete for the cores of a test machine with whatever else runs there. */
+/** Milliseconds; seven processes compete for the cores of a test machine with all else that runs there. */
 const [startWithinMs, stopWithinMs] = [120_000, 15_000];
 
 /** How far ahead the clocks of the living processes are, in milliseconds. */

@@ -107,7 +107,7 @@ function serves(
   const order = Object.keys(sort);
   let at = 0;
   while (at < fields.length && isPoint(bound[fields[at] ?? ""], order)) at++;
-  // One document, or one for each value: its order is nobody's concern.
+  // One document, or one for each value: its order does not matter.
   if (unique && at === fields.length) return true;
   const open = order.filter((field) => !fields.slice(0, at).includes(field));
   const next = fields.slice(at, at + open.length);

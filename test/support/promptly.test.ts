@@ -49,7 +49,7 @@ test("gives what the work gave, and its failure", async () => {
 });
 
 test("says all figures of what came too late", async () => {
-  // Over an hour after it began, whatever the machine does: its work says so itself.
+  // Over an hour after it began, however busy the machine is: its work says so itself.
   const hour = 3_600_000;
   const late = promptly(
     1_000,

@@ -97,7 +97,7 @@ export type Behaviour =
   | { kind: "events"; events: readonly (Record<string, unknown> | string)[]; done?: boolean }
   /** A stream of `events` deltas of `deltaBytes` each, written as fast as it is read. */
   | { kind: "huge"; events: number; deltaBytes: number }
-  /** Whatever is needed. */
+  /** An answer of the test's own. */
   | {
       kind: "custom";
       handle: (seen: SeenRequest, response: ServerResponse) => void | Promise<void>;

@@ -113,7 +113,7 @@ export async function startScriptedUpstream({
   };
 }
 
-/** A base URL that refuses connections: nothing listens on its port, and the system gives it to nobody. */
+/** A base URL that refuses connections: nothing listens on its port, and the system gives it to no server. */
 export async function closedBaseUrl(): Promise<string> {
   return `http://127.0.0.1:${await freePort()}/v1`;
 }

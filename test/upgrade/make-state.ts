@@ -78,7 +78,7 @@ async function fill({ baseUrl, auth, billing }: GenmeshProcess): Promise<Expecte
   const callers = [demo, first, limited, scoped, revoked, rotated];
   callers.push(holding(newer.secret, { accountId, keyId: rotated.keyId }));
 
-  // Text: whole, streamed, chat, compact, free because it failed, and one whose usage nobody can believe.
+  // Text: whole, streamed, chat, compact, free because it failed, and one whose usage cannot be believed.
   const ask = async (caller: Caller, path: string, body: object, key: string) => {
     const { status, json } = await caller.post(path, body, { idempotencyKey: key });
     if (status >= 300) throw new Error(`${path}: ${status} ${JSON.stringify(json)}`);

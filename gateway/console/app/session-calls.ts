@@ -4,7 +4,7 @@ import type { Session } from "./types.ts";
 
 const path = "/console/api/session";
 
-/** Finds out who is signed in, if anybody; a service that cannot be asked shows the sign-in form, which says so. */
+/** Finds out which user is signed in, if one is; a service that cannot be asked shows the sign-in form, which says so. */
 export async function loadSession(): Promise<void> {
   try {
     session.value = await call<Session>(path);

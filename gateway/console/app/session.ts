@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import type { Session } from "./types.ts";
 
-/** Undefined: not asked yet; null: nobody is signed in. */
+/** Undefined: not asked yet; null: no user is signed in. */
 export const session = signal<Session | null | undefined>(undefined);
 /** Why the reader sees the sign-in form again. */
 export const hasEnded = signal(false);

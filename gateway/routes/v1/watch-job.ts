@@ -29,7 +29,7 @@ const watchJobSchema: RouteSchema = {
 
 /**
  * `GET /jobs/{jobId}/events`: the job now and at each change, as `job.queued`, `job.running`, `job.completed` or
- * `job.failed` with the whole document; ends after the last, whatever becomes of the replicas of media meanwhile. A caller
+ * `job.failed` with the whole document; ends after the last, also where replicas of media end meanwhile. A caller
  * that reconnects misses nothing that matters.
  */
 export function watchJob(app: FastifyInstance, edge: Edge): void {

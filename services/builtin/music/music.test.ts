@@ -49,7 +49,7 @@ describe("renderMusic", () => {
 });
 
 describe("compose", () => {
-  test("every piece is between 30 and 60 seconds long, whatever the words", () => {
+  test("every piece is between 30 and 60 seconds long, for any words", () => {
     for (let index = 0; index < 300; index++) {
       const random = createRandom(`title ${index}`);
       const taste = readTaste(`title ${index}`, random);

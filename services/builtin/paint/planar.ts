@@ -80,7 +80,7 @@ export function toSheet(layer: Layer, format: PixelFormat): Sheet {
   };
 }
 
-/** The colour planes of a raster, whatever its opacity. Sides must be even for `yuv420`. */
+/** The colour planes of a raster of any opacity. Sides must be even for `yuv420`. */
 export function toPlanes(raster: Raster, format: PixelFormat): Planes {
   const { width, height, rgba } = raster;
   const shift = format === "rgb" ? 0 : 1;

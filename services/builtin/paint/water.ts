@@ -5,7 +5,7 @@ import type { Palette } from "./palettes.ts";
 import { colourIn, type Picture, type Plane } from "./planar.ts";
 import type { Light } from "./scene-plan.ts";
 
-/** A stretch of water that mirrors whatever the picture shows above it. */
+/** A stretch of water that mirrors what the picture shows above it. */
 export type Water = {
   /** Frame row of the shore; even. */
   readonly top: number;

@@ -1,6 +1,6 @@
 import type { JsonObject } from "#kit/json.ts";
+import type { Memory, Thought } from "./chat-content.ts";
 import { seal } from "./seal.ts";
-import type { Memory, Thought } from "./thought.ts";
 
 type NewId = (prefix: string) => string;
 

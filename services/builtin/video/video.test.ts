@@ -82,7 +82,7 @@ describe("renderVideo", () => {
     expect(readMp4(bytes).tracks[0]?.keySamples).toEqual([1, 13, 25]);
   });
 
-  test.skipIf(!canDecode)("shows the same picture to whoever jumps there", async () => {
+  test.skipIf(!canDecode)("shows the same picture to a player that jumps there", async () => {
     const { file } = await render({ durationSeconds: 7, fps: 4 });
     const [played] = decodeFrames(file, WIDTH, HEIGHT).slice(20);
     const [jumped] = decodeFrames(file, WIDTH, HEIGHT, 5);

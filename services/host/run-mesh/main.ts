@@ -12,7 +12,7 @@ const aliveTickMs = 60 * 60_000;
 
 /** `npm run mesh [-- --replicas N|ROLE=N …]`: every role as processes of this machine, until SIGTERM or Ctrl-C. */
 async function main(): Promise<void> {
-  // Whatever this process writes holds prompts or secrets.
+  // The files that this process writes hold prompts or secrets.
   process.umask(0o077);
   enableCompileCache();
   const stop = new AbortController();

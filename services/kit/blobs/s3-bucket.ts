@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http";
-import type { Readable } from "node:stream";
+import { PassThrough, type Readable } from "node:stream";
 import { finished } from "node:stream/promises";
 import type { ByteRange, ListedBlob } from "../blobs.ts";
-import { bodyOf } from "./s3-body.ts";
 import { isS3Fault, type S3Caller } from "./s3-call.ts";
+import { awayRefusal } from "./s3-errors.ts";
 import { listPageKeys, silenceMs, writeSilenceMs } from "./s3-limits.ts";
 import type { Spooled } from "./s3-spool.ts";
 import type { S3Target } from "./s3-url.ts";
@@ -120,4 +120,25 @@ export function createS3Bucket(target: S3Target, caller: S3Caller): S3Bucket {
 
 function unlessAbsent(error: unknown): undefined {
   if (!isS3Fault(error, "absent")) throw error;
+}
+
+/**
+ * An answer's body for a reader of any speed: a store that stays silent while the reader waits ends it with a refusal,
+ * a reader that does not come for its bytes has all the time it likes. Destroying it closes the connection.
+ */
+function bodyOf(response: IncomingMessage): Readable {
+  const body = new PassThrough();
+  const { socket } = response;
+  const onSilence = () => {
+    // What waits here the reader has not fetched yet; only where nothing does, the store is to blame.
+    if (response.readableLength > 0 || body.writableNeedDrain) socket.setTimeout(silenceMs);
+    else response.destroy(new Error(`the store was silent for ${silenceMs} ms`));
+  };
+  socket.setTimeout(silenceMs);
+  socket.on("timeout", onSilence);
+  response.once("close", () => socket.off("timeout", onSilence));
+  response.on("error", (error) => body.destroy(awayRefusal(error)));
+  body.once("close", () => response.destroy());
+  response.pipe(body);
+  return body;
 }

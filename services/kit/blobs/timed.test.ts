@@ -62,7 +62,7 @@ test("every operation is counted by its outcome, and does what it did", async ()
   ]);
 });
 
-test("a put whose source fails, or that nobody wants any more, is not the store's fault", async () => {
+test("a put whose source fails, or that its caller no longer wants, is not the store's fault", async () => {
   await expect(blobs.put("a/one", broken())).rejects.toThrow("the caller left");
   const left = AbortSignal.abort(new Error("late"));
   await expect(blobs.put("a/two", source("bytes"), left)).rejects.toThrow("late");
@@ -78,7 +78,7 @@ test("the time that a source takes is not the store's", async () => {
 
 test("a store that is away is told from one that fails", async () => {
   const s3 = await openS3Blobs({
-    // Nobody listens there.
+    // No server listens there.
     url: "s3+http://key:secret@127.0.0.1:9/bucket",
     readOnly: true,
     clock: { ...systemClock, now: impatient() },

@@ -48,7 +48,7 @@ const orientationTag = 0x0112;
 /**
  * Decodes a PNG to its last pixel, in as little memory as its rows need: nothing of it is kept. What can be wrong with a
  * pixel is wrong with its chunk, its palette, its compressed data or the filter of its row; undoing the filters cannot fail. Text,
- * profiles and all else that no pixel needs is passed over, whatever it would unpack to. Refuses what libpng refuses, so that no picture
+ * profiles and all else that no pixel needs is passed over, and not unpacked. Refuses what libpng refuses, so that no picture
  * that is taken here is broken to an upstream. Throws `ImageError`.
  */
 export async function decodePng(bytes: Uint8Array): Promise<DecodedImage> {

@@ -138,7 +138,7 @@ describe("what is no supported image", () => {
     }
   });
 
-  it("is never more than a refusal, whatever bits are turned", async () => {
+  it("is never more than a refusal, with any bits turned", async () => {
     let seed = 42;
     const random = (below: number) => {
       seed = (seed * 1103515245 + 12345) % 2 ** 31;
@@ -322,7 +322,7 @@ describe("processes", () => {
     expect(await single.verify(bytes, rules, owner)).toMatchObject({ format: "png" });
   });
 
-  it("leave a place to other accounts, whatever one sends", async () => {
+  it("leave a place to other accounts, however many one sends", async () => {
     await using pair = createImageVerifier({ processes: 2, memoryMb: 256, timeoutMs: 60_000 });
     const other = { ...owner, accountId: "acc_b" };
     const small = await plain(3, 3).png().toBuffer();

@@ -76,8 +76,8 @@ test.each([
   ["a number of 1,000 characters", `0.${"1".repeat(998)}`, true],
   ["a number of 999 characters", `0.${"1".repeat(997)}`, false],
   ["digits of two numbers", `${"1".repeat(600)}e-700,${"1".repeat(600)}e-700`, false],
-])("%s is nobody's: %s", (_, number, isEndless) => {
-  // What is nobody's is told apart by its spelling.
+])("%s: too long to be read as a number: %s", (_, number, isEndless) => {
+  // A number that is too long is told apart by its spelling.
   const spelled = of(`{"a":[${number},1.0000000000000000]}`);
   expect(spelled !== of(`{"a":[${number},1.00000000000000000]}`)).toBe(isEndless);
 });

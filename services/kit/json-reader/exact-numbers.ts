@@ -10,7 +10,7 @@ const allMaybeRounded =
   /[0-9][0-9.]{15,999}(?:[eE][+-]?[0-9]{1,999})?|[0-9.]{1,16}[eE]-[0-9]{3,999}/g;
 /** Values and names of a body up to which each number is looked at: with more that takes a second of a thread, with so many some 30 ms. */
 const maxExactMarks = 20_000;
-/** A number of as many characters as these: nobody's. */
+/** A number of as many characters as these: no caller means it. */
 const endlessCharacters = 1_000;
 
 /** A body for its fingerprint. */

@@ -42,7 +42,7 @@ export interface MongoDatabase extends AsyncDisposable {
 
 /** How to reach a database. */
 export interface MongoOptions {
-  /** `mongodb://` or `mongodb+srv://`; whatever it says of pools, TLS and credentials holds. */
+  /** `mongodb://` or `mongodb+srv://`; all that it says of pools, TLS and credentials holds. */
   url: string;
   /** Default: the one that the URL names, which then must name one. */
   name?: string;

@@ -12,7 +12,7 @@ export interface Change<T> {
 
 /** A kind of write on single documents. */
 export interface WriteKind<I, O> {
-  /** One. `unsure`: it may have been carried out before, without a word. Whatever it rejects with is final or `away`. */
+  /** One. `unsure`: it may have been carried out before, without a word. Each error that it rejects with is final or `away`. */
   alone(input: I, unsure: boolean): Promise<O>;
   /** Two or more in one command; undefined for each of which its answer does not tell how it went. */
   all(inputs: readonly I[]): Promise<readonly (O | undefined)[]>;

@@ -103,7 +103,7 @@ it("lets the sink's own error out unchanged", async () => {
   await closed.promise;
 });
 
-it("ends with what is too much, whatever was announced", async () => {
+it("ends with what is too much, also where less was announced", async () => {
   handle = flood(() => {});
   await expect(stream(sizeOf, { maxBytes: mib })).rejects.toMatchObject({ kind: "too_large" });
   await closed.promise;

@@ -205,7 +205,7 @@ describe("an answer that breaks off", () => {
   });
 });
 
-it("says unreachable where nobody listens", async () => {
+it("says unreachable where no server listens", async () => {
   server.close();
   await once(server, "close");
   await expect(get("/")).rejects.toEqual(failure("unreachable", "ECONNREFUSED"));

@@ -185,7 +185,7 @@ function redirectTarget(location: string, base: URL, urlChars: number): URL {
   }
 }
 
-/** The status counts from the moment that it is there, whatever becomes of the rest of the answer. */
+/** The status counts from the moment that it is there, also where the rest of the answer breaks off. */
 async function post(
   guard: Guard,
   text: string,
@@ -264,7 +264,7 @@ async function readResponse<T>(
   { maxBytes, signal }: Running,
   take: Take<T>,
 ): Promise<Outcome<T>> {
-  // Whatever is left unread goes with the connection; its end must not count as an error.
+  // What is left unread goes with the connection; its end must not count as an error.
   body.on("error", () => {});
   const location = headerText(headers.location);
   if (redirectStatuses.has(statusCode) && location !== undefined) return { redirect: location };

@@ -29,7 +29,7 @@ afterEach(() => {
   server.closeAllConnections();
 });
 
-it("sends the body and these headers, and answers the status whatever it is", async () => {
+it("sends the body and these headers, and answers the status, of any kind", async () => {
   for (const status of [200, 204, 404, 410, 500]) {
     const seen = Promise.withResolvers<unknown>();
     handle = async (request, response) => {

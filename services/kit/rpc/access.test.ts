@@ -64,7 +64,7 @@ describe("who may call", () => {
     },
   );
 
-  test("the mesh token opens all but the operator's methods, whatever principal is named", async () => {
+  test("the mesh token opens all but the operator's methods, with any principal", async () => {
     const calls = clients({ mesh: [present], admin }, present);
     await expect(calls.ofMesh()).resolves.toBeDefined();
     await expect(calls.ofPrincipal("acct_1/key_1")).resolves.toBeDefined();

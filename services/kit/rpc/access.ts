@@ -88,7 +88,7 @@ export function tokenInterceptor(token: string): Interceptor {
   };
 }
 
-/** SHA-256 of a secret, by which it is looked up and compared: of equal length for timingSafeEqual, whatever was sent. */
+/** SHA-256 of a secret, by which it is looked up and compared: of equal length for timingSafeEqual, for any text that was sent. */
 export function digest(token: string): Buffer {
   return hash("sha256", token, "buffer");
 }

@@ -57,7 +57,7 @@ function tellUnavailable(
 
 /**
  * `source` with its errors mapped; leaving early leaves the source too. A source that ends because `signal` aborted has not
- * ended well, whatever it says: a deadline that passed is an error to both sides.
+ * ended well, also where it says so: a deadline that passed is an error to both sides.
  */
 export function mapErrors<T>(
   source: AsyncIterable<T>,

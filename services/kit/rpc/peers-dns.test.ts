@@ -209,7 +209,7 @@ describe("balance", () => {
     }
   });
 
-  test("long streams stand in nobody's way", async () => {
+  test("long streams stand in no other call's way", async () => {
     const open: ServerResponse[] = [];
     const name = await nameOf([one], (req, res) => {
       if (req.url !== "/stream") return void res.end();

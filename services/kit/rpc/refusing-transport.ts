@@ -4,7 +4,7 @@ import { mapErrors } from "./interceptors.ts";
 
 /**
  * A transport whose calls reject with RefusalError, unary and mid-stream. It stands around a transport and is no
- * interceptor, because connect wraps whatever an interceptor throws in a ConnectError again.
+ * interceptor, because connect wraps all that an interceptor throws in a ConnectError again.
  */
 export function refusingTransport(inner: Transport): Transport {
   return {

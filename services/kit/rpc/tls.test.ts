@@ -230,7 +230,7 @@ describe.skipIf(noCertificates)(`TLS files${noCertificates ? ` (${noCertificates
 });
 
 describe.skipIf(noCertificates)("TLS between peers", () => {
-  test("the name is what the certificate is checked against, whatever address is dialled", async () => {
+  test("the name is what the certificate is checked against, at any address that is dialled", async () => {
     const port = await serve(fixed(pair));
     expect(await ask(peersAt(port, fixed({ ca: ours.ca })))).toBe("nobody");
     const other = await serve(fixed(await ours.issue("other.test", "127.0.0.1")));

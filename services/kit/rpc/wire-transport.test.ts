@@ -35,7 +35,7 @@ function http(listener: RequestListener): Promise<string> {
   return listening(createServer(listener));
 }
 
-/** An address at which nobody listens. */
+/** An address at which no server listens. */
 async function deadOrigin(): Promise<string> {
   return `http://127.0.0.1:${await freePort()}`;
 }
@@ -98,7 +98,7 @@ async function drain<T>(stream: AsyncIterable<T>): Promise<T[]> {
 }
 
 describe("trying again", () => {
-  test("a call that reached nobody goes to another address", async () => {
+  test("a call that reached no server goes to another address", async () => {
     const alive = await http((_, res) => answerWell(res));
     const { pool, outcomes } = poolOf(await deadOrigin(), alive);
     expect((await health(pool).check({})).status).toBe(1);
@@ -124,7 +124,7 @@ describe("trying again", () => {
     expect(seen.at(-1)).toBeUndefined();
   });
 
-  test("a stream and an upload that reached nobody do so too", async () => {
+  test("a stream and an upload that reached no server do so too", async () => {
     const alive = await http((req, res) => {
       req.resume().on("end", () => {
         res.writeHead(200, { "content-type": "application/connect+proto" });
@@ -353,7 +353,7 @@ describe("a stream", () => {
     expect(outcomes).toEqual(["0 ok"]);
   });
 
-  test("that nobody reads holds its sender back", async () => {
+  test("that its receiver does not read holds its sender back", async () => {
     const server = endless();
     const caller = new AbortController();
     const { pool } = poolOf(await server.origin);

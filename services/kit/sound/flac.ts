@@ -1,5 +1,3 @@
-import { crc8 } from "./crc.ts";
-
 /**
  * Places that begin like a frame and are none. Of 25 MiB of sound there are about a thousand; more of them are there to keep
  * the thread busy.
@@ -98,4 +96,18 @@ function frameAt(bytes: Buffer, at: number) {
   }
   if (end >= bytes.length) return undefined;
   return crc8(bytes.subarray(at, end)) === bytes[end] ? { samples, rate } : undefined;
+}
+
+/** CRC-8 of each byte, by the polynomial x^8 + x^2 + x + 1. */
+const table = Uint8Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte;
+  for (let bit = 0; bit < 8; bit++) crc = (crc & 0x80) === 0 ? crc << 1 : (crc << 1) ^ 0x107;
+  return crc;
+});
+
+/** CRC-8 from 0, as FLAC's frames have it over their heads. */
+export function crc8(bytes: Uint8Array): number {
+  let crc = 0;
+  for (const byte of bytes) crc = table[crc ^ byte] ?? 0;
+  return crc;
 }

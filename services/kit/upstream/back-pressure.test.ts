@@ -30,7 +30,7 @@ test("a reader that leaves the socket unread for a second holds its sender back,
   expect(pressure.isHeldBack()).toBe(true);
 });
 
-test("until it has waited some seconds for more, whatever it reads meanwhile", async () => {
+test("until it has waited some seconds for more, also where it reads meanwhile", async () => {
   const pressure = new BackPressure();
   pause(pressure, 60_000);
   for (let i = 0; i < 39; i++) await wait(pressure, 100);

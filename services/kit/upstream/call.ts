@@ -35,7 +35,7 @@ export interface UpstreamCall
   timeoutMs?: number | undefined;
 }
 
-/** Sends once and resolves with the answer's head, whatever its status. Throws {@link UpstreamError}, or the signal's reason. */
+/** Sends once and resolves with the answer's head, of any status. Throws {@link UpstreamError}, or the signal's reason. */
 export async function callUpstream(
   { http, secrets }: CallContext,
   {
@@ -136,7 +136,7 @@ export function isPolicyCode(code: unknown): boolean {
   return typeof code === "string" && policyCodes.has(code.toLowerCase());
 }
 
-/** Codes by which upstreams say that the operator's account there may spend no more, whatever the status. */
+/** Codes by which upstreams say that the operator's account there may spend no more, with any status. */
 const emptyAccountCodes: ReadonlySet<string> = new Set([
   "billing_hard_limit_reached",
   "billing_not_active",

@@ -117,7 +117,7 @@ function createPool(
   const connect = buildConnector({ timeout: connectTimeoutMs, allowH2: false });
   return new Pool(origin, {
     connections: httpLimits.connectionsPerOrigin,
-    // One request on a connection: a stream would hold back whatever is queued behind it.
+    // One request on a connection: a stream would hold back the requests that are queued behind it.
     pipelining: 1,
     allowH2: false,
     keepAliveTimeout: httpLimits.keepAliveMs,

@@ -78,7 +78,7 @@ test("an account that is alone has all places, until another one asks", async ()
   expect(given).toEqual(["x", "x", "y", "x", "x"]);
   held[Symbol.dispose]();
   (await late)[Symbol.dispose]();
-  // Nobody else for a quarter of an hour: it is alone.
+  // No other account for a quarter of an hour: it is alone.
   await clock.advance(15 * 60_000);
   await ask("x");
   await ask("x");
@@ -101,7 +101,7 @@ test("a place that is held back is ended where another account waits, the longes
   await clock.advance(1_000);
   hold(y, "y");
   await clock.advance(heldBackMs);
-  // Nobody else waits; a request of the same account has its share.
+  // No other account waits; a request of the same account has its share.
   void ask("x");
   await clock.advance(heldBackMs);
   expect(ended).toEqual([]);

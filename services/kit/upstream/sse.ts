@@ -13,7 +13,7 @@ export interface SseEvent {
   frame: Buffer | undefined;
 }
 
-/** Cuts a byte stream into events, whatever its chunk borders (WHATWG HTML, 9.2.6). */
+/** Cuts a byte stream into events, with any chunk borders (WHATWG HTML, 9.2.6). */
 export interface SseParser {
   /** The events that `chunk` completes. They are views of the chunk where it holds them whole: do not write to it. */
   push(chunk: Uint8Array): SseEvent[];

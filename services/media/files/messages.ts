@@ -18,7 +18,7 @@ export interface UploadMessages extends AsyncDisposable {
 }
 
 /**
- * Reads the header. Refuses with INVALID_ARGUMENT where the first message is none. Whatever is awaited here rejects with
+ * Reads the header. Refuses with INVALID_ARGUMENT where the first message is none. Everything awaited here rejects with
  * the reason of `signal`, also where the sender has fallen silent.
  */
 export async function readUpload(

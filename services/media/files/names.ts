@@ -34,7 +34,7 @@ export function keptName(name: string): string {
 
 /**
  * A name for Content-Disposition: [A-Za-z0-9._-] alone, not beginning with a dot, and with a suffix that fits the verified
- * media type, whatever the caller called it.
+ * media type, also where the caller's name has another.
  */
 export function downloadName(name: string, mimeType: string): string {
   const accepted = suffixes[mimeType] ?? ["bin"];

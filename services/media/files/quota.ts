@@ -45,7 +45,7 @@ export function hasRoom(usage: QuotaUsage, bytes: number, quotaBytes: number): b
 
 /**
  * A small wallet of bytes for each account. Law: used + reserved never rises above the limit, nor used + reserved + kept
- * above {@link storedLimitOf} it, whatever the concurrency, and each is the sum of its charges. Every method is one transition of one wallet, atomic and durable when its promise
+ * above {@link storedLimitOf} it, with any number of calls at once, and each is the sum of its charges. Every method is one transition of one wallet, atomic and durable when its promise
  * resolves, and safe to repeat in any order: a released charge stays released, so that a delayed call cannot revive it.
  * All refuse with SERVICE_UNAVAILABLE where the store is away; whether the change was made is then not known.
  */

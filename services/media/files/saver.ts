@@ -24,7 +24,7 @@ export type Saved =
 /** Stores verified images of accounts. */
 export interface Saver {
   /**
-   * Writes the file down, reserves its bytes, stores them, counts them, and shows it: in this order, so that whatever a
+   * Writes the file down, reserves its bytes, stores them, counts them, and shows it: in this order, so that all that a
    * crash leaves is found and undone, and used bytes are those of files that are or will be seen. Refuses with
    * UPLOAD_QUOTA_EXCEEDED at `param`; then nothing is left.
    */
@@ -112,7 +112,7 @@ async function storeOrDrop(
       if (await store.drop(file, clock.now())) {
         events.dropped(file, false);
         await clearFile(file, context);
-      } else await forsake(file, context);
+      } else await deleteIfCleared(file, context);
     } catch (trouble) {
       events.trouble("a file that was not stored is left to the sweeper", file.fileId, trouble);
     }
@@ -142,7 +142,7 @@ async function putInTime(
 }
 
 /** The bytes of an attempt that another process gave up and cleared away, and that were stored all the same. */
-async function forsake(file: AccountFile, { store, blobs }: StorageContext): Promise<void> {
+async function deleteIfCleared(file: AccountFile, { store, blobs }: StorageContext): Promise<void> {
   const now = await store.find(file.accountId, file.fileId);
   const isCleared = !now || now.storageId !== file.storageId || now.state === "gone";
   if (isCleared) await blobs.delete(blobKeyOf(file));

@@ -70,9 +70,9 @@ export async function unpinAll(
   now: number,
 ): Promise<void> {
   const ofJob = { "pins.jobId": jobId };
-  const letGo = { $pull: { pins: { jobId } } };
-  await files.updateMany({ ...ofJob, state: { $ne: "deleted" } }, letGo);
-  await files.updateMany({ ...ofJob, state: "deleted" }, { ...letGo, $set: { dueAt: now } });
+  const withoutPin = { $pull: { pins: { jobId } } };
+  await files.updateMany({ ...ofJob, state: { $ne: "deleted" } }, withoutPin);
+  await files.updateMany({ ...ofJob, state: "deleted" }, { ...withoutPin, $set: { dueAt: now } });
 }
 
 /** All uses of a job, the one in force last of those with its index. */

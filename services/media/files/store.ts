@@ -75,7 +75,7 @@ export interface FileStore {
 
   /**
    * Lets a job use a `ready` file, which keeps the bytes should it be deleted. A file that this job uses already under
-   * this index is answered whatever its state. Undefined for everything else alike.
+   * this index is answered in any state. Undefined for everything else alike.
    */
   pin(accountId: string, fileId: string, pin: JobPin): Promise<AccountFile | undefined>;
   /** The files that a job uses, by index. One that is still `storing` is not among them. */

@@ -4,7 +4,7 @@ import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { JobEvents } from "../events.ts";
 import type { FailPoints } from "../fail-points.ts";
 import type { ReferenceImporter } from "../references/port.ts";
-import { retireOldest } from "./holds.ts";
+import { retireOldest } from "./finish.ts";
 import { isShown, isUnannounced, type Job } from "./job.ts";
 import type { JobStore } from "./store.ts";
 

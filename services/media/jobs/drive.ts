@@ -147,14 +147,14 @@ async function hold(job: Job, context: DriveContext): Promise<Driven | undefined
 async function driveElsewhere(job: Job, context: DriveContext): Promise<Driven> {
   const now = await context.store.find(job.jobId);
   if (now && now.state !== "rejected") {
-    // It ended and let go of its references before we pinned them: nobody would let go of ours.
+    // It ended and let go of its references before we pinned them: no other step would let go of ours.
     const hasEnded = isTerminal(now) || now.state === "deleted";
-    if (hasEnded && !now.pinsHeld) await letGo(job, context);
+    if (hasEnded && !now.pinsHeld) await tryUnpin(job, context);
     return { kind: "accepted", job: now };
   }
   // Our hold may have come after their refusal.
   await context.holds.release(job);
-  await letGo(job, context);
+  await tryUnpin(job, context);
   return { kind: "gone" };
 }
 
@@ -170,12 +170,12 @@ async function reject(job: Job, refusal: RefusalError, context: DriveContext): P
   await context.holds
     .release(rejected)
     .catch((error) => context.events.trouble("a hold could not be released", job.jobId, error));
-  await letGo(rejected, context);
+  await tryUnpin(rejected, context);
   return { kind: "refused", refusal };
 }
 
-/** Lets go of the references; what is not done here the sweeper does. */
-async function letGo(job: Job, { importer, events }: DriveContext): Promise<void> {
+/** Unpins the references; what is not done here the sweeper does. */
+async function tryUnpin(job: Job, { importer, events }: DriveContext): Promise<void> {
   if (!job.pinsHeld) return;
   const { accountId, jobId } = job;
   await importer

@@ -1,16 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, isRefusal } from "#kit/errors.ts";
 import type { HoldClient, RequestRecord } from "#kit/holds.ts";
 import { HoldKind, HoldState, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { type HoldVerdict, HoldVerdictSchema } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
-import type { JobEvents } from "../events.ts";
-import type { FailPoints } from "../fail-points.ts";
-import { holdCheckMs, keepReservingMs, maxFailedJobs, retiredAtOnce } from "../limits.ts";
-import { type CancelUpstreamContext, cancelAtUpstream } from "./cancel-upstream.ts";
+import { holdCheckMs, keepReservingMs } from "../limits.ts";
 import { earnedOf, type Job, owedOf, wasCancelled } from "./job.ts";
-import type { JobStore, SurplusQuery } from "./store.ts";
 
 /** The money of jobs: one hold a job, named after it. Every operation may be repeated. */
 export interface JobHolds {
@@ -66,7 +61,8 @@ async function ifOpened<T>(ending: Promise<T>): Promise<T | undefined> {
   }
 }
 
-function hasWon({ state }: Pick<Job, "state">): boolean {
+/** Did it get its outputs, so that it is charged for them? */
+export function hasWon({ state }: Pick<Job, "state">): boolean {
   return state === "settling" || state === "completed";
 }
 
@@ -89,91 +85,6 @@ function recordOf(job: Job, now: number): RequestRecord {
 
 function refOf({ accountId, jobId }: Pick<Job, "jobId" | "accountId">) {
   return { accountId, unit: Unit.CREDITS, holdId: jobId };
-}
-
-/** What ending a job needs. */
-export interface FinishContext extends CancelUpstreamContext {
-  clock: Clock;
-  store: JobStore;
-  holds: JobHolds;
-  events: JobEvents;
-  failPoints: FailPoints;
-  /** Ms for which terminal jobs are kept; 0: for ever. */
-  retentionMs: number;
-}
-
-/** Drives a `settling` or `failing` job to its end; any process may, at any time, also several at once. */
-export async function finish(job: Job, context: FinishContext): Promise<void> {
-  if (job.state === "settling") await complete(job, context);
-  else if (job.state === "failing") await fail(job, context);
-}
-
-/** Charged first, completed second: so a completed job is always paid for. */
-async function complete(job: Job, context: FinishContext): Promise<void> {
-  const { clock, store, holds, events, failPoints } = context;
-  failPoints("won");
-  const charged = await holds.end(job, clock.now());
-  failPoints("settled");
-  const now = clock.now();
-  const expiresAt = expiryOf(now, context);
-  const ended = await store.apply(job.jobId, { kind: "complete", charged, expiresAt, now });
-  if (!ended) return;
-  failPoints("completed");
-  if (charged !== earnedOf(job)) events.holdEndedOtherwise(job, charged);
-  events.ended(ended);
-}
-
-async function fail(job: Job, context: FinishContext): Promise<void> {
-  const { clock, store, holds, events, failPoints } = context;
-  failPoints("lost");
-  const owed = owedOf(job);
-  const [charged] = await Promise.all([
-    holds.end(job, clock.now()),
-    // Before it is terminal: where this process dies, the next one tells the upstream again.
-    cancelAtUpstream(job, job.resumeId, context),
-  ]);
-  failPoints("released");
-  const now = clock.now();
-  const expiresAt = expiryOf(now, context);
-  const ended = await store.apply(job.jobId, { kind: "fail", charged, expiresAt, now });
-  if (!ended) return;
-  failPoints("failed");
-  if (charged !== owed) events.holdEndedOtherwise(job, charged);
-  events.ended(ended);
-  await retireOldest(ended, "failed", context);
-}
-
-/** Ends the time of an account's oldest jobs in a state that are more than it may have. What fails is left to the next one. */
-export async function retireOldest(
-  { jobId, accountId, spec: { kind } }: Job,
-  state: SurplusQuery["state"],
-  { clock, store, events }: Pick<FinishContext, "clock" | "store" | "events">,
-): Promise<void> {
-  try {
-    const query = { accountId, state, kind, newest: maxFailedJobs, limit: retiredAtOnce };
-    for (const surplus of await store.surplus(query)) {
-      await store.apply(surplus, { kind: "retire", now: clock.now() });
-    }
-  } catch (error) {
-    events.trouble("an account's oldest jobs are left to its next one", jobId, error);
-  }
-}
-
-function expiryOf(now: number, { retentionMs }: FinishContext): number | undefined {
-  return retentionMs > 0 ? now + retentionMs : undefined;
-}
-
-/**
- * Ends the hold of a job that has ended, with its record; what fails is left to billing, which ends it with the verdict.
- */
-export async function endHold(
-  job: Job | undefined,
-  { holds, clock, events }: Pick<FinishContext, "holds" | "clock" | "events">,
-): Promise<void> {
-  if (!job || !(hasWon(job) || job.state === "failing" || job.state === "failed")) return;
-  await holds.end(job, clock.now()).catch((error) => {
-    events.trouble("a hold is ended without its record", job.jobId, error);
-  });
 }
 
 /**

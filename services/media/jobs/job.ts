@@ -174,7 +174,7 @@ export interface Job {
   completedAt: number | undefined;
   /** When its record and outputs go; undefined: not terminal, or kept for ever. */
   expiresAt: number | undefined;
-  /** Undefined: nobody is told of its end. */
+  /** Undefined: no address is told of its end. */
   webhook: JobWebhook | undefined;
   /** The newest 100. */
   events: readonly JobEvent[];

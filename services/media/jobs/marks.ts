@@ -8,7 +8,7 @@ export interface MarkedFields
 }
 
 /**
- * A job's mark: while it stays the same, so does all that callers see of the job, and in which line the job waits. Whatever is shown
+ * A job's mark: while it stays the same, so does all that callers see of the job, and in which line the job waits. All that is shown
  * and may change belongs in here (`jobMessage`, `QueuePlaces`); what never changes does not.
  */
 export function markOf(job: JobHead): string {

@@ -81,7 +81,7 @@ export async function lendOutput(
   return { fileId, blobKey, mimeType, sizeBytes, width, height };
 }
 
-/** What jobs still need of their blobs: what has won, and whatever the present attempt of a running job stores. */
+/** What jobs still need of their blobs: what has won, and what the present attempt of a running job stores. */
 export function outputsOwner(store: JobStore): BlobOwner {
   return {
     prefix: outputsPrefix,

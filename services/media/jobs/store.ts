@@ -95,8 +95,9 @@ export interface JobStore extends PutOffWork {
   /**
    * Claims the fairest due job of a kind: of the account with the fewest `running` jobs of the kind (a lost job that is
    * claimed itself not counted), among these of the one that a worker came to longest ago, and of it the job that has
-   * waited longest; found by indexes, however many wait. Of a model with a limit never more jobs are `running` than that, whatever the number of claimers; a lost job has its place
-   * already. The answer may be `failing`, or `running` without a worker (`claim` in lifecycle.ts). Undefined: nothing is due.
+   * waited longest; found by indexes, however many wait. Of a model with a limit never more jobs are `running` than that,
+   * with any number of claimers; a lost job has its place already. The answer may be `failing`, or `running` without a
+   * worker (`claim` in lifecycle.ts). Undefined: nothing is due.
    */
   claim(query: ClaimQuery): Promise<Job | undefined>;
   /** The job that {@link claim} would take, which it leaves as it is. */

@@ -6,7 +6,7 @@ import { leaseMs, sweepBatch, sweepConcurrency, sweepIntervalMs, sweepRetryMs } 
 import type { ReferenceImporter } from "../references/port.ts";
 import { type EraseContext, erase } from "./delete.ts";
 import type { Driver } from "./drive.ts";
-import { type FinishContext, finish } from "./holds.ts";
+import { type FinishContext, finish } from "./finish.ts";
 import { isHeld, isParked, isTerminal, isUnannounced, type Job, type JobState } from "./job.ts";
 import { isOverdue } from "./lifecycle.ts";
 import type { Retention } from "./outputs.ts";
@@ -110,12 +110,12 @@ async function sweepJob(job: Job, context: SweepContext): Promise<void> {
     case "rejected":
       // Another process that drove it may have held its price, or pinned its references, after the refusal.
       await context.holds.release(job);
-      await letGo(job, context);
+      await unpin(job, context);
       await context.store.forget(job.jobId, context.clock.now());
       return;
     case "completed":
     case "failed":
-      if (job.pinsHeld) await letGo(job, context);
+      if (job.pinsHeld) await unpin(job, context);
       else {
         // Its end must be written down before its record goes.
         if (isUnannounced(job)) await context.announce(job);
@@ -143,7 +143,7 @@ async function wakeOrExpire(job: Job, context: SweepContext): Promise<void> {
   if (!isHeld(job, now)) await publishWake(job, context);
 }
 
-async function letGo(job: Job, { importer, store, failPoints }: SweepContext): Promise<void> {
+async function unpin(job: Job, { importer, store, failPoints }: SweepContext): Promise<void> {
   if (!job.pinsHeld) return;
   await importer.unpin({ accountId: job.accountId, jobId: job.jobId });
   await store.apply(job.jobId, { kind: "unpinned" });

@@ -183,7 +183,7 @@ describe("references", () => {
   test.each<[JsonObject, ErrorReason, string]>([
     [{ input_reference: "file_a" }, ErrorReason.INVALID_INPUT_REFERENCE, "input_reference"],
     [{ input_reference: {} }, ErrorReason.INVALID_INPUT_REFERENCE, "input_reference"],
-    // A property is there whatever its value.
+    // A property is there with any value.
     [
       { input_reference: { file_id: "file_a", image_url: null } },
       ErrorReason.INVALID_INPUT_REFERENCE,
@@ -297,7 +297,7 @@ models:
     );
     expect(refused(elsewhere("genmesh", "openai"), { seed: 7 })).toEqual(unsupported("seed"));
     expect(refused(elsewhere("genmesh", "builtin"), both)).toEqual(unsupported("negativePrompt"));
-    // Names that are nobody's stay allowed.
+    // Names that no protocol has stay allowed.
     expect(asked(elsewhere("openai"), { steps: 30, nonsense: {} }).request.seed).toBeUndefined();
   });
 

@@ -23,7 +23,7 @@ test("everybody who joins gets what the first began, or its failure", async () =
   await expect(joined).rejects.toThrow("no");
 });
 
-test("the work is aborted by the last who leaves, and nobody joins it then", async () => {
+test("the work is aborted by the last caller who leaves, and none joins it then", async () => {
   const flights = createFlights<number>();
   const [one, two] = [new AbortController(), new AbortController()];
   let work: AbortSignal | undefined;

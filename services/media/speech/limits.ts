@@ -13,7 +13,7 @@ export const speechShare: FairShareBounds = {
 /** Hint of a refusal that is ours, in ms. */
 export const busyRetryMs = 1_000;
 
-/** A speech takes no longer, whatever the upstreams' own time-outs, in ms: below the edge's deadline of 15 minutes. */
+/** A speech takes no longer, also where an upstream's own time-out is longer, in ms: below the edge's deadline of 15 minutes. */
 export const speakTimeoutMs = 14 * 60_000;
 const mib = 1024 * 1024;
 

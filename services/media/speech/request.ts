@@ -90,7 +90,7 @@ export function prepareSpeech(
 
 /**
  * Bytes that the sound has at most, as far as can be known. Refuses what would have more than are kept: upstream would speak it all,
- * which is paid for, and nobody would hear it.
+ * which is paid for, and no caller would hear it.
  */
 function checkLength({
   text,

@@ -105,7 +105,7 @@ export function createSpeaker(context: SpeechContext): Speaker {
       if (how === "unkept") return await end({ ...intent, status: "settling" }, "failed");
       const dueAt = clock.now() + settleRetryMs;
       const isOurs = await store.close(speechId, { owner }, { kind: "releasing" }, dueAt);
-      if (!isOurs) return await forsake(intent, context);
+      if (!isOurs) return await deleteIfReleased(intent, context);
       await end({ ...intent, status: "releasing" }, how === "caller_left" ? "left" : "failed");
     } catch (trouble) {
       events.trouble("a failed speech is left to the sweeper", speechId, trouble);
@@ -275,7 +275,7 @@ async function speakAndStore(
     events.lost(intent);
     refuse(ErrorReason.SERVICE_UNAVAILABLE, unavailable);
   } catch (error) {
-    // Whatever an abort made of the call: why it was aborted is what counts.
+    // Where the call was aborted, the reason counts and not the error that it made.
     either.throwIfAborted();
     if (!(error instanceof UnkeptSpeechError)) throw refusalOf(error);
     // It was spoken, and is paid for, though there is nothing to store.
@@ -346,7 +346,10 @@ function endOf(error: unknown): SpeechEnd {
 }
 
 /** The bytes of a request that another process ended, and that were stored all the same. */
-async function forsake({ speechId }: SpeechIntent, { store, blobs }: SpeechContext): Promise<void> {
+async function deleteIfReleased(
+  { speechId }: SpeechIntent,
+  { store, blobs }: SpeechContext,
+): Promise<void> {
   const now = await store.find(speechId);
   if (!now || now.status === "releasing") await blobs.delete(blobKeyOf(speechId));
 }

@@ -25,14 +25,14 @@ export const secretGraceMs = 24 * hourMs;
 /** How long a webhook that is at its end stays in the log, in ms: as long as a job by default. */
 export const webhookKeptMs = 30 * 24 * hourMs;
 /**
- * How long the body of one that is at its end is kept, in ms: for a retry by hand, whatever became of its job. It may have 16 KB, and
+ * How long the body of one that is at its end is kept, in ms: for a retry by hand, also where its job is gone. It may have 16 KB, and
  * the job has all of it. Those of alerts stay: they are short, and nothing else is kept of an alert.
  */
 export const bodyKeptMs = 24 * hourMs;
 
 /**
- * Webhooks of one account that are kept, of each type that costs the account nothing (all but `job.completed`), the newest, whatever
- * became of them: as many as failed jobs are. One has 20 KB at most, and 3 KB a day after its end.
+ * Webhooks of one account that are kept, of each type that costs the account nothing (all but `job.completed`), the newest, in any
+ * state: as many as failed jobs are. One has 20 KB at most, and 3 KB a day after its end.
  */
 export const maxFreeWebhooks = 3_000;
 /** Of what is more than that, webhooks that go when another is written down. */

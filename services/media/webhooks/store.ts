@@ -50,11 +50,11 @@ export interface WebhookStore extends PutOffWork {
   find(webhookId: string): Promise<Webhook | undefined>;
   /** Without their bodies, which are not even read. */
   list(query: WebhooksQuery): Promise<ListedWebhook[]>;
-  /** Removes up to `limit` of an account's webhooks of a type beyond its `newest`, whatever their state, by index. */
+  /** Removes up to `limit` of an account's webhooks of a type beyond its `newest`, in any state, by index. */
   trim(query: SurplusWebhooks): Promise<void>;
   /** Removes up to `limit` whose `expiresAt` has passed, and the bodies of up to `limit` jobs' that had their end `bodyKeptMs` ago; by index. */
   clear(now: number, limit: number): Promise<void>;
-  /** Removes up to `limit` of an account, whatever their state, and its secrets; answers how many went. */
+  /** Removes up to `limit` of an account, in any state, and its secrets; answers how many went. */
   eraseAccount(accountId: string, limit: number): Promise<number>;
   findSecrets(accountId: string): Promise<WebhookSecrets | undefined>;
   /** Writes an account's first secrets down, or answers those that it has. */

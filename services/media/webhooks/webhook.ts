@@ -93,7 +93,7 @@ export type WebhookCommand =
   /** Due: an attempt begins, and no other process begins one before it counts as lost. */
   | { kind: "begin"; now: number }
   | { kind: "end"; attempt: number; result: AttemptResult; now: number }
-  /** By hand, whatever became of it: due at once, for another day. `body`: where it has none any more; not allowed without one. */
+  /** By hand, in any state: due at once, for another day. `body`: where it has none any more; not allowed without one. */
   | { kind: "retry"; body?: string | undefined; now: number };
 
 /** The webhook after a command; undefined where its state does not allow that. Changes nothing that it is given. */

@@ -14,7 +14,7 @@ import {
 } from "../../upstreams/media/port.ts";
 import { capabilitiesOf } from "../../upstreams/protocols.ts";
 import { cancelAtUpstream } from "../jobs/cancel-upstream.ts";
-import { type FinishContext, finish } from "../jobs/holds.ts";
+import { type FinishContext, finish } from "../jobs/finish.ts";
 import {
   type Job,
   type JobFailure,

@@ -1,7 +1,7 @@
 import type { LiveCatalog } from "#kit/catalog-client.ts";
 import type { LeaseTime } from "#kit/lease-time.ts";
 import type { Subscription, WakeQueue } from "#kit/queue/port.ts";
-import { finish } from "../jobs/holds.ts";
+import { finish } from "../jobs/finish.ts";
 import { isOf, type Job, type MediaKind, mediaKinds, upstreamOf } from "../jobs/job.ts";
 import { topicOf } from "../jobs/wake.ts";
 import { claimPollMs, claimRetryMs } from "../limits.ts";

@@ -173,7 +173,7 @@ export class PdfFile {
     else this.objects.set(number, [object]);
   }
 
-  /** Whatever may be a stream of objects to some reader has these two names. */
+  /** All that may be a stream of objects to some reader has these two names. */
   #openObjectStreams(): void {
     const isOfObjects = ({ value, streamAt }: PdfObject) =>
       value instanceof PdfDict && streamAt !== undefined && value.has("First") && value.has("N");

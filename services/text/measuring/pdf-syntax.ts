@@ -87,7 +87,7 @@ const maxDepth = 64;
 /** Bytes of a name as it is written: the format allows 127, and three for each. */
 const maxNameBytes = 4_096;
 
-/** Reads values from bytes. Throws {@link PdfError} at whatever is no value: a lenient reader may make anything of it. */
+/** Reads values from bytes. Throws {@link PdfError} at all that is no value: a lenient reader may make anything of it. */
 export class PdfReader {
   readonly bytes: Buffer;
   at: number;

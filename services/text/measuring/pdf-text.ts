@@ -173,7 +173,7 @@ class ShownText {
   }
 
   /**
-   * The most that anything shows that a page or form may draw: whatever is called by a name in its resources, or anywhere in the file
+   * The most that anything shows that a page or form may draw: all that is called by a name in its resources, or anywhere in the file
    * where it has none of its own. Which name a drawing has is not looked at: readers differ in what they take for it.
    */
   #mostDrawn(owner: PdfDict, level: number): number {
@@ -263,7 +263,7 @@ function isPicture(dict: PdfDict): boolean {
 
 /**
  * Bytes of all strings of a content stream; those above ASCII stand for characters of two or three bytes. The data of a picture
- * within it may look like anything, so whatever may be a string counts as one, a comment too.
+ * within it may look like anything, so all that may be a string counts as one, a comment too.
  */
 function codesIn(bytes: Buffer): number {
   let codes = 0;

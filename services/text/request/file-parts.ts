@@ -68,7 +68,7 @@ export function checkSound(
 /** What chat says of every part that is no text to the model. */
 export const notText = "Content is text here; images go through POST /responses.";
 
-/** Files of the account are images alone: whatever has this name would lie upstream. */
+/** Files of the account are images alone: any other that has this name would lie upstream. */
 function refuseFileId(holder: JsonObject, param: string): void {
   if (fieldOf(holder, "file_id") === undefined) return;
   unsupported(`${param}.file_id`, "Files of the upstream are not supported.");

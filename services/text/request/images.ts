@@ -177,7 +177,7 @@ async function takeOne(
   return { width: verified.width, height: verified.height };
 }
 
-/** What was decoded is what the type says, whatever the caller wrote there. */
+/** What was decoded is what the type says, also where the caller wrote another one. */
 function putInline(
   holder: JsonObject,
   bytes: Uint8Array,

@@ -1,7 +1,7 @@
 /**
  * Names of properties that go upstream from within a request: from its items, messages, parts, tools and calls. Allow lists as those of
  * the request itself (parameters.ts): a server's own names may spend the operator's money (`cache_control` and `prompt_cache_breakpoint`
- * make dearer cache writes) or do what nobody here knows. Names are those of the openai package, 7.57, unless another source is told.
+ * make dearer cache writes) or do what is not known here. Names are those of the openai package, 7.57, unless another source is told.
  */
 
 /**

@@ -32,7 +32,7 @@ const base64Padding = /^={0,2}\s*$/;
 const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /**
- * State as a decoder of base64 reads it that forgives whatever it can: either alphabet, without what is in neither, filled up, and
+ * State as a decoder of base64 reads it that forgives all it can: either alphabet, without what is in neither, filled up, and
  * without bits that belong to no byte. Two spellings of one state have one such reading. Of a long text in several turns of the event loop.
  */
 async function readingOf(text: string): Promise<string> {

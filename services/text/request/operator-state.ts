@@ -43,7 +43,7 @@ const ofTheApi: ReadonlySet<string> = new Set(["function", "custom", "functions"
 
 /** Settles what only the operator decides: `store` is false, `service_tier` the catalog's. Changes `body`. */
 export function settleOperators(body: JsonObject, spec: ChatSpec): void {
-  // Whatever the request's other faults: these say what the caller wanted as a whole.
+  // Before the request's other faults: these say what the caller wanted as a whole.
   for (const name of ["previous_response_id", "conversation", "prompt"]) {
     if (fieldOf(body, name) !== undefined) unsupported(name, noState);
     delete body[name];
@@ -61,7 +61,7 @@ const noState = "No state is kept upstream, and none that rests there can be nam
 const valuesAtOnce = 20_000;
 
 /**
- * Refuses whatever in the body refers to state in the operator's upstream account, at its path, and takes out of items, messages, parts,
+ * Refuses all that in the body refers to state in the operator's upstream account, at its path, and takes out of items, messages, parts,
  * tools and calls what is not to go upstream (nested-names.ts): one pass over all of it but the caller's own words. Changes `body`;
  * answers where it took something out, for the header that names it, without the numbers of items.
  */

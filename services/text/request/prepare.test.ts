@@ -13,7 +13,7 @@ describe("what goes up", () => {
     const own = snapshotWith({ developerPrompt: "" });
     expect((await prepare(ask({}), { snapshot: own })).body).not.toHaveProperty("instructions");
   });
-  test("store is false and the tier the catalog's, whatever was sent", async () => {
+  test("store is false and the tier the catalog's, no matter what was sent", async () => {
     const body = ask({ store: true, service_tier: "priority", background: false, prompt: null });
     expect((await prepare(body)).body).toEqual({
       model: "chat-1",

@@ -40,7 +40,7 @@ export function takeMp3(bytes: Buffer<ArrayBuffer>): TakenSound | undefined {
       if (bytes.length - at < 4 && frames > 0) break;
       return undefined;
     }
-    // A decoder skips an ID3 tag before the first frame; in any other it finds what looks like frames, of whatever codec.
+    // A decoder skips an ID3 tag before the first frame; in any other it finds what looks like frames, of any codec.
     const isId3 = bytes.toString("latin1", at, at + 3) === "ID3";
     const tag = bytes.subarray(at, next);
     if ((frames > 0 || !isId3) && hasFramesOfCodec(tag)) return undefined;

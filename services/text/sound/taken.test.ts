@@ -59,7 +59,7 @@ describe("an honest sound arrives whole, in a file of ours", () => {
 });
 
 test("what stands beside the sound stays here", async () => {
-  const secret = Buffer.from("A name that nobody upstream needs");
+  const secret = Buffer.from("A name that no upstream needs");
   const mp3 = Buffer.concat([bytesOf("mp3"), Buffer.from("TAG"), secret, Buffer.alloc(92)]);
   const size = Buffer.alloc(4);
   size.writeUInt32LE(secret.length + 1);

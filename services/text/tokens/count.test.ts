@@ -97,7 +97,7 @@ describe("a count in the thread", () => {
     await Promise.all(many);
   });
 
-  test("nobody else loads the tokenizer, but the upstream that makes up answers", () => {
+  test("nothing else loads the tokenizer, but the upstream that makes up answers", () => {
     const folder = fileURLToPath(new URL("../../", import.meta.url));
     const loading = globSync("**/*.ts", { cwd: folder })
       .filter((file) => !file.endsWith(".test.ts"))
@@ -182,7 +182,7 @@ describe("the thread's life", () => {
     expect(started).toHaveLength(2);
   });
 
-  test("ends with its owner, whatever it does: who waits is told", async () => {
+  test("ends with its owner, also while it counts: who waits is told", async () => {
     const { start, started } = starting(silent);
     const counter = counterWith({ start });
     const counts = Promise.allSettled([counter.count(["one"]), counter.count(["two"])]);

@@ -23,7 +23,7 @@ import { CountError } from "./thread.ts";
  *
  * Why it is a bound. The tokenizers of language models work on UTF-8 bytes and merge: a token covers at least one byte,
  * so a text has at most as many tokens as bytes. The sum takes in every string and every name of the body that goes up,
- * plus an allowance for the punctuation of whatever a chat template makes of JSON; what a template adds on its own (roles,
+ * plus an allowance for the punctuation that a chat template makes of JSON; what a template adds on its own (roles,
  * turn markers, the preamble for tools) is covered by a fixed number for each item and one for the request; the name of the tool
  * that some write before each result counts with each. Images count
  * in 32-pixel patches at full detail, at least as many as the model may make of the

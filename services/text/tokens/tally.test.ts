@@ -89,7 +89,7 @@ describe("what cannot be counted", () => {
     tally.add("one two three");
     expect([await tally.input(), await tally.output()]).toEqual([50, 4]);
     tally.add(" four");
-    // Nobody asks again for what was asked for: a failure is no reason to try with every delta.
+    // What was asked for is not asked for again: a failure is no reason to try with every delta.
     expect(tally.uncounted).toBe(5);
     expect(tally.guess()).toEqual([50, 5]);
     expect(errors).toHaveLength(2);

@@ -1,18 +1,17 @@
 import type { BuiltinText } from "#kit/builtin-models.ts";
 import type { Clock } from "#kit/clock.ts";
 import type { JsonObject } from "#kit/json.ts";
+import { factsOf, type RequestFacts } from "../text/answer-defaults.ts";
 import { toCompletion } from "../text/chat/completion.ts";
 import { ChatFromResponses } from "../text/chat/from-responses.ts";
 import { toResponsesRequest } from "../text/chat/request.ts";
 import type { UpstreamsContext } from "../text/context.ts";
-import { factsOf, type RequestFacts } from "../text/facts.ts";
 import { type Driver, jsonAnswer } from "../text/http-driver.ts";
 import { ignoredParameters } from "../text/ignored.ts";
 import { withOutputLimit } from "../text/output-limit.ts";
 import type { AnswerEvent, UpstreamRequest } from "../text/port.ts";
 import { readCompaction, readResponse } from "../text/responses/json-answer.ts";
-import { wholeAnswerEvents } from "../text/responses/whole-answer.ts";
-import { wholeEvents } from "../text/responses/whole-events.ts";
+import { wholeAnswerEvents, wholeEvents } from "../text/responses/whole-answer.ts";
 
 /** The driver of `builtin`: a model in this process gives a whole answer, which is told at the upstream's pace. */
 export function createBuiltinDriver(

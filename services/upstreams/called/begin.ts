@@ -7,7 +7,7 @@ import { generateLimits, generateTimes } from "../media/limits.ts";
 import type { GenerationTask } from "../media/port.ts";
 
 /**
- * Sends the request that puts a task into a queue upstream, once. There is no idempotency key: where its answer is lost, nobody knows
+ * Sends the request that puts a task into a queue upstream, once. There is no idempotency key: where its answer is lost, it is not known
  * whether it was taken, so it is not sent again.
  */
 export function enqueue(

@@ -22,7 +22,7 @@ export async function outputsOf(
   const refused = call.refused === "" ? [] : found(call.refused, answer).slice(0, count);
   const urls = found(call.output, answer).filter((value) => typeof value === "string");
   const refusals = refused.filter((mark) => mark === true).length;
-  // A mark for each, or nobody can say which of them was refused.
+  // A mark for each, or the answer does not say which of them was refused.
   if (refusals > 0 && (refusals === count || refused.length < count)) {
     throw new GenerationError("content_policy", "the upstream refused what it made");
   }

@@ -9,7 +9,7 @@ import { withTries } from "../media/retries.ts";
 
 /** How a protocol is given references. */
 export interface ReferencePlaces {
-  /** Bytes that it takes of all data URIs of a request; more are uploaded, whatever the catalog says. */
+  /** Bytes that it takes of all data URIs of a request; more are uploaded, also where the catalog says otherwise. */
   inlineBytes: number;
   /** Uploads one and resolves with its URL there. Uploading one twice does no harm. */
   upload(reference: LoadedReference): Promise<string>;

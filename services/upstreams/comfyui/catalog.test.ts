@@ -17,7 +17,7 @@ const faultsOf = (call: {
 }) =>
   comfyCallFaults({ workflow: { text: JSON.stringify(graph) }, input, output: "9", ...call }, at);
 
-test("a call that fits its workflow has no faults, whatever it places where", () => {
+test("a call that fits its workflow has no faults, with any value in any place", () => {
   expect(faultsOf({})).toEqual([]);
   const mapped = { $map: "${seed}", 1: 2 };
   expect(faultsOf({ input: { "3.seed": mapped, "6.a.b": 3 } })).toEqual([]);

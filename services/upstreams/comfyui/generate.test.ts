@@ -31,7 +31,7 @@ beforeEach(async () => {
   world = await createWorld();
 });
 afterEach(async () => {
-  // Whatever became of the task, its WebSocket is closed.
+  // However the task ended, its WebSocket is closed.
   await until("every WebSocket is closed", () => comfy.clients().length === 0);
   await comfy[Symbol.asyncDispose]();
   await world[Symbol.asyncDispose]();
@@ -169,7 +169,7 @@ describe.each(vintages)("a ComfyUI of %s", (vintage) => {
     expect(inputsOf("3", 1)?.seed).toBe(inputsOf("3", 0)?.seed);
   });
 
-  test("takes back what waits and what runs, and nobody else's", async () => {
+  test("takes back what waits and what runs, and no other task", async () => {
     comfy.usual.pace = "advance";
     for (const client of ["one", "two", "three"]) {
       const prompt = JSON.parse(comfyCalls.image.workflow);
@@ -266,7 +266,7 @@ describe("what goes wrong", () => {
     await comfy.start();
   });
 
-  test("a WebSocket that breaks is missed by nobody", async () => {
+  test("a WebSocket that breaks fails no task", async () => {
     comfy.usual.pace = "looks";
     const heard: number[] = [];
     const progress = (percent: number) => {

@@ -21,7 +21,7 @@ import { cancelAtComfyUi, createTaskAsker, type TaskState } from "./task.ts";
  * it is there already), watches it, and stores what the workflow's output node has saved.
  *
  * The task's id is ours and is stored before the graph is sent. So a later attempt finds the task in the queue or the history
- * whatever became of the answer; where it is in neither, the server has been restarted or never had it, and it is sent again.
+ * also where the answer was lost; where it is in neither, the server has been restarted or never had it, and it is sent again.
  */
 export async function generateAtComfyUi(
   context: DriverContext,

@@ -32,7 +32,7 @@ test("what the cache has is done", () => {
   expect(told(4, [cached, executing("3"), step("3", 5, 10)]).at(-1)).toBe(53);
 });
 
-test("it stays between 0 and 99, whatever a node tells", () => {
+test("it stays between 0 and 99, for anything that a node tells", () => {
   const events = [step("3", 5, 0), step("3", 99, 10), step("3", Number.NaN, 10), step("3", -5, 10)];
   const percents = told(1, events).filter((percent) => percent !== undefined);
   expect(percents.length).toBeGreaterThan(0);

@@ -46,7 +46,7 @@ export function createTaskAsker(context: DriverContext, asker: Asker): TaskAsker
       const history = await find(context, asker, `/history/${encodeURIComponent(id)}`);
       const entry = history?.[id] ?? (await lastEndedOf(context, asker, id));
       if (isJsonObject(entry)) return { at: "end", entry };
-      // Nobody can say whether it is among so many: until they are fewer, it is taken for one of them.
+      // Whether it is among so many cannot be read: until they are fewer, it is taken for one of them.
       return queued === "unreadable" ? { at: "queue", id } : { at: "nowhere" };
     },
   };
@@ -125,7 +125,7 @@ async function find(
 
 /**
  * Takes a task out of the queue, or stops it. Never interrupts without naming the task, and only where it runs: a server of 2024
- * does not read the name, and stops whatever runs.
+ * does not read the name, and stops the task that runs, also another one.
  */
 export async function cancelAtComfyUi(context: DriverContext, task: CancelTask): Promise<boolean> {
   const asker = createTaskAsker(context, task);

@@ -215,7 +215,7 @@ describe("a request in fal's queue", () => {
     for (const [marks, images] of [
       [[true, true], 2],
       [[true, true], 0],
-      // Which of them it was nobody can say.
+      // The answer does not say which of them it was.
       [[true, null], 2],
     ] as const) {
       await expect(made([...marks], images)).rejects.toMatchObject(refused);

@@ -187,7 +187,7 @@ describe("a job at another deployment", () => {
     ]);
   });
 
-  test("leaves no references behind where it is refused; keeps them where nobody knows", async () => {
+  test("leaves no references behind where it is refused; keeps them where that is not known", async () => {
     await using upstream = await start();
     await using world = await createWorld();
     const references = [reference(images[0] as Buffer)];

@@ -78,7 +78,7 @@ async function idOf(
   return { id, first };
 }
 
-/** Whatever became of an earlier try, the same key finds the same job: an answer that stays unknown is asked for again. */
+/** The same key finds the same job, however an earlier try ended: an answer that stays unknown is asked for again. */
 async function submit(
   context: DriverContext,
   task: GenerationTask,

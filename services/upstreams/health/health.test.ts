@@ -20,7 +20,7 @@ function start() {
   return { pass, health, call };
 }
 
-test("what ended counts for five minutes, also where nobody asked before", async () => {
+test("what ended counts for five minutes, also where it was never asked for before", async () => {
   const { pass, health, call } = start();
   const requests = async () => (await health.read()).upstreams.map((one) => one.requests);
   // The first reading of a process that has done nothing yet.

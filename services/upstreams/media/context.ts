@@ -13,7 +13,7 @@ export interface MediaUpstreamsContext extends CallContext {
   log: Logger;
   /** Default: generations are not seen from outside. */
   inferences?: Inferences;
-  /** Default: nobody is told that an account is empty. */
+  /** Default: the operator is not told that an account is empty. */
   accounts?: UpstreamAccounts;
   verifier: ImageVerifier;
   /** Fetches what an upstream's answer names outside the upstream's origin. */

@@ -103,7 +103,7 @@ export function errorOfBeginning(
   return new GenerationError("broke_off", error.message, { cause: error });
 }
 
-/** No generation was asked for yet: whatever keeps an upstream from taking what comes before, it has not begun one. */
+/** No generation was asked for yet: an upstream that does not take what comes before, for any reason, has not begun one. */
 export function errorBeforeBeginning(error: unknown): NotTakenError | undefined {
   const refused = errorOfBeginning(error, { takesKey: false });
   if (refused instanceof NotTakenError) return refused;

@@ -28,7 +28,7 @@ export function createMediaUpstreams(options: MediaUpstreamsContext): MediaUpstr
         const call = { provider: upstream.name, model: task.upstreamModel, output: request.kind };
         return await withInference(context, call, signal, () => generateAt(context, task));
       } catch (cause) {
-        // Whatever else went wrong, an attempt that was called off ends as such.
+        // An attempt that was called off ends as such, also where something else went wrong.
         signal.throwIfAborted();
         const error = toGenerationError(cause);
         const work = { upstream, kind: request.kind, id: task.jobId };

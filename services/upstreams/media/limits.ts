@@ -43,7 +43,7 @@ export const generateLimits = {
   /** One clip of music: an hour at 128 kbit/s. */
   musicBytes: 64 * 1024 * 1024,
   /**
-   * Speech: the longest text at the normal pace, whatever its script and format. 4,096 Chinese characters are 20 minutes, 57 MiB where they
+   * Speech: the longest text at the normal pace, in any script and format. 4,096 Chinese characters are 20 minutes, 57 MiB where they
    * are samples. What would be longer is refused before it is sent (media/speech/length.ts).
    */
   speechBytes: 64 * mib,
@@ -76,7 +76,7 @@ export const generateTimes = {
 
 /** How often one step is tried before it is left to a later attempt. */
 export const generateTries = {
-  /** Whatever starts something and may be repeated. */
+  /** A call that starts something and may be repeated. */
   start: 3,
   /** Looks at a task: an upstream that restarts comes back within half a minute. */
   look: 6,

@@ -193,8 +193,8 @@ export interface SpeechTask {
   /** In the order of trying. */
   upstreams: readonly Upstream[];
   /**
-   * To be called right before a request is sent that makes an upstream speak: from then on it may cost money, whatever the
-   * caller does. Throws where the request is no longer wanted.
+   * To be called right before a request is sent that makes an upstream speak: from then on it may cost money, also where the
+   * caller leaves. Throws where the request is no longer wanted.
    */
   sending(): void;
   /**

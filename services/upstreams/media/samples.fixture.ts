@@ -1,5 +1,5 @@
 import sharp from "sharp";
-import { crc8 } from "#kit/sound/crc.ts";
+import { crc8 } from "#kit/sound/flac.ts";
 import { pcmRate, type SoundFormat } from "#kit/sound/formats.ts";
 
 /** What a sample video is like. */

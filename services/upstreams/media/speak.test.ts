@@ -293,7 +293,7 @@ describe("several upstreams of speech", () => {
       async handle(_seen, response) {
         running++;
         mostAtOnce = Math.max(mostAtOnce, running);
-        // Long enough for whoever would not wait.
+        // Long enough for the next request to begin meanwhile, if it did not wait.
         await delay(30);
         running--;
         response.end(sound);

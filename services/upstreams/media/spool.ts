@@ -13,7 +13,7 @@ export interface Spooled extends AsyncDisposable {
 }
 
 /**
- * Takes bytes, `maxBytes` of them at the most, to a nameless file as they come: an upstream that is slow with them holds up nobody, for
+ * Takes bytes, `maxBytes` of them at the most, to a nameless file as they come: an upstream that is slow with them holds up no other request, for
  * they take no room in memory until all are there. Where the disk takes no writes, room for the most that they may be is taken, and they
  * come into memory: they were paid for.
  */

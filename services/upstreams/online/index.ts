@@ -26,7 +26,7 @@ export type OnlineCheck = (asked: {
   read: Read;
 }) => Promise<OnlineFault[]>;
 
-/** How each protocol is asked; the built-in models need nobody. */
+/** How each protocol is asked; the built-in models need no server. */
 const checks: Readonly<Record<Exclude<ProtocolName, "builtin">, OnlineCheck>> = {
   openai: checkListedOnline,
   "chat-completions": checkListedOnline,

@@ -192,7 +192,7 @@ describe("a refusal or a failure of an image upstream", () => {
     [429, undefined, "not_taken", 1],
     [503, undefined, "not_taken", 1],
     [500, undefined, "broke_off", 1],
-    // What it did meanwhile nobody knows.
+    // What it did meanwhile is not known.
     [502, undefined, "unknown", 1],
     [504, undefined, "unknown", 1],
   ])("%i %s is %s after %i requests", async (status, code, fault, requests) => {
@@ -231,7 +231,7 @@ describe("a refusal or a failure of an image upstream", () => {
     expect(world.pauses).toEqual([]);
   });
 
-  test("is not taken where nobody listens, or where no address has the name", async () => {
+  test("is not taken where no server listens, or where no address has the name", async () => {
     await using world = await createWorld();
     for (const baseUrl of [await closedBaseUrl(), "http://nobody.invalid/v1"]) {
       const { task } = world.task({ upstream: upstreamAt(baseUrl), request: imageRequest });

@@ -15,7 +15,7 @@ export interface UpstreamsContext extends CallContext {
   metrics: Metrics;
   /** Default: generations are not seen from outside. */
   inferences?: Inferences;
-  /** Default: nobody is told that an account is empty. */
+  /** Default: the operator is not told that an account is empty. */
   accounts?: UpstreamAccounts;
   /** Answers what has the `builtin` upstream. Not disposed here. */
   builtin: BuiltinText;

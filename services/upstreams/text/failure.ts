@@ -25,7 +25,7 @@ export type FailureKind =
   | "policy"
   /** The input is longer than the model's context. */
   | "context_length"
-  /** 401, 403, 404 and whatever else is not ours to explain. */
+  /** 401, 403, 404 and all else that is not ours to explain. */
   | "denied"
   /** An answer that is none, or an error in place of the first event. */
   | "garbage"
@@ -140,7 +140,7 @@ export function reasonOfError(error: JsonObject): Reason {
     : ErrorReason.MODEL_REQUEST_FAILED;
 }
 
-/** The failure that an error in place of an answer means, whatever its HTTP status was: routers tell the real one within. */
+/** The failure that an error in place of an answer means, with any HTTP status: routers tell the real one within. */
 export function failureOfError(error: JsonObject): UpstreamFailure {
   const words = [error.code, error.type];
   if (words.some(isPolicyCode)) return new UpstreamFailure("policy");

@@ -4,7 +4,7 @@ import { cutAnswer, textOfAnswer, textOfCompacted, textOfDeltaEvent } from "./ge
 
 const said = "All of this was generated.";
 
-describe("every text counts, whatever its field, and can be cut", () => {
+describe("every text counts, in any field, and can be cut", () => {
   const choices: [name: string, choice: JsonObject][] = [
     ["what a sound says", { delta: { audio: { id: "a", data: "QUJD", transcript: said } } }],
     ["text beside an empty delta", { delta: {}, text: said }],
@@ -37,7 +37,7 @@ describe("every text counts, whatever its field, and can be cut", () => {
     expect(textOfAnswer(cutAnswer(event, 6))).toBe("All of");
   });
 
-  test("of an item, whatever role it says it has", () => {
+  test("of an item of any role", () => {
     const item = { type: "message", role: "model", content: [{ type: "output_text", text: said }] };
     expect(textOfAnswer({ output: [item] })).toBe(said);
     expect(textOfCompacted([item, { ...item, role: "user" }])).toBe(said);

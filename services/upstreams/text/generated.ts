@@ -90,12 +90,12 @@ export function textOfDelta(delta: JsonValue | undefined): string {
   return delta === undefined ? "" : textIn(delta, structure);
 }
 
-/** Generated text of a `.delta` event, whatever its fields are called; "" for any other event. */
+/** Generated text of a `.delta` event, in fields of any name; "" for any other event. */
 export function textOfDeltaEvent(event: JsonObject): string {
   return `${event.type}`.endsWith(".delta") ? textOfEvent(event) : "";
 }
 
-/** Generated text of an event of the Responses protocol beside its item or response, whatever its fields are called. */
+/** Generated text of an event of the Responses protocol beside its item or response, in fields of any name. */
 export function textOfEvent(event: JsonObject): string {
   if (soundTypes.has(event.type)) return "";
   // Servers repeat beside a delta what they have said so far.
@@ -123,7 +123,7 @@ export function textOfCompacted(items: readonly JsonValue[]): string {
   return items.map((item) => (isCallers(item) ? "" : textOfItem(item))).join("");
 }
 
-/** Generated text of one output item, whatever role its upstream says it has, and whatever stands in the place of one. */
+/** Generated text of one output item, of any role that its upstream gives it, and of any value in the place of one. */
 export function textOfItem(item: JsonValue): string {
   return textIn(item, itemStructure);
 }

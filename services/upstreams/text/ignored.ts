@@ -34,7 +34,7 @@ export function ignoredParameters(
   return [...left, ...within].slice(0, maxNamed);
 }
 
-/** Is what the property asks for done on this side, whatever upstream is sent? */
+/** Is what the property asks for done on this side, with or without upstream hearing of it? */
 function isServedHere(
   name: string,
   value: JsonValue,

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { isJsonObject, type JsonObject, type JsonValue, shapeFault } from "#kit/json.ts";
 import { anyObjectIn, isTooDeep } from "#kit/upstream/call.ts";
 import { only } from "./allowed.ts";
-import { tokenFields } from "./chat/shown.ts";
+import { tokenFields } from "./chat/visible-fields.ts";
 import { UpstreamFailure } from "./failure.ts";
 import {
   largeAnswerBytes,

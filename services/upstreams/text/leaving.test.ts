@@ -51,7 +51,7 @@ describe("the caller's leaving", () => {
     }
   };
 
-  test("closes upstream at once: unanswered, within the stream, and while nobody reads", async () => {
+  test("closes upstream at once: unanswered, within the stream, and while its caller reads nothing", async () => {
     await leaveAt({ kind: "hang" }, "sent");
     await leaveAt({ kind: "ok", break: { how: "hang", after: 1 } }, "begun");
     await leaveAt({ kind: "huge", events: 1e6, deltaBytes: 500 }, "stalled");

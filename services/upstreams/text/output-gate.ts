@@ -90,7 +90,7 @@ export class OutputGate {
   /** Is it certain, without a count, that what passed and so many bytes more are within the limit? */
   admits(bytes = 0): boolean {
     const more = this.#uncountedBytes + bytes;
-    // Whatever comes is taken to be what leaves the least room.
+    // All that comes is taken to be what leaves the least room.
     const parts = { ...this.#looked, close: this.#looked.close + more };
     const slack = this.mayWithhold ? boundSlack : 0;
     return this.#counted + more <= this.#limit(parts) + slack;

@@ -3,7 +3,7 @@ import { isTooDeep } from "#kit/upstream/call.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 
 const done = Buffer.from("[DONE]");
-/** Names, or types, of events that keep a connection open and say nothing, whatever stands in them. */
+/** Names, or types, of events that keep a connection open and say nothing, also where something stands in them. */
 const lifeSigns: ReadonlySet<unknown> = new Set(["ping", "keepalive", "keep-alive", "heartbeat"]);
 
 /**

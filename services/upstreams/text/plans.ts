@@ -1,13 +1,13 @@
 import type { JsonObject } from "#kit/json.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { isNativeChat, servesText } from "../protocols.ts";
+import type { RequestFacts } from "./answer-defaults.ts";
 import { toCompletion } from "./chat/completion.ts";
 import { ChatFromResponses } from "./chat/from-responses.ts";
 import { NativeChat } from "./chat/native.ts";
 import { readCompletion } from "./chat/native-json.ts";
 import { toResponsesRequest } from "./chat/request.ts";
 import { inputCount } from "./embeddings.ts";
-import type { RequestFacts } from "./facts.ts";
 import { withOutputLimit } from "./output-limit.ts";
 import type { PlainRequest } from "./plain.ts";
 import type { UpstreamRequest } from "./port.ts";

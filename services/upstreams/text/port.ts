@@ -2,7 +2,7 @@ import type { Reason } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
 import type { Place } from "#kit/upstream/slots.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import type { Unseen, UnseenNotes } from "./unseen.ts";
+import type { Unseen, UnseenNotes } from "./hidden-output.ts";
 
 /** Which public operation a request belongs to; its body and its answer have that operation's format. */
 export type TextOperation = "responses" | "compact" | "chat" | "embeddings" | "transcriptions";
@@ -68,7 +68,7 @@ export interface UpstreamRequest {
    * maximum applies.
    */
   maxOutputTokens: number | undefined;
-  /** Whatever upstream was told and does: an answer that goes past it is cut. */
+  /** An answer that goes past it is cut, also where upstream was told another bound or keeps to none. */
   outputBound: OutputBound;
   /** Public id: what every answer shows as `model`. */
   modelId: string;

@@ -374,7 +374,7 @@ class Batches extends Pushed<Batch> implements Flow {
   }
 }
 
-/** How a stream that had begun was cut. Whatever it was, the caller is owed a terminal event. */
+/** How a stream that had begun was cut. In each case the caller is owed a terminal event. */
 function cutReasonOf(error: unknown, { events, upstream }: ReadStreamOptions): CutReason {
   const isTheirs = error instanceof UpstreamError || error instanceof UpstreamFailure;
   if (isTheirs && (error.kind === "timeout" || error.kind === "too_large")) return error.kind;

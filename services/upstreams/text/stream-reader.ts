@@ -1,8 +1,8 @@
 import { ErrorReason, type Reason } from "#kit/errors.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { UpstreamFailure } from "./failure.ts";
+import type { UnseenNotes } from "./hidden-output.ts";
 import type { AnswerEvent, ReportedUsage } from "./port.ts";
-import type { UnseenNotes } from "./unseen.ts";
 
 /** Why a stream ended before its terminal event. */
 export type CutReason =
@@ -33,7 +33,7 @@ export function reasonOfCut(reason: CutReason): Reason {
 }
 
 /**
- * Turns the events of one upstream stream into those of the public stream. Whatever comes in, what goes out ends with
+ * Turns the events of one upstream stream into those of the public stream. For any events that come in, what goes out ends with
  * exactly one event that has an `ending`.
  */
 export interface StreamReader {

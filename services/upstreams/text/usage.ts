@@ -22,7 +22,7 @@ export interface FoundUsage {
 }
 
 /**
- * Usage in an answer, event or error of either protocol, whatever else it is; undefined where none that is whole stands in it,
+ * Usage in an answer, event or error of either protocol, of any type; undefined where none that is whole stands in it,
  * in its `response`, in its `error`, in its first choice (Moonshot) or what that says, or in `x_groq`.
  */
 export function usageIn(answer: JsonObject): FoundUsage | undefined {

@@ -1,7 +1,7 @@
 import type { Behaviour } from "../scripted-behaviours.ts";
 import type { SeenRequest } from "../scripted-upstream.ts";
 
-/** What a client must build of an answer, whatever form its upstream gave it. */
+/** What a client must build of an answer, in any form that its upstream gave it. */
 export interface Said {
   text: string;
   /** Name, and arguments as JSON text. */

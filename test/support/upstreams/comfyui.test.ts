@@ -133,7 +133,7 @@ describe("the queue", () => {
     expect((await historyOf(equal)).outputs["9"].images[0].filename).toBe("ccniyUI_00001_.png");
   });
 
-  test("cancels: what waits leaves no trace, what runs is interrupted, an empty body hits whatever runs", async () => {
+  test("cancels: what waits leaves no trace, what runs is interrupted, an empty body hits the task that runs", async () => {
     comfy.usual.pace = "advance";
     const ids: string[] = [];
     for (const seed of [1, 2, 3, 4]) ids.push((await queue(exampleGraph(seed))).prompt_id);

@@ -36,7 +36,7 @@ import {
  * From Comfy-Org/ComfyUI: server.py (every route, each under /api too, `/ws`, the name of an upload, `/view`, the check of
  * `prompt_id`, of an `Origin` in middleware/origin_middleware.py), execution.py (`PromptQueue`: what a delete and a restart
  * leave), comfy_execution/jobs.py (`/api/jobs`), main.py (`executing` without a node behind the entry in the history).
- * "2025" has no /api/jobs and takes any text for an id; "2024" ignores the caller's id and interrupts whatever runs, as
+ * "2025" has no /api/jobs and takes any text for an id; "2024" ignores the caller's id and interrupts the task that runs, as
  * server.py of comfyanonymous/ComfyUI 005f3ba does.
  * It has no keys of its own: `key` is what a proxy in front of it may demand.
  */

@@ -4,12 +4,12 @@ import { Amount } from "../kit/amount.tsx";
 import { Segments, Select } from "../kit/form.tsx";
 import { KeyName } from "../kit/key-name.tsx";
 import { Page } from "../kit/page.tsx";
-import { Empty } from "../kit/states.tsx";
+import { Empty, ErrorText, Notice, Waiting } from "../kit/states.tsx";
 import { type Column, Pager, Table } from "../kit/table.tsx";
 import { Id, When } from "../kit/values.tsx";
 import { may } from "../session.ts";
-import type { BillingEntry, Hold, List } from "../types.ts";
-import { Alerts } from "./billing-alerts.tsx";
+import type { BillingAlerts, BillingEntry, Hold, List } from "../types.ts";
+import { AlertForm } from "./alert-form.tsx";
 
 const tabs = [
   { value: "entries", label: "Entries" },
@@ -175,6 +175,38 @@ function Holds() {
         }
       />
       <Pager pages={pages} nextCursor={loaded.data?.nextCursor} />
+    </>
+  );
+}
+
+const alertsPath = "/billing/alerts";
+
+/** When and where the account is told that its funds run low. */
+function Alerts() {
+  const loaded = useApi<BillingAlerts>(alertsPath);
+  const mayChange = may("keys");
+  return (
+    <>
+      <ErrorText error={loaded.error} retry={loaded.reload} />
+      {!loaded.data && !loaded.error && <Waiting lines={3} />}
+      {loaded.data && (
+        <AlertForm
+          path={alertsPath}
+          lowBalanceUsdMicros={loaded.data.lowBalanceUsdMicros}
+          webhookUrl={loaded.data.webhookUrl}
+          mayChange={mayChange}
+          webhookHint="Empty: nobody is told."
+        >
+          <p>
+            The webhook is told once each time that the balance falls below the amount, and once a
+            period when a request is refused for the limit of a key that has no webhook of its own.
+            What was sent stands under <a href="/console/webhooks">Webhooks</a>.
+          </p>
+          {!mayChange && (
+            <Notice>Your key may look at this; changing it needs the scope “keys”.</Notice>
+          )}
+        </AlertForm>
+      )}
     </>
   );
 }

@@ -80,7 +80,7 @@ export function JobDetail({
   );
 }
 
-/** A job by its id alone, whatever its kind: by its events, so that it moves until it has ended. Null: nothing is asked. */
+/** A job of any kind by its id alone: by its events, so that it moves until it has ended. Null: nothing is asked. */
 function useJob(id: string | null): { job?: Job; error?: unknown } {
   const [state, setState] = useState<{ job?: Job; error?: unknown }>({});
   useEffect(() => {

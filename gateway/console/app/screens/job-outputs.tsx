@@ -13,7 +13,7 @@ export const kindOf = (job: Job) => families[job.object].kind;
 export const outputsOf = (job: Job): OutputFile[] => job[families[job.object].outputs] ?? [];
 export const pathOf = (job: Job) => `/${families[job.object].path}/generations/${job.id}`;
 
-/** Of this very page's origin, whatever name the service goes by elsewhere: the page may load nothing else. */
+/** Of this very page's origin, also where the service has another name elsewhere: the page may load nothing else. */
 export const urlOf = (job: Job, file: OutputFile) => `${v1}${pathOf(job)}/files/${file.id}`;
 
 /** The files of a job that has completed, to see and hear. */

@@ -27,7 +27,7 @@ export class UnaryExchange extends Exchange {
     this.#maxBytes = maxBytes;
   }
 
-  /** Resolves with the answer, whatever its status. Rejects with a ConnectError. */
+  /** Resolves with the answer, of any status. Rejects with a ConnectError. */
   send(peer: PickedPeer, request: WireRequest): Promise<UnaryReply> {
     this.dispatch(peer, request);
     return this.#reply.promise;

@@ -283,7 +283,7 @@ async function single<T>(source: AsyncIterable<T>): Promise<T> {
   return first.value;
 }
 
-/** The handler's context, with whatever an interceptor put in the place of its parts. */
+/** The handler's context, with what an interceptor put in the place of its parts. */
 function contextOf(req: AnyRequest, own: AnyRequest, context: ServedContext): HandlerContext {
   if (req === own) return context;
   return {

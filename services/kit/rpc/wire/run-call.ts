@@ -107,7 +107,7 @@ function reading<T>(source: AsyncIterable<T>, call: Call, over: () => void): Asy
       return meant;
     },
     leave() {
-      // The other end learns of it at once, whatever the source does about it.
+      // The other end learns of it at once, also where the source does not stop.
       call.abort(leftError());
       over();
     },

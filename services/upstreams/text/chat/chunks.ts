@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import { only } from "../allowed.ts";
 import { errorBody } from "../frame.ts";
 import type { FinishReason } from "./completion.ts";
-import { logprobFields, messageFields } from "./shown.ts";
+import { logprobFields, messageFields } from "./visible-fields.ts";
 
 /** What every chunk of a stream shows. */
 export interface ChunkHead {

@@ -4,8 +4,8 @@ import type { Ending } from "../port.ts";
 import { isText } from "../responses/complete-item.ts";
 import type { ReadAnswer } from "../responses/json-answer.ts";
 import { chatUsageOf } from "../usage.ts";
-import { completionFields } from "./shown.ts";
 import { StopSearch } from "./stops.ts";
+import { completionFields } from "./visible-fields.ts";
 
 /** Why a choice ended. */
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";

@@ -3,6 +3,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { failureOfError, reasonOfError } from "../failure.ts";
 import { textOfDeltaEvent, textOfItem } from "../generated.ts";
+import { UnseenNotes } from "../hidden-output.ts";
 import { isOutputDoneAfter } from "../output-done.ts";
 import { parseEvent } from "../parse-event.ts";
 import { faultOf } from "../pieces.ts";
@@ -16,7 +17,6 @@ import {
   reasonOfCut,
   type StreamReader,
 } from "../stream-reader.ts";
-import { UnseenNotes } from "../unseen.ts";
 import { chatUsageOf, responseNames } from "../usage.ts";
 import { isFinalType, UsageNote } from "../usage-note.ts";
 import { ChunkWriter, errorChunk } from "./chunks.ts";

@@ -10,7 +10,7 @@ import { callTypeOf, madeCallId } from "./call-pieces.ts";
 import { endingOfFinish } from "./completion.ts";
 import type { ChatFacts } from "./from-responses.ts";
 import { createdOf, errorOfChoice } from "./native.ts";
-import { completionFields, plainlySaid } from "./shown.ts";
+import { completionFields, plainlySaid } from "./visible-fields.ts";
 
 /** A chat completion of an upstream's own, complete and with our model. Throws `UpstreamFailure` where it is none. */
 export function readCompletion(found: JsonObject, facts: ChatFacts): ReadAnswer {

@@ -5,6 +5,7 @@ import { fits, only } from "../allowed.ts";
 import { failureOfError, reasonOfError, UpstreamFailure } from "../failure.ts";
 import { dataFrame } from "../frame.ts";
 import { textOfAnswer } from "../generated.ts";
+import { UnseenNotes } from "../hidden-output.ts";
 import { parseEvent } from "../parse-event.ts";
 import { faultOf } from "../pieces.ts";
 import type { AnswerEvent, ReportedUsage } from "../port.ts";
@@ -16,7 +17,6 @@ import {
   reasonOfCut,
   type StreamReader,
 } from "../stream-reader.ts";
-import { UnseenNotes } from "../unseen.ts";
 import { chatNames } from "../usage.ts";
 import { UsageNote } from "../usage-note.ts";
 import { CallPieces } from "./call-pieces.ts";
@@ -24,7 +24,7 @@ import { errorChunk } from "./chunks.ts";
 import { endingOfFinish } from "./completion.ts";
 import type { ChatFacts } from "./from-responses.ts";
 import { ModelSplice } from "./model-splice.ts";
-import { chunkFields, messageFields, plainlySaid, shownUsage } from "./shown.ts";
+import { chunkFields, messageFields, plainlySaid, shownUsage } from "./visible-fields.ts";
 
 const nothing = Buffer.alloc(0);
 

@@ -295,7 +295,7 @@ test("native: text counts calls and reasoning; notes without a choice stay here"
   expect(result.data).toHaveLength(4);
 });
 
-test("both: whatever breaks ends with one error, and never with a reason", () => {
+test("both: each break ends with one error, and never with a reason", () => {
   const broken = [
     ...(["end", "cut", "timeout"] as const).map((end) =>
       translate([created, delta("Hi")], true, end),

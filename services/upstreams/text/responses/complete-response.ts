@@ -1,8 +1,9 @@
+import { errorRow, type Reason } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import { completeUsage } from "../usage.ts";
 import { completeItem, type ItemFacts } from "./complete-item.ts";
 import { plainItems } from "./plain-calls.ts";
-import { responseFields } from "./shown.ts";
+import { responseFields } from "./visible-fields.ts";
 
 /** Names that go up in another form than the caller sent them (text/request/caller-names.ts). */
 const callerNames = ["prompt_cache_key", "safety_identifier", "user"] as const;
@@ -127,4 +128,16 @@ function functionDefaults(tool: JsonObject): JsonObject {
 
 function objectOf(value: JsonValue | undefined): JsonObject {
   return isJsonObject(value) ? value : {};
+}
+
+/** A complete response object as failed, in our words. */
+export function failedResponse(response: JsonObject, reason: Reason): JsonObject {
+  const { code, message } = errorRow(reason);
+  return {
+    ...response,
+    status: "failed",
+    completed_at: null,
+    incomplete_details: null,
+    error: { code, message },
+  };
 }

@@ -32,7 +32,7 @@ export function finalOutput(
     if (twin) twin.item = renamed(state, item, twin);
     text += tracker.uncounted(twin ?? bringUp(state, item, status), item);
   }
-  // In the order of the stream, whatever the one of upstream's: `output_index` is the place in it.
+  // In the order of the stream, not in that of upstream's list: `output_index` is the place in it.
   return { items: tracker.all().map((open) => open.item), text };
 }
 

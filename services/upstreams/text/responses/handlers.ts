@@ -142,7 +142,7 @@ function partAddedOrDone(state: StreamState, event: JsonObject, source: SseEvent
   emitter.pass(event, source, isChanged, { text });
 }
 
-/** Whatever we have no rule for: it passes, with the item's name made right, and what callers see of its `response`. */
+/** An event that we have no rule for: it passes, with the item's name made right, and what callers see of its `response`. */
 function other(state: StreamState, event: JsonObject, source: SseEvent): void {
   const item = state.tracker.at(event.output_index);
   let isChanged = false;

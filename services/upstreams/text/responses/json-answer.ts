@@ -7,8 +7,12 @@ import { hasTooManyPieces } from "../pieces.ts";
 import type { Ending, JsonAnswer } from "../port.ts";
 import { completeUsage, usageIn } from "../usage.ts";
 import { isText } from "./complete-item.ts";
-import { completeOutput, completeResponse, type ResponseFacts } from "./complete-response.ts";
-import { failedResponse } from "./failed-response.ts";
+import {
+  completeOutput,
+  completeResponse,
+  failedResponse,
+  type ResponseFacts,
+} from "./complete-response.ts";
 import { plainItems } from "./plain-calls.ts";
 
 /** A complete answer as an object, before it becomes bytes. */

@@ -2,6 +2,7 @@ import type { Reason } from "#kit/errors.ts";
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { failureOfError, reasonOfError, UpstreamFailure } from "../failure.ts";
+import { UnseenNotes } from "../hidden-output.ts";
 import { opaqueIn } from "../opaque.ts";
 import { isOutputDoneAfter } from "../output-done.ts";
 import { parseEvent } from "../parse-event.ts";
@@ -14,19 +15,22 @@ import {
   reasonOfCut,
   type StreamReader,
 } from "../stream-reader.ts";
-import { UnseenNotes } from "../unseen.ts";
 import { responseNames } from "../usage.ts";
 import { isFinalType, UsageNote } from "../usage-note.ts";
 import { isText } from "./complete-item.ts";
-import { completeResponse, type ResponseFacts, type ResponseStatus } from "./complete-response.ts";
+import {
+  completeResponse,
+  failedResponse,
+  type ResponseFacts,
+  type ResponseStatus,
+} from "./complete-response.ts";
 import { Emitter } from "./emitter.ts";
-import { failedResponse } from "./failed-response.ts";
 import { finalOutput } from "./final-output.ts";
 import { handlerOf } from "./handlers.ts";
 import { OutputTracker } from "./output-tracker.ts";
 import { makePlain } from "./plain-calls.ts";
-import { takeOut } from "./shown.ts";
 import type { StreamState } from "./stream-state.ts";
+import { takeOut } from "./visible-fields.ts";
 
 const lifecycleTypes = new Set(["response.created", "response.queued", "response.in_progress"]);
 

@@ -3,8 +3,7 @@ import { opaqueIn } from "../opaque.ts";
 import type { AnswerEvent, Ending } from "../port.ts";
 import { usageOfResponse } from "../usage.ts";
 import { Emitter } from "./emitter.ts";
-import type { Splitter } from "./item-events.ts";
-import { wholeEvents } from "./whole-events.ts";
+import { itemEvents, type Splitter } from "./item-events.ts";
 
 /** A complete response object (of a public answer) as the stream that would have given it. */
 export function* wholeAnswerEvents(response: JsonObject, split?: Splitter): Iterable<AnswerEvent> {
@@ -21,4 +20,22 @@ export function* wholeAnswerEvents(response: JsonObject, split?: Splitter): Iter
     });
     yield* emitter.out;
   }
+}
+
+/** The events of a complete response object, without sequence numbers; its texts are cut by `split`. */
+export function* wholeEvents(response: JsonObject, split?: Splitter): Iterable<JsonObject> {
+  const begun: JsonObject = {
+    ...response,
+    status: "in_progress",
+    completed_at: null,
+    incomplete_details: null,
+    error: null,
+    output: [],
+    usage: null,
+  };
+  yield { type: "response.created", response: begun };
+  yield { type: "response.in_progress", response: begun };
+  const output = Array.isArray(response.output) ? response.output : [];
+  for (const [index, item] of output.entries()) yield* itemEvents(item as JsonObject, index, split);
+  yield { type: `response.${response.status}`, response };
 }

@@ -3,15 +3,15 @@ import { useRoute } from "preact-iso/router";
 import { call } from "../../api.ts";
 import { useAction, useApi, useFilters } from "../../hooks.ts";
 import { Segments } from "../../kit/form.tsx";
-import { Page } from "../../kit/page.tsx";
+import { Page, Section } from "../../kit/page.tsx";
 import { ErrorText, Notice, Waiting } from "../../kit/states.tsx";
 import { toast } from "../../kit/toast.tsx";
 import { Credits, Id, Money, Status, When } from "../../kit/values.tsx";
-import { AccountAlerts } from "./account-alerts.tsx";
+import { AlertForm } from "../alert-form.tsx";
 import { CloseAccount, Refund, TopUp } from "./account-dialogs.tsx";
 import { AccountLedger } from "./account-ledger.tsx";
 import { AccountWebhooks } from "./account-webhooks.tsx";
-import { type Account, admin, type LedgerEntry } from "./types.ts";
+import { type Account, type AdminAlerts, admin, type LedgerEntry } from "./types.ts";
 
 type Open = { dialog: "top-up" | "close" } | { dialog: "refund"; entry: LedgerEntry } | null;
 
@@ -178,5 +178,32 @@ function Facts({ account }: { account: Account }) {
         <a href={`/console/operator/audit?${of}`}>Who changed it</a>
       </p>
     </div>
+  );
+}
+
+interface AlertsProps {
+  path: string;
+  /** False for an account that is closed. */
+  mayChange: boolean;
+}
+
+/** When and where an account is told that its funds run low. */
+function AccountAlerts({ path, mayChange }: AlertsProps) {
+  const { data, error, reload } = useApi<AdminAlerts>(`${path}/alerts`);
+  const limit = data?.lowBalanceUsdMicros ?? null;
+  return (
+    <Section title="Alerts">
+      <ErrorText error={error} retry={reload} />
+      {!data && !error && <Waiting lines={3} />}
+      {data && (
+        <AlertForm
+          path={`${path}/alerts`}
+          lowBalanceUsdMicros={limit === null ? null : Number(limit)}
+          webhookUrl={data.webhookUrl}
+          mayChange={mayChange}
+          webhookHint="Told of the balance, and of limits of keys without a webhook. Empty: nobody is told."
+        />
+      )}
+    </Section>
   );
 }

@@ -18,7 +18,7 @@ import { createTextWorld, type TextWorld } from "../../test/contract/usage.world
 import { createBudgets } from "./budget.ts";
 import { createTextEvents } from "./events.ts";
 import type { TextHolds } from "./holds.ts";
-import { createMetered } from "./metered.ts";
+import { createMetered } from "./paid-request.ts";
 import type { Intent, UsageStore } from "./store.ts";
 import { createSqliteUsageStore } from "./store-sqlite.ts";
 

@@ -1,13 +1,16 @@
 import { jsonInTurns } from "#kit/in-turns.ts";
-import { isJsonObject, type JsonValue } from "#kit/json.ts";
-import { ChunkCollector } from "../../upstreams/text/chat/put-together.ts";
-import type { AnswerEvent, ReportedUsage, TextOperation } from "../../upstreams/text/port.ts";
-import type { LargeAnswers } from "../large/index.ts";
-import { maxKeptAnswerBytes } from "../limits.ts";
-import type { ChargedTokens } from "../pricing.ts";
-import { estimatedUsage } from "../shown-usage.ts";
-import type { KeptAnswer } from "../store.ts";
-import { dataOf } from "./frames.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { ChunkCollector } from "../upstreams/text/chat/chunk-collector.ts";
+import { dataFrame } from "../upstreams/text/frame.ts";
+import type { AnswerEvent, ReportedUsage, TextOperation } from "../upstreams/text/port.ts";
+import { replayedEvents } from "../upstreams/text/replay.ts";
+import { dataOf, doneFrame } from "./frames.ts";
+import type { LargeAnswers } from "./large/index.ts";
+import { maxKeptAnswerBytes, replayPieceBytes } from "./limits.ts";
+import type { ChargedTokens } from "./pricing.ts";
+import type { AnswerForm } from "./request/parse.ts";
+import { estimatedUsage } from "./shown-usage.ts";
+import type { KeptAnswer } from "./store.ts";
 
 /** What is kept of a complete answer; undefined: the stream did not add up to one. */
 export function keepable(answer: Uint8Array | undefined): KeptAnswer {
@@ -92,4 +95,52 @@ function usageOf(reported: ReportedUsage | undefined): JsonValue {
     total_tokens: inputTokens + outputTokens,
     prompt_tokens_details: { cached_tokens: cachedInputTokens },
   };
+}
+
+/** Events of a stream that are ready, in their order, and where pieces of it end that hold whole events. */
+interface ReadyEvents {
+  bytes: Uint8Array;
+  ends: number[];
+}
+
+/** A kept answer as the event stream that it would have been, `[DONE]` included. Only responses and chat have one. */
+export function eventsOfAnswer(
+  answer: Uint8Array,
+  operation: TextOperation,
+  form: AnswerForm,
+): ReadyEvents {
+  const value: unknown = JSON.parse(Buffer.from(answer).toString());
+  const hasEvents = operation === "responses" || operation === "chat";
+  if (!isJsonObject(value) || !hasEvents) throw new TypeError("no answer to stream");
+  const events = replayedEvents(operation, value, { withUsage: form === "events+usage" });
+  const told = events.map((event) => event.frame);
+  const last = told.pop();
+  if (last) told.push(operation === "chat" ? withKeptUsage(last, value) : last);
+  const frames = [...told, doneFrame];
+  const ends: number[] = [];
+  let [begun, end] = [0, 0];
+  for (const frame of frames) {
+    if (end > begun && end + frame.length > begun + replayPieceBytes) {
+      ends.push(end);
+      begun = end;
+    }
+    end += frame.length;
+  }
+  return { bytes: Buffer.concat(frames), ends: [...ends, end] };
+}
+
+/** The usage chunk of a chat as it was shown: what an upstream's own may say has neither what it cost nor `estimated`. */
+function withKeptUsage(frame: Uint8Array, { usage }: JsonObject): Uint8Array {
+  const chunk = dataOf(frame);
+  if (!isJsonObject(chunk?.usage) || !isJsonObject(usage)) return frame;
+  return dataFrame({ ...chunk, usage });
+}
+
+/** Gives a stream that is ready piece by piece: one reader takes it as fast as it can, and others have their turns. */
+export async function* piecesOf({ bytes, ends }: ReadyEvents): AsyncIterable<Uint8Array> {
+  let from = 0;
+  for (const end of ends) {
+    yield bytes.subarray(from, end);
+    from = end;
+  }
 }

@@ -1,6 +1,6 @@
 import type { Clock } from "#kit/clock.ts";
+import type { Unseen } from "../upstreams/text/hidden-output.ts";
 import type { StreamAnswer } from "../upstreams/text/port.ts";
-import type { Unseen } from "../upstreams/text/unseen.ts";
 import { hostedCallTokens, longestPauseMs, silentItemTokens } from "./limits.ts";
 import type { TokenBounds } from "./pricing.ts";
 import { bytesPerToken } from "./tokens/count.ts";

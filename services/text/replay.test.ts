@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { createLargeAnswers } from "../large/index.ts";
-import { createCollector } from "./collect.ts";
+import { createLargeAnswers } from "./large/index.ts";
+import { createCollector } from "./replay.ts";
 
 const chunk = (delta: string, finish: string | null = null) => ({
   frame: Buffer.from(

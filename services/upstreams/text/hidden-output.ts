@@ -19,7 +19,7 @@ export class UnseenNotes implements Unseen {
   silentItems = 0;
   /** May the model be thinking now? Where it thinks at all: before its first text, and between its items. */
   isBetweenTexts = true;
-  /** A reasoning item was shown: the model thinks, whatever its catalog says. */
+  /** A reasoning item was shown: the model thinks, also where its catalog says otherwise. */
   hasReasoned = false;
   #shown = 0;
   /** By the first events of their items, by the last ones, and by the answer's end; undefined: nothing told of items. */
