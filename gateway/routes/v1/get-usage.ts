@@ -20,7 +20,14 @@ import {
   string,
   stringOrNull,
 } from "../../schemas.ts";
-import { csvHeaders, filterKeys, queryList, querySeconds, usageKinds } from "../../usage.ts";
+import {
+  csvHeaders,
+  filterKeys,
+  queryList,
+  querySeconds,
+  sendMade,
+  usageKinds,
+} from "../../usage.ts";
 
 const groups = ["model", "api_key_id", "kind"];
 const exampleStart = 1_763_683_200;
@@ -183,8 +190,7 @@ export function getUsage(app: FastifyInstance, edge: Edge): void {
         }
       }
       csvHeaders(reply, "usage");
-      if (request.method === "HEAD") return reply.send();
-      return reply.send(Readable.from(text()));
+      return sendMade(request, reply, Readable.from(text()));
     },
   });
 }

@@ -16,7 +16,7 @@ import {
   type RouteSchema,
   string,
 } from "../../schemas.ts";
-import { seenKey, usageKinds } from "../../usage.ts";
+import { seenKey, sendMade, usageKinds } from "../../usage.ts";
 import { refuseCursor } from "./list-requests.ts";
 
 const entrySchema = object(
@@ -114,8 +114,7 @@ export function listBillingEntries(app: FastifyInstance, edge: Edge): void {
         return await page(token, exportPage);
       };
       exportHeaders(reply, format, "billing-entries");
-      if (request.method === "HEAD") return reply.send();
-      return reply.send(exportEntries(format, first, furtherPage));
+      return sendMade(request, reply, exportEntries(format, first, furtherPage));
     },
   });
 }
