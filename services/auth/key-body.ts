@@ -141,7 +141,7 @@ function refuseUnknown(body: JsonObject, known: readonly string[]): void {
   if (unknown === undefined) return;
   refuse(ErrorReason.UNSUPPORTED_PARAMETER, {
     param: [...unknown].slice(0, maxModelIdCharacters).join(""),
-    message: `A key has the properties: ${known.join(", ")}.`,
+    message: `The properties here are: ${known.join(", ")}.`,
   });
 }
 
