@@ -32,6 +32,7 @@ const entrySchema = object(
     model: nullable(string("Model id.")),
     requestKind: nullable(string("What was paid for.", { enum: [...usageKinds, null] })),
     request: nullable(string("`id` of the request in `GET /requests`.")),
+    refundOf: nullable(string("Of a refund: `id` of the entry whose charge it gives back.")),
   },
   ["id", "object", "createdAt", "kind", "unit", "amount", "balanceAfter"],
 );
