@@ -219,6 +219,8 @@ export const usageLimits = {
   hours: { most: 168, default: 24 },
   days: { most: 31, default: 7 },
   models: 100,
+  /** Seconds after now at which a file of usage ends, whatever `end_time` is: nothing is charged later, as far as clocks may differ. */
+  aheadSeconds: 3_600,
 } as const;
 /** Characters of a cursor or id in a query. */
 export const maxCursorLength = 512;

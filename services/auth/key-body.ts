@@ -6,6 +6,7 @@ import {
   requiredString,
 } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import { isoMs } from "#kit/iso-time.ts";
 import type { JsonObject, JsonValue } from "#kit/json.ts";
 import { limitResetOf } from "#kit/key-limits.ts";
 import { optionalOutsideUrl } from "#kit/outside-url.ts";
@@ -140,7 +141,7 @@ function refuseUnknown(body: JsonObject, known: readonly string[]): void {
   if (unknown === undefined) return;
   refuse(ErrorReason.UNSUPPORTED_PARAMETER, {
     param: [...unknown].slice(0, maxModelIdCharacters).join(""),
-    message: `A key has the properties: ${known.join(", ")}.`,
+    message: `The properties here are: ${known.join(", ")}.`,
   });
 }
 
@@ -227,8 +228,6 @@ function readReset(body: JsonObject): KeyLimitReset | undefined {
   return limitResetOf(reset) ?? invalid(param, "is 'daily', 'weekly', 'monthly' or null");
 }
 
-const isoTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
-
 /** Milliseconds since the epoch; null: never. OpenRouter's name and ours. */
 function readExpiresAt(body: JsonObject, nowMs: number): number | null | undefined {
   const times = ["expiresAt", "expires_at"]
@@ -243,7 +242,8 @@ function readExpiresAt(body: JsonObject, nowMs: number): number | null | undefin
 function readTime(value: JsonValue | undefined, param: string, nowMs: number): number | null {
   if (value === null) return null;
   if (typeof value !== "string") refuse(ErrorReason.INVALID_TYPE, { param });
-  const ms = isoTime.test(value) ? Date.parse(value) : Number.NaN;
+  // A day alone does not say when of it.
+  const ms = value.includes("T") ? (isoMs(value) ?? 0) : 0;
   return ms > nowMs ? ms : invalid(param, "is a time to come, like 2030-01-31T00:00:00Z");
 }
 

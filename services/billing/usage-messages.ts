@@ -29,7 +29,7 @@ import {
   placeOf,
   type UsageGroup,
 } from "./usage-store.ts";
-import type { Unit } from "./wallet.ts";
+import { chargeTold, type Unit } from "./wallet.ts";
 
 const hourSeconds = 3_600;
 const daySeconds = 86_400;
@@ -133,6 +133,7 @@ export function lineMessage(line: Line): LineMessage {
     amount: line.amount,
     balance: line.balance,
     id: line.publicId,
+    refundOf: BigInt(line.kind === "refund" ? (chargeTold(line)?.refundOf ?? 0) : 0),
     ...(record && line.kind !== "refund" ? { record } : {}),
   });
 }

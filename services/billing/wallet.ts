@@ -242,7 +242,10 @@ export interface ChargeTold {
 export function chargeTold({
   kind,
   record,
-}: Pick<Entry, "kind" | "record">): ChargeTold | undefined {
+}: {
+  kind: string;
+  record: string;
+}): ChargeTold | undefined {
   if (kind !== "refund") return undefined;
   try {
     const told: ChargeTold = JSON.parse(record);

@@ -19,6 +19,7 @@ export function entryDocument(line: Line) {
     model: line.model || null,
     requestKind: isGrant ? null : isRefund ? line.refundedKind : kind,
     request: line.id || null,
+    refundOf: line.refundOf === 0n ? null : `${unit}-${line.refundOf}`,
   };
 }
 
@@ -34,4 +35,5 @@ export const entryColumns = [
   "model",
   "requestKind",
   "request",
+  "refundOf",
 ] as const satisfies readonly (keyof ReturnType<typeof entryDocument>)[];

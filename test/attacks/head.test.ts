@@ -104,6 +104,18 @@ test.each(documented)("HEAD %s refuses as GET does", async (path) => {
   }
 });
 
+test.each([
+  "/usage?start_time=0&format=csv",
+  ...["csv", "jsonl"].map((f) => `/billing/entries?format=${f}`),
+])("HEAD of a file that is made as it is sent says no length: %s", async (path) => {
+  const got = await download(caller, path);
+  const head = await download(caller, path, { method: "HEAD" });
+  expect([head.status, head.bytes.length]).toEqual([200, 0]);
+  expect(got.bytes.length).toBeGreaterThan(0);
+  expect(head.headers.get("content-length")).toBeNull();
+  expect(comparable(head.headers)).toEqual(comparable(got.headers));
+});
+
 test("HEAD of a job's events answers at once, while the job runs", async () => {
   const held = heldImages(png);
   media.next("POST /images/generations", held.behaviour);

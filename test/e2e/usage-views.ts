@@ -199,6 +199,10 @@ export async function compareViews(
   expect(sumOf(requests, "costUsdMicros") - back("usd_micros")).toBe(usdMicros);
   expect(sumOf(requests, "creditsCharged") - back("credits")).toBe(credits);
   expect(refunded).toHaveLength(truth.refunds);
+  for (const { refundOf, request, keyId } of refunded) {
+    const charge = entries.find(({ id }) => id === refundOf);
+    expect(charge).toMatchObject({ kind: "charge", request, keyId, refundOf: null });
+  }
 
   const { json: billing } = await all.get("/billing");
   expect(billing).toMatchObject({

@@ -73,6 +73,10 @@ test("account refund gives a charge back once, and says what the wallet has then
     const { code, err } = await genmesh(["account", "refund", accountId, "--entry", entry]);
     expect({ code, err }).toEqual({ code: 1, err: expect.stringMatching(told) });
   }
+  const { out } = await genmesh(["ledger", "export", accountId, "--format", "jsonl"]);
+  const [given, spent] = out.split("\n").map((line) => (line === "" ? {} : JSON.parse(line)));
+  expect(given).toMatchObject({ id: "usd_micros-4", kind: "refund", refundOf: spent.id });
+  expect(spent).toMatchObject({ id: "usd_micros-3", kind: "charge", refundOf: null });
   expect(await json("ledger", "audit", accountId)).toMatchObject({ ok: true });
 });
 

@@ -1,6 +1,7 @@
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance } from "fastify";
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import { isoMs } from "#kit/iso-time.ts";
 import { exportEntries, exportFormats, exportHeaders } from "../../billing-entries.ts";
 import { exportPage } from "../../limits.ts";
 import { takeTurn } from "../../plugins/reads.ts";
@@ -55,6 +56,5 @@ async function exported(call: AdminCall, { reads }: AdminDeps) {
 function queryTime(call: AdminCall, name: string): number | undefined {
   const text = call.query(name);
   if (text === "") return undefined;
-  const ms = Date.parse(text);
-  return Number.isNaN(ms) ? refuse(ErrorReason.INVALID_VALUE, { param: name }) : ms;
+  return isoMs(text) ?? refuse(ErrorReason.INVALID_VALUE, { param: name });
 }

@@ -2,6 +2,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance } from "fastify";
 import { optionalArray, optionalNumber, optionalString, requiredString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import { isoMs } from "#kit/iso-time.ts";
 import type { JsonObject } from "#kit/json.ts";
 import { limitResetOf, limitResetWord } from "#kit/key-limits.ts";
 import { optionalOutsideUrl } from "#kit/outside-url.ts";
@@ -124,8 +125,10 @@ async function create(call: AdminCall) {
   const body = await call.body();
   const accountId = requiredString(body, "accountId", { min: 1, max: 64 });
   const expiresAt = optionalString(body, "expiresAt", { max: 40 });
-  const expiresMs = expiresAt === undefined ? undefined : Date.parse(expiresAt);
-  if (Number.isNaN(expiresMs)) refuse(ErrorReason.INVALID_VALUE, { param: "expiresAt" });
+  const expiresMs = expiresAt === undefined ? undefined : isoMs(expiresAt);
+  if (expiresAt !== undefined && expiresMs === undefined) {
+    refuse(ErrorReason.INVALID_VALUE, { param: "expiresAt" });
+  }
   const rule = { min: 0, max: maxAmount, integer: true };
   const limit = optionalNumber(body, "limitUsdMicros", rule);
   const reset = readReset(body);

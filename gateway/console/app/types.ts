@@ -204,6 +204,7 @@ export interface BillingEntry {
   model: string | null;
   requestKind: string | null;
   request: string | null;
+  refundOf: string | null;
 }
 
 export interface Hold {

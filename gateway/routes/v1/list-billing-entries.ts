@@ -16,7 +16,7 @@ import {
   type RouteSchema,
   string,
 } from "../../schemas.ts";
-import { seenKey, usageKinds } from "../../usage.ts";
+import { seenKey, sendMade, usageKinds } from "../../usage.ts";
 import { refuseCursor } from "./list-requests.ts";
 
 const entrySchema = object(
@@ -32,6 +32,7 @@ const entrySchema = object(
     model: nullable(string("Model id.")),
     requestKind: nullable(string("What was paid for.", { enum: [...usageKinds, null] })),
     request: nullable(string("`id` of the request in `GET /requests`.")),
+    refundOf: nullable(string("Of a refund: `id` of the entry whose charge it gives back.")),
   },
   ["id", "object", "createdAt", "kind", "unit", "amount", "balanceAfter"],
 );
@@ -114,8 +115,7 @@ export function listBillingEntries(app: FastifyInstance, edge: Edge): void {
         return await page(token, exportPage);
       };
       exportHeaders(reply, format, "billing-entries");
-      if (request.method === "HEAD") return reply.send();
-      return reply.send(exportEntries(format, first, furtherPage));
+      return sendMade(request, reply, exportEntries(format, first, furtherPage));
     },
   });
 }

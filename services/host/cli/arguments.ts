@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from "commander";
+import { isoMs } from "#kit/iso-time.ts";
 import { limitResetOf } from "#kit/key-limits.ts";
 import { scopeNames } from "#kit/scopes.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
@@ -54,8 +55,8 @@ export function wholeNumber(min: number, max: number): (value: string) => number
 
 /** A time: ISO 8601, answered in milliseconds since the epoch. */
 export function time(value: string): number {
-  const ms = Date.parse(value);
-  if (Number.isNaN(ms))
+  const ms = isoMs(value);
+  if (ms === undefined)
     throw new InvalidArgumentError("It must be a time like 2027-01-31T00:00:00Z.");
   return ms;
 }
