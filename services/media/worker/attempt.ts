@@ -328,8 +328,8 @@ async function waitOut(
   const { clock, store, events } = context;
   const { jobId, fence } = job;
   const { refusal } = error;
-  const next = turnedAway(job, error);
-  if (next.kind === "fails") return lose(job, begun, next.reason, context);
+  const next = turnedAway(job, error, clock.now());
+  if (next.kind === "fails") return fail(job, begun, next.failure, context);
   const { pauseMs, nextUpstream, sent } = next;
   // Unless this is written down, the next worker takes it that the upstream has begun.
   const back = await untilStored({ clock, signal: lease.signal }, () => {

@@ -1,11 +1,12 @@
-import { ErrorReason, type Reason } from "#kit/errors.ts";
+import { ErrorReason, errorRow } from "#kit/errors.ts";
 import type { NotTakenError } from "../../upstreams/media/port.ts";
-import type { Job } from "../jobs/job.ts";
-import { firstWaitMs, maxWaitMs } from "../limits.ts";
+import type { Job, JobFailure } from "../jobs/job.ts";
+import { emptySinceOf } from "../jobs/lifecycle.ts";
+import { firstWaitMs, maxEmptyMs, maxWaitMs } from "../limits.ts";
 
 /** What becomes of a job that its upstream would not take. */
 export type TurnedAway =
-  | { kind: "fails"; reason: Reason }
+  | { kind: "fails"; failure: JobFailure }
   | {
       kind: "waits";
       /** Ms; 0: the next upstream is asked at once. */
@@ -15,8 +16,8 @@ export type TurnedAway =
       sent: boolean;
     };
 
-/** Goes on to the next upstream now, or to the first one later; fails where waiting mends nothing. */
-export function turnedAway(job: Job, error: NotTakenError): TurnedAway {
+/** Goes on to the next upstream now, or to the first one later; fails where waiting mends nothing, or has not for long enough. */
+export function turnedAway(job: Job, error: NotTakenError, now: number): TurnedAway {
   const { upstreamIndex, spec, wait } = job;
   const { refusal, retryAfterMs, isCertain } = error;
   // An attempt that may have reached the upstream keeps the job there, unless it was looked for by its id just now, in vain.
@@ -27,11 +28,22 @@ export function turnedAway(job: Job, error: NotTakenError): TurnedAway {
   }
   // Waiting mends nothing, unless another upstream was only busy.
   if (refusal === "denied" && (!nextUpstream || wait?.refusal === "denied")) {
-    return { kind: "fails", reason: ErrorReason.GENERATION_FAILED };
+    const reason = ErrorReason.GENERATION_FAILED;
+    return fails({ reason, message: errorRow(reason).message });
+  }
+  const emptySince = emptySinceOf(wait, refusal, now);
+  const leftMs = emptySince === undefined ? maxWaitMs : emptySince + maxEmptyMs - now;
+  if (leftMs <= 0) {
+    const message = "The model is not available at the moment.";
+    return fails({ reason: ErrorReason.SERVICE_UNAVAILABLE, message });
   }
   const rounds = Math.floor((wait?.times ?? 0) / spec.upstreams.length) + 1;
   const pauseMs = Math.max(pauseAfter(rounds, firstWaitMs, maxWaitMs), retryAfterMs ?? 0);
-  return { kind: "waits", pauseMs, nextUpstream, sent };
+  return { kind: "waits", pauseMs: Math.min(pauseMs, leftMs), nextUpstream, sent };
+}
+
+function fails(failure: Omit<JobFailure, "param">): TurnedAway {
+  return { kind: "fails", failure: { ...failure, param: undefined } };
 }
 
 /** Ms: twice as long each time. */
