@@ -36,6 +36,11 @@ export const leaseMs = 30_000;
 export const firstWaitMs = 2_000;
 /** Longest such pause, also where `Retry-After` asks for more, in ms: a mistaken answer does not cost a job its day. */
 export const maxWaitMs = 300_000;
+/**
+ * How long a job waits for the operator to pay, where all its upstreams say that their account is empty, in ms: time to react to the alert, and
+ * less than the 285 s for which OpenAI's clients wait for pictures, so that these hear why there are none.
+ */
+export const maxEmptyMs = 240_000;
 /** How often a worker renews its leases, in ms: two may fail. */
 export const heartbeatMs = 8_000;
 /** A worker that could not renew a lease gives up this long before others may claim the job, in ms. */

@@ -2,6 +2,7 @@ import { describeOnServers } from "../support/on-servers.ts";
 import { cancelContract } from "./jobs.cancel.suite.ts";
 import { jobCapacityContract } from "./jobs.capacity.suite.ts";
 import { deleteContract } from "./jobs.delete.suite.ts";
+import { emptyAccountsContract } from "./jobs.empty-accounts.suite.ts";
 import { storedOutputsContract } from "./jobs.outputs.suite.ts";
 import { queuePlacesContract } from "./jobs.places.suite.ts";
 import { jobRacesContract } from "./jobs.races.suite.ts";
@@ -17,6 +18,7 @@ await describeOnServers("media on MongoDB and S3", (openStores) => {
   jobRacesContract(createWorld);
   workerContract(createWorld);
   upstreamWaitsContract(createWorld);
+  emptyAccountsContract(createWorld);
   jobCapacityContract(createWorld);
   jobRoutesContract(createWorld);
   queuePlacesContract(createWorld);

@@ -5,45 +5,12 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { ErrorReason } from "#kit/errors.ts";
 import { JobStatus, JobWait_Refusal } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { maxQueuedMs, maxRunningMs, maxWaitMs } from "../../services/media/limits.ts";
-import {
-  GenerationError,
-  type GenerationTask,
-  NotTakenError,
-  type Refusal,
-} from "../../services/upstreams/media/port.ts";
+import { GenerationError, type GenerationTask } from "../../services/upstreams/media/port.ts";
 import { until } from "../support/until.ts";
-import { attemptsLost, type OpenedJobsWorld, worldsOf } from "./jobs.opening.ts";
+import { attemptsLost, worldsOf } from "./jobs.opening.ts";
 import { fail, gated, hang, scriptedUpstream, succeed } from "./jobs.upstream.ts";
-import { bob, type createJobsWorld, image, type JobsWorld } from "./jobs.world.ts";
-
-/** Two upstreams that take no idempotency key, and one that does. No server listens there: the test is the upstream. */
-const catalog = `upstreams:
-  one: { protocol: openai, baseUrl: "http://127.0.0.1:9/v1" }
-  two: { protocol: openai, baseUrl: "http://127.0.0.1:9/v1" }
-  peer: { protocol: genmesh, baseUrl: "http://127.0.0.1:9/v1" }
-models:
-  - { id: image-1, kind: image, upstream: one, creditPrice: 5, sizes: [64x64], maxConcurrent: 1 }
-  - { id: image-2, kind: image, upstream: two, creditPrice: 5, sizes: [64x64] }
-  - { id: both, kind: image, upstream: one, fallbackUpstreams: [two], creditPrice: 5, sizes: [64x64] }
-  - { id: peers, kind: image, upstream: peer, fallbackUpstreams: [two], creditPrice: 5, sizes: [64x64] }
-`;
-
-interface TurnedAway {
-  refusal?: Refusal;
-  retryAfterMs?: number;
-  isCertain?: boolean;
-}
-
-/** Ms that an upstream asks for where the test is to see the job wait: no slow look misses it. */
-const longMs = 60_000;
-
-/** An upstream that will not take the job, after its request went out. */
-const turnAway =
-  ({ refusal = "too_many_requests", retryAfterMs, isCertain = true }: TurnedAway = {}) =>
-  async (task: GenerationTask): Promise<never> => {
-    await task.sending();
-    throw new NotTakenError(refusal, { retryAfterMs, isCertain, cause: undefined });
-  };
+import { asked, behave, catalog, longMs, parked, turnAway } from "./jobs.waits.ts";
+import { bob, type createJobsWorld, image } from "./jobs.world.ts";
 
 /** An upstream whose answer to the request is lost. */
 const loseAnswer = async (task: GenerationTask): Promise<never> => {
@@ -54,18 +21,6 @@ const loseAnswer = async (task: GenerationTask): Promise<never> => {
 /** What jobs promise where an upstream takes nothing, or does not say what it took; on any database. */
 export function upstreamWaitsContract(createWorld: typeof createJobsWorld): void {
   const open = worldsOf(createWorld);
-
-  /** The job as it waits; by the step that its wait began with, whenever it is looked at: when, and for how long. */
-  const parked = (world: JobsWorld, jobId: string, times: number) =>
-    until(`${times} refusals`, async () => {
-      const job = await world.store.find(jobId);
-      const at = job?.wait?.until;
-      if (job?.state !== "queued" || job.wait?.times !== times || at === undefined)
-        return undefined;
-      return { job, until: at, pauseMs: at - (job.events.at(-1)?.at ?? 0) };
-    });
-  const asked = (world: OpenedJobsWorld) =>
-    world.upstream.tasks.map(({ upstream }) => upstream.name);
 
   describe("a job that its upstream does not take", () => {
     test("waits in the queue without an attempt, as long as it takes, and is charged once", async () => {
@@ -199,15 +154,6 @@ export function upstreamWaitsContract(createWorld: typeof createJobsWorld): void
   });
 
   describe("a job that an upstream denies what is configured for", () => {
-    /** What each upstream does, by its name. */
-    const behave = (world: OpenedJobsWorld, does: Record<string, Refusal | "takes it">) =>
-      world.upstream.behave(async (task) => {
-        const how = does[task.upstream.name] ?? "takes it";
-        if (how !== "takes it") return turnAway({ refusal: how, retryAfterMs: longMs })(task);
-        await task.sending();
-        return succeed(task);
-      });
-
     test.each(["denied", "account_empty"] as const)(
       "goes to the next one (%s), which operators are told of, and is charged once",
       async (refusal) => {

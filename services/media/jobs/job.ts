@@ -91,6 +91,8 @@ export interface JobWait {
   times: number;
   /** Ms since the epoch; no worker claims the job before. Undefined: that time has come. */
   until: number | undefined;
+  /** As `emptySinceOf` in lifecycle.ts says; as of the last refusal. */
+  emptySince?: number;
 }
 
 /** An output that has won. */

@@ -20,6 +20,7 @@ import {
   type Job,
   type JobFailure,
   type JobOutput,
+  type JobWait,
   leaseEnd,
   mayBegin,
   noted,
@@ -245,6 +246,7 @@ function stepRunning(
 function waiting(job: Job, command: Of<"wait">): Job {
   const { refusal, now } = command;
   const times = (job.wait?.times ?? 0) + 1;
+  const emptySince = emptySinceOf(job.wait, refusal, now);
   const deadline = job.createdAt + maxQueuedMs;
   // Another upstream gets it at once.
   const until = command.until > now ? Math.min(command.until, now + maxWaitMs) : undefined;
@@ -255,12 +257,26 @@ function waiting(job: Job, command: Of<"wait">): Job {
     attempts: uncounted(job),
     lease: undefined,
     startedAt: undefined,
-    wait: { refusal, times, until },
+    wait: { refusal, times, until, ...(emptySince === undefined ? {} : { emptySince }) },
     deadline,
     dueAt: Math.min(until ?? now + unpublishedMs, deadline),
     events: withoutLastTry(job.events),
   };
   return noted(back, now, `${refusalWords[refusal]}, ${times} in all`, "waiting");
+}
+
+/**
+ * Since when the job's upstreams say nothing but that the operator's account there is empty, or that they deny what is configured, `refusal` at
+ * `now` included, in ms since the epoch. Undefined: no account is empty, or one of them may take the job soon.
+ */
+export function emptySinceOf(
+  wait: JobWait | undefined,
+  refusal: Refusal,
+  now: number,
+): number | undefined {
+  if (refusal === "denied") return wait?.emptySince;
+  // A clock that was set back does not lengthen the time.
+  return refusal === "account_empty" ? Math.min(wait?.emptySince ?? now, now) : undefined;
 }
 
 function atUpstream({ upstreamIndex, spec }: Job, { nextUpstream, sent }: GivenBack) {

@@ -26,19 +26,13 @@ import {
 import { answerLost, type JobCommand } from "../jobs/lifecycle.ts";
 import { checkOutputs } from "../jobs/outputs.ts";
 import { publishWake, traceOf } from "../jobs/wake.ts";
-import {
-  cancelGraceMs,
-  firstWaitMs,
-  maxAttempts,
-  maxSetAsideMs,
-  maxWaitMs,
-  setAsideMs,
-} from "../limits.ts";
+import { cancelGraceMs, maxAttempts, maxSetAsideMs, setAsideMs } from "../limits.ts";
 import { pixelsOf } from "../requests/image.ts";
 import { untilStored } from "../until-stored.ts";
 import { createLease, type Lease } from "./lease.ts";
 import { createProgress } from "./progress.ts";
 import { createStoredOutputs, type StoredOutputs } from "./stored-outputs.ts";
+import { pauseAfter, turnedAway } from "./turned-away.ts";
 
 /** What an attempt needs. */
 export interface AttemptContext extends FinishContext {
@@ -332,32 +326,20 @@ async function waitOut(
   context: AttemptContext,
 ): Promise<void> {
   const { clock, store, events } = context;
-  const { jobId, fence, upstreamIndex, spec, wait } = job;
-  const { refusal, retryAfterMs, isCertain } = error;
-  // An attempt that may have reached the upstream keeps the job there, unless it was looked for by its id just now, in vain.
-  const sent = (job.sent && job.resumeId === undefined) || !isCertain;
-  const nextUpstream = !sent && spec.upstreams.length > 1;
-  const isLeft = nextUpstream && upstreamIndex + 1 < spec.upstreams.length;
-  // Waiting mends nothing, unless another upstream was only busy.
-  if (refusal === "denied" && !isLeft && (!nextUpstream || wait?.refusal === "denied")) {
-    return lose(job, begun, ErrorReason.GENERATION_FAILED, context);
-  }
-  const rounds = Math.floor((wait?.times ?? 0) / spec.upstreams.length) + 1;
-  const pauseMs = Math.max(pauseAfter(rounds, firstWaitMs, maxWaitMs), retryAfterMs ?? 0);
+  const { jobId, fence } = job;
+  const { refusal } = error;
+  const next = turnedAway(job, error, clock.now());
+  if (next.kind === "fails") return fail(job, begun, next.failure, context);
+  const { pauseMs, nextUpstream, sent } = next;
   // Unless this is written down, the next worker takes it that the upstream has begun.
   const back = await untilStored({ clock, signal: lease.signal }, () => {
     const now = clock.now();
-    const until = isLeft ? now : now + pauseMs;
+    const until = now + pauseMs;
     return store.apply(jobId, { kind: "wait", fence, refusal, until, nextUpstream, sent, now });
   });
   if (!back) return stopped(job, begun, context);
   context.failPoints("waiting");
   events.givenBack(back, "not_taken");
-}
-
-/** Ms: twice as long each time. */
-function pauseAfter(times: number, firstMs: number, longestMs: number): number {
-  return Math.min(firstMs * 2 ** Math.min(times - 1, 20), longestMs);
 }
 
 function lose(job: Job, begun: Begun, reason: Reason, context: AttemptContext): Promise<void> {

@@ -14,6 +14,29 @@ test.each(Object.entries(doublesByHand))(
   },
 );
 
+const ofComfy = ["partial", "invalid", "failed", "restart", "dropSockets", "held", "lost", "down"];
+/** What upstreams are documented to do amiss, or in more ways than one, as far as it is not theirs at all times. */
+const documented: Readonly<Record<keyof typeof doublesByHand, readonly string[]>> = {
+  fal: [
+    ...["queued", "refused", "timedOut", "neverStarted", "runnerGone", "runnerFailed", "tooEarly"],
+    ...["locked", "lock", "cancelled", "held", "heldDeaf", "lost", "tooMany", "down"],
+  ],
+  replicate: [
+    ...["atOnce", "oneUrl", "list", "removeData", "broken", "refused", "canceled", "aborted"],
+    ...["insufficientCredit", "invalidInput", "throttled", "passDeadline", "held", "lost", "down"],
+  ],
+  comfyui: ofComfy,
+  "comfyui-2025": ofComfy,
+  "comfyui-2024": ofComfy,
+  elevenlabs: ["againstPolicy", "quotaExceeded", "insufficientCredits", "tooManyAtOnce", "busy"],
+};
+
+test.each(Object.entries(documented))("%s knows each of these by its name", async (name, words) => {
+  const start = Object.entries(doublesByHand).find(([known]) => known === name)?.[1];
+  await using double = await start?.(0, await sampleOutputs());
+  expect(Object.keys(double?.words ?? {})).toEqual(expect.arrayContaining([...words]));
+});
+
 test("a double says where it is and what it knows, and refuses as it is told", async () => {
   await using double = await doublesByHand.fal(0, await sampleOutputs());
   const ask = () =>

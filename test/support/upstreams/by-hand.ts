@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,7 +7,7 @@ import { systemClock } from "#kit/clock.ts";
 import { createBuiltinRenderer } from "../../../services/builtin/index.ts";
 import type { Behaviour } from "../scripted-behaviours.ts";
 import type { MediaOutputs } from "../scripted-media-upstream.ts";
-import { startComfy } from "./comfyui.ts";
+import { type ComfyOptions, startComfy } from "./comfyui.ts";
 import { elevenLabsAnswers, startElevenLabs } from "./elevenlabs.ts";
 import { falAnswers, falFailures, startFal } from "./fal.ts";
 import { replicateAnswers, replicateErrors, startReplicate } from "./replicate.ts";
@@ -25,6 +26,50 @@ type Starter = (port: number, made: MediaOutputs) => Promise<ByHand>;
 
 /** Milliseconds of a step of a graph. */
 const comfyStepMs = 250;
+/** What ComfyUI says of a model's file that is not there. */
+const notInList = {
+  errors: [{ type: "value_not_in_list", message: "Value not in list", details: "ckpt_name" }],
+  ...{ dependent_outputs: ["9"], class_type: "CheckpointLoaderSimple" },
+};
+/** A graph of which one output is dropped without a word but this. */
+const partlyValid = { prompt_id: randomUUID(), number: 1, node_errors: { 4: notInList } };
+/** One of which all are. */
+const invalidGraph = {
+  error: { type: "prompt_outputs_failed_validation", message: "Prompt outputs failed validation" },
+  node_errors: { 4: notInList },
+};
+
+/** A ComfyUI of a year: see {@link startComfy}. */
+function comfyOf(vintage: NonNullable<ComfyOptions["vintage"]>): Starter {
+  return async (port, made) => {
+    const comfy = await startComfy({ port, vintage });
+    Object.assign(comfy.outputs, made);
+    // Slow enough for a percentage to be seen.
+    comfy.usual.pace = "advance";
+    let isHeld = false;
+    const steps = setInterval(() => isHeld || comfy.advance(), comfyStepMs);
+    return {
+      ...{ baseUrl: comfy.origin, key: undefined },
+      words: {
+        failed: () => comfy.plan({ failure: { message: "out of memory", type: "OutOfMemory" } }),
+        partial: () => comfy.next("submit", { kind: "json", body: partlyValid }),
+        invalid: () => comfy.next("submit", { kind: "json", status: 400, body: invalidGraph }),
+        down: () => comfy.next("submit", { kind: "status", status: 503 }),
+        lost: () => comfy.next("submit", { kind: "lost" }),
+        cutFile: () => comfy.next("view", { kind: "file", cutAfter: 40 }),
+        held: () => (isHeld = true),
+        finish: () => (isHeld = false),
+        // Now: it forgets its queue and its history.
+        restart: () => comfy.restart(),
+        dropSockets: () => comfy.dropSockets(),
+      },
+      async [Symbol.asyncDispose]() {
+        clearInterval(steps);
+        await comfy[Symbol.asyncDispose]();
+      },
+    };
+  };
+}
 
 /** Every double by its name. */
 export const doublesByHand = {
@@ -41,6 +86,7 @@ export const doublesByHand = {
         tooEarly: () => fal.next("result", tooEarly),
         lost: () => fal.next("submit", { kind: "lost" }),
         cutFile: () => fal.files.next("file", { kind: "file", cutAfter: 40 }),
+        queued: () => fal.plan({ positions: [2, 1, 0] }),
         // Never ends until `finish`.
         held: () => fal.plan({ pace: "advance" }),
         heldDeaf: () => fal.plan({ pace: "advance", positions: [], cancel: "ignored" }),
@@ -63,40 +109,23 @@ export const doublesByHand = {
         ...each(replicateAnswers, (answer) => replicate.next("submit", answer)),
         canceled: () => replicate.plan({ end: "canceled" }),
         aborted: () => replicate.plan({ end: "aborted" }),
+        atOnce: () => replicate.plan({ starting: 0, processing: 0 }),
+        oneUrl: () => replicate.plan({ output: ([url]) => url }),
+        list: () => replicate.plan({ output: (urls) => urls }),
         lost: () => replicate.next("submit", { kind: "lost" }),
         cutFile: () => replicate.files.next("file", { kind: "file", cutAfter: 40 }),
         held: () => replicate.plan({ pace: "advance" }),
         finish: () => replicate.finish(),
+        // Now, for all that was asked for so far.
+        removeData: () => replicate.predictions.map(({ id }) => replicate.removeData(id)),
+        passDeadline: () => replicate.predictions.map(({ id }) => replicate.passDeadline(id)),
       },
       [Symbol.asyncDispose]: replicate[Symbol.asyncDispose],
     };
   },
-  async comfyui(port, made) {
-    const comfy = await startComfy({ port });
-    Object.assign(comfy.outputs, made);
-    // Slow enough for a percentage to be seen.
-    comfy.usual.pace = "advance";
-    let isHeld = false;
-    const steps = setInterval(() => isHeld || comfy.advance(), comfyStepMs);
-    return {
-      ...{ baseUrl: comfy.origin, key: undefined },
-      words: {
-        failed: () => comfy.plan({ failure: { message: "out of memory", type: "OutOfMemory" } }),
-        down: () => comfy.next("submit", { kind: "status", status: 503 }),
-        lost: () => comfy.next("submit", { kind: "lost" }),
-        cutFile: () => comfy.next("view", { kind: "file", cutAfter: 40 }),
-        held: () => (isHeld = true),
-        finish: () => (isHeld = false),
-        // Now: it forgets its queue and its history.
-        restart: () => comfy.restart(),
-        dropSockets: () => comfy.dropSockets(),
-      },
-      async [Symbol.asyncDispose]() {
-        clearInterval(steps);
-        await comfy[Symbol.asyncDispose]();
-      },
-    };
-  },
+  comfyui: comfyOf("2026"),
+  "comfyui-2025": comfyOf("2025"),
+  "comfyui-2024": comfyOf("2024"),
   async elevenlabs(port, made) {
     const double = await startElevenLabs({ port });
     double.sound = made.sound;

@@ -1,0 +1,52 @@
+import { ErrorReason, errorRow } from "#kit/errors.ts";
+import type { NotTakenError } from "../../upstreams/media/port.ts";
+import type { Job, JobFailure } from "../jobs/job.ts";
+import { emptySinceOf } from "../jobs/lifecycle.ts";
+import { firstWaitMs, maxEmptyMs, maxWaitMs } from "../limits.ts";
+
+/** What becomes of a job that its upstream would not take. */
+export type TurnedAway =
+  | { kind: "fails"; failure: JobFailure }
+  | {
+      kind: "waits";
+      /** Ms; 0: the next upstream is asked at once. */
+      pauseMs: number;
+      nextUpstream: boolean;
+      /** An earlier request may have reached the upstream all the same. */
+      sent: boolean;
+    };
+
+/** Goes on to the next upstream now, or to the first one later; fails where waiting mends nothing, or has not for long enough. */
+export function turnedAway(job: Job, error: NotTakenError, now: number): TurnedAway {
+  const { upstreamIndex, spec, wait } = job;
+  const { refusal, retryAfterMs, isCertain } = error;
+  // An attempt that may have reached the upstream keeps the job there, unless it was looked for by its id just now, in vain.
+  const sent = (job.sent && job.resumeId === undefined) || !isCertain;
+  const nextUpstream = !sent && spec.upstreams.length > 1;
+  if (nextUpstream && upstreamIndex + 1 < spec.upstreams.length) {
+    return { kind: "waits", pauseMs: 0, nextUpstream, sent };
+  }
+  // Waiting mends nothing, unless another upstream was only busy.
+  if (refusal === "denied" && (!nextUpstream || wait?.refusal === "denied")) {
+    const reason = ErrorReason.GENERATION_FAILED;
+    return fails({ reason, message: errorRow(reason).message });
+  }
+  const emptySince = emptySinceOf(wait, refusal, now);
+  const leftMs = emptySince === undefined ? maxWaitMs : emptySince + maxEmptyMs - now;
+  if (leftMs <= 0) {
+    const message = "The model is not available at the moment.";
+    return fails({ reason: ErrorReason.SERVICE_UNAVAILABLE, message });
+  }
+  const rounds = Math.floor((wait?.times ?? 0) / spec.upstreams.length) + 1;
+  const pauseMs = Math.max(pauseAfter(rounds, firstWaitMs, maxWaitMs), retryAfterMs ?? 0);
+  return { kind: "waits", pauseMs: Math.min(pauseMs, leftMs), nextUpstream, sent };
+}
+
+function fails(failure: Omit<JobFailure, "param">): TurnedAway {
+  return { kind: "fails", failure: { ...failure, param: undefined } };
+}
+
+/** Ms: twice as long each time. */
+export function pauseAfter(times: number, firstMs: number, longestMs: number): number {
+  return Math.min(firstMs * 2 ** Math.min(times - 1, 20), longestMs);
+}

@@ -1,0 +1,60 @@
+import {
+  type GenerationTask,
+  NotTakenError,
+  type Refusal,
+} from "../../services/upstreams/media/port.ts";
+import { until } from "../support/until.ts";
+import type { OpenedJobsWorld } from "./jobs.opening.ts";
+import { succeed } from "./jobs.upstream.ts";
+import type { JobsWorld } from "./jobs.world.ts";
+
+/** Two upstreams that take no idempotency key, and one that does. Nobody listens there: the test is the upstream. */
+export const catalog = `upstreams:
+  one: { protocol: openai, baseUrl: "http://127.0.0.1:9/v1" }
+  two: { protocol: openai, baseUrl: "http://127.0.0.1:9/v1" }
+  peer: { protocol: genmesh, baseUrl: "http://127.0.0.1:9/v1" }
+models:
+  - { id: image-1, kind: image, upstream: one, creditPrice: 5, sizes: [64x64], maxConcurrent: 1 }
+  - { id: image-2, kind: image, upstream: two, creditPrice: 5, sizes: [64x64] }
+  - { id: both, kind: image, upstream: one, fallbackUpstreams: [two], creditPrice: 5, sizes: [64x64] }
+  - { id: peers, kind: image, upstream: peer, fallbackUpstreams: [two], creditPrice: 5, sizes: [64x64] }
+`;
+
+interface TurnedAway {
+  refusal?: Refusal;
+  retryAfterMs?: number;
+  isCertain?: boolean;
+}
+
+/** Ms that an upstream asks for where the test is to see the job wait: no slow look misses it. */
+export const longMs = 60_000;
+
+/** An upstream that will not take the job, after its request went out. */
+export const turnAway =
+  ({ refusal = "too_many_requests", retryAfterMs, isCertain = true }: TurnedAway = {}) =>
+  async (task: GenerationTask): Promise<never> => {
+    await task.sending();
+    throw new NotTakenError(refusal, { retryAfterMs, isCertain, cause: undefined });
+  };
+
+/** The job as it waits; by the step that its wait began with, whenever it is looked at: when, and for how long. */
+export const parked = (world: JobsWorld, jobId: string, times: number) =>
+  until(`${times} refusals`, async () => {
+    const job = await world.store.find(jobId);
+    const at = job?.wait?.until;
+    if (job?.state !== "queued" || job.wait?.times !== times || at === undefined) return undefined;
+    return { job, until: at, pauseMs: at - (job.events.at(-1)?.at ?? 0) };
+  });
+
+/** The upstreams that were asked, in order. */
+export const asked = (world: OpenedJobsWorld) =>
+  world.upstream.tasks.map(({ upstream }) => upstream.name);
+
+/** What each upstream does, by its name. */
+export const behave = (world: OpenedJobsWorld, does: Record<string, Refusal | "takes it">) =>
+  world.upstream.behave(async (task) => {
+    const how = does[task.upstream.name] ?? "takes it";
+    if (how !== "takes it") return turnAway({ refusal: how, retryAfterMs: longMs })(task);
+    await task.sending();
+    return succeed(task);
+  });
