@@ -11,7 +11,7 @@ import { succeed } from "./jobs.upstream.ts";
 import { asked, behave, catalog, longMs, parked, turnAway } from "./jobs.waits.ts";
 import { type createJobsWorld, image } from "./jobs.world.ts";
 
-/** What jobs promise where the operator's accounts at upstreams are empty; whatever the database is. */
+/** What jobs promise where the operator's accounts at upstreams are empty, on either database. */
 export function emptyAccountsContract(createWorld: typeof createJobsWorld): void {
   const open = worldsOf(createWorld);
   const rounds = maxEmptyMs / longMs;
@@ -52,7 +52,7 @@ export function emptyAccountsContract(createWorld: typeof createJobsWorld): void
       },
     );
 
-    test("is asked for a last time when the time is over, whatever the upstream asks for", async () => {
+    test("is asked for a last time when the time is over, however long a pause the upstream asks for", async () => {
       const world = await open({ catalog });
       world.upstream.behave(turnAway({ refusal: "account_empty", retryAfterMs: 2 * maxEmptyMs }));
       const { job } = await world.submit();

@@ -8,7 +8,7 @@ import type { OpenedJobsWorld } from "./jobs.opening.ts";
 import { succeed } from "./jobs.upstream.ts";
 import type { JobsWorld } from "./jobs.world.ts";
 
-/** Two upstreams that take no idempotency key, and one that does. Nobody listens there: the test is the upstream. */
+/** Two upstreams that take no idempotency key, and one that does. No server listens there: the test is the upstream. */
 export const catalog = `upstreams:
   one: { protocol: openai, baseUrl: "http://127.0.0.1:9/v1" }
   two: { protocol: openai, baseUrl: "http://127.0.0.1:9/v1" }
