@@ -112,6 +112,25 @@ describe.skipIf(chromiumPath === undefined)(`what screens may show${browserNote}
     expect(opened.faults).toEqual([]);
   });
 
+  test("a file is found by its id, and one that is not there is said in words", async () => {
+    const { id, filename } = (await owner.get("/files")).json.data[0];
+    await signIn(page, origin, owner.key);
+    await see("/console/files");
+    await page.getByLabel("Find by id").fill(id);
+    await page.keyboard.press("Enter");
+    const found = page.getByLabel("The file");
+    await found.getByRole("img", { name: filename }).waitFor();
+    expect(new URL(page.url()).searchParams.get("id")).toBe(id);
+    await check("a file");
+    await page.getByLabel("Find by id").fill("file_none");
+    await page.keyboard.press("Enter");
+    await found.getByRole("alert").waitFor();
+    expect(await found.getByRole("img").count()).toBe(0);
+    await check("no file");
+    await page.getByRole("link", { name: "All files" }).click();
+    await page.getByRole("button", { name: `Delete ${filename}` }).waitFor();
+  });
+
   const screens: Record<(typeof roles)[number], readonly string[]> = {
     key: keyScreens,
     operator: operatorScreens,

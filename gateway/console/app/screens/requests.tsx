@@ -78,7 +78,7 @@ export function Requests() {
         onSearch={(wanted) => set({ id: wanted })}
       />
       {id ? (
-        <OneRequest id={id} />
+        <OneRequest key={id} id={id} />
       ) : (
         <>
           <div class="filters">
