@@ -1,15 +1,7 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Caller } from "../e2e/caller.ts";
-import {
-  ended,
-  heldImages,
-  type MediaWorld,
-  startMediaWorld,
-  submit,
-  upload,
-} from "../e2e/media-world.ts";
+import type { MediaWorld } from "../e2e/media-world.ts";
 import { oneProcessOnly } from "../e2e/world.ts";
 import { browserNote, chromiumPath, openBrowser, openPage } from "../support/browser.ts";
 import { keyOpenings, type Opening, operatorOpenings } from "./openings.ts";
@@ -23,9 +15,9 @@ import {
   untilBuilt,
   visit,
 } from "./screens.ts";
+import { everyScope, startUsedWorld, type UsedWorld } from "./used-world.ts";
 
 const operatorToken = "operator-token-of-the-states-tests";
-const everyScope = Object.values(Scope).filter((scope) => typeof scope === "number" && scope > 0);
 /** Lists that can be empty, and of operators those that filters empty. */
 const emptyOfKey = [
   "requests",
@@ -47,34 +39,23 @@ const emptyOfOperator = [
 describe.skipIf(chromiumPath === undefined)(`what screens may show${browserNote}`, () => {
   oneProcessOnly();
 
+  let used: UsedWorld;
   let made: MediaWorld;
   let browser: Browser;
   let owner: Caller;
   let origin: string;
-  let release: () => void;
   let opened: Awaited<ReturnType<typeof openPage>>;
   let page: Page;
 
   beforeAll(async () => {
-    made = await startMediaWorld({ env: { GENMESH_ADMIN_TOKEN: operatorToken } });
-    const { world, media, png } = made;
-    origin = new URL(world.baseUrl).origin;
-    const first = await world.caller({ credits: 100n });
-    owner = await world.withKey(first, { name: "owner", scopes: everyScope });
-    const held = heldImages(png);
-    release = held.open;
-    media.next("POST /images/generations", held.behaviour);
-    await submit(owner, "images", { model: "scripted-image", prompt: "a boat" });
-    await ended(owner, await submit(owner, "images", { model: "small-image", prompt: "a boat" }));
-    await owner.post("/responses", { model: "chat-1", input: "Hello" });
-    await upload(owner, png);
+    used = await startUsedWorld(operatorToken);
+    ({ made, owner, origin } = used);
     await untilBuilt(origin);
     browser = await openBrowser();
   }, openConsoleMs);
   afterAll(async () => {
-    release?.();
     await browser?.close();
-    await made?.[Symbol.asyncDispose]();
+    await used?.[Symbol.asyncDispose]();
   });
   beforeEach(async () => {
     opened = await openPage(browser);
@@ -129,6 +110,25 @@ describe.skipIf(chromiumPath === undefined)(`what screens may show${browserNote}
     await page.locator(facts).waitFor();
     expect(new URL(page.url()).searchParams.get("id")).toBe(id);
     expect(opened.faults).toEqual([]);
+  });
+
+  test("a file is found by its id, and one that is not there is said in words", async () => {
+    const { id, filename } = (await owner.get("/files")).json.data[0];
+    await signIn(page, origin, owner.key);
+    await see("/console/files");
+    await page.getByLabel("Find by id").fill(id);
+    await page.keyboard.press("Enter");
+    const found = page.getByLabel("The file");
+    await found.getByRole("img", { name: filename }).waitFor();
+    expect(new URL(page.url()).searchParams.get("id")).toBe(id);
+    await check("a file");
+    await page.getByLabel("Find by id").fill("file_none");
+    await page.keyboard.press("Enter");
+    await found.getByRole("alert").waitFor();
+    expect(await found.getByRole("img").count()).toBe(0);
+    await check("no file");
+    await page.getByRole("link", { name: "All files" }).click();
+    await page.getByRole("button", { name: `Delete ${filename}` }).waitFor();
   });
 
   const screens: Record<(typeof roles)[number], readonly string[]> = {

@@ -105,7 +105,7 @@ export function bytes(value: number): string {
   return new Intl.NumberFormat(undefined, {
     style: "unit",
     unit: units[step] ?? "byte",
-    unitDisplay: "narrow",
+    unitDisplay: "short",
     maximumFractionDigits: step === 0 ? 0 : 1,
   }).format(value / 1_000 ** step);
 }

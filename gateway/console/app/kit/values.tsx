@@ -108,6 +108,14 @@ export function ShortId({ id }: { id: string }) {
   );
 }
 
+/** A longer one may break, so that its table keeps its width. */
+const mostKeptLength = 24;
+
+/** The id of a model on one line, where its hyphens would break it. */
+export function ModelId({ id }: { id: string }) {
+  return <span class={id.length <= mostKeptLength ? "keep" : undefined}>{id}</span>;
+}
+
 /** An identifier: in a fixed pitch, whole, and selected by one click. */
 export function Id({ children }: { children: string }) {
   return <code class="id">{children}</code>;

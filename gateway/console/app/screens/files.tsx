@@ -1,13 +1,14 @@
 import { useRef, useState } from "preact/hooks";
 import { call, queryOf } from "../api.ts";
 import { bytes, count } from "../format.ts";
-import { useAction, useApi, usePages } from "../hooks.ts";
+import { useAction, useApi, useFilters, usePages } from "../hooks.ts";
 import { FormDialog } from "../kit/dialog.tsx";
 import { Page } from "../kit/page.tsx";
+import { SearchField } from "../kit/search.tsx";
 import { Empty, ErrorText, Waiting } from "../kit/states.tsx";
 import { Pager } from "../kit/table.tsx";
 import { toast } from "../kit/toast.tsx";
-import { When } from "../kit/values.tsx";
+import { Id, ShortId, When } from "../kit/values.tsx";
 import type { List } from "../types.ts";
 import { contentOf, type StoredFile, uploadImage } from "./files-calls.ts";
 
@@ -21,8 +22,12 @@ type Files = List<StoredFile> & {
 
 /** Images of the account: what jobs and messages refer to. */
 export function Files() {
+  const { query, set } = useFilters();
+  const { id } = query;
   const pages = usePages();
-  const loaded = useApi<Files>(`/files${queryOf({ limit: pageSize, after: pages.after })}`);
+  const loaded = useApi<Files>(
+    id ? null : `/files${queryOf({ limit: pageSize, after: pages.after })}`,
+  );
   const input = useRef<HTMLInputElement>(null);
   const [isOver, setOver] = useState(false);
   const [doomed, setDoomed] = useState<StoredFile | null>(null);
@@ -64,55 +69,68 @@ export function Files() {
           event.currentTarget.value = "";
         }}
       />
-      <div class="stack">
-        {quota && (
-          <div>
-            <p class="fine muted">
-              {bytes(quota.usedBytes)} of {bytes(quota.limitBytes)} used by {count(quota.files)}{" "}
-              {quota.files === 1 ? "file" : "files"}
-            </p>
-            <meter
-              min={0}
-              max={quota.limitBytes}
-              high={quota.limitBytes * 0.9}
-              optimum={0}
-              value={quota.usedBytes}
-              aria-label="Room that is used"
-            />
+      <ErrorText error={upload.error} />
+      <SearchField
+        label="Find by id"
+        placeholder="file_…"
+        value={id ?? ""}
+        onSearch={(wanted) => set({ id: wanted })}
+      />
+      {id ? (
+        <OneFile key={id} id={id} onDelete={setDoomed} />
+      ) : (
+        <>
+          <div class="stack">
+            {quota && (
+              <div>
+                <p class="fine muted">
+                  {bytes(quota.usedBytes)} of {bytes(quota.limitBytes)} used by {count(quota.files)}{" "}
+                  {quota.files === 1 ? "file" : "files"}
+                </p>
+                <meter
+                  min={0}
+                  max={quota.limitBytes}
+                  high={quota.limitBytes * 0.9}
+                  optimum={0}
+                  value={quota.usedBytes}
+                  aria-label="Room that is used"
+                />
+              </div>
+            )}
+            <ErrorText error={loaded.error} retry={loaded.reload} />
+            {!files && !loaded.error && <Waiting lines={8} />}
+            {/* biome-ignore lint/a11y/noStaticElementInteractions: dropping is a shortcut; the button above does the same by keyboard. */}
+            <div
+              class={isOver ? "drop is-over" : "drop"}
+              onDragOver={(event) => {
+                event.preventDefault();
+                setOver(true);
+              }}
+              onDragLeave={() => setOver(false)}
+              onDrop={(event) => {
+                event.preventDefault();
+                setOver(false);
+                upload.run([...(event.dataTransfer?.files ?? [])]);
+              }}
+            >
+              {files?.length === 0 && (
+                <Empty title={pages.after ? "No more files" : "No files yet"}>
+                  <p>
+                    Upload an image, or drop it here. What jobs import by its address comes here
+                    too.
+                  </p>
+                </Empty>
+              )}
+              <ul class="tiles">
+                {files?.map((file) => (
+                  <Tile key={file.id} file={file} onDelete={() => setDoomed(file)} />
+                ))}
+              </ul>
+            </div>
           </div>
-        )}
-        <ErrorText error={upload.error} />
-        <ErrorText error={loaded.error} retry={loaded.reload} />
-        {!files && !loaded.error && <Waiting lines={8} />}
-        {/* biome-ignore lint/a11y/noStaticElementInteractions: dropping is a shortcut; the button above does the same by keyboard. */}
-        <div
-          class={isOver ? "drop is-over" : "drop"}
-          onDragOver={(event) => {
-            event.preventDefault();
-            setOver(true);
-          }}
-          onDragLeave={() => setOver(false)}
-          onDrop={(event) => {
-            event.preventDefault();
-            setOver(false);
-            upload.run([...(event.dataTransfer?.files ?? [])]);
-          }}
-        >
-          {files?.length === 0 && (
-            <Empty title={pages.after ? "No more files" : "No files yet"}>
-              <p>
-                Upload an image, or drop it here. What jobs import by its address comes here too.
-              </p>
-            </Empty>
-          )}
-          <ul class="tiles">
-            {files?.map((file) => (
-              <Tile key={file.id} file={file} onDelete={() => setDoomed(file)} />
-            ))}
-          </ul>
-        </div>
-      </div>
-      <Pager pages={pages} nextCursor={loaded.data?.has_more ? loaded.data.last_id : null} />
+          <Pager pages={pages} nextCursor={loaded.data?.has_more ? loaded.data.last_id : null} />
+        </>
+      )}
       {doomed && (
         <FormDialog
           title={`Delete ${doomed.filename}?`}
@@ -123,13 +141,68 @@ export function Files() {
             await call(`/files/${doomed.id}`, { method: "DELETE" });
             setDoomed(null);
             toast("The file is gone.");
-            loaded.reload();
+            if (id) set({ id: undefined });
+            else loaded.reload();
           }}
         >
           <p>No new job can refer to it. Jobs that have begun with it go on.</p>
         </FormDialog>
       )}
     </Page>
+  );
+}
+
+/** One file, looked for by its id. */
+function OneFile({ id, onDelete }: { id: string; onDelete(file: StoredFile): void }) {
+  const { data: file, error } = useApi<StoredFile>(`/files/${encodeURIComponent(id)}`);
+  return (
+    <section class="card stack" aria-label="The file">
+      <div class="row spread">
+        <h2>
+          <Id>{id}</Id>
+        </h2>
+        <a class="button small" href="/console/files">
+          All files
+        </a>
+      </div>
+      <ErrorText error={error} />
+      {!file && !error && <Waiting lines={6} />}
+      {file && (
+        <div class="beside">
+          <dl class="facts">
+            <div class="fact">
+              <dt>Name</dt>
+              <dd>{file.filename}</dd>
+            </div>
+            <div class="fact">
+              <dt>Kind</dt>
+              <dd>{file.mimeType}</dd>
+            </div>
+            <div class="fact">
+              <dt>Size</dt>
+              <dd>
+                {file.width} × {file.height} · {bytes(file.bytes)}
+              </dd>
+            </div>
+            <div class="fact">
+              <dt>Stored</dt>
+              <dd>
+                <When at={file.created_at} style="second" />
+              </dd>
+            </div>
+          </dl>
+          <a class="preview" href={contentOf(file.id)} target="_blank" rel="noopener">
+            <img
+              src={contentOf(file.id)}
+              alt={file.filename}
+              width={file.width}
+              height={file.height}
+            />
+          </a>
+        </div>
+      )}
+      {file && <Actions file={file} onDelete={() => onDelete(file)} />}
+    </section>
   );
 }
 
@@ -149,20 +222,31 @@ function Tile({ file, onDelete }: { file: StoredFile; onDelete(): void }) {
         <p class="fine muted">
           <When at={file.created_at} style="day" />
         </p>
+        <p class="fine">
+          <a href={`/console/files?id=${encodeURIComponent(file.id)}`}>
+            <ShortId id={file.id} />
+          </a>
+        </p>
       </div>
-      <div class="row">
-        <a class="button small" href={`/console/playground?kind=image#refs=${file.id}`}>
-          Use as reference
-        </a>
-        <button
-          type="button"
-          class="small danger-text"
-          aria-label={`Delete ${file.filename}`}
-          onClick={onDelete}
-        >
-          Delete
-        </button>
-      </div>
+      <Actions file={file} onDelete={onDelete} />
     </li>
+  );
+}
+
+function Actions({ file, onDelete }: { file: StoredFile; onDelete(): void }) {
+  return (
+    <div class="row">
+      <a class="button small" href={`/console/playground?kind=image#refs=${file.id}`}>
+        Use as reference
+      </a>
+      <button
+        type="button"
+        class="small danger-text"
+        aria-label={`Delete ${file.filename}`}
+        onClick={onDelete}
+      >
+        Delete
+      </button>
+    </div>
   );
 }

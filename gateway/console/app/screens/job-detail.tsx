@@ -119,7 +119,7 @@ function Facts({ job }: { job: Told }) {
       "Made as",
       [
         job.mode,
-        job.n && `${job.n} images`,
+        job.n && `${job.n} ${job.n === 1 ? "image" : "images"}`,
         job.size,
         job.durationSeconds && `${job.durationSeconds} s`,
         job.resolution,

@@ -10,7 +10,7 @@ import { SearchField } from "../kit/search.tsx";
 import { Empty, ErrorText } from "../kit/states.tsx";
 import { type Column, Pager, Table } from "../kit/table.tsx";
 import { toast } from "../kit/toast.tsx";
-import { Credits, ShortId, Status, When } from "../kit/values.tsx";
+import { Credits, ModelId, ShortId, Status, When } from "../kit/values.tsx";
 import { useRunningJobs } from "../running-jobs.ts";
 import type { Job, List } from "../types.ts";
 import { JobDetail } from "./job-detail.tsx";
@@ -147,7 +147,7 @@ function columnsOf(of: {
       head: "Model",
       cell: (job) => (
         <>
-          {job.model}
+          {job.model && <ModelId id={job.model} />}
           <span class="sub">{kindOf(job)}</span>
         </>
       ),

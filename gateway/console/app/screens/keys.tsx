@@ -174,8 +174,10 @@ function Spent({ keyOf: key }: { keyOf: Key }) {
   const spent = limitedSpend(key);
   return (
     <>
-      <Money micros={spent} /> <span class="muted">of</span> <Money micros={limit} />
-      <span class="sub">{periodWords(key.limit_reset)}</span>
+      <Money micros={spent} />
+      <span class="sub keep">
+        of <Money micros={limit} /> {periodWords(key.limit_reset)}
+      </span>
       <meter
         min={0}
         max={Math.max(limit, 1)}

@@ -161,7 +161,10 @@ function priceOf(model: Model): preact.ComponentChildren | undefined {
 function VideoPrices({ options }: { options: readonly VideoOption[] }) {
   return (
     <details>
-      <summary>{options.length} durations and resolutions</summary>
+      <summary>
+        {options.length} {options.length === 1 ? "option" : "options"}, from{" "}
+        <Credits value={Math.min(...options.map(({ credits }) => credits))} /> credits
+      </summary>
       <ul class="prices">
         {options.map((row) => (
           <li key={`${row.durationSeconds}-${row.resolution}`}>

@@ -1,4 +1,4 @@
-import type { VNode } from "preact";
+import type { ComponentChildren, VNode } from "preact";
 import { queryOf } from "../api.ts";
 import { useApi, useReloading } from "../hooks.ts";
 import { Amount } from "../kit/amount.tsx";
@@ -20,11 +20,7 @@ export function Overview() {
     <Page title="Overview">
       {may("billing") && <Balances />}
       <Month />
-      <div class="columns">
-        <Running />
-        <LastErrors />
-      </div>
-      <FirstCall />
+      <Activity />
     </Page>
   );
 }
@@ -32,54 +28,61 @@ export function Overview() {
 function Balances() {
   const { data, error, reload } = useApi<Wallet>("/billing");
   if (error) return <ErrorText error={error} retry={reload} />;
-  if (!data) {
-    return (
-      <div class="figures is-waiting">
-        <div class="figure">
-          <Waiting lines={2} />
-        </div>
-      </div>
-    );
-  }
+  const credits = data ? data.credits : {};
   return (
-    <dl class="figures">
-      <div class="figure">
-        <dt>Balance</dt>
-        <dd>
-          <Money micros={data.availableUsdMicros} />
-        </dd>
-        <dd class="fine muted">
-          <Money micros={data.reservedUsdMicros} /> held
-        </dd>
-      </div>
-      <div class="figure">
-        <dt>Spent this month</dt>
-        <dd>
-          <Money micros={data.monthSpendUsdMicros} />
-        </dd>
-        <dd class="fine muted">calendar month, UTC</dd>
-      </div>
-      {data.credits && (
+    <dl class="figures" aria-busy={!data}>
+      <Figure
+        title="Balance"
+        value={data && <Money micros={data.availableUsdMicros} />}
+        note={
+          data && (
+            <>
+              <Money micros={data.reservedUsdMicros} /> held
+            </>
+          )
+        }
+      />
+      <Figure
+        title="Spent this month"
+        value={data && <Money micros={data.monthSpendUsdMicros} />}
+        note="calendar month, UTC"
+      />
+      {credits && (
         <>
-          <div class="figure">
-            <dt>Credits</dt>
-            <dd>
-              <Credits value={data.credits.available} />
-            </dd>
-            <dd class="fine muted">
-              <Credits value={data.credits.reserved} /> held for jobs
-            </dd>
-          </div>
-          <div class="figure">
-            <dt>Credits spent this month</dt>
-            <dd>
-              <Credits value={data.credits.monthSpent} />
-            </dd>
-            <dd class="fine muted">images, video, music</dd>
-          </div>
+          <Figure
+            title="Credits"
+            value={data?.credits && <Credits value={data.credits.available} />}
+            note={
+              data?.credits && (
+                <>
+                  <Credits value={data.credits.reserved} /> held for jobs
+                </>
+              )
+            }
+          />
+          <Figure
+            title="Credits spent"
+            value={data?.credits && <Credits value={data.credits.monthSpent} />}
+            note="calendar month, UTC"
+          />
         </>
       )}
     </dl>
+  );
+}
+
+/** A figure with a line beneath; what has not come yet takes the room that it will have. */
+function Figure({
+  title,
+  value,
+  note,
+}: Record<"title" | "value" | "note", ComponentChildren | undefined>) {
+  return (
+    <div class="figure">
+      <dt>{title}</dt>
+      <dd>{value ?? <span class="bone" />}</dd>
+      <dd class="fine muted">{note ?? <span class="bone" />}</dd>
+    </div>
   );
 }
 
@@ -94,7 +97,7 @@ function Month() {
   const line = (title: string, figureOf: (result: UsageResult) => number, show: Show) => (
     <figure class="figure">
       <figcaption>
-        {title} <strong>{show(sum(buckets ?? [], figureOf))}</strong>
+        {title} {buckets && <strong>{show(sum(buckets, figureOf))}</strong>}
       </figcaption>
       <Spark
         label={`${title}, a day each`}
@@ -107,7 +110,7 @@ function Month() {
       {usage.error ? (
         <ErrorText error={usage.error} retry={usage.reload} />
       ) : (
-        <div class="figures">
+        <div class="figures" aria-busy={!buckets}>
           {line(
             "Dollars",
             (one) => one.spentUsdMicros,
@@ -135,33 +138,65 @@ function Month() {
   );
 }
 
-/** Jobs move by their own events, and new ones are asked for; requests in flight are what money is held for. */
-function Running() {
+/**
+ * What goes on and what went wrong, in one piece: how long these lists are is known when all have come, and the others would
+ * move with each. Jobs move by their own events, and new ones are asked for.
+ */
+function Activity() {
   const jobsOf = (status: string) => (seesJobs() ? `/jobs?status=${status}&limit=10` : null);
   const queued = useApi<List<Job>>(jobsOf("queued"));
   const begun = useApi<List<Job>>(jobsOf("running"));
   const holds = useApi<List<Hold>>(may("billing") ? "/billing/holds?limit=10" : null);
+  const failed = useApi<List<RequestRecord>>("/requests?status=failed&limit=5");
   const { jobs } = useRunningJobs(queued, begun);
   const running = jobs.sort((one, other) => other.createdAt.localeCompare(one.createdAt));
-  const requests = holds.data?.data.filter((hold) => hold.kind !== "job") ?? [];
   useReloading(true, queued.reload, begun.reload, holds.reload);
-  const asked = [queued, begun, holds];
-  const error = asked.find((one) => one.error)?.error;
-  const isKnown = asked.every((one) => one.data !== undefined || !one.isLoading);
+  const asked = [queued, begun, holds, failed];
+  if (!asked.every((one) => one.data !== undefined || !one.isLoading)) {
+    return (
+      <Section title="Running now">
+        <Waiting lines={6} />
+      </Section>
+    );
+  }
+  return (
+    <>
+      <div class="columns">
+        <Running
+          jobs={running}
+          // What money is held for beside jobs is requests in flight.
+          requests={holds.data?.data.filter((hold) => hold.kind !== "job") ?? []}
+          error={[queued, begun, holds].find((one) => one.error)?.error}
+        />
+        <LastErrors rows={failed.data?.data} error={failed.error} retry={failed.reload} />
+      </div>
+      <FirstCall />
+    </>
+  );
+}
+
+function Running({
+  jobs,
+  requests,
+  error,
+}: {
+  jobs: readonly Job[];
+  requests: readonly Hold[];
+  error: unknown;
+}) {
   return (
     <Section title="Running now" actions={<a href="/console/jobs">All jobs</a>}>
       <ErrorText error={error} />
-      {!isKnown && !error && <Waiting />}
-      {isKnown && !error && running.length === 0 && requests.length === 0 && (
+      {!error && jobs.length === 0 && requests.length === 0 && (
         <Empty title="Nothing is running">
           <p>
             <a href="/console/playground">Try a model in the playground</a>, and see it here.
           </p>
         </Empty>
       )}
-      {(running.length > 0 || requests.length > 0) && (
+      {(jobs.length > 0 || requests.length > 0) && (
         <ul class="list">
-          {running.map((job) => (
+          {jobs.map((job) => (
             <li key={job.id}>
               <div class="row spread">
                 <Id>{job.id}</Id>
@@ -190,16 +225,21 @@ function Running() {
   );
 }
 
-function LastErrors() {
-  const failed = useApi<List<RequestRecord>>("/requests?status=failed&limit=5");
-  const rows = failed.data?.data;
+function LastErrors({
+  rows,
+  error,
+  retry,
+}: {
+  rows: readonly RequestRecord[] | undefined;
+  error: unknown;
+  retry(): void;
+}) {
   return (
     <Section
       title="Last errors"
       actions={<a href="/console/requests?status=failed">All failed requests</a>}
     >
-      <ErrorText error={failed.error} retry={failed.reload} />
-      {!rows && !failed.error && <Waiting />}
+      <ErrorText error={error} retry={retry} />
       {rows?.length === 0 && (
         <Empty title="No failed requests">
           <p>What fails after it was accepted is listed here, and costs nothing.</p>

@@ -7,7 +7,7 @@ import { Page } from "../kit/page.tsx";
 import { SearchField } from "../kit/search.tsx";
 import { Empty, ErrorText, Waiting } from "../kit/states.tsx";
 import { type Column, Pager, Table } from "../kit/table.tsx";
-import { Count, Credits, Id, Money, ShortId, Status, When } from "../kit/values.tsx";
+import { Count, Credits, Id, ModelId, Money, ShortId, Status, When } from "../kit/values.tsx";
 import { may } from "../session.ts";
 import type { Generation, List, RequestRecord } from "../types.ts";
 
@@ -41,7 +41,7 @@ const columns: Column<RequestRecord>[] = [
     head: "Model",
     cell: (row) => (
       <>
-        {row.model ?? "not recorded"}
+        {row.model ? <ModelId id={row.model} /> : "not recorded"}
         <span class="sub">
           {row.kind}
           {row.streamed && ", streamed"}
@@ -73,12 +73,12 @@ export function Requests() {
     <Page title="Requests" lead="Each request with its tokens, times and cost, newest first.">
       <SearchField
         label="Find by id"
-        placeholder="resp_…, chatcmpl-…, job_…, speech_… or x-request-id"
+        placeholder="resp_…, job_…, req_…"
         value={id ?? ""}
         onSearch={(wanted) => set({ id: wanted })}
       />
       {id ? (
-        <OneRequest id={id} />
+        <OneRequest key={id} id={id} />
       ) : (
         <>
           <div class="filters">
@@ -135,6 +135,9 @@ export function Requests() {
 function OneRequest({ id }: { id: string }) {
   const loaded = useApi<{ data: Generation }>(`/generation${queryOf({ id })}`);
   const record = loaded.data?.data;
+  // What is charged by images, seconds or characters has none.
+  const hasTokens =
+    (record?.native_tokens_prompt ?? 0) + (record?.native_tokens_completion ?? 0) > 0;
   return (
     <section class="card stack">
       <div class="row spread">
@@ -163,14 +166,18 @@ function OneRequest({ id }: { id: string }) {
           <Fact name="Key">
             <KeyName id={record.keyId} />
           </Fact>
-          <Fact name="Input">
-            <Tokens value={record.native_tokens_prompt} /> (
-            {count(record.native_tokens_cached ?? 0)} cached)
-          </Fact>
-          <Fact name="Output">
-            <Tokens value={record.native_tokens_completion} /> (
-            {count(record.native_tokens_reasoning ?? 0)} of reasoning)
-          </Fact>
+          {hasTokens && (
+            <>
+              <Fact name="Input">
+                <Tokens value={record.native_tokens_prompt} /> (
+                {count(record.native_tokens_cached ?? 0)} cached)
+              </Fact>
+              <Fact name="Output">
+                <Tokens value={record.native_tokens_completion} /> (
+                {count(record.native_tokens_reasoning ?? 0)} of reasoning)
+              </Fact>
+            </>
+          )}
           <Fact name="First output">
             <Duration value={record.latency} />
           </Fact>
@@ -179,10 +186,12 @@ function OneRequest({ id }: { id: string }) {
           </Fact>
           <Fact name="Ended because of">{record.finish_reason ?? "not recorded"}</Fact>
           <Fact name="Cost">
-            <Money micros={record.costUsdMicros} digits="price" />
+            {(record.costUsdMicros > 0 || record.creditsCharged === 0) && (
+              <Money micros={record.costUsdMicros} digits="price" />
+            )}
+            {record.costUsdMicros > 0 && record.creditsCharged > 0 && " and "}
             {record.creditsCharged > 0 && (
               <>
-                {" and "}
                 <Credits value={record.creditsCharged} /> credits
               </>
             )}
@@ -227,7 +236,17 @@ function AmountOf({ row }: { row: RequestRecord }) {
     seconds > 0 && `${count(seconds)} s`,
     characters > 0 && `${count(characters)} characters`,
   ].filter((part) => part !== false);
-  return <>{parts.join(", ") || <span class="muted">none</span>}</>;
+  if (parts.length === 0) return <span class="muted">none</span>;
+  return (
+    <>
+      {parts.map((part, place) => (
+        <span key={part}>
+          {place > 0 && ", "}
+          <span class="num">{part}</span>
+        </span>
+      ))}
+    </>
+  );
 }
 
 function Cost({ row }: { row: RequestRecord }) {

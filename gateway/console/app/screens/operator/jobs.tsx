@@ -79,7 +79,7 @@ export function OperatorJobs() {
   const loaded = useApi<AdminList<AdminJob>>(
     id ? null : `${admin}/jobs${queryOf({ account, status, after: pages.after, limit: 25 })}`,
   );
-  if (id) return <OneJob id={id} />;
+  if (id) return <OneJob key={id} id={id} />;
   return (
     <Page title="Jobs" lead="Jobs of all accounts, newest first: never their prompts or outputs.">
       <div class="filters">

@@ -10,6 +10,7 @@ import { type Column, Pager, Table } from "../../kit/table.tsx";
 import { toast } from "../../kit/toast.tsx";
 import { Money, ShortId, Status, When } from "../../kit/values.tsx";
 import { periodWords } from "../../limit-resets.ts";
+import { implied, rightsOf } from "../../scopes.ts";
 import { accountPath } from "./accounts.tsx";
 import { CreateKey, EditKey, RevokeKey, RotateKey } from "./key-dialogs.tsx";
 import { type AdminKey, type AdminList, admin } from "./types.ts";
@@ -142,7 +143,7 @@ const columns: Column<AdminKey>[] = [
     head: "May use",
     cell: (key) => (
       <>
-        {key.scopes.join(", ") || "all that is implied"}
+        {rightsOf(key.scopes.length === 0 ? implied : key.scopes)}
         <span class="sub">{key.models.join(", ") || "all models"}</span>
       </>
     ),
@@ -156,7 +157,7 @@ const columns: Column<AdminKey>[] = [
       ) : (
         <>
           <Money micros={key.limitUsdMicros} />
-          <span class="sub">{periodWords(key.limitReset)}</span>
+          <span class="sub keep">{periodWords(key.limitReset)}</span>
         </>
       ),
   },
