@@ -105,7 +105,8 @@ export function bytes(value: number): string {
   return new Intl.NumberFormat(undefined, {
     style: "unit",
     unit: units[step] ?? "byte",
-    unitDisplay: "short",
+    // The short form of few bytes is "0 byte".
+    unitDisplay: step === 0 ? "long" : "short",
     maximumFractionDigits: step === 0 ? 0 : 1,
   }).format(value / 1_000 ** step);
 }
