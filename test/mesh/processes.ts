@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { PlannedProcess } from "../../services/host/run-mesh/plan.ts";
@@ -11,8 +12,8 @@ export interface MeshProcess {
   readonly role: PlannedProcess["role"];
   /** Where it is called; the gateway's public origin. */
   readonly url: string;
-  /** Starts it, again where it has ended. Resolves when it is ready. */
-  start(): Promise<void>;
+  /** Starts it, again where it has ended; `checkout`: another one's code than this. Resolves when it is ready. */
+  start(checkout?: string): Promise<void>;
   /** Ends it at once; it stays down until {@link start}. */
   kill(): Promise<void>;
   /** SIGTERM; resolves with its exit code when it has drained. */
@@ -32,7 +33,7 @@ export interface ProcessSetup {
   clockAheadMs?: number | undefined;
 }
 
-const main = fileURLToPath(new URL("../../services/host/main.ts", import.meta.url));
+const thisCheckout = fileURLToPath(new URL("../..", import.meta.url));
 const clock = fileURLToPath(new URL("../support/clock-ahead.ts", import.meta.url));
 /** Milliseconds: all of a mesh compete for the cores of a test machine with all else that runs there. */
 const startWithinMs = 120_000;
@@ -58,8 +59,8 @@ export function meshProcess(planned: PlannedProcess, setup: ProcessSetup): MeshP
     name,
     role,
     url,
-    async start() {
-      const started = spawnProcess(planned, setup);
+    async start(checkout = thisCheckout) {
+      const started = spawnProcess(planned, setup, checkout);
       child = started.child;
       ended = started.ended;
       await until(
@@ -83,7 +84,12 @@ export function meshProcess(planned: PlannedProcess, setup: ProcessSetup): MeshP
   };
 }
 
-function spawnProcess(planned: PlannedProcess, { log, clockAheadMs = 0 }: ProcessSetup) {
+function spawnProcess(
+  planned: PlannedProcess,
+  { log, clockAheadMs = 0 }: ProcessSetup,
+  checkout: string,
+) {
+  const main = join(checkout, "services/host/main.ts");
   const args = ["--disable-warning=ExperimentalWarning", "--import", clock, main];
   const child = spawn(process.execPath, args, {
     env: { ...planned.env, TEST_CLOCK_AHEAD_MS: `${clockAheadMs}` },

@@ -60,6 +60,8 @@ export interface MeshWorldOptions {
   /** As `npm run mesh` takes it, e.g. `2` or `2,media-worker=3`. */
   replicas: string;
   env?: Record<string, string>;
+  /** Whose code its processes begin with; default: this checkout's. */
+  checkout?: string | undefined;
   /** Milliseconds by which the clocks of some processes are off, by name. */
   clocksAheadMs?: Record<string, number>;
 }
@@ -110,7 +112,7 @@ export async function startMeshWorld(options: MeshWorldOptions): Promise<MeshWor
     }),
   );
   stack.defer(async () => void (await Promise.all(processes.map((one) => one.kill()))));
-  await Promise.all(processes.map((one) => one.start()));
+  await Promise.all(processes.map((one) => one.start(options.checkout)));
   const operator = operatorOf(plan);
   const of = (role: MeshRole) => processes.filter((one) => one.role === role);
   const owned = stack.move();
