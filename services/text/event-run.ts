@@ -37,12 +37,16 @@ export interface EventRunOptions {
   onFirstOutput(): void;
   /** The model may think unseen. */
   mayThink: boolean;
+  /** It is known to. */
+  isKnownToThink: boolean;
   /** Milliseconds since dispatch. */
   sinceSent(): number;
   /** Hears of a whole answer with its usage. */
   noteWhole(answer: WholeAnswer): void;
   /** Tokens that a second of silence is taken for. */
   paceOf(shown: ShownText): number;
+  /** Bytes of text that the model makes in a second. */
+  textPaceOf(shown: ShownText): number;
   clock: Clock;
   events: TextEvents;
   large: Pick<LargeAnswers, "run">;
@@ -62,10 +66,9 @@ export function createEventRun(answer: StreamAnswer, options: EventRunOptions): 
   const seen = createNotes(options);
   const unseen = createUnseenTime(answer, {
     ...{ clock: options.clock, mayThink: options.mayThink, firstWaitMs: options.sinceSent() },
-    hasOutput: () => seen.bytes > 0,
+    bytes: () => seen.bytes,
+    bytesPerSecondOf: options.textPaceOf,
   });
-  /** Of the batch that brought the first text. */
-  let firstBytes = 0;
   metered.unseenInput = () => unseenInput(answer.unseen, request);
   metered.answering = () => {
     const answerId = answerIdOf(seen.first);
@@ -88,19 +91,23 @@ export function createEventRun(answer: StreamAnswer, options: EventRunOptions): 
   const endOf = (kind: Ending | "ended" | "left"): End => {
     const { collector } = seen;
     const isWhole = kind === "completed" || kind === "incomplete";
-    const isKnownWhole = isWhole && !answer.isStopped?.();
+    const isCut = seen.terminal?.isCut === true;
+    const isKnownWhole = isWhole && !answer.isStopped?.() && !isCut;
+    // Of one that we cut at the caller's bound the wait for its beginning need not have been thought.
+    const isAllThought = !isCut || options.isKnownToThink || answer.unseen?.hasReasoned === true;
+    const thoughtMs = isAllThought ? unseen.ms() : unseen.longMs();
     return {
       kind,
       answerId: answerIdOf(seen.first),
       finishReason: finishReasonOf(seen.terminal?.frame, kind),
       reported: seen.reported ?? answer.usageSoFar?.(),
       opaque: { values: seen.opaque, upstream: answer.upstream },
-      cutAt: seen.terminal?.isCut ? cutBoundOf(request, metered.bounds) : undefined,
+      cutAt: isCut ? cutBoundOf(request, metered.bounds) : undefined,
       hasCalls: hostedCallsSeen() > 0,
       ignored: options.ignored,
       unseenTokens: unseenTokens(answer.unseen, {
-        ms: isKnownWhole || (kind === "ended" && !hasOutput()) ? 0 : unseen.ms(),
-        tokensPerSecond: options.paceOf({ bytes: seen.bytes - firstBytes, ms: unseen.textMs() }),
+        ms: isKnownWhole || (kind === "ended" && !hasOutput()) ? 0 : thoughtMs,
+        tokensPerSecond: options.paceOf(unseen.text()),
       }),
       unseenInput: unseenInput(answer.unseen, request),
       answer:
@@ -246,7 +253,6 @@ export function createEventRun(answer: StreamAnswer, options: EventRunOptions): 
       unseen.came();
       try {
         for (const event of batch) seen.note(event);
-        if (firstBytes === 0) firstBytes = seen.bytes;
       } catch (error) {
         upstream.leave()?.catch(() => {});
         closeUpstream();
@@ -256,10 +262,17 @@ export function createEventRun(answer: StreamAnswer, options: EventRunOptions): 
       // Upstream has nothing more to do for it.
       if (seen.terminal) answer.place?.[Symbol.dispose]();
       const frames = readyFrames(batch);
-      if (frames) hasRoom = reader.push(frames);
+      if (frames && frames.length > 0) hasRoom = reader.push(frames);
       if (isOver) return false;
       if (hasRoom) return goOn();
-      if (!seen.terminal && !stop.signal.aborted) answer.place?.heldBack(endHeldBack);
+      if (seen.terminal || stop.signal.aborted) return false;
+      // Nothing more is shown, so no reader holds up what is read on for usage.
+      if (answer.isStopped?.()) {
+        unseen.waits();
+        return true;
+      }
+      unseen.held();
+      answer.place?.heldBack(endHeldBack);
       return false;
     },
     end() {

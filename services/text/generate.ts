@@ -17,7 +17,7 @@ import type { AnswerNotes } from "./joins.ts";
 import type { LargeAnswers } from "./large/index.ts";
 import { longestPauseMs, usageWaitMs } from "./limits.ts";
 import type { ModelHabits, WholeAnswer } from "./model-habits.ts";
-import { type ShownText, unseenPace } from "./pace.ts";
+import { type ShownText, textPace, unseenPace } from "./pace.ts";
 import type { Metered } from "./paid-request.ts";
 import { cutBoundOf, type TokenBounds } from "./pricing.ts";
 import { keepable, piecesOf } from "./replay.ts";
@@ -227,9 +227,11 @@ async function send(
     withUsage: form === "events+usage",
     onFirstOutput,
     mayThink,
+    isKnownToThink: thinks === true || (hasEfforts && !isQuiet),
     sinceSent,
     noteWhole,
     paceOf,
+    textPaceOf: (shown) => textPace({ said, shown }),
     clock,
     events,
     large,

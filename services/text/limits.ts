@@ -93,6 +93,11 @@ export const habitsKeptMs = 3_600_000;
  * counts as thought all the same.
  */
 export const provingAnswers = 3;
+/**
+ * A reader that took nothing has caught up once upstream was waited for this long in all, in ms: what lies in the kernels' buffers comes
+ * with hardly a wait.
+ */
+export const caughtUpMs = 100;
 /** What is silent for this long, in ms, thinks, before its first text and within it: the slowest models say a word in less. */
 export const longestPauseMs = 2_000;
 /**

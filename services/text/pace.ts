@@ -1,4 +1,5 @@
 import { fastestTokensPerSecond, ownPace, unseenTokensPerSecond } from "./limits.ts";
+import { bytesPerToken } from "./tokens/count.ts";
 
 /** Text of an answer that its caller was sent, and the time in which it came. */
 export interface ShownText {
@@ -24,8 +25,21 @@ export interface PaceHints {
  */
 export function unseenPace({ said, shown }: PaceHints): number {
   if (said > 0) return said;
-  const { bytes = 0, ms = 0 } = shown ?? {};
-  if (bytes < ownPace.bytes || ms < ownPace.ms) return fastestTokensPerSecond;
-  const pace = Math.ceil((bytes * 1_000) / ms);
-  return Math.min(fastestTokensPerSecond, Math.max(unseenTokensPerSecond, pace));
+  const own = ownBytesPerSecond(shown);
+  if (own === undefined) return fastestTokensPerSecond;
+  return Math.min(fastestTokensPerSecond, Math.max(unseenTokensPerSecond, Math.ceil(own)));
+}
+
+/**
+ * Bytes of text that a model makes in a second, for how long it spoke of what its caller did not take at once: by this answer's own text,
+ * or else as its catalog says, or as usual models do.
+ */
+export function textPace({ said, shown }: PaceHints): number {
+  return ownBytesPerSecond(shown) ?? (said || unseenTokensPerSecond) * bytesPerToken;
+}
+
+/** Undefined where too little was shown. */
+function ownBytesPerSecond({ bytes, ms }: ShownText = { bytes: 0, ms: 0 }): number | undefined {
+  if (bytes < ownPace.bytes || ms < ownPace.ms) return undefined;
+  return (bytes * 1_000) / ms;
 }

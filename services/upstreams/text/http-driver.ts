@@ -31,7 +31,7 @@ import { readWhole } from "./read-whole.ts";
 import type { ReadAnswer } from "./responses/json-answer.ts";
 import { fieldsOf } from "./transcription.ts";
 import { usageIn } from "./usage.ts";
-import { isEventStream, objectOfStream } from "./whole-stream.ts";
+import { isEventStream, objectOfStream, type WholeStream } from "./whole-stream.ts";
 
 /** Answers a request at one upstream. Throws `UpstreamFailure`, a refusal, or the signal's reason. */
 export type Driver = (
@@ -86,7 +86,8 @@ export function createHttpDriver(
     }
     request.onAnswering?.();
     const isNative = plan.path === "/chat/completions";
-    const came = await wholeObject(reply, request, { isChat: isNative, facts, parts });
+    const whole = await wholeObject(reply, request, { isChat: isNative, facts, parts });
+    const { object: came, unseen = unseenOf(came) } = whole;
     const error = errorInstead(came);
     if (error) throw withUsage(failureOfError(error), came);
     const cut = await gate.cutWhole(came);
@@ -100,7 +101,10 @@ export function createHttpDriver(
       if (!parts.isEmpty) await turn();
       const answer = jsonAnswer(read, upstream.name);
       const body = parts.fill(answer.body);
-      return { ...answer, body, isCut: told.isCut, unseen: unseenOf(came) };
+      // A compaction keeps its caller's messages, which were not generated.
+      const isCompact = request.operation === "compact";
+      const outputText = (isCompact ? undefined : whole.text) ?? answer.outputText;
+      return { ...answer, body, outputText, isCut: told.isCut, unseen };
     } catch (error) {
       throw withUsage(error, came);
     }
@@ -179,7 +183,7 @@ async function wholeObject(
   reply: HttpReply,
   request: UpstreamRequest,
   read: { isChat: boolean; facts: RequestFacts; parts: LargeParts },
-): Promise<JsonObject> {
+): Promise<Pick<WholeStream, "object"> & Partial<WholeStream>> {
   const bytes = await wholeBody(reply, request);
   if (isEventStream(bytes)) return objectOfStream(bytes, read);
   const readable = await read.parts.takeFrom(bytes);
@@ -188,7 +192,7 @@ async function wholeObject(
   if (isTooDeep(readable)) throw withUsage(new UpstreamFailure("too_large"), object);
   // Reading and writing a long text are turns of their own.
   if (bytes.length > largeAnswerBytes) await turn();
-  return object;
+  return { object };
 }
 
 /**

@@ -7,6 +7,7 @@ import type { RequestFacts } from "./answer-defaults.ts";
 import { ChunkCollector } from "./chat/chunk-collector.ts";
 import { NativeChat } from "./chat/native.ts";
 import { UpstreamFailure } from "./failure.ts";
+import type { Unseen } from "./hidden-output.ts";
 import type { LargeParts } from "./large-parts.ts";
 import { arrivedBytesATurn, largeAnswerBytes } from "./limits.ts";
 import type { AnswerEvent, ReportedUsage } from "./port.ts";
@@ -24,21 +25,29 @@ export function isEventStream(body: Buffer): boolean {
   return firstFields.some((field) => begin.startsWith(field));
 }
 
-/**
- * A stream that came where an object was asked for, as the object that it adds up to, in the public form and ready to be read as
- * one that came whole. Throws `UpstreamFailure` where nothing was made.
- */
+/** A stream that came where an object was asked for. */
+export interface WholeStream {
+  /** What it adds up to, in the public form and ready to be read as one that came whole. */
+  object: JsonObject;
+  /** All that was generated: in the public form some of it has no place. */
+  text: string;
+  unseen: Unseen;
+}
+
+/** Reads a stream that came where an object was asked for. Throws `UpstreamFailure` where nothing was made. */
 export async function objectOfStream(
   body: Buffer,
   { isChat, facts, parts }: { isChat: boolean; facts: RequestFacts; parts: LargeParts },
-): Promise<JsonObject> {
+): Promise<WholeStream> {
   const reader: StreamReader = isChat
     ? new NativeChat({ ...facts.chat, withUsage: true })
     : new ResponsesReader(facts.response);
   const chunks = new ChunkCollector();
   let last: JsonObject | undefined;
+  let text = "";
   const add = (events: AnswerEvent[]) => {
-    for (const { frame } of events) {
+    for (const { frame, text: said } of events) {
+      text += said;
       const shown = frame.length > 0 ? shownIn(frame) : undefined;
       if (!shown) continue;
       if (isChat) chunks.add(shown);
@@ -69,7 +78,7 @@ export async function objectOfStream(
     ? (chunks.completion(undefined) ?? brokenOff(last, reader.usage))
     : last?.response;
   if (!isJsonObject(object)) throw new UpstreamFailure("garbage");
-  return object;
+  return { object, text, unseen: reader.unseen };
 }
 
 function eventsIn(body: Buffer): SseEvent[] {

@@ -283,8 +283,8 @@ export class ChatFromResponses implements StreamReader {
   #finish(response: JsonObject): void {
     const writer = this.#begin(response.created_at);
     const output = Array.isArray(response.output) ? response.output : [];
-    for (const [index, item] of output.entries()) {
-      this.#reasoned(writer, { output_index: index }, item);
+    for (const [place, item] of this.#placesOf(output)) {
+      this.#reasoned(writer, place === undefined ? {} : { output_index: place }, item);
     }
     this.#showOutput(writer, output);
     this.#release(writer);
@@ -296,6 +296,22 @@ export class ChatFromResponses implements StreamReader {
       : undefined;
     if (shown) this.#out.push({ frame: finish, text: "" });
     this.#terminal(shown ? writer.usage(shown) : finish, ending);
+  }
+
+  /**
+   * The items beside texts and calls, each under the index that its deltas came with: upstream's own may have begun anywhere, or been left
+   * out, and then they come again in their order.
+   */
+  #placesOf(output: readonly JsonValue[]): [place: JsonValue | undefined, item: JsonValue][] {
+    const others = [...output.entries()].filter(
+      ([, item]) => isJsonObject(item) && !shownTypes.has(item.type),
+    );
+    const places = new Set<JsonValue | undefined>(others.map(([index]) => index));
+    const elsewhere = [...this.#thought.keys()].filter((place) => !places.has(place));
+    return others.map(([index, item]) => {
+      const isElsewhere = elsewhere.length > 0 && !this.#thought.has(index);
+      return [isElsewhere ? elsewhere.shift() : index, item];
+    });
   }
 
   /** What upstream shows in its last event alone: every text where it streamed none, and calls. */

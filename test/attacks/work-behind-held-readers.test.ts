@@ -1,0 +1,156 @@
+import type { ServerResponse } from "node:http";
+import { connect } from "node:net";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Caller } from "../e2e/caller.ts";
+import { chat } from "../e2e/catalog.ts";
+import { ownWorldOnly, startWorld, type World } from "../e2e/world.ts";
+import { until } from "../support/until.ts";
+
+/**
+ * Work that no caller sees is charged by its time where the caller leaves before upstream tells its usage. Here callers see to it that
+ * genmesh does not wait for upstream in that time: it would be nobody's.
+ */
+
+ownWorldOnly();
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld({
+    catalog: (usual) => ({
+      ...usual,
+      upstreams: {
+        ...usual.upstreams,
+        boundless: { ...usual.upstreams.main, outputLimit: "none" },
+      },
+      models: [...usual.models, chat("boundless", { upstream: "boundless" })],
+    }),
+  });
+});
+afterAll(() => world[Symbol.asyncDispose]());
+
+/** What the catalog says of these models. */
+const tokensPerSecond = 200;
+const thoughtMs = 3_000;
+/** USD micros of what was thought: a token of output costs 4. */
+const thought = (thoughtMs / 1_000) * tokensPerSecond * 4;
+
+const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Writes an event, and gives whether anybody still listens. */
+function say(response: ServerResponse, event: Record<string, unknown>): boolean {
+  if (response.destroyed) return false;
+  response.write(`data: ${JSON.stringify(event)}\n\n`);
+  return true;
+}
+
+function begin(response: ServerResponse): void {
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  const made = {
+    id: "resp_up",
+    object: "response",
+    created_at: 1,
+    status: "in_progress",
+    output: [],
+  };
+  say(response, { type: "response.created", response: made });
+}
+
+function delta(text: string, index: number, logprobs: unknown[] = []) {
+  const place = { item_id: `msg_${index}`, output_index: index, content_index: 0 };
+  return { type: "response.output_text.delta", ...place, delta: text, logprobs };
+}
+
+function itemDone(text: string, index: number) {
+  const content = [{ type: "output_text", text, annotations: [] }];
+  const item = {
+    id: `msg_${index}`,
+    type: "message",
+    role: "assistant",
+    status: "completed",
+    content,
+  };
+  return { type: "response.output_item.done", output_index: index, item };
+}
+
+/** Two requests on one connection, the answer of the second behind that of the first; leaves at `isEnough`. */
+function pipelined(
+  { baseUrl, key }: Pick<Caller, "baseUrl" | "key">,
+  bodies: readonly object[],
+  isEnough: (text: string) => boolean,
+): Promise<string> {
+  const { hostname, port, pathname } = new URL(baseUrl);
+  const socket = connect(Number(port), hostname);
+  for (const one of bodies) {
+    const body = JSON.stringify({ ...one, stream: true });
+    const head = [
+      `POST ${pathname}/responses HTTP/1.1`,
+      ...[`host: ${hostname}`, `authorization: Bearer ${key}`, "content-type: application/json"],
+      `content-length: ${Buffer.byteLength(body)}`,
+    ];
+    socket.write(`${head.join("\r\n")}\r\n\r\n${body}`);
+  }
+  let text = "";
+  return new Promise((resolve, reject) => {
+    socket.on("data", (bytes) => {
+      text += bytes;
+      if (isEnough(text)) socket.destroy();
+    });
+    socket.on("error", reject);
+    socket.on("close", () => resolve(text));
+  });
+}
+
+describe("what a model thinks while its caller takes nothing", () => {
+  test("is charged to a caller that reads on behind it and leaves", async () => {
+    const caller = await world.caller();
+    const held = Promise.withResolvers<void>();
+    // Twenty alternatives with each token: 64 KB of them fill what waits behind another answer.
+    const alternatives = Array.from({ length: 20 }, () => ({ token: "x".repeat(60), logprob: -1 }));
+    world.play(({ body }) => ({
+      kind: "custom",
+      async handle(_, response) {
+        begin(response);
+        if (body.input === "first") {
+          await held.promise;
+          say(response, {
+            type: "response.completed",
+            response: { status: "completed", output: [] },
+          });
+          response.end();
+          return;
+        }
+        const token = [{ token: " a", logprob: -1, top_logprobs: alternatives }];
+        for (let i = 0; i < 40; i++) say(response, delta(" a", 0, token));
+        say(response, itemDone(" a".repeat(40), 0));
+        await wait(thoughtMs);
+        held.resolve();
+        while (say(response, delta(" sea", 1))) await wait(50);
+      },
+    }));
+    const bodies = ["first", "second"].map((input) => ({ model: "scripted", input }));
+    const text = await pipelined(caller, bodies, (read) => read.includes(" sea"));
+    expect(text).toContain(" sea");
+    const { available } = await caller.settled();
+    expect(10_000_000 - available).toBeGreaterThanOrEqual(thought * 0.9);
+  });
+});
+
+describe("what a model thought before it was cut at its caller's bound", () => {
+  test("is charged beside it, at an upstream that knows no bound", async () => {
+    const caller = await world.caller();
+    world.play({
+      kind: "custom",
+      async handle(_, response) {
+        begin(response);
+        await wait(thoughtMs);
+        while (say(response, delta(" sea", 0))) await wait(10);
+      },
+    });
+    const asked = { model: "boundless", input: "Hi", max_output_tokens: 5 };
+    const events = await caller.stream("/responses", asked);
+    expect(events.map(({ data }) => data).join("")).toContain("response.incomplete");
+    const { available } = await caller.settled();
+    expect(10_000_000 - available).toBeGreaterThanOrEqual(thought * 0.9);
+    await until("its closing", async () => world.upstream.openConnections() === 0);
+  });
+});
