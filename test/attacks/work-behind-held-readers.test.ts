@@ -8,7 +8,7 @@ import { until } from "../support/until.ts";
 
 /**
  * Work that no caller sees is charged by its time where the caller leaves before upstream tells its usage. Here callers see to it that
- * genmesh does not wait for upstream in that time: it would be nobody's.
+ * genmesh does not wait for upstream in that time: no time of it would be charged.
  */
 
 ownWorldOnly();
@@ -36,7 +36,7 @@ const thought = (thoughtMs / 1_000) * tokensPerSecond * 4;
 
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Writes an event, and gives whether anybody still listens. */
+/** Writes an event, and gives whether its reader still listens. */
 function say(response: ServerResponse, event: Record<string, unknown>): boolean {
   if (response.destroyed) return false;
   response.write(`data: ${JSON.stringify(event)}\n\n`);
