@@ -37,8 +37,6 @@ export interface EventRunOptions {
   onFirstOutput(): void;
   /** The model may think unseen. */
   mayThink: boolean;
-  /** It is known to. */
-  isKnownToThink: boolean;
   /** Milliseconds since dispatch. */
   sinceSent(): number;
   /** Hears of a whole answer with its usage. */
@@ -93,9 +91,9 @@ export function createEventRun(answer: StreamAnswer, options: EventRunOptions): 
     const isWhole = kind === "completed" || kind === "incomplete";
     const isCut = seen.terminal?.isCut === true;
     const isKnownWhole = isWhole && !answer.isStopped?.() && !isCut;
-    // Of one that we cut at the caller's bound the wait for its beginning need not have been thought.
-    const isAllThought = !isCut || options.isKnownToThink || answer.unseen?.hasReasoned === true;
-    const thoughtMs = isAllThought ? unseen.ms() : unseen.longMs();
+    // One that we cut at the caller's bound costs the bound, and long silence, in which no model makes text: the short waits of a fast answer
+    // need not have been thought.
+    const thoughtMs = isCut ? unseen.longMs() : unseen.ms();
     return {
       kind,
       answerId: answerIdOf(seen.first),
@@ -266,11 +264,6 @@ export function createEventRun(answer: StreamAnswer, options: EventRunOptions): 
       if (isOver) return false;
       if (hasRoom) return goOn();
       if (seen.terminal || stop.signal.aborted) return false;
-      // Nothing more is shown, so no reader holds up what is read on for usage.
-      if (answer.isStopped?.()) {
-        unseen.waits();
-        return true;
-      }
       unseen.held();
       answer.place?.heldBack(endHeldBack);
       return false;

@@ -227,7 +227,6 @@ async function send(
     withUsage: form === "events+usage",
     onFirstOutput,
     mayThink,
-    isKnownToThink: thinks === true || (hasEfforts && !isQuiet),
     sinceSent,
     noteWhole,
     paceOf,
