@@ -9,9 +9,16 @@ const aroundMs = 2_000;
 
 /**
  * Restarts every process of a mesh in turn, under load, and holds the mesh to what a rolling restart promises: no request fails, no
- * job is lost or begun again, nothing is charged twice. `from` and `to`: the checkouts whose code runs before and after it; default: this one.
+ * job is lost or begun again, nothing is charged twice. `from`: the checkout whose code runs before it; default: this one. `order`: whether
+ * callers come first, gateways before all, or those that they call.
  */
-export async function restartInTurn({ from, to }: { from?: string; to?: string } = {}) {
+export async function restartInTurn({
+  from,
+  order = "callers first",
+}: {
+  from?: string;
+  order?: "callers first" | "called first";
+} = {}) {
   await using world = await startMeshWorld({
     replicas: "2",
     env: { GENMESH_DRAIN_MS: "15000" },
@@ -21,11 +28,13 @@ export async function restartInTurn({ from, to }: { from?: string; to?: string }
   const load = await startLoad(world);
   await delay(aroundMs);
   const codes: Record<string, number | null> = {};
-  for (const one of world.processes) {
+  // Gateways stand first in a plan, workers last.
+  const processes = order === "callers first" ? world.processes : world.processes.toReversed();
+  for (const one of processes) {
     world.log.push({ name: one.name, line: `stop at ${load.nowMs()}` });
     codes[one.name] = await one.stop();
     world.log.push({ name: one.name, line: `stopped at ${load.nowMs()}` });
-    await one.start(to);
+    await one.start();
   }
   await delay(aroundMs);
   await load.stop();
