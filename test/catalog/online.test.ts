@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { createProgram } from "../../services/host/cli/program.ts";
-import { envToOperatorConfig } from "../../services/host/config.ts";
+import { runOperatorCommand } from "../support/operator-command.ts";
 import { startScriptedUpstream } from "../support/scripted-upstream.ts";
 import { startComfy } from "../support/upstreams/comfyui.ts";
 import { startElevenLabs } from "../support/upstreams/elevenlabs.ts";
@@ -47,15 +46,9 @@ async function catalogOf(name: string, baseUrl: string): Promise<Catalog> {
 async function check(catalog: Catalog, env: Record<string, string> = { UP_KEY: key }) {
   const file = join(folder, "catalog.yaml");
   await writeFile(file, JSON.stringify(catalog));
-  const out: string[] = [];
-  const config = envToOperatorConfig({ GENMESH_DATA_DIR: folder, ...env });
-  const program = createProgram({
-    config,
-    out: (text) => out.push(text),
-    err: (text) => out.push(text),
-  });
-  const code = await program.run(["catalog", "check", file, "--online", "--json"]);
-  const { faults } = JSON.parse(out.join(""));
+  const words = ["catalog", "check", file, "--online", "--json"];
+  const { code, out, err } = await runOperatorCommand(words, { GENMESH_DATA_DIR: folder, ...env });
+  const { faults } = JSON.parse(out + err);
   return { code, faults: faults.map(({ path, message }: Catalog) => `${path}: ${message}`) };
 }
 

@@ -5,9 +5,8 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { BillingService } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import { createProgram } from "../../services/host/cli/program.ts";
-import { envToOperatorConfig } from "../../services/host/config.ts";
 import { freePort } from "../support/free-port.ts";
+import { runOperatorCommand } from "../support/operator-command.ts";
 import { type Caller, createCaller } from "./caller.ts";
 import { upstreamKeys } from "./catalog.ts";
 
@@ -84,26 +83,17 @@ export async function startProcess(options: ProcessOptions): Promise<HostProcess
     caller: createCaller(who, () => {}),
     auth: createClient(AuthService, transportTo(grpcPort)),
     billing: createClient(BillingService, transportTo(grpcPort)),
-    command: (args) => runCommand([...args, "--server", `http://127.0.0.1:${grpcPort}`]),
+    command: (args) => outputOf([...args, "--server", `http://127.0.0.1:${grpcPort}`]),
     kill: async () => void (await end("SIGKILL")),
     stop: () => end("SIGTERM"),
   };
 }
 
-async function runCommand(args: readonly string[]): Promise<string> {
-  let [said, complaint] = ["", ""];
-  const program = createProgram({
-    config: envToOperatorConfig({ GENMESH_ADMIN_TOKEN: adminToken }),
-    out: (text) => {
-      said += text;
-    },
-    err: (text) => {
-      complaint += text;
-    },
-  });
-  const code = await program.run(args);
-  if (code !== 0) throw new Error(`ended with ${code}: ${complaint}`);
-  return said;
+/** What it says on standard output. Rejects with what it complains of. */
+async function outputOf(args: readonly string[]): Promise<string> {
+  const { code, out, err } = await runOperatorCommand(args, { GENMESH_ADMIN_TOKEN: adminToken });
+  if (code !== 0) throw new Error(`ended with ${code}: ${err}`);
+  return out;
 }
 
 async function readyUrl(child: ChildProcess): Promise<string> {

@@ -1,22 +1,9 @@
 import { expect, test } from "vitest";
-import { createProgram } from "../../services/host/cli/program.ts";
-import { envToOperatorConfig } from "../../services/host/config.ts";
 import { describeMongo } from "../support/mongo.ts";
+import { runOperatorCommand } from "../support/operator-command.ts";
 
-/** Runs `genmesh …` as its process would. */
-async function run(databaseUrl: string | undefined, ...words: string[]) {
-  const said = { out: "", err: "" };
-  const program = createProgram({
-    config: envToOperatorConfig({ GENMESH_DATABASE_URL: databaseUrl }),
-    out: (text) => {
-      said.out += text;
-    },
-    err: (text) => {
-      said.err += text;
-    },
-  });
-  return { code: await program.run(words), ...said };
-}
+const run = (databaseUrl: string | undefined, ...words: string[]) =>
+  runOperatorCommand(words, { GENMESH_DATABASE_URL: databaseUrl });
 
 await describeMongo("genmesh migrate", (mongo) => {
   const urlOf = (name: string) => {

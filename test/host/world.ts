@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { createLogger } from "#kit/logger.ts";
-import { createProgram } from "../../services/host/cli/program.ts";
-import { envToConfig, envToOperatorConfig } from "../../services/host/config.ts";
+import { envToConfig } from "../../services/host/config.ts";
 import { type Mesh, startMesh } from "../../services/host/mesh.ts";
+import { type CommandEnd, runOperatorCommand } from "../support/operator-command.ts";
 import { tempFolder, type Variables } from "./process.ts";
 
 /** A mesh in this process, on a data directory of its own. */
@@ -37,22 +37,11 @@ export async function runCommand(
   { mesh, dataDir }: Pick<HostWorld, "mesh" | "dataDir">,
   args: readonly string[],
   env: Variables = {},
-): Promise<{ code: number; out: string; err: string }> {
-  const said = { out: "", err: "" };
-  const program = createProgram({
-    config: envToOperatorConfig({
-      GENMESH_DATA_DIR: dataDir,
-      GENMESH_BASE_URL: mesh.baseUrl,
-      ...env,
-    }),
-    out: (text) => {
-      said.out += text;
-    },
-    err: (text) => {
-      said.err += text;
-    },
-  });
+): Promise<CommandEnd> {
   const server = args.includes("--server") ? [] : ["--server", mesh.grpcAddress];
-  const code = await program.run([...args, ...server]);
-  return { code, ...said };
+  return runOperatorCommand([...args, ...server], {
+    GENMESH_DATA_DIR: dataDir,
+    GENMESH_BASE_URL: mesh.baseUrl,
+    ...env,
+  });
 }
