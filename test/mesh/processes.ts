@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { PlannedProcess } from "../../services/host/run-mesh/plan.ts";
+import { thisCheckout } from "../support/checkout.ts";
 import { until } from "../support/until.ts";
 
 /** A process of a mesh that tests can hurt. */
@@ -33,7 +34,6 @@ export interface ProcessSetup {
   clockAheadMs?: number | undefined;
 }
 
-const thisCheckout = fileURLToPath(new URL("../..", import.meta.url));
 const clock = fileURLToPath(new URL("../support/clock-ahead.ts", import.meta.url));
 /** Milliseconds: all of a mesh compete for the cores of a test machine with all else that runs there. */
 const startWithinMs = 120_000;

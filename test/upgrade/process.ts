@@ -7,9 +7,6 @@ import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { BillingService } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { freePort } from "../support/free-port.ts";
 
-/** The code of this repository. */
-export const thisCheckout = fileURLToPath(new URL("../..", import.meta.url));
-
 /** The process of the real command, of this code or of another checkout's. */
 export interface GenmeshProcess extends AsyncDisposable {
   baseUrl: string;

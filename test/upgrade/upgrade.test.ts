@@ -10,9 +10,10 @@ import { describe, expect, test } from "vitest";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { createCaller } from "../e2e/caller.ts";
 import { download } from "../e2e/media-world.ts";
+import { thisCheckout } from "../support/checkout.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { until } from "../support/until.ts";
-import { type GenmeshProcess, startGenmesh, thisCheckout } from "./process.ts";
+import { type GenmeshProcess, startGenmesh } from "./process.ts";
 import {
   adminToken,
   demoKey,
