@@ -120,3 +120,13 @@ export function ModelId({ id }: { id: string }) {
 export function Id({ children }: { children: string }) {
   return <code class="id">{children}</code>;
 }
+
+/** A name and what it is, in a `dl` of the class "facts". */
+export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
+  return (
+    <div class="fact">
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}

@@ -8,7 +8,7 @@ import { SearchField } from "../kit/search.tsx";
 import { Empty, ErrorText, Waiting } from "../kit/states.tsx";
 import { Pager } from "../kit/table.tsx";
 import { toast } from "../kit/toast.tsx";
-import { Id, ShortId, When } from "../kit/values.tsx";
+import { Fact, Id, ShortId, When } from "../kit/values.tsx";
 import type { List } from "../types.ts";
 import { contentOf, type StoredFile, uploadImage } from "./files-calls.ts";
 
@@ -170,26 +170,14 @@ function OneFile({ id, onDelete }: { id: string; onDelete(file: StoredFile): voi
       {file && (
         <div class="beside">
           <dl class="facts">
-            <div class="fact">
-              <dt>Name</dt>
-              <dd>{file.filename}</dd>
-            </div>
-            <div class="fact">
-              <dt>Kind</dt>
-              <dd>{file.mimeType}</dd>
-            </div>
-            <div class="fact">
-              <dt>Size</dt>
-              <dd>
-                {file.width} × {file.height} · {bytes(file.bytes)}
-              </dd>
-            </div>
-            <div class="fact">
-              <dt>Stored</dt>
-              <dd>
-                <When at={file.created_at} style="second" />
-              </dd>
-            </div>
+            <Fact name="Name">{file.filename}</Fact>
+            <Fact name="Kind">{file.mimeType}</Fact>
+            <Fact name="Size">
+              {file.width} × {file.height} · {bytes(file.bytes)}
+            </Fact>
+            <Fact name="Stored">
+              <When at={file.created_at} style="second" />
+            </Fact>
           </dl>
           <a class="preview" href={contentOf(file.id)} target="_blank" rel="noopener">
             <img

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ErrorText, Notice, Waiting } from "../kit/states.tsx";
-import { Credits, Id, Status, When } from "../kit/values.tsx";
+import { Credits, Fact, Id, Status, When } from "../kit/values.tsx";
 import { watchJob } from "../running-jobs.ts";
 import type { Job } from "../types.ts";
 import { kindOf, Outputs } from "./job-outputs.tsx";
@@ -144,10 +144,9 @@ function Facts({ job }: { job: Told }) {
     <dl class="facts">
       {facts.map(([name, value]) =>
         !value ? null : (
-          <div class="fact" key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
+          <Fact key={name} name={name}>
+            {value}
+          </Fact>
         ),
       )}
     </dl>

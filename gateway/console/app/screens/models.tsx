@@ -3,7 +3,7 @@ import { useApi, useFilters } from "../hooks.ts";
 import { Select } from "../kit/form.tsx";
 import { Page } from "../kit/page.tsx";
 import { Empty, ErrorText, Waiting } from "../kit/states.tsx";
-import { Badge, Count, Credits, Money } from "../kit/values.tsx";
+import { Badge, Count, Credits, Fact, Money } from "../kit/values.tsx";
 import { modelKinds, triedKinds } from "../model-kinds.ts";
 import type { List, Model, VideoOption } from "../types.ts";
 
@@ -123,10 +123,9 @@ function Facts({ model }: { model: Model }) {
     <>
       {facts.map(([name, value]) =>
         !value ? null : (
-          <div class="fact" key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
+          <Fact key={name} name={name}>
+            {value}
+          </Fact>
         ),
       )}
     </>

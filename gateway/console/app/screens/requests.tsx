@@ -7,7 +7,7 @@ import { Page } from "../kit/page.tsx";
 import { SearchField } from "../kit/search.tsx";
 import { Empty, ErrorText, Waiting } from "../kit/states.tsx";
 import { type Column, Pager, Table } from "../kit/table.tsx";
-import { Count, Credits, Id, ModelId, Money, ShortId, Status, When } from "../kit/values.tsx";
+import { Count, Credits, Fact, Id, ModelId, Money, ShortId, Status, When } from "../kit/values.tsx";
 import { may } from "../session.ts";
 import type { Generation, List, RequestRecord } from "../types.ts";
 
@@ -204,15 +204,6 @@ function OneRequest({ id }: { id: string }) {
         </dl>
       )}
     </section>
-  );
-}
-
-function Fact({ name, children }: { name: string; children: preact.ComponentChildren }) {
-  return (
-    <div class="fact">
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
   );
 }
 

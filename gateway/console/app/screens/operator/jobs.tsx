@@ -9,7 +9,7 @@ import { SearchField } from "../../kit/search.tsx";
 import { Empty, ErrorText, Waiting } from "../../kit/states.tsx";
 import { type Column, Pager, Table } from "../../kit/table.tsx";
 import { toast } from "../../kit/toast.tsx";
-import { Credits, Id, ShortId, Status, When } from "../../kit/values.tsx";
+import { Credits, Fact, Id, ShortId, Status, When } from "../../kit/values.tsx";
 import { accountPath } from "./accounts.tsx";
 import { type AdminJob, type AdminJobDetails, type AdminList, admin } from "./types.ts";
 
@@ -215,10 +215,9 @@ function JobFacts({ job }: { job: AdminJobDetails }) {
       <dl class="facts card">
         {facts.map(([name, value]) =>
           value === null || value === "" || value === false ? null : (
-            <div class="fact" key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
+            <Fact key={name} name={name}>
+              {value}
+            </Fact>
           ),
         )}
       </dl>
