@@ -147,7 +147,7 @@ export const registry: Readonly<Record<Reason, ErrorRow>> = {
     Code.Unavailable,
     503,
   )("The account's usage is still being added up. Try again in a moment."),
-  // Of older media services: newer ones say SERVICE_UNAVAILABLE.
+  // Of older media services: newer ones say SERVICE_UNAVAILABLE, with these words where one model is meant.
   [ErrorReason.UPSTREAM_UNAVAILABLE]: ours(
     Code.Unavailable,
     503,

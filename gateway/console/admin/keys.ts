@@ -125,10 +125,10 @@ async function create(call: AdminCall) {
   const body = await call.body();
   const accountId = requiredString(body, "accountId", { min: 1, max: 64 });
   const expiresAt = optionalString(body, "expiresAt", { max: 40 });
-  const expiresMs = expiresAt === undefined ? undefined : isoMs(expiresAt);
-  if (expiresAt !== undefined && expiresMs === undefined) {
-    refuse(ErrorReason.INVALID_VALUE, { param: "expiresAt" });
-  }
+  const expiresMs =
+    expiresAt === undefined
+      ? undefined
+      : (isoMs(expiresAt) ?? refuse(ErrorReason.INVALID_VALUE, { param: "expiresAt" }));
   const rule = { min: 0, max: maxAmount, integer: true };
   const limit = optionalNumber(body, "limitUsdMicros", rule);
   const reset = readReset(body);

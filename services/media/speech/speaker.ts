@@ -1,5 +1,5 @@
 import { untilAborted } from "#kit/abort.ts";
-import { ErrorReason, isRefusal, RefusalError, refuse } from "#kit/errors.ts";
+import { ErrorReason, errorRow, isRefusal, RefusalError, refuse } from "#kit/errors.ts";
 import { noPlaceInTime } from "#kit/fair-share.ts";
 import { type KeyLimit, noHoldReasons } from "#kit/holds.ts";
 import { refuseLate } from "#kit/paid-work/holds.ts";
@@ -327,7 +327,7 @@ function refusalOf(error: unknown): unknown {
   }
   if (cause instanceof UpstreamError && cause.kind === "full") return noPlaceInTime(error);
   if (error instanceof NotTakenError && error.refusal === "account_empty") {
-    const message = "The model is not available at the moment.";
+    const { message } = errorRow(ErrorReason.UPSTREAM_UNAVAILABLE);
     return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, { message, cause: error });
   }
   const reason =

@@ -34,7 +34,7 @@ export function turnedAway(job: Job, error: NotTakenError, now: number): TurnedA
   const emptySince = emptySinceOf(wait, refusal, now);
   const leftMs = emptySince === undefined ? maxWaitMs : emptySince + maxEmptyMs - now;
   if (leftMs <= 0) {
-    const message = "The model is not available at the moment.";
+    const { message } = errorRow(ErrorReason.UPSTREAM_UNAVAILABLE);
     return fails({ reason: ErrorReason.SERVICE_UNAVAILABLE, message });
   }
   const rounds = Math.floor((wait?.times ?? 0) / spec.upstreams.length) + 1;
