@@ -1,9 +1,10 @@
 import type { ServerResponse } from "node:http";
-import { connect } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Caller } from "../e2e/caller.ts";
 import { chat } from "../e2e/catalog.ts";
 import { ownWorldOnly, startWorld, type World } from "../e2e/world.ts";
+import { openRaw } from "../edge/raw.ts";
 import { until } from "../support/until.ts";
 
 /**
@@ -30,11 +31,10 @@ afterAll(() => world[Symbol.asyncDispose]());
 
 /** What the catalog says of these models. */
 const tokensPerSecond = 200;
+/** For how long the model thinks: what is charged is the time itself, so the upstream takes it. */
 const thoughtMs = 3_000;
 /** USD micros of what was thought: a token of output costs 4. */
 const thought = (thoughtMs / 1_000) * tokensPerSecond * 4;
-
-const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Writes an event, and gives whether its reader still listens. */
 function say(response: ServerResponse, event: Record<string, unknown>): boolean {
@@ -72,32 +72,16 @@ function itemDone(text: string, index: number) {
   return { type: "response.output_item.done", output_index: index, item };
 }
 
-/** Two requests on one connection, the answer of the second behind that of the first; leaves at `isEnough`. */
-function pipelined(
-  { baseUrl, key }: Pick<Caller, "baseUrl" | "key">,
-  bodies: readonly object[],
-  isEnough: (text: string) => boolean,
-): Promise<string> {
-  const { hostname, port, pathname } = new URL(baseUrl);
-  const socket = connect(Number(port), hostname);
-  for (const one of bodies) {
-    const body = JSON.stringify({ ...one, stream: true });
-    const head = [
-      `POST ${pathname}/responses HTTP/1.1`,
-      ...[`host: ${hostname}`, `authorization: Bearer ${key}`, "content-type: application/json"],
-      `content-length: ${Buffer.byteLength(body)}`,
-    ];
-    socket.write(`${head.join("\r\n")}\r\n\r\n${body}`);
-  }
-  let text = "";
-  return new Promise((resolve, reject) => {
-    socket.on("data", (bytes) => {
-      text += bytes;
-      if (isEnough(text)) socket.destroy();
-    });
-    socket.on("error", reject);
-    socket.on("close", () => resolve(text));
-  });
+/** A streamed request for the gateway at `baseUrl`, as bytes. */
+function requestOf({ baseUrl, key }: Pick<Caller, "baseUrl" | "key">, input: string): string {
+  const { hostname, pathname } = new URL(baseUrl);
+  const body = JSON.stringify({ model: "scripted", input, stream: true });
+  const head = [
+    `POST ${pathname}/responses HTTP/1.1`,
+    ...[`host: ${hostname}`, `authorization: Bearer ${key}`, "content-type: application/json"],
+    `content-length: ${Buffer.byteLength(body)}`,
+  ];
+  return `${head.join("\r\n")}\r\n\r\n${body}`;
 }
 
 describe("what a model thinks while its caller takes nothing", () => {
@@ -122,14 +106,16 @@ describe("what a model thinks while its caller takes nothing", () => {
         const token = [{ token: " a", logprob: -1, top_logprobs: alternatives }];
         for (let i = 0; i < 40; i++) say(response, delta(" a", 0, token));
         say(response, itemDone(" a".repeat(40), 0));
-        await wait(thoughtMs);
+        await delay(thoughtMs);
         held.resolve();
-        while (say(response, delta(" sea", 1))) await wait(50);
+        while (say(response, delta(" sea", 1))) await delay(50);
       },
     }));
-    const bodies = ["first", "second"].map((input) => ({ model: "scripted", input }));
-    const text = await pipelined(caller, bodies, (read) => read.includes(" sea"));
-    expect(text).toContain(" sea");
+    // The answer of the second request waits behind that of the first, on one connection.
+    const raw = await openRaw(Number(new URL(caller.baseUrl).port));
+    for (const input of ["first", "second"]) raw.send(requestOf(caller, input));
+    await raw.until((received) => received.includes(" sea"));
+    raw[Symbol.dispose]();
     const { available } = await caller.settled();
     expect(10_000_000 - available).toBeGreaterThanOrEqual(thought * 0.9);
   });
@@ -142,8 +128,8 @@ describe("what a model thought before it was cut at its caller's bound", () => {
       kind: "custom",
       async handle(_, response) {
         begin(response);
-        await wait(thoughtMs);
-        while (say(response, delta(" sea", 0))) await wait(10);
+        await delay(thoughtMs);
+        while (say(response, delta(" sea", 0))) await delay(10);
       },
     });
     const asked = { model: "boundless", input: "Hi", max_output_tokens: 5 };
