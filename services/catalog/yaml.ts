@@ -16,6 +16,7 @@ import { maxAliasUses, maxDepth } from "./limits.ts";
 
 /** A YAML file as plain data. */
 interface YamlFile {
+  /** Not to be changed: all who read the same text have the same one. */
   value: unknown;
   /** Faults of the notation itself: syntax, duplicate keys, aliases without end. */
   faults: FoundFault[];
@@ -23,11 +24,23 @@ interface YamlFile {
   lineOf(path: FaultPath): number | undefined;
 }
 
+/** The file that was read last, for as long as memory is not collected. */
+let last: { text: string; file: WeakRef<YamlFile> } | undefined;
+
 /**
  * Reads YAML 1.2 with its core types (so `16:9` is text and `no` is not a boolean), also in a file that claims another version.
- * Nothing is taken silently: a duplicate key, an unknown tag or a second document is a fault.
+ * Nothing is taken silently: a duplicate key, an unknown tag or a second document is a fault. The names of workflows, the entries and
+ * the watch of a catalog ask for one text in turn, and reading it takes a tenth of a second at a start: it is read once.
  */
 export function readYaml(text: string): YamlFile {
+  const known = last?.text === text ? last.file.deref() : undefined;
+  if (known) return known;
+  const file = parse(text);
+  last = { text, file: new WeakRef(file) };
+  return file;
+}
+
+function parse(text: string): YamlFile {
   const lines = new LineCounter();
   const document = parseDocument(text, {
     schema: "core",
