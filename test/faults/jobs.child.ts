@@ -20,7 +20,7 @@ import {
 } from "../contract/jobs.world.ts";
 import { until } from "../support/until.ts";
 import { openWorldStores, type StoreVariables } from "../support/world-stores.ts";
-import { realUpstreams } from "./jobs.outside.ts";
+import { realUpstreams } from "./jobs.drivers.ts";
 import { durableUpstream, endless, impossible } from "./jobs.upstream.ts";
 import { followTime, type TimeSaid } from "./shared-time.ts";
 

@@ -2,7 +2,7 @@ import type { ComfyDouble } from "../support/upstreams/comfyui.ts";
 import { type ComfyOptions, startComfy } from "../support/upstreams/comfyui.ts";
 import { type FalDouble, type FalGeneration, startFal } from "../support/upstreams/fal.ts";
 import { type ReplicateDouble, startReplicate } from "../support/upstreams/replicate.ts";
-import { upstreamKey } from "./jobs.outside.ts";
+import { upstreamKey } from "./jobs.drivers.ts";
 import { endless, impossible } from "./jobs.upstream.ts";
 
 /** A double of fal whose models answer as they do, with nothing for music of the title that no model can make. */

@@ -1,20 +1,8 @@
 import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pino } from "pino";
 import { parse } from "yaml";
-import type { Clock } from "#kit/clock.ts";
-import { createImageVerifier } from "#kit/images/index.ts";
-import { createGuardedFetcher } from "#kit/outside/index.ts";
-import { createHttpClient } from "#kit/upstream/client.ts";
-import { createBuiltinRenderer } from "../../services/builtin/index.ts";
 import { comfyCalls } from "../../services/upstreams/comfyui/calls.fixture.ts";
-import { createMediaUpstreams } from "../../services/upstreams/media/index.ts";
-import type { MediaUpstreams } from "../../services/upstreams/media/port.ts";
-
-/** The key that the doubles take. */
-export const upstreamKey = "fal-id:fal-secret";
 
 /** Doubles that are a run's upstreams, by their origins. A second one of a protocol is the fallback of the first. */
 export interface Outside {
@@ -121,18 +109,4 @@ function comfyModels(ids: Record<keyof typeof models, string>): object[] {
       call: call("music"),
     },
   ];
-}
-
-/** The upstreams of a real process; they live until that is killed. */
-export function realUpstreams(clock: Clock): MediaUpstreams {
-  return createMediaUpstreams({
-    clock,
-    log: pino({ level: "silent" }),
-    secrets: () => upstreamKey,
-    http: createHttpClient(),
-    verifier: createImageVerifier({ processes: 1, memoryMb: 512, timeoutMs: 20_000 }),
-    fetcher: createGuardedFetcher({ allowPrivate: true }),
-    renderer: createBuiltinRenderer({ threads: 1, clock }),
-    tempDir: tmpdir(),
-  });
 }

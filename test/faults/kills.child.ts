@@ -3,7 +3,7 @@ import type { JobKind } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { FailPoint } from "../../services/media/fail-points.ts";
 import { alice, createJobsWorld, type JobsWorld } from "../contract/jobs.world.ts";
 import { openWorldStores, type StoreVariables } from "../support/world-stores.ts";
-import { realUpstreams } from "./jobs.outside.ts";
+import { realUpstreams } from "./jobs.drivers.ts";
 import { followTime, type TimeSaid } from "./shared-time.ts";
 
 /** What a process of a soak is told when it is started. */
