@@ -43,16 +43,17 @@ const unbundled = [
 
 /**
  * Bundles everything into `folder`, which is emptied before: programs under the paths of their sources, with `.js`; the
- * licences of what is in them; and a package.json with the packages that must lie beside or above it.
+ * licences of what is in them; and a package.json with the packages that must lie beside or above it. `more`: other
+ * programs of this repository.
  */
-export async function build(folder: string): Promise<void> {
+export async function build(folder: string, more: readonly string[] = []): Promise<void> {
   await rm(folder, { recursive: true, force: true });
   await using bundle = await rolldown({
     cwd: root,
     input: [],
     platform: "node",
     external: [...unbundled],
-    plugins: [ownFiles(root, programs)],
+    plugins: [ownFiles(root, [...programs, ...more])],
     // Files that are also tools are none here: in a bundle they would take the program for themselves.
     transform: { define: { "import.meta.main": "false" } },
     // An import that is lazy for one role and not for another is no mistake.

@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { pino } from "pino";
@@ -41,7 +42,7 @@ export const alice: Principal = { accountId: "acct_alice", keyId: "key_alice" };
 export const alicesOther: Principal = { accountId: "acct_alice", keyId: "key_alice2" };
 export const bob: Principal = { accountId: "acct_bob", keyId: "key_bob" };
 
-export const shippedCatalog = join(import.meta.dirname, "../../deploy/catalog.yaml");
+export const shippedCatalog = fileURLToPath(new URL("../../deploy/catalog.yaml", import.meta.url));
 const tokens = { mesh: ["mesh-token"], admin: "admin-token" };
 const silent = pino({ level: "silent" });
 

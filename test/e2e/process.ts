@@ -5,6 +5,7 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { BillingService } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { programFile } from "../support/bundles.ts";
 import { freePort } from "../support/free-port.ts";
 import { runOperatorCommand } from "../support/operator-command.ts";
 import { type Caller, createCaller } from "./caller.ts";
@@ -49,25 +50,29 @@ const adminToken = "crash-test-admin-token";
 /** Starts what `npm start` starts, on free ports, and resolves when it says that it is ready. */
 export async function startProcess(options: ProcessOptions): Promise<HostProcess> {
   const grpcPort = await freePort();
-  const child = spawn(process.execPath, ["--import", clockAhead, "services/host/main.ts"], {
-    cwd: root,
-    stdio: ["ignore", "pipe", "pipe"],
-    env: {
-      PATH: process.env.PATH,
-      PORT: "0",
-      GRPC_PORT: String(grpcPort),
-      GENMESH_OPS_PORT: "0",
-      GENMESH_DATA_DIR: options.dataDir,
-      GENMESH_CATALOG: options.catalogFile,
-      GENMESH_BOOTSTRAP_API_KEY: apiKey,
-      GENMESH_BOOTSTRAP_USD_MICROS: String(openingUsdMicros),
-      GENMESH_BOOTSTRAP_CREDITS: String(openingCredits),
-      GENMESH_ADMIN_TOKEN: adminToken,
-      TEST_CLOCK_AHEAD_MS: String(options.aheadMs ?? 0),
-      ...upstreamKeys,
-      ...options.env,
+  const child = spawn(
+    process.execPath,
+    ["--import", clockAhead, programFile("services/host/main.ts")],
+    {
+      cwd: root,
+      stdio: ["ignore", "pipe", "pipe"],
+      env: {
+        PATH: process.env.PATH,
+        PORT: "0",
+        GRPC_PORT: String(grpcPort),
+        GENMESH_OPS_PORT: "0",
+        GENMESH_DATA_DIR: options.dataDir,
+        GENMESH_CATALOG: options.catalogFile,
+        GENMESH_BOOTSTRAP_API_KEY: apiKey,
+        GENMESH_BOOTSTRAP_USD_MICROS: String(openingUsdMicros),
+        GENMESH_BOOTSTRAP_CREDITS: String(openingCredits),
+        GENMESH_ADMIN_TOKEN: adminToken,
+        TEST_CLOCK_AHEAD_MS: String(options.aheadMs ?? 0),
+        ...upstreamKeys,
+        ...options.env,
+      },
     },
-  });
+  );
   const exited = once(child, "exit");
   const baseUrl = await readyUrl(child);
   const end = async (signal: NodeJS.Signals) => {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { PlannedProcess } from "../../services/host/run-mesh/plan.ts";
+import { programFile } from "../support/bundles.ts";
 import { thisCheckout } from "../support/checkout.ts";
 import { until } from "../support/until.ts";
 
@@ -89,7 +90,8 @@ function spawnProcess(
   { log, clockAheadMs = 0 }: ProcessSetup,
   checkout: string,
 ) {
-  const main = join(checkout, "services/host/main.ts");
+  const program = "services/host/main.ts";
+  const main = checkout === thisCheckout ? programFile(program) : join(checkout, program);
   const args = ["--disable-warning=ExperimentalWarning", "--import", clock, main];
   const child = spawn(process.execPath, args, {
     env: { ...planned.env, TEST_CLOCK_AHEAD_MS: `${clockAheadMs}` },
