@@ -16,12 +16,14 @@ const timeouts = {
 /** What renders, starts processes or waits for long: a third of the files' time in a tenth of the files. */
 const long = [
   "services/builtin/**/*.test.ts",
-  "services/kit/images/{fair-share,large,verifier}.test.ts",
+  "services/kit/images/{broken,fair-share,large,verifier}.test.ts",
+  "services/kit/json-reader/{exact-numbers,index}.test.ts",
+  "services/text/kept-bytes.test.ts",
   "services/text/measuring/pdf-cost.test.ts",
   "services/text/tokens/count.test.ts",
   "services/upstreams/{builtin/media,text/leaving}.test.ts",
   "test/charts/jobs.test.ts",
-  "test/clients/python.test.ts",
+  "test/clients/{cog,grpc-reflection,python}.test.ts",
   "test/e2e/{console*,crash,lifecycle,media-jobs,media-restart,usage-crashes,webhooks}.test.ts",
   "test/host/**/!(mesh|migrate).test.ts",
   "test/proof/**/*.test.ts",
@@ -32,14 +34,27 @@ const long = [
  * both forms (how a body is read and translated, what a number of tokens costs, a protocol's driver), or it is about one process.
  */
 const sameOnAMesh =
-  "test/e2e/{called,comfyui,context,crash,data-uris,developer-prompt,elevenlabs,embeddings,errors,file-costs,file-parts,forms*,half-characters,image-ratios,images,media-fallbacks,media-list,media-references,media-restart,media-validation,money-counted,money-reported,opaque-state,reasoning,refused-parameters,silent-turns,telemetry-proxy,transcriptions,two-deployments,usage-crashes,validation}.test.ts";
+  "test/e2e/{called,comfyui,console-admin,console-daily,context,crash,data-uris,developer-prompt,elevenlabs,embeddings,errors,file-costs,file-parts,forms*,half-characters,image-ratios,images,media-fallbacks,media-list,media-references,media-restart,media-validation,money-counted,money-reported,opaque-state,reasoning,refused-parameters,silent-turns,telemetry-proxy,transcriptions,two-deployments,usage-crashes,validation,webhooks}.test.ts";
 /** What each store, queue and blob folder must do, on all that can stand there, and what else needs one server. */
 const contracts = ["test/contract/**/*.test.ts", "test/host/{mesh,migrate}.test.ts"];
+/**
+ * Of these, half of the time in a quarter of the files: whole services on servers, whose stores' contracts and whose behaviour on the
+ * embedded ones the others look at; several processes at one store, and their deaths; servers that are away.
+ */
+const longContracts = [
+  "test/contract/*.{services.mongo,mongo-processes,jetstream-processes,mongo-crash}.test.ts",
+  "test/contract/{blobs.s3-away,files.crash,mongo.connect,queue.jetstream-away,stores.tls}.test.ts",
+  "test/host/mesh.test.ts",
+];
 const attacks = "test/attacks/**/*.test.ts";
 /** All of them but the day that the README promises, which every run of the main suite has where there is a browser. */
 const browser = "test/console/**/!(whole-day).test.ts";
 const faults = "test/faults/**/*.test.ts";
 const mesh = "test/mesh/**/*.test.ts";
+/** Of these, days and upgrades under load, large answers and wrong clocks: half of the time in four files. */
+const longMesh = "test/mesh/{clocks,large-answers,rolling,whole-day}.test.ts";
+/** Their processes are killed and started all the time. */
+const bundles = "test/support/bundles.setup.ts";
 /**
  * Modules are loaded once a worker: loading them for each file took a quarter of the whole run. What our modules keep of their own is
  * caches; what a test makes comes from a context, so files cannot meet through one.
@@ -76,7 +91,17 @@ export default defineConfig({
       // `npm run test:long`: the rest of what needs nothing but the install.
       { test: { name: "long", include: long, isolate, ...timeouts } },
       // `npm run test:contracts`: both adapters of each store, the embedded one and that of the servers there are.
-      { test: { name: "contracts", include: contracts, isolate, ...timeouts } },
+      {
+        test: {
+          name: "contracts",
+          include: contracts,
+          exclude: [...configDefaults.exclude, ...longContracts],
+          isolate,
+          ...timeouts,
+        },
+      },
+      // `npm run test:contracts:long`: the rest of them.
+      { test: { name: "contracts-long", include: longContracts, isolate, ...timeouts } },
       // `npm run test:attacks`: what callers do to be charged less, to read what is not theirs, or to stop others. Much of it waits for
       // the clock: readers that stand still, callers that leave at every moment, disks that fill.
       { test: { name: "attacks", include: [attacks], isolate, ...timeouts } },
@@ -87,7 +112,7 @@ export default defineConfig({
         ? [{ test: { name: "fixtures", include: ["test/proof/fixtures/*.fixture.ts"] } }]
         : []),
       // `npm run test:faults`: processes that are killed at every step, again and again, which takes minutes.
-      { test: { name: "faults", include: [faults], ...timeouts } },
+      { test: { name: "faults", include: [faults], globalSetup: bundles, ...timeouts } },
       // `npm run test:roles`: end to end on a mesh, what crosses roles.
       {
         test: {
@@ -103,6 +128,18 @@ export default defineConfig({
         test: {
           name: "mesh",
           include: [mesh],
+          exclude: [...configDefaults.exclude, longMesh],
+          globalSetup: bundles,
+          fileParallelism: false,
+          ...timeouts,
+        },
+      },
+      // The rest of `npm run mesh:all`.
+      {
+        test: {
+          name: "mesh-long",
+          include: [longMesh],
+          globalSetup: bundles,
           fileParallelism: false,
           ...timeouts,
         },

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { FailPoint } from "../../services/media/fail-points.ts";
+import { programFile } from "../support/bundles.ts";
 import { checkSeen, gatherer, jobsOf, type LawStores, lawStores } from "../support/laws.ts";
 import { ownStores } from "../support/stores.ts";
 import { until } from "../support/until.ts";
@@ -51,8 +52,8 @@ export interface Run extends AsyncDisposable {
   carryOut(death: Death): Promise<Outcome>;
 }
 
-/** Of the shared time, in ms and real ms: a lease is 0.6 real seconds at least. */
-const pace = { stepMs: 500, everyMs: 10 };
+/** Of the shared time, in ms and real ms: a lease is 0.3 real seconds at least, and 30 steps of every process. */
+const pace = { stepMs: 1_000, everyMs: 10 };
 /** Where jobs end by themselves, that their callers cancel: slower. */
 const outsidePace = { stepMs: 500, everyMs: 25 };
 /** How long a step is where only time is left, in ms. */
@@ -211,7 +212,7 @@ interface Child {
 }
 
 function start(orders: Orders, time: SharedTime, hear: (said: Said) => void): Child {
-  const script = join(import.meta.dirname, "jobs.child.ts");
+  const script = programFile("test/faults/jobs.child.ts");
   const child = spawn(process.execPath, [script, JSON.stringify(orders)], {
     stdio: ["pipe", "pipe", "inherit"],
   });

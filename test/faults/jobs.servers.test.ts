@@ -1,18 +1,17 @@
 import { afterAll, describe, expect, test } from "vitest";
-import { type FailPoint, failPoints } from "../../services/media/fail-points.ts";
+import { failPoints } from "../../services/media/fail-points.ts";
 import { describeWithServers } from "../support/on-servers.ts";
 import { carryOut, createRuns } from "./jobs.run.ts";
+import { stepsOf, takenOver } from "./steps.ts";
 
 // Starting processes, collections that are made, and leases that must end, on a slow machine.
 const timeout = 240_000;
-/** Where another process takes over what the dead one held in MongoDB: the submission, the claim, the commit, the charge, the record. */
-const takenOver: readonly FailPoint[] = ["reserved", "claimed", "won", "settled", "forgotten"];
 
 await describeWithServers("on MongoDB, JetStream and S3, a process that dies at a step", () => {
   describe("and is started again", () => {
     const runs = createRuns({ beside: false, onServers: true });
     afterAll(() => runs[Symbol.asyncDispose]());
-    test.each(failPoints)("%s", { timeout }, async (dieAt) => {
+    test.each(stepsOf(failPoints, takenOver))("%s", { timeout }, async (dieAt) => {
       const outcome = await runs.carryOut({ dieAt });
       expect(outcome).toEqual({ died: true, breaches: [] });
     });

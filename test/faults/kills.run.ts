@@ -9,13 +9,14 @@ import { JobKind } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { FailPoint } from "../../services/media/fail-points.ts";
 import { alice, createJobsWorld, image, music, video } from "../contract/jobs.world.ts";
 import { type Chance, chanceOf } from "../contract/ledger.sequences.ts";
+import { programFile } from "../support/bundles.ts";
 import { type LawStores, lawStores } from "../support/laws.ts";
 import { ownStores } from "../support/stores.ts";
 import { until } from "../support/until.ts";
 import type { ComfyDouble } from "../support/upstreams/comfyui.ts";
 import type { FalDouble } from "../support/upstreams/fal.ts";
 import { openWorldStores } from "../support/world-stores.ts";
-import { whatIsLeft } from "./jobs.check.ts";
+import { isOnlyTimeLeft, whatIsLeft } from "./jobs.check.ts";
 import { gpuModels, writeCatalog } from "./jobs.outside.ts";
 import { impossible } from "./jobs.upstream.ts";
 import { judgeSoak, type SoakVerdict } from "./kills.check.ts";
@@ -39,8 +40,10 @@ const processes = 3;
 const leastReady = 2;
 /** Jobs submitted before each kill. */
 const jobsAKill = 12;
-/** Of the shared time, in ms and real ms: a lease is four real seconds at least, the half hour of a job four minutes. */
+/** Of the shared time, in ms and real ms: a lease is four real seconds at least. */
 const pace = { stepMs: 160, everyMs: 20 };
+/** How long a step is where only the half hour of jobs is left whose upstream's answer is lost, in ms. */
+const leapMs = 60_000;
 /** Jobs that one process has at one upstream at once. */
 const maxConcurrent = 8;
 /** A worker's steps from its claim to a job's charge, at which most kills aim. */
@@ -56,7 +59,7 @@ const [afterAimMs, aimWithinMs] = [12, 4_000];
 const [leastWaitMs, moreWaitMs] = [100, 900];
 /** Real ms after which a submission without an answer is made again, by whichever process is ready. */
 const answerWithinMs = 6_000;
-/** Real ms for all to come to rest: the half hour of jobs whose upstream's answer is lost, and a machine that is busy. */
+/** Real ms for all to come to rest, on a machine that is busy. */
 const quietWithinMs = 600_000;
 /** Credits of the one account. */
 const funds = 10_000_000n;
@@ -88,7 +91,7 @@ export async function soak({ seed, kills, fal, comfyui, onServers }: SoakPlan) {
     herd.begin();
   }
   const stores = lawStores(stack.use(await openWorldStores({ folder, env, clock })));
-  await atRest(stores, herd);
+  await atRest(stores, { herd, time });
   const answers = herd.answers();
   await herd.killAll();
   const killed = herd.killed();
@@ -173,7 +176,7 @@ function createHerd(orders: SoakOrders, time: SharedTime, chance: Chance) {
     else if (said.kind === "at" && said.point === aim?.point) aim.hit(member);
   };
   const begin = () => {
-    const script = join(import.meta.dirname, "kills.child.ts");
+    const script = programFile("test/faults/kills.child.ts");
     const child = spawn(process.execPath, [script, JSON.stringify(orders)], {
       stdio: ["pipe", "pipe", "inherit"],
     });
@@ -269,14 +272,17 @@ function createHerd(orders: SoakOrders, time: SharedTime, chance: Chance) {
 
 async function atRest(
   stores: LawStores,
-  herd: { isAnswered(): boolean; ready(): number },
+  { herd, time }: { herd: { isAnswered(): boolean }; time: SharedTime },
 ): Promise<void> {
   let left: readonly string[] = [];
+  const accounts = [alice.accountId];
   const isAtRest = async () => {
-    left = herd.isAnswered() ? await whatIsLeft(stores, [alice.accountId]) : ["unanswered ones"];
+    left = herd.isAnswered() ? await whatIsLeft(stores, accounts) : ["unanswered ones"];
+    const now = time.clock.now();
+    if (await isOnlyTimeLeft(stores, { accounts, left, now })) time.leap(leapMs);
     return left.length === 0;
   };
-  const within = { withinMs: quietWithinMs, everyMs: 1_000 };
+  const within = { withinMs: quietWithinMs, everyMs: 250 };
   await until("the soak to come to rest", isAtRest, within).catch((error: Error) => {
     throw new Error(`${error.message}: ${left.slice(0, 20).join(", ")}`);
   });

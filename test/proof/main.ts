@@ -30,10 +30,13 @@ async function run(part: plan.Part): Promise<() => Promise<void>> {
   return tryAgain;
 }
 
-/** One part after the other: two cores carry one suite. Then, alone, what is tried again. */
-async function runAll(parts: readonly plan.Part[]): Promise<void> {
+/**
+ * One part after the other, for two cores carry one suite; those of a group side by side, for they wait as well. Then, alone, what is
+ * tried again.
+ */
+async function runAll(parts: readonly (plan.Part | readonly plan.Part[])[]): Promise<void> {
   const again: (() => Promise<void>)[] = [];
-  for (const part of parts) again.push(await run(part));
+  for (const part of parts) again.push(...(await Promise.all([part].flat().map(run))));
   for (const tryAgain of again) await tryAgain();
 }
 
@@ -76,8 +79,8 @@ try {
   const hasServers = named || servers !== undefined;
   if (hasServers) env.GENMESH_REQUIRE_BACKENDS = "1";
   else process.stdout.write("── not run: what needs real servers\n");
-  const onServers = (...parts: plan.Part[]) => (hasServers ? parts : []);
-  await runAll([plan.contracts, ...onServers(plan.endToEnd, plan.replicas), plan.crashes]);
+  const waiting = hasServers ? [plan.replicas, plan.crashes] : [plan.crashes];
+  await runAll([plan.contracts, ...(hasServers ? [plan.endToEnd] : []), waiting]);
   Object.assign(env, await tools);
   if (tools) await runAll([plan.charts]);
   for (const [variable, parts] of Object.entries(plan.asked)) {

@@ -13,10 +13,12 @@ const check = (name: string, ...command: [string, ...string[]]): Check => ({
   limitSeconds: 4 * minute,
 });
 
-/** Quick looks at the tree. */
-export const checks: readonly Part[] = [
-  check("lint", "npm", "run", "--silent", "lint"),
-  check("types", "npm", "run", "--silent", "types"),
+/** Quick looks at the tree; those that write there stand behind those that only read. */
+export const checks: readonly (Part | readonly Part[])[] = [
+  [
+    check("lint", "npm", "run", "--silent", "lint"),
+    check("types", "npm", "run", "--silent", "types"),
+  ],
   unchanged("generated code", "generate", "proto/gen"),
   unchanged("openapi", "openapi", "gateway/openapi.json docs/errors.md"),
   ...compatible(),
@@ -81,6 +83,14 @@ export const contracts: Suite = {
   limitSeconds: 30 * minute,
 };
 
+/** Whole services on servers, several processes at one store, servers that are away. */
+const longContracts: Suite = {
+  name: "contracts, long",
+  script: "test:contracts:long",
+  projects: ["contracts-long"],
+  limitSeconds: 40 * minute,
+};
+
 /** What crosses roles, each by itself and two gateways, over the wire; two meshes at a time. */
 export const endToEnd: Suite = {
   name: "end to end on a mesh",
@@ -98,12 +108,29 @@ export const replicas: Suite = {
   limitSeconds: 35 * minute,
 };
 
-/** On SQLite and a folder, and on the servers where there are any. */
+/** A day with the console on a mesh, upgrades under load, large answers, wrong clocks. */
+const longReplicas: Suite = {
+  name: "replicas, long",
+  script: "test:mesh:long",
+  projects: ["mesh-long"],
+  limitSeconds: 35 * minute,
+};
+
+/** On SQLite and a folder at every step, on the servers and at other upstreams where those tell what follows. */
 export const crashes: Suite = {
   name: "crashes",
   script: "test:faults",
   projects: ["faults"],
   limitSeconds: 25 * minute,
+};
+
+/** At every step everywhere. */
+const crashesEverywhere: Suite = {
+  name: "crashes at every step",
+  script: "faults:all",
+  projects: ["faults"],
+  env: { GENMESH_TEST_STEPS: "all" },
+  limitSeconds: 45 * minute,
 };
 
 /** With both majors of Helm. */
@@ -126,6 +153,6 @@ const cluster: Check = {
  * release, and each part where its own ground changes: docs/decisions/proof.md.
  */
 export const asked = {
-  GENMESH_CI_ALL: [long, attacks, browser],
+  GENMESH_CI_ALL: [long, attacks, browser, longContracts, longReplicas, crashesEverywhere],
   GENMESH_CI_CLUSTER: [cluster],
 } as const satisfies Record<string, readonly Part[]>;
