@@ -5,7 +5,7 @@ import { createMongoJobStore } from "../../services/media/jobs/store-mongo.ts";
 import { jobsMongoSchema } from "../../services/media/jobs/store-mongo-docs.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { waitingLineContract } from "./jobs.line.suite.ts";
-import { now, query, queuedIn } from "./jobs.shapes.ts";
+import { jobOf, now, query, queuedIn } from "./jobs.shapes.ts";
 import { jobStoreContract } from "./jobs.suite.ts";
 import { watchedJobsContract } from "./jobs.watches.suite.ts";
 
@@ -46,6 +46,22 @@ await describeMongo("jobs in MongoDB", (mongo) => {
       // The text of the job alone has 32,000.
       expect(BSON.calculateObjectSize(found ?? {})).toBeLessThan(4_000);
     }
+  });
+
+  test("repeats of one submission ask for its slot one after the other", async () => {
+    const name = mongo.newName();
+    await createMongoJobStore(mongo.connect(name)).open();
+    const sent: string[] = [];
+    const onCommand = ({ commandName }: CommandStartedEvent) => {
+      if (/^(insert|find)$/.test(commandName)) sent.push(commandName);
+    };
+    const store = createMongoJobStore(mongo.connect(name, { onCommand }));
+    const ids = ["job_a", "job_b", "job_c", "job_d"];
+    const holders = await Promise.all(ids.map((id) => store.insert(jobOf(id, { slot: "k" }))));
+    expect(holders.map((job) => job?.jobId)).toEqual([undefined, "job_a", "job_a", "job_a"]);
+    // The first is written; each other one is told that there is one, and reads it, before the next asks.
+    const refused = ["insert", "find"];
+    expect(sent).toEqual(["insert", ...refused, ...refused, ...refused]);
   });
 
   // Last: it looks at what the tests above have sent.

@@ -11,6 +11,7 @@ import { type DueQuery, type JobStore, type JobsQuery, latestDue, latestLease } 
 import { createClaim, isAnyClaimable, readWaitingLine } from "./store-mongo-claims.ts";
 import {
   createTransition,
+  createTurns,
   documentOf,
   exceptText,
   hasChange,
@@ -26,9 +27,15 @@ import {
 export function createMongoJobStore(db: MongoDatabase): JobStore {
   const jobs = db.collection<JobDocument>(jobCollections.jobs);
   const transition = createTransition(db, jobs);
+  // Repeats of one submission come together: of one process, one at a time asks the unique index of slots. A server that keeps such an
+  // index by locks has each two of them wait for each other, a second a pair.
+  const inTurn = createTurns();
   return {
     open: () => migrate(db, [jobsMongoSchema]),
-    insert: (job) => insert(db, jobs, job),
+    insert: (job) =>
+      job.slot
+        ? inTurn(JSON.stringify(job.slot), () => insert(db, jobs, job))
+        : insert(db, jobs, job),
     apply: (jobId, command) => transition(jobId, command),
     renew: (jobId, command) => transition.renew(jobId, command),
     ...createClaim(db, jobs, transition),
