@@ -11,36 +11,40 @@ import { billingWorld } from "./ledger.world.ts";
 import { audit, usageRollupContract } from "./usage-rollup.suite.ts";
 import { accountId, randomRequests, type Spent, seeded, type World } from "./usage-rollup.world.ts";
 
-await describeMongo("on MongoDB", (mongo) => {
-  usageRollupContract(async () => {
-    const name = mongo.newName();
-    return () => ({ kind: "mongodb", mongo: mongo.connect(name) });
-  });
+await describeMongo(
+  "on MongoDB",
+  (mongo) => {
+    usageRollupContract(async () => {
+      const name = mongo.newName();
+      return () => ({ kind: "mongodb", mongo: mongo.connect(name) });
+    });
 
-  test("the totals of keys are made of the journal where releases without them have counted", async () => {
-    const database: Database = { kind: "mongodb", mongo: mongo.connect(mongo.newName()) };
-    await using world = await billingWorld(database);
-    const spent = await randomRequests(world, seeded(17), 30);
-    await countAsBefore(database);
-    expect(await keyTotals(world)).toEqual(totalsOf(spent));
-    // A replica of that release counts on while this one serves.
-    for (const seed of [18, 19]) {
-      spent.push(...(await randomRequests(world, seeded(seed), 10)));
+    test("the totals of keys are made of the journal where releases without them have counted", async () => {
+      const database: Database = { kind: "mongodb", mongo: mongo.connect(mongo.newName()) };
+      await using world = await billingWorld(database);
+      const spent = await randomRequests(world, seeded(17), 30);
       await countAsBefore(database);
-      spent.push(...(await randomRequests(world, seeded(seed + 10), 5)));
       expect(await keyTotals(world)).toEqual(totalsOf(spent));
-    }
-    expect(await audit(world)).toEqual([]);
-  });
+      // A replica of that release counts on while this one serves.
+      for (const seed of [18, 19]) {
+        spent.push(...(await randomRequests(world, seeded(seed), 10)));
+        await countAsBefore(database);
+        spent.push(...(await randomRequests(world, seeded(seed + 10), 5)));
+        expect(await keyTotals(world)).toEqual(totalsOf(spent));
+      }
+      expect(await audit(world)).toEqual([]);
+    });
 
-  // Last: it looks at what the tests above have sent.
-  test("every query is served by a declared index, and every index serves one", async () => {
-    const judged = { ...ledgerMongoSchema, indexes: usageMongoIndexes };
-    const { shapes, unserved, unused, scans } = await mongo.judgeQueries(judged);
-    expect(shapes.length).toBeGreaterThan(3);
-    expect({ unserved, unused, scans }).toEqual({ unserved: [], unused: [], scans: [] });
-  });
-});
+    // Last: it looks at what the tests above have sent.
+    test("every query is served by a declared index, and every index serves one", async () => {
+      const judged = { ...ledgerMongoSchema, indexes: usageMongoIndexes };
+      const { shapes, unserved, unused, scans } = await mongo.judgeQueries(judged);
+      expect(shapes.length).toBeGreaterThan(3);
+      expect({ unserved, unused, scans }).toEqual({ unserved: [], unused: [], scans: [] });
+    });
+  },
+  { inTurn: true },
+);
 
 /** Counts the USD wallet's journal to its end, but for the totals of keys. */
 async function countAsBefore(database: Database): Promise<void> {

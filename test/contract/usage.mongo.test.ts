@@ -5,25 +5,29 @@ import { describeMongo } from "../support/mongo.ts";
 import { keptBesideContract } from "./usage.kept.suite.ts";
 import { type UsageStores, usageStoreContract } from "./usage.suite.ts";
 
-await describeMongo("usage in MongoDB", (mongo) => {
-  const connect: UsageStores = async () => {
-    const name = mongo.newName();
-    const stores = [
-      createMongoUsageStore(mongo.connect(name)),
-      createMongoUsageStore(mongo.connect(name)),
-    ] as const;
-    for (const store of stores) await store.prepare();
-    return [...stores];
-  };
-  usageStoreContract(connect);
-  keptBesideContract(connect);
+await describeMongo(
+  "usage in MongoDB",
+  (mongo) => {
+    const connect: UsageStores = async () => {
+      const name = mongo.newName();
+      const stores = [
+        createMongoUsageStore(mongo.connect(name)),
+        createMongoUsageStore(mongo.connect(name)),
+      ] as const;
+      for (const store of stores) await store.prepare();
+      return [...stores];
+    };
+    usageStoreContract(connect);
+    keptBesideContract(connect);
 
-  // Last: it looks at what the tests above have sent.
-  test("every query is served by a declared index, and every index serves one", async () => {
-    const { shapes, unserved, unused, scans } = await mongo.judgeQueries(textMongoSchema);
-    expect(shapes.length).toBeGreaterThan(5);
-    expect(unserved).toEqual([]);
-    expect(unused).toEqual([]);
-    expect(scans).toEqual([]);
-  });
-});
+    // Last: it looks at what the tests above have sent.
+    test("every query is served by a declared index, and every index serves one", async () => {
+      const { shapes, unserved, unused, scans } = await mongo.judgeQueries(textMongoSchema);
+      expect(shapes.length).toBeGreaterThan(5);
+      expect(unserved).toEqual([]);
+      expect(unused).toEqual([]);
+      expect(scans).toEqual([]);
+    });
+  },
+  { inTurn: true },
+);

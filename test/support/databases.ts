@@ -4,9 +4,9 @@ import { nameFor } from "./stores.ts";
 /** Databases of one server that tests use one after the other. */
 export interface Databases extends AsyncDisposable {
   /** A database that holds nothing, with the indexes of an earlier test where one had it before. */
-  take(): Promise<string>;
-  /** Gives one back that nothing writes to any more. */
-  leave(name: string): void;
+  take(): string;
+  /** Empties one that nothing writes to any more, and gives it back. */
+  leave(name: string): Promise<void>;
 }
 
 /**
@@ -22,17 +22,15 @@ export function createDatabases(url: string): Databases {
     return client;
   };
   return {
-    async take() {
+    take() {
       const known = free.shift();
-      if (known !== undefined) {
-        await empty(open(), known);
-        return known;
-      }
+      if (known !== undefined) return known;
       const name = nameFor("test");
       made.push(name);
       return name;
     },
-    leave(name) {
+    async leave(name) {
+      await empty(open(), name);
       free.push(name);
     },
     async [Symbol.asyncDispose]() {

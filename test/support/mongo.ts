@@ -1,10 +1,11 @@
-import { randomBytes } from "node:crypto";
 import { MongoClient } from "mongodb";
 import { afterAll, afterEach, describe } from "vitest";
 import { type MongoDatabase, type MongoOptions, openMongo } from "#kit/mongo/connect.ts";
 import { type MongoSchema, migrate } from "#kit/mongo/migrate.ts";
 import { findBackend } from "./backends.ts";
+import { createDatabases } from "./databases.ts";
 import { createQueryWatch, judge, scans } from "./mongo-queries.ts";
+import { nameFor } from "./stores.ts";
 
 /** Databases of some tests on one server. */
 export interface MongoTests {
@@ -29,17 +30,28 @@ export interface Verdict {
   scans: string[];
 }
 
+/** How tests use their databases. */
+export interface DatabaseUse {
+  /**
+   * One after the other, with the indexes of the first: for tests of one schema that await all they send. Default: each test makes its own,
+   * which takes a second and more.
+   */
+  inTurn?: boolean;
+}
+
 /** Tests on a MongoDB server, or nothing but a word of why not. */
 export async function describeMongo(
   title: string,
   tests: (mongo: MongoTests) => void,
+  use: DatabaseUse = {},
 ): Promise<void> {
   const { url, note } = await findBackend("mongodb");
-  describe.skipIf(url === undefined)(`${title}${note}`, () => tests(mongoTests(url ?? "")));
+  describe.skipIf(url === undefined)(`${title}${note}`, () => tests(mongoTests(url ?? "", use)));
 }
 
-function mongoTests(url: string): MongoTests {
+function mongoTests(url: string, { inTurn = false }: DatabaseUse): MongoTests {
   const names: string[] = [];
+  const databases = createDatabases(url);
   const clients: MongoDatabase[] = [];
   const watch = createQueryWatch();
   let client: MongoClient | undefined;
@@ -48,15 +60,20 @@ function mongoTests(url: string): MongoTests {
     return client;
   };
   const newName = () => {
-    const name = `genmesh_test_${randomBytes(6).toString("hex")}`;
+    const name = inTurn ? databases.take() : nameFor("test");
     names.push(name);
     return name;
   };
   afterEach(async () => {
     for (const one of clients.splice(0)) await one[Symbol.asyncDispose]();
-    for (const name of names.splice(0)) await operator().db(name).dropDatabase();
+    for (const name of names.splice(0)) {
+      await (inTurn ? databases.leave(name) : operator().db(name).dropDatabase());
+    }
   });
-  afterAll(() => client?.close());
+  afterAll(async () => {
+    await databases[Symbol.asyncDispose]();
+    await client?.close();
+  });
   return {
     url,
     newName,

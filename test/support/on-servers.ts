@@ -25,7 +25,7 @@ export async function describeOnServers(
   await describeWithServers(title, () => {
     const urls = { mongodb: mongodb.url ?? "", s3: s3.url ?? "" };
     const databases = createDatabases(urls.mongodb);
-    const places = new Map<string, Promise<StoreVariables>>();
+    const places = new Map<string, StoreVariables>();
     let stack = new AsyncDisposableStack();
     afterEach(async () => {
       const ended = stack;
@@ -34,20 +34,20 @@ export async function describeOnServers(
       await ended.disposeAsync();
     });
     afterAll(() => databases[Symbol.asyncDispose]());
-    tests(async (folder, clock) => {
+    tests((folder, clock) => {
       const place = places.get(folder) ?? newPlace(stack, urls, databases);
       places.set(folder, place);
-      return openWorldStores({ folder, clock, env: await place });
+      return openWorldStores({ folder, clock, env: place });
     });
   });
 }
 
-async function newPlace(
+function newPlace(
   stack: AsyncDisposableStack,
   { mongodb, s3 }: { mongodb: string; s3: string },
   databases: Databases,
-): Promise<StoreVariables> {
-  const name = await databases.take();
+): StoreVariables {
+  const name = databases.take();
   stack.defer(() => databases.leave(name));
   return {
     GENMESH_DATABASE_URL: withPath(mongodb, name),
