@@ -34,7 +34,7 @@ const long = [
  * both forms (how a body is read and translated, what a number of tokens costs, a protocol's driver), or it is about one process.
  */
 const sameOnAMesh =
-  "test/e2e/{called,comfyui,console-admin,console-daily,context,crash,data-uris,developer-prompt,elevenlabs,embeddings,errors,file-costs,file-parts,forms*,half-characters,image-ratios,images,media-fallbacks,media-list,media-references,media-restart,media-validation,money-counted,money-reported,opaque-state,reasoning,refused-parameters,silent-turns,telemetry-proxy,transcriptions,two-deployments,usage-crashes,validation,webhooks}.test.ts";
+  "test/e2e/{called,comfyui,console-admin,console-daily,context,crash,data-uris,developer-prompt,elevenlabs,embeddings,errors,file-costs,file-parts,forms*,half-characters,image-ratios,images,media-fallbacks,media-jobs,media-list,media-references,media-restart,media-validation,money-counted,money-reported,opaque-state,reasoning,refused-parameters,silent-turns,telemetry-proxy,transcriptions,two-deployments,usage-crashes,validation,webhooks}.test.ts";
 /** What each store, queue and blob folder must do, on all that can stand there, and what else needs one server. */
 const contracts = ["test/contract/**/*.test.ts", "test/host/{mesh,migrate}.test.ts"];
 /**
