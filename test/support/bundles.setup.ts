@@ -15,14 +15,20 @@ const ofTests = ["test/faults/jobs.child.ts", "test/faults/kills.child.ts"];
 /** Below the packages that stay outside of a bundle. */
 const above = fileURLToPath(new URL("../../node_modules/.cache", import.meta.url));
 
+let folder: string | undefined;
+
 /**
  * Before a suite: bundles what it starts. A process of the bundle, which is what an image runs, starts in less than half of the time that
  * the sources take, and most of what a death costs is a start.
  */
-export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
+export async function setup(project: TestProject): Promise<void> {
   await mkdir(above, { recursive: true });
-  const folder = await mkdtemp(`${above}/bundles-`);
+  folder = await mkdtemp(`${above}/bundles-`);
   await build(folder, ofTests);
   project.provide("bundles", folder);
-  return () => rm(folder, { recursive: true });
+}
+
+/** Behind it: removes them. */
+export async function teardown(): Promise<void> {
+  if (folder !== undefined) await rm(folder, { recursive: true });
 }
