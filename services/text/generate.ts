@@ -112,6 +112,7 @@ async function send(
   let isAnswering = false;
   const onSent = () => {
     sentAt = context.clock.steady();
+    metered.isSent = true;
     metered.unseenInput = () => unseenInput(undefined, request);
   };
   const onAnswering = () => {
