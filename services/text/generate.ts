@@ -268,6 +268,8 @@ async function finishJson(
   const { ending, failure, usage, opaque, upstream, isCut } = answer;
   metered.saw(answer.outputText);
   let { body } = answer;
+  /** Why it cannot be shown with what it cost. */
+  let fault: unknown;
   const { isOurs, cost } = await metered.finish({
     kind: ending,
     answerId: answerIdOf(body),
@@ -280,12 +282,19 @@ async function finishJson(
     ignored,
     async answer(cost, estimate) {
       if (ending === "failed") return undefined;
-      body = await withShownCost(operation, body, { cost, estimate }, large, metered);
+      try {
+        body = await withShownCost(operation, body, { cost, estimate }, large, metered);
+      } catch (error) {
+        // It was generated, and is paid for all the same.
+        fault = error;
+        return undefined;
+      }
       return isKept ? keepable(body) : undefined;
     },
   });
   // Another process has closed it, and charged for what was seen.
   if (!isOurs) refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
+  if (fault) throw charged(fault, cost);
   if (ending === "failed") {
     throw charged(failedAs(operation, failure ?? ErrorReason.MODEL_REQUEST_FAILED), cost);
   }
