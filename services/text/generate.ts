@@ -1,5 +1,5 @@
 import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, isRefusal, type Reason, RefusalError, refuse } from "#kit/errors.ts";
+import { ErrorReason, isRefusal, type Reason, RefusalError, unavailable } from "#kit/errors.ts";
 import { staged } from "#kit/stages.ts";
 import { failureOf, type UpstreamFailure } from "../upstreams/text/failure.ts";
 import type {
@@ -293,7 +293,7 @@ async function finishJson(
     },
   });
   // Another process has closed it, and charged for what was seen.
-  if (!isOurs) refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
+  if (!isOurs) throw unavailable();
   if (fault) throw charged(fault, cost);
   if (ending === "failed") {
     throw charged(failedAs(operation, failure ?? ErrorReason.MODEL_REQUEST_FAILED), cost);
@@ -310,7 +310,7 @@ function failedAs(operation: TextOperation, reason: Reason): RefusalError {
 /** The error of a request, which says what was charged all the same: then no client sends it again by itself. */
 function charged(error: unknown, cost: bigint | undefined): unknown {
   if (!cost) return error;
-  const refusal = error instanceof Stopped ? restarting(error) : error;
+  const refusal = error instanceof Stopped ? unavailable(error) : error;
   if (!isRefusal(refusal)) return error;
   const { reason, param, metadata, message, cause } = refusal;
   return new RefusalError(reason, {
@@ -319,9 +319,4 @@ function charged(error: unknown, cost: bigint | undefined): unknown {
     metadata: { ...metadata, cost: cost.toString() },
     cause,
   });
-}
-
-function restarting(cause: Stopped): RefusalError {
-  const metadata = { retry_after_ms: "1000" };
-  return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, { metadata, cause });
 }
