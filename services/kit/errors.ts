@@ -76,6 +76,12 @@ export function refuse(reason: Reason, details: RefusalDetails = {}): never {
   throw new RefusalError(reason, details);
 }
 
+/** What a request needs is away, or at work for others: its client may ask again in a second. */
+export function unavailable(cause?: unknown): RefusalError {
+  const metadata = { retry_after_ms: "1000" };
+  return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, { metadata, cause });
+}
+
 /** The registry's row of a reason, with its `error.code`: the reason's name in lower case. */
 export function errorRow(reason: Reason): ErrorRow & { code: string } {
   return { ...registry[reason], code: reasonName(reason).toLowerCase() };

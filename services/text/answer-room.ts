@@ -1,5 +1,5 @@
 import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { unavailable } from "#kit/errors.ts";
 import { createFairShare } from "#kit/fair-share.ts";
 import { createGiveWay } from "#kit/give-way.ts";
 import { openRoom } from "#kit/memory-room.ts";
@@ -70,9 +70,6 @@ interface AnswerRoomsOptions {
   payers?: Pick<Payers, "isPaying"> | undefined;
 }
 
-function heldBack(): RefusalError {
-  return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, {
-    cause: new Error("the caller took nothing of its answer"),
-    metadata: { retry_after_ms: "1000" },
-  });
+function heldBack(): Error {
+  return unavailable(new Error("the caller took nothing of its answer"));
 }

@@ -1,5 +1,5 @@
 import type { LiveCatalog } from "#kit/catalog-client.ts";
-import { ErrorReason, isRefusal, RefusalError } from "#kit/errors.ts";
+import { isRefusal, unavailable } from "#kit/errors.ts";
 import type { FairShare } from "#kit/fair-share.ts";
 import { keyLimitOf } from "#kit/holds.ts";
 import { checkIdempotencyKey, refuseAtEdge } from "#kit/idempotency.ts";
@@ -129,8 +129,7 @@ export function createAnswering(asked: AnsweringContext): Answering {
 function asRefusal(error: unknown, signal: AbortSignal): unknown {
   const reason = stopReasonOf(signal);
   if (isRefusal(error) || reason === undefined || reason === "left") return error;
-  const metadata = { retry_after_ms: "1000" };
-  return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, { metadata, cause: error });
+  return unavailable(error);
 }
 
 /** The slot of a request with an idempotency key. */

@@ -194,6 +194,7 @@ describe("where a count does not end", () => {
       },
       () => {},
     );
+    metered.isSent = true;
     metered.saw(text);
     const beatAfter = async (ms: number) => {
       await clock.advance(ms);

@@ -13,12 +13,13 @@ import { usageWaitMs } from "./limits.ts";
 import type { WholeAnswer } from "./model-habits.ts";
 import type { ShownText } from "./pace.ts";
 import type { Finished, Metered } from "./paid-request.ts";
-import { cutBoundOf } from "./pricing.ts";
+import { type ChargedTokens, cutBoundOf } from "./pricing.ts";
 import { type Collector, createCollector, keepable } from "./replay.ts";
 import type { PreparedRequest } from "./request/prepared.ts";
 import { lastFramesShown, withShownCost } from "./shown-charge.ts";
 import { lastFramesWithUsage } from "./shown-usage.ts";
 import { stopped, stopReasonOf } from "./stop-reason.ts";
+import type { KeptAnswer } from "./store.ts";
 import type { End } from "./usage.ts";
 
 /** What a run belongs to. */
@@ -110,14 +111,22 @@ export function createEventRun(answer: StreamAnswer, options: EventRunOptions): 
       unseenInput: unseenInput(answer.unseen, request),
       answer:
         isWhole && collector
-          ? async (cost, estimate) => {
-              const kept = await collector.answer(seen.reported, estimate);
-              return keepable(
-                kept && (await withShownCost(operation, kept, { cost }, large, metered)),
-              );
-            }
+          ? (cost, estimate) => keptOf(collector, cost, estimate).catch(notKept)
           : undefined,
     };
+  };
+  const keptOf = async (
+    collector: Collector,
+    cost: bigint,
+    estimate: ChargedTokens | undefined,
+  ): Promise<KeptAnswer> => {
+    const kept = await collector.answer(seen.reported, estimate);
+    return keepable(kept && (await withShownCost(operation, kept, { cost }, large, metered)));
+  };
+  /** Its caller has had it: what it costs, and that it was given, must stand. */
+  const notKept = (error: unknown): KeptAnswer => {
+    events.trouble("an answer could not be kept", metered.requestId, error);
+    return "not_kept";
   };
   const finish = (kind: Ending | "ended") =>
     metered.finish(endOf(kind === "failed" || kind === "ended" ? brokenOff(kind) : kind));

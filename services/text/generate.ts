@@ -1,5 +1,5 @@
 import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, isRefusal, type Reason, RefusalError, refuse } from "#kit/errors.ts";
+import { ErrorReason, isRefusal, type Reason, RefusalError, unavailable } from "#kit/errors.ts";
 import { staged } from "#kit/stages.ts";
 import { failureOf, type UpstreamFailure } from "../upstreams/text/failure.ts";
 import type {
@@ -112,6 +112,7 @@ async function send(
   let isAnswering = false;
   const onSent = () => {
     sentAt = context.clock.steady();
+    metered.isSent = true;
     metered.unseenInput = () => unseenInput(undefined, request);
   };
   const onAnswering = () => {
@@ -267,6 +268,8 @@ async function finishJson(
   const { ending, failure, usage, opaque, upstream, isCut } = answer;
   metered.saw(answer.outputText);
   let { body } = answer;
+  /** Why it cannot be shown with what it cost. */
+  let fault: unknown;
   const { isOurs, cost } = await metered.finish({
     kind: ending,
     answerId: answerIdOf(body),
@@ -279,12 +282,19 @@ async function finishJson(
     ignored,
     async answer(cost, estimate) {
       if (ending === "failed") return undefined;
-      body = await withShownCost(operation, body, { cost, estimate }, large, metered);
+      try {
+        body = await withShownCost(operation, body, { cost, estimate }, large, metered);
+      } catch (error) {
+        // It was generated, and is paid for all the same.
+        fault = error;
+        return undefined;
+      }
       return isKept ? keepable(body) : undefined;
     },
   });
   // Another process has closed it, and charged for what was seen.
-  if (!isOurs) refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
+  if (!isOurs) throw unavailable();
+  if (fault) throw charged(fault, cost);
   if (ending === "failed") {
     throw charged(failedAs(operation, failure ?? ErrorReason.MODEL_REQUEST_FAILED), cost);
   }
@@ -300,7 +310,7 @@ function failedAs(operation: TextOperation, reason: Reason): RefusalError {
 /** The error of a request, which says what was charged all the same: then no client sends it again by itself. */
 function charged(error: unknown, cost: bigint | undefined): unknown {
   if (!cost) return error;
-  const refusal = error instanceof Stopped ? restarting(error) : error;
+  const refusal = error instanceof Stopped ? unavailable(error) : error;
   if (!isRefusal(refusal)) return error;
   const { reason, param, metadata, message, cause } = refusal;
   return new RefusalError(reason, {
@@ -309,9 +319,4 @@ function charged(error: unknown, cost: bigint | undefined): unknown {
     metadata: { ...metadata, cost: cost.toString() },
     cause,
   });
-}
-
-function restarting(cause: Stopped): RefusalError {
-  const metadata = { retry_after_ms: "1000" };
-  return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, { metadata, cause });
 }

@@ -2,7 +2,7 @@ import { untilAborted, whenAborted } from "#kit/abort.ts";
 import type { LiveCatalog } from "#kit/catalog-client.ts";
 import type { Clock } from "#kit/clock.ts";
 import type { Database } from "#kit/database.ts";
-import { createFairShare } from "#kit/fair-share.ts";
+import { createFairShare, tooManyAtOnce } from "#kit/fair-share.ts";
 import { createHoldClient } from "#kit/holds.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { ImageVerifier } from "#kit/images/index.ts";
@@ -24,7 +24,7 @@ import { createAnswering } from "./answering.ts";
 import { createTextEvents } from "./events.ts";
 import { createTextHolds } from "./holds.ts";
 import type { LargeAnswers } from "./large/index.ts";
-import { readFileTimeoutMs, replayShare, stopCountsMs } from "./limits.ts";
+import { contextCountShare, readFileTimeoutMs, replayShare, stopCountsMs } from "./limits.ts";
 import { createFileMeter } from "./measuring/meter.ts";
 import { createMeter } from "./meter.ts";
 import { createReaper } from "./reaper.ts";
@@ -34,7 +34,6 @@ import type { UsageStore } from "./store.ts";
 import { createMongoUsageStore } from "./store-mongo.ts";
 import { createSqliteUsageStore } from "./store-sqlite.ts";
 import type { TokenCounter } from "./tokens/count.ts";
-import { createContextCounts } from "./tokens/input-bound.ts";
 import { CountError } from "./tokens/thread.ts";
 
 /** What the text service needs. What is disposable here belongs to the host, which made it. */
@@ -77,7 +76,8 @@ export function createText(deps: TextDeps): Service {
   const meter = createMeter(common);
   const reaper = createReaper({ ...common, leaseTime: createLeaseTime(clock, leaseMs) });
   const images = (principal: Principal, requestId: string) => imagesOf(deps, principal, requestId);
-  const contextCounts = createContextCounts();
+  // Places there are for all: a request that waits too long waits for others of its account.
+  const contextCounts = createFairShare(contextCountShare, { late: tooManyAtOnce });
   const answering = createAnswering({
     ...common,
     ...deps,

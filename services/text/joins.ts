@@ -3,7 +3,7 @@ import { pushed } from "#kit/push-stream.ts";
 import { staged } from "#kit/stages.ts";
 import type { Begun } from "./generate.ts";
 import { maxJoiners } from "./limits.ts";
-import { createReplayRoom, type ReplayRoom } from "./replay-room.ts";
+import { createReplayRoom, type ReplayBytes, type ReplayRoom } from "./replay-room.ts";
 import { type EventReader, type SharedEvents, shareEvents } from "./shared-events.ts";
 import { type StopReason, stopped } from "./stop-reason.ts";
 
@@ -56,6 +56,8 @@ interface Flight {
   seats: number;
   /** Nothing is left to stop. */
   isLanded: boolean;
+  /** What is kept of its stream: for the last of its seats, also once it has landed. */
+  kept: ReplayBytes;
 }
 
 /** Makes an empty set of flights. */
@@ -73,7 +75,7 @@ export function createJoins(room: ReplayRoom = createReplayRoom()): Joins {
     };
     const land = () => {
       flight.isLanded = true;
-      kept.free();
+      if (flight.seats === 0) kept.free();
       unname();
       all.delete(flight);
       if (all.size === 0) empty.resolve();
@@ -92,7 +94,7 @@ export function createJoins(room: ReplayRoom = createReplayRoom()): Joins {
       return { ...answer, events };
     });
     begun.catch(land);
-    const flight: Flight = { stop, begun, shared: undefined, seats: 0, isLanded: false };
+    const flight: Flight = { stop, begun, shared: undefined, seats: 0, isLanded: false, kept };
     if (all.size === 0) empty = Promise.withResolvers();
     all.add(flight);
     if (name !== undefined) named.set(name, flight);
@@ -165,7 +167,9 @@ function sit(flight: Flight, joined: boolean, early: EventReader | undefined): S
       isLeft = true;
       reader?.close();
       room?.[Symbol.dispose]();
-      if (--flight.seats === 0 && !flight.isLanded) flight.stop.abort(stopped("left"));
+      if (--flight.seats > 0) return;
+      if (flight.isLanded) flight.kept.free();
+      else flight.stop.abort(stopped("left"));
     },
   };
 }

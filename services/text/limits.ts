@@ -225,21 +225,22 @@ export const tokenBatchesAtOnce = 2;
 /** How long a batch waits for its account's turn, in ms: by then what waits for the count has gone on with a guess. */
 export const countTurnWaitMs = 30_000;
 /**
- * Requests of one account whose input is counted at once before there is any money for it: two, so that a long prompt keeps no
- * shorter one of the same account waiting.
- */
-export const contextCountsEach = 2;
-/** Requests of one account that wait for that: what an account with many agents sends in a moment. */
-export const contextCountsWaiting = 64;
-/** How long they wait, in ms: the longest input that fits a window takes half a second. */
-export const contextCountWaitMs = 30_000;
-/**
  * Characters of a token, at most, over a whole input: prose has four to five, source code three, tables of dashes up to ten. What
  * does not fit even so is refused without counting it.
  */
 export const mostCharactersPerToken = 16;
 /** Counts under way at once, two for a request at most: more than a process has requests. Each has a batch waiting. */
 export const maxCounts = 10_000;
+/**
+ * Requests whose input is counted at once before there is any money for it, so that this costs their account no more than a share of
+ * the thread. Of one account two, so that a long prompt keeps no shorter one waiting; as many wait as an account with many agents sends
+ * in a moment, and for as long as no input takes that fits a window: that is half a second.
+ */
+export const contextCountShare: FairShareBounds = {
+  places: maxCounts,
+  each: { places: 2, waiting: 64 },
+  waitMs: 30_000,
+};
 /** For one batch, loading included, in ms: a hundred times what it takes, so that a busy machine ends no sound thread. */
 export const tokenAnswerTimeoutMs = 10_000;
 /** Threads that a batch is tried on: what ends two of them would end a third. */

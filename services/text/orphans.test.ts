@@ -186,6 +186,25 @@ describe("a process that died", () => {
     const { GRANT, HOLD, RELEASE, DRAW } = EntryKind;
     expect(kinds).toEqual(keyed ? [DRAW, HOLD, GRANT] : [RELEASE, HOLD, GRANT]);
   });
+  test("one that waited for its place at the upstream costs nothing: it was not sent", async () => {
+    const waits = Promise.withResolvers<void>();
+    upstreams.send = ({ signal }) => {
+      waits.resolve();
+      return new Promise((_, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+      });
+    };
+    first.ask("RESPONSES", ask).catch(() => {});
+    await waits.promise;
+    const store = createSqliteUsageStore(openSqlite(join(folder, "genmesh.db")));
+    await vi.waitFor(async () => {
+      await first.clock.advance(1_000);
+      expect(await store.due(Number.MAX_SAFE_INTEGER, 1)).toHaveLength(1);
+    }, 40_000);
+    first.die();
+    const second = await open(first.clock.now() + 31_000);
+    expect(await settledIn(second)).toBe(0n);
+  });
   test("one that an older release wrote down and did not send costs nothing", async () => {
     const db = openSqlite(join(folder, "genmesh.db"));
     const store = createSqliteUsageStore(db);

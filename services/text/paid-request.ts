@@ -26,6 +26,8 @@ export interface Metered {
   readonly openedAt: number;
   /** What is paid for. */
   readonly bounds: TokenBounds;
+  /** The first byte may have gone out. Until then it has cost nothing, also where its process dies. */
+  isSent: boolean;
   /** Tokens of input that upstream's own tools have added so far, as far as they are known of; absent: none. */
   unseenInput: (() => number) | undefined;
   /** What is known of the answer so far, for the record; absent: none has begun. */
@@ -118,7 +120,7 @@ export function createMetered(
       await Promise.resolve();
       if (finished) return;
       // The lease does not depend on how long counting takes.
-      const [shownTokens, outputTokens] = await counts();
+      const [shownTokens, outputTokens] = metered.isSent ? await counts() : [0, 0];
       const unseenTokens = metered.unseenInput?.() ?? 0;
       const inputTokens = Math.min(
         shownTokens + unseenTokens,
@@ -166,6 +168,7 @@ export function createMetered(
     accountId,
     openedAt,
     bounds: intent.bounds,
+    isSent: false,
     unseenInput: undefined,
     answering: undefined,
     onLost: undefined,

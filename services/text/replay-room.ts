@@ -12,7 +12,7 @@ export interface ReplayBytes {
   keep(bytes: number): boolean;
   /** So many of them are dropped. */
   drop(bytes: number): void;
-  /** The stream is over: all is given back, and nothing is noted any more. */
+  /** No caller reads it any more: all is given back, and nothing is noted from now on. */
   free(): void;
 }
 

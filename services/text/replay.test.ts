@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
+import { promptly } from "../../test/support/promptly.ts";
 import { createLargeAnswers } from "./large/index.ts";
+import { maxKeptAnswerBytes } from "./limits.ts";
 import { createCollector } from "./replay.ts";
 
 const chunk = (delta: string, finish: string | null = null) => ({
@@ -22,4 +24,44 @@ test("a delta named like the prototype of all objects changes no other object", 
   } finally {
     Reflect.deleteProperty(Object.prototype, "polluted");
   }
+});
+
+test("nothing more is put together of a chat that is too large to keep", async () => {
+  const collector = createCollector("chat", "acct_1", createLargeAnswers());
+  const content = "sea ".repeat(2_048);
+  const most = Math.ceil(maxKeptAnswerBytes / content.length);
+  for (let n = 0; n <= most; n++) collector.add(chunk(JSON.stringify({ content })));
+  collector.add(chunk("{}", "stop"));
+  expect(await collector.answer(undefined, undefined)).toBeUndefined();
+});
+
+test("one whose pieces are large in all, and its text is not, is kept", async () => {
+  const collector = createCollector("chat", "acct_1", createLargeAnswers());
+  const { frame } = chunk('{"role":"assistant","content":"Hi"}');
+  const padded = {
+    frame: Buffer.concat([Buffer.from(`: ${"x".repeat(65_536)}\n`), frame]),
+    text: "",
+  };
+  for (let n = 0; n < 200; n++) collector.add(padded);
+  collector.add(chunk("{}", "stop"));
+  expect(JSON.parse(`${await collector.answer(undefined, undefined)}`)).toMatchObject({
+    choices: [{ message: { role: "assistant", content: "Hi".repeat(200) } }],
+  });
+});
+
+test("the log probabilities of a long chat are put together as they come", async () => {
+  const collector = createCollector("chat", "acct_1", createLargeAnswers());
+  const tokens = Array.from({ length: 20_000 }, (_, n) => ({ token: `${n}`, logprob: n }));
+  const pieces = tokens.map((token) => ({
+    frame: Buffer.from(
+      `data: ${JSON.stringify({ choices: [{ delta: {}, logprobs: { content: [token] } }] })}\n\n`,
+    ),
+    text: "",
+  }));
+  await promptly(1_000, () => {
+    for (const piece of pieces) collector.add(piece);
+  });
+  collector.add(chunk("{}", "stop"));
+  const answer = JSON.parse(`${await collector.answer(undefined, undefined)}`);
+  expect(answer.choices[0].logprobs).toEqual({ content: tokens });
 });

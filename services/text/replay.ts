@@ -68,17 +68,18 @@ export function responseIn(
 }
 
 function chatCollector(): Collector {
-  const chunks = new ChunkCollector();
-  let isTooLarge = false;
+  /** Undefined once the answer is too large to keep: what it was so far takes no more memory then. */
+  let chunks: ChunkCollector | undefined = new ChunkCollector();
   return {
     add({ frame }) {
-      isTooLarge ||= frame.length > mostFrameBytes;
-      const chunk = isTooLarge ? undefined : dataOf(frame);
-      if (chunk) chunks.add(chunk);
+      if (frame.length > mostFrameBytes) chunks = undefined;
+      const chunk = chunks && dataOf(frame);
+      if (chunk) chunks?.add(chunk);
+      if (chunks && chunks.characters > maxKeptAnswerBytes) chunks = undefined;
     },
     async answer(reported, estimate) {
       const counted = estimate && estimatedUsage("chat", estimate);
-      const completion = isTooLarge ? undefined : chunks.completion(counted);
+      const completion = chunks?.completion(counted);
       if (!completion) return undefined;
       completion.usage ??= usageOf(reported);
       return Buffer.from(await jsonInTurns(completion));

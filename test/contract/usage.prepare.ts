@@ -1,9 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import { viewOf } from "#kit/catalog-client.ts";
 import { errorRow, isRefusal } from "#kit/errors.ts";
+import { createFairShare, tooManyAtOnce } from "#kit/fair-share.ts";
 import { ImageError } from "#kit/images/index.ts";
 import { OutsideError } from "#kit/outside/index.ts";
 import { AdmissionSchema } from "#proto/genmesh/common/v1/access_pb.ts";
+import { contextCountShare } from "../../services/text/limits.ts";
 import { createFileMeter } from "../../services/text/measuring/meter.ts";
 import type { ImageSources } from "../../services/text/request/images.ts";
 import type { OpaqueMaker } from "../../services/text/request/opaque.ts";
@@ -11,7 +13,6 @@ import { parseRequest } from "../../services/text/request/parse.ts";
 import { prepareRequest } from "../../services/text/request/prepare.ts";
 import type { PreparedRequest } from "../../services/text/request/prepared.ts";
 import { createTokenCounter } from "../../services/text/tokens/count.ts";
-import { createContextCounts } from "../../services/text/tokens/input-bound.ts";
 import type { TextOperation } from "../../services/upstreams/text/port.ts";
 import { testParsing } from "../support/parsing.ts";
 import { snapshotWith } from "./usage.world.ts";
@@ -73,7 +74,7 @@ export async function prepare(body: unknown, options: Options = {}): Promise<Pre
       view: viewOf(options.snapshot ?? snapshotWith()),
       images,
       counter: createTokenCounter(),
-      contextCounts: createContextCounts(),
+      contextCounts: createFairShare(contextCountShare, { late: tooManyAtOnce }),
       fileMeter: createFileMeter(),
       makers: async (hashes) => (options.makers ?? []).filter((m) => hashes.includes(m.hash)),
     },

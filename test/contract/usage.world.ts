@@ -28,7 +28,7 @@ import { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { createBilling } from "../../services/billing/index.ts";
 import { createText } from "../../services/text/index.ts";
-import { createLargeAnswers } from "../../services/text/large/index.ts";
+import { createLargeAnswers, type LargeAnswers } from "../../services/text/large/index.ts";
 import { createTokenCounter, type TokenCounter } from "../../services/text/tokens/count.ts";
 import type { TextUpstreams } from "../../services/upstreams/text/port.ts";
 
@@ -56,6 +56,8 @@ export interface TextWorldOptions {
   allowPrivateReferences?: boolean;
   /** Default: one that counts. */
   counter?: TokenCounter;
+  /** Default: threads for large answers. */
+  large?: Pick<LargeAnswers, "run">;
   /** Stands between text and its peers. */
   between?: Interceptor;
   /** Hears of each write that either service asks its database for; `lazy`: no request waits for it. */
@@ -143,7 +145,7 @@ export async function createTextWorld(options: TextWorldOptions): Promise<TextWo
     upstreams: options.upstreams,
     health: { read: async () => ({ upstreams: [], processes: 1 }) },
     counter: options.counter ?? counter,
-    large,
+    large: options.large ?? large,
     images: verifier,
     outside: createGuardedFetcher({ allowPrivate: options.allowPrivateReferences ?? false }),
     allowPrivateReferences: options.allowPrivateReferences ?? false,

@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { untilAborted } from "#kit/abort.ts";
-import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { unavailable } from "#kit/errors.ts";
 import { createFairShare } from "#kit/fair-share.ts";
 import { copyInTurns } from "#kit/in-turns.ts";
 import { threadOptions } from "#kit/thread.ts";
@@ -46,11 +46,7 @@ export function createLargeAnswers(): LargeAnswers {
     answerTimeoutMs: largeAnswerTimeoutMs,
     tries: 1,
     idleMs: largeAnswerThreadIdleMs,
-    toError: (why) =>
-      new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, {
-        metadata: { retry_after_ms: "1000" },
-        cause: new Error(why),
-      }),
+    toError: (why) => unavailable(new Error(why)),
   });
   const share = createFairShare(largeAnswerShare);
   const never = new AbortController().signal;

@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { untilAborted } from "#kit/abort.ts";
-import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { unavailable } from "#kit/errors.ts";
 import { createFairShare } from "#kit/fair-share.ts";
 import { copyInTurns } from "#kit/in-turns.ts";
 import { threadOptions } from "#kit/thread.ts";
@@ -56,11 +56,7 @@ export function createFileMeter(): FileMeter {
     answerTimeoutMs: measuringTimeoutMs,
     tries: 1,
     idleMs: measuringThreadIdleMs,
-    toError: (why) =>
-      new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, {
-        metadata: { retry_after_ms: "1000" },
-        cause: new Error(why),
-      }),
+    toError: (why) => unavailable(new Error(why)),
   });
   const run = async <W extends keyof MeasuringReply>(what: W, bytes: Uint8Array) => {
     const own = what === "pdf" ? await copyInTurns(bytes) : (bytes as Uint8Array<ArrayBuffer>);

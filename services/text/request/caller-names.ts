@@ -1,11 +1,9 @@
 import { createHmac } from "node:crypto";
 import type { JsonObject } from "#kit/json.ts";
-
-/** Properties by which a caller names its end users and its caches. Upstreams tell by them whose cache a prompt may be read from. */
-export const callerNames = ["prompt_cache_key", "safety_identifier", "user"] as const;
+import { callerNames } from "../../upstreams/text/responses/complete-response.ts";
 
 /**
- * Such names as they go upstream: keyed with the account, because all accounts are one to the upstream. Two accounts that use the same
+ * The names of a caller's end users and caches as they go upstream: keyed with the account, because all accounts are one to the upstream. Two accounts that use the same
  * name share no cache, none can ask for what another's name holds, and no upstream learns who a caller's users are. Changes `body`.
  */
 export function nameForAccount(body: JsonObject, accountId: string): void {

@@ -1,5 +1,5 @@
 import { base64Of, type ReadBase64, readBase64 } from "#kit/base64.ts";
-import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
+import { ErrorReason, isRefusal, refuse, unavailable } from "#kit/errors.ts";
 import { tooManyAtOnce } from "#kit/fair-share.ts";
 import {
   ImageError,
@@ -221,10 +221,7 @@ function refuseImage(error: unknown, param: string): never {
     case "busy":
       throw tooManyAtOnce();
     case "unavailable":
-      return refuse(ErrorReason.SERVICE_UNAVAILABLE, {
-        metadata: { retry_after_ms: "1000" },
-        cause: error,
-      });
+      throw unavailable(error);
     case "too_many_pixels":
       return refuse(ErrorReason.INVALID_IMAGE, {
         param,

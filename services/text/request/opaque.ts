@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { hashInTurns, turn } from "#kit/in-turns.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
@@ -7,7 +6,7 @@ import type { OpaquePart } from "./checked.ts";
 
 /** Who a piece of opaque state was made for, and by which upstream. */
 export interface OpaqueMaker {
-  /** See {@link opaqueHash}. */
+  /** SHA-256 in hexadecimal, under which it is remembered: it is not kept itself. */
   hash: string;
   accountId: string;
   upstream: string;
@@ -15,11 +14,6 @@ export interface OpaqueMaker {
 
 /** Looks makers up by hash; what is unknown or older than 30 days is left out. */
 export type OpaqueMakers = (hashes: readonly string[]) => Promise<OpaqueMaker[]>;
-
-/** Under what a piece of opaque state is remembered: it is not kept itself. */
-export function opaqueHash(value: string): string {
-  return createHash("sha256").update(value).digest("hex");
-}
 
 /** Characters that are looked through before others get their turn: some ms. */
 const charactersAtOnce = 256 * 1024;
@@ -72,19 +66,25 @@ function plainBase64(text: string): string {
   return plain.toString("latin1", 0, length);
 }
 
-/** In two looks: one pattern for both would try the end anew at each place of a long text. */
-function isBase64InAnyForm(value: string): boolean {
-  const end = value.indexOf("=");
-  const [digits, padding] = end === -1 ? [value, ""] : [value.slice(0, end), value.slice(end)];
-  return !notBase64InAnyForm.test(digits) && base64Padding.test(padding);
+/**
+ * In two looks: one pattern for both would try the end anew at each place of a long text. Of that in several turns of the event
+ * loop.
+ */
+async function isBase64InAnyForm(value: string): Promise<boolean> {
+  const padding = await paddingOf(value);
+  const end = padding === -1 ? value.length : padding;
+  for (let at = 0; at < end; at += charactersAtOnce) {
+    if (at > 0) await turn();
+    const part = value.slice(at, Math.min(end, at + charactersAtOnce));
+    if (notBase64InAnyForm.test(part)) return false;
+  }
+  return base64Padding.test(value.slice(end));
 }
 
 /** Hashes under which state that an upstream made is remembered: as it was spelled, and as base64 where it is that. */
 export async function hashesToRemember(value: string): Promise<string[]> {
-  const hashes = [opaqueHash(value)];
-  if (!isBase64InAnyForm(value)) return hashes;
-  const reading = await readingOf(value);
-  return reading === value ? hashes : [...hashes, opaqueHash(reading)];
+  const reading = (await isBase64InAnyForm(value)) ? await readingOf(value) : value;
+  return hashInTurns(reading === value ? [value] : [value, reading]);
 }
 
 /** Where the padding begins, or -1. Of a long text in several turns of the event loop: one of emoji takes 3 ms a million characters. */

@@ -1,14 +1,7 @@
 import { ErrorReason, refuse } from "#kit/errors.ts";
-import { createFairShare, type FairShare, tooManyAtOnce } from "#kit/fair-share.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import {
-  contextCountsEach,
-  contextCountsWaiting,
-  contextCountWaitMs,
-  maxCounts,
-  mostCharactersPerToken,
-} from "../limits.ts";
+import { mostCharactersPerToken } from "../limits.ts";
 import type { CheckedBody, InlinePart } from "../request/checked.ts";
 import type { TakenMedia } from "../request/media.ts";
 import { bytesPerToken, type TokenCounter } from "./count.ts";
@@ -141,19 +134,6 @@ export function contextRoom(maxOutputTokens: number | undefined, spec: ChatSpec)
   const reserved =
     maxOutputTokens ?? Math.min(Number(spec.maxOutputTokens), Math.floor(window / 2));
   return { input: window - Number(spec.safetyMarginTokens) - reserved };
-}
-
-/** Places for counting what there is no money for yet, so that it costs its account no more than a share of the thread. */
-export function createContextCounts(): FairShare {
-  return createFairShare(
-    {
-      places: maxCounts,
-      each: { places: contextCountsEach, waiting: contextCountsWaiting },
-      waitMs: contextCountWaitMs,
-    },
-    // Places there are for all: who waits too long waits for requests of the same account.
-    { late: tooManyAtOnce },
-  );
 }
 
 /**

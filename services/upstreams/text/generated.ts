@@ -85,11 +85,6 @@ function isThought(name: string): boolean {
   return name.startsWith("reason") || name.startsWith("think");
 }
 
-/** Generated text of a `delta` of the Responses protocol: a string, or an object that holds some. */
-export function textOfDelta(delta: JsonValue | undefined): string {
-  return delta === undefined ? "" : textIn(delta, structure);
-}
-
 /** Generated text of a `.delta` event, in fields of any name; "" for any other event. */
 export function textOfDeltaEvent(event: JsonObject): string {
   return `${event.type}`.endsWith(".delta") ? textOfEvent(event) : "";

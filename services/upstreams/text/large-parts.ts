@@ -122,11 +122,16 @@ export interface LargePartsOptions
   lift: Lift;
 }
 
+/** Bytes at either end by which parts are told apart before they are compared: there may be thousands. */
+const endBytes = 64;
+
 /** The large parts of one answer, kept until what is left of it is written again. */
 export class LargeParts {
   readonly #options: LargePartsOptions;
   readonly #mark = `part-of-answer:${randomUUID()}:`;
   readonly #parts: { bytes: Uint8Array; spelled: Buffer }[] = [];
+  /** The bytes of parts, by how long they are and how they begin and end. */
+  readonly #alike = new Map<string, Uint8Array[]>();
 
   constructor(options: LargePartsOptions) {
     this.#options = options;
@@ -155,11 +160,21 @@ export class LargeParts {
     }
     const rest = Buffer.from(lifted.rest.buffer, lifted.rest.byteOffset, lifted.rest.length);
     for (const { bytes: found, spelled } of lifted.parts) {
-      // The last events of a stream repeat what earlier ones held.
-      const same = this.#parts.find((part) => Buffer.compare(part.bytes, found) === 0);
-      this.#parts.push({ bytes: same?.bytes ?? found, spelled: Buffer.from(spelled) });
+      this.#parts.push({ bytes: this.#held(found), spelled: Buffer.from(spelled) });
     }
     return rest;
+  }
+
+  /** The same bytes where they are held already: the last events of a stream repeat what earlier ones held. */
+  #held(found: Uint8Array): Uint8Array {
+    const bytes = Buffer.from(found.buffer, found.byteOffset, found.length);
+    const ends = [bytes.subarray(0, endBytes), bytes.subarray(-endBytes)];
+    const key = [found.length, ...ends.map((end) => end.toString("latin1"))].join();
+    const alike = this.#alike.get(key) ?? [];
+    const same = alike.find((one) => Buffer.compare(one, found) === 0);
+    if (same) return same;
+    this.#alike.set(key, [...alike, found]);
+    return found;
   }
 
   /** Written JSON with the parts in the places of their marks. */

@@ -15,15 +15,11 @@ import { type ReadAnswer, readCompaction, readResponse } from "./responses/json-
 import { ResponsesReader } from "./responses/reader.ts";
 import type { StreamReader } from "./stream-reader.ts";
 
-/** What is sent. */
-interface AskedPlan {
+/** How one request is put to an upstream over HTTP, and how its answer is read. */
+export interface Plan {
   /** Below the upstream's base URL. */
   path: string;
   body: JsonObject;
-}
-
-/** How one request is put to an upstream over HTTP, and how its answer is read. */
-export interface Plan extends AskedPlan {
   /** How an answer is read that is always JSON and nothing else; absent: by {@link readJson} or {@link reader}. */
   plain?: PlainRequest;
   /** Reads a JSON answer. Throws `UpstreamFailure`. */

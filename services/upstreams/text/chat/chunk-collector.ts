@@ -7,6 +7,12 @@ export class ChunkCollector {
   #finish: JsonValue = null;
   #logprobs: JsonObject | null = null;
   readonly #message: JsonObject = { role: "assistant", content: null, refusal: null };
+  #characters = 0;
+
+  /** Of what it has put together: the completion has no fewer bytes. */
+  get characters(): number {
+    return this.#characters;
+  }
 
   add(chunk: JsonObject): void {
     this.#head ??= chunk;
@@ -32,42 +38,73 @@ export class ChunkCollector {
   #addChoice(choice: JsonObject): void {
     if (choice.finish_reason) this.#finish = choice.finish_reason;
     if (isJsonObject(choice.logprobs)) {
-      this.#logprobs = mergeDelta(this.#logprobs ?? {}, choice.logprobs);
+      this.#logprobs ??= {};
+      this.#characters += mergeDelta(this.#logprobs, choice.logprobs);
     }
-    if (isJsonObject(choice.delta)) mergeDelta(this.#message, choice.delta);
+    if (isJsonObject(choice.delta)) this.#characters += mergeDelta(this.#message, choice.delta);
   }
 }
 
-/** Texts are appended, lists merged by `index` (or appended), the rest replaced. Changes and gives back `into`. */
-function mergeDelta(into: JsonObject, delta: JsonObject): JsonObject {
+/** Texts are appended, lists merged by `index` (or appended), the rest replaced. Changes `into`; gives the characters that it has more. */
+function mergeDelta(into: JsonObject, delta: JsonObject): number {
+  let more = 0;
   for (const [name, value] of Object.entries(delta)) {
     // JSON may have a field of this name; read as a property it is what every object shares.
     if (value === null || name === "__proto__") continue;
-    const old = into[name];
+    const old = into[name] ?? null;
+    if (old === null) more += name.length;
     if (typeof value === "string" && typeof old === "string" && !wholeTexts.has(name)) {
       into[name] = old + value;
+      more += value.length;
     } else if (Array.isArray(value)) {
-      into[name] = mergeList(Array.isArray(old) ? old : [], value);
+      const list = Array.isArray(old) ? old : [];
+      more += mergeList(list, value);
+      into[name] = list;
     } else if (isJsonObject(value)) {
-      into[name] = mergeDelta(isJsonObject(old) ? old : {}, value);
+      const object = isJsonObject(old) ? old : {};
+      more += mergeDelta(object, value);
+      into[name] = object;
     } else {
       into[name] = value;
+      if (old === null) more += charactersOf(value);
     }
   }
-  return into;
+  return more;
 }
 
 /** Texts that come in one piece, though some upstreams repeat them in every delta. */
 const wholeTexts = new Set(["role", "id", "type", "name"]);
 
-function mergeList(list: JsonValue[], added: readonly JsonValue[]): JsonValue[] {
+function mergeList(list: JsonValue[], added: readonly JsonValue[]): number {
+  let more = 0;
   for (const value of added) {
-    const index = isJsonObject(value) ? value.index : undefined;
-    const old = list.find((one) => isJsonObject(one) && index !== undefined && one.index === index);
-    if (isJsonObject(value) && isJsonObject(old)) mergeDelta(old, value);
-    else list.push(isJsonObject(value) ? mergeDelta({}, value) : value);
+    const old = isJsonObject(value) ? withIndex(list, value.index) : undefined;
+    if (isJsonObject(value) && old) {
+      more += mergeDelta(old, value);
+      continue;
+    }
+    more += charactersOf(value);
+    if (isJsonObject(value)) {
+      const object = {};
+      more += mergeDelta(object, value);
+      list.push(object);
+    } else list.push(value);
   }
-  return list;
+  return more;
+}
+
+function withIndex(
+  list: readonly JsonValue[],
+  index: JsonValue | undefined,
+): JsonObject | undefined {
+  // What has none is not looked for among as many as there are tokens: log probabilities.
+  if (index === undefined) return undefined;
+  return list.find((one): one is JsonObject => isJsonObject(one) && one.index === index);
+}
+
+/** Of a text its own; of anything else one at least. */
+function charactersOf(value: JsonValue): number {
+  return typeof value === "string" ? value.length : 1;
 }
 
 /** Calls in a message have no `index`. */

@@ -5,8 +5,11 @@ import { completeItem, type ItemFacts } from "./complete-item.ts";
 import { plainItems } from "./plain-calls.ts";
 import { responseFields } from "./visible-fields.ts";
 
-/** Names that go up in another form than the caller sent them (text/request/caller-names.ts). */
-const callerNames = ["prompt_cache_key", "safety_identifier", "user"] as const;
+/**
+ * Properties by which a caller names its end users and its caches: upstreams tell by them whose cache a prompt may be read from. They go
+ * up in another form than the caller sent them (text/request/caller-names.ts).
+ */
+export const callerNames = ["prompt_cache_key", "safety_identifier", "user"] as const;
 
 /** What we know of an answer beside what upstream says. */
 export interface ResponseFacts extends ItemFacts {
