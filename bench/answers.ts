@@ -2,24 +2,20 @@
 export const deltasPerStream = 100;
 
 const words = ["The ", "river ", "runs ", "past ", "the ", "mill ", "and ", "on ", "to ", "sea. "];
-const deltas = Array.from({ length: deltasPerStream }, (_, i) => words[i % words.length] ?? "");
 /** Bytes of such an answer, at least: a shorter one broke off. */
 export const leastStreamBytes = deltasPerStream * "event: response.output_text.delta".length;
-const usage = {
-  input_tokens: 12,
-  output_tokens: deltasPerStream,
-  total_tokens: 12 + deltasPerStream,
-  input_tokens_details: { cached_tokens: 0 },
-  output_tokens_details: { reasoning_tokens: 0 },
-};
-
 /** A complete answer, as a model server gives it. */
 export function jsonAnswer(): Buffer {
-  return Buffer.from(JSON.stringify(response("completed")));
+  return Buffer.from(JSON.stringify(response("completed", deltasOf(deltasPerStream))));
 }
 
-/** The same as events: what goes out before the first delta, each delta, what follows the last. */
-export function streamAnswer(): { head: Buffer; deltas: Buffer[]; tail: Buffer } {
+/** The same as events, of so many deltas: what goes out before the first delta, each delta, what follows the last. */
+export function streamAnswer(count = deltasPerStream): {
+  head: Buffer;
+  deltas: Buffer[];
+  tail: Buffer;
+} {
+  const deltas = deltasOf(count);
   let number = 0;
   const event = (type: string, rest: object) =>
     `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: number++, ...rest })}\n\n`;
@@ -27,8 +23,8 @@ export function streamAnswer(): { head: Buffer; deltas: Buffer[]; tail: Buffer }
   const part = (text: string) => ({ type: "output_text", text, annotations: [], logprobs: [] });
   const item = message("in_progress", []);
   const head = [
-    event("response.created", { response: response("in_progress") }),
-    event("response.in_progress", { response: response("in_progress") }),
+    event("response.created", { response: response("in_progress", deltas) }),
+    event("response.in_progress", { response: response("in_progress", deltas) }),
     event("response.output_item.added", { output_index: 0, item }),
     event("response.content_part.added", { ...at, part: part("") }),
   ];
@@ -43,7 +39,7 @@ export function streamAnswer(): { head: Buffer; deltas: Buffer[]; tail: Buffer }
       output_index: 0,
       item: message("completed", [part(text)]),
     }),
-    event("response.completed", { response: response("completed") }),
+    event("response.completed", { response: response("completed", deltas) }),
     "data: [DONE]\n\n",
   ];
   return {
@@ -57,7 +53,11 @@ function message(status: string, content: object[]): object {
   return { type: "message", id: "msg_bench", status, role: "assistant", content };
 }
 
-function response(status: "in_progress" | "completed"): object {
+function deltasOf(count: number): string[] {
+  return Array.from({ length: count }, (_, i) => words[i % words.length] ?? "");
+}
+
+function response(status: "in_progress" | "completed", deltas: readonly string[]): object {
   const isOver = status === "completed";
   const content = [{ type: "output_text", text: deltas.join(""), annotations: [], logprobs: [] }];
   return {
@@ -81,8 +81,18 @@ function response(status: "in_progress" | "completed"): object {
     tools: [],
     top_p: 1,
     truncation: "disabled",
-    usage: isOver ? usage : null,
+    usage: isOver ? usageOf(deltas) : null,
     user: null,
     metadata: {},
+  };
+}
+
+function usageOf({ length }: readonly string[]): object {
+  return {
+    input_tokens: 12,
+    output_tokens: length,
+    total_tokens: 12 + length,
+    input_tokens_details: { cached_tokens: 0 },
+    output_tokens_details: { reasoning_tokens: 0 },
   };
 }

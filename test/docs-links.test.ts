@@ -1,19 +1,14 @@
-import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { describe, expect, test } from "vitest";
 import { createProgram } from "../services/host/cli/program.ts";
 import { envToOperatorConfig } from "../services/host/config.ts";
+import { ownFiles } from "./support/own-files.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const tracked = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], {
-  cwd: root,
-  encoding: "utf8",
-})
-  .split("\n")
-  .filter((file) => file !== "" && existsSync(join(root, file)));
+const tracked = ownFiles();
 const pages = tracked.filter((file) => file.endsWith(".md"));
 const read = (file: string) => readFileSync(join(root, file), "utf8");
 

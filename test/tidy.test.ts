@@ -1,18 +1,12 @@
-import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { importCircle, importGraph, importsOf, longestImportChain } from "./support/imports.ts";
+import { houseFiles, ownFiles } from "./support/own-files.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const tracked = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], {
-  cwd: root,
-  encoding: "utf8",
-})
-  .split("\n")
-  // What is deleted but still in the index is no part of the house.
-  .filter((file) => file !== "" && existsSync(join(root, file)));
+const tracked = ownFiles();
 const sources = tracked.filter((file) => /\.tsx?$/.test(file) && !file.startsWith("proto/gen/"));
 const product = sources.filter((file) => !/\.(test|fixture)\.ts$|^test\/|^bench\//.test(file));
 const text = (file: string) => readFileSync(join(root, file), "utf8");
@@ -84,8 +78,7 @@ describe("the house is tidy", () => {
   });
 
   test("imports go one way, and not far", () => {
-    const house = product.filter((file) => /^(services|gateway)\//.test(file));
-    const graph = importGraph(house, { values: true });
+    const graph = importGraph(houseFiles(), { values: true });
     expect(importCircle(graph)).toBeUndefined();
     expect(longestImportChain(graph).length).toBeLessThanOrEqual(maxImportChain);
   });

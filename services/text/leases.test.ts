@@ -11,6 +11,7 @@ import {
   leaseWorld,
   start,
 } from "../../test/contract/leases.world.ts";
+import { textSteps } from "../../test/contract/text-steps.ts";
 import { events, jsonAnswer } from "../../test/contract/usage.upstream.ts";
 import { funds, principal, type TextWorld } from "../../test/contract/usage.world.ts";
 
@@ -18,28 +19,6 @@ const on = leaseWorld();
 const wallet = { accountId: principal.accountId, unit: Unit.USD_MICROS };
 
 describe("the durable writes of a request, and its calls of billing", () => {
-  /** What was waited for before it was sent, and before its end was told. */
-  async function stepsOf(run: (of: TextWorld) => Promise<unknown>) {
-    let steps: string[] = [];
-    on.fate = (kind) => {
-      steps.push(`call ${kind}`);
-      return "pass";
-    };
-    const onWrite = (lazy: boolean) => {
-      if (!lazy) steps.push("write");
-    };
-    const counted = await on.apart({ onWrite });
-    let sent: string[] = [];
-    const { script } = on.upstreams;
-    on.upstreams.script = (request) => {
-      sent = steps;
-      steps = [];
-      return script(request);
-    };
-    steps = [];
-    await run(counted);
-    return { sent, told: steps };
-  }
   const json = async () => {
     on.upstreams.script = async () => jsonAnswer();
   };
@@ -52,13 +31,13 @@ describe("the durable writes of a request, and its calls of billing", () => {
 
   test("are one of each before it is sent, and one of each at its end", async () => {
     const one = { sent: ["call reserve", "write"], told: ["call draw", "write"] };
-    expect(await stepsOf(readAll)).toEqual(one);
+    expect(await textSteps(on.upstreams, readAll)).toEqual(one);
     await json();
-    expect(await stepsOf((of) => of.ask("RESPONSES", ask))).toEqual(one);
+    expect(await textSteps(on.upstreams, (of) => of.ask("RESPONSES", ask))).toEqual(one);
   });
   test("are more writes where an idempotency key has a row, and its answer is counted and kept", async () => {
     await json();
-    expect(await stepsOf((of) => of.ask("RESPONSES", ask, { key: "k" }))).toEqual({
+    expect(await textSteps(on.upstreams, (of) => of.ask("RESPONSES", ask, { key: "k" }))).toEqual({
       sent: ["write", "call reserve", "write"],
       told: ["write", "write", "call draw", "write"],
     });

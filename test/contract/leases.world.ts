@@ -44,8 +44,6 @@ export interface LeaseWorld {
   fate(kind: string | undefined): Fate | Promise<Fate>;
   /** Another process over the same file. */
   open(atMs: number): Promise<TextWorld>;
-  /** A process over a database of its own. */
-  apart(options: Pick<TextWorldOptions, "onWrite">): Promise<TextWorld>;
   usage(): ReturnType<typeof createSqliteUsageStore>;
   /** Rows of requests that are not over. */
   rows(): ReturnType<ReturnType<typeof createSqliteUsageStore>["due"]>;
@@ -92,7 +90,6 @@ export function leaseWorld(): LeaseWorld {
     },
     fate: () => "pass",
     open,
-    apart: make,
     usage,
     rows,
     async streaming(ms = 0) {

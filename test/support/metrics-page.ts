@@ -1,10 +1,8 @@
-import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { metricNames } from "#kit/telemetry/schema.ts";
-
-const root = fileURLToPath(new URL("../..", import.meta.url));
+import { thisCheckout } from "./checkout.ts";
+import { houseFiles } from "./own-files.ts";
 
 /** A metric as its source registers it. */
 export interface SourceMetric {
@@ -21,14 +19,9 @@ const whole =
 
 /** Every metric that the services and the gateway register, in the order of files. Throws where one is written in a way that is not read here. */
 export function metricsOfSource(): SourceMetric[] {
-  const files = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], {
-    cwd: root,
-    encoding: "utf8",
-  }).split("\n");
-  return files
-    .filter((file) => /^(services|gateway)\/.*\.ts$/.test(file))
-    .filter((file) => !/\.(test|fixture)\.ts$/.test(file))
-    .flatMap((file) => metricsOf(file, readFileSync(join(root, file), "utf8")));
+  return houseFiles().flatMap((file) =>
+    metricsOf(file, readFileSync(join(thisCheckout, file), "utf8")),
+  );
 }
 
 function metricsOf(file: string, source: string): SourceMetric[] {

@@ -1,18 +1,14 @@
-import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { thisCheckout } from "../../../test/support/checkout.ts";
+import { houseFiles } from "../../../test/support/own-files.ts";
 import { attributeNames, metricNames, spanRules } from "./schema.ts";
 
-const root = fileURLToPath(new URL("../../..", import.meta.url));
-const sources = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], {
-  cwd: root,
-  encoding: "utf8",
-})
-  .split("\n")
-  .filter((file) => /^(services|gateway)\/.*\.ts$/.test(file) && !file.endsWith(".test.ts"))
-  .map((file) => ({ file, text: readFileSync(join(root, file), "utf8") }));
+const sources = houseFiles().map((file) => ({
+  file,
+  text: readFileSync(join(thisCheckout, file), "utf8"),
+}));
 const rules = Object.entries(spanRules);
 
 describe("the schema", () => {

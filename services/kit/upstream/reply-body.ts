@@ -71,9 +71,7 @@ export class ReplyBody implements HttpBody, Flow {
 
   #begin(sink: Sink<Buffer>): Flow {
     this.#sink = sink;
-    const within = AsyncLocalStorage.snapshot();
-    const give = () => this.#give();
-    this.#giveInContext = () => within(give);
+    this.#giveInContext = AsyncLocalStorage.bind(() => this.#give());
     return this;
   }
 

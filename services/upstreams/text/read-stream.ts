@@ -234,7 +234,10 @@ class Batches extends Pushed<Batch> implements Flow {
         if (fitting) this.#readNow(fitting, out);
         return this.#cutOff(out);
       }
-      if (next) this.#readOne(out);
+      if (next) {
+        this.#at++;
+        this.#readNow(next, out);
+      }
       return this.#readPending(out);
     };
   }
@@ -309,8 +312,9 @@ class Batches extends Pushed<Batch> implements Flow {
       this.#isUncertain = !this.#isUncounted && this.#isInDoubt(next);
       if (this.#isUncertain) return undefined;
       if (!next) break;
+      this.#at++;
       if (this.#withheld) this.#setAside(next, this.#withheld);
-      else this.#readOne(out);
+      else this.#readNow(next, out);
     }
     if (this.#withheld) return undefined;
     this.#reader.settle(out);
@@ -328,15 +332,9 @@ class Batches extends Pushed<Batch> implements Flow {
   }
 
   #setAside(next: SseEvent, withheld: Withheld): void {
-    this.#at++;
     const event = withheld.add(next);
     if (event) this.#gate.saw(this.#gate.newText(event));
     if (withheld.isUsageAwaited) this.#lastWait ??= setTimeout(this.#close, stopUsageWaitMs);
-  }
-
-  #readOne(out: AnswerEvent[]): void {
-    const next = this.#pending[this.#at++];
-    if (next) this.#readNow(next, out);
   }
 
   #readNow(event: SseEvent, out: AnswerEvent[]): void {

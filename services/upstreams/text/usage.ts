@@ -29,12 +29,13 @@ export function usageIn(answer: JsonObject): FoundUsage | undefined {
   const { usage, response, error, choices, x_groq } = answer;
   const [choice] = Array.isArray(choices) ? choices : [];
   const { delta, message } = isJsonObject(choice) ? choice : {};
-  const places = [response, error, choice, delta, message, x_groq];
-  return usageOf(usage) ?? places.map(usageWithin).find((found) => found !== undefined);
-}
-
-function usageWithin(part: JsonValue | undefined): FoundUsage | undefined {
-  return isJsonObject(part) ? usageOf(part.usage) : undefined;
+  const own = usageOf(usage);
+  if (own) return own;
+  for (const place of [response, error, choice, delta, message, x_groq]) {
+    const found = isJsonObject(place) ? usageOf(place.usage) : undefined;
+    if (found) return found;
+  }
+  return undefined;
 }
 
 function usageOf(object: JsonValue | undefined): FoundUsage | undefined {

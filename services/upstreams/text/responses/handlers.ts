@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
-import { textOfDeltaEvent, textOfEvent, textOfItem } from "../generated.ts";
+import { textOfEvent, textOfItem } from "../generated.ts";
 import { opaqueIn } from "../opaque.ts";
 import { completeItem, completePart, isText } from "./complete-item.ts";
 import type { OpenItem } from "./output-tracker.ts";
@@ -37,7 +37,7 @@ function textDelta(state: StreamState, event: JsonObject, source: SseEvent, kind
   const part = state.tracker.partFor(item, kind, event[kind.indexField]);
   let isChanged = place(event, item);
   isChanged = put(event, kind.indexField, part.index) || isChanged;
-  const text = textOfDeltaEvent(event);
+  const text = textOfEvent(event);
   isChanged = put(event, "delta", text) || isChanged;
   isChanged = logprobs(event, kind) || isChanged;
   state.tracker.keepText(item, part, text);
@@ -60,7 +60,7 @@ function textDone(state: StreamState, event: JsonObject, source: SseEvent, kind:
 function argsDelta(state: StreamState, event: JsonObject, source: SseEvent, kind: CallKind): void {
   const item = state.tracker.itemFor(event, kind.itemType);
   let isChanged = place(event, item);
-  const text = textOfDeltaEvent(event);
+  const text = textOfEvent(event);
   isChanged = put(event, "delta", text) || isChanged;
   state.tracker.keepArgs(item, text);
   state.emitter.pass(event, source, isChanged, { text });
