@@ -96,6 +96,8 @@ async function runLane(lane: Lane, context: WorkerContext, signal: AbortSignal):
   const { clock, events } = context;
   await using wakes = context.queue.subscribe(topicOf(lane.kind));
   while (!signal.aborted) {
+    // From before the claim on: a place that becomes free while it looks is not missed.
+    const timesFreed = lane.capacity.timesFreed();
     let isWorkLeft = false;
     try {
       isWorkLeft = await lane.claim();
@@ -103,7 +105,9 @@ async function runLane(lane: Lane, context: WorkerContext, signal: AbortSignal):
       events.trouble("jobs could not be claimed", undefined, error);
       await clock.sleep(claimRetryMs, signal).catch(() => {});
     }
-    if (!isWorkLeft && !signal.aborted) await untilWoken(lane, wakes, context, signal);
+    if (!isWorkLeft && !signal.aborted) {
+      await untilWoken({ ...lane, timesFreed }, wakes, context, signal);
+    }
   }
 }
 
@@ -175,9 +179,9 @@ async function lookForOthers(
   }
 }
 
-/** Until a wake-up comes, a place becomes free, or a look has found something. One whose job has no place here is another process's at its next look. */
+/** Until a wake-up comes, a place has become free since `timesFreed`, or a look has found something. One whose job has no place here is another process's at its next look. */
 async function untilWoken(
-  { kind, capacity, waiting }: Lane,
+  { kind, capacity, waiting, timesFreed }: Lane & { timesFreed: number },
   wakes: Subscription,
   { clock, events }: WorkerContext,
   signal: AbortSignal,
@@ -197,7 +201,7 @@ async function untilWoken(
   };
   const waking = capacity.isOpen(kind) ? [wake()] : [];
   const found = new Promise<void>((resolve) => waiting.set(kind, resolve));
-  await Promise.race([...waking, capacity.whenFreed(either), found]);
+  await Promise.race([...waking, capacity.whenFreed(timesFreed, either), found]);
   waiting.delete(kind);
   over.abort();
   await Promise.all(waking);
