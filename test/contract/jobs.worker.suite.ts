@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason, RefusalError } from "#kit/errors.ts";
 import { type Job, JobKind, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { maxQueuedMs, maxRunningMs } from "../../services/media/limits.ts";
 import { GenerationError, type GenerationTask } from "../../services/upstreams/media/port.ts";
@@ -37,6 +37,25 @@ export function workerContract(createWorld: typeof createJobsWorld): void {
       world.upstream.behave(fail("content_policy"));
       const { job } = await world.submit(video(), { kind: JobKind.VIDEO });
       expect(failedWith(await world.ended(job.jobId))).toBe(ErrorReason.CONTENT_POLICY_VIOLATION);
+    });
+
+    test("whose end the store does not take at once is not asked for again", async () => {
+      let refusals = 0;
+      const world = await open({
+        beforeStore: (store) => ({
+          ...store,
+          async apply(jobId, command) {
+            const isAway = command.kind === "lose" && refusals++ < 2;
+            if (isAway) throw new RefusalError(ErrorReason.SERVICE_UNAVAILABLE);
+            return store.apply(jobId, command);
+          },
+        }),
+      });
+      world.upstream.behave(fail("content_policy"));
+      const { job } = await world.submit();
+      expect(failedWith(await world.ended(job.jobId))).toBe(ErrorReason.CONTENT_POLICY_VIOLATION);
+      expect(world.upstream.tasks).toHaveLength(1);
+      expect(refusals).toBe(3);
     });
 
     test.each([
