@@ -1,5 +1,7 @@
+import type { Interceptor } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import type { ApplyRequest } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { type Job, JobKind, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { maxQueuedMs, maxRunningMs } from "../../services/media/limits.ts";
 import { GenerationError, type GenerationTask } from "../../services/upstreams/media/port.ts";
@@ -309,6 +311,40 @@ models:
       await drained;
       expect((await world.get(third.job.jobId)).status).toBe(JobStatus.QUEUED);
     });
+  });
+
+  test("a job that fails as it is claimed keeps no other kind waiting, however long billing takes", async () => {
+    const gate = Promise.withResolvers<void>();
+    const first = await open({ workerCount: 0 });
+    const { folder, clock, store } = first;
+    const { job } = await first.submit(music(), { kind: JobKind.MUSIC });
+    const dead = {
+      kind: "music",
+      owner: "dead",
+      fullUpstreams: [],
+      modelLimits: new Map(),
+    } as const;
+    for (let lost = 0; lost < 3; lost++) {
+      await store.claim({ ...dead, now: clock.now() + lost * 30_000 });
+    }
+    const ending = Promise.withResolvers<void>();
+    const between: Interceptor = (next) => async (req) => {
+      const operations = req.stream ? [] : ((req.message as ApplyRequest).operations ?? []);
+      if (operations.some(({ operation }) => operation.value?.holdId === job.jobId)) {
+        ending.resolve();
+        await gate.promise;
+      }
+      return next(req);
+    };
+    await open({ folder, clock, withApi: false, between });
+    clock.jump(91_000);
+    await ending.promise;
+    try {
+      const other = await first.submit();
+      expect((await first.ended(other.job.jobId)).status).toBe(JobStatus.COMPLETED);
+    } finally {
+      gate.resolve();
+    }
   });
 
   describe("time", () => {
