@@ -131,6 +131,25 @@ export function jobRacesContract(createWorld: typeof createJobsWorld): void {
     });
   });
 
+  test("a submission whose job another has accepted, and its caller deleted, hears that it is gone", async () => {
+    let world: JobsWorld | undefined;
+    const ends: string[] = [];
+    world = await open(async (kind, jobId) => {
+      if (!world || kind !== "reserve" || ends.length > 0) return;
+      ends.push(jobId);
+      // As another replica does for a repeat, and its caller, before this one hears that the price is held.
+      await world.store.apply(jobId, { kind: "accept", now: world.clock.now() });
+      await world.ended(jobId);
+      await world.peers.media.deleteJob({ jobId }, as(alice));
+    });
+    await world.fund(10n);
+    await expect(world.submit(image(), { key: "k" })).rejects.toMatchObject({
+      reason: ErrorReason.JOB_NOT_FOUND,
+      message: expect.stringContaining("was deleted"),
+    });
+    expect(await world.credits()).toMatchObject({ reserved: 0n, spent: 5n });
+  });
+
   /** Longer than a submission's lease, in steps in which who lives renews it. */
   async function sweep({ clock }: { clock: { jump(ms: number): void } }): Promise<void> {
     for (let ms = 0; ms < 10_000; ms += 500) {
