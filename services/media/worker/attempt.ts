@@ -1,7 +1,7 @@
 import type { Span } from "@opentelemetry/api";
 import type { BlobStore } from "#kit/blobs.ts";
 import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, errorRow, isRefusal, type Reason } from "#kit/errors.ts";
+import { ErrorReason, isRefusal } from "#kit/errors.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
 import { errorType, failSpan, joinTrace, traced } from "#kit/telemetry/spans.ts";
@@ -23,7 +23,7 @@ import {
   upstreamOf,
   wasCancelled,
 } from "../jobs/job.ts";
-import { answerLost, type JobCommand } from "../jobs/lifecycle.ts";
+import { answerLost, failureFor, type JobCommand } from "../jobs/lifecycle.ts";
 import { checkOutputs } from "../jobs/outputs.ts";
 import { publishWake, traceOf } from "../jobs/wake.ts";
 import { cancelGraceMs, maxAttempts, maxSetAsideMs, setAsideMs } from "../limits.ts";
@@ -260,7 +260,7 @@ async function giveUp(
     case "cancelled":
       return stopped(job, begun, context);
     case "deadline":
-      return lose(job, lease, begun, ErrorReason.UPSTREAM_TIMEOUT, context);
+      return fail(job, lease, begun, failureFor(ErrorReason.UPSTREAM_TIMEOUT), context);
     case "handed-back": {
       await lease.stop();
       const back = await store.apply(jobId, { kind: "hand-back", fence, now });
@@ -279,7 +279,7 @@ async function giveUp(
     const isPolicy = fault === "content_policy";
     const { CONTENT_POLICY_VIOLATION, GENERATION_FAILED } = ErrorReason;
     const reason = isPolicy ? CONTENT_POLICY_VIOLATION : GENERATION_FAILED;
-    return lose(job, lease, begun, reason, context);
+    return fail(job, lease, begun, failureFor(reason), context);
   }
   if (!(error instanceof GenerationError) && !isRefusal(error)) {
     events.trouble("an attempt failed in a way of ours", jobId, error);
@@ -306,7 +306,7 @@ async function setAside(
   const isResumable = current.resumeId !== undefined;
   if (!isResumable && !mayBegin(current)) return fail(job, lease, begun, answerLost(), context);
   if (!isResumable && attempts >= maxAttempts) {
-    return lose(job, lease, begun, ErrorReason.GENERATION_FAILED, context);
+    return fail(job, lease, begun, failureFor(ErrorReason.GENERATION_FAILED), context);
   }
   await lease.stop();
   const now = clock.now();
@@ -342,17 +342,6 @@ async function waitOut(
   if (!back) return stopped(job, begun, context);
   context.failPoints("waiting");
   events.givenBack(back, "not_taken");
-}
-
-function lose(
-  job: Job,
-  lease: Lease,
-  begun: Begun,
-  reason: Reason,
-  context: AttemptContext,
-): Promise<void> {
-  const failure = { reason, message: errorRow(reason).message, param: undefined };
-  return fail(job, lease, begun, failure, context);
 }
 
 async function fail(
