@@ -62,7 +62,7 @@ export function createMedia(deps: MediaDeps): Service {
         ? speech.locate(name, principal)
         : locateOutput(store, name, principal, clock.now()),
     lend: (output) => lendOutput(store, output, clock.now()),
-    needsReferences: async (jobId) => needsReferences(await store.find(jobId)),
+    needsReferences: async (jobId) => needsReferences(await store.findWithoutText(jobId)),
   };
   const files = createFiles({ ...deps, generated });
 
