@@ -1,4 +1,4 @@
-import { untilAborted } from "#kit/abort.ts";
+import { untilAborted, withinTime } from "#kit/abort.ts";
 import type { HostContext, Readiness } from "./context.ts";
 
 /** A server or a disk that keeps what must survive a process, and the question whether it does so now. */
@@ -41,19 +41,14 @@ export function watchStores(
   const away = new Map(checks.map((check) => [check, "was not asked yet"]));
 
   async function ask(check: StoreCheck): Promise<Error | undefined> {
-    const late = new AbortController();
-    const wait = clock.sleep(answerWithinMs, late.signal).then(
-      () => late.abort(new Error(`no answer within ${answerWithinMs} ms`)),
-      () => {},
-    );
+    const late = () => new Error(`no answer within ${answerWithinMs} ms`);
     try {
-      await untilAborted(check.ask(), AbortSignal.any([late.signal, life.signal]));
+      await withinTime({ clock, ms: answerWithinMs, late }, (signal) =>
+        untilAborted(check.ask(), AbortSignal.any([signal, life.signal])),
+      );
       return undefined;
     } catch (error) {
       return error as Error;
-    } finally {
-      late.abort();
-      await wait;
     }
   }
   async function watch(check: StoreCheck): Promise<void> {

@@ -1,3 +1,5 @@
+import type { Clock } from "./clock.ts";
+
 /**
  * `work`, or the signal's reason as soon as that aborts. The work itself goes on, for others or until it notices; how it
  * ends after the signal is ignored.
@@ -20,6 +22,27 @@ export function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefine
       },
     );
   });
+}
+
+/**
+ * What `work` comes to. The signal that it is given aborts with `late()` when it has lasted for `ms`, by the clock; it then goes on until
+ * it notices.
+ */
+export async function withinTime<T>(
+  { clock, ms, late }: { clock: Pick<Clock, "sleep">; ms: number; late: () => Error },
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const over = new AbortController();
+  const timeout = new AbortController();
+  clock.sleep(ms, over.signal).then(
+    () => timeout.abort(late()),
+    () => {},
+  );
+  try {
+    return await work(timeout.signal);
+  } finally {
+    over.abort();
+  }
 }
 
 /** Resolves once the signal has aborted; at once where it already has. */

@@ -2,9 +2,9 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
 import { accountOrKeyIdPattern, maxKeysPerAccount } from "#kit/request-bounds.ts";
 import type { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { openStates } from "./jobs/census.ts";
 import { deleteJob, type EraseContext } from "./jobs/delete.ts";
-import type { FinishContext } from "./jobs/finish.ts";
-import { cancelJob } from "./jobs/finish.ts";
+import { cancelJob, type FinishContext } from "./jobs/finish.ts";
 import type { JobState } from "./jobs/job.ts";
 import { eraseBatch } from "./limits.ts";
 
@@ -17,9 +17,6 @@ export interface EraseAccountContext extends FinishContext, EraseContext {
   /** Erases some of the account's webhooks; true: none was left. */
   eraseWebhooks(accountId: string): Promise<boolean>;
 }
-
-/** States of jobs that something is still to become of. */
-const unended: readonly JobState[] = ["reserving", "queued", "running", "settling", "failing"];
 
 /** The RPC that erases what a closing account left: a batch of each kind a call, so that no call lasts long. */
 export function createEraseAccountRoute(
@@ -51,7 +48,7 @@ async function eraseJobs(accountId: string, context: EraseAccountContext): Promi
   for (const { jobId } of await list(["queued"])) await calmly(cancelJob(jobId, context));
   const ended = await list(["completed", "failed"]);
   for (const { jobId } of ended) await calmly(deleteJob(jobId, context));
-  return ended.length === 0 && (await list(unended)).length === 0;
+  return ended.length === 0 && (await list(openStates)).length === 0;
 }
 
 /** A job that has gone on meanwhile is met in its next state by the next call. */

@@ -1,3 +1,4 @@
+import { whenAborted } from "#kit/abort.ts";
 import { ErrorReason, RefusalError } from "#kit/errors.ts";
 import { createFairShare } from "#kit/fair-share.ts";
 import { createHoldClient } from "#kit/holds.ts";
@@ -61,7 +62,7 @@ export function createMedia(deps: MediaDeps): Service {
         ? speech.locate(name, principal)
         : locateOutput(store, name, principal, clock.now()),
     lend: (output) => lendOutput(store, output, clock.now()),
-    needsReferences: async (jobId) => needsReferences(await store.find(jobId)),
+    needsReferences: async (jobId) => needsReferences(await store.findWithoutText(jobId)),
   };
   const files = createFiles({ ...deps, generated });
 
@@ -153,9 +154,5 @@ export function createMedia(deps: MediaDeps): Service {
 
 /** Until what is under way has its end, or `signal` aborts. */
 async function untilIdle(work: { idle(): Promise<void> }, signal: AbortSignal): Promise<void> {
-  const aborted = new Promise<void>((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener("abort", () => resolve(), { once: true });
-  });
-  await Promise.race([work.idle(), aborted]);
+  await Promise.race([work.idle(), whenAborted(signal)]);
 }

@@ -72,13 +72,14 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
 
   return {
     async submitJob({ kind, body, idempotencyKey, admission, publicBaseUrl, form }, call) {
-      const principal = principalOf(call);
-      const asked = { kind: kindOf(kind) ?? broken("kind"), body, idempotencyKey };
-      const submission = { ...asked, admission, publicBaseUrl, form };
-      const { signal } = call;
-      const requestId = call.requestHeader.get(requestIdHeader) ?? undefined;
-      const order = { ...submission, principal, signal, requestId };
-      const { job, ...how } = await submit(order, context);
+      const submission = {
+        principal: principalOf(call),
+        kind: kindOf(kind) ?? broken("kind"),
+        ...{ body, idempotencyKey, admission, publicBaseUrl, form },
+        requestId: call.requestHeader.get(requestIdHeader) ?? undefined,
+        signal: call.signal,
+      };
+      const { job, ...how } = await submit(submission, context);
       return { job: jobMessage(job), ...how };
     },
     async getJob(asked, call) {

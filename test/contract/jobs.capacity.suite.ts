@@ -1,10 +1,25 @@
+import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { JobKind } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { untilAborted } from "#kit/abort.ts";
+import type { WakeQueue } from "#kit/queue/port.ts";
+import { JobKind, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { claimPollMs } from "../../services/media/limits.ts";
 import type { GenerationTask } from "../../services/upstreams/media/port.ts";
+import { heldPauses, jumpClock } from "../support/jump-clock.ts";
 import { until } from "../support/until.ts";
 import { worldsOf } from "./jobs.opening.ts";
-import { succeed } from "./jobs.upstream.ts";
+import { gated, succeed } from "./jobs.upstream.ts";
 import { alice, bob, type createJobsWorld, image, type JobsWorld, music } from "./jobs.world.ts";
+
+/** Forgets every wake-up. */
+const forgetfulQueue: WakeQueue = {
+  publish: async () => {},
+  subscribe: () => ({
+    next: (signal) => untilAborted(new Promise<never>(() => {}), signal),
+    [Symbol.asyncDispose]: async () => {},
+  }),
+  [Symbol.asyncDispose]: async () => {},
+};
 
 /** How many jobs run at once, on any database. */
 export function jobCapacityContract(createWorld: typeof createJobsWorld): void {
@@ -147,6 +162,36 @@ models:
         await world.ended(job.jobId, bob);
       },
     );
+  });
+
+  test("a place that becomes free while a claim finds none is the next job's at once", async () => {
+    const polls = heldPauses(jumpClock(), claimPollMs);
+    const gate = Promise.withResolvers<void>();
+    let isArmed = false;
+    const world = await open({
+      clock: polls.clock,
+      workers: { image: 1 },
+      beforeStore: (store) => ({
+        ...store,
+        async claim(query) {
+          const job = await store.claim(query);
+          if (job || query.kind !== "image" || !isArmed) return job;
+          isArmed = false;
+          // It has seen that the place is taken; before that is told, the job there ends.
+          gate.resolve();
+          await world.ended(first.job.jobId);
+          for (let turns = 0; turns < 20; turns++) await turn();
+          return undefined;
+        },
+      }),
+      queue: forgetfulQueue,
+    });
+    world.upstream.behave(gated(gate.promise));
+    const first = await world.submit();
+    const second = await world.submit();
+    isArmed = true;
+    await polls.turn();
+    expect((await world.ended(second.job.jobId)).status).toBe(JobStatus.COMPLETED);
   });
 
   test("two workers share the jobs, each done once", async () => {

@@ -1,5 +1,7 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { ErrorReason } from "#kit/errors.ts";
 import type { ApplyRequest } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { JobKind, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
@@ -129,6 +131,61 @@ export function jobRacesContract(createWorld: typeof createJobsWorld): void {
       expect(files).toHaveLength(1);
       for await (const { key } of world.blobs.list("uploads/")) expect.unreachable(key);
     });
+  });
+
+  test("a replica that cannot bring the references leaves them to the one that could", async () => {
+    const answers = [Promise.withResolvers<number>(), Promise.withResolvers<number>()];
+    const asked = answers.map(() => Promise.withResolvers<void>());
+    let requests = 0;
+    // Its URL is good for one time, as signed ones may be.
+    const host = createServer(async (_, response) => {
+      const at = requests++;
+      asked[at]?.resolve();
+      response.statusCode = (await answers[at]?.promise) ?? 500;
+      response.end(response.statusCode === 200 ? Buffer.from(pixel, "base64") : "");
+    });
+    await new Promise<void>((resolve) => host.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void host.close());
+    const { port } = host.address() as AddressInfo;
+    const one = await open(() => {}, 0);
+    await one.fund(500n);
+    const { folder, clock } = one;
+    const other = await createWorld({ folder, clock, workerCount: 0 });
+    worlds.unshift(other);
+    const input_reference = { image_url: `http://127.0.0.1:${port}/a` };
+    const submitting = [one, other].map(async (world, at) => {
+      if (at > 0) await asked[0]?.promise;
+      return world.submit(video({ input_reference }), { kind: JobKind.VIDEO, key: "k" });
+    });
+    await asked[1]?.promise;
+    answers[0]?.resolve(200);
+    const accepted = await submitting[0];
+    answers[1]?.resolve(404);
+    expect((await submitting[1])?.job.jobId).toBe(accepted?.job.jobId);
+    const { files } = await one.peers.media.listFiles({ pageSize: 10 }, as(alice));
+    for (const { fileId } of files) await one.peers.media.deleteFile({ fileId }, as(alice));
+    // The job that waits needs its bytes all the same.
+    const [reference] = (await one.store.find(accepted?.job.jobId ?? ""))?.pinned ?? [];
+    expect(await one.blobs.stat(reference?.blobKey ?? "")).toBeDefined();
+  });
+
+  test("a submission whose job another has accepted, and its caller deleted, hears that it is gone", async () => {
+    let world: JobsWorld | undefined;
+    const ends: string[] = [];
+    world = await open(async (kind, jobId) => {
+      if (!world || kind !== "reserve" || ends.length > 0) return;
+      ends.push(jobId);
+      // As another replica does for a repeat, and its caller, before this one hears that the price is held.
+      await world.store.apply(jobId, { kind: "accept", now: world.clock.now() });
+      await world.ended(jobId);
+      await world.peers.media.deleteJob({ jobId }, as(alice));
+    });
+    await world.fund(10n);
+    await expect(world.submit(image(), { key: "k" })).rejects.toMatchObject({
+      reason: ErrorReason.JOB_NOT_FOUND,
+      message: expect.stringContaining("was deleted"),
+    });
+    expect(await world.credits()).toMatchObject({ reserved: 0n, spent: 5n });
   });
 
   /** Longer than a submission's lease, in steps in which who lives renews it. */

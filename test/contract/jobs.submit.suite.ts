@@ -3,6 +3,7 @@ import sharp from "sharp";
 import { afterEach, describe, expect, test } from "vitest";
 import { ErrorReason, isRefusal } from "#kit/errors.ts";
 import { JobKind, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { until } from "../support/until.ts";
 import { gated, scriptedUpstream, succeed } from "./jobs.upstream.ts";
 import {
   alice,
@@ -131,6 +132,27 @@ export function submissionContract(createWorld: typeof createJobsWorld, many: nu
       expect(stored).not.toContain(image_url.slice(40, 80));
       const files = (await world.peers.media.listFiles({}, as(alice))).files;
       expect(files).toHaveLength(1);
+    });
+
+    test("with a broken reference is refused at its field, and lets go of the other one", async () => {
+      const world = await open({ workerCount: 0 });
+      await world.fund(1_000n);
+      const dataUri = (bytes: Buffer) => `data:image/png;base64,${bytes.toString("base64")}`;
+      const good = { image_url: dataUri(await png()) };
+      const made = await world.submit(video({ input_reference: good }), { kind: JobKind.VIDEO });
+      await world.cancel(made.job.jobId);
+      const [file] = (await world.peers.media.listFiles({}, as(alice))).files;
+      const input_reference = { image_url: dataUri(Buffer.from("no image")) };
+      const referenceFileIds = [file?.fileId];
+      const body = video({ model: "svc-video-1-5", input_reference, referenceFileIds });
+      await expect(world.submit(body, { kind: JobKind.VIDEO })).rejects.toMatchObject({
+        reason: ErrorReason.INVALID_REFERENCE_IMAGE,
+      });
+      await world.peers.media.deleteFile({ fileId: file?.fileId ?? "" }, as(alice));
+      await until("its bytes to go", async () => {
+        for await (const _ of world.blobs.list("uploads/")) return false;
+        return true;
+      });
     });
 
     test("with a broken reference is refused at its field, and nothing stays", async () => {

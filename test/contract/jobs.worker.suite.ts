@@ -1,5 +1,7 @@
+import type { Interceptor } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import type { ApplyRequest } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { type Job, JobKind, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { maxQueuedMs, maxRunningMs } from "../../services/media/limits.ts";
 import { GenerationError, type GenerationTask } from "../../services/upstreams/media/port.ts";
@@ -37,6 +39,25 @@ export function workerContract(createWorld: typeof createJobsWorld): void {
       world.upstream.behave(fail("content_policy"));
       const { job } = await world.submit(video(), { kind: JobKind.VIDEO });
       expect(failedWith(await world.ended(job.jobId))).toBe(ErrorReason.CONTENT_POLICY_VIOLATION);
+    });
+
+    test("whose end the store does not take at once is not asked for again", async () => {
+      let refusals = 0;
+      const world = await open({
+        beforeStore: (store) => ({
+          ...store,
+          async apply(jobId, command) {
+            const isAway = command.kind === "lose" && refusals++ < 2;
+            if (isAway) throw new RefusalError(ErrorReason.SERVICE_UNAVAILABLE);
+            return store.apply(jobId, command);
+          },
+        }),
+      });
+      world.upstream.behave(fail("content_policy"));
+      const { job } = await world.submit();
+      expect(failedWith(await world.ended(job.jobId))).toBe(ErrorReason.CONTENT_POLICY_VIOLATION);
+      expect(world.upstream.tasks).toHaveLength(1);
+      expect(refusals).toBe(3);
     });
 
     test.each([
@@ -290,6 +311,40 @@ models:
       await drained;
       expect((await world.get(third.job.jobId)).status).toBe(JobStatus.QUEUED);
     });
+  });
+
+  test("a job that fails as it is claimed keeps no other kind waiting, however long billing takes", async () => {
+    const gate = Promise.withResolvers<void>();
+    const first = await open({ workerCount: 0 });
+    const { folder, clock, store } = first;
+    const { job } = await first.submit(music(), { kind: JobKind.MUSIC });
+    const dead = {
+      kind: "music",
+      owner: "dead",
+      fullUpstreams: [],
+      modelLimits: new Map(),
+    } as const;
+    for (let lost = 0; lost < 3; lost++) {
+      await store.claim({ ...dead, now: clock.now() + lost * 30_000 });
+    }
+    const ending = Promise.withResolvers<void>();
+    const between: Interceptor = (next) => async (req) => {
+      const operations = req.stream ? [] : ((req.message as ApplyRequest).operations ?? []);
+      if (operations.some(({ operation }) => operation.value?.holdId === job.jobId)) {
+        ending.resolve();
+        await gate.promise;
+      }
+      return next(req);
+    };
+    await open({ folder, clock, withApi: false, between });
+    clock.jump(91_000);
+    await ending.promise;
+    try {
+      const other = await first.submit();
+      expect((await first.ended(other.job.jobId)).status).toBe(JobStatus.COMPLETED);
+    } finally {
+      gate.resolve();
+    }
   });
 
   describe("time", () => {

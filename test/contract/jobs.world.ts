@@ -31,6 +31,7 @@ import {
   createMediaWorker,
   type MediaWorkerDeps,
 } from "../../services/media/index.ts";
+import type { JobStore } from "../../services/media/jobs/store.ts";
 import { createWebhookStore } from "../../services/media/webhooks/index.ts";
 import type { MediaUpstreams } from "../../services/upstreams/media/port.ts";
 import { jumpClock } from "../support/jump-clock.ts";
@@ -68,6 +69,8 @@ export interface JobsWorldOptions {
   queue?: WakeQueue;
   /** Stands between media and billing. */
   between?: Interceptor;
+  /** Stands between the services and the store of their jobs. */
+  beforeStore?: (store: JobStore) => JobStore;
   /** Default true: the API and the sweeper run too. */
   withApi?: boolean;
 }
@@ -112,6 +115,9 @@ export async function createJobsWorld(options: JobsWorldOptions = {}) {
     createImageVerifier({ processes: 1, memoryMb: 512, timeoutMs: 10_000 }),
   );
   const shared = createMediaShared(common);
+  const { changes } = shared;
+  const { beforeStore = (store) => store } = options;
+  const observed: typeof changes.observed = (store) => changes.observed(beforeStore(store));
   const catalog = stack.use(createCatalogView({ ...common, catalog: peers.catalog }));
   const media = {
     ...common,
@@ -120,7 +126,7 @@ export async function createJobsWorld(options: JobsWorldOptions = {}) {
     blobs,
     upstreams: upstream,
     retentionDays: options.retentionDays ?? 30,
-    shared,
+    shared: { ...shared, changes: { ...changes, observed } },
     ...(options.failPoints ? { failPoints: options.failPoints } : {}),
   };
   const given = options.catalogFile ?? shippedCatalog;
@@ -160,7 +166,7 @@ export async function createJobsWorld(options: JobsWorldOptions = {}) {
     peers,
     admin,
     /** Tells of what the API and the workers change. */
-    changes: shared.changes,
+    changes,
     media: api,
     workers,
     /** The jobs as their store has them. */

@@ -22,11 +22,13 @@ models: [{ id: image-1, kind: image, upstream: away, creditPrice: 5, sizes: [64x
   const genmesh = (...args: string[]) => runCommand(world, args);
   const made = await genmesh("account", "create", "--name", "M", "--credits", "9", "--json");
   const { apiKey } = JSON.parse(made.out);
-  const answer = await fetch(`${world.mesh.baseUrl}/images/generations`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: "image-1", prompt: "a boat" }),
-  });
+  const post = (path: string, body = {}) =>
+    fetch(`${world.mesh.baseUrl}/images/generations${path}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+  const answer = await post("", { model: "image-1", prompt: "a boat" });
   expect(answer.status).toBe(202);
   const { id } = (await answer.json()) as { id: string };
   const shown = await until("the job to wait", async () => {
@@ -48,4 +50,10 @@ models: [{ id: image-1, kind: image, upstream: away, creditPrice: 5, sizes: [64x
     /^waits +the upstream could not be reached \(\d+ in all\); next try (20\d\d-|as soon)/m,
   );
   expect(out).not.toContain(new URL(baseUrl).host);
+
+  expect((await post(`/${id}/cancel`)).status).toBe(200);
+  const ended = await genmesh("job", "show", id);
+  expect(ended.out).toMatch(/^waits +the upstream could not be reached \(\d+ in all\)$/m);
+  const { wait } = JSON.parse((await genmesh("job", "show", id, "--json")).out);
+  expect(wait).toEqual({ reason: expect.any(String), times: expect.any(Number) });
 });

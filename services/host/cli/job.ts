@@ -111,7 +111,7 @@ async function show(cli: Cli, jobId: string): Promise<void> {
       holdId,
       attempts,
       upstream: upstream || undefined,
-      ...(wait ? { wait: plainWait(wait) } : {}),
+      ...(wait ? { wait: plainWait(wait, job) } : {}),
       events,
       money,
     });
@@ -153,7 +153,7 @@ function factsOf({
     ["hold", holdId],
     ["attempts", String(attempts)],
     ["upstream", upstream || undefined],
-    ["waits", wait && waitWords(plainWait(wait))],
+    ["waits", wait && waitWords(wait, job)],
     ["credits held", String(job.creditsReserved)],
     ["credits charged", job.creditsCharged === undefined ? undefined : String(job.creditsCharged)],
     ["repeats", job.retryOf || undefined],
@@ -170,13 +170,18 @@ const refusalNames = new Map<number, string>([
   [JobWait_Refusal.DENIED, "the upstream denied what is configured"],
 ]);
 
-function plainWait({ refusal, times, nextTryTime }: JobWait) {
+/** A job that runs, or has ended, is not tried again for it. */
+function plainWait({ refusal, times, nextTryTime }: JobWait, job: Job | undefined) {
   const reason = refusalNames.get(refusal) ?? "the upstream did not take the job";
-  return { reason, times, nextTryAt: isoTime(nextTryTime) || undefined };
+  const isQueued = job?.status === JobStatus.QUEUED;
+  return { reason, times, nextTryAt: (isQueued && isoTime(nextTryTime)) || undefined };
 }
 
-function waitWords({ reason, times, nextTryAt }: ReturnType<typeof plainWait>): string {
-  return `${reason} (${times} in all); next try ${nextTryAt ?? "as soon as a worker has room"}`;
+function waitWords(wait: JobWait, job: Job): string {
+  const { reason, times, nextTryAt } = plainWait(wait, job);
+  const why = `${reason} (${times} in all)`;
+  if (job.status !== JobStatus.QUEUED) return why;
+  return `${why}; next try ${nextTryAt ?? "as soon as a worker has room"}`;
 }
 
 function plain(job: Job) {

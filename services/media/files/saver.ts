@@ -1,3 +1,4 @@
+import { withinTime } from "#kit/abort.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { clearFile } from "./clear.ts";
 import type { StorageContext } from "./context.ts";
@@ -125,19 +126,12 @@ async function putInTime(
   source: AsyncIterable<Uint8Array>,
   { clock, blobs }: StorageContext,
 ): Promise<void> {
-  const late = new AbortController();
-  const done = new AbortController();
-  clock.sleep(storeTimeoutMs, done.signal).then(
-    () => late.abort(new Error("the blob store took too long")),
-    () => {},
+  const late = () => new Error("the blob store took too long");
+  const stored = await withinTime({ clock, ms: storeTimeoutMs, late }, (signal) =>
+    blobs.put(blobKeyOf(file), source, signal),
   );
-  try {
-    const stored = await blobs.put(blobKeyOf(file), source, late.signal);
-    if (stored.sizeBytes !== file.sizeBytes || stored.sha256 !== file.sha256) {
-      throw new Error("the stored bytes are not the verified ones");
-    }
-  } finally {
-    done.abort();
+  if (stored.sizeBytes !== file.sizeBytes || stored.sha256 !== file.sha256) {
+    throw new Error("the stored bytes are not the verified ones");
   }
 }
 

@@ -1,3 +1,4 @@
+import { withinTime } from "#kit/abort.ts";
 import type { Clock } from "#kit/clock.ts";
 import { ErrorReason } from "#kit/errors.ts";
 import type { MediaUpstreams } from "../../upstreams/media/port.ts";
@@ -24,20 +25,16 @@ export async function cancelAtUpstream(
 ): Promise<void> {
   if (resumeId === undefined || !isUnwanted(job)) return;
   const { jobId, spec } = job;
-  const told = new AbortController();
-  const late = new AbortController();
-  clock.sleep(cancelUpstreamMs, told.signal).then(
-    () => late.abort(new Error("the upstream took too long to cancel")),
-    () => {},
-  );
+  const { kind, upstreamModel } = spec;
+  const late = () => new Error("the upstream took too long to cancel");
   try {
-    const { kind, upstreamModel } = spec;
     const task = { jobId, kind, upstreamModel, upstream: upstreamOf(job), resumeId };
-    events.cancelledUpstream(job, await upstreams.cancel({ ...task, signal: late.signal }));
+    const isTaken = await withinTime({ clock, ms: cancelUpstreamMs, late }, (signal) =>
+      upstreams.cancel({ ...task, signal }),
+    );
+    events.cancelledUpstream(job, isTaken);
   } catch (error) {
     events.trouble("an upstream could not be told that its task is cancelled", jobId, error);
-  } finally {
-    told.abort();
   }
 }
 

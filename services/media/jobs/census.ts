@@ -5,7 +5,7 @@ import { type JobState, type MediaKind, mediaKinds } from "./job.ts";
 import type { JobStore } from "./store.ts";
 
 /** The states of jobs that something is still to be done about. */
-const openStates = ["reserving", "queued", "running", "settling", "failing"] as const;
+export const openStates = ["reserving", "queued", "running", "settling", "failing"] as const;
 
 /** How many jobs of a kind are in a state, and since when the oldest of them is there at all (ms since the epoch). */
 export interface Standing {

@@ -1,10 +1,11 @@
+import { withinTime } from "#kit/abort.ts";
 import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, isRefusal, RefusalError } from "#kit/errors.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
 import type { JobEvents } from "../events.ts";
 import type { FailPoints } from "../fail-points.ts";
 import { importTimeoutMs, reservingBeatMs } from "../limits.ts";
-import type { PinnedReference, ReferenceImporter, ReferenceInput } from "../references/port.ts";
+import type { ReferenceImporter, ReferenceInput } from "../references/port.ts";
 import type { JobHolds } from "./holds.ts";
 import { isTerminal, type Job } from "./job.ts";
 import type { JobStore } from "./store.ts";
@@ -189,31 +190,15 @@ async function bringReferences(
   references: readonly ReferenceInput[],
   context: DriveContext,
 ): Promise<Job | Driven> {
-  const { clock, store, failPoints } = context;
-  const pinned = await importInTime(job, references, context);
+  const { clock, store, importer, life, failPoints } = context;
+  const late = () => new RefusalError(ErrorReason.SERVICE_UNAVAILABLE);
+  const pinned = await withinTime({ clock, ms: importTimeoutMs, late }, (signal) =>
+    importer.importAll(job, references, AbortSignal.any([signal, life])),
+  );
   failPoints("imported");
   const command = { kind: "attach", pinned, now: clock.now() } as const;
   const attached = await store.apply(job.jobId, command);
   if (!attached) return driveElsewhere(job, context);
   failPoints("attached");
   return attached;
-}
-
-async function importInTime(
-  job: Job,
-  references: readonly ReferenceInput[],
-  { clock, importer, life }: DriveContext,
-): Promise<PinnedReference[]> {
-  const done = new AbortController();
-  const timeout = new AbortController();
-  clock.sleep(importTimeoutMs, done.signal).then(
-    () => timeout.abort(new RefusalError(ErrorReason.SERVICE_UNAVAILABLE)),
-    () => {},
-  );
-  try {
-    const signal = AbortSignal.any([timeout.signal, life]);
-    return await importer.importAll(job, references, signal);
-  } finally {
-    done.abort();
-  }
 }

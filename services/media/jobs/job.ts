@@ -350,8 +350,11 @@ export function withoutLastTry(events: readonly JobEvent[]): readonly JobEvent[]
   return before.at(-1)?.name === "waiting" ? before.slice(0, -1) : before;
 }
 
-/** What a caller writes of requests of all kinds, which may be long: what {@link withoutText} leaves out of them. */
-export const textFields = ["prompt", "negativePrompt", "title", "description", "lyrics"] as const;
+/** Where in a spec stands what {@link withoutText} leaves out, which may be long. */
+export const textPaths: readonly string[] = [
+  ...["call", "references", "request.prompt", "request.negativePrompt"],
+  ...["request.title", "request.description", "request.lyrics"],
+];
 
 /** What the caller wrote is kept no longer than it is of use, and how the model is called, which may be a whole workflow, neither. */
 export function withoutText({ call: _, ...spec }: JobSpec): JobSpec {

@@ -1,4 +1,4 @@
-import { ErrorReason, errorRow, reasonName } from "#kit/errors.ts";
+import { ErrorReason, errorRow, type Reason, reasonName } from "#kit/errors.ts";
 import type { Refusal } from "../../upstreams/media/port.ts";
 import {
   leaseMs,
@@ -118,8 +118,7 @@ export function step(job: Job, command: JobCommand): Job | undefined {
     case "lose":
       return isWorkers(job, command.fence) ? stepRunning(job, command) : undefined;
     case "expire":
-      if (!isOverdue(job, command.now)) return undefined;
-      return expire(job, command.now);
+      return isOverdue(job, command.now) ? expire(job, command.now) : undefined;
     case "cancel":
       return cancel(job, command.now);
     case "complete":
@@ -180,7 +179,7 @@ function claim(job: Job, { owner, now, leasesOverAt = now }: Of<"claim">): Job |
   if (leasesOverAt >= job.deadline) return expire(job, now);
   const counted = job.resumeId === undefined;
   const isSpent = counted && job.attempts >= maxAttempts;
-  if (isSpent) return failing(job, generationFailed(), now);
+  if (isSpent) return failing(job, failureFor(ErrorReason.GENERATION_FAILED), now);
   if (!mayBegin(job)) {
     return isLost ? unanswered(job, now) : failing(job, answerLost(), now, mayHaveBegun);
   }
@@ -301,14 +300,12 @@ function expire(job: Job, now: number): Job | undefined {
       : job.state === "running"
         ? ErrorReason.UPSTREAM_TIMEOUT
         : undefined;
-  if (reason === undefined) return undefined;
-  return failing(job, { reason, message: errorRow(reason).message, param: undefined }, now);
+  return reason && failing(job, failureFor(reason), now);
 }
 
 function cancel(job: Job, now: number): Job | undefined {
   if (job.state !== "queued" && job.state !== "running") return undefined;
-  const reason = ErrorReason.JOB_CANCELLED;
-  return failing(job, { reason, message: errorRow(reason).message, param: undefined }, now);
+  return failing(job, failureFor(ErrorReason.JOB_CANCELLED), now);
 }
 
 function failing(job: Job, failure: JobFailure, now: number, why?: string): Job {
@@ -334,10 +331,10 @@ const mayHaveBegun = "upstream may have begun it";
 /** Why a job fails whose upstream has, or may have, done the work for an answer that did not reach us. */
 export function answerLost(): JobFailure {
   const message = "The model's answer was lost before it could be stored. Nothing was charged.";
-  return { reason: ErrorReason.GENERATION_FAILED, message, param: undefined };
+  return { ...failureFor(ErrorReason.GENERATION_FAILED), message };
 }
 
-function generationFailed(): JobFailure {
-  const reason = ErrorReason.GENERATION_FAILED;
+/** Why a job fails, in the words that the reason has everywhere. */
+export function failureFor(reason: Reason): JobFailure {
   return { reason, message: errorRow(reason).message, param: undefined };
 }

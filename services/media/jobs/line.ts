@@ -25,7 +25,7 @@ export interface WaitingLine {
   running: readonly Omit<RunningJob, "accountId">[];
 }
 
-/** A group of waiting jobs. */
+/** A lane: the waiting jobs of one model, upstream and account. Stores search lane by lane, each oldest first. */
 export type LaneNames = readonly [model: string, upstream: string, accountId: string];
 
 /** Its jobs: when each was made, oldest first. */

@@ -54,7 +54,7 @@ export async function locateOutput(
   now: number,
 ): Promise<LocatedFile | undefined> {
   const kind = areas[area];
-  const job = kind && (await store.find(parentId));
+  const job = kind && (await store.findWithoutText(parentId));
   if (!job || job.spec.kind !== kind || job.keyId !== keyId) return undefined;
   if (job.state !== "completed" || (job.expiresAt ?? now) < now) return undefined;
   const output = job.outputs.find((one) => one.fileId === fileId);
@@ -87,7 +87,7 @@ export function outputsOwner(store: JobStore): BlobOwner {
     prefix: outputsPrefix,
     async isReferenced(blobKey) {
       const [jobId = "", name = ""] = blobKey.slice(outputsPrefix.length).split("/");
-      const job = await store.find(jobId);
+      const job = await store.findWithoutText(jobId);
       if (!job) return false;
       if (job.state === "running") return name.startsWith(`${job.fence}-`);
       return job.outputs.some((output) => output.blobKey === blobKey);

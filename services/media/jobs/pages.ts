@@ -32,7 +32,7 @@ interface JobsPage {
 
 /** Reads a page; undefined where its token is none of ours. Refuses with INVALID_VALUE a job that its reader may not list. */
 export async function readJobsPage(
-  store: Pick<JobStore, "list" | "find">,
+  store: Pick<JobStore, "list" | "findWithoutText">,
   query: PageQuery,
 ): Promise<JobsPage | undefined> {
   const fromToken = query.token === "" ? undefined : parseToken(query.token);
@@ -63,13 +63,13 @@ function fitting(jobs: readonly Job[]): Job[] {
 
 /** Also of a job that was deleted a moment ago, so that a reader that deletes what it reads can go on. */
 async function placeOf(
-  store: Pick<JobStore, "find">,
+  store: Pick<JobStore, "findWithoutText">,
   query: PageQuery,
   param: "after" | "before",
 ): Promise<JobPlace | undefined> {
   const { of, [param]: jobId = "" } = query;
   if (jobId === "") return undefined;
-  const job = await store.find(jobId);
+  const job = await store.findWithoutText(jobId);
   const isListed =
     job &&
     (of === "all" || ("keyId" in of ? job.keyId === of.keyId : job.accountId === of.accountId));

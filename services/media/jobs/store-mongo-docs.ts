@@ -11,7 +11,7 @@ import {
   type Job,
   type JobHead,
   type JobSpec,
-  textFields,
+  textPaths,
   upstreamOf,
   withoutText,
 } from "./job.ts";
@@ -155,10 +155,7 @@ export function jobOf(doc: JobDocument): Job {
 
 /** What is long in a document is not sent: see `JobStore.findWithoutText`. */
 export const exceptText: Document = Object.fromEntries(
-  ["call", "references", ...textFields.map((name) => `request.${name}`)].map((path) => [
-    `spec.${path}`,
-    0,
-  ]),
+  textPaths.map((path) => [`spec.${path}`, 0]),
 );
 
 /** A job of a document that was read so. */

@@ -1,11 +1,8 @@
 import type { SqlRunner } from "#kit/sqlite.ts";
 import { enoughIdleGroups, linePage, maxClaimGroups, maxLostJobs } from "../limits.ts";
 import { type Candidate, fairestOf, fewestRunning } from "./fairness.ts";
-import { readLine, type WaitingLine } from "./line.ts";
+import { type LaneNames, readLine, type WaitingLine } from "./line.ts";
 import type { WorkQuery } from "./store.ts";
-
-/** A group of waiting jobs: where the next one begins. */
-type Group = readonly [model: string, upstream: string, accountId: string];
 
 const runningSql = `SELECT account_id, model, count(*) AS jobs FROM media_job
   WHERE state = 'running' AND kind = ? GROUP BY account_id, model`;
@@ -32,7 +29,7 @@ const servedOfSql = `SELECT value AS account_id, (SELECT claimed_at FROM media_j
 
 /** Finds fairest jobs; keeps where a search of very many groups ended. */
 export function createFairest(): (tx: SqlRunner, query: WorkQuery) => string | undefined {
-  const begins = new Map<string, Group>();
+  const begins = new Map<string, LaneNames>();
   return (tx, query) => {
     const { kind } = query;
     const running = countRunning(tx, kind);
@@ -75,8 +72,8 @@ export function readWaitingLine(db: SqlRunner, kind: string): Promise<WaitingLin
 /** Sorts behind every name: the largest code point. */
 const afterAll = "\u{10ffff}";
 /** Before and behind all groups. */
-const first: Group = ["", "", ""];
-const last: Group = [afterAll, "", ""];
+const first: LaneNames = ["", "", ""];
+const last: LaneNames = [afterAll, "", ""];
 
 /** Running jobs of a kind, by account and by model. */
 interface Running {
@@ -126,8 +123,8 @@ function findWaiting(
   tx: SqlRunner,
   { kind, fullUpstreams, fullAccounts, modelLimits }: WorkQuery,
   running: Running,
-  from: Group,
-): { candidates: Candidate[]; end: Group | undefined } {
+  from: LaneNames,
+): { candidates: Candidate[]; end: LaneNames | undefined } {
   const candidates: Candidate[] = [];
   let idle = 0;
   let [group, until] = [from, last];

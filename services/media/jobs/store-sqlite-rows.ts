@@ -8,7 +8,7 @@ import {
   type JobHead,
   type JobSpec,
   type JobState,
-  textFields,
+  textPaths,
   upstreamOf,
   withoutText,
 } from "./job.ts";
@@ -158,8 +158,7 @@ const marksSql = `SELECT job_id, state, parked, upstream_index, progress, starte
 const readJobSql = `SELECT j.*, s.spec FROM media_job j JOIN media_job_spec s USING (job_id)`;
 
 /** SQLite takes what is long out of the JSON in a third of the time in which JavaScript would decode it. */
-const longPaths = ["call", "references", ...textFields.map((name) => `request.${name}`)];
-const readWithoutTextSql = `SELECT j.*, json_remove(s.spec, ${longPaths.map((path) => `'$.${path}'`).join(", ")}) AS spec
+const readWithoutTextSql = `SELECT j.*, json_remove(s.spec, ${textPaths.map((path) => `'$.${path}'`).join(", ")}) AS spec
   FROM media_job j JOIN media_job_spec s USING (job_id) WHERE job_id = ?`;
 
 /** False where the id or the slot is taken. */

@@ -81,7 +81,7 @@ export async function submit(
   // The two routes that make images have keys of their own.
   const route = form === BodyForm.OPENAI_EDIT ? `${kind}/edits` : kind;
   const slot = key === undefined ? undefined : { scope: `${principal.keyId}/${route}`, key };
-  const submitted = await place(
+  const placed = await place(
     {
       ...principal,
       slot,
@@ -99,7 +99,7 @@ export async function submit(
     },
     context,
   );
-  return { ...submitted, answer };
+  return { ...placed, answer };
 }
 
 /** Something to be made a job of, once for each slot. */
@@ -132,12 +132,7 @@ async function place(order: Order, context: SubmitContext): Promise<Submitted> {
     const known = order.slot && (await store.findBySlot(order.slot));
     if (known) {
       const joined = await join(known, order, driver);
-      if (joined) {
-        // Making it anew would be a second generation, and a second charge, for what may be a retry that came late.
-        if (!isShown(joined)) refuse(ErrorReason.JOB_NOT_FOUND, { message: deletedMessage });
-        events.submitted(joined, true);
-        return { job: joined, replayed: true };
-      }
+      if (joined) return submitted(joined, true, events);
       continue;
     }
     checked ??= order.check();
@@ -159,11 +154,17 @@ async function place(order: Order, context: SubmitContext): Promise<Submitted> {
     if (await store.insert(job)) continue;
     failPoints("inserted");
     const accepted = acceptedOf(await driver.drive(job, references));
-    if (!accepted) continue;
-    events.submitted(accepted, false);
-    return { job: accepted, replayed: false };
+    if (accepted) return submitted(accepted, false, events);
   }
   return refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
+}
+
+/** Another of the slot's requests may have had it accepted long before, so that its caller has deleted it by now. */
+function submitted(job: Job, replayed: boolean, events: JobEvents): Submitted {
+  // Making it anew would be a second generation, and a second charge, for what may be a retry that came late.
+  if (!isShown(job)) refuse(ErrorReason.JOB_NOT_FOUND, { message: deletedMessage });
+  events.submitted(job, replayed);
+  return { job, replayed };
 }
 
 /** The job of the slot as it stands; undefined where another submission of it has just been rejected. */

@@ -38,19 +38,11 @@ type UrlReference = Extract<ReferenceInput, { kind: "url" }>;
 export function createReferenceImporter(context: ImporterContext): ReferenceImporter {
   const { clock, store } = context;
   const share = context.share(importShare);
-  // A job that is driven from two sides at once (its caller's retry and the sweeper) is imported once, so that the failure
-  // of one does not let go of what the other has.
-  const running = new Map<string, Promise<PinnedReference[]>>();
-
-  const importAll = async (
-    job: Job,
-    references: readonly ReferenceInput[],
-    signal: AbortSignal,
-  ): Promise<PinnedReference[]> => {
-    for (const reference of references) {
-      if (reference.kind === "url") checkReferenceUrl(reference.url, reference.param);
-    }
-    try {
+  return {
+    async importAll(job, references, signal) {
+      for (const reference of references) {
+        if (reference.kind === "url") checkReferenceUrl(reference.url, reference.param);
+      }
       const known = await store.pinned(job.jobId);
       const stop = new AbortController();
       const either = AbortSignal.any([signal, stop.signal]);
@@ -64,33 +56,10 @@ export function createReferenceImporter(context: ImporterContext): ReferenceImpo
           throw error;
         }
       });
-      // All have ended before anything is let go of.
+      // All have ended before the job lets go of anything.
       const ends = await Promise.allSettled(work);
-      const files = ends.map((end) => (end.status === "fulfilled" ? end.value : undefined));
       if (stop.signal.aborted) throw stop.signal.reason;
-      return files.flatMap((file) => file ?? []);
-    } catch (error) {
-      await store.unpin(job.jobId, clock.now());
-      throw error;
-    }
-  };
-
-  return {
-    async importAll(job, references, signal) {
-      for (;;) {
-        const other = running.get(job.jobId);
-        if (!other) break;
-        // Its end says nothing of this one: the caller that started it may have left.
-        await other.catch(() => {});
-        signal.throwIfAborted();
-      }
-      const work = importAll(job, references, signal);
-      running.set(job.jobId, work);
-      try {
-        return await work;
-      } finally {
-        running.delete(job.jobId);
-      }
+      return ends.flatMap((end) => (end.status === "fulfilled" ? [end.value] : []));
     },
     unpin: ({ jobId }) => store.unpin(jobId, clock.now()),
   };

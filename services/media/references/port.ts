@@ -29,13 +29,14 @@ export interface ReferenceImporter {
    * Finds files and outputs (whose bytes are used where they lie), imports URLs and data URIs under ids made of `jobId` and index (so that a repeat imports once), counts them
    * against the quota, once for the same bytes of one account, and pins all of them for `jobId`: a pinned file's bytes stay
    * though it is deleted. Refuses with REFERENCE_NOT_FOUND, INVALID_INPUT_REFERENCE, UNSAFE_REFERENCE_URL,
-   * INVALID_REFERENCE_IMAGE or UPLOAD_QUOTA_EXCEEDED at the reference's `param`; then nothing stays pinned.
+   * INVALID_REFERENCE_IMAGE or UPLOAD_QUOTA_EXCEEDED at the reference's `param`. What is pinned stays so: another replica may be
+   * bringing in the same job's. It is let go of once the job is rejected. A job's is called once at a time in a process.
    */
   importAll(
     job: { accountId: string; jobId: string; keyId: string },
     references: readonly ReferenceInput[],
     signal: AbortSignal,
   ): Promise<PinnedReference[]>;
-  /** Lets go of a terminal job's files. Idempotent. */
+  /** Lets go of the files of a job that has ended, or was rejected. Idempotent. */
   unpin(job: { accountId: string; jobId: string }): Promise<void>;
 }

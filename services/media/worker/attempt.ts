@@ -1,7 +1,7 @@
 import type { Span } from "@opentelemetry/api";
 import type { BlobStore } from "#kit/blobs.ts";
 import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, errorRow, isRefusal, type Reason } from "#kit/errors.ts";
+import { ErrorReason, isRefusal } from "#kit/errors.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
 import { errorType, failSpan, joinTrace, traced } from "#kit/telemetry/spans.ts";
@@ -23,7 +23,7 @@ import {
   upstreamOf,
   wasCancelled,
 } from "../jobs/job.ts";
-import { answerLost, type JobCommand } from "../jobs/lifecycle.ts";
+import { answerLost, failureFor, type JobCommand } from "../jobs/lifecycle.ts";
 import { checkOutputs } from "../jobs/outputs.ts";
 import { publishWake, traceOf } from "../jobs/wake.ts";
 import { cancelGraceMs, maxAttempts, maxSetAsideMs, setAsideMs } from "../limits.ts";
@@ -260,7 +260,7 @@ async function giveUp(
     case "cancelled":
       return stopped(job, begun, context);
     case "deadline":
-      return lose(job, begun, ErrorReason.UPSTREAM_TIMEOUT, context);
+      return fail(job, lease, begun, failureFor(ErrorReason.UPSTREAM_TIMEOUT), context);
     case "handed-back": {
       await lease.stop();
       const back = await store.apply(jobId, { kind: "hand-back", fence, now });
@@ -278,13 +278,13 @@ async function giveUp(
   if (fault === "failed" || fault === "content_policy") {
     const isPolicy = fault === "content_policy";
     const { CONTENT_POLICY_VIOLATION, GENERATION_FAILED } = ErrorReason;
-    return lose(job, begun, isPolicy ? CONTENT_POLICY_VIOLATION : GENERATION_FAILED, context);
+    const reason = isPolicy ? CONTENT_POLICY_VIOLATION : GENERATION_FAILED;
+    return fail(job, lease, begun, failureFor(reason), context);
   }
   if (!(error instanceof GenerationError) && !isRefusal(error)) {
     events.trouble("an attempt failed in a way of ours", jobId, error);
   }
-  await lease.stop();
-  await setAside(job, begun, fault === "broke_off", context);
+  await setAside(job, lease, begun, fault === "broke_off", context);
 }
 
 /**
@@ -293,20 +293,22 @@ async function giveUp(
  */
 async function setAside(
   job: Job,
+  lease: Lease,
   begun: Begun,
   isOver: boolean,
   context: AttemptContext,
 ): Promise<void> {
   const { clock, store, events } = context;
   const { jobId, fence, attempts } = job;
-  const found = await store.find(jobId);
+  const found = await untilStored({ clock, signal: lease.signal }, () => store.find(jobId));
   if (!found) return stopped(job, begun, context);
   const current = isOver ? { ...found, sent: job.sent } : found;
   const isResumable = current.resumeId !== undefined;
-  if (!isResumable && !mayBegin(current)) return fail(job, begun, answerLost(), context);
+  if (!isResumable && !mayBegin(current)) return fail(job, lease, begun, answerLost(), context);
   if (!isResumable && attempts >= maxAttempts) {
-    return lose(job, begun, ErrorReason.GENERATION_FAILED, context);
+    return fail(job, lease, begun, failureFor(ErrorReason.GENERATION_FAILED), context);
   }
+  await lease.stop();
   const now = clock.now();
   const until = now + pauseAfter(fence, setAsideMs, maxSetAsideMs);
   const { sent } = current;
@@ -329,7 +331,7 @@ async function waitOut(
   const { jobId, fence } = job;
   const { refusal } = error;
   const next = turnedAway(job, error, clock.now());
-  if (next.kind === "fails") return fail(job, begun, next.failure, context);
+  if (next.kind === "fails") return fail(job, lease, begun, next.failure, context);
   const { pauseMs, nextUpstream, sent } = next;
   // Unless this is written down, the next worker takes it that the upstream has begun.
   const back = await untilStored({ clock, signal: lease.signal }, () => {
@@ -342,20 +344,19 @@ async function waitOut(
   events.givenBack(back, "not_taken");
 }
 
-function lose(job: Job, begun: Begun, reason: Reason, context: AttemptContext): Promise<void> {
-  const failure = { reason, message: errorRow(reason).message, param: undefined };
-  return fail(job, begun, failure, context);
-}
-
 async function fail(
   job: Job,
+  lease: Lease,
   begun: Begun,
   failure: JobFailure,
   context: AttemptContext,
 ): Promise<void> {
   const { clock, store } = context;
   const { jobId, fence } = job;
-  const lost = await store.apply(jobId, { kind: "lose", fence, failure, now: clock.now() });
+  // Unless this is written down, the next worker asks the upstream again, or waits for its answer in vain.
+  const lost = await untilStored({ clock, signal: lease.signal }, () =>
+    store.apply(jobId, { kind: "lose", fence, failure, now: clock.now() }),
+  );
   if (lost) await finish(lost, context);
   else await stopped(job, begun, context);
 }

@@ -23,7 +23,7 @@ export function createCancelWatch(
     for (const attempt of attempts) {
       const { jobId, fence } = attempt.job;
       if (fences.get(jobId) === fence) continue;
-      const job = await store.find(jobId);
+      const job = await store.findWithoutText(jobId);
       if (job && wasCancelled(job)) attempt.cancel();
     }
   };

@@ -23,8 +23,10 @@ export interface Capacity {
   takenByOne(bounds: Bounds): TakenByOne[];
   /** An account without a place waits for one at the upstream: as if it had had one, the other leaves it the next that is free. */
   wants(upstream: string, accountId: string): void;
-  /** Resolves when any place becomes free, or `signal` aborts. */
-  whenFreed(signal: AbortSignal): Promise<void>;
+  /** How often a place has become free. */
+  timesFreed(): number;
+  /** Resolves when a place has become free more than so many times, or `signal` aborts. */
+  whenFreed(times: number, signal: AbortSignal): Promise<void>;
 }
 
 /** Upstreams without a place, and accounts that have their share of the places of an upstream. */
@@ -60,6 +62,7 @@ export function createCapacity(
   /** Upstreams of jobs that this process has had: the catalog may not name them any more. */
   const had = new Map<string, boolean>();
   const waiting = new Set<() => void>();
+  let timesFreed = 0;
 
   const takeIn = (name: string, accountId: string) => {
     const group = groups.get(name) ?? { taken: 0, ofAccount: new Map(), use: new PlaceUse() };
@@ -95,6 +98,7 @@ export function createCapacity(
       return () => {
         for (const one of leave) one();
         kinds.set(kind, (kinds.get(kind) ?? 0) - 1);
+        timesFreed++;
         for (const wake of waiting) wake();
         waiting.clear();
       };
@@ -127,8 +131,10 @@ export function createCapacity(
     wants(upstream, accountId) {
       groups.get(upstreamGroup(upstream))?.use.note(accountId, clock.steady());
     },
-    whenFreed: (signal) =>
+    timesFreed: () => timesFreed,
+    whenFreed: (times, signal) =>
       new Promise((resolve) => {
+        if (timesFreed > times) return resolve();
         waiting.add(resolve);
         signal.addEventListener(
           "abort",

@@ -1,3 +1,4 @@
+import { whenAborted } from "#kit/abort.ts";
 import { createHoldClient } from "#kit/holds.ts";
 import type { Service } from "#kit/rpc/service.ts";
 import {
@@ -44,11 +45,9 @@ export function createMediaWorker(deps: MediaWorkerDeps): Service {
     rpc: [],
     async start() {
       await store.open();
-      const stopped = new Promise<void>((resolve) => {
-        claims.signal.addEventListener("abort", () => resolve(), { once: true });
-      });
       // Without a catalog no limit is known.
-      claiming = Promise.race([catalog.ready(), stopped]).then(() => worker.run(claims.signal));
+      const ready = Promise.race([catalog.ready(), whenAborted(claims.signal)]);
+      claiming = ready.then(() => worker.run(claims.signal));
     },
     notReady: () => (claiming ? catalog.notReady() : "media-worker: its store is not open yet"),
     async drain(signal) {

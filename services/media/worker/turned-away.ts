@@ -1,7 +1,7 @@
-import { ErrorReason, errorRow } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/errors.ts";
 import type { NotTakenError } from "../../upstreams/media/port.ts";
 import type { Job, JobFailure } from "../jobs/job.ts";
-import { emptySinceOf } from "../jobs/lifecycle.ts";
+import { emptySinceOf, failureFor } from "../jobs/lifecycle.ts";
 import { firstWaitMs, maxEmptyMs, maxWaitMs } from "../limits.ts";
 
 /** What becomes of a job that its upstream would not take. */
@@ -28,22 +28,20 @@ export function turnedAway(job: Job, error: NotTakenError, now: number): TurnedA
   }
   // Waiting mends nothing, unless another upstream was only busy.
   if (refusal === "denied" && (!nextUpstream || wait?.refusal === "denied")) {
-    const reason = ErrorReason.GENERATION_FAILED;
-    return fails({ reason, message: errorRow(reason).message });
+    return { kind: "fails", failure: failureFor(ErrorReason.GENERATION_FAILED) };
   }
   const emptySince = emptySinceOf(wait, refusal, now);
   const leftMs = emptySince === undefined ? maxWaitMs : emptySince + maxEmptyMs - now;
   if (leftMs <= 0) {
-    const { message } = errorRow(ErrorReason.UPSTREAM_UNAVAILABLE);
-    return fails({ reason: ErrorReason.SERVICE_UNAVAILABLE, message });
+    const { SERVICE_UNAVAILABLE, UPSTREAM_UNAVAILABLE } = ErrorReason;
+    return {
+      kind: "fails",
+      failure: { ...failureFor(UPSTREAM_UNAVAILABLE), reason: SERVICE_UNAVAILABLE },
+    };
   }
   const rounds = Math.floor((wait?.times ?? 0) / spec.upstreams.length) + 1;
   const pauseMs = Math.max(pauseAfter(rounds, firstWaitMs, maxWaitMs), retryAfterMs ?? 0);
   return { kind: "waits", pauseMs: Math.min(pauseMs, leftMs), nextUpstream, sent };
-}
-
-function fails(failure: Omit<JobFailure, "param">): TurnedAway {
-  return { kind: "fails", failure: { ...failure, param: undefined } };
 }
 
 /** Ms: twice as long each time. */

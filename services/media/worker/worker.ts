@@ -52,10 +52,13 @@ export function createWorker(context: WorkerContext): Worker {
   };
   let turn: Promise<unknown> = Promise.resolve();
   // One claim at a time: two lanes must not both take the last place at an upstream.
-  const claimNext = (kind: MediaKind): Promise<boolean> => {
+  const claimNext = async (kind: MediaKind): Promise<boolean> => {
     const claimed = turn.then(() => claimOne(kind, begin, capacity, context));
     turn = claimed.catch(() => {});
-    return claimed;
+    const job = await claimed;
+    // A job whose time, or whose attempts, were over has failed instead. Its end may take long, and keeps its own lane alone waiting.
+    if (job && !isOf(job, context.owner)) await finish(job, context);
+    return job !== undefined;
   };
   const waiting: Waiting = new Map();
   return {
@@ -96,6 +99,8 @@ async function runLane(lane: Lane, context: WorkerContext, signal: AbortSignal):
   const { clock, events } = context;
   await using wakes = context.queue.subscribe(topicOf(lane.kind));
   while (!signal.aborted) {
+    // From before the claim on: a place that becomes free while it looks is not missed.
+    const timesFreed = lane.capacity.timesFreed();
     let isWorkLeft = false;
     try {
       isWorkLeft = await lane.claim();
@@ -103,7 +108,9 @@ async function runLane(lane: Lane, context: WorkerContext, signal: AbortSignal):
       events.trouble("jobs could not be claimed", undefined, error);
       await clock.sleep(claimRetryMs, signal).catch(() => {});
     }
-    if (!isWorkLeft && !signal.aborted) await untilWoken(lane, wakes, context, signal);
+    if (!isWorkLeft && !signal.aborted) {
+      await untilWoken({ ...lane, timesFreed }, wakes, context, signal);
+    }
   }
 }
 
@@ -127,29 +134,24 @@ async function poll(
   }
 }
 
-/** False where nothing is due, or there is no place for it. */
+/** The job that was claimed, begun where it is this worker's; undefined where nothing is due, or there is no place for it. */
 async function claimOne(
   kind: MediaKind,
   begin: (job: Job, claimedAt: number) => void,
   capacity: Capacity,
   context: WorkerContext,
-): Promise<boolean> {
+): Promise<Job | undefined> {
   const { clock, leaseTime, store, owner } = context;
-  if (!capacity.isOpen(kind)) return false;
+  if (!capacity.isOpen(kind)) return undefined;
   const { snapshot } = context.catalog.current();
   const bounds = boundsOf(snapshot);
   const full = capacity.full(kind, bounds);
   const claimedAt = clock.steady();
   const query = { kind, owner, now: clock.now(), leasesOverAt: leaseTime(), ...full };
   const job = await store.claim({ ...query, modelLimits: bounds.modelLimits });
-  if (!job) {
-    await lookForOthers(kind, bounds, full, capacity, context);
-    return false;
-  }
-  if (isOf(job, owner)) begin(job, claimedAt);
-  // A job whose time, or whose attempts, were over has failed instead.
-  else await finish(job, context);
-  return true;
+  if (!job) await lookForOthers(kind, bounds, full, capacity, context);
+  else if (isOf(job, owner)) begin(job, claimedAt);
+  return job;
 }
 
 /**
@@ -175,9 +177,12 @@ async function lookForOthers(
   }
 }
 
-/** Until a wake-up comes, a place becomes free, or a look has found something. One whose job has no place here is another process's at its next look. */
+/**
+ * Until a wake-up comes, a place has become free since `timesFreed`, or a look has found something. A wake-up whose job has no place here
+ * is another process's at its next look.
+ */
 async function untilWoken(
-  { kind, capacity, waiting }: Lane,
+  { kind, capacity, waiting, timesFreed }: Lane & { timesFreed: number },
   wakes: Subscription,
   { clock, events }: WorkerContext,
   signal: AbortSignal,
@@ -197,7 +202,7 @@ async function untilWoken(
   };
   const waking = capacity.isOpen(kind) ? [wake()] : [];
   const found = new Promise<void>((resolve) => waiting.set(kind, resolve));
-  await Promise.race([...waking, capacity.whenFreed(either), found]);
+  await Promise.race([...waking, capacity.whenFreed(timesFreed, either), found]);
   waiting.delete(kind);
   over.abort();
   await Promise.all(waking);
