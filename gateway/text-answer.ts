@@ -89,17 +89,17 @@ const longNames = ['"stream"', "\\u", 'logprobs"', '"include"', '"tools"'];
 /** A body's letters are looked through up to this size: some tenths of a millisecond. */
 const lookedAtBytes = 256 * 1024;
 
-/**
- * Is the answer to come as events? Reads the body: only for the rare request that was silent for 15 s. A compaction never
- * does, also where its body says so.
- */
+/** Operations that have events; another has none, also where its body asks for them. */
+const streamed: ReadonlySet<Operation> = new Set([Operation.RESPONSES, Operation.CHAT_COMPLETIONS]);
+
+/** Is the answer to come as events? Reads the body: only for the rare request that was silent for 15 s. */
 async function mayStream(
   edge: Edge,
   request: FastifyRequest,
   { operation, body }: TextMessage,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (operation === Operation.COMPACT) return false;
+  if (!streamed.has(operation)) return false;
   const { accountId } = callerOf(request).principal;
   try {
     const { value } = await edge.reader.read(body, { only: ["stream"] }, { accountId, signal });
