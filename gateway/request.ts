@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { CallOptions } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { ErrorReason, isRefusal, RefusalError, refuse } from "#kit/errors.ts";
+import { ErrorReason, errorRow, isRefusal, RefusalError, refuse } from "#kit/errors.ts";
 import { affinityHeader, affinityOf } from "#kit/rpc/affinity.ts";
 import { callHeaders } from "#kit/rpc/principal.ts";
 import type { Admitted, Edge } from "./context.ts";
@@ -142,16 +142,25 @@ export function whenClosed(reply: FastifyReply, then: () => void): void {
 }
 
 /**
- * What a stream that has begun ends with where it breaks: its status has gone, so the refusal stands in its last event. An
+ * Notes that an answer breaks that has begun. Its status has gone, so the refusal stands in the log, and in the last event of a stream. An
  * error that is no refusal is logged as a fault of ours.
  */
-export function refusalOfStream(edge: Edge, error: unknown, reply: FastifyReply): RefusalError {
-  if (edge.cutOff?.aborted) return stopping();
-  if (isRefusal(error)) return error;
-  if (!reply.raw.destroyed) {
-    edge.events.faulted(error, reply.request.id, reply.request.routeOptions.url ?? "");
+export function noteBroken(edge: Edge, error: unknown, reply: FastifyReply): RefusalError {
+  const { request, raw } = reply;
+  const refusal = edge.cutOff?.aborted ? stopping() : isRefusal(error) ? error : undefined;
+  if (!refusal && !raw.destroyed) {
+    edge.events.faulted(error, request.id, request.routeOptions.url ?? "");
   }
-  return new RefusalError(ErrorReason.INTERNAL_ERROR);
+  const told = refusal ?? new RefusalError(ErrorReason.INTERNAL_ERROR);
+  if (!raw.destroyed) request.refusal = told;
+  return told;
+}
+
+/** The status that an answer ended with, by its refusal where it broke after its status had gone; undefined: its caller left. */
+export function endedStatus({ raw, request }: FastifyReply): number | undefined {
+  if (raw.writableFinished) return raw.statusCode;
+  const { refusal } = request;
+  return refusal && raw.statusCode < 400 ? errorRow(refusal.reason).status : undefined;
 }
 
 /** Ends a place that an answer holds (of bytes, of downloads) when the answer's connection closes. */

@@ -10,11 +10,11 @@ import {
   callerOf,
   callOptions,
   ignoredParametersHeader,
+  noteBroken,
   noteCost,
   noteIgnored,
   notePaid,
   noteReplayed,
-  refusalOfStream,
   type Submission,
   submissionOf,
 } from "./request.ts";
@@ -170,11 +170,12 @@ export async function answerAsItComes(
   } catch (error) {
     isOver = true;
     if (pieces) {
+      noteBroken(edge, error, reply);
       pieces.fail();
       return reply;
     }
     if (events) {
-      const refusal = refusalOfStream(edge, error, reply);
+      const refusal = noteBroken(edge, error, reply);
       await events.write(
         failureEvents(
           { ...asked, first, last, newId: () => edge.ids.make("resp") },
