@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { brotliCompress, gzip } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { Logger } from "#kit/logger.ts";
+import { madeOnce } from "#kit/memo.ts";
 import { type AppBuild, createAppBuilds } from "./app-build.ts";
 import { escaped, sendPage } from "./guard.ts";
 
@@ -37,13 +37,13 @@ const contentTypes: Readonly<Record<string, string>> = {
  * `/console/`: the app's page at every path without a dot, for the app has its own places, and its files below `assets/`,
  * whose names change with what is in them.
  */
-export function appRoutes(app: FastifyInstance, { log }: { log: Logger }): void {
-  const builds = createAppBuilds({ log });
+export function appRoutes(app: FastifyInstance, deps: Parameters<typeof createAppBuilds>[0]): void {
+  const builds = createAppBuilds(deps);
   app.addHook("onClose", () => builds[Symbol.asyncDispose]());
-  let loading: { folder: string; app: Promise<LoadedApp> } | undefined;
+  let loading: { folder: string; app: () => Promise<LoadedApp> } | undefined;
   const load = (folder: string): Promise<LoadedApp> => {
-    if (loading?.folder !== folder) loading = { folder, app: loadApp(folder) };
-    return loading.app;
+    if (loading?.folder !== folder) loading = { folder, app: madeOnce(() => loadApp(folder)) };
+    return loading.app();
   };
   const sendApp = async (request: FastifyRequest, reply: FastifyReply) => {
     const build = await builds.current();
