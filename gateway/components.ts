@@ -78,11 +78,14 @@ const webhook: Schema = {
       object: string("", { enum: ["webhook"] }),
       keyId: nullable(
         string(
-          "For a key with `webhooks` or `jobs:read-all`: the key that made the job; null: it is not known.",
+          "For a key with `webhooks` or `jobs:read-all`: the key that made the job, or whose alert it is; null: the account's alert, " +
+            "or it is not known.",
         ),
       ),
-      type: string("What it tells.", { enum: ["job.completed", "job.failed", "job.cancelled"] }),
-      jobId: string("The job."),
+      type: string("What it tells.", {
+        enum: ["job.completed", "job.failed", "job.cancelled", "balance.low", "key.limit_reached"],
+      }),
+      jobId: nullable(string("The job; null: it tells of an account or a key.")),
       url: string("Where it is sent.", { format: "uri" }),
       status: string(
         "`failed`: no attempt of 24 hours was answered with 2xx; `stopped`: one was answered with 410.",
@@ -96,7 +99,7 @@ const webhook: Schema = {
             "was no answer; `status`, `redirect`: there was one that was no 2xx.",
         ),
       ),
-      createdAt: string("When the job had ended.", { format: "date-time" }),
+      createdAt: string("When it became known.", { format: "date-time" }),
       lastAttemptAt: dateTime("When the last attempt began."),
       nextAttemptAt: dateTime("When the next attempt is due, or this one counts as lost."),
     },
