@@ -1,10 +1,17 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { ErrorReason, refuse } from "#kit/errors.ts";
 import { type EdgeWorld, startEdge } from "./world.ts";
 
 let edge: EdgeWorld;
 let bodies: string[];
 beforeAll(async () => {
   edge = await startEdge({
+    media: {
+      submitJob({ body }) {
+        bodies.push(Buffer.from(body).toString());
+        return refuse(ErrorReason.UNSUPPORTED_PARAMETER);
+      },
+    },
     text: {
       async *streamGenerate({ body }) {
         bodies.push(Buffer.from(body).toString());
@@ -25,6 +32,20 @@ async function transcribe(fields: [name: string, value: string][]) {
   const answer = await edge.ask("/v1/audio/transcriptions", { method: "POST", body });
   return { status: answer.status, json: await answer.json() };
 }
+
+test("a field of an edit that has an odd name is media's to judge", async () => {
+  const body = new FormData();
+  for (const [name, value] of [
+    ["__proto__", "a"],
+    ["constructor", "b"],
+    ["n", "2"],
+  ] as const) {
+    body.append(name, value);
+  }
+  const answer = await edge.ask("/v1/images/edits", { method: "POST", body });
+  expect(answer.status).toBe(400);
+  expect(bodies).toEqual(['{"__proto__":"a","constructor":"b","n":2,"input_reference":[]}']);
+});
 
 test("a field's name is any text, as a list too", async () => {
   const asked = await transcribe([
