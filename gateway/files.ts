@@ -5,7 +5,8 @@ import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { FileArea, StoredFile } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "./context.ts";
 import { deadlinesMs } from "./limits.ts";
-import { callOptions, queryString } from "./request.ts";
+import { queryString } from "./query.ts";
+import { callOptions } from "./request.ts";
 import { object, string } from "./schemas.ts";
 
 /** Parameters of a path that names a file of the account. */

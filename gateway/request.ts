@@ -1,12 +1,11 @@
 import type { IncomingMessage } from "node:http";
 import type { CallOptions } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { ErrorReason, errorRow, isRefusal, RefusalError, refuse } from "#kit/errors.ts";
+import { ErrorReason, errorRow, isRefusal, RefusalError } from "#kit/errors.ts";
 import { affinityHeader, affinityOf } from "#kit/rpc/affinity.ts";
 import { callHeaders } from "#kit/rpc/principal.ts";
 import type { Admitted, Edge } from "./context.ts";
 import { CallerLeftError, costHeader } from "./errors.ts";
-import { maxCursorLength } from "./limits.ts";
 
 /** The admitted caller of a request under `/v1`. */
 export function callerOf(request: FastifyRequest): Admitted {
@@ -175,48 +174,4 @@ function stopping(): RefusalError {
     message: "The service is restarting. Send the request again.",
     metadata: { retry_after_ms: "1000" },
   });
-}
-
-/** A query parameter, or undefined where it is absent or empty. Refuses one that is repeated or over 512 characters. */
-export function queryString(request: FastifyRequest, name: string): string | undefined {
-  const value = (request.query as Record<string, unknown>)[name];
-  if (value === undefined || value === "") return undefined;
-  if (typeof value !== "string") refuse(ErrorReason.INVALID_TYPE, { param: name });
-  if (value.length > maxCursorLength) refuse(ErrorReason.INVALID_VALUE, { param: name });
-  return value;
-}
-
-/** A whole number between 1 and `most`. */
-export function queryLimit(
-  request: FastifyRequest,
-  bounds: { most: number; default: number },
-): number {
-  const text = queryString(request, "limit");
-  if (text === undefined) return bounds.default;
-  if (!/^\d{1,9}$/.test(text)) refuse(ErrorReason.INVALID_TYPE, { param: "limit" });
-  const value = Number(text);
-  if (value < 1 || value > bounds.most) {
-    refuse(ErrorReason.INVALID_VALUE, {
-      param: "limit",
-      message: `The parameter 'limit' lies between 1 and ${bounds.most}.`,
-    });
-  }
-  return value;
-}
-
-/** One of a table's names. */
-export function queryOneOf<T>(
-  request: FastifyRequest,
-  name: string,
-  table: Readonly<Record<string, T>>,
-): T | undefined {
-  const text = queryString(request, name);
-  if (text === undefined) return undefined;
-  if (!Object.hasOwn(table, text)) {
-    refuse(ErrorReason.INVALID_VALUE, {
-      param: name,
-      message: `The parameter '${name}' is one of: ${Object.keys(table).join(", ")}.`,
-    });
-  }
-  return table[text];
 }

@@ -6,8 +6,7 @@ import { ErrorReason, refuse } from "#kit/errors.ts";
 import { accountOrKeyIdPattern } from "#kit/request-bounds.ts";
 import { type Line, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
-import { maxCursorLength } from "./limits.ts";
-import { callerOf, queryString } from "./request.ts";
+import { callerOf } from "./request.ts";
 import { boolean, integer, nullable, number, object, string } from "./schemas.ts";
 
 /** What may be asked for as a kind of usage. */
@@ -50,29 +49,6 @@ export function filterKeys(
   }
   if (keyIds.length > 0) return keyIds;
   return own === undefined ? undefined : [own];
-}
-
-/** A parameter that may be repeated, with or without brackets: `models=a&models=b` or `models[]=a`. */
-export function queryList(request: FastifyRequest, name: string, most: number): string[] {
-  const query = request.query as Record<string, unknown>;
-  const values = [query[name], query[`${name}[]`]].flat().filter((value) => value !== undefined);
-  if (values.length > most) refuse(ErrorReason.INVALID_VALUE, { param: name });
-  return values.map((value) => {
-    if (typeof value !== "string") refuse(ErrorReason.INVALID_TYPE, { param: name });
-    if (value === "" || value.length > maxCursorLength) {
-      refuse(ErrorReason.INVALID_VALUE, { param: name });
-    }
-    return value;
-  });
-}
-
-/** A time in seconds since 1970; undefined where there is none. */
-export function querySeconds(request: FastifyRequest, name: string): number | undefined {
-  const text = queryString(request, name);
-  if (text === undefined) return undefined;
-  // Beyond the year 9999 no bucket begins.
-  if (!/^\d{1,11}$/.test(text)) refuse(ErrorReason.INVALID_TYPE, { param: name });
-  return Number(text);
 }
 
 /** A request as its caller's key or account sees it. */

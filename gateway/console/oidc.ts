@@ -3,7 +3,7 @@ import type { Configuration, IDToken, UserInfoResponse } from "openid-client";
 import { ErrorReason, isRefusal } from "#kit/errors.ts";
 import { accountOrKeyIdPattern } from "#kit/request-bounds.ts";
 import type { Edge, OidcSettings } from "../context.ts";
-import { queryString } from "../request.ts";
+import { queryString } from "../query.ts";
 import { oidcCookie } from "./cookies.ts";
 import { consoleOrigin, escaped, sendPage } from "./guard.ts";
 import { confirmedMs, oidcConfigMs, oidcSignInSeconds, oidcTimeoutMs } from "./limits.ts";

@@ -11,7 +11,7 @@ import { audited, type DoneAction, type PlannedAction } from "#kit/operator-acti
 import type { Peers } from "#kit/peers.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { bodyLimitsBytes } from "../../limits.ts";
-import { queryLimit, queryString } from "../../request.ts";
+import { queryLimit, queryString } from "../../query.ts";
 import { operationIdPattern, pageSizes } from "./limits.ts";
 
 /** The signal says that the operator has left. */

@@ -5,7 +5,7 @@ import { isoMs } from "#kit/iso-time.ts";
 import { exportEntries, exportFormats, exportHeaders } from "../../billing-entries.ts";
 import { exportPage } from "../../limits.ts";
 import { takeTurn } from "../../plugins/reads.ts";
-import { queryOneOf } from "../../request.ts";
+import { queryOneOf } from "../../query.ts";
 import { type AdminCall, type AdminDeps, adminRoute, listOf } from "./context.ts";
 import { entryDocument } from "./documents.ts";
 

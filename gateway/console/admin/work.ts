@@ -4,7 +4,7 @@ import { optionalNumber, requiredString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { HoldState } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { JobStatus, JobWait_Refusal } from "#proto/genmesh/media/v1/media_service_pb.ts";
-import { queryOneOf } from "../../request.ts";
+import { queryOneOf } from "../../query.ts";
 import {
   type AdminCall,
   type AdminDeps,

@@ -5,7 +5,8 @@ import { exportEntries, exportFormats, exportHeaders } from "../../billing-entri
 import type { Edge } from "../../context.ts";
 import { deadlinesMs, exportPage, pageLimits } from "../../limits.ts";
 import { takeTurn } from "../../plugins/reads.ts";
-import { callerOf, callOptions, queryLimit, queryOneOf, queryString } from "../../request.ts";
+import { queryLimit, queryOneOf, queryString } from "../../query.ts";
+import { callerOf, callOptions } from "../../request.ts";
 import {
   arrayOf,
   boolean,

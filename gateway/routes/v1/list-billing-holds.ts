@@ -4,7 +4,8 @@ import { type Hold, HoldKind } from "#proto/genmesh/billing/v1/billing_service_p
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
 import { deadlinesMs, pageLimits } from "../../limits.ts";
-import { callerOf, callOptions, queryLimit, queryString } from "../../request.ts";
+import { queryLimit, queryString } from "../../query.ts";
+import { callerOf, callOptions } from "../../request.ts";
 import {
   arrayOf,
   boolean,

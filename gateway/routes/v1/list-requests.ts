@@ -2,7 +2,8 @@ import type { FastifyInstance } from "fastify";
 import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
 import type { Edge } from "../../context.ts";
 import { deadlinesMs, pageLimits } from "../../limits.ts";
-import { callerOf, callOptions, queryLimit, queryOneOf, queryString } from "../../request.ts";
+import { queryLimit, queryOneOf, queryString } from "../../query.ts";
+import { callerOf, callOptions } from "../../request.ts";
 import {
   arrayOf,
   boolean,
