@@ -1,5 +1,4 @@
 import { Readable } from "node:stream";
-import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import type { CallOptions } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from "fastify";
 import type { Clock } from "#kit/clock.ts";
@@ -168,11 +167,6 @@ function plainNumbers(value: unknown): unknown {
 /** A page of a list. */
 export function listOf(data: readonly unknown[], nextPageToken = "") {
   return { object: "list", data, next: nextPageToken || null };
-}
-
-/** ISO 8601; null where there is none. */
-export function time(value: Timestamp | undefined): string | null {
-  return value ? timestampDate(value).toISOString() : null;
 }
 
 /** The unit that a body names. */

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance } from "fastify";
+import { isoTimeOrNull } from "#kit/answer-values.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import {
   DraftChange_Kind,
@@ -12,7 +13,7 @@ import {
   type UpstreamHealth,
   UpstreamHealthSchema,
 } from "#proto/genmesh/text/v1/text_service_pb.ts";
-import { type AdminCall, type AdminDeps, adminRoute, listOf, time } from "./context.ts";
+import { type AdminCall, type AdminDeps, adminRoute, listOf } from "./context.ts";
 import { actionDocument, parsed } from "./documents.ts";
 import { draftBodyBytes } from "./limits.ts";
 
@@ -111,7 +112,7 @@ async function upstreams(call: AdminCall) {
       busiest: seen.busiest,
       slots: upstream.maxConcurrent || null,
       lastError: seen.lastError || null,
-      accountEmptyAt: time(seen.accountEmptyTime),
+      accountEmptyAt: isoTimeOrNull(seen.accountEmptyTime),
       models: snapshot.models
         .filter((one) => [one.upstream, ...one.fallbackUpstreams].includes(upstream.name))
         .map(({ id }) => id),

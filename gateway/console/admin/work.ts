@@ -1,9 +1,10 @@
 import type { FastifyInstance } from "fastify";
-import { unitName } from "#kit/answer-values.ts";
+import { isoTimeOrNull, unitName } from "#kit/answer-values.ts";
 import { optionalNumber, requiredString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { HoldState } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { JobStatus, JobWait_Refusal } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { statusFilter } from "../../jobs.ts";
 import { queryOneOf } from "../../query.ts";
 import {
   type AdminCall,
@@ -12,15 +13,8 @@ import {
   listOf,
   readOperationId,
   readUnit,
-  time,
 } from "./context.ts";
-import {
-  entryDocument,
-  holdDocument,
-  jobDocument,
-  jobStatuses,
-  reviewDocument,
-} from "./documents.ts";
+import { entryDocument, holdDocument, jobDocument, reviewDocument } from "./documents.ts";
 import { auditMs, maxDifferences } from "./limits.ts";
 
 /** Routes of jobs, holds, reviews and the ledger. */
@@ -31,7 +25,7 @@ export function workRoutes(app: FastifyInstance, deps: AdminDeps): void {
     adminRoute(app, deps, { method: "POST", url, asksSecret: true, handle });
 
   get("/jobs", async (call) => {
-    const status = queryOneOf(call.request, "status", jobStatuses) ?? JobStatus.UNSPECIFIED;
+    const status = queryOneOf(call.request, "status", statusFilter) ?? JobStatus.UNSPECIFIED;
     const asked = { ...call.page(), accountId: call.query("account"), status };
     const { jobs, nextPageToken } = await call.peers.media.listAccountJobs(asked, call.options);
     return listOf(jobs.map(jobDocument), nextPageToken);
@@ -74,13 +68,17 @@ async function inspect(call: AdminCall) {
   return {
     ...jobDocument({ ...job, accountId }),
     ...{ holdId, attempts, upstream: upstream || null },
-    events: events.map((one) => ({ at: time(one.time), state: one.state, detail: one.detail })),
+    events: events.map((one) => ({
+      at: isoTimeOrNull(one.time),
+      state: one.state,
+      detail: one.detail,
+    })),
     wait: wait
       ? {
           // A replica of a later release may know more.
           reason: waits[wait.refusal] ?? waits[JobWait_Refusal.UNSPECIFIED],
           times: wait.times,
-          nextTryAt: time(wait.nextTryTime),
+          nextTryAt: isoTimeOrNull(wait.nextTryTime),
         }
       : null,
     entries: entries.map(entryDocument),

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from "fastify";
-import { isoTime, unitName } from "#kit/answer-values.ts";
-import { type Hold, HoldKind } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { holdKindName, isoTime, unitName } from "#kit/answer-values.ts";
+import type { Hold } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
 import { deadlinesMs, pageLimits } from "../../limits.ts";
@@ -98,12 +98,6 @@ export function listBillingHolds(app: FastifyInstance, edge: Edge): void {
   });
 }
 
-const kindNames: Partial<Record<HoldKind, string>> = {
-  [HoldKind.TEXT]: "text",
-  [HoldKind.SPEECH]: "speech",
-  [HoldKind.JOB]: "job",
-};
-
 function toHoldDocument(hold: Hold) {
   return {
     id: hold.holdId,
@@ -111,7 +105,7 @@ function toHoldDocument(hold: Hold) {
     createdAt: isoTime(hold.openTime),
     unit: unitName(hold.unit),
     amount: Number(hold.amount),
-    kind: kindNames[hold.kind] ?? "",
+    kind: holdKindName(hold.kind),
     keyId: hold.keyId,
     request: hold.ref,
   };
