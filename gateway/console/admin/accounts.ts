@@ -6,23 +6,17 @@ import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
 import type { Account } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import {
-  type AdminCall,
-  type AdminDeps,
-  adminRoute,
-  listOf,
-  readOperationId,
-  readUnit,
-} from "./context.ts";
+import type { Edge } from "../../context.ts";
+import { type AdminCall, adminRoute, listOf, readOperationId, readUnit } from "./context.ts";
 import { accountDocument } from "./documents.ts";
 import { maxAmount } from "./limits.ts";
 
 /** Routes of accounts and their funds. */
-export function accountRoutes(app: FastifyInstance, deps: AdminDeps): void {
+export function accountRoutes(app: FastifyInstance, edge: Edge): void {
   const get = (url: string, handle: (call: AdminCall) => Promise<unknown>) =>
-    adminRoute(app, deps, { method: "GET", url, handle });
+    adminRoute(app, edge, { method: "GET", url, handle });
   const post = (url: string, handle: (call: AdminCall) => Promise<unknown>, asksSecret = false) =>
-    adminRoute(app, deps, { method: "POST", url, asksSecret, handle });
+    adminRoute(app, edge, { method: "POST", url, asksSecret, handle });
 
   get("/accounts", async (call) => {
     const { auth } = call.peers;

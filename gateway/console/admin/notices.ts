@@ -2,19 +2,20 @@ import type { FastifyInstance } from "fastify";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { GetAlertsResponse } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Webhook } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import type { Edge } from "../../context.ts";
 import { toWebhookDocument } from "../../webhooks.ts";
-import { type AdminCall, type AdminDeps, adminRoute, listOf } from "./context.ts";
+import { type AdminCall, adminRoute, listOf } from "./context.ts";
 
 /** Routes of what accounts are told: when their funds run low, and what became of each webhook. */
-export function noticeRoutes(app: FastifyInstance, deps: AdminDeps): void {
+export function noticeRoutes(app: FastifyInstance, edge: Edge): void {
   const alerts = "/accounts/:accountId/alerts";
-  adminRoute(app, deps, { method: "GET", url: alerts, handle: showAlerts });
-  adminRoute(app, deps, { method: "PATCH", url: alerts, handle: changeAlerts });
-  adminRoute(app, deps, {
+  adminRoute(app, edge, { method: "GET", url: alerts, handle: showAlerts });
+  adminRoute(app, edge, { method: "PATCH", url: alerts, handle: changeAlerts });
+  adminRoute(app, edge, {
     ...{ method: "GET", url: "/accounts/:accountId/webhooks" },
     handle: listWebhooks,
   });
-  adminRoute(app, deps, {
+  adminRoute(app, edge, {
     ...{ method: "POST", url: "/webhooks/:webhookId/retry" },
     handle: retryWebhook,
   });

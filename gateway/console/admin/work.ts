@@ -4,25 +4,19 @@ import { optionalNumber, requiredString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { HoldState } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { JobStatus, JobWait_Refusal } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import type { Edge } from "../../context.ts";
 import { statusFilter } from "../../jobs.ts";
 import { queryOneOf } from "../../query.ts";
-import {
-  type AdminCall,
-  type AdminDeps,
-  adminRoute,
-  listOf,
-  readOperationId,
-  readUnit,
-} from "./context.ts";
+import { type AdminCall, adminRoute, listOf, readOperationId, readUnit } from "./context.ts";
 import { entryDocument, holdDocument, jobDocument, reviewDocument } from "./documents.ts";
 import { auditMs, maxDifferences } from "./limits.ts";
 
 /** Routes of jobs, holds, reviews and the ledger. */
-export function workRoutes(app: FastifyInstance, deps: AdminDeps): void {
+export function workRoutes(app: FastifyInstance, edge: Edge): void {
   const get = (url: string, handle: (call: AdminCall) => Promise<unknown>) =>
-    adminRoute(app, deps, { method: "GET", url, handle });
+    adminRoute(app, edge, { method: "GET", url, handle });
   const paid = (url: string, handle: (call: AdminCall) => Promise<unknown>) =>
-    adminRoute(app, deps, { method: "POST", url, asksSecret: true, handle });
+    adminRoute(app, edge, { method: "POST", url, asksSecret: true, handle });
 
   get("/jobs", async (call) => {
     const status = queryOneOf(call.request, "status", statusFilter) ?? JobStatus.UNSPECIFIED;
@@ -44,7 +38,7 @@ export function workRoutes(app: FastifyInstance, deps: AdminDeps): void {
     const { reviews } = await call.peers.text.listReviews(asked, call.options);
     return listOf(reviews.map(reviewDocument));
   });
-  adminRoute(app, deps, {
+  adminRoute(app, edge, {
     ...{ method: "GET", url: "/ledger/audit", timeoutMs: auditMs },
     handle: audit,
   });
