@@ -1,9 +1,10 @@
+import type { CallOptions } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { isoTimeOrNull } from "#kit/answer-values.ts";
 import { limitResetWord } from "#kit/key-limits.ts";
 import { maxWebhookUrlLength } from "#kit/request-bounds.ts";
 import { effectiveScopes, scopeName, scopeNames } from "#kit/scopes.ts";
-import type { ApiKey } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
+import type { ApiKey, UpdateManagedKeyResponse } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { KeyUsage } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { type KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "./context.ts";
@@ -72,6 +73,24 @@ export async function keyDocument(
   const [document] = key ? await keyDocuments(edge, request, reply, [key]) : [];
   if (!document) throw new Error("auth answered no key and did not refuse");
   return document;
+}
+
+/**
+ * Tells billing of a change of a key that names its alert; without one there is nothing to tell. Where this fails the caller repeats the
+ * change, which comes to the same.
+ */
+export async function setLowBalance(
+  { peers }: Pick<Edge, "peers">,
+  { accountId, keyId }: ApiKey,
+  change: UpdateManagedKeyResponse["lowBalance"],
+  options: CallOptions,
+): Promise<void> {
+  if (!change) return;
+  const { usdMicros } = change;
+  await peers.billing.setKeyLowBalance(
+    { accountId, keyId, ...(usdMicros === undefined ? {} : { usdMicros }) },
+    options,
+  );
 }
 
 /** A key as its account's managers see it: OpenRouter's properties, and ours. */

@@ -5,6 +5,7 @@ import { ErrorReason, isRefusal, type Reason, refuse } from "#kit/errors.ts";
 import { type JsonObject, parseSettings, parseTextBody } from "#kit/json.ts";
 import { audited, type DoneAction, type PlannedAction } from "#kit/operator-actions.ts";
 import type { Peers } from "#kit/peers.ts";
+import type { Account } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Edge } from "../../context.ts";
 import { bodyLimitsBytes } from "../../limits.ts";
@@ -98,6 +99,12 @@ function callOf(
     }),
     audited: (planned, work, doneOf) => audited({ auth, ids, actor }, planned, work, doneOf),
   };
+}
+
+/** The account that the path names. Refuses with OBJECT_NOT_FOUND. */
+export async function findAccount({ peers, options, param }: AdminCall): Promise<Account> {
+  const { account } = await peers.auth.getAccount({ accountId: param("accountId") }, options);
+  return account ?? refuse(ErrorReason.OBJECT_NOT_FOUND);
 }
 
 /** Reasons of internal calls, as an operator's program is to see them. */

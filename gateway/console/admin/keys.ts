@@ -11,6 +11,7 @@ import { scopeNames } from "#kit/scopes.ts";
 import type { ApiKey } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { KeyLimitReset, type Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
+import { setLowBalance } from "../../keys.ts";
 import { type AdminCall, adminRoute, listOf } from "./context.ts";
 import { keyDocument } from "./documents.ts";
 import { maxAmount, pageSizes } from "./limits.ts";
@@ -106,15 +107,7 @@ async function change(call: AdminCall) {
       const body = new TextEncoder().encode(JSON.stringify(changes));
       const { key, lowBalance } = await call.peers.auth.updateKey({ keyId, body }, call.options);
       if (!key) throw new Error("auth answered no key and did not refuse");
-      // Where this fails the operator repeats the change, which comes to the same.
-      if (lowBalance) {
-        const { accountId } = key;
-        const { usdMicros } = lowBalance;
-        await call.peers.billing.setKeyLowBalance(
-          { accountId, keyId, ...(usdMicros === undefined ? {} : { usdMicros }) },
-          call.options,
-        );
-      }
+      await setLowBalance(call, key, lowBalance, call.options);
       return key;
     },
     ({ accountId }) => ({ accountId }),
