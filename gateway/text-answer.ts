@@ -220,7 +220,6 @@ export async function tellOfWhole(
 ): Promise<void> {
   if (answer.replayed) await edge.repeated.take(request, reply, answer.body.length);
   tell(reply, answer);
-  if (answer.costUsdMicros !== undefined) noteCost(reply, answer.costUsdMicros);
 }
 
 /** A large answer on its way to its caller. */
@@ -238,7 +237,6 @@ function openPieces(
   answer: AnswerNotes & { wholeBytes?: bigint | undefined },
 ): Pieces {
   tell(reply, answer);
-  if (answer.costUsdMicros !== undefined) noteCost(reply, answer.costUsdMicros);
   let taken: (() => void) | undefined;
   const wake = () => {
     taken?.();
@@ -267,9 +265,10 @@ function openPieces(
 
 const jsonType = "application/json; charset=utf-8";
 
-function tell(reply: FastifyReply, { replayed, ignoredParameters }: AnswerNotes): void {
-  noteReplayed(reply, replayed);
-  noteIgnored(reply, ignoredParameters);
+function tell(reply: FastifyReply, answer: AnswerNotes): void {
+  noteReplayed(reply, answer.replayed);
+  noteIgnored(reply, answer.ignoredParameters);
+  if (answer.costUsdMicros !== undefined) noteCost(reply, answer.costUsdMicros);
 }
 
 /** The answer's bytes as they came. */

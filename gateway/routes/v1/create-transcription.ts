@@ -81,9 +81,7 @@ export function createTranscription(app: FastifyInstance, edge: Edge): void {
     config: { scope: Scope.TEXT, idempotent: true },
     schema: createTranscriptionSchema,
     handler: async (request, reply) => {
-      const limitBytes = bodyLimitsBytes.soundForm;
-      // What is made of it in base64 lies in memory beside it.
-      const form = await readForm(edge.bodies, request, reply, { limitBytes, copies: 7 / 3 });
+      const form = await readForm(edge.bodies, request, reply, bodyLimitsBytes.soundForm);
       const { fields, isText } = fieldsOf(form);
       const body = await bodyOf(fields, form);
       const { generate } = edge.peers.text;

@@ -53,9 +53,7 @@ export function editImages(app: FastifyInstance, edge: Edge): void {
     handler: async (request, reply) => {
       const begunAtMs = edge.clock.steady();
       const baseUrl = edge.urls.base(request);
-      const limitBytes = bodyLimitsBytes.imageForm;
-      // What is made of it in base64 lies in memory beside it.
-      const form = await readForm(edge.bodies, request, reply, { limitBytes, copies: 7 / 3 });
+      const form = await readForm(edge.bodies, request, reply, bodyLimitsBytes.imageForm);
       const body = await bodyOf(form);
       const { job, replayed, answer } = await edge.peers.media.submitJob(
         {
