@@ -1,8 +1,7 @@
-import { Readable } from "node:stream";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import type { FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyRequest } from "fastify";
 import { isoTime } from "#kit/answer-values.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
 import { accountOrKeyIdPattern } from "#kit/request-bounds.ts";
 import { type Line, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
@@ -49,6 +48,16 @@ export function filterKeys(
   }
   if (keyIds.length > 0) return keyIds;
   return own === undefined ? undefined : [own];
+}
+
+/** Fields of internal calls, as the query calls them. */
+const params: Readonly<Record<string, string>> = { key_id: "key", page_token: "after" };
+
+/** What is wrong with an internal message here is the caller's cursor, or a filter that no line can fit. */
+export function refuseCursor(error: unknown): never {
+  if (!isRefusal(error, ErrorReason.INVALID_ARGUMENT)) throw error;
+  const { field = "after" } = error.metadata;
+  refuse(ErrorReason.INVALID_VALUE, { param: params[field] ?? field });
 }
 
 /** A request as its caller's key or account sees it. */
@@ -139,19 +148,3 @@ export const requestRecordSchema = {
     },
   ),
 };
-
-/** Sends a file as it is made. `HEAD` tells as little of its length as `GET` does: Fastify would call an answer without a body one of 0 bytes. */
-export function sendMade(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  file: Readable,
-): FastifyReply {
-  return reply.send(request.method === "HEAD" ? Readable.from([]) : file);
-}
-
-/** Headers of a CSV file. */
-export function csvHeaders(reply: FastifyReply, name: string): FastifyReply {
-  return reply
-    .header("content-type", "text/csv; charset=utf-8; header=present")
-    .header("content-disposition", `attachment; filename="${name}.csv"`);
-}

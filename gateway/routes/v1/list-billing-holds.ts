@@ -17,8 +17,7 @@ import {
   string,
   stringOrNull,
 } from "../../schemas.ts";
-import { seenKey } from "../../usage.ts";
-import { refuseCursor } from "./list-requests.ts";
+import { refuseCursor, seenKey } from "../../usage.ts";
 
 const listBillingHoldsSchema: RouteSchema = {
   operationId: "listBillingHolds",
