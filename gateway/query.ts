@@ -1,6 +1,6 @@
 import type { FastifyRequest } from "fastify";
 import { ErrorReason, refuse } from "#kit/errors.ts";
-import { maxCursorLength } from "./limits.ts";
+import { maxQueryValueLength } from "./limits.ts";
 
 // What the query of a request says, by name. Each refuses what is no such value.
 
@@ -9,7 +9,7 @@ export function queryString(request: FastifyRequest, name: string): string | und
   const value = (request.query as Record<string, unknown>)[name];
   if (value === undefined || value === "") return undefined;
   if (typeof value !== "string") refuse(ErrorReason.INVALID_TYPE, { param: name });
-  if (value.length > maxCursorLength) refuse(ErrorReason.INVALID_VALUE, { param: name });
+  if (value.length > maxQueryValueLength) refuse(ErrorReason.INVALID_VALUE, { param: name });
   return value;
 }
 
@@ -55,7 +55,7 @@ export function queryList(request: FastifyRequest, name: string, most: number): 
   if (values.length > most) refuse(ErrorReason.INVALID_VALUE, { param: name });
   return values.map((value) => {
     if (typeof value !== "string") refuse(ErrorReason.INVALID_TYPE, { param: name });
-    if (value === "" || value.length > maxCursorLength) {
+    if (value === "" || value.length > maxQueryValueLength) {
       refuse(ErrorReason.INVALID_VALUE, { param: name });
     }
     return value;
