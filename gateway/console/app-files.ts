@@ -50,25 +50,19 @@ export function appRoutes(app: FastifyInstance, deps: Parameters<typeof createAp
     if (build.kind !== "built") return sendUnbuilt(reply, build);
     return sendFile(request, reply, (await load(build.folder)).page);
   };
-  app.get(
-    "",
-    { schema: { hide: true }, prefixTrailingSlash: "no-slash" },
-    async (_request, reply) => reply.code(301).header("location", "console/").send(),
+  app.get("", { prefixTrailingSlash: "no-slash" }, async (_request, reply) =>
+    reply.code(301).header("location", "console/").send(),
   );
-  app.get("/", { schema: { hide: true }, prefixTrailingSlash: "slash" }, sendApp);
-  app.get<{ Params: { name: string } }>(
-    "/assets/:name",
-    { schema: { hide: true } },
-    async (request, reply) => {
-      // What is loaded, not what is newest: a page asks for the files of its own build.
-      const build = loading ?? (await builds.current());
-      const folder = "folder" in build ? build.folder : undefined;
-      const file = folder && (await load(folder)).assets.get(request.params.name);
-      if (!file) return refuse(ErrorReason.UNKNOWN_ROUTE);
-      reply.header("cache-control", "public, max-age=31536000, immutable");
-      return sendFile(request, reply, file);
-    },
-  );
+  app.get("/", { prefixTrailingSlash: "slash" }, sendApp);
+  app.get<{ Params: { name: string } }>("/assets/:name", async (request, reply) => {
+    // What is loaded, not what is newest: a page asks for the files of its own build.
+    const build = loading ?? (await builds.current());
+    const folder = "folder" in build ? build.folder : undefined;
+    const file = folder && (await load(folder)).assets.get(request.params.name);
+    if (!file) return refuse(ErrorReason.UNKNOWN_ROUTE);
+    reply.header("cache-control", "public, max-age=31536000, immutable");
+    return sendFile(request, reply, file);
+  });
   app.setNotFoundHandler((request, reply) => {
     const path = request.url.split("?", 1)[0] ?? "";
     const isPage = (request.method === "GET" || request.method === "HEAD") && !path.includes(".");

@@ -46,16 +46,14 @@ export function docsRoutes(app: FastifyInstance): void {
   // The viewer is 4 MB of script: a process whose documentation is not read never loads it.
   const page = madeOnce(loadPage);
 
-  app.get("/openapi.json", { schema: { hide: true } }, async (_request, reply) => {
+  app.get("/openapi.json", async (_request, reply) => {
     // Public, and the page of the documentation has no origin to ask from.
     reply.header("access-control-allow-origin", "*");
     return reply.type("application/json; charset=utf-8").send(await description());
   });
-  app.get("/docs", { schema: { hide: true } }, async (_request, reply) =>
-    reply.code(301).header("location", "docs/").send(),
-  );
+  app.get("/docs", async (_request, reply) => reply.code(301).header("location", "docs/").send());
   for (const [index, path] of pagePaths.entries()) {
-    app.get(path, { schema: { hide: true } }, async (_request, reply) => {
+    app.get(path, async (_request, reply) => {
       const { [index]: asset } = await page();
       return reply
         .headers({
