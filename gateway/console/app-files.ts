@@ -71,13 +71,20 @@ export function appRoutes(app: FastifyInstance, deps: Parameters<typeof createAp
 }
 
 function sendFile(request: FastifyRequest, reply: FastifyReply, file: AppFile) {
-  const accepted = String(request.headers["accept-encoding"] ?? "");
-  const coding = (["br", "gzip"] as const).find((one) =>
-    new RegExp(`(?:^|[\\s,])${one}(?:$|[\\s,;])`).test(accepted),
-  );
+  const accepted = acceptedCodings(request.headers["accept-encoding"]);
+  const coding = (["br", "gzip"] as const).find((one) => accepted.includes(one));
   reply.headers({ "content-type": file.contentType, vary: "Accept-Encoding" });
   if (!coding) return reply.send(file.plain);
   return reply.header("content-encoding", coding).send(file[coding]);
+}
+
+/** The codings that an Accept-Encoding names, but for those that it refuses by a weight of 0 (RFC 9110, 12.5.3). */
+function acceptedCodings(header: string | string[] | undefined): string[] {
+  return String(header ?? "")
+    .toLowerCase()
+    .split(",")
+    .filter((one) => !/;\s*q\s*=\s*0(?:\.0*)?\s*$/.test(one))
+    .map((one) => one.split(";", 1)[0]?.trim() ?? "");
 }
 
 /** A page that comes back by itself until the app is there. */
