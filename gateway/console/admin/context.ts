@@ -9,6 +9,7 @@ import type { Account } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Edge } from "../../context.ts";
 import { bodyLimitsBytes } from "../../limits.ts";
+import { sendMade } from "../../made-files.ts";
 import { queryLimit, queryString } from "../../query.ts";
 import { actorOf, operatorCallOptions, requireOperator } from "../session.ts";
 import { operationIdPattern, pageSizes } from "./limits.ts";
@@ -60,7 +61,8 @@ export function adminRoute(
     const call = callOf(edge, request, reply, timeoutMs);
     try {
       const answer = await route.handle(call);
-      return await reply.send(answer instanceof Readable ? answer : plainNumbers(answer));
+      if (answer instanceof Readable) return await sendMade(request, reply, answer);
+      return await reply.send(plainNumbers(answer));
     } catch (error) {
       return refuseToOperator(error);
     }
