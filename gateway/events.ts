@@ -9,7 +9,7 @@ export interface EndedRequest {
   method: string;
   /** The route's pattern, never the path that was called: that may hold ids. */
   route: string;
-  /** HTTP status; 499 where the caller left before it was answered. */
+  /** HTTP status, of the refusal where an answer broke that had begun; 499 where the caller left before it was answered. */
   status: number;
   durationMs: number;
   accountId: string | undefined;

@@ -1,11 +1,12 @@
-import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { unixSeconds } from "#kit/answer-values.ts";
 import { BlobNotFoundError, type ByteRange } from "#kit/blobs.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { FileArea, StoredFile } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "./context.ts";
 import { deadlinesMs } from "./limits.ts";
-import { callOptions, queryString } from "./request.ts";
+import { queryString } from "./query.ts";
+import { callOptions } from "./request.ts";
 import { object, string } from "./schemas.ts";
 
 /** Parameters of a path that names a file of the account. */
@@ -17,7 +18,7 @@ export function toFileDocument(file: StoredFile) {
     id: file.fileId,
     object: "file",
     bytes: Number(file.sizeBytes),
-    created_at: file.createTime ? Math.floor(timestampMs(file.createTime) / 1_000) : 0,
+    created_at: unixSeconds(file.createTime),
     filename: file.fileName,
     purpose: file.purpose,
     // Files are verified before they are answered, so there is no other state.

@@ -22,19 +22,19 @@ export interface Form {
 }
 
 /**
- * Reads a form into memory, once its account may have that many bytes under way, `copies` times. Refuses as {@link BodyReader.json} does, and
- * with INVALID_VALUE where it is malformed.
+ * Reads a form into memory, once its account may have that many bytes under way, with what is made of them. Refuses as
+ * {@link BodyReader.json} does, and with INVALID_VALUE where it is malformed.
  */
 export async function readForm(
   bodies: BodyReader,
   request: FastifyRequest,
   reply: FastifyReply,
-  { limitBytes, copies }: { limitBytes: number; copies: number },
+  limitBytes: number,
 ): Promise<Form> {
   const length = Number(request.headers["content-length"] ?? limitBytes);
   if (length > limitBytes) refuse(ErrorReason.PAYLOAD_TOO_LARGE);
   const parser = createFormParser(request, multipartLimits);
-  const held = await bodies.hold(request, reply, Math.ceil(length * copies));
+  const held = await bodies.hold(request, reply, roomOf(length));
   const form: Form = { fields: [], files: [] };
   const read: Promise<void>[] = [];
   const source = request.raw;
@@ -79,8 +79,13 @@ export async function readForm(
     bodies.begin(request, reply, fail);
   });
   await Promise.all(read);
-  held.shrink(Math.ceil(size * copies));
+  held.shrink(roomOf(size));
   return form;
+}
+
+/** The room of a form and of its files' base64, which is made beside it. */
+function roomOf(bytes: number): number {
+  return Math.ceil(bytes * (7 / 3));
 }
 
 /** Bytes whose base64 is written before others get their turn: some ms of work; a multiple of three. */

@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
-import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { unixSeconds } from "#kit/answer-values.ts";
 import {
   ErrorReason,
   errorRow,
@@ -124,7 +124,7 @@ function failureOf({ error }: Job): RefusalError {
 function headOf(job: Job) {
   const [first] = job.outputs;
   return {
-    created: job.completeTime ? Math.floor(timestampMs(job.completeTime) / 1_000) : 0,
+    created: unixSeconds(job.completeTime),
     id: job.jobId,
     creditsCharged: Number(job.creditsCharged ?? 0n),
     ...(first ? { output_format: first.mimeType.replace("image/", "") } : {}),

@@ -83,9 +83,15 @@ export function readJobDocument(request: FastifyRequest, job: Job, baseUrl: stri
 /** The parameter of paths that name a job. */
 export const jobIdParam = { jobId: string("The job.") };
 
-/** One schema for each family. */
-export function forEachFamily(schema: (family: JobFamily, title: string) => RouteSchema) {
-  const titled = (name: string) => `${name[0]?.toUpperCase()}${name.slice(1)}`;
-  const entries = jobFamilies.map((one) => [one.name, schema(one, titled(one.name))]);
+/** One schema for each family; `title` is "Image", `one` is "an image". */
+export function forEachFamily(
+  schema: (family: JobFamily, words: { title: string; one: string }) => RouteSchema,
+) {
+  const entries = jobFamilies.map((family) => {
+    const { name } = family;
+    const title = `${name[0]?.toUpperCase()}${name.slice(1)}`;
+    const one = `${name === "image" ? "an" : "a"} ${name}`;
+    return [name, schema(family, { title, one })];
+  });
   return Object.fromEntries(entries) as Record<FamilyName, RouteSchema>;
 }

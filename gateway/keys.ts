@@ -1,9 +1,10 @@
-import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
+import type { CallOptions } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { isoTimeOrNull } from "#kit/answer-values.ts";
 import { limitResetWord } from "#kit/key-limits.ts";
 import { maxWebhookUrlLength } from "#kit/request-bounds.ts";
 import { effectiveScopes, scopeName, scopeNames } from "#kit/scopes.ts";
-import type { ApiKey } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
+import type { ApiKey, UpdateManagedKeyResponse } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { KeyUsage } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { type KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "./context.ts";
@@ -12,6 +13,7 @@ import { callerOf, callOptions } from "./request.ts";
 import {
   arrayOf,
   boolean,
+  dateTime,
   integer,
   json,
   nullable,
@@ -73,6 +75,24 @@ export async function keyDocument(
   return document;
 }
 
+/**
+ * Tells billing of a change of a key that names its alert; without one there is nothing to tell. Where this fails the caller repeats the
+ * change, which comes to the same.
+ */
+export async function setLowBalance(
+  { peers }: Pick<Edge, "peers">,
+  { accountId, keyId }: ApiKey,
+  change: UpdateManagedKeyResponse["lowBalance"],
+  options: CallOptions,
+): Promise<void> {
+  if (!change) return;
+  const { usdMicros } = change;
+  await peers.billing.setKeyLowBalance(
+    { accountId, keyId, ...(usdMicros === undefined ? {} : { usdMicros }) },
+    options,
+  );
+}
+
 /** A key as its account's managers see it: OpenRouter's properties, and ours. */
 export function toKeyDocument(key: ApiKey, usage: Usage) {
   return {
@@ -82,10 +102,10 @@ export function toKeyDocument(key: ApiKey, usage: Usage) {
     webhookUrl: key.webhookUrl || null,
     lowBalanceUsdMicros: micros(usage.lowBalanceUsdMicros),
     ...sharedFields(key, usage),
-    created_at: time(key.createTime),
-    updated_at: time(key.updateTime),
-    lastUsedAt: time(key.lastUseTime),
-    formerSecretExpiresAt: time(key.formerSecretEndTime),
+    created_at: isoTimeOrNull(key.createTime),
+    updated_at: isoTimeOrNull(key.updateTime),
+    lastUsedAt: isoTimeOrNull(key.lastUseTime),
+    formerSecretExpiresAt: isoTimeOrNull(key.formerSecretEndTime),
   };
 }
 
@@ -124,7 +144,7 @@ function sharedFields(key: ApiKey, usage: Usage) {
     byok_usage_weekly: 0,
     byok_usage_monthly: 0,
     creator_user_id: null,
-    expires_at: time(key.expireTime),
+    expires_at: isoTimeOrNull(key.expireTime),
     id: key.keyId,
     accountId: key.accountId,
     scopes: [...effectiveScopes(key.scopes)].map(scopeName),
@@ -171,13 +191,8 @@ function dollars(amount: bigint | undefined): number | null {
   return amount === undefined ? null : Number(amount) / 1_000_000;
 }
 
-function time(at: Timestamp | undefined): string | null {
-  return at ? timestampDate(at).toISOString() : null;
-}
-
 const usd = (description: string) => nullable(number(`${description}, in dollars.`));
 const usdMicros = (description: string) => nullable(integer(`${description}, in USD micros.`));
-const utc = (description: string) => nullable(string(description, { format: "date-time" }));
 const addedUp =
   "Null for moments after an upgrade, while a long journal is counted for the first time.";
 const scopeEnum = { type: "string", enum: Object.keys(scopeNames) };
@@ -198,7 +213,7 @@ const sharedSchema = {
   usage_daily: usd("The same of today (UTC)"),
   usage_weekly: usd("The same of this week, from Monday (UTC)"),
   usage_monthly: usd("The same of this calendar month (UTC); always exact"),
-  expires_at: utc("From then on it is invalid; null: never."),
+  expires_at: dateTime("From then on it is invalid; null: never."),
   id: string("Stays over rotations."),
   accountId: string("Its account."),
   scopes: arrayOf(scopeEnum, "Route families that it may use."),
@@ -233,9 +248,9 @@ export const managedKeySchema = {
       ),
       ...sharedSchema,
       created_at: string("When it was made.", { format: "date-time" }),
-      updated_at: utc("When it was last changed or rotated."),
-      lastUsedAt: utc("When it was last used, to the minute and told some seconds later."),
-      formerSecretExpiresAt: utc("End of the grace of the secret before the last rotation."),
+      updated_at: dateTime("When it was last changed or rotated."),
+      lastUsedAt: dateTime("When it was last used, to the minute and told some seconds later."),
+      formerSecretExpiresAt: dateTime("End of the grace of the secret before the last rotation."),
     },
     ["id", "hash", "name", "disabled", "scopes", "models"],
   ),

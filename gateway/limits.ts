@@ -204,7 +204,7 @@ export const followLimits = {
   firstPatienceMs: 2_000,
 } as const;
 
-/** Pages of jobs, of files, of webhooks and of keys. */
+/** Items of a page, by what is listed. */
 export const pageLimits = {
   jobs: { most: 100, default: 20 },
   files: { most: 1_000, default: 100 },
@@ -222,5 +222,5 @@ export const usageLimits = {
   /** Seconds after now at which a file of usage ends, whatever `end_time` is: nothing is charged later, as far as clocks may differ. */
   aheadSeconds: 3_600,
 } as const;
-/** Characters of a cursor or id in a query. */
-export const maxCursorLength = 512;
+/** Characters of a value in a query: cursors and ids are shorter. */
+export const maxQueryValueLength = 512;

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { webhookTypes } from "../services/media/webhooks/webhook.ts";
 import { committedDescription, describeApi } from "./openapi.ts";
 
 interface Described {
@@ -49,4 +50,14 @@ test("it holds every operation of the contract, once, and every reference leads 
   expect(names.length).toBeGreaterThan(20);
   for (const name of names) expect(components.schemas).toHaveProperty(name ?? "");
   expect(text).not.toMatch(/developerPrompt|apiKeyEnv/);
+});
+
+test("it knows every type of webhook, also those that have no job", async () => {
+  const { components } = JSON.parse(await committedDescription()) as {
+    components: { schemas: { Webhook: { properties: Record<string, unknown> } } };
+  };
+  expect(components.schemas.Webhook.properties).toMatchObject({
+    type: { enum: [...webhookTypes] },
+    jobId: { type: ["string", "null"] },
+  });
 });

@@ -4,9 +4,7 @@ import Fastify from "fastify";
 import { components } from "./components.ts";
 import type { Edge } from "./context.ts";
 import { shortErrorTable } from "./errors-page.ts";
-import { managedKeySchema } from "./keys.ts";
 import { v1Routes } from "./routes/v1/index.ts";
-import { requestRecordSchema } from "./usage.ts";
 
 /** Where the committed description is. */
 const openapiFile = new URL("./openapi.json", import.meta.url);
@@ -61,8 +59,7 @@ export async function describeApi(): Promise<string> {
   const app = Fastify({ exposeHeadRoutes: false });
   app.setValidatorCompiler(() => () => true);
   app.setSerializerCompiler(() => (value) => JSON.stringify(value));
-  for (const component of [...components, managedKeySchema, requestRecordSchema])
-    app.addSchema(component);
+  for (const component of components) app.addSchema(component);
   await app.register(swagger, {
     openapi: {
       openapi: "3.1.0",

@@ -35,10 +35,13 @@ function withVersion(publicUrl: string): string {
   return base.endsWith("/v1") ? base : `${base}/v1`;
 }
 
-// The framework reads X-Forwarded-* only from the addresses that are trusted.
-function originOf(request: FastifyRequest): string {
+/**
+ * The origin under which the request names this gateway, to us or to a proxy that is trusted; `unnamed` is the host where it names none.
+ * Refuses a Host that makes no URL.
+ */
+export function originOf(request: FastifyRequest, unnamed = localHost(request)): string {
   const protocol = request.protocol === "https" ? "https" : "http";
-  const host = request.host || localHost(request);
+  const host = request.host || unnamed;
   if (!isHost(host)) throw malformed("The Host header is not valid.");
   return `${protocol}://${host}`;
 }

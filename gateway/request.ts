@@ -1,12 +1,11 @@
 import type { IncomingMessage } from "node:http";
 import type { CallOptions } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { ErrorReason, isRefusal, RefusalError, refuse } from "#kit/errors.ts";
+import { ErrorReason, errorRow, isRefusal, RefusalError } from "#kit/errors.ts";
 import { affinityHeader, affinityOf } from "#kit/rpc/affinity.ts";
 import { callHeaders } from "#kit/rpc/principal.ts";
 import type { Admitted, Edge } from "./context.ts";
 import { CallerLeftError, costHeader } from "./errors.ts";
-import { maxCursorLength } from "./limits.ts";
 
 /** The admitted caller of a request under `/v1`. */
 export function callerOf(request: FastifyRequest): Admitted {
@@ -142,16 +141,25 @@ export function whenClosed(reply: FastifyReply, then: () => void): void {
 }
 
 /**
- * What a stream that has begun ends with where it breaks: its status has gone, so the refusal stands in its last event. An
+ * Notes that an answer breaks that has begun. Its status has gone, so the refusal stands in the log, and in the last event of a stream. An
  * error that is no refusal is logged as a fault of ours.
  */
-export function refusalOfStream(edge: Edge, error: unknown, reply: FastifyReply): RefusalError {
-  if (edge.cutOff?.aborted) return stopping();
-  if (isRefusal(error)) return error;
-  if (!reply.raw.destroyed) {
-    edge.events.faulted(error, reply.request.id, reply.request.routeOptions.url ?? "");
+export function noteBroken(edge: Edge, error: unknown, reply: FastifyReply): RefusalError {
+  const { request, raw } = reply;
+  const refusal = edge.cutOff?.aborted ? stopping() : isRefusal(error) ? error : undefined;
+  if (!refusal && !raw.destroyed) {
+    edge.events.faulted(error, request.id, request.routeOptions.url ?? "");
   }
-  return new RefusalError(ErrorReason.INTERNAL_ERROR);
+  const told = refusal ?? new RefusalError(ErrorReason.INTERNAL_ERROR);
+  if (!raw.destroyed) request.refusal = told;
+  return told;
+}
+
+/** The status that an answer ended with, by its refusal where it broke after its status had gone; undefined: its caller left. */
+export function endedStatus({ raw, request }: FastifyReply): number | undefined {
+  if (raw.writableFinished) return raw.statusCode;
+  const { refusal } = request;
+  return refusal && raw.statusCode < 400 ? errorRow(refusal.reason).status : undefined;
 }
 
 /** Ends a place that an answer holds (of bytes, of downloads) when the answer's connection closes. */
@@ -166,48 +174,4 @@ function stopping(): RefusalError {
     message: "The service is restarting. Send the request again.",
     metadata: { retry_after_ms: "1000" },
   });
-}
-
-/** A query parameter, or undefined where it is absent or empty. Refuses one that is repeated or over 512 characters. */
-export function queryString(request: FastifyRequest, name: string): string | undefined {
-  const value = (request.query as Record<string, unknown>)[name];
-  if (value === undefined || value === "") return undefined;
-  if (typeof value !== "string") refuse(ErrorReason.INVALID_TYPE, { param: name });
-  if (value.length > maxCursorLength) refuse(ErrorReason.INVALID_VALUE, { param: name });
-  return value;
-}
-
-/** A whole number between 1 and `most`. */
-export function queryLimit(
-  request: FastifyRequest,
-  bounds: { most: number; default: number },
-): number {
-  const text = queryString(request, "limit");
-  if (text === undefined) return bounds.default;
-  if (!/^\d{1,9}$/.test(text)) refuse(ErrorReason.INVALID_TYPE, { param: "limit" });
-  const value = Number(text);
-  if (value < 1 || value > bounds.most) {
-    refuse(ErrorReason.INVALID_VALUE, {
-      param: "limit",
-      message: `The parameter 'limit' lies between 1 and ${bounds.most}.`,
-    });
-  }
-  return value;
-}
-
-/** One of a table's names. */
-export function queryOneOf<T>(
-  request: FastifyRequest,
-  name: string,
-  table: Readonly<Record<string, T>>,
-): T | undefined {
-  const text = queryString(request, name);
-  if (text === undefined) return undefined;
-  if (!Object.hasOwn(table, text)) {
-    refuse(ErrorReason.INVALID_VALUE, {
-      param: name,
-      message: `The parameter '${name}' is one of: ${Object.keys(table).join(", ")}.`,
-    });
-  }
-  return table[text];
 }

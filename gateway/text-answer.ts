@@ -10,11 +10,11 @@ import {
   callerOf,
   callOptions,
   ignoredParametersHeader,
+  noteBroken,
   noteCost,
   noteIgnored,
   notePaid,
   noteReplayed,
-  refusalOfStream,
   type Submission,
   submissionOf,
 } from "./request.ts";
@@ -89,17 +89,17 @@ const longNames = ['"stream"', "\\u", 'logprobs"', '"include"', '"tools"'];
 /** A body's letters are looked through up to this size: some tenths of a millisecond. */
 const lookedAtBytes = 256 * 1024;
 
-/**
- * Is the answer to come as events? Reads the body: only for the rare request that was silent for 15 s. A compaction never
- * does, also where its body says so.
- */
+/** Operations that have events; another has none, also where its body asks for them. */
+const streamed: ReadonlySet<Operation> = new Set([Operation.RESPONSES, Operation.CHAT_COMPLETIONS]);
+
+/** Is the answer to come as events? Reads the body: only for the rare request that was silent for 15 s. */
 async function mayStream(
   edge: Edge,
   request: FastifyRequest,
   { operation, body }: TextMessage,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (operation === Operation.COMPACT) return false;
+  if (!streamed.has(operation)) return false;
   const { accountId } = callerOf(request).principal;
   try {
     const { value } = await edge.reader.read(body, { only: ["stream"] }, { accountId, signal });
@@ -170,11 +170,12 @@ export async function answerAsItComes(
   } catch (error) {
     isOver = true;
     if (pieces) {
+      noteBroken(edge, error, reply);
       pieces.fail();
       return reply;
     }
     if (events) {
-      const refusal = refusalOfStream(edge, error, reply);
+      const refusal = noteBroken(edge, error, reply);
       await events.write(
         failureEvents(
           { ...asked, first, last, newId: () => edge.ids.make("resp") },
@@ -219,7 +220,6 @@ export async function tellOfWhole(
 ): Promise<void> {
   if (answer.replayed) await edge.repeated.take(request, reply, answer.body.length);
   tell(reply, answer);
-  if (answer.costUsdMicros !== undefined) noteCost(reply, answer.costUsdMicros);
 }
 
 /** A large answer on its way to its caller. */
@@ -237,7 +237,6 @@ function openPieces(
   answer: AnswerNotes & { wholeBytes?: bigint | undefined },
 ): Pieces {
   tell(reply, answer);
-  if (answer.costUsdMicros !== undefined) noteCost(reply, answer.costUsdMicros);
   let taken: (() => void) | undefined;
   const wake = () => {
     taken?.();
@@ -266,9 +265,10 @@ function openPieces(
 
 const jsonType = "application/json; charset=utf-8";
 
-function tell(reply: FastifyReply, { replayed, ignoredParameters }: AnswerNotes): void {
-  noteReplayed(reply, replayed);
-  noteIgnored(reply, ignoredParameters);
+function tell(reply: FastifyReply, answer: AnswerNotes): void {
+  noteReplayed(reply, answer.replayed);
+  noteIgnored(reply, answer.ignoredParameters);
+  if (answer.costUsdMicros !== undefined) noteCost(reply, answer.costUsdMicros);
 }
 
 /** The answer's bytes as they came. */

@@ -125,6 +125,8 @@ function tellHeader({ file, purpose, header }: Reading): void {
 }
 
 async function* chunksOf({ file, complete }: Reading): AsyncIterable<Uint8Array> {
+  // What is held may wait for room still, while `purpose` has come.
+  if (file?.held) await complete.promise;
   try {
     yield* inChunks(file?.held ?? file?.stream ?? []);
   } catch (error) {

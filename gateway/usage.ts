@@ -1,13 +1,11 @@
-import { Readable } from "node:stream";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import type { FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyRequest } from "fastify";
 import { isoTime } from "#kit/answer-values.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
 import { accountOrKeyIdPattern } from "#kit/request-bounds.ts";
 import { type Line, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
-import { maxCursorLength } from "./limits.ts";
-import { callerOf, queryString } from "./request.ts";
+import { callerOf } from "./request.ts";
 import { boolean, integer, nullable, number, object, string } from "./schemas.ts";
 
 /** What may be asked for as a kind of usage. */
@@ -52,27 +50,14 @@ export function filterKeys(
   return own === undefined ? undefined : [own];
 }
 
-/** A parameter that may be repeated, with or without brackets: `models=a&models=b` or `models[]=a`. */
-export function queryList(request: FastifyRequest, name: string, most: number): string[] {
-  const query = request.query as Record<string, unknown>;
-  const values = [query[name], query[`${name}[]`]].flat().filter((value) => value !== undefined);
-  if (values.length > most) refuse(ErrorReason.INVALID_VALUE, { param: name });
-  return values.map((value) => {
-    if (typeof value !== "string") refuse(ErrorReason.INVALID_TYPE, { param: name });
-    if (value === "" || value.length > maxCursorLength) {
-      refuse(ErrorReason.INVALID_VALUE, { param: name });
-    }
-    return value;
-  });
-}
+/** Fields of internal calls, as the query calls them. */
+const params: Readonly<Record<string, string>> = { key_id: "key", page_token: "after" };
 
-/** A time in seconds since 1970; undefined where there is none. */
-export function querySeconds(request: FastifyRequest, name: string): number | undefined {
-  const text = queryString(request, name);
-  if (text === undefined) return undefined;
-  // Beyond the year 9999 no bucket begins.
-  if (!/^\d{1,11}$/.test(text)) refuse(ErrorReason.INVALID_TYPE, { param: name });
-  return Number(text);
+/** What is wrong with an internal message here is the caller's cursor, or a filter that no line can fit. */
+export function refuseCursor(error: unknown): never {
+  if (!isRefusal(error, ErrorReason.INVALID_ARGUMENT)) throw error;
+  const { field = "after" } = error.metadata;
+  refuse(ErrorReason.INVALID_VALUE, { param: params[field] ?? field });
 }
 
 /** A request as its caller's key or account sees it. */
@@ -163,19 +148,3 @@ export const requestRecordSchema = {
     },
   ),
 };
-
-/** Sends a file as it is made. `HEAD` tells as little of its length as `GET` does: Fastify would call an answer without a body one of 0 bytes. */
-export function sendMade(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  file: Readable,
-): FastifyReply {
-  return reply.send(request.method === "HEAD" ? Readable.from([]) : file);
-}
-
-/** Headers of a CSV file. */
-export function csvHeaders(reply: FastifyReply, name: string): FastifyReply {
-  return reply
-    .header("content-type", "text/csv; charset=utf-8; header=present")
-    .header("content-disposition", `attachment; filename="${name}.csv"`);
-}

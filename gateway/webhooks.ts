@@ -1,5 +1,5 @@
-import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyRequest } from "fastify";
+import { isoTimeOrNull } from "#kit/answer-values.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import {
   type GetWebhookSecretResponse,
@@ -35,9 +35,9 @@ export function toWebhookDocument(webhook: Webhook, withKey: boolean): Record<st
     attempts: webhook.attempts,
     lastStatus: webhook.lastStatus || null,
     lastError: webhook.lastError || null,
-    createdAt: iso(webhook.createTime),
-    lastAttemptAt: iso(webhook.lastAttemptTime),
-    nextAttemptAt: iso(webhook.nextAttemptTime),
+    createdAt: isoTimeOrNull(webhook.createTime),
+    lastAttemptAt: isoTimeOrNull(webhook.lastAttemptTime),
+    nextAttemptAt: isoTimeOrNull(webhook.nextAttemptTime),
   };
 }
 
@@ -51,12 +51,8 @@ export function toSecretDocument(
   return {
     object: "webhook.secret",
     secret: answer.secret,
-    createdAt: iso(answer.createTime),
+    createdAt: isoTimeOrNull(answer.createTime),
     previousSecret: answer.previousSecret || null,
-    previousExpiresAt: iso(answer.previousExpireTime),
+    previousExpiresAt: isoTimeOrNull(answer.previousExpireTime),
   };
-}
-
-function iso(time: Timestamp | undefined): string | null {
-  return time ? new Date(timestampMs(time)).toISOString() : null;
 }

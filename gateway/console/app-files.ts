@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { brotliCompress, gzip } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { Logger } from "#kit/logger.ts";
+import { madeOnce } from "#kit/memo.ts";
 import { type AppBuild, createAppBuilds } from "./app-build.ts";
 import { escaped, sendPage } from "./guard.ts";
 
@@ -37,38 +37,32 @@ const contentTypes: Readonly<Record<string, string>> = {
  * `/console/`: the app's page at every path without a dot, for the app has its own places, and its files below `assets/`,
  * whose names change with what is in them.
  */
-export function appRoutes(app: FastifyInstance, { log }: { log: Logger }): void {
-  const builds = createAppBuilds({ log });
+export function appRoutes(app: FastifyInstance, deps: Parameters<typeof createAppBuilds>[0]): void {
+  const builds = createAppBuilds(deps);
   app.addHook("onClose", () => builds[Symbol.asyncDispose]());
-  let loading: { folder: string; app: Promise<LoadedApp> } | undefined;
+  let loading: { folder: string; app: () => Promise<LoadedApp> } | undefined;
   const load = (folder: string): Promise<LoadedApp> => {
-    if (loading?.folder !== folder) loading = { folder, app: loadApp(folder) };
-    return loading.app;
+    if (loading?.folder !== folder) loading = { folder, app: madeOnce(() => loadApp(folder)) };
+    return loading.app();
   };
   const sendApp = async (request: FastifyRequest, reply: FastifyReply) => {
     const build = await builds.current();
     if (build.kind !== "built") return sendUnbuilt(reply, build);
     return sendFile(request, reply, (await load(build.folder)).page);
   };
-  app.get(
-    "",
-    { schema: { hide: true }, prefixTrailingSlash: "no-slash" },
-    async (_request, reply) => reply.code(301).header("location", "console/").send(),
+  app.get("", { prefixTrailingSlash: "no-slash" }, async (_request, reply) =>
+    reply.code(301).header("location", "console/").send(),
   );
-  app.get("/", { schema: { hide: true }, prefixTrailingSlash: "slash" }, sendApp);
-  app.get<{ Params: { name: string } }>(
-    "/assets/:name",
-    { schema: { hide: true } },
-    async (request, reply) => {
-      // What is loaded, not what is newest: a page asks for the files of its own build.
-      const build = loading ?? (await builds.current());
-      const folder = "folder" in build ? build.folder : undefined;
-      const file = folder && (await load(folder)).assets.get(request.params.name);
-      if (!file) return refuse(ErrorReason.UNKNOWN_ROUTE);
-      reply.header("cache-control", "public, max-age=31536000, immutable");
-      return sendFile(request, reply, file);
-    },
-  );
+  app.get("/", { prefixTrailingSlash: "slash" }, sendApp);
+  app.get<{ Params: { name: string } }>("/assets/:name", async (request, reply) => {
+    // What is loaded, not what is newest: a page asks for the files of its own build.
+    const build = loading ?? (await builds.current());
+    const folder = "folder" in build ? build.folder : undefined;
+    const file = folder && (await load(folder)).assets.get(request.params.name);
+    if (!file) return refuse(ErrorReason.UNKNOWN_ROUTE);
+    reply.header("cache-control", "public, max-age=31536000, immutable");
+    return sendFile(request, reply, file);
+  });
   app.setNotFoundHandler((request, reply) => {
     const path = request.url.split("?", 1)[0] ?? "";
     const isPage = (request.method === "GET" || request.method === "HEAD") && !path.includes(".");
@@ -77,13 +71,20 @@ export function appRoutes(app: FastifyInstance, { log }: { log: Logger }): void 
 }
 
 function sendFile(request: FastifyRequest, reply: FastifyReply, file: AppFile) {
-  const accepted = String(request.headers["accept-encoding"] ?? "");
-  const coding = (["br", "gzip"] as const).find((one) =>
-    new RegExp(`(?:^|[\\s,])${one}(?:$|[\\s,;])`).test(accepted),
-  );
+  const accepted = acceptedCodings(request.headers["accept-encoding"]);
+  const coding = (["br", "gzip"] as const).find((one) => accepted.includes(one));
   reply.headers({ "content-type": file.contentType, vary: "Accept-Encoding" });
   if (!coding) return reply.send(file.plain);
   return reply.header("content-encoding", coding).send(file[coding]);
+}
+
+/** The codings that an Accept-Encoding names, but for those that it refuses by a weight of 0 (RFC 9110, 12.5.3). */
+function acceptedCodings(header: string | string[] | undefined): string[] {
+  return String(header ?? "")
+    .toLowerCase()
+    .split(",")
+    .filter((one) => !/;\s*q\s*=\s*0(?:\.0*)?\s*$/.test(one))
+    .map((one) => one.split(";", 1)[0]?.trim() ?? "");
 }
 
 /** A page that comes back by itself until the app is there. */

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, refuse } from "#kit/errors.ts";
+import { originOf } from "../public-url.ts";
 import { isRepeated } from "../request.ts";
 import { isHttps } from "./cookies.ts";
 
@@ -87,7 +88,7 @@ function isLoopback(request: FastifyRequest): boolean {
 }
 
 function ownOrigin(request: FastifyRequest): string {
-  return new URL(`${isHttps(request) ? "https" : "http"}://${request.host || "invalid"}`).origin;
+  return new URL(originOf(request, "invalid")).origin;
 }
 
 function isReading({ method }: FastifyRequest): boolean {

@@ -8,7 +8,7 @@ import { registerAdmin } from "./admin/index.ts";
 import { appRoutes } from "./app-files.ts";
 import { consoleOrigin, neverStored, sameOriginOnly, secureHeaders } from "./guard.ts";
 import { oidcRoutes } from "./oidc.ts";
-import { actorOf, operatorCallOptions, requireOperator } from "./session.ts";
+import { requireOperator } from "./session.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { createSessions, type Sessions } from "./sessions.ts";
 
@@ -61,12 +61,7 @@ export async function consoleRoutes(
               if (request.routeOptions.config.asksSecret) await sessions.confirmSecret(request);
             });
             refuseUnknown(admin, unknown);
-            registerAdmin(admin, {
-              ...edge,
-              options: (...of) => operatorCallOptions(edge, ...of),
-              actorOf: (request) => actorOf(requireOperator(request)),
-              readBody: edge.bodies.json,
-            });
+            registerAdmin(admin, edge);
           },
           { prefix: "/admin" },
         );

@@ -3,7 +3,7 @@ import type { Configuration, IDToken, UserInfoResponse } from "openid-client";
 import { ErrorReason, isRefusal } from "#kit/errors.ts";
 import { accountOrKeyIdPattern } from "#kit/request-bounds.ts";
 import type { Edge, OidcSettings } from "../context.ts";
-import { queryString } from "../request.ts";
+import { queryString } from "../query.ts";
 import { oidcCookie } from "./cookies.ts";
 import { consoleOrigin, escaped, sendPage } from "./guard.ts";
 import { confirmedMs, oidcConfigMs, oidcSignInSeconds, oidcTimeoutMs } from "./limits.ts";
@@ -35,7 +35,7 @@ export function oidcRoutes(
 ): void {
   const provider = createProvider(edge, oidc);
 
-  app.get("/oidc/begin", { schema: { hide: true } }, async (request, reply) => {
+  app.get("/oidc/begin", async (request, reply) => {
     const client = await import("openid-client");
     const redirectUri = `${consoleOrigin(request)}${callbackPath}`;
     const again = queryString(request, "again") === "1";
@@ -62,7 +62,7 @@ export function oidcRoutes(
     return reply.code(303).header("location", url.href).send();
   });
 
-  app.get("/oidc/callback", { schema: { hide: true } }, async (request, reply) => {
+  app.get("/oidc/callback", async (request, reply) => {
     const pending = decode(oidcCookie.read(request));
     oidcCookie.clear(request, reply);
     if (!pending)

@@ -12,16 +12,16 @@ export const oidcBeginPath = "/console/api/oidc/begin";
 /** Signing in and out, and what may be known before that. */
 export function sessionRoutes(app: FastifyInstance, edge: Edge, sessions: Sessions): void {
   const { console: settings } = edge.settings;
-  app.get("/sign-in", { schema: { hide: true } }, async () => ({
+  app.get("/sign-in", async () => ({
     object: "console.sign_in",
     oidc: settings?.oidc ? { label: new URL(settings.oidc.issuer).host, url: oidcBeginPath } : null,
     operator: settings?.operatorToken !== undefined,
   }));
-  app.get("/session", { schema: { hide: true } }, async (request) => {
+  app.get("/session", async (request) => {
     const { session } = await sessions.find(request);
     return toSessionDocument(session);
   });
-  app.post("/session", { schema: { hide: true } }, async (request, reply) => {
+  app.post("/session", async (request, reply) => {
     const body = await edge.bodies.json(request, reply, signInBodyBytes, signInBodyMs);
     const { secret } = parseJsonBody(body);
     if (secret === undefined) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param: "secret" });
@@ -29,7 +29,7 @@ export function sessionRoutes(app: FastifyInstance, edge: Edge, sessions: Sessio
     const session = await sessions.signIn(request, reply, secret);
     return reply.code(201).send(toSessionDocument(session));
   });
-  app.delete("/session", { schema: { hide: true } }, async (request, reply) => {
+  app.delete("/session", async (request, reply) => {
     await sessions.signOut(request, reply);
     return reply.code(204).send();
   });

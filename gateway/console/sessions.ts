@@ -91,7 +91,9 @@ export function createSessions(edge: Edge): Sessions {
     const former = idOf(request);
     const id = randomBytes(sessionIdBytes).toString("base64url");
     const opened = await open(digest(id));
-    if (former !== undefined) await auth.endSession({ sessionSha256: digest(former) });
+    if (former !== undefined) {
+      await auth.endSession({ sessionSha256: digest(former) }, callOf(request));
+    }
     sessionCookie.set(request, reply, id);
     return opened;
   };

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import Fastify, { type FastifyInstance } from "fastify";
+import { madeOnce } from "#kit/memo.ts";
 
 /** What a page of the documentation is made of. */
 interface Asset {
@@ -37,62 +38,58 @@ for (const name of ["localStorage", "sessionStorage"]) {
 }
 </script>`;
 
+const pagePaths = ["/docs/", "/docs/js/scalar.js"];
+
 /** `/openapi.json` as committed, and `/docs`, a page to browse it. */
 export function docsRoutes(app: FastifyInstance): void {
-  let description: Promise<Buffer> | undefined;
-  let viewer: Promise<FastifyInstance> | undefined;
-  const assets = new Map<string, Promise<Asset>>();
+  const description = madeOnce(() => readFile(new URL("../openapi.json", import.meta.url)));
   // The viewer is 4 MB of script: a process whose documentation is not read never loads it.
-  const asset = (path: string): Promise<Asset> => {
-    viewer ??= openViewer();
-    const known = assets.get(path) ?? viewer.then((open) => fetchAsset(open, path));
-    assets.set(path, known);
-    return known;
-  };
-  app.addHook("onClose", async () => (await viewer)?.close());
+  const page = madeOnce(loadPage);
 
-  app.get("/openapi.json", { schema: { hide: true } }, async (_request, reply) => {
-    description ??= readFile(new URL("../openapi.json", import.meta.url));
+  app.get("/openapi.json", async (_request, reply) => {
     // Public, and the page of the documentation has no origin to ask from.
     reply.header("access-control-allow-origin", "*");
-    return reply.type("application/json; charset=utf-8").send(await description);
+    return reply.type("application/json; charset=utf-8").send(await description());
   });
-  app.get("/docs", { schema: { hide: true } }, async (_request, reply) =>
-    reply.code(301).header("location", "docs/").send(),
-  );
-  for (const path of ["/docs/", "/docs/js/scalar.js"]) {
-    app.get(path, { schema: { hide: true } }, async (_request, reply) => {
-      const { contentType, body } = await asset(path);
+  app.get("/docs", async (_request, reply) => reply.code(301).header("location", "docs/").send());
+  for (const [index, path] of pagePaths.entries()) {
+    app.get(path, async (_request, reply) => {
+      const { [index]: asset } = await page();
       return reply
         .headers({
-          "content-type": contentType,
+          "content-type": asset?.contentType,
           "content-security-policy": policy,
           "x-content-type-options": "nosniff",
         })
-        .send(body);
+        .send(asset?.body);
     });
   }
 }
 
-async function openViewer(): Promise<FastifyInstance> {
+/** What is at {@link pagePaths}, as the viewer makes it. */
+async function loadPage(): Promise<Asset[]> {
   const { default: scalar } = await import("@scalar/fastify-api-reference");
   const viewer = Fastify({ exposeHeadRoutes: false });
-  await viewer.register(scalar, {
-    routePrefix: "/docs",
-    configuration: {
-      url: "../openapi.json",
-      pageTitle: "genmesh API",
-      withDefaultFonts: false,
-      hideClientButton: true,
-      // A page without an origin may not call the API; the console has a playground for that.
-      hideTestRequestButton: true,
-      telemetry: false,
-      showDeveloperTools: "never",
-      agent: { disabled: true },
-      mcp: { disabled: true },
-    },
-  });
-  return viewer;
+  try {
+    await viewer.register(scalar, {
+      routePrefix: "/docs",
+      configuration: {
+        url: "../openapi.json",
+        pageTitle: "genmesh API",
+        withDefaultFonts: false,
+        hideClientButton: true,
+        // A page without an origin may not call the API; the console has a playground for that.
+        hideTestRequestButton: true,
+        telemetry: false,
+        showDeveloperTools: "never",
+        agent: { disabled: true },
+        mcp: { disabled: true },
+      },
+    });
+    return await Promise.all(pagePaths.map((path) => fetchAsset(viewer, path)));
+  } finally {
+    await viewer.close();
+  }
 }
 
 async function fetchAsset(viewer: FastifyInstance, path: string): Promise<Asset> {

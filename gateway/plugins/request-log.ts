@@ -1,10 +1,11 @@
+import { Readable } from "node:stream";
 import type { FastifyInstance } from "fastify";
 import { causesOf } from "#kit/causes.ts";
 import { errorRow, type RefusalError } from "#kit/errors.ts";
 import type { Edge } from "../context.ts";
 import type { EndedRequest } from "../events.ts";
 import { requestIdPattern } from "../limits.ts";
-import { whenClosed } from "../request.ts";
+import { endedStatus, noteBroken, whenClosed } from "../request.ts";
 
 /** Status of the log and the metrics for an answer that its caller did not wait for. */
 const callerLeft = 499;
@@ -20,13 +21,20 @@ export function requestLog(app: FastifyInstance, edge: Edge): void {
         requestId: request.id,
         method: request.method,
         route: (!request.is404 && request.routeOptions.url) || "unknown",
-        status: reply.raw.writableFinished ? reply.raw.statusCode : callerLeft,
+        status: endedStatus(reply) ?? callerLeft,
         durationMs: Math.round((performance.now() - beganAt) * 100) / 100,
         accountId: request.caller?.principal.accountId,
         ...(request.refusal ? refusalFields(request.refusal) : {}),
       });
     });
     done();
+  });
+  // The framework cuts an answer whose source breaks, and says nothing.
+  app.addHook("onSend", (_request, reply, payload, done) => {
+    if (payload instanceof Readable) {
+      payload.once("error", (error) => void noteBroken(edge, error, reply));
+    }
+    done(null, payload);
   });
 }
 

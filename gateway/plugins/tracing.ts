@@ -3,6 +3,7 @@ import { context, propagation, ROOT_CONTEXT, type Span, trace } from "@opentelem
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { type Attributes, beginTrace, failSpan } from "#kit/telemetry/spans.ts";
 import type { Edge } from "../context.ts";
+import { endedStatus } from "../request.ts";
 import { trustedAddresses } from "../trusted.ts";
 
 /**
@@ -18,10 +19,7 @@ export function tracing(app: FastifyInstance, edge: Edge): void {
       ? propagation.extract(ROOT_CONTEXT, request.headers)
       : ROOT_CONTEXT;
     const span = beginTrace(specOf(request), parent);
-    const { raw } = reply;
-    if (span.isRecording()) {
-      raw.once("close", () => end(span, raw.writableFinished ? raw.statusCode : undefined));
-    }
+    if (span.isRecording()) reply.raw.once("close", () => end(span, endedStatus(reply)));
     context.with(trace.setSpan(ROOT_CONTEXT, span), done);
   });
 }

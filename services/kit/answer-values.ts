@@ -1,12 +1,33 @@
-import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
-import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { type Timestamp, timestampDate, timestampMs } from "@bufbuild/protobuf/wkt";
+import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 
 /** A unit of money as answers and commands name it. */
 export function unitName(unit: Unit): string {
   return unit === Unit.CREDITS ? "credits" : "usd_micros";
 }
 
+const holdKinds = new Map<number, string>([
+  [HoldKind.TEXT, "text"],
+  [HoldKind.SPEECH, "speech"],
+  [HoldKind.JOB, "job"],
+]);
+
+/** What a hold is for, as answers and commands name it; "" where it is not known. */
+export function holdKindName(kind: HoldKind): string {
+  return holdKinds.get(kind) ?? "";
+}
+
 /** A time in ISO 8601, with milliseconds; "" for none. */
 export function isoTime(time: Timestamp | undefined): string {
   return time ? timestampDate(time).toISOString() : "";
+}
+
+/** The same; null for none. */
+export function isoTimeOrNull(time: Timestamp | undefined): string | null {
+  return time ? isoTime(time) : null;
+}
+
+/** A time in whole seconds since 1970, as OpenAI's documents have it; 0 for none. */
+export function unixSeconds(time: Timestamp | undefined): number {
+  return time ? Math.floor(timestampMs(time) / 1_000) : 0;
 }

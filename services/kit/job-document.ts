@@ -1,4 +1,3 @@
-import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import {
   type Job,
   type JobError,
@@ -6,6 +5,7 @@ import {
   JobStatus,
   type OutputFile,
 } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { isoTimeOrNull } from "./answer-values.ts";
 import { ErrorReason, errorRow, knownReason } from "./errors.ts";
 
 /** How the public API names a kind of job. */
@@ -96,12 +96,12 @@ export function toJobDocument(job: Job, baseUrl: string): Record<string, unknown
     ...(job.aspectRatio === "" ? {} : { aspectRatio: job.aspectRatio }),
     creditsReserved: Number(job.creditsReserved),
     ...(terminal ? { creditsCharged: Number(job.creditsCharged ?? 0n) } : {}),
-    createdAt: iso(job.createTime),
-    startedAt: iso(job.startTime),
+    createdAt: isoTimeOrNull(job.createTime),
+    startedAt: isoTimeOrNull(job.startTime),
     ...(job.queuePosition === undefined ? {} : { queuePosition: job.queuePosition }),
-    ...(job.estimatedStartTime ? { estimatedStartAt: iso(job.estimatedStartTime) } : {}),
-    completedAt: iso(job.completeTime),
-    ...(job.expireTime ? { expiresAt: iso(job.expireTime) } : {}),
+    ...(job.estimatedStartTime ? { estimatedStartAt: isoTimeOrNull(job.estimatedStartTime) } : {}),
+    completedAt: isoTimeOrNull(job.completeTime),
+    ...(job.expireTime ? { expiresAt: isoTimeOrNull(job.expireTime) } : {}),
     ...(job.seed === undefined ? {} : { seed: job.seed }),
     ...(Object.keys(job.metadata).length === 0 ? {} : { metadata: job.metadata }),
     ...(job.retryOf === "" ? {} : { retryOf: job.retryOf }),
@@ -111,7 +111,7 @@ export function toJobDocument(job: Job, baseUrl: string): Record<string, unknown
 }
 
 function toOutputItem(file: OutputFile, job: Job, names: JobNames, baseUrl: string): OutputItem {
-  const expiresAt = iso(job.expireTime);
+  const expiresAt = isoTimeOrNull(job.expireTime);
   return {
     id: file.fileId,
     url: `${baseUrl}/${names.path}/generations/${job.jobId}/files/${file.fileId}`,
@@ -135,8 +135,4 @@ function toJobError(error: JobError | undefined) {
     code: row.code,
     param: error?.param || null,
   };
-}
-
-function iso(time: Timestamp | undefined): string | null {
-  return time ? new Date(timestampMs(time)).toISOString() : null;
 }

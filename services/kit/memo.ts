@@ -8,3 +8,15 @@ export function memo<K, V>(make: (key: K) => V): (key: K) => V {
     return made;
   };
 }
+
+/** What `make` gives, made when it is first asked for and kept; where it fails that is told, and it is made anew for the next one. */
+export function madeOnce<V>(make: () => Promise<V>): () => Promise<V> {
+  let known: Promise<V> | undefined;
+  return () => {
+    known ??= make().catch((error: unknown) => {
+      known = undefined;
+      throw error;
+    });
+    return known;
+  };
+}

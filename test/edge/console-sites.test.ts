@@ -51,6 +51,22 @@ describe("requests of other sites", () => {
     expect(login.cookies).toHaveLength(isTaken ? 1 : 0);
   });
 
+  test("a host that makes no origin, as a trusted proxy may pass it on, is refused", async () => {
+    const app = await edge.another({ console: {}, trustProxy: "127.0.0.1" });
+    for (const host of ["a b", "[::1", "a:99999"]) {
+      const headers = { ...ownPage, "x-forwarded-host": host };
+      const plain = await askConsole(portOf(app), "/console/api/session", { headers });
+      const secure = await askConsole(portOf(app), "/console/api/session", {
+        method: "POST",
+        body: { secret: edge.key },
+        headers: { ...headers, "x-forwarded-proto": "https" },
+      });
+      for (const { status, json } of [plain, secure]) {
+        expect([status, json.error.code]).toEqual([400, "invalid_value"]);
+      }
+    }
+  });
+
   test.each(["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=b"])(
     "a body of type %s is no JSON, from any site",
     async (type) => {

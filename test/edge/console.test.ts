@@ -36,11 +36,13 @@ beforeEach(async () => {
       deleteFile: () => ({}),
     },
     billing: { getKeyUsage: () => ({ keys: [] }) },
+    called: (method, headers) => calls.push([method, headers.get("x-request-id")]),
   });
 });
 afterEach(() => edge[Symbol.asyncDispose]());
 
 const submitted: string[] = [];
+const calls: [method: string, requestId: string | null][] = [];
 const ask = (path: string, given: ConsoleRequest = {}) => askConsole(edge.port, path, given);
 const post = (path: string, body: unknown, given: ConsoleRequest = {}) =>
   ask(path, { method: "POST", body, ...given, headers: { ...ownPage, ...given.headers } });
@@ -73,6 +75,15 @@ describe("signing in", () => {
     expect((await ask("/console/api/session", { cookie })).json).toMatchObject({
       keyId: edge.keyId,
     });
+  });
+
+  test("ends the session that the browser had, by a call of this request", async () => {
+    const former = await signIn(edge.port, edge.key);
+    calls.length = 0;
+    const answer = await post("/console/api/session", { secret: edge.key }, { cookie: former });
+    expect(answer.status).toBe(201);
+    expect(await sessionIsAlive(former)).toBe(false);
+    expect(calls).toContainEqual(["EndSession", answer.headers["x-request-id"]]);
   });
 
   test("a key with the scope `keys` is an owner's, the admin token an operator's", async () => {

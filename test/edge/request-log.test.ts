@@ -1,8 +1,9 @@
+import { setImmediate } from "node:timers/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { anonymousLinesASecond } from "../../gateway/limits.ts";
-import { startEdge } from "./world.ts";
+import { type EdgeParts, type EdgeWorld, startEdge } from "./world.ts";
 
 test("a 503 is logged with its reason, and with what lies behind it by codes alone", async () => {
   const dead = Object.assign(new Error("words of the caller"), { code: "ECONNREFUSED" });
@@ -32,6 +33,56 @@ test("a 503 is logged with its reason, and with what lies behind it by codes alo
     );
   expect(JSON.stringify(world.log)).not.toContain("words of the caller");
 });
+
+test.each<[string, string, EdgeParts, () => Promise<unknown>]>([
+  [
+    "a large answer",
+    "/v1/embeddings",
+    {
+      text: {
+        async *streamGenerate() {
+          yield { part: { case: "complete", value: Buffer.from('{"a":') }, wholeBytes: 100n };
+          await broken();
+        },
+      },
+    },
+    () => world.post("/v1/embeddings", { model: "embedding-1", input: "hi" }),
+  ],
+  [
+    "a file that is made while it is sent",
+    "/v1/billing/entries",
+    {
+      billing: {
+        listLines: async ({ after }) => (after === "" ? { nextPageToken: "more" } : broken()),
+      },
+    },
+    () => world.ask("/v1/billing/entries?format=csv"),
+  ],
+])(
+  "%s that breaks is logged with why, and not as one whose caller left",
+  async (_, route, parts, ask) => {
+    world = await startEdge(parts);
+    await using _world = world;
+    const answer = (await ask()) as Response;
+    expect(answer.status).toBe(200);
+    await expect(answer.text()).rejects.toThrow();
+    const line = { msg: "request", route, status: 503, reason: "service_unavailable" };
+    await expect.poll(() => world.log).toContainEqual(expect.objectContaining(line));
+    expect(await world.metrics.text()).toMatch(
+      new RegExp(
+        `duration_seconds_count\\{method="(?:GET|POST)",route="${route}",status="503"\\} 1`,
+      ),
+    );
+  },
+);
+
+let world: EdgeWorld;
+
+/** What a call ends with whose service goes away, after what it has said before has reached the caller. */
+async function broken(): Promise<never> {
+  await setImmediate();
+  return refuse(ErrorReason.SERVICE_UNAVAILABLE);
+}
 
 test("requests without a valid key have so many lines a second, and one that counts the rest", async () => {
   await using world = await startEdge();

@@ -3,7 +3,7 @@ import type { HandlerContext } from "@connectrpc/connect";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { openRaw } from "./raw.ts";
-import { type EdgeWorld, startEdge } from "./world.ts";
+import { type EdgeParts, type EdgeWorld, startEdge } from "./world.ts";
 
 const stored = {
   fileId: "file_2",
@@ -19,36 +19,35 @@ const stored = {
 
 let edge: EdgeWorld;
 let uploads: { header?: unknown; sizes: number[]; bytes: Buffer; end: string }[];
-beforeAll(async () => {
-  edge = await startEdge({
-    media: {
-      async uploadFile(parts, _context: HandlerContext) {
-        const upload = {
-          sizes: [] as number[],
-          bytes: Buffer.alloc(0),
-          end: "open",
-        } as (typeof uploads)[0];
-        uploads.push(upload);
-        try {
-          for await (const { part } of parts) {
-            if (part.case === "header") upload.header = part.value;
-            if (part.case === "header" && part.value.purpose === "full") {
-              refuse(ErrorReason.UPLOAD_QUOTA_EXCEEDED);
-            }
-            if (part.case !== "chunk") continue;
-            upload.sizes.push(part.value.length);
-            upload.bytes = Buffer.concat([upload.bytes, part.value]);
-          }
-        } catch (error) {
-          upload.end = "broken";
-          throw error;
+const media = {
+  async uploadFile(parts, _context: HandlerContext) {
+    const upload = {
+      sizes: [] as number[],
+      bytes: Buffer.alloc(0),
+      end: "open",
+    } as (typeof uploads)[0];
+    uploads.push(upload);
+    try {
+      for await (const { part } of parts) {
+        if (part.case === "header") upload.header = part.value;
+        if (part.case === "header" && part.value.purpose === "full") {
+          refuse(ErrorReason.UPLOAD_QUOTA_EXCEEDED);
         }
-        upload.end = "whole";
-        if (upload.bytes.length === 13) refuse(ErrorReason.INVALID_REFERENCE_IMAGE);
-        return { file: stored, replayed: upload.bytes.length === 14 };
-      },
-    },
-  });
+        if (part.case !== "chunk") continue;
+        upload.sizes.push(part.value.length);
+        upload.bytes = Buffer.concat([upload.bytes, part.value]);
+      }
+    } catch (error) {
+      upload.end = "broken";
+      throw error;
+    }
+    upload.end = "whole";
+    if (upload.bytes.length === 13) refuse(ErrorReason.INVALID_REFERENCE_IMAGE);
+    return { file: stored, replayed: upload.bytes.length === 14 };
+  },
+} satisfies EdgeParts["media"];
+beforeAll(async () => {
+  edge = await startEdge({ media });
 });
 afterAll(() => edge[Symbol.asyncDispose]());
 beforeEach(() => {
@@ -101,6 +100,37 @@ describe("uploads", () => {
     expect(got?.bytes.equals(Buffer.alloc(size, "abc"))).toBe(true);
     expect(Math.max(...(got?.sizes ?? []))).toBeLessThanOrEqual(1024 * 1024);
     expect(got?.end).toBe("whole");
+  });
+
+  test("a small file before its purpose is whole", async () => {
+    const response = await upload([
+      ["file", image(1_000)],
+      ["purpose", "vision"],
+    ]);
+    expect(response.status).toBe(200);
+    expect(uploads.map(({ bytes, end }) => [bytes.length, end])).toEqual([[1_000, "whole"]]);
+  });
+
+  test("and so is one that waits for room", async () => {
+    await using crowded = await startEdge({
+      media,
+      settings: { maxBytesInFlight: 30 * 1024 * 1024 },
+    });
+    const first = await openRaw(crowded.port);
+    const form = '--b\r\nContent-Disposition: form-data; name="file"; filename="a.png"\r\n\r\n';
+    first.send(
+      `POST /v1/files HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${crowded.key}\r\n` +
+        `Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 100000\r\n\r\n${form}half`,
+    );
+    await expect.poll(() => crowded.metrics.text()).toContain("genmesh_http_body_bytes 4\n");
+    const body = new FormData();
+    body.append("file", image(1_000), "cat.png");
+    body.append("purpose", "vision");
+    const asked = crowded.ask("/v1/files", { method: "POST", body });
+    await expect.poll(() => uploads.length).toBe(1);
+    first.socket.destroy();
+    expect((await asked).status).toBe(200);
+    expect(uploads.map(({ bytes, end }) => [bytes.length, end])).toEqual([[1_000, "whole"]]);
   });
 
   test("what the service refuses, and what it replays", async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { startEdge } from "./world.ts";
+import { signIn } from "./console-client.ts";
+import { type EdgeWorld, edgeAdminToken, startEdge } from "./world.ts";
 
 /** Calls after which billing answers no more: far above what the files here take. */
 const mostCalls = 50;
@@ -30,4 +31,31 @@ test("a file of usage ends with what may have been charged, however far its end_
   const page = await (await edge.ask(`${path}&limit=168`)).json();
   expect(page.data).toHaveLength(168);
   expect(page.has_more).toBe(true);
+});
+
+test.each([
+  ["a caller", (_edge: EdgeWorld) => "/v1/billing/entries?format=csv"],
+  [
+    "an operator",
+    ({ accountId }: EdgeWorld) => `/console/api/admin/accounts/${accountId}/entries/export`,
+  ],
+])("HEAD of %s's file of entries reads none but the first page", async (_who, pathOf) => {
+  let pages = 0;
+  await using edge = await startEdge({
+    settings: { console: { operatorToken: edgeAdminToken } },
+    billing: {
+      listLines: () => {
+        pages += 1;
+        return { nextPageToken: pages < mostCalls ? "more" : "" };
+      },
+    },
+  });
+  const cookie = await signIn(edge.port, edgeAdminToken);
+  const head = await edge.ask(pathOf(edge), { method: "HEAD", headers: { cookie } });
+  expect(head.status).toBe(200);
+  expect(head.headers.get("content-type")).toMatch(/^text\/csv/);
+  expect(head.headers.get("content-length")).toBeNull();
+  // Were it read on, further pages would have come before the next request's answer.
+  for (let i = 0; i < 5; i++) await (await edge.ask("/v1/models")).text();
+  expect(pages).toBe(1);
 });

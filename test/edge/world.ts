@@ -35,6 +35,8 @@ export interface EdgeParts {
   media?: Partial<ServiceImpl<typeof MediaService>>;
   billing?: Partial<ServiceImpl<typeof BillingService>>;
   settings?: GatewaySettings;
+  /** Hears of every internal call, by its method and headers. */
+  called?: (method: string, headers: Headers) => void;
   cutOff?: AbortSignal;
   notReady?: () => string | undefined;
 }
@@ -94,7 +96,13 @@ export async function startEdge(parts: EdgeParts = {}): Promise<EdgeWorld> {
   ];
   const transport = createDirectTransport({
     services: () => services,
-    clientInterceptors: [tokenInterceptor("mesh-token")],
+    clientInterceptors: [
+      tokenInterceptor("mesh-token"),
+      (next) => (request) => {
+        parts.called?.(request.method.name, request.header);
+        return next(request);
+      },
+    ],
     serverInterceptors: [
       serverErrorInterceptor({ log: logger, ids: randomIds }),
       accessInterceptor({ mesh: ["mesh-token"], admin: edgeAdminToken }),

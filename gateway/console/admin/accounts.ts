@@ -6,10 +6,11 @@ import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
 import type { Account } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import type { Edge } from "../../context.ts";
 import {
   type AdminCall,
-  type AdminDeps,
   adminRoute,
+  findAccount,
   listOf,
   readOperationId,
   readUnit,
@@ -18,11 +19,11 @@ import { accountDocument } from "./documents.ts";
 import { maxAmount } from "./limits.ts";
 
 /** Routes of accounts and their funds. */
-export function accountRoutes(app: FastifyInstance, deps: AdminDeps): void {
+export function accountRoutes(app: FastifyInstance, edge: Edge): void {
   const get = (url: string, handle: (call: AdminCall) => Promise<unknown>) =>
-    adminRoute(app, deps, { method: "GET", url, handle });
+    adminRoute(app, edge, { method: "GET", url, handle });
   const post = (url: string, handle: (call: AdminCall) => Promise<unknown>, asksSecret = false) =>
-    adminRoute(app, deps, { method: "POST", url, asksSecret, handle });
+    adminRoute(app, edge, { method: "POST", url, asksSecret, handle });
 
   get("/accounts", async (call) => {
     const { auth } = call.peers;
@@ -30,7 +31,7 @@ export function accountRoutes(app: FastifyInstance, deps: AdminDeps): void {
     const { accounts, nextPageToken } = await auth.listAccounts(asked, call.options);
     return listOf(await Promise.all(accounts.map((one) => shown(call, one))), nextPageToken);
   });
-  get("/accounts/:accountId", async (call) => shown(call, await mustFind(call)));
+  get("/accounts/:accountId", async (call) => shown(call, await findAccount(call)));
   post("/accounts", create, true);
   post("/accounts/:accountId/top-up", topUp, true);
   post("/accounts/:accountId/refund", refund, true);
@@ -57,12 +58,6 @@ async function shown(call: AdminCall, account: Account | undefined) {
     .getBalance({ accountId }, call.options)
     .catch(() => undefined);
   return accountDocument(account, balance);
-}
-
-async function mustFind(call: AdminCall): Promise<Account> {
-  const accountId = call.param("accountId");
-  const { account } = await call.peers.auth.getAccount({ accountId }, call.options);
-  return account ?? refuse(ErrorReason.OBJECT_NOT_FOUND);
 }
 
 /** What is to be added to each wallet. */
@@ -127,7 +122,7 @@ async function topUp(call: AdminCall) {
     const message = "Name 'usdMicros' or 'credits', above 0.";
     refuse(ErrorReason.INVALID_VALUE, { param: "usdMicros", message });
   }
-  const account = await mustFind(call);
+  const account = await findAccount(call);
   if (account.closingTime)
     refuse(ErrorReason.STATE_CONFLICT, { message: "The account is closed." });
   const { accountId } = account;

@@ -1,36 +1,18 @@
 import { Readable } from "node:stream";
-import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
-import type { CallOptions } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from "fastify";
 import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, isRefusal, type Reason, refuse } from "#kit/errors.ts";
-import type { FairShare } from "#kit/fair-share.ts";
-import type { Ids } from "#kit/ids.ts";
 import { type JsonObject, parseSettings, parseTextBody } from "#kit/json.ts";
 import { audited, type DoneAction, type PlannedAction } from "#kit/operator-actions.ts";
 import type { Peers } from "#kit/peers.ts";
+import type { Account } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import type { Edge } from "../../context.ts";
 import { bodyLimitsBytes } from "../../limits.ts";
-import { queryLimit, queryString } from "../../request.ts";
+import { sendMade } from "../../made-files.ts";
+import { queryLimit, queryString } from "../../query.ts";
+import { actorOf, operatorCallOptions, requireOperator } from "../session.ts";
 import { operationIdPattern, pageSizes } from "./limits.ts";
-
-/** The signal says that the operator has left. */
-type AdminCallOptions = CallOptions & { signal: AbortSignal };
-
-/** What the operator's routes work with. */
-export interface AdminDeps {
-  peers: Peers;
-  ids: Ids;
-  clock: Clock;
-  /** Turns at what looks through all that an account has. */
-  reads: FairShare;
-  /** Options of an internal call with the admin token. */
-  options(request: FastifyRequest, reply: FastifyReply, timeoutMs: number): AdminCallOptions;
-  /** Who acts, for the audit log. */
-  actorOf(request: FastifyRequest): string;
-  /** The body of a JSON request, of at most so many bytes. */
-  readBody(request: FastifyRequest, reply: FastifyReply, mostBytes: number): Promise<Uint8Array>;
-}
 
 /** One request of an operator. */
 export interface AdminCall {
@@ -38,8 +20,8 @@ export interface AdminCall {
   reply: FastifyReply;
   peers: Peers;
   clock: Clock;
-  /** For internal calls. */
-  options: AdminCallOptions;
+  /** For internal calls, with the admin token. */
+  options: ReturnType<typeof operatorCallOptions>;
   /** A segment of the path. */
   param(name: string): string;
   /** It sets something, so it is as small as those of the API that do. */
@@ -59,12 +41,12 @@ export interface AdminCall {
 }
 
 /** Milliseconds for an internal call of an operator. */
-export const quickMs = 30_000;
+const quickMs = 30_000;
 
 /** Registers a route: its answer is the JSON, or a file, and what services refuse for operators gets a status of its own. */
 export function adminRoute(
   app: FastifyInstance,
-  deps: AdminDeps,
+  edge: Edge,
   route: {
     method: "GET" | "POST" | "PATCH";
     url: string;
@@ -76,10 +58,11 @@ export function adminRoute(
 ): void {
   const { method, url, asksSecret = false, timeoutMs = quickMs } = route;
   const handler: RouteHandlerMethod = async (request, reply) => {
-    const call = callOf(deps, request, reply, timeoutMs);
+    const call = callOf(edge, request, reply, timeoutMs);
     try {
       const answer = await route.handle(call);
-      return await reply.send(answer instanceof Readable ? answer : plainNumbers(answer));
+      if (answer instanceof Readable) return await sendMade(request, reply, answer);
+      return await reply.send(plainNumbers(answer));
     } catch (error) {
       return refuseToOperator(error);
     }
@@ -88,13 +71,14 @@ export function adminRoute(
 }
 
 function callOf(
-  deps: AdminDeps,
+  edge: Edge,
   request: FastifyRequest,
   reply: FastifyReply,
   timeoutMs: number,
 ): AdminCall {
-  const { peers, ids, clock } = deps;
-  const options = deps.options(request, reply, timeoutMs);
+  const { peers, ids, clock, bodies } = edge;
+  const options = operatorCallOptions(edge, request, reply, timeoutMs);
+  const actor = actorOf(requireOperator(request));
   const query = (name: string) => queryString(request, name) ?? "";
   // The log is written whether or not the caller is still there.
   const { signal: _leaving, ...staying } = options;
@@ -106,18 +90,23 @@ function callOf(
     ...{ request, reply, peers, clock, options, query },
     param: (name) => String((request.params as Record<string, unknown>)[name] ?? ""),
     async body() {
-      return parseSettings(await deps.readBody(request, reply, bodyLimitsBytes.settings));
+      return parseSettings(await bodies.json(request, reply, bodyLimitsBytes.settings));
     },
     async textBody(mostBytes) {
-      return parseTextBody(await deps.readBody(request, reply, mostBytes));
+      return parseTextBody(await bodies.json(request, reply, mostBytes));
     },
     page: () => ({
       pageSize: queryLimit(request, pageSizes),
       pageToken: query("after"),
     }),
-    audited: (planned, work, doneOf) =>
-      audited({ auth, ids, actor: deps.actorOf(request) }, planned, work, doneOf),
+    audited: (planned, work, doneOf) => audited({ auth, ids, actor }, planned, work, doneOf),
   };
+}
+
+/** The account that the path names. Refuses with OBJECT_NOT_FOUND. */
+export async function findAccount({ peers, options, param }: AdminCall): Promise<Account> {
+  const { account } = await peers.auth.getAccount({ accountId: param("accountId") }, options);
+  return account ?? refuse(ErrorReason.OBJECT_NOT_FOUND);
 }
 
 /** Reasons of internal calls, as an operator's program is to see them. */
@@ -168,11 +157,6 @@ function plainNumbers(value: unknown): unknown {
 /** A page of a list. */
 export function listOf(data: readonly unknown[], nextPageToken = "") {
   return { object: "list", data, next: nextPageToken || null };
-}
-
-/** ISO 8601; null where there is none. */
-export function time(value: Timestamp | undefined): string | null {
-  return value ? timestampDate(value).toISOString() : null;
 }
 
 /** The unit that a body names. */

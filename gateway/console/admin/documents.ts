@@ -1,4 +1,5 @@
-import { unitName } from "#kit/answer-values.ts";
+import { holdKindName, isoTimeOrNull, unitName } from "#kit/answer-values.ts";
+import { type JobNames, jobNames, statusNames } from "#kit/job-document.ts";
 import { limitResetWord } from "#kit/key-limits.ts";
 import { scopeName } from "#kit/scopes.ts";
 import type { Account, ApiKey, OperatorAction } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
@@ -8,12 +9,10 @@ import {
   EntryKind,
   type GetBalanceResponse,
   type Hold,
-  HoldKind,
   type Wallet,
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import { type Job, JobKind, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import type { Job, JobKind, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Review } from "#proto/genmesh/text/v1/text_service_pb.ts";
-import { time } from "./context.ts";
 
 // What operators are shown: ids, figures and names that operators gave. Never a prompt, an answer or a preview.
 
@@ -24,9 +23,9 @@ export function accountDocument(account: Account, balance: GetBalanceResponse | 
     id: account.accountId,
     name: account.name,
     state: stateOf(account),
-    createdAt: time(account.createTime),
-    suspendedAt: time(account.suspendTime),
-    closedAt: time(account.closeTime),
+    createdAt: isoTimeOrNull(account.createTime),
+    suspendedAt: isoTimeOrNull(account.suspendTime),
+    closedAt: isoTimeOrNull(account.closeTime),
     requestsPerMinute: account.requestsPerMinute,
     usdMicros: walletDocument(balance?.usdMicros),
     credits: walletDocument(balance?.credits),
@@ -69,7 +68,7 @@ export function entryDocument(entry: Entry) {
     heldDelta: entry.heldDelta,
     spentDelta: entry.spentDelta,
     refundOf: entry.refundOf === 0n ? null : entry.refundOf,
-    createdAt: time(entry.time),
+    createdAt: isoTimeOrNull(entry.time),
   };
 }
 
@@ -84,10 +83,10 @@ export function keyDocument(key: ApiKey, nowMs: number) {
     scopes: key.scopes.map(scopeName),
     models: key.allowedModels,
     state: keyStateOf(key, nowMs),
-    createdAt: time(key.createTime),
-    expiresAt: time(key.expireTime),
-    revokedAt: time(key.revokeTime),
-    lastUsedAt: time(key.lastUseTime),
+    createdAt: isoTimeOrNull(key.createTime),
+    expiresAt: isoTimeOrNull(key.expireTime),
+    revokedAt: isoTimeOrNull(key.revokeTime),
+    lastUsedAt: isoTimeOrNull(key.lastUseTime),
     limitUsdMicros: key.monthlyUsdMicrosLimit ?? null,
     limitReset: key.monthlyUsdMicrosLimit === undefined ? null : limitResetWord(key.limitReset),
     requestsPerMinute: key.requestsPerMinute,
@@ -97,51 +96,34 @@ export function keyDocument(key: ApiKey, nowMs: number) {
 function keyStateOf(key: ApiKey, nowMs: number): string {
   if (key.revokeTime) return "revoked";
   if (key.disabled) return "disabled";
-  const expiresAt = time(key.expireTime);
+  const expiresAt = isoTimeOrNull(key.expireTime);
   return expiresAt !== null && Date.parse(expiresAt) <= nowMs ? "expired" : "active";
 }
 
-const jobKinds = new Map<number, string>([
-  [JobKind.IMAGE, "image"],
-  [JobKind.VIDEO, "video"],
-  [JobKind.MUSIC, "music"],
-]);
-
-/** States of jobs, by what the query calls them. */
-export const jobStatuses: Readonly<Record<string, JobStatus>> = {
-  queued: JobStatus.QUEUED,
-  running: JobStatus.RUNNING,
-  completed: JobStatus.COMPLETED,
-  failed: JobStatus.FAILED,
-};
+// A service of a later release may know more.
+const jobKinds: Partial<Record<JobKind, JobNames>> = jobNames;
+const jobStatuses: Partial<Record<JobStatus, string>> = statusNames;
 
 /** A job. */
 export function jobDocument(job: Job) {
-  const status = Object.entries(jobStatuses).find(([, one]) => one === job.status)?.[0];
   return {
     object: "job",
     id: job.jobId,
     accountId: job.accountId,
     keyId: job.keyId,
-    kind: jobKinds.get(job.kind) ?? "",
+    kind: jobKinds[job.kind]?.name ?? "",
     model: job.model,
-    status: status ?? "",
+    status: jobStatuses[job.status] ?? "",
     progress: job.progress,
     creditsReserved: job.creditsReserved,
     creditsCharged: job.creditsCharged ?? null,
-    createdAt: time(job.createTime),
-    startedAt: time(job.startTime),
-    completedAt: time(job.completeTime),
+    createdAt: isoTimeOrNull(job.createTime),
+    startedAt: isoTimeOrNull(job.startTime),
+    completedAt: isoTimeOrNull(job.completeTime),
     retryOf: job.retryOf || null,
     error: job.error?.message ?? null,
   };
 }
-
-const holdKinds = new Map<number, string>([
-  [HoldKind.TEXT, "text"],
-  [HoldKind.SPEECH, "speech"],
-  [HoldKind.JOB, "job"],
-]);
 
 /** An open hold. */
 export function holdDocument(hold: Hold) {
@@ -151,11 +133,11 @@ export function holdDocument(hold: Hold) {
     accountId: hold.accountId,
     unit: unitName(hold.unit),
     amount: hold.amount,
-    kind: holdKinds.get(hold.kind) ?? "",
+    kind: holdKindName(hold.kind),
     keyId: hold.keyId,
     ref: hold.ref,
-    openedAt: time(hold.openTime),
-    checkAt: time(hold.checkTime),
+    openedAt: isoTimeOrNull(hold.openTime),
+    checkAt: isoTimeOrNull(hold.checkTime),
   };
 }
 
@@ -168,7 +150,7 @@ export function reviewDocument(review: Review) {
     holdId: review.holdId,
     model: review.model,
     reportedUsage: parsed(review.reportedUsage),
-    reviewedAt: time(review.reviewTime),
+    reviewedAt: isoTimeOrNull(review.reviewTime),
     chargedUsdMicros: review.chargedUsdMicros ?? null,
   };
 }
@@ -190,8 +172,8 @@ export function actionDocument(action: OperatorAction) {
     details: parsed(action.details),
     outcome: outcomes.get(action.outcome) ?? "started",
     reason: action.reason || null,
-    createdAt: time(action.beginTime),
-    endedAt: time(action.endTime),
+    createdAt: isoTimeOrNull(action.beginTime),
+    endedAt: isoTimeOrNull(action.endTime),
   };
 }
 

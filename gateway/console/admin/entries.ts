@@ -2,17 +2,18 @@ import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance } from "fastify";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { isoMs } from "#kit/iso-time.ts";
-import { exportEntries, exportFormats, exportHeaders } from "../../billing-entries.ts";
+import type { Edge } from "../../context.ts";
 import { exportPage } from "../../limits.ts";
+import { exportEntries, exportFormats, exportHeaders } from "../../made-files.ts";
 import { takeTurn } from "../../plugins/reads.ts";
-import { queryOneOf } from "../../request.ts";
-import { type AdminCall, type AdminDeps, adminRoute, listOf } from "./context.ts";
+import { queryOneOf } from "../../query.ts";
+import { type AdminCall, adminRoute, listOf } from "./context.ts";
 import { entryDocument } from "./documents.ts";
 
 /** Routes of an account's ledger: its entries as they stand, and what moved its balances as a file. */
-export function entryRoutes(app: FastifyInstance, deps: AdminDeps): void {
+export function entryRoutes(app: FastifyInstance, edge: Edge): void {
   const url = "/accounts/:accountId/entries";
-  adminRoute(app, deps, {
+  adminRoute(app, edge, {
     ...{ method: "GET", url },
     async handle(call) {
       const asked = { accountId: call.param("accountId"), ...call.page() };
@@ -20,14 +21,14 @@ export function entryRoutes(app: FastifyInstance, deps: AdminDeps): void {
       return listOf(entries.map(entryDocument), nextPageToken);
     },
   });
-  adminRoute(app, deps, {
+  adminRoute(app, edge, {
     ...{ method: "GET", url: `${url}/export` },
-    handle: (call) => exported(call, deps),
+    handle: (call) => exported(call, edge),
   });
 }
 
 /** As `genmesh ledger export`: newest first, from `from` on and before `to`. */
-async function exported(call: AdminCall, { reads }: AdminDeps) {
+async function exported(call: AdminCall, { reads }: Edge) {
   const accountId = call.param("accountId");
   const format = queryOneOf(call.request, "format", exportFormats) ?? "csv";
   const [fromMs, toMs] = [queryTime(call, "from"), queryTime(call, "to")];

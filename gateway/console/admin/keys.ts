@@ -10,24 +10,26 @@ import { maxWebhookUrlLength } from "#kit/request-bounds.ts";
 import { scopeNames } from "#kit/scopes.ts";
 import type { ApiKey } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { KeyLimitReset, type Scope } from "#proto/genmesh/common/v1/access_pb.ts";
-import { type AdminCall, type AdminDeps, adminRoute, listOf } from "./context.ts";
+import type { Edge } from "../../context.ts";
+import { setLowBalance } from "../../keys.ts";
+import { type AdminCall, adminRoute, listOf } from "./context.ts";
 import { keyDocument } from "./documents.ts";
 import { maxAmount, pageSizes } from "./limits.ts";
 
 /** Routes of the keys of all accounts. */
-export function keyRoutes(app: FastifyInstance, deps: AdminDeps): void {
-  adminRoute(app, deps, { method: "GET", url: "/keys", handle: list });
-  adminRoute(app, deps, { method: "GET", url: "/keys/:keyId", handle: show });
-  adminRoute(app, deps, { method: "POST", url: "/keys", asksSecret: true, handle: create });
-  adminRoute(app, deps, {
+export function keyRoutes(app: FastifyInstance, edge: Edge): void {
+  adminRoute(app, edge, { method: "GET", url: "/keys", handle: list });
+  adminRoute(app, edge, { method: "GET", url: "/keys/:keyId", handle: show });
+  adminRoute(app, edge, { method: "POST", url: "/keys", asksSecret: true, handle: create });
+  adminRoute(app, edge, {
     ...{ method: "PATCH", url: "/keys/:keyId", asksSecret: true },
     handle: change,
   });
-  adminRoute(app, deps, {
+  adminRoute(app, edge, {
     ...{ method: "POST", url: "/keys/:keyId/rotate", asksSecret: true },
     handle: rotate,
   });
-  adminRoute(app, deps, { method: "POST", url: "/keys/:keyId/revoke", handle: revoke });
+  adminRoute(app, edge, { method: "POST", url: "/keys/:keyId/revoke", handle: revoke });
 }
 
 async function list(call: AdminCall) {
@@ -105,15 +107,7 @@ async function change(call: AdminCall) {
       const body = new TextEncoder().encode(JSON.stringify(changes));
       const { key, lowBalance } = await call.peers.auth.updateKey({ keyId, body }, call.options);
       if (!key) throw new Error("auth answered no key and did not refuse");
-      // Where this fails the operator repeats the change, which comes to the same.
-      if (lowBalance) {
-        const { accountId } = key;
-        const { usdMicros } = lowBalance;
-        await call.peers.billing.setKeyLowBalance(
-          { accountId, keyId, ...(usdMicros === undefined ? {} : { usdMicros }) },
-          call.options,
-        );
-      }
+      await setLowBalance(call, key, lowBalance, call.options);
       return key;
     },
     ({ accountId }) => ({ accountId }),

@@ -2,33 +2,28 @@ import type { FastifyInstance } from "fastify";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { GetAlertsResponse } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Webhook } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import type { Edge } from "../../context.ts";
 import { toWebhookDocument } from "../../webhooks.ts";
-import { type AdminCall, type AdminDeps, adminRoute, listOf } from "./context.ts";
+import { type AdminCall, adminRoute, findAccount, listOf } from "./context.ts";
 
 /** Routes of what accounts are told: when their funds run low, and what became of each webhook. */
-export function noticeRoutes(app: FastifyInstance, deps: AdminDeps): void {
+export function noticeRoutes(app: FastifyInstance, edge: Edge): void {
   const alerts = "/accounts/:accountId/alerts";
-  adminRoute(app, deps, { method: "GET", url: alerts, handle: showAlerts });
-  adminRoute(app, deps, { method: "PATCH", url: alerts, handle: changeAlerts });
-  adminRoute(app, deps, {
+  adminRoute(app, edge, { method: "GET", url: alerts, handle: showAlerts });
+  adminRoute(app, edge, { method: "PATCH", url: alerts, handle: changeAlerts });
+  adminRoute(app, edge, {
     ...{ method: "GET", url: "/accounts/:accountId/webhooks" },
     handle: listWebhooks,
   });
-  adminRoute(app, deps, {
+  adminRoute(app, edge, {
     ...{ method: "POST", url: "/webhooks/:webhookId/retry" },
     handle: retryWebhook,
   });
 }
 
-async function mustExist(call: AdminCall) {
-  const accountId = call.param("accountId");
-  const { account } = await call.peers.auth.getAccount({ accountId }, call.options);
-  return account ?? refuse(ErrorReason.OBJECT_NOT_FOUND);
-}
-
 async function showAlerts(call: AdminCall) {
   // Billing knows wallets, not accounts: it has no alerts of one that does not exist.
-  const { accountId } = await mustExist(call);
+  const { accountId } = await findAccount(call);
   return alertsDocument(await call.peers.billing.getAlerts({ accountId }, call.options));
 }
 
@@ -38,7 +33,7 @@ const changeable = ["lowBalanceUsdMicros", "webhookUrl"];
 async function changeAlerts(call: AdminCall) {
   const asked = await call.body();
   const changed = changeable.filter((name) => Object.hasOwn(asked, name)).join(", ");
-  const { accountId, closingTime } = await mustExist(call);
+  const { accountId, closingTime } = await findAccount(call);
   if (closingTime) refuse(ErrorReason.STATE_CONFLICT, { message: "The account is closed." });
   const body = new TextEncoder().encode(JSON.stringify(asked));
   const { alerts } = await call.audited(
@@ -60,7 +55,7 @@ function alertsDocument(alerts: GetAlertsResponse | undefined) {
 
 async function listWebhooks(call: AdminCall) {
   // Media knows webhooks, not accounts: it has none of one that does not exist.
-  const { accountId } = await mustExist(call);
+  const { accountId } = await findAccount(call);
   const asked = { accountId, ...call.page() };
   const found = await call.peers.media.listAccountWebhooks(asked, call.options);
   return listOf(found.webhooks.map(webhookDocument), found.nextPageToken);

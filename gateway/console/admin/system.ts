@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance } from "fastify";
+import { isoTimeOrNull } from "#kit/answer-values.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import {
   DraftChange_Kind,
@@ -12,14 +13,15 @@ import {
   type UpstreamHealth,
   UpstreamHealthSchema,
 } from "#proto/genmesh/text/v1/text_service_pb.ts";
-import { type AdminCall, type AdminDeps, adminRoute, listOf, time } from "./context.ts";
+import type { Edge } from "../../context.ts";
+import { type AdminCall, adminRoute, listOf } from "./context.ts";
 import { actionDocument, parsed } from "./documents.ts";
 import { draftBodyBytes } from "./limits.ts";
 
 /** Routes of the catalog, the upstreams and the audit log. */
-export function systemRoutes(app: FastifyInstance, deps: AdminDeps): void {
+export function systemRoutes(app: FastifyInstance, edge: Edge): void {
   const get = (url: string, handle: (call: AdminCall) => Promise<unknown>) =>
-    adminRoute(app, deps, { method: "GET", url, handle });
+    adminRoute(app, edge, { method: "GET", url, handle });
   get("/catalog", async (call) => {
     const { version, models } = await snapshotOf(call);
     return {
@@ -33,7 +35,7 @@ export function systemRoutes(app: FastifyInstance, deps: AdminDeps): void {
       })),
     };
   });
-  adminRoute(app, deps, { method: "POST", url: "/catalog/check", handle: check });
+  adminRoute(app, edge, { method: "POST", url: "/catalog/check", handle: check });
   get("/upstreams", upstreams);
   get("/audit", async (call) => {
     const asked = { ...call.page(), accountId: call.query("account") };
@@ -111,7 +113,7 @@ async function upstreams(call: AdminCall) {
       busiest: seen.busiest,
       slots: upstream.maxConcurrent || null,
       lastError: seen.lastError || null,
-      accountEmptyAt: time(seen.accountEmptyTime),
+      accountEmptyAt: isoTimeOrNull(seen.accountEmptyTime),
       models: snapshot.models
         .filter((one) => [one.upstream, ...one.fallbackUpstreams].includes(upstream.name))
         .map(({ id }) => id),

@@ -1,37 +1,25 @@
 import type { FastifyInstance } from "fastify";
-import { unitName } from "#kit/answer-values.ts";
+import { isoTimeOrNull, unitName } from "#kit/answer-values.ts";
 import { optionalNumber, requiredString } from "#kit/body.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { HoldState } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { JobStatus, JobWait_Refusal } from "#proto/genmesh/media/v1/media_service_pb.ts";
-import { queryOneOf } from "../../request.ts";
-import {
-  type AdminCall,
-  type AdminDeps,
-  adminRoute,
-  listOf,
-  readOperationId,
-  readUnit,
-  time,
-} from "./context.ts";
-import {
-  entryDocument,
-  holdDocument,
-  jobDocument,
-  jobStatuses,
-  reviewDocument,
-} from "./documents.ts";
+import type { Edge } from "../../context.ts";
+import { statusFilter } from "../../jobs.ts";
+import { queryOneOf } from "../../query.ts";
+import { type AdminCall, adminRoute, listOf, readOperationId, readUnit } from "./context.ts";
+import { entryDocument, holdDocument, jobDocument, reviewDocument } from "./documents.ts";
 import { auditMs, maxDifferences } from "./limits.ts";
 
 /** Routes of jobs, holds, reviews and the ledger. */
-export function workRoutes(app: FastifyInstance, deps: AdminDeps): void {
+export function workRoutes(app: FastifyInstance, edge: Edge): void {
   const get = (url: string, handle: (call: AdminCall) => Promise<unknown>) =>
-    adminRoute(app, deps, { method: "GET", url, handle });
+    adminRoute(app, edge, { method: "GET", url, handle });
   const paid = (url: string, handle: (call: AdminCall) => Promise<unknown>) =>
-    adminRoute(app, deps, { method: "POST", url, asksSecret: true, handle });
+    adminRoute(app, edge, { method: "POST", url, asksSecret: true, handle });
 
   get("/jobs", async (call) => {
-    const status = queryOneOf(call.request, "status", jobStatuses) ?? JobStatus.UNSPECIFIED;
+    const status = queryOneOf(call.request, "status", statusFilter) ?? JobStatus.UNSPECIFIED;
     const asked = { ...call.page(), accountId: call.query("account"), status };
     const { jobs, nextPageToken } = await call.peers.media.listAccountJobs(asked, call.options);
     return listOf(jobs.map(jobDocument), nextPageToken);
@@ -50,7 +38,7 @@ export function workRoutes(app: FastifyInstance, deps: AdminDeps): void {
     const { reviews } = await call.peers.text.listReviews(asked, call.options);
     return listOf(reviews.map(reviewDocument));
   });
-  adminRoute(app, deps, {
+  adminRoute(app, edge, {
     ...{ method: "GET", url: "/ledger/audit", timeoutMs: auditMs },
     handle: audit,
   });
@@ -74,13 +62,17 @@ async function inspect(call: AdminCall) {
   return {
     ...jobDocument({ ...job, accountId }),
     ...{ holdId, attempts, upstream: upstream || null },
-    events: events.map((one) => ({ at: time(one.time), state: one.state, detail: one.detail })),
+    events: events.map((one) => ({
+      at: isoTimeOrNull(one.time),
+      state: one.state,
+      detail: one.detail,
+    })),
     wait: wait
       ? {
           // A replica of a later release may know more.
           reason: waits[wait.refusal] ?? waits[JobWait_Refusal.UNSPECIFIED],
           times: wait.times,
-          nextTryAt: time(wait.nextTryTime),
+          nextTryAt: isoTimeOrNull(wait.nextTryTime),
         }
       : null,
     entries: entries.map(entryDocument),

@@ -6,9 +6,9 @@ import { deadlinesMs } from "../../limits.ts";
 import { callOptions } from "../../request.ts";
 import { errors, json, object, ref } from "../../schemas.ts";
 
-const cancelJobSchemas = forEachFamily(({ name }, title) => ({
+const cancelJobSchemas = forEachFamily(({ name }, { title, one }) => ({
   operationId: `cancel${title}Job`,
-  summary: `Cancel ${name === "image" ? "an" : "a"} ${name} job`,
+  summary: `Cancel ${one} job`,
   description:
     "Ends a queued or running job of the key: `failed` with `job_cancelled`. Its credits are released, or charged where the " +
     "model's upstream charges for what it has begun. `running` in the answer: its hold is being ended. Cancelling it again answers the same. " +

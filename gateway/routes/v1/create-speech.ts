@@ -1,5 +1,5 @@
-import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance } from "fastify";
+import { unixSeconds } from "#kit/answer-values.ts";
 import { maxSpeechCharacters, speechSpeed } from "#kit/request-bounds.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { GenerateSpeechResponse } from "#proto/genmesh/media/v1/media_service_pb.ts";
@@ -101,7 +101,7 @@ function toSpeechDocument(speech: GenerateSpeechResponse, baseUrl: string) {
   return {
     id: speech.speechId,
     object: "speech",
-    created_at: speech.createTime ? Math.floor(timestampMs(speech.createTime) / 1_000) : 0,
+    created_at: unixSeconds(speech.createTime),
     model: speech.model,
     audio: {
       id: audio.fileId,

@@ -81,9 +81,7 @@ export function createTranscription(app: FastifyInstance, edge: Edge): void {
     config: { scope: Scope.TEXT, idempotent: true },
     schema: createTranscriptionSchema,
     handler: async (request, reply) => {
-      const limitBytes = bodyLimitsBytes.soundForm;
-      // What is made of it in base64 lies in memory beside it.
-      const form = await readForm(edge.bodies, request, reply, { limitBytes, copies: 7 / 3 });
+      const form = await readForm(edge.bodies, request, reply, bodyLimitsBytes.soundForm);
       const { fields, isText } = fieldsOf(form);
       const body = await bodyOf(fields, form);
       const { generate } = edge.peers.text;
@@ -102,19 +100,20 @@ export function createTranscription(app: FastifyInstance, edge: Edge): void {
 
 /** The form's fields as properties of JSON. Plain text is cut out of the JSON that upstream is asked for. */
 function fieldsOf({ fields }: Form): { fields: Record<string, unknown>; isText: boolean } {
-  const found: Record<string, unknown> = {};
+  // A field may have any name, those of an object's own functions too.
+  const found = new Map<string, string | number | boolean | string[]>();
   for (const [sent, value] of fields) {
     const isList = sent.endsWith("[]");
     const name = isList ? sent.slice(0, -2) : sent;
-    if (name === "file" || (!isList && Object.hasOwn(found, name))) {
+    const known = found.get(name);
+    if (isList && Array.isArray(known)) known.push(value);
+    else if (name === "file" || known !== undefined) {
       refuse(ErrorReason.INVALID_VALUE, { param: name });
-    }
-    if (isList) found[name] = [...((found[name] as string[] | undefined) ?? []), value];
-    else found[name] = valueOfField(name, value);
+    } else found.set(name, isList ? [value] : valueOfField(name, value));
   }
-  const isText = found.response_format === "text";
-  if (isText) found.response_format = "json";
-  return { fields: found, isText };
+  const isText = found.get("response_format") === "text";
+  if (isText) found.set("response_format", "json");
+  return { fields: Object.fromEntries(found), isText };
 }
 
 function valueOfField(name: string, value: string): string | number | boolean {

@@ -5,9 +5,9 @@ import { deadlinesMs } from "../../limits.ts";
 import { callOptions } from "../../request.ts";
 import { boolean, errors, json, object, string } from "../../schemas.ts";
 
-const deleteJobSchemas = forEachFamily((family, title) => ({
+const deleteJobSchemas = forEachFamily((family, { title, one }) => ({
   operationId: `delete${title}Job`,
-  summary: `Delete ${family.name === "image" ? "an" : "a"} ${family.name} job`,
+  summary: `Delete ${one} job`,
   description:
     "Removes a job of the key that has ended, its files and what was written in its request; what it cost stays in the ledger. " +
     "From then on it is 404, also for a submission with its `Idempotency-Key`. A job that has not ended is 409: cancel it first.",

@@ -10,9 +10,9 @@ const mediaTypes: Record<FamilyName, string> = {
   music: "audio/mpeg",
 };
 
-const downloadOutputSchemas = forEachFamily(({ name }, title) => ({
+const downloadOutputSchemas = forEachFamily(({ name }, { title, one }) => ({
   operationId: `download${title}`,
-  summary: `Download ${name === "image" ? "an" : "a"} ${name} file`,
+  summary: `Download ${one} file`,
   description: "Needs the key that made the job.",
   tags: familyTags[name],
   params: object({ ...jobIdParam, fileId: string("The file.") }, ["jobId", "fileId"]),

@@ -53,9 +53,7 @@ export function editImages(app: FastifyInstance, edge: Edge): void {
     handler: async (request, reply) => {
       const begunAtMs = edge.clock.steady();
       const baseUrl = edge.urls.base(request);
-      const limitBytes = bodyLimitsBytes.imageForm;
-      // What is made of it in base64 lies in memory beside it.
-      const form = await readForm(edge.bodies, request, reply, { limitBytes, copies: 7 / 3 });
+      const form = await readForm(edge.bodies, request, reply, bodyLimitsBytes.imageForm);
       const body = await bodyOf(form);
       const { job, replayed, answer } = await edge.peers.media.submitJob(
         {
@@ -85,12 +83,13 @@ const numbers: ReadonlySet<string> = new Set(["n", "seed", "partial_images", "ou
  * that was sent with references. Written in several turns of the event loop.
  */
 async function bodyOf({ fields, files }: Form): Promise<Uint8Array> {
-  const body: Record<string, unknown> = {};
+  // A field may have any name, and each is media's to judge.
+  const body = new Map<string, unknown>();
   for (const [name, value] of fields) {
-    if (name === "input_reference" || name === "referenceFileIds" || Object.hasOwn(body, name)) {
+    if (name === "input_reference" || name === "referenceFileIds" || body.has(name)) {
       refuse(ErrorReason.INVALID_VALUE, { param: name });
     }
-    body[name] = fieldValue(name, value);
+    body.set(name, fieldValue(name, value));
   }
   const images: Uint8Array[] = [];
   for (const [index, { name, bytes }] of files.entries()) {
@@ -101,7 +100,7 @@ async function bodyOf({ fields, files }: Form): Promise<Uint8Array> {
     const before = `${index === 0 ? "" : ","}{"image_url":"data:${imageMimeTypes[format]};base64,`;
     images.push(Buffer.from(before), ...(await inBase64(bytes)), Buffer.from('"}'));
   }
-  const head = `${JSON.stringify({ ...body, input_reference: [] }).slice(0, -2)}`;
+  const head = `${JSON.stringify({ ...Object.fromEntries(body), input_reference: [] }).slice(0, -2)}`;
   return joinInTurns([Buffer.from(head), ...images, Buffer.from("]}")]);
 }
 

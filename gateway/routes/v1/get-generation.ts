@@ -3,7 +3,8 @@ import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { Line } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Edge } from "../../context.ts";
 import { deadlinesMs } from "../../limits.ts";
-import { callerOf, callOptions, queryString } from "../../request.ts";
+import { queryString } from "../../query.ts";
+import { callerOf, callOptions } from "../../request.ts";
 import {
   boolean,
   errors,

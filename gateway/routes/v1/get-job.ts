@@ -12,9 +12,9 @@ import { deadlinesMs } from "../../limits.ts";
 import { callOptions } from "../../request.ts";
 import { errors, json, object, ref } from "../../schemas.ts";
 
-const getJobSchemas = forEachFamily(({ name }, title) => ({
+const getJobSchemas = forEachFamily(({ name }, { title, one }) => ({
   operationId: `get${title}Job`,
-  summary: `Get ${name === "image" ? "an" : "a"} ${name} job`,
+  summary: `Get ${one} job`,
   description:
     "A job of the key; for a key with the scope `jobs:read-all` any of its account's, with its `keyId`. Another kind's job and one " +
     "that the key may not read are 404.",

@@ -6,8 +6,10 @@ import { maxKeysPerAccount } from "#kit/request-bounds.ts";
 import type { UsageBucket, UsageResult } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Edge } from "../../context.ts";
 import { deadlinesMs, usageLimits } from "../../limits.ts";
+import { csvHeaders, sendMade } from "../../made-files.ts";
 import { takeTurn } from "../../plugins/reads.ts";
-import { callerOf, callOptions, queryLimit, queryOneOf, queryString } from "../../request.ts";
+import { queryLimit, queryList, queryOneOf, querySeconds, queryString } from "../../query.ts";
+import { callerOf, callOptions } from "../../request.ts";
 import {
   arrayOf,
   boolean,
@@ -20,14 +22,7 @@ import {
   string,
   stringOrNull,
 } from "../../schemas.ts";
-import {
-  csvHeaders,
-  filterKeys,
-  queryList,
-  querySeconds,
-  sendMade,
-  usageKinds,
-} from "../../usage.ts";
+import { filterKeys, usageKinds } from "../../usage.ts";
 
 const groups = ["model", "api_key_id", "kind"];
 const exampleStart = 1_763_683_200;

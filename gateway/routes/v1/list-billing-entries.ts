@@ -1,11 +1,12 @@
 import type { FastifyInstance } from "fastify";
 import { entryDocument } from "#kit/entry-document.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
-import { exportEntries, exportFormats, exportHeaders } from "../../billing-entries.ts";
 import type { Edge } from "../../context.ts";
 import { deadlinesMs, exportPage, pageLimits } from "../../limits.ts";
+import { exportEntries, exportFormats, exportHeaders, sendMade } from "../../made-files.ts";
 import { takeTurn } from "../../plugins/reads.ts";
-import { callerOf, callOptions, queryLimit, queryOneOf, queryString } from "../../request.ts";
+import { queryLimit, queryOneOf, queryString } from "../../query.ts";
+import { callerOf, callOptions } from "../../request.ts";
 import {
   arrayOf,
   boolean,
@@ -16,8 +17,7 @@ import {
   type RouteSchema,
   string,
 } from "../../schemas.ts";
-import { seenKey, sendMade, usageKinds } from "../../usage.ts";
-import { refuseCursor } from "./list-requests.ts";
+import { refuseCursor, seenKey, usageKinds } from "../../usage.ts";
 
 const entrySchema = object(
   {

@@ -1,10 +1,11 @@
 import type { FastifyInstance } from "fastify";
-import { isoTime, unitName } from "#kit/answer-values.ts";
-import { type Hold, HoldKind } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { holdKindName, isoTime, unitName } from "#kit/answer-values.ts";
+import type { Hold } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
 import { deadlinesMs, pageLimits } from "../../limits.ts";
-import { callerOf, callOptions, queryLimit, queryString } from "../../request.ts";
+import { queryLimit, queryString } from "../../query.ts";
+import { callerOf, callOptions } from "../../request.ts";
 import {
   arrayOf,
   boolean,
@@ -16,8 +17,7 @@ import {
   string,
   stringOrNull,
 } from "../../schemas.ts";
-import { seenKey } from "../../usage.ts";
-import { refuseCursor } from "./list-requests.ts";
+import { refuseCursor, seenKey } from "../../usage.ts";
 
 const listBillingHoldsSchema: RouteSchema = {
   operationId: "listBillingHolds",
@@ -97,12 +97,6 @@ export function listBillingHolds(app: FastifyInstance, edge: Edge): void {
   });
 }
 
-const kindNames: Partial<Record<HoldKind, string>> = {
-  [HoldKind.TEXT]: "text",
-  [HoldKind.SPEECH]: "speech",
-  [HoldKind.JOB]: "job",
-};
-
 function toHoldDocument(hold: Hold) {
   return {
     id: hold.holdId,
@@ -110,7 +104,7 @@ function toHoldDocument(hold: Hold) {
     createdAt: isoTime(hold.openTime),
     unit: unitName(hold.unit),
     amount: Number(hold.amount),
-    kind: kindNames[hold.kind] ?? "",
+    kind: holdKindName(hold.kind),
     keyId: hold.keyId,
     request: hold.ref,
   };

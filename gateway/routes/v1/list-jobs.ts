@@ -4,7 +4,8 @@ import { JobKind, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts"
 import type { Edge } from "../../context.ts";
 import { kindFilter, readJobDocument, readsAllJobs, statusFilter } from "../../jobs.ts";
 import { deadlinesMs, pageLimits } from "../../limits.ts";
-import { callOptions, queryLimit, queryOneOf, queryString } from "../../request.ts";
+import { queryLimit, queryOneOf, queryString } from "../../query.ts";
+import { callOptions } from "../../request.ts";
 import {
   arrayOf,
   boolean,

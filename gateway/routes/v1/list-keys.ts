@@ -4,7 +4,8 @@ import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
 import { keyDocuments } from "../../keys.ts";
 import { deadlinesMs, pageLimits } from "../../limits.ts";
-import { callOptions, queryLimit, queryOneOf, queryString } from "../../request.ts";
+import { queryLimit, queryOneOf, queryString } from "../../query.ts";
+import { callOptions } from "../../request.ts";
 import {
   arrayOf,
   boolean,

@@ -1,8 +1,9 @@
 import type { FastifyInstance } from "fastify";
-import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
+import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { Edge } from "../../context.ts";
 import { deadlinesMs, pageLimits } from "../../limits.ts";
-import { callerOf, callOptions, queryLimit, queryOneOf, queryString } from "../../request.ts";
+import { queryLimit, queryOneOf, queryString } from "../../query.ts";
+import { callerOf, callOptions } from "../../request.ts";
 import {
   arrayOf,
   boolean,
@@ -15,7 +16,13 @@ import {
   string,
   stringOrNull,
 } from "../../schemas.ts";
-import { filterKeys, toRequestDocument, usageKinds, usageStatuses } from "../../usage.ts";
+import {
+  filterKeys,
+  refuseCursor,
+  toRequestDocument,
+  usageKinds,
+  usageStatuses,
+} from "../../usage.ts";
 
 const listRequestsSchema: RouteSchema = {
   operationId: "listRequests",
@@ -107,12 +114,3 @@ export function listRequests(app: FastifyInstance, edge: Edge): void {
 
 const kinds = Object.fromEntries(usageKinds.map((kind) => [kind, kind]));
 const statuses = Object.fromEntries(usageStatuses.map((status) => [status, status]));
-
-const params: Readonly<Record<string, string>> = { key_id: "key", page_token: "after" };
-
-/** What is wrong with an internal message here is the caller's cursor, or a filter that no line can fit. */
-export function refuseCursor(error: unknown): never {
-  if (!isRefusal(error, ErrorReason.INVALID_ARGUMENT)) throw error;
-  const { field = "after" } = error.metadata;
-  refuse(ErrorReason.INVALID_VALUE, { param: params[field] ?? field });
-}

@@ -1,7 +1,8 @@
 import type { FastifyInstance } from "fastify";
 import type { Edge } from "../../context.ts";
 import { deadlinesMs, pageLimits } from "../../limits.ts";
-import { callerOf, callOptions, queryLimit, queryString } from "../../request.ts";
+import { queryLimit, queryString } from "../../query.ts";
+import { callerOf, callOptions } from "../../request.ts";
 import {
   arrayOf,
   boolean,

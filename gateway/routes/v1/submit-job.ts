@@ -134,9 +134,9 @@ const waiting =
   "model here knows (`quality`, `style`, `background`, …) are then 400 `unsupported_parameter`, a failed job is an error with " +
   "its status, and after 285 seconds the answer is 504 `job_not_finished`; the job goes on.";
 
-const submitJobSchemas = forEachFamily(({ name }, title) => ({
+const submitJobSchemas = forEachFamily(({ name }, { title, one }) => ({
   operationId: `submit${title}Job`,
-  summary: `Submit ${name === "music" ? "a" : name === "image" ? "an" : "a"} ${name} job`,
+  summary: `Submit ${one} job`,
   description:
     "Validated and its credits reserved when accepted; poll `statusUrl` until terminal." +
     (name === "image" ? waiting : ""),

@@ -1,7 +1,14 @@
 import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
-import { keyAnswer, keyBodyFields, keyDocument, keyParams, lowBalanceField } from "../../keys.ts";
+import {
+  keyAnswer,
+  keyBodyFields,
+  keyDocument,
+  keyParams,
+  lowBalanceField,
+  setLowBalance,
+} from "../../keys.ts";
 import { bodyLimitsBytes, deadlinesMs } from "../../limits.ts";
 import { callOptions, noteIgnored } from "../../request.ts";
 import { boolean, errors, object, type RouteSchema } from "../../schemas.ts";
@@ -36,15 +43,7 @@ export function updateKey(app: FastifyInstance, edge: Edge): void {
         { keyId: request.params.keyId, body },
         options,
       );
-      // Where this fails the caller repeats the change, which comes to the same.
-      if (key && lowBalance) {
-        const { accountId, keyId } = key;
-        const { usdMicros } = lowBalance;
-        await edge.peers.billing.setKeyLowBalance(
-          { accountId, keyId, ...(usdMicros === undefined ? {} : { usdMicros }) },
-          options,
-        );
-      }
+      if (key) await setLowBalance(edge, key, lowBalance, options);
       noteIgnored(reply, ignoredParameters);
       return reply.send({ data: await keyDocument(edge, request, reply, key) });
     },

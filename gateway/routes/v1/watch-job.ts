@@ -5,7 +5,7 @@ import { toErrorBody } from "../../errors.ts";
 import { followJob } from "../../follow-job.ts";
 import { jobIdParam, readJobDocument, readsAllJobs } from "../../jobs.ts";
 import { deadlinesMs } from "../../limits.ts";
-import { callOptions, refusalOfStream } from "../../request.ts";
+import { callOptions, noteBroken } from "../../request.ts";
 import { errors, object, type RouteSchema } from "../../schemas.ts";
 import { type EventStream, eventText, openEventStream, watchSilence } from "../../sse.ts";
 
@@ -53,7 +53,7 @@ export function watchJob(app: FastifyInstance, edge: Edge): void {
         }
       } catch (error) {
         if (!events) throw options.signal.aborted ? options.signal.reason : error;
-        const refusal = refusalOfStream(edge, error, reply);
+        const refusal = noteBroken(edge, error, reply);
         await events.write(eventText("error", { error: toErrorBody(refusal) }));
       }
       events?.end();

@@ -1,16 +1,10 @@
 import type { Command } from "commander";
-import { isoTime, unitName } from "#kit/answer-values.ts";
-import { type Hold, HoldKind, HoldState } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { holdKindName, isoTime, unitName } from "#kit/answer-values.ts";
+import { type Hold, HoldState } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { amount, withExamples } from "./arguments.ts";
 import { auditedByCli } from "./audit.ts";
 import { printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
-
-const kindNames = new Map<number, string>([
-  [HoldKind.TEXT, "text"],
-  [HoldKind.SPEECH, "speech"],
-  [HoldKind.JOB, "job"],
-]);
 
 /** `genmesh hold …` */
 export function holdCommands(program: Command, cli: Cli): void {
@@ -56,7 +50,7 @@ async function list(cli: Cli, accountId: string): Promise<void> {
     rows.push({
       holdId: hold.holdId,
       accountId: hold.accountId,
-      owner: kindNames.get(hold.kind) ?? "",
+      owner: holdKindName(hold.kind),
       ref: hold.ref,
       amount: hold.amount,
       unit: unitName(hold.unit),

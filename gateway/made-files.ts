@@ -1,9 +1,24 @@
 import { Readable } from "node:stream";
-import type { FastifyReply } from "fastify";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import { csvLine } from "#kit/csv.ts";
 import { entryColumns, entryDocument } from "#kit/entry-document.ts";
 import type { Line, ListLinesResponse } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import { csvHeaders } from "./usage.ts";
+
+/** Sends a file as it is made. `HEAD` tells as little of its length as `GET` does: Fastify would call an answer without a body one of 0 bytes. */
+export function sendMade(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  file: Readable,
+): FastifyReply {
+  return reply.send(request.method === "HEAD" ? Readable.from([]) : file);
+}
+
+/** Headers of a CSV file. */
+export function csvHeaders(reply: FastifyReply, name: string): FastifyReply {
+  return reply
+    .header("content-type", "text/csv; charset=utf-8; header=present")
+    .header("content-disposition", `attachment; filename="${name}.csv"`);
+}
 
 /** How entries are written to a file, by what the query calls it. */
 export const exportFormats = { csv: "csv", jsonl: "jsonl" } as const;

@@ -1,7 +1,10 @@
 import { expect, test } from "vitest";
 import { startEdge } from "./world.ts";
 
-test("a compaction is no stream, with any body and however long it takes", async () => {
+test.each([
+  ["a compaction", "/v1/responses/compact", { model: "chat-1", input: "hi" }],
+  ["a list of embeddings", "/v1/embeddings", { model: "embedding-1", input: "hi" }],
+])("%s is no stream, with any body and however long it takes", async (_what, path, body) => {
   const called = Promise.withResolvers<void>();
   const done = Promise.withResolvers<void>();
   await using world = await startEdge({
@@ -13,7 +16,7 @@ test("a compaction is no stream, with any body and however long it takes", async
       },
     },
   });
-  const asked = world.post("/v1/responses/compact", { model: "chat-1", input: "hi", stream: true });
+  const asked = world.post(path, { ...body, stream: true });
   await called.promise;
   // Past the time after which a stream's headers go out.
   await world.clock.advance(40_000);

@@ -1,0 +1,72 @@
+import type { FastifyRequest } from "fastify";
+import { ErrorReason, refuse } from "#kit/errors.ts";
+import { maxQueryValueLength } from "./limits.ts";
+
+// What the query of a request says, by name. Each refuses what is no such value.
+
+/** A query parameter, or undefined where it is absent or empty. Refuses one that is repeated or over 512 characters. */
+export function queryString(request: FastifyRequest, name: string): string | undefined {
+  const value = (request.query as Record<string, unknown>)[name];
+  if (value === undefined || value === "") return undefined;
+  if (typeof value !== "string") refuse(ErrorReason.INVALID_TYPE, { param: name });
+  if (value.length > maxQueryValueLength) refuse(ErrorReason.INVALID_VALUE, { param: name });
+  return value;
+}
+
+/** A whole number between 1 and `most`. */
+export function queryLimit(
+  request: FastifyRequest,
+  bounds: { most: number; default: number },
+): number {
+  const text = queryString(request, "limit");
+  if (text === undefined) return bounds.default;
+  if (!/^\d{1,9}$/.test(text)) refuse(ErrorReason.INVALID_TYPE, { param: "limit" });
+  const value = Number(text);
+  if (value < 1 || value > bounds.most) {
+    refuse(ErrorReason.INVALID_VALUE, {
+      param: "limit",
+      message: `The parameter 'limit' lies between 1 and ${bounds.most}.`,
+    });
+  }
+  return value;
+}
+
+/** One of a table's names. */
+export function queryOneOf<T>(
+  request: FastifyRequest,
+  name: string,
+  table: Readonly<Record<string, T>>,
+): T | undefined {
+  const text = queryString(request, name);
+  if (text === undefined) return undefined;
+  if (!Object.hasOwn(table, text)) {
+    refuse(ErrorReason.INVALID_VALUE, {
+      param: name,
+      message: `The parameter '${name}' is one of: ${Object.keys(table).join(", ")}.`,
+    });
+  }
+  return table[text];
+}
+
+/** A parameter that may be repeated, with or without brackets: `models=a&models=b` or `models[]=a`. */
+export function queryList(request: FastifyRequest, name: string, most: number): string[] {
+  const query = request.query as Record<string, unknown>;
+  const values = [query[name], query[`${name}[]`]].flat().filter((value) => value !== undefined);
+  if (values.length > most) refuse(ErrorReason.INVALID_VALUE, { param: name });
+  return values.map((value) => {
+    if (typeof value !== "string") refuse(ErrorReason.INVALID_TYPE, { param: name });
+    if (value === "" || value.length > maxQueryValueLength) {
+      refuse(ErrorReason.INVALID_VALUE, { param: name });
+    }
+    return value;
+  });
+}
+
+/** A time in seconds since 1970; undefined where there is none. */
+export function querySeconds(request: FastifyRequest, name: string): number | undefined {
+  const text = queryString(request, name);
+  if (text === undefined) return undefined;
+  // Beyond the year 9999 no bucket begins.
+  if (!/^\d{1,11}$/.test(text)) refuse(ErrorReason.INVALID_TYPE, { param: name });
+  return Number(text);
+}
