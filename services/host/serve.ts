@@ -5,6 +5,7 @@ import { traceFields } from "#kit/telemetry/spans.ts";
 import type { Config } from "./config.ts";
 import { consoleLine } from "./console-line.ts";
 import { openTelemetry, type ProcessOptions } from "./context.ts";
+import { letIdleMemoryGo } from "./idle-memory.ts";
 
 /** npm passes a Ctrl-C on which the terminal has sent to this process already: within these milliseconds it is one. */
 const oneSignalMs = 1_000;
@@ -33,6 +34,7 @@ export async function serve(config: Config): Promise<void> {
   process.on("SIGINT", onSignal);
   // Background work sleeps without holding the process; before its ports listen, nothing else would.
   const alive = setInterval(() => {}, aliveTickMs);
+  using _memory = letIdleMemoryGo();
   try {
     // Disposed of last, so that it sends what the end of the others was.
     await using _telemetry = await openTelemetry(config, { log, metrics });
