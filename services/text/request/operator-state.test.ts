@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { isRefusal } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
+import { longestTurn } from "../../../test/support/longest-turn.ts";
 import { keepStateOut } from "./operator-state.ts";
 
 const looked = { ourFiles: new Set<JsonObject>(), onTool() {}, passParameters: [] };
@@ -73,28 +74,6 @@ describe("no reference", () => {
     expect(await found(body)).toBe("input[0].content[0].file_id");
   });
 });
-
-/** CPU time of this thread so far, in ms: other processes' time is not the walk's. */
-function cpuMs(): number {
-  const { user, system } = process.threadCpuUsage();
-  return (user + system) / 1_000;
-}
-
-/** The longest that `work` kept the event loop, in ms of CPU time. */
-async function longestTurn(work: () => Promise<void>): Promise<number> {
-  let longest = 0;
-  let last = cpuMs();
-  let isOver = false;
-  const tick = () => {
-    longest = Math.max(longest, cpuMs() - last);
-    last = cpuMs();
-    if (!isOver) setImmediate(tick);
-  };
-  setImmediate(tick);
-  await work();
-  isOver = true;
-  return Math.max(longest, cpuMs() - last);
-}
 
 test("an object of thousands of unknown names is refused: taking them out would take seconds", async () => {
   const names = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`n${at}`, 1]));

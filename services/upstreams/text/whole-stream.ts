@@ -55,15 +55,14 @@ export async function objectOfStream(
     }
   };
   try {
-    let bytes = 0;
-    for (const source of eventsIn(body)) {
+    for (const events of eventsOfEachTurn(body)) {
+      for (const source of events) {
+        if (reader.isEnded) break;
+        const out: AnswerEvent[] = [];
+        reader.read(await readable(source, parts), out);
+        add(out);
+      }
       if (reader.isEnded) break;
-      const out: AnswerEvent[] = [];
-      reader.read(await readable(source, parts), out);
-      add(out);
-      bytes += source.data.length;
-      if (bytes < arrivedBytesATurn) continue;
-      bytes = 0;
       await turn();
     }
     const out: AnswerEvent[] = [];
@@ -81,11 +80,14 @@ export async function objectOfStream(
   return { object, text, unseen: reader.unseen };
 }
 
-function eventsIn(body: Buffer): SseEvent[] {
+/** The events of a body, as many at a time as may be read in one turn of the event loop. */
+function* eventsOfEachTurn(body: Buffer): Generator<SseEvent[]> {
   const parser = createSseParser({ maxEventBytes: answerLimits.eventBytes });
-  const events = parser.push(body);
+  for (let at = 0; at < body.length; at += arrivedBytesATurn) {
+    yield parser.push(body.subarray(at, at + arrivedBytesATurn));
+  }
   const last = parser.end();
-  return last ? [...events, last] : events;
+  if (last) yield [last];
 }
 
 async function readable(source: SseEvent, parts: LargeParts): Promise<SseEvent> {
