@@ -30,7 +30,11 @@ export interface GenmeshOptions {
 export const genmeshProgram = `../${bundleOf("services/host/main.ts")}`;
 /** As `npm start` and the image have it: flags of Node, and of the allocator. */
 export const genmeshNodeArgs = ["--use-largepages=silent", "--max-semi-space-size=8"] as const;
-export const genmeshEnv = { MALLOC_ARENA_MAX: "2" } as const;
+export const genmeshEnv = {
+  MALLOC_ARENA_MAX: "2",
+  MALLOC_MMAP_THRESHOLD_: "131072",
+  MALLOC_TRIM_THRESHOLD_: "524288",
+} as const;
 const adminToken = "admin-token-of-the-bench";
 const meshToken = "mesh-token-of-the-bench";
 

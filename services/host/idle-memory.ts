@@ -7,10 +7,11 @@ import { Script } from "node:vm";
 const everyMs = 50_000;
 
 /**
- * Has V8 give back memory while nothing is asked for, as it means to: some seconds after a load it collects what that left, and frees
- * the pages that it kept for more. It begins once little is allocated of each of three kinds; the third is objects of the machine code
- * around it, and where none at all was made V8 of Node 24 (13.6) takes the rate for the highest. A process of ours makes none, so it
- * would keep all pages of its largest load for as long as it stands still. Compiling a script makes one such object.
+ * Lets V8 give memory back while nothing is asked for. Some seconds after a load it collects what that left and frees the pages that it
+ * kept for more, but only where the rates of three kinds of allocations are low. The third kind is objects of Node's own C++ code, of
+ * which a process of ours makes none, and V8 13.6, of Node 24, takes a rate of exactly nothing for the highest: it would keep the pages of
+ * its largest load until 100 s after its last collection, and longer where each small load brings another. Compiling a script makes one
+ * such object.
  */
 export function letIdleMemoryGo(): Disposable {
   const compile = () => void new Script("0");
