@@ -34,7 +34,10 @@ const long = [
  * both forms (how a body is read and translated, what a number of tokens costs, a protocol's driver), or it is about one process.
  */
 const sameOnAMesh =
-  "test/e2e/{called,comfyui,console-admin,console-daily,context,crash,data-uris,developer-prompt,elevenlabs,embeddings,errors,file-costs,file-parts,forms*,half-characters,image-ratios,images,media-fallbacks,media-jobs,media-list,media-references,media-restart,media-validation,money-counted,money-reported,opaque-state,reasoning,refused-parameters,silent-turns,telemetry-proxy,transcriptions,two-deployments,usage-crashes,validation,webhooks}.test.ts";
+  "test/e2e/{called,comfyui,context,crash,data-uris,developer-prompt,elevenlabs,embeddings,errors,file-costs,file-parts,forms*,half-characters,image-ratios,images,media-fallbacks,media-list,media-references,media-restart,media-validation,money-counted,money-reported,opaque-state,reasoning,refused-parameters,silent-turns,telemetry-proxy,transcriptions,two-deployments,usage-crashes,validation}.test.ts";
+/** Of the others, those that say again on a mesh what a mesh seldom changes: the operator's days, settings, webhooks, what builtin makes. */
+const longRoles =
+  "test/e2e/{alerts,console-admin,console-daily,console-flow,key-lifecycle,media-access,media-jobs,webhooks}.test.ts";
 /** What each store, queue and blob folder must do, on all that can stand there, and what else needs one server. */
 const contracts = ["test/contract/**/*.test.ts", "test/host/{mesh,migrate}.test.ts"];
 /**
@@ -118,11 +121,13 @@ export default defineConfig({
         test: {
           name: "roles",
           include: ["test/e2e/**/*.test.ts"],
-          exclude: [...configDefaults.exclude, sameOnAMesh],
+          exclude: [...configDefaults.exclude, sameOnAMesh, longRoles],
           isolate,
           ...timeouts,
         },
       },
+      // `npm run test:roles:long`: the rest of them.
+      { test: { name: "roles-long", include: [longRoles], isolate, ...timeouts } },
       // `npm run test:mesh`: several processes of every role on real servers, one mesh at a time.
       {
         test: {

@@ -31,7 +31,7 @@ await describeWithServers("on MongoDB, JetStream and S3, a process that dies at 
   describe("beside another that takes the same submissions", () => {
     const runs = createRuns({ beside: true, onServers: true });
     afterAll(() => runs[Symbol.asyncDispose]());
-    test.each(takenOver)("%s", { timeout }, async (dieAt) => {
+    test.each(stepsOf(takenOver, ["claimed", "settled"]))("%s", { timeout }, async (dieAt) => {
       const { breaches } = await runs.carryOut({ dieAt });
       expect(breaches).toEqual([]);
     });

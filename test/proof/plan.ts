@@ -91,11 +91,20 @@ const longContracts: Suite = {
   limitSeconds: 40 * minute,
 };
 
-/** What crosses roles, each by itself and two gateways, over the wire; two meshes at a time. */
+/** What crosses roles, each by itself and two gateways, over the wire. */
 export const endToEnd: Suite = {
   name: "end to end on a mesh",
   script: "test:roles",
   projects: ["roles"],
+  env: { GENMESH_TEST_MESH: "1,gateway=2" },
+  limitSeconds: 30 * minute,
+};
+
+/** The operator's days, settings, webhooks and what builtin makes, on a mesh. */
+const longEndToEnd: Suite = {
+  name: "end to end on a mesh, long",
+  script: "test:roles:long",
+  projects: ["roles-long"],
   env: { GENMESH_TEST_MESH: "1,gateway=2" },
   limitSeconds: 30 * minute,
 };
@@ -153,6 +162,9 @@ const cluster: Check = {
  * release, and each part where its own ground changes: docs/decisions/proof.md.
  */
 export const asked = {
-  GENMESH_CI_ALL: [long, attacks, browser, longContracts, longReplicas, crashesEverywhere],
+  GENMESH_CI_ALL: [
+    ...[long, attacks, browser, longContracts],
+    ...[longEndToEnd, longReplicas, crashesEverywhere],
+  ],
   GENMESH_CI_CLUSTER: [cluster],
 } as const satisfies Record<string, readonly Part[]>;
