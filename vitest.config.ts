@@ -54,8 +54,8 @@ const attacks = "test/attacks/**/*.test.ts";
 const browser = "test/console/**/!(whole-day).test.ts";
 const faults = "test/faults/**/*.test.ts";
 const mesh = "test/mesh/**/*.test.ts";
-/** Of these, days and upgrades under load, large answers and wrong clocks: half of the time in four files. */
-const longMesh = "test/mesh/{clocks,large-answers,rolling,whole-day}.test.ts";
+/** Of these, days and upgrades under load, large answers, wrong clocks, and a mesh with certificates: half of the time in five files. */
+const longMesh = "test/mesh/{clocks,large-answers,rolling,run-mesh,whole-day}.test.ts";
 /** Their processes are killed and started all the time. */
 const bundles = "test/support/bundles.setup.ts";
 /**

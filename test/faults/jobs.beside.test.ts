@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { failPoints } from "../../services/media/fail-points.ts";
 import { createRuns } from "./jobs.run.ts";
-import { stepsOf, takenOver } from "./steps.ts";
+import { stepsOf } from "./steps.ts";
 
 // Starting processes, and leases that must end, on a slow machine.
 const timeout = 240_000;
@@ -9,7 +9,7 @@ const timeout = 240_000;
 describe("a process that dies at a step, beside another that takes the same submissions", () => {
   const runs = createRuns({ beside: true });
   afterAll(() => runs[Symbol.asyncDispose]());
-  const steps = stepsOf(failPoints, takenOver);
+  const steps = stepsOf(failPoints, ["reserved", "claimed", "won", "settled"]);
   let deaths = 0;
   test.each(steps)("%s", { timeout }, async (dieAt) => {
     const { died, breaches } = await runs.carryOut({ dieAt });

@@ -119,7 +119,7 @@ describe("a process that dies with a job that the first upstream at fal has, and
     expect(created).toEqual({ ...once, atFirst: [1] });
   });
 
-  test.each(["lost", "released"] as const)(
+  test.each(stepsOf(["lost", "released"], ["released"]))(
     "%s, where the first one's answer is lost: it fails for nothing, and the next is not asked for it",
     { timeout },
     async (dieAt) => {

@@ -117,7 +117,7 @@ export const replicas: Suite = {
   limitSeconds: 35 * minute,
 };
 
-/** A day with the console on a mesh, upgrades under load, large answers, wrong clocks. */
+/** A day with the console on a mesh, upgrades under load, large answers, wrong clocks, certificates. */
 const longReplicas: Suite = {
   name: "replicas, long",
   script: "test:mesh:long",
