@@ -8,7 +8,8 @@ process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), "node-compile-cache");
 
 // A real server starts inside several suites; a slow shared machine needs the room, and a test that waits for what never comes is
 // stopped all the same. No test is tried again here: what fails in a proof is run once more, alone, and said so (test/proof/suite.ts).
-const timeouts = {
+const common = {
+  setupFiles: "test/proof/begun.setup.ts",
   testTimeout: 240_000,
   hookTimeout: 240_000,
   expect: { poll: { timeout: 60_000 } },
@@ -88,11 +89,11 @@ export default defineConfig({
             mesh,
           ],
           isolate,
-          ...timeouts,
+          ...common,
         },
       },
       // `npm run test:long`: the rest of what needs nothing but the install.
-      { test: { name: "long", include: long, isolate, ...timeouts } },
+      { test: { name: "long", include: long, isolate, ...common } },
       // `npm run test:contracts`: both adapters of each store, the embedded one and that of the servers there are.
       {
         test: {
@@ -100,22 +101,22 @@ export default defineConfig({
           include: contracts,
           exclude: [...configDefaults.exclude, ...longContracts],
           isolate,
-          ...timeouts,
+          ...common,
         },
       },
       // `npm run test:contracts:long`: the rest of them.
-      { test: { name: "contracts-long", include: longContracts, isolate, ...timeouts } },
+      { test: { name: "contracts-long", include: longContracts, isolate, ...common } },
       // `npm run test:attacks`: what callers do to be charged less, to read what is not theirs, or to stop others. Much of it waits for
       // the clock: readers that stand still, callers that leave at every moment, disks that fill.
-      { test: { name: "attacks", include: [attacks], isolate, ...timeouts } },
+      { test: { name: "attacks", include: [attacks], isolate, ...common } },
       // `npm run test:browser`: the console in Chromium.
-      { test: { name: "browser", include: [browser], isolate, ...timeouts } },
+      { test: { name: "browser", include: [browser], isolate, ...common } },
       // Failures that the proof's own tests look at: no other run has them.
       ...(process.env.GENMESH_PROOF_FIXTURES
-        ? [{ test: { name: "fixtures", include: ["test/proof/fixtures/*.fixture.ts"] } }]
+        ? [{ test: { ...common, name: "fixtures", include: ["test/proof/fixtures/*.fixture.ts"] } }]
         : []),
       // `npm run test:faults`: processes that are killed at every step, again and again, which takes minutes.
-      { test: { name: "faults", include: [faults], globalSetup: bundles, ...timeouts } },
+      { test: { name: "faults", include: [faults], globalSetup: bundles, ...common } },
       // `npm run test:roles`: end to end on a mesh, what crosses roles.
       {
         test: {
@@ -123,11 +124,11 @@ export default defineConfig({
           include: ["test/e2e/**/*.test.ts"],
           exclude: [...configDefaults.exclude, sameOnAMesh, longRoles],
           isolate,
-          ...timeouts,
+          ...common,
         },
       },
       // `npm run test:roles:long`: the rest of them.
-      { test: { name: "roles-long", include: [longRoles], isolate, ...timeouts } },
+      { test: { name: "roles-long", include: [longRoles], isolate, ...common } },
       // `npm run test:mesh`: several processes of every role on real servers, one mesh at a time.
       {
         test: {
@@ -136,7 +137,7 @@ export default defineConfig({
           exclude: [...configDefaults.exclude, longMesh],
           globalSetup: bundles,
           fileParallelism: false,
-          ...timeouts,
+          ...common,
         },
       },
       // The rest of `npm run mesh:all`.
@@ -146,7 +147,7 @@ export default defineConfig({
           include: [longMesh],
           globalSetup: bundles,
           fileParallelism: false,
-          ...timeouts,
+          ...common,
         },
       },
     ],

@@ -6,6 +6,7 @@ export const eventsVariable = "GENMESH_PROOF_EVENTS";
 
 /** What happens in a run of vitest. Files are named from the root of the repository. */
 export type RunEvent =
+  /** By the process of the test itself: begun.setup.ts. */
   | { type: "begun"; file: string; name: string }
   | {
       type: "ended";
@@ -43,10 +44,6 @@ class EventWriter implements Reporter {
 
   constructor(file: string) {
     this.#file = file;
-  }
-
-  onTestCaseReady(test: TestCase): void {
-    this.#write({ type: "begun", file: test.module.relativeModuleId, name: test.fullName });
   }
 
   onTestCaseResult(test: TestCase): void {

@@ -58,6 +58,11 @@ describe.concurrent("a suite", () => {
     expect(red[0]?.message).toContain("hanging.fixture.ts > waits for what never comes");
   });
 
+  test("is stopped also where one computes without an end", async () => {
+    const { red } = await judge("computing", 12);
+    expect(red[0]?.message).toContain("computing.fixture.ts > computes without an end");
+  });
+
   test("is red where it runs no test", async () => {
     const { red } = await judge("no-such-file");
     expect(red).toMatchObject([{ name: "ended with 1" }]);
