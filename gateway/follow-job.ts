@@ -1,5 +1,5 @@
 import { equals, type MessageInitShape } from "@bufbuild/protobuf";
-import { ErrorReason, isRefusal, RefusalError } from "#kit/errors.ts";
+import { ErrorReason, isRefusal, type RefusalError, unavailable } from "#kit/errors.ts";
 import { isTerminal } from "#kit/job-document.ts";
 import {
   type Job,
@@ -44,16 +44,10 @@ export async function* followJob(
     if (last && isTerminal(last)) return;
     const patienceMs = last ? followLimits.patienceMs : followLimits.firstPatienceMs;
     const nowMs = clock.steady();
-    if (nowMs - heardAtMs >= patienceMs || nowMs >= endsAtMs) throw fault ?? away();
+    if (nowMs - heardAtMs >= patienceMs || nowMs >= endsAtMs) throw fault ?? unavailable();
     // A replica that stops answers each watch with the job's state and ends it at once.
     if (nowMs - begunAtMs >= followLimits.longWatchMs) pauseMs = followLimits.minPauseMs;
     await clock.sleep(pauseMs, signal);
     pauseMs = Math.min(2 * pauseMs, followLimits.maxPauseMs);
   }
-}
-
-function away(): RefusalError {
-  return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, {
-    metadata: { retry_after_ms: "1000" },
-  });
 }

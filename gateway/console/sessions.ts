@@ -2,7 +2,7 @@ import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { networkOf } from "#kit/connection-bounds.ts";
-import { ErrorReason, RefusalError, refuse } from "#kit/errors.ts";
+import { ErrorReason, RefusalError, refuse, unavailable } from "#kit/errors.ts";
 import { digest } from "#kit/rpc/access.ts";
 import { affinityHeader } from "#kit/rpc/affinity.ts";
 import { requestIdHeader } from "#kit/rpc/principal.ts";
@@ -70,7 +70,7 @@ export function createSessions(edge: Edge): Sessions {
   });
   const lookUp = async (request: FastifyRequest, sessionSha256: Uint8Array) => {
     if (lookUps >= maxSessionLookUps) {
-      refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
+      throw unavailable();
     }
     lookUps += 1;
     try {

@@ -1,5 +1,5 @@
 import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, RefusalError, refuse } from "#kit/errors.ts";
+import { ErrorReason, RefusalError, refuse, unavailable } from "#kit/errors.ts";
 import type { AuthEvents } from "./events.ts";
 import {
   heartbeatMs,
@@ -73,7 +73,7 @@ export function createKeyChangeFeed(deps: {
     },
     async *watch(since, signal) {
       if (watchers.size >= maxWatchers) {
-        refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
+        throw unavailable();
       }
       const watcher = createWatcher(maxChangesPerMessage, clock.steady());
       // Registered before the store is read: what changes meanwhile is told by the poller.

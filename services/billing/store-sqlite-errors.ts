@@ -1,4 +1,4 @@
-import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { unavailable } from "#kit/errors.ts";
 
 /** SQLite's codes for "not now": busy, locked, out of memory, I/O error, full, cannot open. */
 const awayCodes = new Set([5, 6, 7, 10, 13, 14]);
@@ -10,9 +10,6 @@ export function mapErrors<T>(work: () => T): T {
   } catch (error) {
     const code = error instanceof Error && "errcode" in error ? Number(error.errcode) & 0xff : 0;
     if (!awayCodes.has(code)) throw error;
-    throw new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, {
-      metadata: { retry_after_ms: "1000" },
-      cause: error,
-    });
+    throw unavailable(error);
   }
 }

@@ -21,7 +21,7 @@ import {
 import type { Admission, KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
 import { createBatchWait } from "./batching.ts";
 import type { Clock } from "./clock.ts";
-import { ErrorReason, isRefusal, knownReason, RefusalError, refuse } from "./errors.ts";
+import { ErrorReason, isRefusal, knownReason, RefusalError, unavailable } from "./errors.ts";
 import type { Payers } from "./payers.ts";
 
 /** Which hold. */
@@ -181,7 +181,7 @@ export function createHoldClient(
     tried: Tried = { attempts: 0 },
   ): Promise<Outcome["outcome"]> {
     if (waiting >= maxWaiting) {
-      refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
+      throw unavailable();
     }
     waiting++;
     try {

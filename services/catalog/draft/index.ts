@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { untilAborted } from "#kit/abort.ts";
-import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { unavailable } from "#kit/errors.ts";
 import { createFairShare } from "#kit/fair-share.ts";
 import { threadOptions } from "#kit/thread.ts";
 import { createWorkerPool } from "#kit/worker-pool.ts";
@@ -25,11 +25,6 @@ export interface DraftChecker extends AsyncDisposable {
 
 /** Makes it, without a thread yet. */
 export function createDraftChecker(): DraftChecker {
-  const unavailable = (why: string) =>
-    new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, {
-      metadata: { retry_after_ms: "1000" },
-      cause: new Error(why),
-    });
   const pool = createWorkerPool<DraftJob, DraftVerdict>({
     name: "drafts",
     start: () =>
@@ -41,7 +36,7 @@ export function createDraftChecker(): DraftChecker {
     answerTimeoutMs: draftTimeoutMs,
     tries: 1,
     idleMs: draftIdleMs,
-    toError: unavailable,
+    toError: (why) => unavailable(new Error(why)),
   });
   const share = createFairShare(draftShare);
   return {

@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { untilAborted } from "../abort.ts";
-import { ErrorReason, RefusalError, refuse } from "../errors.ts";
+import { ErrorReason, RefusalError, refuse, unavailable } from "../errors.ts";
 import { createFairShare, type FairShareBounds } from "../fair-share.ts";
 import { copyInTurns } from "../in-turns.ts";
 import { shapeFault } from "../json.ts";
@@ -70,11 +70,6 @@ const idleMs = 15_000;
 
 /** A reader without a thread yet. */
 export function createJsonReader(): JsonReader {
-  const unavailable = (cause?: unknown) =>
-    new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, {
-      metadata: { retry_after_ms: "1000" },
-      cause,
-    });
   const laneOf = (bounds: FairShareBounds) => ({
     share: createFairShare(bounds),
     pool: createWorkerPool<ReadJob, ReadReply>({

@@ -4,7 +4,7 @@ import {
   type Unit,
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Clock } from "../clock.ts";
-import { ErrorReason, isRefusal, refuse } from "../errors.ts";
+import { ErrorReason, isRefusal, unavailable } from "../errors.ts";
 import type { HoldClient, KeyLimit, RequestRecord } from "../holds.ts";
 import { dispatchWithinMs } from "./limits.ts";
 
@@ -77,7 +77,7 @@ export function createRequestHolds(
         return (await client.open(holdOf(request, terms))).held;
       } catch (error) {
         // Another process has taken its row over meanwhile, and drawn that it costs nothing.
-        if (isRefusal(error, ErrorReason.OPERATION_CONFLICT)) refuseAsLate();
+        if (isRefusal(error, ErrorReason.OPERATION_CONFLICT)) throw unavailable();
         throw error;
       }
     },
@@ -106,9 +106,5 @@ export function createRequestHolds(
  * monotonic clock. Past its lease it could be sent without any money.
  */
 export function refuseLate(openedAt: number, clock: Clock): void {
-  if (clock.steady() > openedAt + dispatchWithinMs) refuseAsLate();
-}
-
-function refuseAsLate(): never {
-  refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
+  if (clock.steady() > openedAt + dispatchWithinMs) throw unavailable();
 }

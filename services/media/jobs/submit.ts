@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { LiveCatalog } from "#kit/catalog-client.ts";
 import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, refuse, unavailable } from "#kit/errors.ts";
 import { checkIdempotencyKey, refuseAtEdge } from "#kit/idempotency.ts";
 import type { Ids } from "#kit/ids.ts";
 import type { JsonReader } from "#kit/json-reader/index.ts";
@@ -156,7 +156,7 @@ async function place(order: Order, context: SubmitContext): Promise<Submitted> {
     const accepted = acceptedOf(await driver.drive(job, references));
     if (accepted) return submitted(accepted, false, events);
   }
-  return refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
+  throw unavailable();
 }
 
 /** Another of the slot's requests may have had it accepted long before, so that its caller has deleted it by now. */

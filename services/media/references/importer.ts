@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, refuse, unavailable } from "#kit/errors.ts";
 import type { FairShare } from "#kit/fair-share.ts";
 import { isDataUri, isTooLong, readImageUri } from "#kit/images/index.ts";
 import { type GuardedFetcher, OutsideError } from "#kit/outside/index.ts";
@@ -144,7 +144,7 @@ async function importOne(
     const pinned = there && (await store.pin(accountId, there.fileId, pin));
     if (pinned) return pinned;
   }
-  refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: { retry_after_ms: "1000" } });
+  throw unavailable();
 }
 
 /** The id of a job's import: the same for every attempt at it. 24 characters of [a-z0-9] carry 124 bits. */

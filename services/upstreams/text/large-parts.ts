@@ -173,7 +173,8 @@ export class LargeParts {
     const alike = this.#alike.get(key) ?? [];
     const same = alike.find((one) => Buffer.compare(one, found) === 0);
     if (same) return same;
-    this.#alike.set(key, [...alike, found]);
+    alike.push(found);
+    this.#alike.set(key, alike);
     return found;
   }
 
