@@ -140,7 +140,7 @@ export default defineConfig({
           ...common,
         },
       },
-      // The rest of `npm run mesh:all`.
+      // `npm run test:mesh:long`: the rest of them.
       {
         test: {
           name: "mesh-long",

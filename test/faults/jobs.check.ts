@@ -19,6 +19,7 @@ import {
 import type { Received } from "../support/webhook-receiver.ts";
 import type { Said } from "./jobs.child.ts";
 import { readAsked } from "./jobs.upstream.ts";
+import type { SharedTime } from "./shared-time.ts";
 
 /** What a run left behind. */
 export interface Remains {
@@ -70,11 +71,22 @@ export async function whatIsLeft(
   return left;
 }
 
+/** How long a step is where only time is left, in ms. */
+const leapMs = 60_000;
+
+/** Makes the next step a long one where only time is left: see {@link isOnlyTimeLeft}. */
+export async function leapWhereOnlyTimeIsLeft(
+  stores: LawStores,
+  { time, ...of }: { time: SharedTime; accounts: readonly string[]; left: readonly string[] },
+): Promise<void> {
+  if (await isOnlyTimeLeft(stores, { ...of, now: time.clock.now() })) time.leap(leapMs);
+}
+
 /**
  * Is all that is left jobs without a worker, whose upstream's answer is lost and cannot be had again? They end with their half hour,
  * and until then nothing happens.
  */
-export async function isOnlyTimeLeft(
+async function isOnlyTimeLeft(
   stores: LawStores,
   { accounts, left, now }: { accounts: readonly string[]; left: readonly string[]; now: number },
 ): Promise<boolean> {

@@ -10,7 +10,7 @@ import { ownStores } from "../support/stores.ts";
 import { until } from "../support/until.ts";
 import { startWebhookReceiver } from "../support/webhook-receiver.ts";
 import { openWorldStores } from "../support/world-stores.ts";
-import { findBreaches, isOnlyTimeLeft, whatIsLeft } from "./jobs.check.ts";
+import { findBreaches, leapWhereOnlyTimeIsLeft, whatIsLeft } from "./jobs.check.ts";
 import { type Orders, poorOf, type Round, richOf, type Said } from "./jobs.child.ts";
 import { type Outside, writeCatalog } from "./jobs.outside.ts";
 import { type SharedTime, startSharedTime } from "./shared-time.ts";
@@ -56,8 +56,6 @@ export interface Run extends AsyncDisposable {
 const pace = { stepMs: 1_000, everyMs: 10 };
 /** Where jobs end by themselves, that their callers cancel: slower. */
 const outsidePace = { stepMs: 500, everyMs: 25 };
-/** How long a step is where only time is left, in ms. */
-const leapMs = 60_000;
 /** Real ms for a round to come to rest: nothing of it is as long where the machine is quiet. */
 const quietWithinMs = 170_000;
 /** Real time for a process to come to the point where it dies: one job after the other where its upstream has one place. */
@@ -183,8 +181,7 @@ async function watch(
       ? await whatIsLeft(stores, accounts)
       : ["submissions without an answer"];
     if (forgets && left.length === 0) left = await remembered(stores, accounts);
-    const now = time.clock.now();
-    if (await isOnlyTimeLeft(stores, { accounts, left, now })) time.leap(leapMs);
+    await leapWhereOnlyTimeIsLeft(stores, { time, accounts, left });
     return left.length === 0;
   };
   const within = { withinMs: quietWithinMs, everyMs: 50 };

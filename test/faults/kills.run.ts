@@ -16,7 +16,7 @@ import { until } from "../support/until.ts";
 import type { ComfyDouble } from "../support/upstreams/comfyui.ts";
 import type { FalDouble } from "../support/upstreams/fal.ts";
 import { openWorldStores } from "../support/world-stores.ts";
-import { isOnlyTimeLeft, whatIsLeft } from "./jobs.check.ts";
+import { leapWhereOnlyTimeIsLeft, whatIsLeft } from "./jobs.check.ts";
 import { gpuModels, writeCatalog } from "./jobs.outside.ts";
 import { impossible } from "./jobs.upstream.ts";
 import { judgeSoak, type SoakVerdict } from "./kills.check.ts";
@@ -42,8 +42,6 @@ const leastReady = 2;
 const jobsAKill = 12;
 /** Of the shared time, in ms and real ms: a lease is four real seconds at least. */
 const pace = { stepMs: 160, everyMs: 20 };
-/** How long a step is where only the half hour of jobs is left whose upstream's answer is lost, in ms. */
-const leapMs = 60_000;
 /** Jobs that one process has at one upstream at once. */
 const maxConcurrent = 8;
 /** A worker's steps from its claim to a job's charge, at which most kills aim. */
@@ -278,8 +276,7 @@ async function atRest(
   const accounts = [alice.accountId];
   const isAtRest = async () => {
     left = herd.isAnswered() ? await whatIsLeft(stores, accounts) : ["unanswered ones"];
-    const now = time.clock.now();
-    if (await isOnlyTimeLeft(stores, { accounts, left, now })) time.leap(leapMs);
+    await leapWhereOnlyTimeIsLeft(stores, { time, accounts, left });
     return left.length === 0;
   };
   const within = { withinMs: quietWithinMs, everyMs: 250 };

@@ -7,6 +7,11 @@ export type Part = Check | Suite;
 
 const minute = 60;
 
+/** Is there nothing of it to run without real servers? */
+export function needsServers(part: Part): boolean {
+  return "needsServers" in part && part.needsServers === true;
+}
+
 const check = (name: string, ...command: [string, ...string[]]): Check => ({
   name,
   command,
@@ -48,7 +53,7 @@ export const main: Suite = {
   name: "tests",
   script: "test",
   projects: ["main"],
-  limitSeconds: 25 * minute,
+  limitSeconds: 20 * minute,
 };
 
 /** What else needs nothing but the install: what renders, starts processes or waits. */
@@ -80,7 +85,7 @@ export const contracts: Suite = {
   name: "contracts of the stores",
   script: "test:contracts",
   projects: ["contracts"],
-  limitSeconds: 30 * minute,
+  limitSeconds: 13 * minute,
 };
 
 /** Whole services on servers, several processes at one store, servers that are away. */
@@ -97,7 +102,8 @@ export const endToEnd: Suite = {
   script: "test:roles",
   projects: ["roles"],
   env: { GENMESH_TEST_MESH: "1,gateway=2" },
-  limitSeconds: 30 * minute,
+  needsServers: true,
+  limitSeconds: 10 * minute,
 };
 
 /** The operator's days, settings, webhooks and what builtin makes, on a mesh. */
@@ -106,6 +112,7 @@ const longEndToEnd: Suite = {
   script: "test:roles:long",
   projects: ["roles-long"],
   env: { GENMESH_TEST_MESH: "1,gateway=2" },
+  needsServers: true,
   limitSeconds: 30 * minute,
 };
 
@@ -114,7 +121,8 @@ export const replicas: Suite = {
   name: "replicas and faults",
   script: "test:mesh",
   projects: ["mesh"],
-  limitSeconds: 35 * minute,
+  needsServers: true,
+  limitSeconds: 25 * minute,
 };
 
 /** A day with the console on a mesh, upgrades under load, large answers, wrong clocks, certificates. */
@@ -122,6 +130,7 @@ const longReplicas: Suite = {
   name: "replicas, long",
   script: "test:mesh:long",
   projects: ["mesh-long"],
+  needsServers: true,
   limitSeconds: 35 * minute,
 };
 

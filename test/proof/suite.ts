@@ -17,6 +17,8 @@ export interface Suite {
   env?: Record<string, string>;
   /** Longer, and it is stopped and red. */
   limitSeconds: number;
+  /** There is nothing to run without real servers. */
+  needsServers?: true;
 }
 
 /** What is red, or passed at its second try. */

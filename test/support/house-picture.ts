@@ -1,9 +1,7 @@
-import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { needsOf, type PeerName, peerNames } from "../../services/host/roles.ts";
 import { importsOf } from "./imports.ts";
-
-const root = fileURLToPath(new URL("../..", import.meta.url));
+import { houseFiles } from "./own-files.ts";
 
 /** The parts that are drawn side by side, from left to right: those that call each other most stand together. */
 const services = ["auth", "catalog", "text", "billing", "media", "builtin"] as const;
@@ -127,13 +125,7 @@ export function drawHouse(): string {
 }
 
 function productFiles(): string[] {
-  const listed = execFileSync("git", ["ls-files", "gateway", "services"], {
-    cwd: root,
-    encoding: "utf8",
-  });
-  return listed
-    .split("\n")
-    .filter((file) => /\.ts$/.test(file) && !/\.(test|fixture)\.ts$/.test(file));
+  return houseFiles().filter((file) => file.endsWith(".ts"));
 }
 
 function roomsOf(all: readonly string[], folder: string): Rooms {
