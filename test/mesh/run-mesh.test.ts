@@ -8,6 +8,7 @@ import {
   noCertificates,
   type Pair,
 } from "../support/certificates.ts";
+import { freeMeshPorts } from "../support/free-port.ts";
 import { ownStores } from "../support/stores.ts";
 import { until } from "../support/until.ts";
 import { describeMesh } from "./servers.ts";
@@ -38,10 +39,11 @@ describe.skipIf(noCertificates)(`with certificates${noCertificates ?? ""}`, asyn
       strangers = await (await certificates.authority("theirs")).issue("127.0.0.1");
       const { files } = await mountSecret(certificates, { ...pair, ca: authority.ca });
       const data = stack.use(await tempFolder());
-      const words = ["--replicas", "1", "--internal-port", "0"];
+      const first = `${await freeMeshPorts()}`;
+      const words = ["--replicas", "1", "--internal-port", first];
       runner = startProcess(process.execPath, ["services/host/run-mesh/main.ts", ...words], {
         env: {
-          PORT: "0",
+          PORT: first,
           GENMESH_DATA_DIR: data.path,
           GENMESH_DRAIN_MS: "1000",
           GENMESH_TLS_CERT_FILE: files.certFile,

@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import { peerVariables } from "../../services/host/config-wire.ts";
 import type { DayWorld } from "../console/day.ts";
 import { startProcess, tempFolder, type Variables } from "../host/process.ts";
-import { freePort } from "../support/free-port.ts";
+import { freeMeshPorts } from "../support/free-port.ts";
 import { ownStores } from "../support/stores.ts";
 import { startTurnsFront } from "../support/turns-front.ts";
 
@@ -20,10 +20,11 @@ export async function startTwoGateways(): Promise<TwoGateways> {
   const data = stack.use(await tempFolder());
   const front = stack.use(await startTurnsFront());
   const adminToken = "admin-token-of-a-day-on-a-mesh";
-  const words = ["--replicas", "1,gateway=2", "--internal-port", `${await freePort()}`];
+  const first = await freeMeshPorts();
+  const words = ["--replicas", "1,gateway=2", "--internal-port", `${first}`];
   const runner = startProcess(process.execPath, ["services/host/run-mesh/main.ts", ...words], {
     env: {
-      PORT: `${await freePort()}`,
+      PORT: `${first}`,
       GENMESH_DATA_DIR: data.path,
       GENMESH_ADMIN_TOKEN: adminToken,
       GENMESH_PUBLIC_URL: front.origin,

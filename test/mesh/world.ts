@@ -14,7 +14,7 @@ import { type MeshRole, peerNames } from "../../services/host/roles.ts";
 import { readMeshArguments } from "../../services/host/run-mesh/options.ts";
 import { type PlannedProcess, planMesh } from "../../services/host/run-mesh/plan.ts";
 import { samplePng } from "../../services/upstreams/media/samples.fixture.ts";
-import { freePort } from "../support/free-port.ts";
+import { freeMeshPorts } from "../support/free-port.ts";
 import {
   type ScriptedMediaUpstream,
   startScriptedMediaUpstream,
@@ -132,7 +132,7 @@ export async function startMeshWorld(options: MeshWorldOptions): Promise<MeshWor
 }
 
 async function planOf({ replicas }: MeshWorldOptions, env: Record<string, string | undefined>) {
-  const first = await freePort();
+  const first = await freeMeshPorts();
   return planMesh({
     ...readMeshArguments(["--replicas", replicas]),
     env,

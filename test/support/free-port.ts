@@ -17,10 +17,32 @@ const givenPorts = join(tmpdir(), "genmesh-test-ports");
 mkdirSync(givenPorts, { recursive: true });
 
 /** Gives ports of the loopback that no program listens on, each once. */
-export async function freePort(): Promise<number> {
-  for (;;) {
+export const freePort = () => freePorts(1);
+
+/**
+ * How many ports in a row a mesh is given: it looks for its own from the first upwards, and its processes give them back and take
+ * them again as they die and are started. A port beyond would be some other test's. The largest of our tests has fifteen processes, of at most three ports each.
+ */
+const ofMesh = 60;
+
+/** The first of those that a mesh finds its ports among. */
+export const freeMeshPorts = () => freePorts(ofMesh);
+
+let asked = Promise.resolve(0);
+
+/** The first of `count` in a row, all of them given. One after the other, as two at once would take turns and have none in a row. */
+function freePorts(count: number): Promise<number> {
+  asked = asked.then(() => find(count));
+  return asked;
+}
+
+async function find(count: number): Promise<number> {
+  for (let [first, found] = [0, 0]; ; ) {
     const port = await next();
-    if (take(port)) return port;
+    if (!take(port)) found = 0;
+    else if (found > 0 && port === first + found) found++;
+    else [first, found] = [port, 1];
+    if (found === count) return first;
   }
 }
 

@@ -8,7 +8,7 @@ import { type RoleProcess, startRole } from "../../services/host/role.ts";
 import { readMeshArguments } from "../../services/host/run-mesh/options.ts";
 import { planMesh } from "../../services/host/run-mesh/plan.ts";
 import { operatorEnvOf, stopOrder, withoutMadeToken } from "../../services/host/run-mesh/run.ts";
-import { freePort } from "./free-port.ts";
+import { freeMeshPorts } from "./free-port.ts";
 import { jumpClock } from "./jump-clock.ts";
 import type { MeshOptions, RunningMesh } from "./mesh.ts";
 import { ownStores } from "./stores.ts";
@@ -26,6 +26,7 @@ export async function startMeshRoles(options: MeshOptions): Promise<RunningMesh 
   const { GENMESH_ADMIN_TOKEN: given } = options.env;
   const adminToken = given ?? token();
   const host = "127.0.0.1";
+  const first = await freeMeshPorts();
   const planned = await planMesh({
     replicas: readMeshArguments(["--replicas", options.replicas]).replicas,
     env: {
@@ -37,7 +38,7 @@ export async function startMeshRoles(options: MeshOptions): Promise<RunningMesh 
     },
     host,
     tls: false,
-    firstPorts: { public: await freePort(), internal: await freePort() },
+    firstPorts: { public: first, internal: first },
   });
   const plan = withoutMadeToken(planned, given);
   const clock = jumpClock();

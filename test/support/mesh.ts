@@ -6,7 +6,7 @@ import { operatorPeers } from "../../services/host/cli/client.ts";
 import { envToOperatorConfig } from "../../services/host/config.ts";
 import { readMeshArguments } from "../../services/host/run-mesh/options.ts";
 import { startLocalMesh } from "../../services/host/run-mesh/run.ts";
-import { freePort } from "./free-port.ts";
+import { freeMeshPorts } from "./free-port.ts";
 import { ownStores } from "./stores.ts";
 import { until } from "./until.ts";
 
@@ -42,11 +42,12 @@ export async function startMeshProcesses(options: MeshOptions): Promise<RunningM
   const stores = await ownStores(stack, "e2e");
   if (!stores) return undefined;
   const { dataDir, log } = options;
+  const firstPort = await freeMeshPorts();
   const clockFile = join(dataDir, "clock");
   writeFileSync(clockFile, "0");
   const env = {
     PATH: process.env.PATH,
-    PORT: String(await freePort()),
+    PORT: String(firstPort),
     GENMESH_DATA_DIR: dataDir,
     GENMESH_LOG_LEVEL: "trace",
     // What a test leaves open must not keep its world.
@@ -57,7 +58,7 @@ export async function startMeshProcesses(options: MeshOptions): Promise<RunningM
   };
   const mesh = await startLocalMesh({
     ...readMeshArguments(["--replicas", options.replicas]),
-    internalPort: await freePort(),
+    internalPort: firstPort,
     env,
     log(line) {
       const said = line.slice(line.indexOf("|") + 2);
