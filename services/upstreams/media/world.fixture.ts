@@ -37,13 +37,18 @@ export const musicRequest: Extract<GenerationRequest, { kind: "music" }> = {
   ...{ kind: "music", mode: "lyrics", title: "Tides", description: "slow", lyrics: "la la" },
 };
 
+/**
+ * One for all worlds of a test process: its decoder takes longer to start than most tests take. It ends by itself when nothing is
+ * decoded for a while, and with its test process.
+ */
+const verifier = createImageVerifier({ processes: 1, memoryMb: 512, timeoutMs: 20_000 });
+
 /** Drivers with real connections, a real verifier and a real blob store. Only time is quick: pauses are noted, not kept. */
 export async function createWorld(overrides: Partial<MediaUpstreamsContext> = {}) {
   const folder = await mkdtemp(join(tmpdir(), "generate-"));
   const tempDir = await mkdtemp(join(tmpdir(), "generate-temp-"));
   const { clock, pauses } = quickClock();
   const logLines: string[] = [];
-  const verifier = createImageVerifier({ processes: 1, memoryMb: 512, timeoutMs: 20_000 });
   const renderer = createBuiltinRenderer({ threads: 1, clock: systemClock });
   const blobs = await openFolderBlobs({ folder, clock, ids: randomIds });
   const context: MediaUpstreamsContext = {
@@ -104,7 +109,6 @@ export async function createWorld(overrides: Partial<MediaUpstreamsContext> = {}
     async [Symbol.asyncDispose]() {
       await context.http[Symbol.asyncDispose]();
       await renderer[Symbol.asyncDispose]();
-      await verifier[Symbol.asyncDispose]();
       await rm(folder, { recursive: true });
       await rm(tempDir, { recursive: true });
     },
