@@ -37,9 +37,11 @@ afterEach(async () => {
 });
 
 /** Asks until it is no longer being built, as the page does that says so. */
-async function untilBuilt(): Promise<Exclude<AppBuild, { kind: "building" }>> {
+async function untilBuilt(
+  of: AppBuilds = builds,
+): Promise<Exclude<AppBuild, { kind: "building" }>> {
   for (;;) {
-    const build = await builds.current();
+    const build = await of.current();
     if (build.kind !== "building") return build;
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
@@ -66,7 +68,7 @@ test("a changed source is built anew, and a build of before is found again, also
   expect(await pageOf(await untilBuilt())).toBe("one");
   expect(await ran()).toBe(2);
   const next = createAppBuilds({ log, appFolder: app });
-  expect(await pageOf(await next.current())).toBe("one");
+  expect(await pageOf(await untilBuilt(next))).toBe("one");
   await next[Symbol.asyncDispose]();
   expect(await ran()).toBe(2);
 });

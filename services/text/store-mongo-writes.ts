@@ -1,6 +1,7 @@
 import type { Collection, Filter, MongoBulkWriteError } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { isDuplicate } from "#kit/mongo/errors.ts";
+import { createTurns } from "#kit/mongo/turns.ts";
 import { type Change, changeAll, changeOne, writeTogether } from "#kit/mongo/writes.ts";
 import { finishLingerMs, maxOpenTries } from "./limits.ts";
 import type { Intent } from "./store.ts";
@@ -65,11 +66,19 @@ export function createUsageWrites(
     once.set(requestId, own);
     return own.finally(() => once.delete(requestId));
   };
+  const opened = writeTogether<Intent, boolean>(db, {
+    alone: (intent) => open(usage, intent),
+    all: (intents) => openAll(usage, intents),
+  });
+  // Different requests under one idempotency key come together: of one process, one at a time asks the unique index of slots. A server
+  // that keeps such an index by locks has each two of them wait for each other, a second a pair.
+  const inTurn = createTurns();
   return {
-    open: writeTogether<Intent, boolean>(db, {
-      alone: (intent) => open(usage, intent),
-      all: (intents) => openAll(usage, intents),
-    }),
+    open(intent) {
+      const { keyId, operation, idempotency } = intent;
+      if (idempotency === undefined) return opened(intent);
+      return inTurn(JSON.stringify([keyId, operation, idempotency.key]), () => opened(intent));
+    },
     change,
     changeOnce,
     finish: writeTogether<Finished, true>(

@@ -1,6 +1,7 @@
 import type { Collection, Filter } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { awayRefusal, isDuplicate, mongoFault } from "#kit/mongo/errors.ts";
+import { createTurns } from "#kit/mongo/turns.ts";
 import {
   claimPage,
   enoughIdleGroups,
@@ -14,7 +15,6 @@ import type { Job } from "./job.ts";
 import { readLine, type WaitingLine } from "./line.ts";
 import type { ClaimQuery, JobStore, WorkQuery } from "./store.ts";
 import {
-  createTurns,
   type JobDocument,
   jobCollections,
   jobOf,

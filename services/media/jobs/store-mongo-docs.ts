@@ -4,6 +4,7 @@ import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { mongodb } from "#kit/mongo/driver.ts";
 import { awayRefusal } from "#kit/mongo/errors.ts";
 import { indexStep, type MongoSchema } from "#kit/mongo/migrate.ts";
+import { createTurns } from "#kit/mongo/turns.ts";
 import { ModelCallSchema, UpstreamSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { changesKept, maxTransitionRounds } from "../limits.ts";
 import {
@@ -256,21 +257,6 @@ export function createTransition(db: MongoDatabase, jobs: Collection<JobDocument
         return head;
       }),
   });
-}
-
-/** Runs work of the same name one after the other. */
-export function createTurns(): <T>(name: string, work: () => Promise<T>) => Promise<T> {
-  const last = new Map<string, Promise<unknown>>();
-  return (name, work) => {
-    const done = (last.get(name) ?? Promise.resolve()).then(work);
-    const settled = done
-      .catch(() => {})
-      .then(() => {
-        if (last.get(name) === settled) last.delete(name);
-      });
-    last.set(name, settled);
-    return done;
-  };
 }
 
 /**

@@ -3,6 +3,7 @@ import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { mongodb } from "#kit/mongo/driver.ts";
 import { awayRefusal, isDuplicate } from "#kit/mongo/errors.ts";
 import { migrate } from "#kit/mongo/migrate.ts";
+import { createTurns } from "#kit/mongo/turns.ts";
 import { jobsReadAtOnce, maxInsertRounds, maxTakeRounds } from "../limits.ts";
 import type { Standing } from "./census.ts";
 import { type Job, type JobSlot, type JobState, mediaKinds } from "./job.ts";
@@ -11,7 +12,6 @@ import { type DueQuery, type JobStore, type JobsQuery, latestDue, latestLease } 
 import { createClaim, isAnyClaimable, readWaitingLine } from "./store-mongo-claims.ts";
 import {
   createTransition,
-  createTurns,
   documentOf,
   exceptText,
   hasChange,
