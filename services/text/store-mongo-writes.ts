@@ -70,8 +70,7 @@ export function createUsageWrites(
     alone: (intent) => open(usage, intent),
     all: (intents) => openAll(usage, intents),
   });
-  // Different requests under one idempotency key come together: of one process, one at a time asks the unique index of slots. A server
-  // that keeps such an index by locks has each two of them wait for each other, a second a pair.
+  // Different requests under one idempotency key come together.
   const inTurn = createTurns();
   return {
     open(intent) {

@@ -80,7 +80,7 @@ test("each row has a protocol of the wire to itself", () => {
 });
 
 describe("a row says what its drivers do", () => {
-  // A song of builtin renders for seconds, and its row says of songs what it says of videos.
+  // A song of builtin renders for seconds: builtin/media.test.ts holds it to its row.
   const made = protocolNames.flatMap((name) =>
     jobKinds.flatMap((kind) =>
       rows[name].serves[kind] && !(name === "builtin" && kind === "music") ? [{ name, kind }] : [],

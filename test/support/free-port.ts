@@ -21,7 +21,8 @@ export const freePort = () => freePorts(1);
 
 /**
  * How many ports in a row a mesh is given: it looks for its own from the first upwards, and its processes give them back and take
- * them again as they die and are started. A port beyond would be some other test's. The largest of our tests has fifteen processes, of at most three ports each.
+ * them again as they die and are started. A port beyond would be some other test's. The largest of our tests has fifteen processes, of
+ * at most three ports each.
  */
 const ofMesh = 60;
 

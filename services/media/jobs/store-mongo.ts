@@ -27,8 +27,7 @@ import {
 export function createMongoJobStore(db: MongoDatabase): JobStore {
   const jobs = db.collection<JobDocument>(jobCollections.jobs);
   const transition = createTransition(db, jobs);
-  // Repeats of one submission come together: of one process, one at a time asks the unique index of slots. A server that keeps such an
-  // index by locks has each two of them wait for each other, a second a pair.
+  // Repeats of one submission come together.
   const inTurn = createTurns();
   return {
     open: () => migrate(db, [jobsMongoSchema]),

@@ -63,10 +63,23 @@ describe("the builtin upstream", () => {
 
   test("makes music and speech", async () => {
     await using world = await createWorld();
-    const { task } = world.task({ upstream, request: musicRequest });
+    const { task, resumeIds, progress } = world.task({ upstream, request: musicRequest });
     const [output] = await world.upstreams.generate(task);
     expect(output).toMatchObject({ mimeType: "audio/mpeg", width: 0, height: 0 });
     expect(output?.durationSeconds).toBeGreaterThan(5);
+    // As its row in the table of protocols says.
+    expect(resumeIds).toEqual([]);
+    expect(progress.length).toBeGreaterThan(0);
+    const { jobId, upstreamModel, signal } = task;
+    const cancel = {
+      jobId,
+      kind: "music",
+      upstreamModel,
+      upstream,
+      resumeId: "task",
+      signal,
+    } as const;
+    expect(await world.upstreams.cancel(cancel)).toBe(false);
     const spoken = await world.upstreams.speak(speechTask([upstream]));
     expect(spoken.durationSeconds).toBeGreaterThan(0.3);
     expect(spoken.bytes.length).toBeGreaterThan(1000);
