@@ -22,7 +22,7 @@ const long = [
   "services/text/kept-bytes.test.ts",
   "services/text/measuring/pdf-cost.test.ts",
   "services/text/tokens/count.test.ts",
-  "services/upstreams/{builtin/media,text/leaving}.test.ts",
+  "services/upstreams/{builtin/media,openai/images-large,text/leaving}.test.ts",
   "test/charts/jobs.test.ts",
   "test/clients/{cog,grpc-reflection,python}.test.ts",
   "test/e2e/{console*,crash,lifecycle,media-jobs,media-restart,usage-crashes,webhooks}.test.ts",
@@ -55,8 +55,8 @@ const attacks = "test/attacks/**/*.test.ts";
 const browser = "test/console/**/!(whole-day).test.ts";
 const faults = "test/faults/**/*.test.ts";
 const mesh = "test/mesh/**/*.test.ts";
-/** Of these, days and upgrades under load, large answers, wrong clocks, and a mesh with certificates: half of the time in five files. */
-const longMesh = "test/mesh/{clocks,large-answers,rolling,run-mesh,whole-day}.test.ts";
+/** Of these, days, upgrades under load, a key by the README, large answers, wrong clocks, and certificates: half of the time in six files. */
+const longMesh = "test/mesh/{clocks,large-answers,readme-key,rolling,run-mesh,whole-day}.test.ts";
 /** Their processes are killed and started all the time. */
 const bundles = "test/support/bundles.setup.ts";
 /**
@@ -116,7 +116,7 @@ export default defineConfig({
         ? [{ test: { ...common, name: "fixtures", include: ["test/proof/fixtures/*.fixture.ts"] } }]
         : []),
       // `npm run test:faults`: processes that are killed at every step, again and again, which takes minutes.
-      { test: { name: "faults", include: [faults], globalSetup: bundles, ...common } },
+      { test: { name: "faults", include: [faults], globalSetup: bundles, isolate, ...common } },
       // `npm run test:roles`: end to end on a mesh, what crosses roles.
       {
         test: {

@@ -81,7 +81,10 @@ const refused: [why: string, values: string[], text: string][] = [
   ],
 ];
 
-describe.each(await findHelms())("$name", (helm) => {
+// One major is enough: both evaluate schema and templates by the same packages, and render.test.ts renders with each.
+const newest = (await findHelms()).sort((a, b) => b.name.localeCompare(a.name)).slice(0, 1);
+
+describe.each(newest)("$name", (helm) => {
   test.each(refused)("refuses %s", async (_why, values, text) => {
     const settings = ["stores.existingSecret=x", ...values].flatMap((value) => ["--set", value]);
     await expect(render(helm, "genmesh", ...settings)).rejects.toThrow(text);

@@ -241,7 +241,7 @@ async function startHere({ dataDir, env, log, stack }: RunningOptions): Promise<
   });
   const clock = jumpClock();
   const logger = createLogger("trace", { write: (line) => void log.push(line) }, traceFields);
-  const metrics = createMetrics({ processMetrics: true });
+  const metrics = createMetrics();
   const signal = new AbortController().signal;
   stack.use(await openTelemetry(config, { log: logger, metrics }));
   const mesh = stack.use(await startMesh(config, { log: logger, signal, clock, metrics }));

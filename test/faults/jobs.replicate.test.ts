@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ReplicateDouble } from "../support/upstreams/replicate.ts";
 import { createdBySeed, startReplicateDouble } from "./jobs.doubles.ts";
 import { createRuns, type Run } from "./jobs.run.ts";
+import { stepsOf } from "./steps.ts";
 
 let replicate: ReplicateDouble;
 let runs: Run;
@@ -21,7 +22,7 @@ const times = () =>
 
 // The steps at which its protocol tells what follows; the others are the same as at fal.
 describe("a process that dies while Replicate is at its jobs, and is started again", () => {
-  test.each(["resumable", "stored", "lost"] as const)(
+  test.each(stepsOf(["resumable", "stored", "lost"], ["resumable"]))(
     "%s: nothing is lost, charged twice or paid twice",
     { timeout: 240_000 },
     async (dieAt) => {

@@ -14,12 +14,3 @@ export function stepsOf<Step extends FailPoint>(
 ): readonly Step[] {
   return isEveryStep ? all : sample;
 }
-
-/** Where another process, or the next one, takes over what the dead one held: the submission, the claim, the commit, the charge, the record. */
-export const takenOver: readonly FailPoint[] = [
-  "reserved",
-  "claimed",
-  "won",
-  "settled",
-  "forgotten",
-];

@@ -84,8 +84,8 @@ try {
   if (hasServers) env.GENMESH_REQUIRE_BACKENDS = "1";
   else process.stdout.write("── not run: what needs real servers\n");
   Object.assign(env, await tools);
-  const waiting = [plan.replicas, plan.crashes, ...(tools ? [plan.charts] : [])];
-  await runAll([plan.contracts, plan.endToEnd, waiting]);
+  const dying = [plan.replicas, plan.crashes, ...(tools ? [plan.charts] : [])];
+  await runAll([[plan.contracts, plan.endToEnd], dying]);
   for (const [variable, parts] of Object.entries(plan.asked)) {
     if (env[variable] === "1") await runAll(parts);
     else {

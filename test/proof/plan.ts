@@ -125,7 +125,7 @@ export const replicas: Suite = {
   limitSeconds: 25 * minute,
 };
 
-/** A day with the console on a mesh, upgrades under load, large answers, wrong clocks, certificates. */
+/** A day with the console on a mesh, a key by the README, upgrades under load, large answers, wrong clocks, certificates. */
 const longReplicas: Suite = {
   name: "replicas, long",
   script: "test:mesh:long",
@@ -151,11 +151,11 @@ const crashesEverywhere: Suite = {
   limitSeconds: 45 * minute,
 };
 
-/** With both majors of Helm. */
+/** Those tests of the main suite that render them, with both majors of Helm. */
 export const charts: Suite = {
   name: "charts",
   script: "test:charts",
-  projects: ["main", "long"],
+  projects: ["main"],
   limitSeconds: 5 * minute,
 };
 

@@ -49,7 +49,7 @@ export async function startMeshRoles(options: MeshOptions): Promise<RunningMesh 
   );
   const start = new AbortController();
   const starting = plan.map(async ({ env, role }) => {
-    const metrics = createMetrics({ processMetrics: true });
+    const metrics = createMetrics();
     const { signal } = start;
     const options = { log: logger, signal, clock, metrics };
     return { role, running: await startRole(envToConfig(env), options) };

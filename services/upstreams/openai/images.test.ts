@@ -50,18 +50,6 @@ describe("images of an OpenAI upstream", () => {
     expect(progress).toEqual([49, 99]);
   });
 
-  test("may be ten of the largest that a prompt can ask for", async () => {
-    await using upstream = await start();
-    await using world = await createWorld();
-    // What stands behind an image's end is allowed.
-    const noise = Buffer.concat([images[0] as Buffer, Buffer.alloc(12 * 1024 * 1024)]);
-    upstream.wording.outputs = { ...upstream.wording.outputs, images: [noise] };
-    const request = { ...imageRequest, count: 10 };
-    const patient = upstreamAt(upstream.baseUrl, "OPENAI", { timeoutMs: 50_000n });
-    const { task } = world.task({ upstream: patient, request });
-    expect(await world.upstreams.generate(task)).toHaveLength(10);
-  });
-
   test("keep their order where some are in the answer and others are named", async () => {
     await using upstream = await start();
     await using world = await createWorld();
