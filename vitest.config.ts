@@ -36,9 +36,12 @@ const long = [
  */
 const sameOnAMesh =
   "test/e2e/{called,comfyui,context,crash,data-uris,developer-prompt,elevenlabs,embeddings,errors,file-costs,file-parts,forms*,half-characters,image-ratios,images,media-fallbacks,media-list,media-references,media-restart,media-validation,money-counted,money-reported,opaque-state,reasoning,refused-parameters,silent-turns,telemetry-proxy,transcriptions,two-deployments,usage-crashes,validation}.test.ts";
-/** Of the others, those that say again on a mesh what a mesh seldom changes: the operator's days, settings, webhooks, what builtin makes. */
+/**
+ * Of the others, those that say again on a mesh what a mesh seldom changes: the operator's days, settings, webhooks, what builtin makes; and
+ * what crosses the wire as the usual answer and stream do, and keys and usage: other forms of both, keys' management, prices, figures.
+ */
 const longRoles =
-  "test/e2e/{alerts,console-admin,console-daily,console-flow,key-lifecycle,media-access,media-jobs,webhooks}.test.ts";
+  "test/e2e/{alerts,billing,chat,compact,console-admin,console-daily,console-flow,cost,key-lifecycle,key-management,media-access,media-jobs,webhooks}.test.ts";
 /** What each store, queue and blob folder must do, on all that can stand there, and what else needs one server. */
 const contracts = ["test/contract/**/*.test.ts", "test/host/{mesh,migrate}.test.ts"];
 /**

@@ -1,10 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { promptly } from "../support/promptly.ts";
 import { until } from "../support/until.ts";
-import { type Answer, ask, imageOf, textOf } from "./ask.ts";
+import { type Answer, ask, imageOf, type Question, textOf } from "./ask.ts";
 import { imagePrice } from "./catalog.ts";
 import { describeMesh } from "./servers.ts";
+import { followedJobs } from "./watch.suite.ts";
 import { type MeshCaller, type MeshWorld, startMeshWorld } from "./world.ts";
 
 /** Asks until all is right, and gives the moment at which the last look began that found it otherwise: how long a look takes does not count. */
@@ -24,6 +25,15 @@ async function lastWrongMs(what: string, isRight: () => Promise<boolean>): Promi
 }
 
 const byItself = (wrongMs: number) => wrongMs;
+
+/** Asks as clients do: again, where a busy store had no room for all of them in time. */
+async function submitted(gateway: string, question: Question): Promise<Answer> {
+  for (;;) {
+    const answer = await ask(gateway, question);
+    if (answer.status !== 503) return answer;
+    await delay(1_000 * Number(answer.headers.get("retry-after")));
+  }
+}
 
 await describeMesh("two of each role and three workers", () => {
   let world: MeshWorld;
@@ -60,7 +70,9 @@ await describeMesh("two of each role and three workers", () => {
     const caller = await world.caller({ credits: 20n * imagePrice });
     const begun = world.media.seen("POST /images/generations").length;
     const answers = await Promise.all(
-      Array.from({ length: 200 }, (_, n) => ask(gatewayOf(n), { caller, ...imageOf(`race ${n}`) })),
+      Array.from({ length: 200 }, (_, n) =>
+        submitted(gatewayOf(n), { caller, ...imageOf(`race ${n}`), idempotencyKey: `race ${n}` }),
+      ),
     );
     expect(countsOf(answers)).toEqual({ 202: 20, 402: 180 });
     await allEnded(caller, 20);
@@ -77,18 +89,10 @@ await describeMesh("two of each role and three workers", () => {
   }, async () => {
     const caller = await world.caller({ credits: 100n });
     const begun = world.media.seen("POST /images/generations").length;
-    // As clients do: again, where a busy store had no room for all of them in time.
-    const submitted = async (gateway: string) => {
-      for (;;) {
-        const answer = await ask(gateway, {
-          ...{ caller, ...imageOf("the same"), idempotencyKey: "one" },
-        });
-        if (answer.status !== 503) return answer;
-        await delay(1_000 * Number(answer.headers.get("retry-after")));
-      }
-    };
     const answers = await Promise.all(
-      Array.from({ length: 50 }, (_, n) => submitted(gatewayOf(n))),
+      Array.from({ length: 50 }, (_, n) =>
+        submitted(gatewayOf(n), { caller, ...imageOf("the same"), idempotencyKey: "one" }),
+      ),
     );
     expect(countsOf(answers)).toEqual({ 202: 50 });
     const ids = new Set(answers.map(({ json }) => json.id));
@@ -227,4 +231,6 @@ await describeMesh("two of each role and three workers", () => {
       { withinMs: 60_000 },
     );
   });
+
+  describe("a caller who follows a job", () => followedJobs(() => world));
 });

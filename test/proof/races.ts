@@ -56,7 +56,7 @@ async function round(suite: Suite, name: string, args: readonly string[]): Promi
   );
   for (const { place, name: test, message } of red) {
     const key = `${suite.script}: ${place} > ${test}`;
-    process.stdout.write(`  ${place} > ${test}\n`);
+    process.stdout.write(`  ${place} > ${test}: ${message.split("\n", 1)[0]}\n`);
     const race = races.get(key) ?? { rounds: [], message };
     race.rounds.push(name);
     races.set(key, race);

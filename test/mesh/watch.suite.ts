@@ -1,23 +1,20 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { type SseEvent, takeEvents } from "../e2e/sse.ts";
 import { until } from "../support/until.ts";
 import { ask, imageOf } from "./ask.ts";
-import { describeMesh } from "./servers.ts";
-import { type MeshCaller, type MeshWorld, startMeshWorld } from "./world.ts";
+import type { MeshCaller, MeshWorld } from "./world.ts";
 
 /** Milliseconds in which a job is taken up, or its end is heard, with any process killed: a lease and its sweep. */
 const heardWithinMs = 60_000;
 
-await describeMesh("a caller who follows a job", () => {
+/** What a caller who follows a job may rely on, in a mesh of several replicas of media. */
+export function followedJobs(worldOf: () => MeshWorld): void {
   let world: MeshWorld;
   let caller: MeshCaller;
   beforeAll(async () => {
-    const started = await startMeshWorld({ replicas: "1,media=2" });
-    if (!started) throw new Error("there is no server for one of the stores");
-    world = started;
+    world = worldOf();
     caller = await world.caller({ credits: 1_000n });
   });
-  afterAll(() => world?.[Symbol.asyncDispose]());
 
   /** Submits an image that upstream works on until `finish`, and opens its events. */
   async function follow() {
@@ -89,7 +86,7 @@ await describeMesh("a caller who follows a job", () => {
     const names = await followed.end();
     expect(names.join(" ")).toMatch(inOrder);
   });
-});
+}
 
 async function readInto(events: SseEvent[], response: Response): Promise<void> {
   let text = "";
