@@ -58,6 +58,8 @@ const pace = { stepMs: 1_000, everyMs: 10 };
 const outsidePace = { stepMs: 500, everyMs: 25 };
 /** Real ms for a round to come to rest: nothing of it is as long where the machine is quiet. */
 const quietWithinMs = 170_000;
+/** Real ms between two looks at a round: each reads all of its jobs and holds, of the stores that the processes work on. */
+const lookEveryMs = 100;
 /** Real time for a process to come to the point where it dies: one job after the other where its upstream has one place. */
 const deathWithinMs = 60_000;
 /** Days that jobs stay where one dies as they are forgotten. */
@@ -184,7 +186,7 @@ async function watch(
     await leapWhereOnlyTimeIsLeft(stores, { time, accounts, left });
     return left.length === 0;
   };
-  const within = { withinMs: quietWithinMs, everyMs: 50 };
+  const within = { withinMs: quietWithinMs, everyMs: lookEveryMs };
   await until("the round to come to rest", isAtRest, within).catch((error: Error) => {
     throw new Error(`${error.message}: ${left.join(", ")}`);
   });

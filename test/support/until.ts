@@ -1,17 +1,27 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Asks again until the answer is truthy, and gives it. Rejects after `withinMs` (default a minute), naming what it waited for. */
+/** Milliseconds before the second look; each pause behind it is twice as long as the one before. */
+const firstPauseMs = 5;
+/** Milliseconds at most: a test that looks at a store or a gateway more often takes the time from what it waits for. */
+const longestPauseMs = 40;
+
+/**
+ * Asks again until the answer is truthy, and gives it. Rejects after `withinMs` (default a minute), naming what it waited for. `everyMs`:
+ * pauses of that length; default: from 5 to 40 ms.
+ */
 export async function until<T>(
   what: string,
   ask: () => T | Promise<T>,
-  { withinMs = 60_000, everyMs = 10 } = {},
+  { withinMs = 60_000, everyMs }: { withinMs?: number; everyMs?: number } = {},
 ): Promise<NonNullable<T>> {
   const giveUpAt = performance.now() + withinMs;
+  let pauseMs = everyMs ?? firstPauseMs;
   for (;;) {
     const answer = await ask();
     if (answer) return answer;
     if (performance.now() > giveUpAt) throw new Error(`waited ${withinMs} ms for ${what}`);
-    await delay(everyMs);
+    await delay(pauseMs);
+    if (everyMs === undefined) pauseMs = Math.min(2 * pauseMs, longestPauseMs);
   }
 }
 
