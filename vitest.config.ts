@@ -46,11 +46,12 @@ const longRoles =
 const contracts = ["test/contract/**/*.test.ts", "test/host/{mesh,migrate}.test.ts"];
 /**
  * Of these, half of the time in a quarter of the files: whole services on servers, whose stores' contracts and whose behaviour on the
- * embedded ones the others look at; several processes at one store, and their deaths; servers that are away.
+ * embedded ones the others look at; several processes at one store, and their deaths; servers that are away; what is large.
  */
 const longContracts = [
   "test/contract/*.{services.mongo,mongo-processes,jetstream-processes,mongo-crash}.test.ts",
-  "test/contract/{blobs.s3-away,files.crash,mongo.connect,queue.jetstream-away,stores.tls}.test.ts",
+  "test/contract/{blobs.s3-away,blobs.s3-large,files.crash,files.large}.test.ts",
+  "test/contract/{mongo.connect,queue.jetstream-away,stores.tls}.test.ts",
   "test/host/mesh.test.ts",
 ];
 const attacks = "test/attacks/**/*.test.ts";

@@ -28,7 +28,7 @@ export function usageRollupContract(open: () => Promise<() => Database>): void {
   describe("usage", () => {
     test("is what the journal says: by hour, day, key, model and kind, line by line", async () => {
       await using world = await billingWorld((await open())());
-      const spent = await randomRequests(world, seeded(7), 120);
+      const spent = await randomRequests(world, seeded(7), 50);
       const totals = await checkAll(world, spent);
       expect(totals.requests).toBe(spent.length);
     });
@@ -48,7 +48,7 @@ export function usageRollupContract(open: () => Promise<() => Database>): void {
         }
       });
       const lists = await Promise.all(
-        worlds.map((world, i) => randomRequests(world, seeded(20 + i), 25, false)),
+        worlds.map((world, i) => randomRequests(world, seeded(20 + i), 10, false)),
       );
       asking.abort();
       await Promise.all(askers);
