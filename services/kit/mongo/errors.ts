@@ -1,5 +1,5 @@
 import type { MongoBulkWriteError } from "mongodb";
-import { ErrorReason, RefusalError } from "../errors.ts";
+import { ErrorReason, isRefusal, RefusalError } from "../errors.ts";
 import { mongodb } from "./driver.ts";
 import { awayRetryMs } from "./limits.ts";
 
@@ -125,6 +125,13 @@ export function awayRefusal(cause: unknown): RefusalError {
     metadata: { retry_after_ms: `${awayRetryMs}` },
     cause,
   });
+}
+
+/** Is it that refusal because the server could not be reached, and not because others wrote all the time? */
+export function isAwayRefusal(error: unknown): boolean {
+  if (!isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) return false;
+  const { cause } = error as RefusalError;
+  return mongoFault(cause) === "away" && !isConflict(cause);
 }
 
 /** Of several documents: a duplicate beside anything worse says nothing. */

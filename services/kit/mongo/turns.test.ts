@@ -17,7 +17,7 @@ test("work of one name has its turn when the one before is over, also where that
     run("b", "first of b", Promise.resolve("done")),
   ]);
   await expect.poll(() => begun).toEqual(["first of a", "first of b"]);
-  const fault = new Error("of its own");
+  const fault = awayRefusal(new Error("others wrote all the time"));
   first.reject(fault);
   expect(await outcomes).toEqual([
     { status: "rejected", reason: fault },
@@ -39,7 +39,7 @@ test("what waits behind work that finds the database away is refused with it, an
       }),
     ),
   );
-  const reason = awayRefusal(new Error("no server"));
+  const reason = awayRefusal(Object.assign(new Error("no server"), { code: "ECONNRESET" }));
   first.reject(reason);
   expect(await outcomes).toEqual([0, 1, 2].map(() => ({ status: "rejected", reason })));
   expect(begun).toEqual([0]);

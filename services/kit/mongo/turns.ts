@@ -1,4 +1,4 @@
-import { ErrorReason, isRefusal } from "../errors.ts";
+import { isAwayRefusal } from "./errors.ts";
 
 /**
  * Runs work of the same name one after the other. Requests for the same place in a unique index come together: a server that keeps such
@@ -14,7 +14,7 @@ export function createTurns(): <T>(name: string, work: () => Promise<T>) => Prom
     const settled = done.then(
       () => {},
       (error: unknown) => {
-        if (isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) throw error;
+        if (isAwayRefusal(error)) throw error;
       },
     );
     const leave = () => {
