@@ -31,16 +31,15 @@ async function run(part: plan.Part): Promise<() => Promise<void>> {
   return tryAgain;
 }
 
-/**
- * One part after the other, for two cores carry one suite; those of a group side by side, for they wait as well. Then, alone, what is
- * tried again.
- */
-async function runAll(parts: readonly (plan.Part | readonly plan.Part[])[]): Promise<void> {
+/** Runs parts in lanes: one after the other in each, the lanes side by side. Then, alone, what is tried again. */
+async function runLanes(...lanes: (readonly plan.Part[])[]): Promise<void> {
   const again: (() => Promise<void>)[] = [];
-  for (const part of parts) {
-    const group = [part].flat().filter((one) => hasServers || !plan.needsServers(one));
-    again.push(...(await Promise.all(group.map(run))));
-  }
+  const follow = async (lane: readonly plan.Part[]) => {
+    for (const part of lane) {
+      if (hasServers || !plan.needsServers(part)) again.push(await run(part));
+    }
+  };
+  await Promise.all(lanes.map(follow));
   for (const tryAgain of again) await tryAgain();
 }
 
@@ -77,17 +76,19 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => void endServers().finally(() => process.exit(1)));
 }
 try {
-  await runAll([...plan.checks, plan.main]);
+  await runLanes(...plan.looks.map((look) => [look]));
+  await runLanes([...plan.checks, plan.main]);
   const servers = await starting;
   Object.assign(env, servers?.env);
   hasServers = named || servers !== undefined;
   if (hasServers) env.GENMESH_REQUIRE_BACKENDS = "1";
   else process.stdout.write("── not run: what needs real servers\n");
   Object.assign(env, await tools);
-  const dying = [plan.replicas, plan.crashes, ...(tools ? [plan.charts] : [])];
-  await runAll([[plan.contracts, plan.endToEnd], dying]);
+  const charts = tools ? [plan.charts] : [];
+  // What talks to servers waits as well, so two cores carry two suites of it.
+  await runLanes([plan.contracts, plan.crashes], [plan.endToEnd, plan.replicas, ...charts]);
   for (const [variable, parts] of Object.entries(plan.asked)) {
-    if (env[variable] === "1") await runAll(parts);
+    if (env[variable] === "1") await runLanes(parts);
     else {
       const names = parts.map(({ name }) => name).join(", ");
       process.stdout.write(`── not run: ${names} (${variable}=1)\n`);
