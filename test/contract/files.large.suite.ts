@@ -1,52 +1,42 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { ErrorReason } from "#kit/errors.ts";
-import { createImageVerifier, type ImageVerifier } from "#kit/images/index.ts";
+import { createImageVerifier } from "#kit/images/index.ts";
 import { plain } from "#kit/images/samples.fixture.ts";
 import { heldBytes } from "../support/held-bytes.ts";
 import type { OpenWorldStores } from "../support/world-stores.ts";
 import {
   createFilesWorld,
-  type FilesWorld,
-  type Ground,
+  expectNothingIn,
   newGround,
   uncompressed,
   uploadOf,
 } from "./files.world.ts";
 
+const pool = { processes: 1, memoryMb: 768, timeoutMs: 20_000 };
+
 /** What the storage of files promises of large ones, on any stores. */
 export function largeFilesContract(openStores?: OpenWorldStores): void {
-  let verifier: ImageVerifier;
-  let ground: Ground;
-  let world: FilesWorld;
-
-  beforeAll(() => {
-    verifier = createImageVerifier({ processes: 1, memoryMb: 768, timeoutMs: 20_000 });
-  });
-  afterAll(() => verifier[Symbol.asyncDispose]());
-  beforeEach(async () => {
-    ground = await newGround();
-    world = await createFilesWorld({ ground, verifier, openStores });
-  });
-  afterEach(async () => {
-    await world[Symbol.asyncDispose]();
-    await ground[Symbol.asyncDispose]();
-  });
-
   test("an upload of 51 megapixels is refused, one of 49 is not", async () => {
+    await using verifier = createImageVerifier(pool);
+    await using ground = await newGround();
+    await using world = await createFilesWorld({ ground, verifier, openStores });
     const upload = async (width: number) =>
       world.client.uploadFile(uploadOf(await plain(width, 5_000).png().toBuffer()));
-    await expect(upload(10_200)).rejects.toMatchObject({
-      reason: ErrorReason.INVALID_IMAGE,
-      message: expect.stringContaining("50 megapixels"),
-    });
-    expect(await world.quotaOf()).toEqual({ used: 0, reserved: 0 });
-    expect(await world.blobKeys()).toEqual([]);
-    expect(await world.spooled()).toEqual([]);
+    await expect(upload(10_200)).rejects.toEqual(
+      expect.objectContaining({
+        reason: ErrorReason.INVALID_IMAGE,
+        message: expect.stringContaining("50 megapixels"),
+      }),
+    );
+    await expectNothingIn(world);
     const { file } = await upload(9_800);
     expect([file?.width, file?.height]).toEqual([9_800, 5_000]);
   });
 
   test("sixteen uploads of 20 MiB at once hold a few chunks each in memory", async () => {
+    await using verifier = createImageVerifier(pool);
+    await using ground = await newGround();
+    await using world = await createFilesWorld({ ground, verifier, openStores });
     const large = await uncompressed(2_640, 2_640);
     expect(large.length).toBeGreaterThan(19.8 * 1024 ** 2);
     const before = heldBytes();

@@ -10,6 +10,7 @@ import {
   alicesOther,
   bob,
   createFilesWorld,
+  expectNothingIn,
   type FilesWorld,
   type FilesWorldOptions,
   type Ground,
@@ -52,14 +53,6 @@ export function fileServiceContract(openStores?: OpenWorldStores): void {
     const { file, replayed } = await world.client.uploadFile(uploadOf(bytes, header));
     if (!file) throw new Error("no file");
     return { ...file, replayed };
-  }
-
-  /** Nothing of a failed upload may be left anywhere. */
-  async function expectNothing(): Promise<void> {
-    expect(await world.quotaOf()).toEqual({ used: 0, reserved: 0 });
-    expect(await world.blobKeys()).toEqual([]);
-    expect(await world.spooled()).toEqual([]);
-    expect((await world.client.listFiles({})).files).toEqual([]);
   }
 
   describe("an upload", () => {
@@ -115,7 +108,7 @@ export function fileServiceContract(openStores?: OpenWorldStores): void {
       ["20 MiB and a byte", () => Buffer.alloc(20 * 1024 * 1024 + 1), ErrorReason.IMAGE_TOO_LARGE],
     ])("of %s is refused and leaves nothing", async (_, make, reason) => {
       await expect(upload(await make())).rejects.toEqual(refusal(reason, { param: "file" }));
-      await expectNothing();
+      await expectNothingIn(world);
     });
 
     test("that breaks off leaves nothing", async () => {
@@ -124,7 +117,7 @@ export function fileServiceContract(openStores?: OpenWorldStores): void {
         throw new Error("the sender is gone");
       }
       await expect(world.client.uploadFile(broken())).rejects.toThrow();
-      await expectNothing();
+      await expectNothingIn(world);
     });
 
     test("whose sender falls silent and leaves, leaves nothing", async () => {
@@ -136,7 +129,7 @@ export function fileServiceContract(openStores?: OpenWorldStores): void {
       }
       await expect(world.client.uploadFile(silent(), { signal: left.signal })).rejects.toThrow();
       await world.files.drain(new AbortController().signal);
-      await expectNothing();
+      await expectNothingIn(world);
     });
 
     test("that breaks the protocol is refused", async () => {
@@ -154,7 +147,7 @@ export function fileServiceContract(openStores?: OpenWorldStores): void {
       await expect(upload(png, { purpose: "p".repeat(65) })).rejects.toEqual(
         refusal(ErrorReason.INVALID_VALUE, { param: "purpose" }),
       );
-      await expectNothing();
+      await expectNothingIn(world);
     });
   });
 

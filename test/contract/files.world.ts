@@ -5,6 +5,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { pino } from "pino";
 import sharp from "sharp";
+import { expect } from "vitest";
 import { type ManualClock, manualClock } from "#kit/clock.ts";
 import type { Database } from "#kit/database.ts";
 import { randomIds } from "#kit/ids.ts";
@@ -185,4 +186,12 @@ export async function* uploadOf(
   for (let at = 0; at < bytes.length; at += chunkBytes) {
     yield { part: { case: "chunk", value: bytes.subarray(at, at + chunkBytes) } };
   }
+}
+
+/** Nothing of a failed upload may be left anywhere. */
+export async function expectNothingIn(world: FilesWorld): Promise<void> {
+  expect(await world.quotaOf()).toEqual({ used: 0, reserved: 0 });
+  expect(await world.blobKeys()).toEqual([]);
+  expect(await world.spooled()).toEqual([]);
+  expect((await world.client.listFiles({})).files).toEqual([]);
 }

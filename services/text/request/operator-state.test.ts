@@ -89,9 +89,10 @@ test.each<[string, () => JsonObject[string]]>([
 ])("a million values keep the event loop for less than 50 ms at a time: %s", async (_, make) => {
   // Of input, what is not known is taken out.
   const body = () => ({ a: { b: make() }, input: make() }) as JsonObject;
-  // The least of four at most: what the process does beside it, collecting garbage and compiling above all, is not meant.
+  await keepStateOut(body(), looked);
+  // The least of three at most: what the process does beside it, collecting garbage above all, is not meant.
   let longest = Number.POSITIVE_INFINITY;
-  for (let n = 0; n < 4 && longest >= 50; n++) {
+  for (let n = 0; n < 3 && longest >= 50; n++) {
     const hostile = body();
     longest = await longestTurn(async () => void (await keepStateOut(hostile, looked)));
   }
