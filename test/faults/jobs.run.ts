@@ -117,12 +117,17 @@ async function openRun(options: RunOptions, { forgets }: { forgets: boolean }): 
   };
   /** Those that live, the one that lived longest first. */
   const living: Child[] = [];
+  /** How the others ended, for the message of what fails. */
+  const ends: string[] = [];
   let said: Said[] = [];
   let opened: LawStores | undefined;
   const begin = async () => {
     const child = start(orders, time, (one) => said.push(one));
     living.push(child);
-    void child.ended.then(() => living.splice(living.indexOf(child), 1));
+    void child.ended.then(() => {
+      living.splice(living.indexOf(child), 1);
+      ends.push(`${child.process.signalCode ?? child.process.exitCode}`);
+    });
     await child.ready;
     return child;
   };
@@ -151,7 +156,7 @@ async function openRun(options: RunOptions, { forgets }: { forgets: boolean }): 
     // The first process has made them.
     opened ??= lawStores(owned.use(await openWorldStores({ folder, env, clock })));
     const stores = opened;
-    const seen = await watch(stores, { living, time, accounts, forgets });
+    const seen = await watch(stores, { living, ends, time, accounts, forgets });
     // One that lives beside another may find all done before it comes to its step.
     if (other) died = await diesWithin(mortal, 0);
     await kill(mortal);
@@ -169,15 +174,19 @@ async function watch(
   stores: LawStores,
   round: {
     living: readonly Child[];
+    ends: readonly string[];
     time: SharedTime;
     accounts: readonly string[];
     forgets: boolean;
   },
 ): Promise<Set<string>> {
-  const { living, time, accounts, forgets } = round;
+  const { living, ends, time, accounts, forgets } = round;
   const { breaches, check } = gatherer();
   let left: readonly string[] = [];
+  const beganAt = time.clock.now();
   const isAtRest = async () => {
+    // Nobody would do what is left.
+    if (living.length === 0) throw new Error("no process lives");
     for (const accountId of accounts) await checkSeen(stores, accountId, check);
     left = living.every((child) => child.isDone())
       ? await whatIsLeft(stores, accounts)
@@ -188,7 +197,11 @@ async function watch(
   };
   const within = { withinMs: quietWithinMs, everyMs: lookEveryMs };
   await until("the round to come to rest", isAtRest, within).catch((error: Error) => {
-    throw new Error(`${error.message}: ${left.join(", ")}`);
+    const passedMs = time.clock.now() - beganAt;
+    const alive = `${living.length} processes live, ${passedMs} ms of their time passed`;
+    throw new Error(
+      `${error.message}: ${left.join(", ")}; ${alive}; their ends: ${ends.join(", ")}`,
+    );
   });
   return new Set(breaches);
 }

@@ -4,6 +4,7 @@ import { promptly } from "../support/promptly.ts";
 import { until } from "../support/until.ts";
 import { type Answer, ask, imageOf, type Question, textOf } from "./ask.ts";
 import { imagePrice } from "./catalog.ts";
+import { faultsUnderLoad } from "./faults.suite.ts";
 import { describeMesh } from "./servers.ts";
 import { followedJobs } from "./watch.suite.ts";
 import { type MeshCaller, type MeshWorld, startMeshWorld } from "./world.ts";
@@ -35,10 +36,13 @@ async function submitted(gateway: string, question: Question): Promise<Answer> {
   }
 }
 
+/** Of some processes, beside all that happens. */
+const clocksAheadMs = { "media-2": 120_000, "billing-1": -120_000 };
+
 await describeMesh("two of each role and three workers", () => {
   let world: MeshWorld;
   beforeAll(async () => {
-    const started = await startMeshWorld({ replicas: "2,media-worker=3" });
+    const started = await startMeshWorld({ replicas: "2,media-worker=3", clocksAheadMs });
     if (!started) throw new Error("there is no server for one of the stores");
     world = started;
   });
@@ -239,4 +243,6 @@ await describeMesh("two of each role and three workers", () => {
   });
 
   describe("a caller who follows a job", () => followedJobs(() => world));
+
+  describe("under load", () => faultsUnderLoad(() => world));
 });

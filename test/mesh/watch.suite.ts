@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { type SseEvent, takeEvents } from "../e2e/sse.ts";
 import { until } from "../support/until.ts";
 import { ask, imageOf } from "./ask.ts";
@@ -11,9 +11,14 @@ const heardWithinMs = 60_000;
 export function followedJobs(worldOf: () => MeshWorld): void {
   let world: MeshWorld;
   let caller: MeshCaller;
+  let usualLooks: number;
   beforeAll(async () => {
     world = worldOf();
+    usualLooks = world.media.wording.runningLooks;
     caller = await world.caller({ credits: 1_000n });
+  });
+  afterAll(() => {
+    world.media.wording.runningLooks = usualLooks;
   });
 
   /** Submits an image that upstream works on until `finish`, and opens its events. */

@@ -1,10 +1,9 @@
 import { writeFileSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { type FaultRun, failuresOf, runFault, tableOf } from "./fault-run.ts";
 import { judge, type Verdict } from "./invariants.ts";
 import { allScenarios } from "./scenarios.ts";
-import { describeMesh } from "./servers.ts";
-import { type MeshWorld, startMeshWorld } from "./world.ts";
+import type { MeshWorld } from "./world.ts";
 
 /**
  * Which scenarios: `all`, or words that their names hold, separated by commas; not set: one of each sort.
@@ -19,28 +18,20 @@ const scenarios = allScenarios(script).filter(({ name, isSample }) => {
   if (wanted === undefined) return isSample;
   return wanted === "all" || wanted.split(",").some((word) => name.includes(word));
 });
-/** Of some processes, beside all that happens. */
-const clocksAheadMs = { "media-2": 120_000, "billing-1": -120_000 };
 
-await describeMesh("a mesh under load", () => {
-  let world: MeshWorld;
+/** What callers hear while processes and stores of a mesh break, and what is left when all is well again. */
+export function faultsUnderLoad(worldOf: () => MeshWorld): void {
   const runs: FaultRun[] = [];
   const judged: { run: FaultRun; verdict: Verdict }[] = [];
-  beforeAll(async () => {
-    const started = await startMeshWorld({ replicas: "2", clocksAheadMs });
-    if (!started) throw new Error("there is no server for one of the stores");
-    world = started;
-  });
-  afterAll(async () => {
+  afterAll(() => {
     const table = tableOf(judged);
     process.stdout.write(`\n${table}\n`);
     if (tableFile) writeFileSync(tableFile, `${table}\n`);
-    await world?.[Symbol.asyncDispose]();
   });
 
   describe.each(scenarios)("$name", (scenario) => {
     test("is told to callers plainly, and gets well by itself", async () => {
-      const run = await runFault(world, scenario);
+      const run = await runFault(worldOf(), scenario);
       runs.push(run);
       expect(run.recoverySeconds).toBeDefined();
       const unclear = failuresOf(run.load).filter(({ failure }) =>
@@ -54,7 +45,7 @@ await describeMesh("a mesh under load", () => {
   test("nothing was lost, and nothing was done or charged twice", {
     timeout: 400_000,
   }, async () => {
-    for (const run of runs) judged.push({ run, verdict: await judge(world, run.load) });
+    for (const run of runs) judged.push({ run, verdict: await judge(worldOf(), run.load) });
     const told = judged.map(({ run: { scenario }, verdict: { lost, double } }) => ({
       scenario,
       lost,
@@ -62,4 +53,4 @@ await describeMesh("a mesh under load", () => {
     }));
     expect(told).toEqual(runs.map(({ scenario }) => ({ scenario, lost: [], double: [] })));
   });
-});
+}
