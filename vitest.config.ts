@@ -19,15 +19,15 @@ const long = [
   "services/builtin/**/*.test.ts",
   "services/kit/images/{broken,fair-share,large,verifier}.test.ts",
   "services/kit/json-reader/{exact-numbers,index}.test.ts",
-  "services/text/kept-bytes.test.ts",
+  "services/text/{kept-bytes,request/operator-state-large}.test.ts",
   "services/text/measuring/pdf-cost.test.ts",
   "services/text/tokens/count.test.ts",
-  "services/upstreams/{builtin/media,openai/images-large,text/leaving}.test.ts",
+  "services/upstreams/{builtin/media,openai/images-large,text/large-parts,text/leaving}.test.ts",
   "test/charts/jobs.test.ts",
-  "test/clients/{cog,grpc-reflection,python}.test.ts",
-  "test/e2e/{console*,crash,lifecycle,media-jobs,media-restart,usage-crashes,webhooks}.test.ts",
+  "test/clients/{cog,grpc-docs,grpc-reflection,python}.test.ts",
+  "test/e2e/{console*,crash,large-bodies,lifecycle,media-jobs,media-restart,usage-crashes,webhooks}.test.ts",
   "test/host/**/!(mesh|migrate).test.ts",
-  "test/proof/**/*.test.ts",
+  "test/{proof/**/*,support/promptly}.test.ts",
   "test/upgrade/**/*.test.ts",
 ];
 /**
@@ -35,13 +35,14 @@ const long = [
  * both forms (how a body is read and translated, what a number of tokens costs, a protocol's driver), or it is about one process.
  */
 const sameOnAMesh =
-  "test/e2e/{called,comfyui,context,crash,data-uris,developer-prompt,elevenlabs,embeddings,errors,file-costs,file-parts,forms*,half-characters,image-ratios,images,media-fallbacks,media-list,media-references,media-restart,media-validation,money-counted,money-reported,opaque-state,reasoning,refused-parameters,silent-turns,telemetry-proxy,transcriptions,two-deployments,usage-crashes,validation}.test.ts";
+  "test/e2e/{called,comfyui,context,crash,data-uris,developer-prompt,elevenlabs,embeddings,errors,fallback,file-costs,file-parts,forms*,half-characters,image-ratios,images,large-bodies,lifecycle,media-fallbacks,media-list,media-references,media-restart,media-validation,money-counted,money-reported,opaque-state,reasoning,refused-parameters,silent-turns,telemetry-proxy,transcriptions,two-deployments,usage-crashes,validation}.test.ts";
 /**
  * Of the others, those that say again on a mesh what a mesh seldom changes: the operator's days, settings, webhooks, what builtin makes; and
- * what crosses the wire as the usual answer and stream do, and keys and usage: other forms of both, keys' management, prices, figures.
+ * what crosses the wire as the usual answer and stream do, and keys and usage: other forms of both, keys' management, models' lists, prices,
+ * figures.
  */
 const longRoles =
-  "test/e2e/{alerts,billing,chat,compact,console-admin,console-daily,console-flow,cost,key-lifecycle,key-management,media-access,media-jobs,webhooks}.test.ts";
+  "test/e2e/{alerts,billing,chat,compact,console-admin,console-daily,console-flow,cost,key-lifecycle,key-management,media-access,media-jobs,media-line,models,webhooks}.test.ts";
 /** What each store, queue and blob folder must do, on all that can stand there, and what else needs one server. */
 const contracts = ["test/contract/**/*.test.ts", "test/host/{mesh,migrate}.test.ts"];
 /**

@@ -1,5 +1,6 @@
 import sharp from "sharp";
 import { afterAll, describe, expect, test } from "vitest";
+import { noise } from "../support/noise.ts";
 import { refusalOf } from "./caller.ts";
 import { isOwnWorld, ownWorldOnly, startWorld } from "./world.ts";
 
@@ -8,22 +9,12 @@ afterAll(() => world[Symbol.asyncDispose]());
 const caller = await world.caller();
 const model = isOwnWorld ? "scripted" : "chat-1";
 
-/** A picture that does not shrink. */
-const noise = (width: number, height: number) => {
-  const pixels = Buffer.alloc(width * height * 3);
-  for (let at = 0, seed = 1; at < pixels.length; at++) {
-    seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
-    pixels[at] = seed >> 16;
-  }
-  return sharp(pixels, { raw: { width, height, channels: 3 } });
-};
 const plain = (width: number, height: number) =>
   sharp({ create: { width, height, channels: 3, background: "#456" } });
 const uriOf = (bytes: Buffer, type = "image/png") =>
   `data:${type};base64,${bytes.toString("base64")}`;
 const png = await plain(64, 32).png().toBuffer();
 const jpeg = await plain(64, 32).jpeg().toBuffer();
-const large = await noise(1_500, 1_600).png({ compressionLevel: 0 }).toBuffer();
 
 const part = (image_url: string, fields: object = {}) => ({
   type: "input_image",
@@ -42,7 +33,10 @@ const noImages: [name: string, url: string][] = [
   ["a GIF", uriOf(await plain(8, 8).gif().toBuffer(), "image/gif")],
   ["a WebP", uriOf(await plain(8, 8).webp().toBuffer(), "image/webp")],
   ["a WebP that says PNG", uriOf(await plain(8, 8).webp().toBuffer())],
-  ["a PNG that was cut", uriOf(large.subarray(0, 50_000))],
+  [
+    "a PNG that was cut",
+    uriOf((await noise(300, 300).png({ compressionLevel: 0 }).toBuffer()).subarray(0, 50_000)),
+  ],
   ["a JPEG that was cut", uriOf((await noise(300, 300).jpeg().toBuffer()).subarray(0, 9_000))],
   ["a PNG's head and nothing more", uriOf(png.subarray(0, 33))],
   ["text", uriOf(Buffer.from("no image"))],
@@ -77,11 +71,6 @@ describe("images of a request", () => {
     expect(refusalOf(await ask(part(url)))).toBe(refused("invalid_image"));
   });
 
-  test("of more than 50 megapixels is none", async () => {
-    const huge = await plain(8_000, 6_300).png().toBuffer();
-    expect(refusalOf(await ask(part(uriOf(huge))))).toBe(refused("invalid_image"));
-  });
-
   test("are at most 20", async () => {
     const twenty = Array<object>(20).fill(part(uriOf(png)));
     if (isOwnWorld) world.play();
@@ -90,13 +79,6 @@ describe("images of a request", () => {
     expect(refusalOf(asked)).toBe(
       "400 invalid_request_error image_limit_exceeded input[0].content[21]",
     );
-  });
-
-  test("have at most 20 MiB, each and together", async () => {
-    const over = Buffer.concat([large, Buffer.alloc(20 * 1024 * 1024 - large.length + 1)]);
-    expect(refusalOf(await ask(part(uriOf(over))))).toBe(refused("image_too_large"));
-    const three = [part(uriOf(large)), part(uriOf(large)), part(uriOf(large))];
-    expect(refusalOf(await ask(...three))).toBe(refused("image_too_large", 3));
   });
 });
 

@@ -94,15 +94,6 @@ describe("what is refused", () => {
     expect((await caller.get("/files")).json.data).toEqual([]);
   });
 
-  test("more than 20 MiB, wherever the purpose stands", async () => {
-    const caller = await world.caller();
-    const large = Buffer.alloc(20 * 1024 * 1024 + 1, png);
-    for (const isFileFirst of [false, true]) {
-      const answer = await upload(caller, large, { isFileFirst });
-      expect(refusalOf(answer)).toBe("400 invalid_request_error image_too_large file");
-    }
-  });
-
   test("a form that is none", async () => {
     const caller = await world.caller();
     const json = await caller.post("/files", { purpose: "vision" });

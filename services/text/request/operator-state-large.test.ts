@@ -1,0 +1,32 @@
+import { expect, test } from "vitest";
+import type { JsonObject } from "#kit/json.ts";
+import { longestTurn } from "../../../test/support/longest-turn.ts";
+import { keepStateOut } from "./operator-state.ts";
+
+// What a body of a million values costs: each of them is looked at.
+
+const looked = { ourFiles: new Set<JsonObject>(), onTool() {}, passParameters: [] };
+
+test("a reference among a million values, at the end, is found", async () => {
+  const list = [...Array.from({ length: 300_000 }, () => ({ a: 1 })), { file_id: "f" }];
+  const found = keepStateOut({ a: { b: list } }, looked);
+  await expect(found).rejects.toMatchObject({ param: "a.b[300000].file_id" });
+});
+
+test.each<[string, () => JsonObject[string]]>([
+  ["lists", () => Array.from({ length: 499_000 }, () => [])],
+  ["objects", () => Array.from({ length: 333_000 }, () => ({ type: "function" }))],
+  ["unknown names", () => Array.from({ length: 250_000 }, () => ({ role: "user", odd: 1, x: 2 }))],
+  ["values", () => Array.from({ length: 990_000 }, () => null)],
+])("a million values keep the event loop for less than 50 ms at a time: %s", async (_, make) => {
+  // Of input, what is not known is taken out.
+  const body = () => ({ a: { b: make() }, input: make() }) as JsonObject;
+  await keepStateOut(body(), looked);
+  // The least of three at most: what the process does beside it, collecting garbage above all, is not meant.
+  let longest = Number.POSITIVE_INFINITY;
+  for (let n = 0; n < 3 && longest >= 50; n++) {
+    const hostile = body();
+    longest = await longestTurn(async () => void (await keepStateOut(hostile, looked)));
+  }
+  expect(longest).toBeLessThan(50);
+});
