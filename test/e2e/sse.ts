@@ -20,7 +20,7 @@ export function takeEvents(text: string): { events: SseEvent[]; rest: string } {
     const [comment] = /^:.*\n/.exec(rest) ?? [];
     const end = comment === undefined ? rest.indexOf("\n\n") : comment.length;
     if (end < 0) return { events, rest };
-    events.push(eventOf(rest.slice(0, end)));
+    events.push(eventOf(comment?.slice(0, -1) ?? rest.slice(0, end)));
     rest = rest.slice(comment === undefined ? end + 2 : end);
   }
 }
