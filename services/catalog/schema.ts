@@ -107,10 +107,15 @@ const chat = z.strictObject({
   }),
 });
 
+/** What becomes of a job whose answer was lost. */
+const lostAnswer = z.enum(["again", "fail"]).optional();
+/** What every model has that is asked for by jobs. */
+const ofJobs = { maxConcurrent: inFlight, lostAnswer };
+
 const image = z.strictObject({
   ...common,
+  ...ofJobs,
   kind: z.literal("image"),
-  maxConcurrent: inFlight,
   creditPrice: price,
   sizes: listOf(size).default([]),
   resolutions: listOf(label).default([]),
@@ -125,8 +130,8 @@ const safetyCheck = z.enum(["applied", "none", "standard"]).optional();
 
 const video = z.strictObject({
   ...common,
+  ...ofJobs,
   kind: z.literal("video"),
-  maxConcurrent: inFlight,
   maxReferences: references,
   availableAspectRatios: ratios.min(1),
   approxRuntimeSeconds: z.int().min(1).max(maxDurationSeconds).optional(),
@@ -161,8 +166,8 @@ const speech = z.strictObject({
 
 const music = z.strictObject({
   ...common,
+  ...ofJobs,
   kind: z.literal("music"),
-  maxConcurrent: inFlight,
   creditPrice: price,
   call: callSchema.optional(),
 });
@@ -217,6 +222,7 @@ const upstreamKeys = {
   inlineImages: z.boolean().default(false),
   /** It charges for a job that is cancelled after it was sent there. */
   chargesWhenCancelled: z.boolean().default(false),
+  lostAnswer,
   /** What the server calls the bound of a text answer's output. */
   outputLimit: z
     .enum(["max_tokens", "max_completion_tokens", "max_output_tokens", "none"])

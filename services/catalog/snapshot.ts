@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { create, type MessageInitShape, toBinary, toJson } from "@bufbuild/protobuf";
 import canonicalize from "canonicalize";
 import {
+  LostAnswer,
   type ModelCallSchema,
   ModelKind,
   type ModelSchema,
@@ -42,7 +43,7 @@ export function snapshotBytes(snapshot: Snapshot): number {
 }
 
 function upstreamOf(name: string, upstream: CatalogUpstream): UpstreamInit {
-  const { protocol, outputLimit, references } = upstream;
+  const { protocol, outputLimit, references, lostAnswer } = upstream;
   return {
     name,
     protocol: protocols[protocol].wire,
@@ -57,10 +58,12 @@ function upstreamOf(name: string, upstream: CatalogUpstream): UpstreamInit {
     tokenDelayMs: upstream.tokenDelayMs ?? 0,
     ...(outputLimit && { outputLimit: outputLimits[outputLimit] }),
     ...(references && { references: transports[references] }),
+    ...(lostAnswer && { lostAnswer: lostAnswers[lostAnswer] }),
   };
 }
 
 function modelOf(model: CatalogModel, workflows: WorkflowFiles): ModelInit {
+  const lostAnswer = "lostAnswer" in model ? model.lostAnswer : undefined;
   return {
     id: model.id,
     kind: kinds[model.kind],
@@ -74,6 +77,7 @@ function modelOf(model: CatalogModel, workflows: WorkflowFiles): ModelInit {
     maxConcurrent: "maxConcurrent" in model ? (model.maxConcurrent ?? 0) : 0,
     calls:
       "call" in model ? callsOf(model).map(({ mode, call }) => callOf(mode, call, workflows)) : [],
+    ...(lostAnswer && { lostAnswer: lostAnswers[lostAnswer] }),
     spec: specOf(model),
   };
 }
@@ -203,6 +207,9 @@ const transports = {
   inline: ReferenceTransport.INLINE,
   upload: ReferenceTransport.UPLOAD,
 } as const;
+
+/** `lostAnswer` of upstreams and models. */
+const lostAnswers = { again: LostAnswer.AGAIN, fail: LostAnswer.FAIL } as const;
 
 /** `videoOptions[].modes[]`. */
 const modes = { t2v: VideoMode.T2V, i2v: VideoMode.I2V } as const;

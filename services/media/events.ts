@@ -2,6 +2,7 @@ import { reasonName } from "#kit/errors.ts";
 import type { Logger } from "#kit/logger.ts";
 import type { Metrics } from "#kit/metrics.ts";
 import type { Job, JobFailure, MediaKind } from "./jobs/job.ts";
+import { wasAnswerLost } from "./jobs/lost-answer.ts";
 
 /** What the jobs of media count and log. Never a prompt, a key, or anything that a caller named. */
 export interface JobEvents {
@@ -56,7 +57,7 @@ export function createJobEvents(deps: { log: Logger; metrics: Metrics }): JobEve
     },
     claimed(job) {
       const { kind } = job.spec;
-      const how = job.fence === 1 ? "first" : job.resumeId ? "resumed" : "again";
+      const how = howClaimed(job);
       count.attempts.inc({ kind, how });
       if (how === "first") count.waits.observe({ kind }, since(job.createdAt, job.startedAt));
       log.info({ ...facts(job), fence: job.fence, attempts: job.attempts }, "job claimed");
@@ -71,7 +72,7 @@ export function createJobEvents(deps: { log: Logger; metrics: Metrics }): JobEve
     },
     ended(job) {
       const { kind } = job.spec;
-      const outcome = job.failure ? reasonName(job.failure.reason).toLowerCase() : "completed";
+      const outcome = outcomeOf(job);
       count.ended.inc({ kind, outcome });
       count.runs.observe({ kind, outcome }, since(job.startedAt, job.completedAt));
       if (job.charged) count.charged.inc({ kind }, Number(job.charged));
@@ -111,7 +112,7 @@ function countersOf(metrics: Metrics) {
     ),
     attempts: metrics.counter(
       "genmesh_media_attempts_total",
-      "Jobs claimed by a worker: for the first time, again, or with a task upstream to resume.",
+      "Jobs claimed by a worker: for the first time, again, with a task upstream to resume, or with a generation to be asked for again.",
       ["kind", "how"],
     ),
     leasesLost: metrics.counter(
@@ -124,10 +125,11 @@ function countersOf(metrics: Metrics) {
       "Jobs that went back to the queue, by the reason.",
       ["kind", "why"],
     ),
-    ended: metrics.counter("genmesh_media_jobs_ended_total", "Jobs by their end.", [
-      "kind",
-      "outcome",
-    ]),
+    ended: metrics.counter(
+      "genmesh_media_jobs_ended_total",
+      "Jobs by their end; answer_lost: failed, because the upstream's answer was lost.",
+      ["kind", "outcome"],
+    ),
     charged: metrics.counter("genmesh_media_charged_credits_total", "Credits charged for jobs.", [
       "kind",
     ]),
@@ -166,6 +168,17 @@ function countersOf(metrics: Metrics) {
       waitBuckets,
     ),
   };
+}
+
+function howClaimed({ fence, resumeId, sent }: Job): string {
+  if (fence === 1) return "first";
+  if (resumeId !== undefined) return "resumed";
+  return sent ? "asked_again" : "again";
+}
+
+function outcomeOf(job: Job): string {
+  if (!job.failure) return "completed";
+  return wasAnswerLost(job) ? "answer_lost" : reasonName(job.failure.reason).toLowerCase();
 }
 
 function since(from: number | undefined, to: number | undefined): number {

@@ -41,6 +41,11 @@ export const maxWaitMs = 300_000;
  * less than the 285 s for which OpenAI's clients wait for pictures, so that these hear why there are none.
  */
 export const maxEmptyMs = 240_000;
+/**
+ * How long a lost worker may still bring an answer that can come to it alone, once its lease is over, in ms: longer than a store's change of
+ * its primary takes, and short enough that the job is decided within the contract's two minutes.
+ */
+export const lostAnswerMs = 60_000;
 /** How often a worker renews its leases, in ms: two may fail. */
 export const heartbeatMs = 8_000;
 /** A worker that could not renew a lease gives up this long before others may claim the job, in ms. */

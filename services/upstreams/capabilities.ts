@@ -32,7 +32,7 @@ export const remoteKeys = [
 ] as const;
 
 /** What every such upstream that makes images, videos or music takes beside these. */
-export const jobKeys = ["chargesWhenCancelled"] as const;
+export const jobKeys = ["chargesWhenCancelled", "lostAnswer"] as const;
 
 /**
  * What an upstream protocol can do: its row in the table of {@link file://./protocols.ts}. It is data without drivers, so that the

@@ -3,6 +3,7 @@ import { cancelContract } from "./jobs.cancel.suite.ts";
 import { jobCapacityContract } from "./jobs.capacity.suite.ts";
 import { deleteContract } from "./jobs.delete.suite.ts";
 import { emptyAccountsContract } from "./jobs.empty-accounts.suite.ts";
+import { lostAnswersContract } from "./jobs.lost-answers.suite.ts";
 import { storedOutputsContract } from "./jobs.outputs.suite.ts";
 import { queuePlacesContract } from "./jobs.places.suite.ts";
 import { jobRacesContract } from "./jobs.races.suite.ts";
@@ -18,6 +19,7 @@ await describeOnServers("media on MongoDB and S3", (openStores) => {
   jobRacesContract(createWorld);
   workerContract(createWorld);
   upstreamWaitsContract(createWorld);
+  lostAnswersContract(createWorld);
   emptyAccountsContract(createWorld);
   jobCapacityContract(createWorld);
   jobRoutesContract(createWorld);

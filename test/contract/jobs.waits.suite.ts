@@ -5,20 +5,13 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { ErrorReason } from "#kit/errors.ts";
 import { JobStatus, JobWait_Refusal } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { maxQueuedMs, maxRunningMs, maxWaitMs } from "../../services/media/limits.ts";
-import { GenerationError, type GenerationTask } from "../../services/upstreams/media/port.ts";
 import { until } from "../support/until.ts";
-import { attemptsLost, worldsOf } from "./jobs.opening.ts";
-import { fail, gated, hang, scriptedUpstream, succeed } from "./jobs.upstream.ts";
+import { worldsOf } from "./jobs.opening.ts";
+import { gated, succeed } from "./jobs.upstream.ts";
 import { asked, behave, catalog, longMs, parked, turnAway } from "./jobs.waits.ts";
 import { bob, type createJobsWorld, image } from "./jobs.world.ts";
 
-/** An upstream whose answer to the request is lost. */
-const loseAnswer = async (task: GenerationTask): Promise<never> => {
-  await task.sending();
-  throw new GenerationError("unknown", "scripted");
-};
-
-/** What jobs promise where an upstream takes nothing, or does not say what it took; on any database. */
+/** What jobs promise where an upstream takes nothing; on any database. */
 export function upstreamWaitsContract(createWorld: typeof createJobsWorld): void {
   const open = worldsOf(createWorld);
 
@@ -197,109 +190,6 @@ export function upstreamWaitsContract(createWorld: typeof createJobsWorld): void
       world.clock.jump(maxWaitMs);
       expect((await world.ended(job.jobId)).status).toBe(JobStatus.COMPLETED);
       expect(asked(world)).toEqual(["one", "two", "one"]);
-    });
-  });
-
-  describe("a generation that may have been begun", () => {
-    test("is not begun again where its upstream takes no idempotency key", async () => {
-      const world = await open({ catalog });
-      world.upstream.behave(loseAnswer);
-      const { job } = await world.submit(image({ model: "both" }));
-      const ended = await world.ended(job.jobId);
-      expect(ended.error?.reason).toBe(ErrorReason.GENERATION_FAILED);
-      expect(asked(world)).toEqual(["one"]);
-      expect(await world.credits()).toMatchObject({ reserved: 0n, spent: 0n });
-    });
-
-    test("is asked for again where it does, of the same upstream alone", async () => {
-      const world = await open({ catalog });
-      world.upstream.behave(loseAnswer);
-      const { job } = await world.submit(image({ model: "peers" }));
-      for (let attempt = 1; attempt < 3; attempt++) {
-        await attemptsLost(world, job.jobId, attempt);
-        world.clock.jump(10_000);
-      }
-      const ended = await world.ended(job.jobId);
-      expect(ended.error?.reason).toBe(ErrorReason.GENERATION_FAILED);
-      expect(asked(world)).toEqual(["peer", "peer", "peer"]);
-    });
-
-    test("is begun again where the upstream says that nothing came of it", async () => {
-      const world = await open({ catalog });
-      world.upstream.behave(async (task) => {
-        await task.sending();
-        return world.upstream.tasks.length < 3 ? fail("broke_off")(task) : succeed(task);
-      });
-      const { job } = await world.submit(image({ model: "both" }));
-      for (let attempt = 1; attempt < 3; attempt++) {
-        await attemptsLost(world, job.jobId, attempt);
-        world.clock.jump(10_000);
-      }
-      expect((await world.ended(job.jobId)).status).toBe(JobStatus.COMPLETED);
-      expect(asked(world)).toEqual(["one", "one", "two"]);
-    });
-
-    test.each(["dies", "stops"])("is not begun again when its worker %s", async (how) => {
-      const first = await open({ catalog, workerCount: 0 });
-      const { folder, clock } = first;
-      const { job } = await first.submit();
-      if (how === "dies") {
-        const dead = { kind: "image", owner: "dead", fullUpstreams: [] } as const;
-        await first.store.claim({ ...dead, modelLimits: new Map(), now: clock.now() });
-        await first.store.apply(job.jobId, { kind: "sending", fence: 1 });
-      } else {
-        const upstream = scriptedUpstream(async (task) => {
-          await task.sending();
-          return hang(task);
-        });
-        const worker = await open({ catalog, folder, clock, upstream, withApi: false });
-        await until("the request", async () => (await first.store.find(job.jobId))?.sent);
-        await worker.workers[0]?.drain(AbortSignal.abort());
-      }
-      const next = await open({ catalog, folder, clock, withApi: false });
-      clock.jump(31_000);
-      if (how === "dies") {
-        // What the upstream made of it is not known: it has the time of any job.
-        await until("the look of the next worker", async () => {
-          const events = (await first.store.find(job.jobId))?.events;
-          return events?.some(({ name }) => name === "unanswered");
-        });
-        expect((await first.get(job.jobId)).status).toBe(JobStatus.RUNNING);
-        expect(await first.credits()).toMatchObject({ reserved: 5n });
-        // It keeps no other job waiting.
-        const other = await first.submit(image({ model: "image-2" }));
-        expect((await first.ended(other.job.jobId)).status).toBe(JobStatus.COMPLETED);
-        next.upstream.tasks.splice(0);
-        clock.jump(30 * 60_000);
-      }
-      const ended = await first.ended(job.jobId);
-      const { GENERATION_FAILED, UPSTREAM_TIMEOUT } = ErrorReason;
-      expect(ended.error?.reason).toBe(how === "dies" ? UPSTREAM_TIMEOUT : GENERATION_FAILED);
-      expect(next.upstream.tasks).toEqual([]);
-      expect(await first.credits()).toMatchObject({
-        reserved: 0n,
-        spent: how === "dies" ? 5n : 0n,
-      });
-    });
-
-    test("and that was named is taken up, though its upstream turns looks away", async () => {
-      const world = await open({ catalog });
-      const gate = Promise.withResolvers<void>();
-      const made = gated(gate.promise);
-      world.upstream.behave(async (task) => {
-        if (task.resumeId !== undefined) return made(task);
-        await task.sending();
-        await task.saveResumeId("task_1");
-        throw new GenerationError("unknown", "the looks were answered 429");
-      });
-      const { job } = await world.submit();
-      await attemptsLost(world, job.jobId, 1);
-      // It is being made: that is no queue any more.
-      expect((await world.get(job.jobId)).status).toBe(JobStatus.RUNNING);
-      gate.resolve();
-      world.clock.jump(3_000);
-      expect((await world.ended(job.jobId)).status).toBe(JobStatus.COMPLETED);
-      expect(world.upstream.tasks.map(({ resumeId }) => resumeId)).toEqual([undefined, "task_1"]);
     });
   });
 

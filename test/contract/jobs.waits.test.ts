@@ -4,6 +4,7 @@ import { ErrorReason, RefusalError } from "#kit/errors.ts";
 import { JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { jumpClock } from "../support/jump-clock.ts";
 import { openEmbeddedStores } from "../support/world-stores.ts";
+import { lostAnswersContract } from "./jobs.lost-answers.suite.ts";
 import { scriptedUpstream, succeed } from "./jobs.upstream.ts";
 import { upstreamWaitsContract } from "./jobs.waits.suite.ts";
 import { createJobsWorld, image } from "./jobs.world.ts";
@@ -13,6 +14,7 @@ const pixel =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 describe("waits for upstreams on SQLite", () => upstreamWaitsContract(createJobsWorld));
+describe("lost answers on SQLite", () => lostAnswersContract(createJobsWorld));
 
 test("a blob store that is away costs a job nothing: neither its references nor what was made", async () => {
   let refusals = 0;

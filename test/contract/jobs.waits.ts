@@ -17,6 +17,7 @@ models:
   - { id: image-1, kind: image, upstream: one, creditPrice: 5, sizes: [64x64], maxConcurrent: 1 }
   - { id: image-2, kind: image, upstream: two, creditPrice: 5, sizes: [64x64] }
   - { id: both, kind: image, upstream: one, fallbackUpstreams: [two], creditPrice: 5, sizes: [64x64] }
+  - { id: once, kind: image, upstream: one, fallbackUpstreams: [two], creditPrice: 5, sizes: [64x64], lostAnswer: fail }
   - { id: peers, kind: image, upstream: peer, fallbackUpstreams: [two], creditPrice: 5, sizes: [64x64] }
 `;
 

@@ -4,7 +4,7 @@ import { createMetrics } from "#kit/metrics.ts";
 import { createJobEvents } from "../../services/media/events.ts";
 import { noFailPoints } from "../../services/media/fail-points.ts";
 import { storageIdOf } from "../../services/media/files/file.ts";
-import { isHeld, type Job, mayBegin, wasCancelled } from "../../services/media/jobs/job.ts";
+import { type Job, wasCancelled } from "../../services/media/jobs/job.ts";
 import { createRetention, outputsOwner } from "../../services/media/jobs/outputs.ts";
 import { minCollectAgeMs } from "../../services/media/limits.ts";
 import {
@@ -19,7 +19,6 @@ import {
 import type { Received } from "../support/webhook-receiver.ts";
 import type { Said } from "./jobs.child.ts";
 import { readAsked } from "./jobs.upstream.ts";
-import type { SharedTime } from "./shared-time.ts";
 
 /** What a run left behind. */
 export interface Remains {
@@ -69,35 +68,6 @@ export async function whatIsLeft(
     left.push(`${fileId} is ${state}`);
   }
   return left;
-}
-
-/** How long a step is where only time is left, in ms. */
-const leapMs = 60_000;
-
-/** Makes the next step a long one where only time is left: see {@link isOnlyTimeLeft}. */
-export async function leapWhereOnlyTimeIsLeft(
-  stores: LawStores,
-  { time, ...of }: { time: SharedTime; accounts: readonly string[]; left: readonly string[] },
-): Promise<void> {
-  if (await isOnlyTimeLeft(stores, { ...of, now: time.clock.now() })) time.leap(leapMs);
-}
-
-/**
- * Is all that is left jobs without a worker, whose upstream's answer is lost and cannot be had again? They end with their half hour,
- * and until then nothing happens.
- */
-async function isOnlyTimeLeft(
-  stores: LawStores,
-  { accounts, left, now }: { accounts: readonly string[]; left: readonly string[]; now: number },
-): Promise<boolean> {
-  const jobs = (await Promise.all(accounts.map((account) => jobsOf(stores, account)))).flat();
-  // What is set aside until the next look is leased to no worker.
-  const hasWorker = (job: Job) => isHeld(job, now) && job.lease?.owner !== "";
-  const waiting = jobs.filter(
-    (job) => job.state === "running" && !hasWorker(job) && !mayBegin(job),
-  );
-  // A job's hold has its id.
-  return left.length > 0 && left.every((one) => waiting.some(({ jobId }) => one.startsWith(jobId)));
 }
 
 /** Reads the stores, and gives every breach of the invariants C1 to C12 of jobs and money in words. */

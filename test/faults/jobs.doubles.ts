@@ -1,5 +1,8 @@
+import { type Clock, systemClock } from "#kit/clock.ts";
+import { startScriptedMediaUpstream } from "../support/scripted-media-upstream.ts";
 import type { ComfyDouble } from "../support/upstreams/comfyui.ts";
 import { type ComfyOptions, startComfy } from "../support/upstreams/comfyui.ts";
+import { bytesMade, sampleOutputs } from "../support/upstreams/double.ts";
 import { type FalDouble, type FalGeneration, startFal } from "../support/upstreams/fal.ts";
 import { type ReplicateDouble, startReplicate } from "../support/upstreams/replicate.ts";
 import { upstreamKey } from "./jobs.drivers.ts";
@@ -17,6 +20,43 @@ export async function startReplicateDouble(): Promise<ReplicateDouble> {
   const replicate = await startReplicate({ key: upstreamKey });
   replicate.usual.output = (urls, prediction) => (isImpossible(prediction) ? [] : urls);
   return replicate;
+}
+
+/** A server with OpenAI's images: a request takes `takesMs` by `clock`, and the pictures come with its answer. */
+export interface ImagesDouble extends AsyncDisposable {
+  baseUrl: string;
+  /** Prompts of the requests that it has carried out or begun, in the order of their coming. */
+  prompts: string[];
+  /** Sets the clock by which requests take their time. */
+  follow(clock: Pick<Clock, "sleep">): void;
+}
+
+/** Starts one. */
+export async function startImagesDouble({ takesMs }: { takesMs: number }): Promise<ImagesDouble> {
+  const outputs = await sampleOutputs();
+  const server = await startScriptedMediaUpstream("openai", outputs);
+  const prompts: string[] = [];
+  let clock: Pick<Clock, "sleep"> = systemClock;
+  server.always("POST /images/generations", {
+    kind: "custom",
+    async handle({ body }, response) {
+      const { prompt, n = 1 } = body as { prompt: string; n?: number };
+      prompts.push(prompt);
+      await clock.sleep(takesMs);
+      const made = bytesMade("image", n, outputs);
+      const data = made.map((bytes) => ({ b64_json: Buffer.from(bytes).toString("base64") }));
+      response.writeHead(200, { "content-type": "application/json" });
+      response.end(JSON.stringify({ created: 0, data }));
+    },
+  });
+  return {
+    baseUrl: server.baseUrl,
+    prompts,
+    follow(next) {
+      clock = next;
+    },
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  };
 }
 
 /** What was asked for at a double that no model can make. */

@@ -9,7 +9,8 @@ let runs: Run;
 beforeAll(async () => {
   fal = await startFalDouble();
   // One at a time: of all jobs, the one that a process dies with is the only one at fal whose id is not known.
-  runs = createRuns({ beside: false, outside: { fal: [fal.origin], maxConcurrent: 1 } });
+  const outside = { fal: [fal.origin], maxConcurrent: 1, lostAnswer: "fail" } as const;
+  runs = createRuns({ beside: false, outside });
 });
 afterAll(async () => {
   await runs[Symbol.asyncDispose]();
@@ -39,4 +40,18 @@ describe("a process that dies while fal is at its jobs, and is started again", (
       expect(fal.generations.some(isImpossible)).toBe(true);
     },
   );
+});
+
+test("a process that dies when fal has begun a job, which the catalog lets it ask for again", {
+  timeout: 240_000,
+}, async () => {
+  await using own = await startFalDouble();
+  const outside = { fal: [own.origin], maxConcurrent: 1, lostAnswer: "again" } as const;
+  await using again = createRuns({ beside: false, outside });
+  expect(await again.carryOut({ dieAt: "upstream-accepted" })).toEqual({
+    died: true,
+    breaches: [],
+  });
+  const times = [...createdBySeed({ fal: [own] }).values()].map(({ length }) => length);
+  expect(times.sort().slice(-2)).toEqual([1, 2]);
 });

@@ -25,7 +25,8 @@ interface Pair {
 async function falPair(): Promise<Required<Pick<Pair, "fal" | "runs">>> {
   const fal: Pair["fal"] = [stack.use(await startFalDouble()), stack.use(await startFalDouble())];
   fal[0].always("submit", falAnswers.down);
-  const outside = { fal: fal.map(({ origin }) => origin), maxConcurrent: 1 };
+  const origins = fal.map(({ origin }) => origin);
+  const outside = { fal: origins, maxConcurrent: 1, lostAnswer: "fail" } as const;
   return { fal, runs: stack.use(createRuns({ beside: false, outside })) };
 }
 

@@ -9,6 +9,10 @@ export interface Outside {
   fal?: readonly string[];
   replicate?: readonly string[];
   comfyui?: readonly string[];
+  /** Base URLs of servers with OpenAI's images. */
+  images?: readonly string[];
+  /** What the catalog says of a lost answer of fal and Replicate; default nothing. */
+  lostAnswer?: "again" | "fail";
   /** Jobs that one process has at one upstream at once. */
   maxConcurrent: number;
 }
@@ -16,6 +20,8 @@ export interface Outside {
 /** Models of the catalog by kind; those at ComfyUI have names of their own where there are both. */
 export const models = { image: "image-1", video: "svc-video-1-5", music: "music-1" } as const;
 export const gpuModels = { image: "gpu-image", video: "gpu-video", music: "gpu-music" } as const;
+/** The one of OpenAI's images. */
+export const imagesModel = "plain-image";
 
 /**
  * Writes the catalog of a run into a folder: the shipped models of fal or Replicate, and one model of each kind at ComfyUI, with their workflows
@@ -23,7 +29,7 @@ export const gpuModels = { image: "gpu-image", video: "gpu-video", music: "gpu-m
  */
 export async function writeCatalog(
   folder: string,
-  { fal = [], replicate = [], comfyui = [], maxConcurrent }: Outside,
+  { fal = [], replicate = [], comfyui = [], images = [], lostAnswer, maxConcurrent }: Outside,
 ): Promise<string> {
   const at = (protocol: string, origins: readonly string[], more: object) =>
     origins.map((baseUrl, i) => [
@@ -31,9 +37,10 @@ export async function writeCatalog(
       { protocol, baseUrl, maxConcurrent, apiKeyEnv: "KEY", ...more },
     ]);
   const upstreams = Object.fromEntries([
-    ...at("fal", fal, { references: "upload" }),
-    ...at("replicate", replicate, { references: "upload" }),
+    ...at("fal", fal, { references: "upload", lostAnswer }),
+    ...at("replicate", replicate, { references: "upload", lostAnswer }),
     ...at("comfyui", comfyui, {}),
+    ...at("openai", images, {}),
   ]);
   const ids = fal.length > 0 ? gpuModels : models;
   const all = [
@@ -44,6 +51,7 @@ export async function writeCatalog(
       ...among("comfyui", comfyui),
       default: fal.length === 0,
     })),
+    ...(images.length > 0 ? [{ ...plainImages, ...among("openai", images) }] : []),
   ];
   for (const [name, text] of Object.entries(workflows)) await writeFile(join(folder, name), text);
   const path = join(folder, "catalog.yaml");
@@ -79,6 +87,10 @@ interface ShippedModel {
 const film = {
   id: models.video,
   videoOptions: [{ durationSeconds: 6, resolution: "480p", modes: ["t2v", "i2v"], credits: 45 }],
+};
+
+const plainImages = {
+  ...{ id: imagesModel, kind: "image", creditPrice: 5, sizes: ["1024x1024"], maxImages: 4 },
 };
 
 const workflows = {

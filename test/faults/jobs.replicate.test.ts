@@ -8,7 +8,7 @@ let replicate: ReplicateDouble;
 let runs: Run;
 beforeAll(async () => {
   replicate = await startReplicateDouble();
-  const outside = { replicate: [replicate.baseUrl], maxConcurrent: 1 };
+  const outside = { replicate: [replicate.baseUrl], maxConcurrent: 1, lostAnswer: "fail" } as const;
   runs = createRuns({ beside: false, outside });
 });
 afterAll(async () => {

@@ -10,7 +10,7 @@ import { ownStores } from "../support/stores.ts";
 import { until } from "../support/until.ts";
 import { startWebhookReceiver } from "../support/webhook-receiver.ts";
 import { openWorldStores } from "../support/world-stores.ts";
-import { findBreaches, leapWhereOnlyTimeIsLeft, whatIsLeft } from "./jobs.check.ts";
+import { findBreaches, whatIsLeft } from "./jobs.check.ts";
 import { type Orders, poorOf, type Round, richOf, type Said } from "./jobs.child.ts";
 import { type Outside, writeCatalog } from "./jobs.outside.ts";
 import { type SharedTime, startSharedTime } from "./shared-time.ts";
@@ -192,7 +192,6 @@ async function watch(
       ? await whatIsLeft(stores, accounts)
       : ["submissions without an answer"];
     if (forgets && left.length === 0) left = await remembered(stores, accounts);
-    await leapWhereOnlyTimeIsLeft(stores, { time, accounts, left });
     return left.length === 0;
   };
   const within = { withinMs: quietWithinMs, everyMs: lookEveryMs };

@@ -1,5 +1,6 @@
 import type { Clock } from "#kit/clock.ts";
 import { type Job, upstreamOf } from "../../services/media/jobs/job.ts";
+import { maxAttempts } from "../../services/media/limits.ts";
 import { seedOf } from "../../services/upstreams/called/values.ts";
 import { capabilitiesOf } from "../../services/upstreams/protocols.ts";
 import { alice } from "../contract/jobs.world.ts";
@@ -7,7 +8,7 @@ import { checkAccount, gatherer, type LawStores } from "../support/laws.ts";
 import type { ComfyDouble } from "../support/upstreams/comfyui.ts";
 import type { FalDouble } from "../support/upstreams/fal.ts";
 import { checkOrphans } from "./jobs.check.ts";
-import { createdBySeed } from "./jobs.doubles.ts";
+import { createdBySeed, type ImagesDouble } from "./jobs.doubles.ts";
 import { impossible } from "./jobs.upstream.ts";
 import type { Answered } from "./kills.run.ts";
 
@@ -18,13 +19,17 @@ export interface SoakVerdict {
   /** Accepted jobs that are not there or did not end as they must, files that are not there, laws that do not hold. */
   lost: string[];
   chargedTwice: string[];
-  /** Jobs that upstreams were asked for more than once, or that no caller submitted. */
+  /** Jobs that upstreams were asked for more than once, where the catalog does not say so, or that no caller submitted. */
   createdTwice: string[];
+  /** Images that were asked for again, as the catalog says where a worker died with their answer: three times in all at most. */
+  askedAgain: string[];
   /**
-   * Jobs whose worker died between sending their one request and storing the id that it was answered, at an upstream that can
+   * Jobs whose worker died between sending their last request and storing the id that it was answered, at an upstream that can
    * neither be asked for it nor be sent it again: they failed and cost their caller nothing, and their upstream may be paid for them.
    */
   unknowable: string[];
+  /** From the last kill until the last job had ended, in s of the shared time. */
+  restedAfterSeconds: number;
   /** Jobs that failed because three workers died with them before they had sent anything. */
   worn: string[];
 }
@@ -35,15 +40,19 @@ export interface SoakRemains {
   clock: Clock;
   /** By idempotency key. */
   answers: ReadonlyMap<string, Answered>;
+  /** Ms since the epoch, by the shared time. */
+  lastKillAt: number;
   fal: readonly FalDouble[];
   comfyui: readonly ComfyDouble[];
+  images: ImagesDouble;
 }
 
 /** Holds the laws against the stores, and jobs and creations upstream against what callers were told. */
 export async function judgeSoak(remains: SoakRemains): Promise<SoakVerdict> {
-  const { stores, clock, answers, fal, comfyui } = remains;
+  const { stores, clock, answers, lastKillAt, fal, comfyui, images } = remains;
   const verdict: SoakVerdict = {
-    ...{ jobs: {}, lost: [], chargedTwice: [], createdTwice: [], unknowable: [], worn: [] },
+    ...{ jobs: {}, lost: [], chargedTwice: [], createdTwice: [], askedAgain: [] },
+    ...{ unknowable: [], worn: [], restedAfterSeconds: 0 },
   };
   const { breaches, check } = gatherer();
   const jobs = await checkAccount(stores, alice, check);
@@ -52,8 +61,11 @@ export async function judgeSoak(remains: SoakRemains): Promise<SoakVerdict> {
     // Ends of a hold, what was charged, and commits of a job.
     (/^C[458]:/.test(breach) ? verdict.chargedTwice : verdict.lost).push(breach);
   }
+  const restedAt = Math.max(...jobs.map(({ completedAt = 0 }) => completedAt));
+  verdict.restedAfterSeconds = Math.round((restedAt - lastKillAt) / 1_000);
   const byId = new Map(jobs.map((job) => [job.jobId, job]));
   const created = createdBySeed({ fal, comfyui });
+  const drawn = Map.groupBy(images.prompts, (prompt) => prompt);
   for (const [key, { submission, jobIds }] of answers) {
     const [jobId = ""] = jobIds;
     if (jobIds.size !== 1) verdict.createdTwice.push(`${key} has ${jobIds.size} jobs`);
@@ -62,14 +74,16 @@ export async function judgeSoak(remains: SoakRemains): Promise<SoakVerdict> {
       verdict.lost.push(`${key}: ${jobId} is not there`);
       continue;
     }
-    const made = created.get(seedOf(jobId)) ?? [];
+    const made = drawn.get(key) ?? created.get(seedOf(jobId)) ?? [];
     const end = endOf(job, submission.body.title === impossible, made.length);
     verdict.jobs[end] = (verdict.jobs[end] ?? 0) + 1;
     const told = `${jobId} (${upstreamOf(job).name} ${job.spec.kind}): created ${made.length} times`;
     if (end === "lost") verdict.lost.push(`${told}, ${lifeOf(job)}`);
     if (end === "unknowable") verdict.unknowable.push(told);
     if (end === "worn") verdict.worn.push(told);
-    if (made.length > 1) verdict.createdTwice.push(`${told}: ${made.join(", ")}`);
+    if (made.length < 2) continue;
+    const isAllowed = made.length <= maxAttempts && mayAskAgain(job);
+    verdict[isAllowed ? "askedAgain" : "createdTwice"].push(`${told}: ${made.join(", ")}`);
   }
   const known = new Set(jobs.map(({ jobId }) => seedOf(jobId)));
   for (const [seed, made] of created) {
@@ -84,14 +98,22 @@ function lifeOf({ events, createdAt }: Job): string {
   return events.map(({ at, name, detail }) => `${seconds(at)} ${name} ${detail}`).join("; ");
 }
 
+/** What the catalog says of its lost answer: nothing, so that images are asked for again. ComfyUI tells what it has begun. */
+function mayAskAgain(job: Job): boolean {
+  return job.spec.kind === "image" && isOnce(job);
+}
+
+function isOnce(job: Job): boolean {
+  return capabilitiesOf(upstreamOf(job).protocol)?.serves[job.spec.kind]?.submit === "once";
+}
+
 /** How a job ended: as it must, or in one of the two ways that a death excuses. */
 function endOf(job: Job, isImpossible: boolean, created: number) {
   const { state, sent, resumeId, attempts } = job;
   if (state === "completed") return isImpossible || created === 0 ? "lost" : "completed";
   if (state !== "failed") return "lost";
   if (resumeId !== undefined) return isImpossible ? "impossible" : "lost";
-  const { protocol } = upstreamOf(job);
-  const isOnce = capabilitiesOf(protocol)?.serves[job.spec.kind]?.submit === "once";
-  if (sent && isOnce && created <= 1) return "unknowable";
-  return !sent && attempts === 3 && created === 0 ? "worn" : "lost";
+  const most = mayAskAgain(job) ? maxAttempts : 1;
+  if (sent && isOnce(job) && attempts >= most && created <= most) return "unknowable";
+  return !sent && attempts === maxAttempts && created === 0 ? "worn" : "lost";
 }

@@ -16,20 +16,22 @@ import { until } from "../support/until.ts";
 import type { ComfyDouble } from "../support/upstreams/comfyui.ts";
 import type { FalDouble } from "../support/upstreams/fal.ts";
 import { openWorldStores } from "../support/world-stores.ts";
-import { leapWhereOnlyTimeIsLeft, whatIsLeft } from "./jobs.check.ts";
-import { gpuModels, writeCatalog } from "./jobs.outside.ts";
+import { whatIsLeft } from "./jobs.check.ts";
+import type { ImagesDouble } from "./jobs.doubles.ts";
+import { gpuModels, imagesModel, writeCatalog } from "./jobs.outside.ts";
 import { impossible } from "./jobs.upstream.ts";
 import { judgeSoak, type SoakVerdict } from "./kills.check.ts";
 import type { SoakOrders, SoakSaid, Submission } from "./kills.child.ts";
 import { type SharedTime, startSharedTime } from "./shared-time.ts";
 
-/** A soak: processes that are killed again and again while they work on jobs at doubles of fal and ComfyUI. */
+/** A soak: processes that are killed again and again while they work on jobs at doubles of fal, ComfyUI and OpenAI's images. */
 export interface SoakPlan {
   /** Of what is submitted, and of whom, when and at which step a kill hits; the machine's own timing is chance besides. */
   seed: number;
   kills: number;
   fal: readonly FalDouble[];
   comfyui: readonly ComfyDouble[];
+  images: ImagesDouble;
   /** Database, queue and blobs are on servers; else in a folder and in memory. */
   onServers: boolean;
 }
@@ -63,7 +65,7 @@ const quietWithinMs = 600_000;
 const funds = 10_000_000n;
 
 /** Carries it out, and judges what it left. */
-export async function soak({ seed, kills, fal, comfyui, onServers }: SoakPlan) {
+export async function soak({ seed, kills, fal, comfyui, images, onServers }: SoakPlan) {
   await using stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), "genmesh-kills-"));
   stack.defer(() => rm(folder, { recursive: true, force: true }));
@@ -71,9 +73,11 @@ export async function soak({ seed, kills, fal, comfyui, onServers }: SoakPlan) {
   if (!env) throw new Error("there is no server for one of the stores");
   const time = stack.use(startSharedTime(pace));
   const { clock } = time;
+  images.follow(clock);
   const outside = {
     fal: fal.map(({ origin }) => origin),
     comfyui: comfyui.map(({ origin }) => origin),
+    images: [images.baseUrl],
     maxConcurrent,
   };
   const catalogFile = await writeCatalog(folder, outside);
@@ -88,12 +92,13 @@ export async function soak({ seed, kills, fal, comfyui, onServers }: SoakPlan) {
     await herd.killOne();
     herd.begin();
   }
+  const lastKillAt = clock.now();
   const stores = lawStores(stack.use(await openWorldStores({ folder, env, clock })));
-  await atRest(stores, { herd, time });
+  await atRest(stores, herd);
   const answers = herd.answers();
   await herd.killAll();
   const killed = herd.killed();
-  const verdict = await judgeSoak({ stores, clock, answers, fal, comfyui });
+  const verdict = await judgeSoak({ stores, clock, answers, lastKillAt, fal, comfyui, images });
   return {
     seed,
     kills: killed.length,
@@ -127,8 +132,9 @@ function submissionOf(number: number, chance: Chance): Submission {
   const key = `job-${number}`;
   const n = 1 + chance.int(2);
   const kinds: [percent: number, JobKind, Submission["body"]][] = [
-    [32, JobKind.IMAGE, image({ n })],
-    [28, JobKind.IMAGE, image({ model: gpuModels.image, n })],
+    [20, JobKind.IMAGE, image({ model: imagesModel, n, prompt: key })],
+    [20, JobKind.IMAGE, image({ n })],
+    [20, JobKind.IMAGE, image({ model: gpuModels.image, n })],
     [10, JobKind.VIDEO, video({ input_reference })],
     [10, JobKind.VIDEO, video({ model: gpuModels.video, input_reference })],
     [8, JobKind.MUSIC, music()],
@@ -268,15 +274,11 @@ function createHerd(orders: SoakOrders, time: SharedTime, chance: Chance) {
   };
 }
 
-async function atRest(
-  stores: LawStores,
-  { herd, time }: { herd: { isAnswered(): boolean }; time: SharedTime },
-): Promise<void> {
+async function atRest(stores: LawStores, herd: { isAnswered(): boolean }): Promise<void> {
   let left: readonly string[] = [];
   const accounts = [alice.accountId];
   const isAtRest = async () => {
     left = herd.isAnswered() ? await whatIsLeft(stores, accounts) : ["unanswered ones"];
-    await leapWhereOnlyTimeIsLeft(stores, { time, accounts, left });
     return left.length === 0;
   };
   const within = { withinMs: quietWithinMs, everyMs: 250 };

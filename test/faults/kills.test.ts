@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "vitest";
 import { describeWithServers } from "../support/on-servers.ts";
-import { startComfyDouble, startFalDouble } from "./jobs.doubles.ts";
+import { startComfyDouble, startFalDouble, startImagesDouble } from "./jobs.doubles.ts";
 import { soak } from "./kills.run.ts";
 
 /** Kills of one soak, where nothing else is said; `npm run kills` makes 100. */
@@ -9,7 +9,7 @@ const most = 1_000;
 const kills = Math.min(Number(process.env.GENMESH_TEST_KILLS ?? sample), most);
 /** A new one on each run; that of a red run is in its title. */
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1_000_000_000));
-/** A kill with its jobs, and the half hour of a lost answer in fast time. */
+/** A kill with its jobs, and the two minutes of a lost answer in fast time. */
 const timeout = 900_000 + kills * 30_000;
 
 const reports: string[] = [];
@@ -19,12 +19,14 @@ async function carryOut(onServers: boolean): Promise<void> {
   await using stack = new AsyncDisposableStack();
   const fal = [stack.use(await startFalDouble())];
   const comfyui = [stack.use(await startComfyDouble())];
-  const report = await soak({ seed, kills, fal, comfyui, onServers });
+  const images = stack.use(await startImagesDouble({ takesMs: 3_000 }));
+  const report = await soak({ seed, kills, fal, comfyui, images, onServers });
   reports.push(JSON.stringify({ onServers, ...report }, undefined, 1));
   const { lost, chargedTwice, createdTwice } = report;
   expect({ lost, chargedTwice, createdTwice }).toEqual({
     ...{ lost: [], chargedTwice: [], createdTwice: [] },
   });
+  expect(report.restedAfterSeconds).toBeLessThan(180);
 }
 
 const title = `nothing is lost, charged twice or paid twice at fal and ComfyUI after ${kills} kills (seed ${seed})`;

@@ -12,8 +12,6 @@ export interface SharedTime extends AsyncDisposable {
   clock: Clock;
   /** Time waits for this process as soon as that follows, until it ends. Is to be given what it says; true where that was about time. */
   enlist(child: ChildProcess): (said: { kind: string }) => boolean;
-  /** The next step is so long, in ms: where nothing can happen before. */
-  leap(ms: number): void;
 }
 
 /** What a process says of time on its standard output. */
@@ -35,12 +33,10 @@ export function startSharedTime(options: {
 }): SharedTime {
   const clock = toldClock(Date.now() - behindMs);
   const followers = new Set<(nowMs: number) => Promise<void>>();
-  let stepMs = options.stepMs;
   let isOver = false;
   const running = (async () => {
     while (!isOver) {
-      const nowMs = clock.now() + stepMs;
-      stepMs = options.stepMs;
+      const nowMs = clock.now() + options.stepMs;
       clock.tell(nowMs);
       await Promise.all([delay(options.everyMs), ...[...followers].map((live) => live(nowMs))]);
     }
@@ -65,9 +61,6 @@ export function startSharedTime(options: {
         else if (child.exitCode === null && child.signalCode === null) followers.add(live);
         return true;
       };
-    },
-    leap(ms) {
-      stepMs = ms;
     },
     async [Symbol.asyncDispose]() {
       isOver = true;

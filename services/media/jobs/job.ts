@@ -1,7 +1,6 @@
 import { ErrorReason, type Reason } from "#kit/errors.ts";
 import type { ModelCall, Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { GeneratedOutput, GenerationRequest, Refusal } from "../../upstreams/media/port.ts";
-import { isRepeatable } from "../../upstreams/protocols.ts";
 import { maxEvents, maxQueuedMs, reservingLeaseMs } from "../limits.ts";
 import type { PinnedReference, ReferenceInput } from "../references/port.ts";
 
@@ -77,6 +76,7 @@ export interface JobSlot {
 
 /** The worker that has a running job. */
 interface JobLease {
+  /** Empty: none, though a worker that was lost may still bring its outputs. */
   owner: string;
   /** Ms since the epoch; from then on any worker may claim the job. */
   until: number;
@@ -112,7 +112,10 @@ export interface JobFailure {
 interface JobEvent {
   /** Ms since the epoch. */
   at: number;
-  /** The state that it entered, or "resumed", "handed_back", "waiting", "unanswered". */
+  /**
+   * The state that it entered; "resumed" and "asked_again" of a later claim; "unanswered" while a lost worker may still bring its outputs;
+   * "handed_back", "waiting".
+   */
   name: string;
   detail: string;
 }
@@ -276,15 +279,6 @@ export function isHeld(job: Pick<Job, "state" | "lease">, now: number): boolean 
 /** A queued job that no worker may claim yet: its upstream would not take it. */
 export function isParked({ state, wait }: Pick<Job, "state" | "wait">): boolean {
   return state === "queued" && wait?.until !== undefined;
-}
-
-/**
- * May a generation be asked for (again) at the job's upstream without being paid for twice? Not where the upstream may
- * have begun one, cannot be asked for it, and takes no idempotency key.
- */
-export function mayBegin(job: Pick<Job, "spec" | "upstreamIndex" | "sent" | "resumeId">): boolean {
-  if (!job.sent || job.resumeId !== undefined) return true;
-  return isRepeatable(upstreamOf(job).protocol, job.spec.kind);
 }
 
 /** What a caller's submission writes down first. */

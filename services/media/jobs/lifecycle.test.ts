@@ -1,8 +1,7 @@
 import { inspect } from "node:util";
-import { create } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { ErrorReason } from "#kit/errors.ts";
-import { UpstreamProtocol, UpstreamSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+
 import type { GenerationRequest } from "../../upstreams/media/port.ts";
 import { leaseMs, maxQueuedMs, maxRunningMs } from "../limits.ts";
 import type { Job, JobState } from "./job.ts";
@@ -35,6 +34,8 @@ const allowed: [JobCommand, Partial<Record<JobState, JobState>>][] = [
   [claim(), { queued: "running" }],
   [claim(now + leaseMs), { queued: "running", running: "running" }],
   [{ kind: "heartbeat", fence: 1, now }, { running: "running" }],
+  // Nothing was sent.
+  [{ kind: "abandoned", now: now + leaseMs }, {}],
   [{ kind: "resumable", fence: 1, resumeId: "r" }, { running: "running" }],
   [{ kind: "progress", fence: 1, percent: 5 }, { running: "running" }],
   [{ kind: "hand-back", fence: 1, now }, { running: "running" }],
@@ -223,34 +224,6 @@ describe("claims", () => {
     expect(step(job, { kind: "expire", now: job.deadline })?.failure?.reason).toBe(
       ErrorReason.JOB_EXPIRED,
     );
-  });
-
-  test("of what may have been begun are refused where a repeat could be paid for", () => {
-    const sent = stepped(fresh(), accept, claim(), { kind: "sending", fence: 1 });
-    const at = (protocol: UpstreamProtocol): Job => ({
-      ...sent,
-      spec: { ...sent.spec, upstreams: [create(UpstreamSchema, { name: "u", protocol })] },
-    });
-    const late = claim(now + leaseMs);
-    const { OPENAI, GENMESH, BUILTIN, UNSPECIFIED } = UpstreamProtocol;
-    for (const protocol of [OPENAI, UNSPECIFIED]) {
-      const claimed = stepped(at(protocol), late);
-      expect(claimed).toMatchObject({ state: "running", fence: 1, lease: { owner: "" } });
-      expect(claimed.events.at(-1)?.name).toBe("unanswered");
-      // Looked at once a minute, which its history does not show, until its time is over.
-      expect(step(claimed, claim(now + leaseMs + 59_000))).toBeUndefined();
-      const again = stepped(claimed, claim(now + leaseMs + 60_000));
-      expect(again.events).toEqual(claimed.events);
-      expect(step(again, claim(now + maxRunningMs))).toMatchObject({
-        state: "failing",
-        failure: { reason: ErrorReason.UPSTREAM_TIMEOUT },
-      });
-      const named = { kind: "resumable", fence: 1, resumeId: "task" } as const;
-      expect(stepped(at(protocol), named, late).state).toBe("running");
-    }
-    for (const protocol of [GENMESH, BUILTIN]) {
-      expect(step(at(protocol), late)?.state).toBe("running");
-    }
   });
 
   test("set aside count, wait, and may go to the next upstream", () => {

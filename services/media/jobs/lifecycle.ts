@@ -2,10 +2,10 @@ import { ErrorReason, errorRow, type Reason, reasonName } from "#kit/errors.ts";
 import type { Refusal } from "../../upstreams/media/port.ts";
 import {
   leaseMs,
+  lostAnswerMs,
   maxAttempts,
   maxQueuedMs,
   maxRunningMs,
-  maxSetAsideMs,
   maxWaitMs,
   rejectedKeptMs,
   reservingLeaseMs,
@@ -22,12 +22,12 @@ import {
   type JobOutput,
   type JobWait,
   leaseEnd,
-  mayBegin,
   noted,
   refusalWords,
   withoutLastTry,
   withoutText,
 } from "./job.ts";
+import { answerLost, isAnswerAwaited, mayBegin, mayHaveBegun } from "./lost-answer.ts";
 import { isWorkers, leased, type RenewCommand, stepRenewed, whenLost } from "./renewals.ts";
 
 /** Everything that can happen to a job. `now` is ms since the epoch; `fence` is that of the worker's claim. */
@@ -41,17 +41,19 @@ export type JobCommand =
   | { kind: "reject"; failure: JobFailure; now: number }
   /**
    * `queued → running`, or a `running` job whose lease is over to a new worker; a job that may have no further attempt, or
-   * whose time is over, becomes `failing` instead. A lost one that its upstream may have begun, and cannot be asked for, stays
-   * `running` without a worker: its lease has no owner.
+   * whose time is over, becomes `failing` instead. A lost one whose answer only its lost worker can bring is given to no worker yet
+   * (`awaitAnswer`).
    */
   | { kind: "claim"; owner: string; now: number; leasesOverAt?: number | undefined }
+  /** A `running` job whose worker is lost with the answer: waits for that worker for a time, then `failing`, or left to be claimed. */
+  | { kind: "abandoned"; now: number }
   /** A request that begins the generation is about to be sent to the upstream. */
   | { kind: "sending"; fence: number }
   /** The upstream has named its task: the next worker of the job takes that up. */
   | { kind: "resumable"; fence: number; resumeId: string }
   /**
-   * The worker stops for reasons of its own: its attempt does not count. `running → failing` where the upstream may have
-   * begun the work: its answer would have come to this worker alone, and a second one would be paid for twice.
+   * The worker stops for reasons of its own: its attempt does not count, unless the upstream may have begun the work for an answer
+   * that would have come to this worker alone. `running → failing` where that work is not to be asked for again.
    */
   | { kind: "hand-back"; fence: number; now: number }
   /**
@@ -107,6 +109,8 @@ export function step(job: Job, command: JobCommand): Job | undefined {
       return job.state === "reserving" ? stepReserving(job, command) : undefined;
     case "claim":
       return claim(job, command);
+    case "abandoned":
+      return isLost(job, command.now) ? abandoned(job, command.now) : undefined;
     case "offer":
       return offer(job, command.now);
     case "sending":
@@ -173,16 +177,14 @@ function offer(job: Job, now: number): Job | undefined {
 }
 
 function claim(job: Job, { owner, now, leasesOverAt = now }: Of<"claim">): Job | undefined {
-  const isLost = job.state === "running" && leaseEnd(job) <= leasesOverAt;
-  if (job.state !== "queued" && !isLost) return undefined;
+  if (job.state !== "queued" && !isLost(job, leasesOverAt)) return undefined;
   if (isParked(job)) return undefined;
   if (leasesOverAt >= job.deadline) return expire(job, now);
+  const undecided = abandoned(job, leasesOverAt, now);
+  if (undecided) return undecided;
   const counted = job.resumeId === undefined;
   const isSpent = counted && job.attempts >= maxAttempts;
   if (isSpent) return failing(job, failureFor(ErrorReason.GENERATION_FAILED), now);
-  if (!mayBegin(job)) {
-    return isLost ? unanswered(job, now) : failing(job, answerLost(), now, mayHaveBegun);
-  }
   // Never later than now: a clock that was ahead would have given it more time than there is.
   const startedAt = Math.min(job.startedAt ?? now, now);
   const claimed: Job = {
@@ -195,19 +197,31 @@ function claim(job: Job, { owner, now, leasesOverAt = now }: Of<"claim">): Job |
     claimedAt: now,
     deadline: startedAt + maxRunningMs,
   };
-  const name = job.state === "queued" ? "running" : "resumed";
-  return noted({ ...claimed, dueAt: whenLost(claimed) }, now, owner, name);
+  return noted({ ...claimed, dueAt: whenLost(claimed) }, now, owner, nameOfClaim(job));
+}
+
+/** What a claim is in the job's history. */
+function nameOfClaim(job: Job): string {
+  if (job.state === "queued") return "running";
+  return mayHaveBegun(job) ? "asked_again" : "resumed";
+}
+
+/** Is it running, and its worker's lease over? */
+function isLost(job: Job, leasesOverAt: number): boolean {
+  return job.state === "running" && leaseEnd(job) <= leasesOverAt;
 }
 
 /**
- * Its worker is lost and the upstream's answer unknown: it stays `running` until its time is over (the contract's), and is looked
- * at now and then. Its fence stays too, so that a worker that was only cut off from the store can still bring its outputs.
+ * What becomes of a job that no worker has before it may be claimed. Where the upstream's answer can come to the lost worker alone, that keeps
+ * its fence for a time: one that was only cut off from the store can still bring its outputs. Then the job fails, unless it is asked
+ * for again: undefined, as where nothing of it was lost.
  */
-function unanswered(job: Job, now: number): Job {
-  const until = Math.min(now + maxSetAsideMs, job.deadline);
-  const isNew = job.lease?.owner !== "";
-  const next = leased({ ...job, lease: undefined }, until, job.lease?.counted ?? false);
-  return isNew ? noted(next, now, mayHaveBegun, "unanswered") : next;
+function abandoned(job: Job, leasesOverAt: number, now = leasesOverAt): Job | undefined {
+  if (job.lease && job.lease.owner !== "" && isAnswerAwaited(job)) {
+    const until = Math.min(leaseEnd(job) + lostAnswerMs, job.deadline);
+    if (until > leasesOverAt) return noted(leased(job, "", until), now, whyLost, "unanswered");
+  }
+  return mayBegin(job) ? undefined : failing(job, answerLost(), now, whyLost);
 }
 
 function stepRunning(
@@ -220,15 +234,16 @@ function stepRunning(
     case "resumable":
       return { ...job, resumeId: command.resumeId, wait: undefined };
     case "hand-back": {
-      if (!mayBegin(job)) return failing(job, answerLost(), command.now, mayHaveBegun);
-      const back = leased({ ...job, attempts: uncounted(job) }, command.now, false);
+      if (!mayBegin(job)) return failing(job, answerLost(), command.now, whyLost);
+      const attempts = isAnswerAwaited(job) ? job.attempts : uncounted(job);
+      const back = leased({ ...job, attempts }, "", command.now, false);
       return noted(back, command.now, "the worker stopped", "handed_back");
     }
     case "wait":
       return waiting(job, command);
     case "set-aside": {
       const until = Math.min(command.until, job.deadline);
-      const aside = leased({ ...job, ...atUpstream(job, command) }, until, false);
+      const aside = leased({ ...job, ...atUpstream(job, command) }, "", until, false);
       return noted(aside, command.now, "the upstream's answer is unknown", "handed_back");
     }
     case "win": {
@@ -325,14 +340,8 @@ function end(job: Job, state: "completed" | "failed", command: Of<"complete" | "
   return noted({ ...ended, dueAt: job.pinsHeld ? now : expiresAt }, now);
 }
 
-/** In a job's history: why it was not asked for again. */
-const mayHaveBegun = "upstream may have begun it";
-
-/** Why a job fails whose upstream has, or may have, done the work for an answer that did not reach us. */
-export function answerLost(): JobFailure {
-  const message = "The model's answer was lost before it could be stored. Nothing was charged.";
-  return { ...failureFor(ErrorReason.GENERATION_FAILED), message };
-}
+/** In a job's history: why it was not claimed at once, or not asked for again. */
+const whyLost = "upstream may have begun it";
 
 /** Why a job fails, in the words that the reason has everywhere. */
 export function failureFor(reason: Reason): JobFailure {

@@ -17,8 +17,11 @@ export type RenewCommand =
   | { kind: "beat"; now: number }
   /** `queued` or `running`: a wake-up was published. */
   | { kind: "published"; now: number }
-  /** The worker lives. `deadline`: when the job's time is over, by the clock as it is set now; default as before. */
-  | { kind: "heartbeat"; fence: number; now: number; deadline?: number }
+  /**
+   * The worker lives. `owner`: that worker, also where it was taken for lost. `deadline`: when the job's time is over, by the clock as it is set
+   * now. Default of both: as before.
+   */
+  | { kind: "heartbeat"; fence: number; owner?: string; now: number; deadline?: number }
   | { kind: "progress"; fence: number; percent: number }
   /** The sweeper looks again then. */
   | { kind: "defer"; until: number };
@@ -34,7 +37,8 @@ export function stepRenewed<J extends JobHead>(job: J, command: RenewCommand): J
     case "heartbeat": {
       if (!isWorkers(job, command.fence)) return undefined;
       const deadline = command.deadline ?? job.deadline;
-      return leased({ ...job, deadline }, command.now + leaseMs, job.lease?.counted ?? false);
+      const owner = command.owner ?? job.lease?.owner ?? "";
+      return leased({ ...job, deadline }, owner, command.now + leaseMs);
     }
     case "progress": {
       if (!isWorkers(job, command.fence)) return undefined;
@@ -65,9 +69,14 @@ export function isWorkers(job: Pick<JobHead, "state" | "fence">, fence: number):
   return job.state === "running" && job.fence === fence;
 }
 
-/** The job with its lease until then. */
-export function leased<J extends JobHead>(job: J, until: number, counted: boolean): J {
-  const lease = { owner: job.lease?.owner ?? "", until, counted };
+/** The job with its lease until then; an empty owner: no worker has it. */
+export function leased<J extends JobHead>(
+  job: J,
+  owner: string,
+  until: number,
+  counted = job.lease?.counted ?? false,
+): J {
+  const lease = { owner, until, counted };
   return { ...job, lease, dueAt: whenLost({ ...job, lease }) };
 }
 

@@ -1,6 +1,7 @@
 import { clockSlackMs, type PutOffWork } from "#kit/lease-time.ts";
 import {
   leaseMs,
+  lostAnswerMs,
   maxRepublishMs,
   maxSetAsideMs,
   maxWaitMs,
@@ -145,8 +146,8 @@ export interface JobStore extends PutOffWork {
   census(): Promise<Standing[]>;
 }
 
-/** Longest that a running job's lease lasts, in ms: a job that is set aside keeps it for its pause. */
-const longestLeaseMs = Math.max(leaseMs, maxSetAsideMs);
+/** Longest that a running job's lease lasts, in ms: a job that is set aside, or whose lost worker is waited for, keeps it so long. */
+const longestLeaseMs = Math.max(leaseMs, maxSetAsideMs, lostAnswerMs);
 const stepMs = Math.max(stepDueMs, sweepRetryMs);
 
 /** Longest until a job of a state that is to change is looked at, in ms. */

@@ -9,6 +9,7 @@ import type { Driver } from "./drive.ts";
 import { type FinishContext, finish } from "./finish.ts";
 import { isHeld, isParked, isTerminal, isUnannounced, type Job, type JobState } from "./job.ts";
 import { isOverdue } from "./lifecycle.ts";
+import { mayHaveBegun } from "./lost-answer.ts";
 import type { Retention } from "./outputs.ts";
 import { publishWake, type WakeContext } from "./wake.ts";
 
@@ -135,6 +136,12 @@ async function wakeOrExpire(job: Job, context: SweepContext): Promise<void> {
   // Hardly ever: it is asked of the store, which may read a long job for it, where the job at hand says so.
   const expired = isOverdue(job, now) && (await store.apply(job.jobId, { kind: "expire", now }));
   if (expired) return finish(expired, context);
+  // No place at the upstream is needed for this, which a worker may wait for.
+  if (job.state === "running" && mayHaveBegun(job)) {
+    const decided = await store.apply(job.jobId, { kind: "abandoned", now });
+    if (decided?.state === "failing") return finish(decided, context);
+    if (decided) return;
+  }
   if (isParked(job)) {
     const offered = await store.apply(job.jobId, { kind: "offer", now });
     if (!offered) return;

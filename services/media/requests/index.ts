@@ -3,7 +3,12 @@ import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
 import { optionalOutsideUrl } from "#kit/outside-url.ts";
 import { maxWebhookUrlLength } from "#kit/request-bounds.ts";
-import { type ModelCall, ModelKind } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import {
+  LostAnswer,
+  type ModelCall,
+  ModelKind,
+  type Upstream,
+} from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import { BodyForm } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { GenerationRequest } from "../../upstreams/media/port.ts";
@@ -70,7 +75,7 @@ export function checkRequest(
   if (form !== BodyForm.UNSPECIFIED) checkOpenAiImage(body);
   const references = kind === "music" ? [] : readReferences(body, publicBaseUrl, form);
   const priced = readPriced(body, references, model);
-  const upstreams = view.upstreamsOf(model);
+  const upstreams = upstreamsOf(model, view);
   const request = { ...priced.request, ...readExtras(body) };
   checkExtras(request, model, upstreams);
   if (kind !== "image") checkCount(body, model);
@@ -96,6 +101,14 @@ export function checkRequest(
       ...(metadata ? { metadata } : {}),
     },
   };
+}
+
+/** A model's upstreams, in the order of trying, with what the model says in their place. */
+function upstreamsOf(model: FoundModel, view: CatalogView): readonly Upstream[] {
+  const upstreams = view.upstreamsOf(model);
+  const { lostAnswer } = model;
+  if (lostAnswer === LostAnswer.UNSPECIFIED) return upstreams;
+  return upstreams.map((upstream) => ({ ...upstream, lostAnswer }));
 }
 
 /** The call of the request's mode; a first and a last frame may have one of their own. */

@@ -19,11 +19,11 @@ import {
   type Job,
   type JobFailure,
   type JobOutput,
-  mayBegin,
   upstreamOf,
   wasCancelled,
 } from "../jobs/job.ts";
-import { answerLost, failureFor, type JobCommand } from "../jobs/lifecycle.ts";
+import { failureFor, type JobCommand } from "../jobs/lifecycle.ts";
+import { answerLost, isAnswerAwaited, mayBegin } from "../jobs/lost-answer.ts";
 import { checkOutputs } from "../jobs/outputs.ts";
 import { publishWake, traceOf } from "../jobs/wake.ts";
 import { cancelGraceMs, maxAttempts, maxSetAsideMs, setAsideMs } from "../limits.ts";
@@ -58,13 +58,17 @@ export interface Attempt {
 
 /** Begins to work on a job that was claimed at `claimedAt`, by the monotonic clock. */
 export function beginAttempt(job: Job, claimedAt: number, context: AttemptContext): Attempt {
-  const lease = createLease(job, claimedAt, context);
   const begun: Begun = {
     resumeId: job.resumeId,
     isResumable: job.resumeId !== undefined,
-    isAsking: false,
+    isSent: job.sent,
     named: Promise.withResolvers(),
   };
+  const lease = createLease(job, claimedAt, {
+    ...context,
+    // As the job is stored: the upstream's id of the task may not be yet.
+    isAnswerAwaited: () => !begun.isResumable && isAnswerAwaited({ ...job, sent: begun.isSent }),
+  });
   const over = new AbortController();
   // A worker that claims the job goes on with the trace of its submission.
   const done = joinTrace(traceOf(job), () =>
@@ -82,7 +86,7 @@ export function beginAttempt(job: Job, claimedAt: number, context: AttemptContex
   const cancel = async () => {
     if (isCancelling) return;
     isCancelling = true;
-    if (begun.isAsking && canCancel(job)) {
+    if (begun.isSent && begun.resumeId === undefined && canCancel(job)) {
       lease.cancelling();
       const late = context.clock.sleep(cancelGraceMs, over.signal).catch(() => {});
       await Promise.race([begun.named.promise, late]);
@@ -104,8 +108,8 @@ interface Begun {
   resumeId: string | undefined;
   /** It is stored. */
   isResumable: boolean;
-  /** A request that begins the generation is under way, or its answer brings no id. */
-  isAsking: boolean;
+  /** A request that begins the generation was sent, by this attempt or one before it. */
+  isSent: boolean;
   /** Resolves when the upstream has named its task. */
   named: PromiseWithResolvers<void>;
 }
@@ -215,13 +219,13 @@ async function generate(
     resumeId: job.resumeId,
     async sending() {
       await note({ kind: "sending", fence });
-      begun.isAsking = begun.resumeId === undefined;
+      begun.isSent = true;
       failPoints("sending");
     },
     async saveResumeId(resumeId) {
       failPoints("upstream-accepted");
       // A cancelled job notes it no more, and the upstream is told by it all the same.
-      Object.assign(begun, { resumeId, isAsking: false });
+      begun.resumeId = resumeId;
       begun.named.resolve();
       await note({ kind: "resumable", fence, resumeId });
       begun.isResumable = true;
@@ -304,7 +308,7 @@ async function setAside(
   if (!found) return stopped(job, begun, context);
   const current = isOver ? { ...found, sent: job.sent } : found;
   const isResumable = current.resumeId !== undefined;
-  if (!isResumable && !mayBegin(current)) return fail(job, lease, begun, answerLost(), context);
+  if (!mayBegin(current)) return fail(job, lease, begun, answerLost(), context);
   if (!isResumable && attempts >= maxAttempts) {
     return fail(job, lease, begun, failureFor(ErrorReason.GENERATION_FAILED), context);
   }

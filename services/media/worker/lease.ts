@@ -3,7 +3,7 @@ import { ErrorReason, RefusalError } from "#kit/errors.ts";
 import type { JobEvents } from "../events.ts";
 import type { Job } from "../jobs/job.ts";
 import type { JobStore } from "../jobs/store.ts";
-import { heartbeatMs, leaseMarginMs, leaseMs } from "../limits.ts";
+import { heartbeatMs, leaseMarginMs, leaseMs, lostAnswerMs } from "../limits.ts";
 
 /** Why an attempt may not go on. */
 export type LeaseEnd =
@@ -39,6 +39,8 @@ export interface LeaseContext {
   clock: Clock;
   store: JobStore;
   events: JobEvents;
+  /** Is the upstream's answer one that no other worker can get? Then no other one is given the job for a time after the lease. */
+  isAnswerAwaited(): boolean;
 }
 
 /** Keeps the lease of a job that was claimed at `claimedAt`, by the monotonic clock. */
@@ -96,17 +98,19 @@ async function renew(
   context: LeaseContext,
   signal: AbortSignal,
 ): Promise<void> {
-  const { clock, store, events } = context;
-  const { jobId, fence } = job;
+  const { clock, store, events, isAnswerAwaited } = context;
+  const { jobId, fence, lease } = job;
+  const owner = lease?.owner ?? "";
   let until = claimedAt + leaseMs;
   for (;;) {
-    const leftMs = until - leaseMarginMs - clock.steady();
+    const graceMs = isAnswerAwaited() ? lostAnswerMs : 0;
+    const leftMs = until + graceMs - leaseMarginMs - clock.steady();
     if (leftMs <= 0) return;
     await clock.sleep(Math.min(heartbeatMs, leftMs), signal);
     const sentAt = clock.steady();
     try {
-      const beat = { kind: "heartbeat", fence, now: clock.now(), deadline: deadline() } as const;
-      if (!(await store.renew(jobId, beat))) return;
+      const times = { now: clock.now(), deadline: deadline() };
+      if (!(await store.renew(jobId, { kind: "heartbeat", fence, owner, ...times }))) return;
       until = sentAt + leaseMs;
     } catch (error) {
       events.trouble("a lease could not be renewed", jobId, error);

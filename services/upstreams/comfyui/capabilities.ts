@@ -16,7 +16,7 @@ const references = { sent: "upload" } as const;
 /** A ComfyUI server. */
 export const comfyui = {
   wire: UpstreamProtocol.COMFYUI,
-  keys: [...remoteKeys],
+  keys: [...remoteKeys, "lostAnswer"],
   callsBy: "workflow",
   serves: {
     image: { ...job, references },

@@ -1,0 +1,44 @@
+import { ErrorReason } from "#kit/errors.ts";
+import { LostAnswer } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { isRepeatable } from "../../upstreams/protocols.ts";
+import { type Job, type JobFailure, upstreamOf } from "./job.ts";
+
+/** What tells how a job stands with its upstream. */
+type AtUpstream = Pick<Job, "spec" | "upstreamIndex" | "sent" | "resumeId">;
+
+/** Was its upstream sent a request that may have begun a generation, of which nothing is known but that? */
+export function mayHaveBegun(job: AtUpstream): boolean {
+  return job.sent && job.resumeId === undefined;
+}
+
+/**
+ * May a generation be asked for (again) at the job's upstream? Where that may have begun one, the catalog says it (`lostAnswer`): where it says
+ * nothing, images are asked for again, and what is repeated there without being paid for twice.
+ */
+export function mayBegin(job: AtUpstream): boolean {
+  if (!mayHaveBegun(job)) return true;
+  const { lostAnswer } = upstreamOf(job);
+  if (lostAnswer === LostAnswer.AGAIN || lostAnswer === LostAnswer.FAIL) {
+    return lostAnswer === LostAnswer.AGAIN;
+  }
+  return job.spec.kind === "image" || isRepeatable(upstreamOf(job).protocol, job.spec.kind);
+}
+
+/** May its upstream have begun a generation that a second request would not take up, but have made and paid for once more? */
+export function isAnswerAwaited(job: AtUpstream): boolean {
+  if (!mayHaveBegun(job)) return false;
+  return !(mayBegin(job) && isRepeatable(upstreamOf(job).protocol, job.spec.kind));
+}
+
+const answerLostMessage =
+  "The model's answer was lost before it could be stored. Nothing was charged.";
+
+/** Why a job fails whose upstream has, or may have, done the work for an answer that did not reach us. */
+export function answerLost(): JobFailure {
+  return { reason: ErrorReason.GENERATION_FAILED, message: answerLostMessage, param: undefined };
+}
+
+/** Did a job fail because its answer was lost? */
+export function wasAnswerLost({ failure }: Pick<Job, "failure">): boolean {
+  return failure?.message === answerLostMessage;
+}
