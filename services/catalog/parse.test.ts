@@ -161,12 +161,6 @@ describe("a broken file names each fault with its path", () => {
     ["models.0.inputModalities", ["text", "smell"], "models[0].inputModalities[1]"],
     ["models.0.tools", ["*", "function"], "models[0].tools"],
     ["models.0.maxConcurrent", 4, "models[0].maxConcurrent"],
-    ["models.0.lostAnswer", "again", "models[0].lostAnswer"],
-    ["models.3.lostAnswer", "fail", "models[3].lostAnswer"],
-    ["models.4.lostAnswer", "retry", "models[4].lostAnswer"],
-    ["upstreams.local.lostAnswer", true, "upstreams.local.lostAnswer"],
-    ["upstreams.legacy.lostAnswer", "again", "upstreams.legacy.lostAnswer"],
-    ["upstreams.studio.lostAnswer", "again", "upstreams.studio.lostAnswer"],
     // Image, speech, music
     ["models.1.creditPrice", undefined, "models[1].creditPrice"],
     ["models.1.creditPrice", -5, "models[1].creditPrice"],

@@ -129,17 +129,34 @@ describe.each(services)("the shipped catalog for $name", (service) => {
   test("charges nothing for what was refused, what failed and what was lost", async () => {
     const caller = await world.caller({ credits: 100n });
     const failing = async () => (await ended(caller, await submit(caller, "images", image))).error;
+    const song = { model: "music-1", mode: "instrumental", title: "Tides", description: "slow" };
     service.refuse();
     expect(await failing()).toMatchObject({ code: "content_policy_violation" });
     service.break();
     expect(await failing()).toMatchObject({ code: "generation_failed" });
     const before = double.seen("submit").length;
     double.next("submit", { kind: "lost" });
-    const lost = await failing();
-    expect(lost).toMatchObject({ code: "generation_failed" });
-    expect(lost.message).toMatch(/answer was lost/);
+    const { error } = await ended(caller, await submit(caller, "music", song));
+    expect(error).toMatchObject({ code: "generation_failed" });
+    expect(error.message).toMatch(/answer was lost/);
     expect(double.seen("submit").length - before).toBe(1);
     expect(await creditsOf(caller)).toMatchObject({ available: 100, reserved: 0, monthSpent: 0 });
+  });
+
+  test("asks for a picture again whose answer was lost, and charges it once", async () => {
+    const caller = await world.caller({ credits: 100n });
+    const before = double.seen("submit").length;
+    double.next("submit", { kind: "lost" });
+    const job = await submit(caller, "images", image);
+    await until("the loss", () => double.seen("submit").length > before);
+    await world.later(10_000);
+    const { credits } = service.image;
+    expect(await ended(caller, job)).toMatchObject({
+      status: "completed",
+      creditsCharged: credits,
+    });
+    expect(double.seen("submit").length - before).toBe(2);
+    expect(await creditsOf(caller)).toMatchObject({ available: 100 - credits, reserved: 0 });
   });
 
   test("waits some minutes where the operator's account is empty, and tells the operator", async () => {
