@@ -4,6 +4,7 @@ import { BlobNotFoundError, type ByteRange } from "#kit/blobs.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { FileArea, StoredFile } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "./context.ts";
+import { dispositionOf } from "./file-names.ts";
 import { deadlinesMs } from "./limits.ts";
 import { queryString } from "./query.ts";
 import { callOptions } from "./request.ts";
@@ -65,9 +66,10 @@ export async function sendFile(
     "content-security-policy": "default-src 'none'; sandbox",
   });
   if (matchesNone(request.headers["if-none-match"], etag)) return reply.code(304).send();
+  const isDownload = queryString(request, "download") === "1";
   reply.headers({
     "content-type": file.mimeType,
-    "content-disposition": disposition(queryString(request, "download") === "1", file.fileName),
+    "content-disposition": dispositionOf(isDownload ? "attachment" : "inline", file.fileName),
   });
   if (request.method === "HEAD") return reply.header("content-length", sizeBytes).send();
   const applies = rangeApplies(request.raw.headers["if-range"] as string | undefined, etag);
@@ -94,11 +96,6 @@ export async function openBlob(edge: Edge, key: string, range: ByteRange | undef
     if (error instanceof BlobNotFoundError) refuse(ErrorReason.FILE_NOT_FOUND, { cause: error });
     throw error;
   }
-}
-
-function disposition(attachment: boolean, fileName: string): string {
-  const safe = fileName.replace(/[^A-Za-z0-9._ -]/g, "_");
-  return `${attachment ? "attachment" : "inline"}; filename="${safe}"`;
 }
 
 /** What a Range header asks of a file: all of it, a part (bounds inclusive), or what it does not have. */

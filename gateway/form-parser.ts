@@ -1,8 +1,9 @@
-import { Busboy, type BusboyConfig, type BusboyInstance } from "@fastify/busboy";
+import { Busboy, type BusboyConfig, type BusboyInstance, type Dicer } from "@fastify/busboy";
 import type { FastifyRequest } from "fastify";
 import { ErrorReason, type RefusalError, refuse } from "#kit/errors.ts";
 import { isMediaType, isPlain } from "./body.ts";
 import { CallerLeftError, malformed } from "./errors.ts";
+import { withOneName } from "./file-names.ts";
 
 /** A form that is not well-formed. */
 export function notMultipart(): RefusalError {
@@ -26,10 +27,26 @@ export function createFormParser(
     ...(limits && { limits }),
   };
   try {
-    return new Busboy(config);
+    const parser = new Busboy(config);
+    readExactNames(parser);
+    return parser;
   } catch {
     throw malformed("The form has no boundary.");
   }
+}
+
+/**
+ * Has the parser read `filename*`: by itself it takes the last name of a file, or the first where all stands in its usual order, and tells
+ * of no header. Its inner parser tells of each part's before it reads it.
+ */
+function readExactNames(parser: BusboyInstance): void {
+  const { parser: inner } = (parser as unknown as { _parser: { parser: Dicer } })._parser;
+  inner.on("part", (part) => {
+    part.prependListener("header", (header) => {
+      const dispositions = (header as Record<string, string[]>)["content-disposition"];
+      if (dispositions?.[0]) dispositions[0] = withOneName(dispositions[0]);
+    });
+  });
 }
 
 /** Tells `fail` what ends every form: too many parts, no multipart, a caller that leaves in its middle. */

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, RefusalError, refuse } from "#kit/errors.ts";
+import { plainFileName } from "#kit/file-name.ts";
 import { joinInTurns, turn } from "#kit/in-turns.ts";
 import type { BodyReader } from "./body.ts";
 import { CallerLeftError } from "./errors.ts";
@@ -14,7 +15,7 @@ export interface FormFile {
   bytes: Buffer;
 }
 
-/** A multipart form, whole. */
+/** A multipart form, whole, without what was left empty: a form's page sends each of its fields. */
 export interface Form {
   /** In the form's order; a name may come more than once. */
   fields: [name: string, value: string][];
@@ -53,7 +54,7 @@ export async function readForm(
     source.on("data", (chunk: Buffer) => come(chunk.length));
     parser.on("field", (name, value, _, cut) => {
       if (cut) fail(new RefusalError(ErrorReason.INVALID_VALUE, { param: name }));
-      form.fields.push([name, value]);
+      if (value !== "") form.fields.push([name, value]);
     });
     parser.on("file", (name = "", stream, fileName = "") => {
       const parts: Buffer[] = [];
@@ -67,7 +68,7 @@ export async function readForm(
       read.push(end.promise);
       stream.on("end", () => {
         const joined = joinInTurns(parts).then((bytes) => {
-          form.files[index] = { name, fileName, bytes };
+          form.files[index] = { name, fileName: plainFileName(fileName), bytes };
         });
         end.resolve(joined);
       });
@@ -79,6 +80,7 @@ export async function readForm(
     bodies.begin(request, reply, fail);
   });
   await Promise.all(read);
+  form.files = form.files.filter(({ fileName, bytes }) => fileName !== "" || bytes.length > 0);
   held.shrink(roomOf(size));
   return form;
 }

@@ -1,6 +1,7 @@
 import type { BusboyFileStream } from "@fastify/busboy";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, RefusalError, refuse } from "#kit/errors.ts";
+import { plainFileName } from "#kit/file-name.ts";
 import type { BodyReader } from "./body.ts";
 import { CallerLeftError } from "./errors.ts";
 import { createFormParser, notMultipart, watchForm } from "./form-parser.ts";
@@ -18,8 +19,6 @@ export interface UploadForm {
 
 /** Characters of a `purpose`. */
 export const maxPurposeLength = 64;
-/** Characters that are kept of a file's name. */
-const maxFileNameLength = 255;
 
 /** What has been read of a form. */
 interface Reading {
@@ -66,7 +65,10 @@ export function openUploadForm(
     }),
   );
   parser.on("finish", () => {
-    if (!reading.file) missing(reading, "file");
+    const { file } = reading;
+    // A form's page sends a file that was not chosen as one without a name and without bytes.
+    const isChosen = file && (file.name !== "" || file.stream.bytesRead > 0);
+    if (!isChosen) missing(reading, "file");
     else if (reading.purpose === undefined) missing(reading, "purpose");
     else reading.complete.resolve();
   });
@@ -89,7 +91,7 @@ interface Holding {
 }
 
 function takeField(reading: Reading, name: string, value: string, cut: boolean): void {
-  if (name === "file") invalid(reading, "file");
+  if (name === "file" && value !== "") invalid(reading, "file");
   if (name !== "purpose") return;
   if (reading.purpose !== undefined || cut || value.length > maxPurposeLength) {
     invalid(reading, name);
@@ -114,14 +116,14 @@ function takeFile(
     return;
   }
   const held = reading.purpose === undefined ? [] : undefined;
-  reading.file = { name: (fileName || "upload").slice(0, maxFileNameLength), stream, held };
+  reading.file = { name: plainFileName(fileName ?? ""), stream, held };
   // Nothing is read of it before it may be held.
   if (held) hold().then(() => collect(stream, held, came, reading.fail), reading.fail);
   tellHeader(reading);
 }
 
 function tellHeader({ file, purpose, header }: Reading): void {
-  if (file && purpose !== undefined) header.resolve({ fileName: file.name, purpose });
+  if (file && purpose !== undefined) header.resolve({ fileName: file.name || "upload", purpose });
 }
 
 async function* chunksOf({ file, complete }: Reading): AsyncIterable<Uint8Array> {

@@ -116,11 +116,13 @@ test.each([
   }
 });
 
-test("lyrics of white space alone are none", async () => {
+test("lyrics of white space alone are missing where they are sung, and refused in an instrumental", async () => {
   const caller = await world.caller({ usdMicros: 1_000_000_000n });
   const music = goodBody("/music/generations");
   const sung = await caller.post("/music/generations", { ...music, mode: "lyrics", lyrics: " \n" });
   expect(sung.json?.error).toMatchObject({ code: "missing_required_parameter", param: "lyrics" });
-  // Nothing else is wrong with it: this caller has no credits.
-  expect((await caller.post("/music/generations", { ...music, lyrics: " " })).status).toBe(402);
+  const played = await caller.post("/music/generations", { ...music, lyrics: " " });
+  expect(played.json?.error).toMatchObject({ code: "invalid_value", param: "lyrics" });
+  // Nothing is wrong with it without them: this caller has no credits.
+  expect((await caller.post("/music/generations", { ...music, lyrics: "" })).status).toBe(402);
 });

@@ -84,7 +84,7 @@ export function fileServiceContract(openStores?: OpenWorldStores): void {
         const blob = await buffer(await world.blobs.openRead(located.blobKey));
         expect(blob.equals(bytes)).toBe(true);
         const suffix = { png: "PNG", jpeg: "PNG.jpg", webp: "PNG.webp" }[format];
-        expect(located.fileName.toLowerCase()).toBe(`katze_.${suffix}`.toLowerCase());
+        expect(located.fileName.toLowerCase()).toBe(`katze 🐈.${suffix}`.toLowerCase());
         expect(located.sha256).toBe(file.sha256);
       },
     );

@@ -56,7 +56,35 @@ describe("an upload", () => {
     const { json } = await upload(caller, png, { name: '../../etc/"pass\u202ewd".png' });
     expect(json.filename).not.toMatch(/[/\u202e]/);
     const { headers } = await download(caller, `/files/${json.id}/content`);
-    expect(headers.get("content-disposition")).toMatch(/^inline; filename="[\w.-]+\.png"$/);
+    expect(headers.get("content-disposition")).toMatch(
+      /^inline; filename="[\w.-]+\.png"; filename\*=UTF-8''[\w.%-]+\.png$/,
+    );
+  });
+
+  test("keeps a name in any script, also one of filename*", async () => {
+    const caller = await world.caller();
+    const name = "Bild ä 图片 🦊.png";
+    const encoded = encodeURIComponent(name);
+    const { json: simple } = await upload(caller, png, { name });
+    const part = (more: string) => `--x\r\ncontent-disposition: form-data; name=${more}\r\n\r\n`;
+    const names = `filename="Bild.png"; filename*=UTF-8''${encoded}`;
+    const form = [`${part('"purpose"')}vision\r\n`, part(`"file"; ${names}`), png, "\r\n--x--\r\n"];
+    const response = await fetch(`${caller.baseUrl}/files`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${caller.key}`,
+        "content-type": "multipart/form-data; boundary=x",
+      },
+      body: Buffer.concat(form.map((piece) => Buffer.from(piece))),
+    });
+    const exact = (await response.json()) as { id: string; filename: string };
+    for (const { id, filename } of [simple, exact]) {
+      expect(filename).toBe(name);
+      const { headers } = await download(caller, `/files/${id}/content?download=1`);
+      expect(headers.get("content-disposition")).toBe(
+        `attachment; filename="Bild_.png"; filename*=UTF-8''${encoded}`,
+      );
+    }
   });
 
   test("belongs to the account: its other keys have it, other accounts do not", async () => {

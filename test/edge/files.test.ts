@@ -98,7 +98,7 @@ describe("downloads", () => {
       "accept-ranges": "bytes",
       "cache-control": expect.stringMatching(/^private/),
       "x-content-type-options": "nosniff",
-      "content-disposition": 'inline; filename="a_b__c.mp4"',
+      "content-disposition": "inline; filename=\"a_bc.mp4\"; filename*=UTF-8''a%22bc.mp4",
     });
     expect(Buffer.from(await response.arrayBuffer()).equals(content)).toBe(true);
   });
@@ -159,7 +159,9 @@ describe("downloads", () => {
 
   test("download=1 is an attachment", async () => {
     const response = await edge.ask(`${video}?download=1`, { method: "HEAD" });
-    expect(response.headers.get("content-disposition")).toBe('attachment; filename="a_b__c.mp4"');
+    expect(response.headers.get("content-disposition")).toBe(
+      "attachment; filename=\"a_bc.mp4\"; filename*=UTF-8''a%22bc.mp4",
+    );
   });
 
   test.each([

@@ -25,18 +25,19 @@ export function openBrowser(): Promise<Browser> {
 export interface PageOptions {
   width?: number;
   colorScheme?: "light" | "dark";
+  timezoneId?: string;
 }
 
 /** A page in a session of its own, and what goes wrong in it: errors of scripts, and what its content policy refuses. */
 export async function openPage(
   browser: Browser,
-  { width = 1280, colorScheme = "light" }: PageOptions = {},
+  { width = 1280, colorScheme = "light", timezoneId = "Europe/Berlin" }: PageOptions = {},
 ): Promise<{ page: Page; faults: string[]; close(): Promise<void> }> {
   const context = await browser.newContext({
     viewport: { width, height: 900 },
     colorScheme,
     locale: "en-GB",
-    timezoneId: "Europe/Berlin",
+    timezoneId,
     permissions: ["clipboard-read", "clipboard-write"],
   });
   const page = await context.newPage();

@@ -68,19 +68,28 @@ const dateTimeSeconds = new Intl.DateTimeFormat(undefined, {
   second: "2-digit",
 });
 const longDateTime = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
+const longDateTimeUtc = new Intl.DateTimeFormat(undefined, {
+  dateStyle: "full",
+  timeStyle: "long",
+  timeZone: "UTC",
+});
 const date = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+const dateUtc = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZone: "UTC" });
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
 
-export type TimeStyle = "minute" | "second" | "day" | "ago";
+/** `utcDay`: a day that was typed, which forms take as one of UTC, so that the reader's own time makes no other one of it. */
+export type TimeStyle = "minute" | "second" | "day" | "utcDay" | "ago";
 
 export function time(at: Date, style: TimeStyle): string {
   if (style === "day") return date.format(at);
+  if (style === "utcDay") return `${dateUtc.format(at)} (UTC)`;
   if (style === "ago") return ago(at);
   return (style === "second" ? dateTimeSeconds : dateTime).format(at);
 }
 
-export function timeTitle(at: Date): string {
-  return `${longDateTime.format(at)} (${at.toISOString()})`;
+export function timeTitle(at: Date, style?: TimeStyle): string {
+  const long = style === "utcDay" ? longDateTimeUtc : longDateTime;
+  return `${long.format(at)} (${at.toISOString()})`;
 }
 
 const steps: [unit: Intl.RelativeTimeFormatUnit, seconds: number][] = [

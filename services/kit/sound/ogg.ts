@@ -3,6 +3,8 @@ import { opusRate, readOpusHead, samplesOfOpus } from "./opus.ts";
 
 /** Bytes of a page's head before its table. */
 export const oggHeadBytes = 27;
+/** How a page begins: its name, and version 0. */
+const pageName = "OggS\0";
 /** A piece of this size goes on in the next. */
 const wholePiece = 255;
 
@@ -31,13 +33,17 @@ export function lengthOfOpus(bytes: Buffer): number | undefined {
   return samples / opusRate;
 }
 
-/** The packets of a file in their order; undefined as the last where bytes are no page, or a page's packets no packets. */
+/**
+ * The packets of a file in their order, of one that is cut short those before the cut; undefined as the last where bytes are no page,
+ * or a page's packets no packets.
+ */
 export function* oggPackets(bytes: Buffer): Generator<OggPacket | undefined> {
   let serial: number | undefined;
   const begun: Buffer[] = [];
   for (let at = 0; at < bytes.length; ) {
-    const isPage = bytes.toString("latin1", at, at + 4) === "OggS" && bytes[at + 4] === 0;
-    if (!isPage || at + oggHeadBytes > bytes.length) return yield undefined;
+    const name = bytes.toString("latin1", at, at + pageName.length);
+    if (at + oggHeadBytes > bytes.length && pageName.startsWith(name)) return;
+    if (name !== pageName) return yield undefined;
     const flags = bytes[at + 5] ?? 0;
     const [isContinued, isFirst] = [(flags & 1) !== 0, (flags & 2) !== 0];
     const granule = Number(bytes.readBigInt64LE(at + 6));
@@ -52,6 +58,7 @@ export function* oggPackets(bytes: Buffer): Generator<OggPacket | undefined> {
     let begin = at;
     for (const [index, piece] of pieces.entries()) {
       at += piece;
+      if (at > bytes.length) return;
       if (piece === wholePiece) continue;
       const end = bytes.subarray(begin, at);
       begin = at;

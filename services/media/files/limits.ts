@@ -12,12 +12,10 @@ export const defaultQuotaBytes = 1024 * mib;
 
 /** Bytes of one message of an upload (the protocol's). */
 export const maxChunkBytes = 1 * mib;
-/** Characters of a file's name; what is longer is cut (the protocol's). */
-export const maxFileNameLength = 255;
 /** Characters of a file's purpose (the protocol's). */
 export const maxPurposeLength = 64;
-/** Characters of a name in Content-Disposition: some file systems take no more than 255 bytes with a suffix of their own. */
-export const maxDownloadNameLength = 100;
+/** Bytes of a name to download by, before its suffix: file systems take 255 in all, and programs add a suffix while they download. */
+export const maxDownloadStemBytes = 200;
 
 /**
  * Uploads that one process takes at once: each has up to 20 MiB on disk until it is stored, 5 GiB in all. A quarter of

@@ -1,5 +1,6 @@
+import { plainFileName } from "#kit/file-name.ts";
 import { soundTypes } from "#kit/sound/formats.ts";
-import { maxDownloadNameLength, maxFileNameLength } from "./limits.ts";
+import { maxDownloadStemBytes } from "./limits.ts";
 
 /** Suffixes of the media types that are stored anywhere; the first is the one that is added. */
 const suffixes: Readonly<Record<string, readonly string[]>> = {
@@ -21,27 +22,27 @@ export function suffixOf(mimeType: string): string {
   return suffixes[mimeType]?.[0] ?? "bin";
 }
 
-/**
- * The name that a caller gave a file, as it is kept and shown: without folders, control characters, direction marks and
- * halves of characters, at most 255 code points; "upload" where nothing is left.
- */
+/** The name that a caller gave a file, as it is kept and shown; "upload" where nothing of it can be. */
 export function keptName(name: string): string {
-  const base = name.toWellFormed().split(/[/\\]/).at(-1) ?? "";
-  const clean = base.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ufffd]/gu, "").trim();
-  const cut = Array.from(clean).slice(0, maxFileNameLength).join("");
-  return cut === "" || cut === "." || cut === ".." ? "upload" : cut;
+  return plainFileName(name) || "upload";
 }
 
 /**
- * A name for Content-Disposition: [A-Za-z0-9._-] alone, not beginning with a dot, and with a suffix that fits the verified
- * media type, also where the caller's name has another.
+ * A name to download a file by: the kept one, not beginning with a dot, cut to what file systems take, and with a suffix that fits the
+ * verified media type, also where the caller's name has another.
  */
 export function downloadName(name: string, mimeType: string): string {
   const accepted = suffixes[mimeType] ?? ["bin"];
-  const safe = name.replace(/[^A-Za-z0-9._-]+/g, "_").replace(/^[._]+/, "");
-  const dot = safe.lastIndexOf(".");
-  const suffix = dot > 0 ? safe.slice(dot + 1).toLowerCase() : "";
+  const shown = plainFileName(name).replace(/^[.\s]+/, "");
+  const dot = shown.lastIndexOf(".");
+  const suffix = dot > 0 ? shown.slice(dot + 1).toLowerCase() : "";
   const fits = accepted.includes(suffix);
-  const stem = (fits ? safe.slice(0, dot) : safe).slice(0, maxDownloadNameLength) || "file";
+  const stem = startOf(fits ? shown.slice(0, dot) : shown, maxDownloadStemBytes) || "file";
   return `${stem}.${fits ? suffix : accepted[0]}`;
+}
+
+/** As many characters of a text as fit into so many bytes of UTF-8. */
+function startOf(text: string, bytes: number): string {
+  const { read } = new TextEncoder().encodeInto(text, new Uint8Array(bytes));
+  return text.slice(0, read);
 }

@@ -14,10 +14,10 @@ export function readMusic(body: JsonObject, spec: MusicSpec): PricedRequest {
   const mode = sent as (typeof musicModes)[number];
   const title = requiredString(body, "title", { notBlank: true, max: maxTitleCharacters });
   const description = optionalString(body, "description", text);
-  const sung = optionalString(body, "lyrics", text);
-  // Blank ones are none, as a blank prompt is none.
-  const lyrics = sung?.trim() ? sung : undefined;
-  if (mode === "lyrics" && lyrics === undefined) {
+  // An empty text is none, as null is.
+  const lyrics = optionalString(body, "lyrics", text) || undefined;
+  // White space alone cannot be sung.
+  if (mode === "lyrics" && !lyrics?.trim()) {
     refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, {
       param: "lyrics",
       message: "The mode 'lyrics' needs lyrics.",

@@ -137,6 +137,7 @@ describe("music", () => {
     ],
     [{ description: "calm" }, { description: "calm" }],
     [{ lyrics: null }, { mode: "instrumental" }],
+    [{ lyrics: "" }, { mode: "instrumental" }],
   ])("%j is taken for the fixed price", (more, request) => {
     const { spec } = check("music", music(more));
     expect(spec.price).toBe(20n);
@@ -145,8 +146,13 @@ describe("music", () => {
 
   test.each<[JsonObject, ErrorReason, string]>([
     [{ mode: "lyrics" }, ErrorReason.MISSING_REQUIRED_PARAMETER, "lyrics"],
+    [{ mode: "lyrics", lyrics: null }, ErrorReason.MISSING_REQUIRED_PARAMETER, "lyrics"],
     [{ mode: "lyrics", lyrics: "" }, ErrorReason.MISSING_REQUIRED_PARAMETER, "lyrics"],
+    [{ mode: "lyrics", lyrics: " " }, ErrorReason.MISSING_REQUIRED_PARAMETER, "lyrics"],
+    [{ mode: "lyrics", lyrics: "\n\t\u00a0" }, ErrorReason.MISSING_REQUIRED_PARAMETER, "lyrics"],
     [{ lyrics: "row" }, ErrorReason.INVALID_VALUE, "lyrics"],
+    [{ lyrics: " " }, ErrorReason.INVALID_VALUE, "lyrics"],
+    [{ lyrics: "\n\t\u00a0" }, ErrorReason.INVALID_VALUE, "lyrics"],
     [{ mode: "polka" }, ErrorReason.INVALID_VALUE, "mode"],
     [{ mode: null }, ErrorReason.MISSING_REQUIRED_PARAMETER, "mode"],
     [{ title: "" }, ErrorReason.MISSING_REQUIRED_PARAMETER, "title"],

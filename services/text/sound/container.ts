@@ -16,6 +16,7 @@ import { bytesOfAacUnit } from "./aac-units.ts";
 import type { TakenSound } from "./length.ts";
 import { M4aWriter } from "./m4a.ts";
 import { noComments, OggWriter, oggBytesOf } from "./ogg-writer.ts";
+import { webmTracks, wholeWebm } from "./webm.ts";
 
 /** Bytes beside the packets: in an MP4's box of media, and in a whole WebM, which has tags and an index as well. */
 const maxOtherBytes = { mp4: 4 * 1024, webm: 64 * 1024 };
@@ -33,8 +34,8 @@ const webmHeadBytes = 24;
 
 /**
  * Takes the sound of an MP4, M4A or WebM by its packets: of Opus, whose packets say themselves how long they are, and of AAC. What
- * goes up is these packets in a file of ours, and nothing else. Undefined where it has none or several, another codec, or
- * bytes that are no packet.
+ * goes up is these packets in a file of ours, and nothing else. Of a file that is cut short these are the packets before the cut.
+ * Undefined where it has no track of sound or several, another codec, or bytes that are no packet. Uses up the bytes.
  */
 export async function takeContainer(
   bytes: Uint8Array<ArrayBuffer>,
@@ -42,23 +43,27 @@ export async function takeContainer(
   const view = viewOf(bytes);
   const mp4 = mp4Media(view);
   if (mp4 && mp4.boxes > maxBoxes) return undefined;
-  const written = mp4 ? mp4.tracks : webmTracks(view);
-  using input = new Input({ source: new BufferSource(bytes), formats: [MP4, QTFF, WEBM] });
+  const whole = mp4 ? view.subarray(0, mp4.end) : wholeWebm(view);
+  const written = mp4 ? mp4.tracks : webmTracks(whole);
+  using input = new Input({ source: new BufferSource(whole), formats: [MP4, QTFF, WEBM] });
   const [track, second] = await input.getAudioTracks();
   if (!track || second) return undefined;
   // Of what the library leaves out nothing goes up: such a file would come out as another one.
   if ((await input.getTracks()).length !== written) return undefined;
   const headBytes = mp4 ? 0 : webmHeadBytes;
-  const sound = await sizeOf(track, headBytes, bytes.length);
+  const bounds = { bytes: mp4?.saidBytes ?? whole.length, packets: whole.length };
+  const sound = await sizeOf(track, headBytes, bounds);
   if (!sound || sound.packets === 0) return undefined;
   let known = sound.withHeads;
   for (const pictures of await input.getVideoTracks()) {
-    const size = await sizeOf(pictures, headBytes, bytes.length);
+    const size = await sizeOf(pictures, headBytes, bounds);
     if (!size) return undefined;
     known += size.withHeads;
   }
-  const others = (mp4 ? mp4.mediaBytes : bytes.length) - known;
+  const others = (mp4 ? mp4.mediaBytes : whole.length) - known;
   if (others > (mp4 ? maxOtherBytes.mp4 : maxOtherBytes.webm)) return undefined;
+  // Of packets that are listed, those behind the cut are not read.
+  sound.bytes = Math.min(sound.bytes, whole.length);
   const { description } = (await track.getDecoderConfig()) ?? {};
   const codec = await track.getCodec();
   if (codec === "opus") {
@@ -78,17 +83,17 @@ interface TrackSize {
   withHeads: number;
 }
 
-/** Undefined where they are more than the file has bytes: it lists some of them twice, or such as are not there. */
+/** Undefined where they are more than the bounds, which are the file's bytes: it lists some of them twice, or such as never were there. */
 async function sizeOf(
   track: InputTrack,
   headBytes: number,
-  fileBytes: number,
+  bounds: { bytes: number; packets: number },
 ): Promise<TrackSize | undefined> {
   let [packets, bytes] = [0, 0];
   for await (const packet of packetsOf(track, { metadataOnly: true })) {
     packets++;
     bytes += packet.byteLength;
-    if (packets > maxPackets || bytes > fileBytes || packets > fileBytes) return undefined;
+    if (packets > Math.min(maxPackets, bounds.packets) || bytes > bounds.bytes) return undefined;
   }
   return { packets, bytes, withHeads: bytes + packets * headBytes };
 }
@@ -110,14 +115,16 @@ async function takeOpus(
     writer.packet(packet, 0);
     writer.page();
   }
-  let [samples, cut, left] = [0, 0, size.packets];
+  let [samples, cut, left, room] = [0, 0, size.packets, size.bytes];
   for await (const { data, duration } of packetsOf(track)) {
-    if (--left < 0) return undefined;
+    room -= data.length;
+    if (--left < 0 || room < 0) return undefined;
     const own = samplesOfOpus(data);
     samples += own;
     cut = cutOf(own, duration, opusRate);
     writer.packet(data, samples);
   }
+  if (samples === 0) return undefined;
   writer.page({ granule: samples - cut });
   const seconds = samples / opusRate;
   const bytes = to.subarray(0, writer.end);
@@ -143,6 +150,7 @@ async function takeAac(
     if (!writer.packet(data.subarray(0, unitBytes))) return undefined;
     cut = cutOf(aacSamples, duration, config.rate);
   }
+  if (packets === 0) return undefined;
   const seconds = (packets * aacSamples) / config.rate;
   const bytes = writer.end({
     ...{ ...config, config: config.bytes, lastSamples: aacSamples - cut },
@@ -160,7 +168,12 @@ function cutOf(samples: number, seconds: number, rate: number): number {
 /** An MP4's outermost boxes, the bytes of those that hold media, and its tracks. */
 interface Mp4Media {
   boxes: number;
+  /** As their boxes say: where the file is cut short, more than there are. */
   mediaBytes: number;
+  /** The same of the whole file. */
+  saidBytes: number;
+  /** Where the last box ends that can be read: of media also a part. */
+  end: number;
   /** -1: none that decoders and the library read alike. */
   tracks: number;
 }
@@ -168,11 +181,16 @@ interface Mp4Media {
 /** Reads it from the boxes; undefined where the file is no MP4. */
 function mp4Media(view: Buffer): Mp4Media | undefined {
   if (view.toString("latin1", 4, 8) !== "ftyp") return undefined;
-  const media: Mp4Media = { boxes: 0, mediaBytes: 0, tracks: -1 };
+  const media: Mp4Media = { boxes: 0, mediaBytes: 0, saidBytes: 0, end: 0, tracks: -1 };
   for (const { name, body, bytes } of boxesIn(view)) {
     media.boxes++;
     if (media.boxes > maxBoxes) break;
+    media.saidBytes += bytes;
     if (name === "mdat") media.mediaBytes += bytes;
+    // A fragment's index is nothing without the media behind it.
+    if (name === "mdat" || (name !== "moof" && media.saidBytes <= view.length)) {
+      media.end = Math.min(view.length, media.saidBytes);
+    }
     if (name !== "moov") continue;
     // Of two indexes decoders differ in which counts.
     media.tracks = media.tracks < 0 ? tracksIn(body) : -1;
@@ -208,52 +226,16 @@ function inBox(view: Buffer, ...names: string[]): Buffer | undefined {
   return found;
 }
 
-/** Boxes that stand behind each other. */
+/** Boxes that stand behind each other, and the bytes that each says it has. */
 function* boxesIn(view: Buffer): Generator<{ name: string; body: Buffer; bytes: number }> {
   for (let at = 0; at + 8 <= view.length; ) {
     const [written, name] = [view.readUInt32BE(at), view.toString("latin1", at + 4, at + 8)];
     // 1: it stands behind the name, in eight bytes. 0: the box goes to the end.
     const isLarge = written === 1 && at + 16 <= view.length;
     const size = isLarge ? Number(view.readBigUInt64BE(at + 8)) : written;
-    const bytes = size < 8 ? view.length - at : Math.min(size, view.length - at);
+    const bytes = size < 8 ? view.length - at : size;
     yield { name, body: view.subarray(at + (isLarge ? 16 : 8), at + bytes), bytes };
     at += bytes;
-  }
-}
-
-/** Ids of WebM's elements: what holds all, what ends its head, the tracks, and one of them. */
-const ebml = { segment: 0x18538067, cluster: 0x1f43b675, tracks: 0x1654ae6b, track: 0xae };
-
-/** Tracks that a WebM describes. */
-function webmTracks(view: Buffer): number {
-  const segment = [...elementsIn(view, ebml.segment)].find(({ id }) => id === ebml.segment);
-  let tracks = 0;
-  for (const { id, body } of segment ? elementsIn(segment.body, ebml.cluster) : []) {
-    if (id !== ebml.tracks) continue;
-    for (const one of elementsIn(body)) if (one.id === ebml.track) tracks++;
-  }
-  return tracks;
-}
-
-/** Elements of EBML that stand behind each other, up to one of the id `last`. */
-function* elementsIn(view: Buffer, last?: number): Generator<{ id: number; body: Buffer }> {
-  for (let at = 0; at < view.length; ) {
-    const idBytes = Math.clz32((view[at] ?? 0) << 24) + 1;
-    const sizeAt = at + idBytes;
-    const sizeBytes = Math.clz32((view[sizeAt] ?? 0) << 24) + 1;
-    const from = sizeAt + sizeBytes;
-    if (idBytes > 4 || sizeBytes > 8 || from > view.length) return;
-    const id = view.readUIntBE(at, idBytes);
-    let size = (view[sizeAt] ?? 0) & (0xff >>> sizeBytes);
-    let isUnknown = size === 0xff >>> sizeBytes;
-    for (let i = sizeAt + 1; i < from; i++) {
-      size = size * 256 + (view[i] ?? 0);
-      isUnknown &&= view[i] === 0xff;
-    }
-    const end = isUnknown ? view.length : Math.min(view.length, from + size);
-    yield { id, body: view.subarray(from, end) };
-    if (id === last) return;
-    at = end;
   }
 }
 

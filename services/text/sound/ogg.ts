@@ -46,7 +46,7 @@ class Writing {
   #head: Buffer[] = [];
   #reader: Reader | undefined;
   #samples = 0;
-  /** The time that the file says where the stream's last page ends, and where its first one should have. */
+  /** The time that the file says where the page of the last packet ends, if that packet ends it, and where its first one should have. */
   #said = { last: -1, offset: undefined as number | undefined };
   #seconds = 0;
 
@@ -82,9 +82,9 @@ class Writing {
     this.#samples += length.samples;
     this.#seconds += length.most / this.#reader.rate;
     writer.packet(bytes, this.#samples);
-    if (granule < 0) return true;
+    // Of a page that is cut short none: then the stream ends with its last packet.
     this.#said.last = granule;
-    this.#said.offset ??= granule - this.#samples;
+    if (granule >= 0) this.#said.offset ??= granule - this.#samples;
     return true;
   }
 

@@ -59,7 +59,7 @@ export function When({
   // Numbers are seconds since 1970, as OpenAI's objects have them.
   const date = new Date(typeof at === "number" ? at * 1_000 : at);
   return (
-    <time class="num" dateTime={date.toISOString()} title={timeTitle(date)}>
+    <time class="num" dateTime={date.toISOString()} title={timeTitle(date, style)}>
       {time(date, style)}
     </time>
   );

@@ -143,7 +143,7 @@ function NameCell({ keyOf: key }: { keyOf: Key }) {
         {key.expires_at && (
           <>
             {" · expires "}
-            <When at={key.expires_at} style="day" />
+            <When at={key.expires_at} style="utcDay" />
           </>
         )}
       </span>

@@ -941,7 +941,7 @@ export type LocateFileResponse = Message<"genmesh.media.v1.LocateFileResponse"> 
   sha256: string;
 
   /**
-   * For Content-Disposition; safe characters only.
+   * To download it by, in any script; with a suffix that fits the type.
    *
    * @generated from field: string file_name = 5;
    */
