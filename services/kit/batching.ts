@@ -57,6 +57,47 @@ export function batched<I, O>(
     });
 }
 
+/** Looks at what may change meanwhile, each under a name. */
+export interface SharedLooks<T> {
+  /**
+   * Asks for a look. A caller joins none that has begun, so what it is told is no older than its question. While one of a name is under
+   * way, all that ask for the same meanwhile share the next one, which begins when that one is over.
+   */
+  look(name: string, look: () => Promise<T>): Promise<T>;
+  /** Is one of the name under way? */
+  has(name: string): boolean;
+  /** Names of which one is under way. */
+  readonly size: number;
+}
+
+/** Makes them, none yet. */
+export function createSharedLooks<T>(): SharedLooks<T> {
+  const known = new Map<string, { ask: (look: () => Promise<T>) => Promise<T>; asking: number }>();
+  const begin = () => {
+    const ask = batched<() => Promise<T>, T>(async (looks) => {
+      const found = await looks[0]?.();
+      return looks.map(() => found as T);
+    });
+    return { ask, asking: 0 };
+  };
+  return {
+    async look(name, look) {
+      const one = known.get(name) ?? begin();
+      known.set(name, one);
+      one.asking++;
+      try {
+        return await one.ask(look);
+      } finally {
+        if (--one.asking === 0) known.delete(name);
+      }
+    },
+    has: (name) => known.has(name),
+    get size() {
+      return known.size;
+    },
+  };
+}
+
 /** Decides whether an input waits a turn of the event loop for others, which could be done in the same batch. */
 interface BatchWait {
   /** Is it worth waiting a turn now? */
