@@ -156,7 +156,7 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
         attempts,
         upstream: upstreamOf(job).name,
         events: eventMessages(job),
-        ...(wait ? { wait: waitMessage(wait) } : {}),
+        ...(wait ? { wait: waitMessage(wait, job) } : {}),
       };
     },
     async retryJob({ jobId, operationId }) {
