@@ -85,7 +85,7 @@ export function createKeyCache(deps: {
     if (!lookUps.has(digest) && lookUps.size >= limits.maxLookUps) {
       refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: retrySoon });
     }
-    return lookUps.look(digest, async () => {
+    return lookUps.add(digest, async () => {
       // The one that it waited for may have cached the key.
       const entry = cached.get(digest);
       return entry && watch.inForce() ? entry : ask(digest);

@@ -26,7 +26,7 @@ export function createPlaces({
   // Out of date it may be all the same: then the insert fails and is tried again.
   const looks = createSharedLooks<Set<number>>();
   const taken = (accountId: string) =>
-    looks.look(accountId, async () => {
+    looks.add(accountId, async () => {
       const find = () => keys.find({ accountId }, { projection: { _id: 0, place: 1 } }).toArray();
       return new Set((await db.attempt(find)).map(({ place }) => place));
     });

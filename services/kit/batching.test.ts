@@ -143,7 +143,7 @@ test("a look is joined before it begins alone; all that ask while it is under wa
   const looks = createSharedLooks<number>();
   const begun: PromiseWithResolvers<number>[] = [];
   const look = (name = "a") =>
-    looks.look(name, () => {
+    looks.add(name, () => {
       const one = Promise.withResolvers<number>();
       begun.push(one);
       return one.promise;
@@ -169,9 +169,9 @@ test("a look is joined before it begins alone; all that ask while it is under wa
 test("a look that fails fails those that share it, and the next one is looked anew", async () => {
   const looks = createSharedLooks<string>();
   const end = Promise.withResolvers<string>();
-  const failing = [1, 2].map(() => looks.look("a", () => end.promise));
+  const failing = [1, 2].map(() => looks.add("a", () => end.promise));
   await turn();
-  const next = looks.look("a", async () => "found");
+  const next = looks.add("a", async () => "found");
   end.reject(new Error("away"));
   for (const one of await Promise.allSettled(failing)) expect(one.status).toBe("rejected");
   expect(await next).toBe("found");

@@ -140,7 +140,7 @@ export function createJobChanges(): JobChanges {
   // Of one job one reading at a time: two that overlap may answer in either order.
   const looks = createSharedLooks<Job | undefined>();
   const read = (jobId: string, steadyMs: number, store: Pick<JobStore, "findWithoutText">) =>
-    looks.look(jobId, async () => {
+    looks.add(jobId, async () => {
       turns = turns.then(() => turn());
       await turns;
       const job = store.findWithoutText(jobId);
