@@ -6,11 +6,11 @@ import { expect, test } from "vitest";
 import { type Job, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { JobStore } from "../../services/media/jobs/store.ts";
 import { watchPollMs } from "../../services/media/limits.ts";
+import { chanceOf } from "../support/chance.ts";
 import type { JumpClock } from "../support/jump-clock.ts";
 import { until } from "../support/until.ts";
 import { query } from "./jobs.shapes.ts";
 import { alice, as, createJobsWorld, type JobsWorld } from "./jobs.world.ts";
-import { chanceOf } from "./ledger.sequences.ts";
 
 /** A store whose reads take as long as the test says; what they answer is what was so when they began. */
 function slowReads(wait: () => Promise<unknown>) {
