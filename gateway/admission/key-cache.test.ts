@@ -223,6 +223,26 @@ describe("auth away", () => {
     world.wire.release();
   });
 
+  test("a request after a revocation shares no look-up that began before it", async () => {
+    const edge = manualClock(world.clock.now());
+    const { secret, keyId } = await newKey();
+    const cache = await newCache({}, edge);
+    world.wire.hold("WatchKeys");
+    await edge.advance(5_001);
+    await until(() => world.wire.held() === 1);
+    world.wire.hold("LookUpKey");
+    const before = ask(cache, secret);
+    await until(() => world.wire.held() === 2);
+    await world.admin.revokeKey({ keyId });
+    const after = Array.from({ length: 5 }, () => ask(cache, secret));
+    const outcomes = Promise.allSettled(after);
+    const calls = lookUps();
+    world.wire.release();
+    expect((await before).keyId).toBe(keyId);
+    for (const one of await outcomes) expect(one).toMatchObject({ reason: invalid });
+    expect(lookUps()).toBe(calls + 1);
+  });
+
   test("a key revoked during the silence is refused from the first word on", async () => {
     const edge = manualClock(world.clock.now());
     const { secret, keyId } = await newKey();

@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
+import { createSharedLooks } from "#kit/batching.ts";
 import { createBoundedMap } from "#kit/bounded-map.ts";
 import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
@@ -32,8 +33,8 @@ export interface AdmittedKey {
 /** The keys behind the secrets that callers send, known without a call where they were seen before. */
 export interface KeyCache extends AsyncDisposable {
   /**
-   * The key of a secret: at once where it is cached and auth was heard of within 5 s, else by one call, shared with all
-   * who ask for the same secret meanwhile. Refuses with INVALID_API_KEY what is unknown, revoked, expired or past its
+   * The key of a secret: at once where it is cached and auth was heard of within 5 s, else by a call, which is shared with all
+   * requests of the same secret that come before it begins. Refuses with INVALID_API_KEY what is unknown, revoked, expired or past its
    * grace; with SERVICE_UNAVAILABLE where that cannot be told, because auth does not answer within 2 s.
    */
   admit(secret: string): AdmittedKey | Promise<AdmittedKey>;
@@ -60,7 +61,7 @@ export function createKeyCache(deps: {
   const life = new AbortController();
   const cached = createCachedKeys(limits.maxCachedKeys, events);
   const invalidUntilMs = createBoundedMap<number>(limits.maxInvalidSecrets);
-  const lookUps = new Map<string, Promise<Entry>>();
+  const lookUps = createSharedLooks<Entry>();
   const watch = watchKeys({
     ...deps,
     listener: { forget: cached.clear, changed: cached.dropKeys },
@@ -78,19 +79,17 @@ export function createKeyCache(deps: {
       if (isRefusal(error)) throw error;
       // Our own stop: the caller is told to come back, not that it left.
       return refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: retrySoon, cause: error });
-    } finally {
-      lookUps.delete(digest);
     }
   };
   const shared = (digest: string): Promise<Entry> => {
-    const known = lookUps.get(digest);
-    if (known) return known;
-    if (lookUps.size >= limits.maxLookUps) {
+    if (!lookUps.has(digest) && lookUps.size >= limits.maxLookUps) {
       refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: retrySoon });
     }
-    const asked = ask(digest);
-    lookUps.set(digest, asked);
-    return asked;
+    return lookUps.add(digest, async () => {
+      // The one that it waited for may have cached the key.
+      const entry = cached.get(digest);
+      return entry && watch.inForce() ? entry : ask(digest);
+    });
   };
   const use = (entry: Entry): AdmittedKey =>
     clock.now() < entry.validUntilMs ? entry.key : refuse(ErrorReason.INVALID_API_KEY);

@@ -1,4 +1,5 @@
 import type { Collection } from "mongodb";
+import { createSharedLooks } from "#kit/batching.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { maxKeysPerAccount } from "#kit/request-bounds.ts";
@@ -22,19 +23,13 @@ export function createPlaces({
   keys: Collection<KeyDocument>;
 }): Places {
   const inUse = new Map<string, Set<number>>();
-  const reading = new Map<string, Promise<Set<number>>>();
-
-  /** Calls at the same time share one read; where it is out of date, the insert fails and is tried again. */
-  function taken(accountId: string): Promise<Set<number>> {
-    const known = reading.get(accountId);
-    if (known) return known;
-    const look = db
-      .attempt(() => keys.find({ accountId }, { projection: { _id: 0, place: 1 } }).toArray())
-      .then((docs) => new Set(docs.map(({ place }) => place)))
-      .finally(() => reading.delete(accountId));
-    reading.set(accountId, look);
-    return look;
-  }
+  // Out of date it may be all the same: then the insert fails and is tried again.
+  const looks = createSharedLooks<Set<number>>();
+  const taken = (accountId: string) =>
+    looks.add(accountId, async () => {
+      const find = () => keys.find({ accountId }, { projection: { _id: 0, place: 1 } }).toArray();
+      return new Set((await db.attempt(find)).map(({ place }) => place));
+    });
   return {
     async with(accountId, use) {
       const stored = await taken(accountId);

@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { batched, createBatchWait } from "./batching.ts";
+import { batched, createBatchWait, createSharedLooks } from "./batching.ts";
 
 /** Runs that end when they are told to. */
 function heldRuns() {
@@ -137,4 +137,43 @@ test("who finds others when it looks waits from then on", () => {
   waitedOf(batchWait, 100, 1);
   batchWait.ended(2);
   expect(waitedOf(batchWait, 4, 2)).toBe(4);
+});
+
+test("a look is joined before it begins alone; all that ask while it is under way share the next one", async () => {
+  const looks = createSharedLooks<number>();
+  const begun: PromiseWithResolvers<number>[] = [];
+  const look = (name = "a") =>
+    looks.add(name, () => {
+      const one = Promise.withResolvers<number>();
+      begun.push(one);
+      return one.promise;
+    });
+  const first = [look(), look()];
+  await turn();
+  const later = [look(), look()];
+  const other = look("b");
+  await turn();
+  later.push(look());
+  expect(begun).toHaveLength(2);
+  expect([looks.has("a"), looks.has("c"), looks.size]).toEqual([true, false, 2]);
+  begun[0]?.resolve(1);
+  begun[1]?.resolve(2);
+  expect(await Promise.all([...first, other])).toEqual([1, 1, 2]);
+  await turn();
+  expect(begun).toHaveLength(3);
+  begun[2]?.resolve(3);
+  expect(await Promise.all(later)).toEqual([3, 3, 3]);
+  expect(looks.size).toBe(0);
+});
+
+test("a look that fails fails those that share it, and the next one is looked anew", async () => {
+  const looks = createSharedLooks<string>();
+  const end = Promise.withResolvers<string>();
+  const failing = [1, 2].map(() => looks.add("a", () => end.promise));
+  await turn();
+  const next = looks.add("a", async () => "found");
+  end.reject(new Error("away"));
+  for (const one of await Promise.allSettled(failing)) expect(one.status).toBe("rejected");
+  expect(await next).toBe("found");
+  expect(looks.has("a")).toBe(false);
 });

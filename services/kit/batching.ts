@@ -57,6 +57,57 @@ export function batched<I, O>(
     });
 }
 
+/** Runs of {@link batched} under names; those of different names do not wait for each other. */
+export interface BatchesByName<I, O> {
+  /** Makes one call of many of the name. */
+  add(name: string, input: I): Promise<O>;
+  /** Is a call of the name under way? */
+  has(name: string): boolean;
+  /** Names of which a call is under way. */
+  readonly size: number;
+}
+
+/** Makes them, none yet. */
+export function batchedByName<I, O>(
+  run: (name: string, inputs: readonly I[]) => Promise<readonly O[]>,
+  options?: BatchOptions,
+): BatchesByName<I, O> {
+  const known = new Map<string, { add: (input: I) => Promise<O>; calls: number }>();
+  return {
+    async add(name, input) {
+      const one = known.get(name) ?? {
+        add: batched<I, O>((inputs) => run(name, inputs), options),
+        calls: 0,
+      };
+      known.set(name, one);
+      one.calls++;
+      try {
+        return await one.add(input);
+      } finally {
+        if (--one.calls === 0) known.delete(name);
+      }
+    },
+    has: (name) => known.has(name),
+    get size() {
+      return known.size;
+    },
+  };
+}
+
+/**
+ * Looks at what may change meanwhile, each under a name. A caller joins none that has begun, so what it is told is no older than its
+ * question. While one of a name is under way, all that ask for the same meanwhile share the next one, which begins when that one is over.
+ */
+export type SharedLooks<T> = BatchesByName<() => Promise<T>, T>;
+
+/** Makes them, none yet. */
+export function createSharedLooks<T>(): SharedLooks<T> {
+  return batchedByName(async (_, looks) => {
+    const found = await looks[0]?.();
+    return looks.map(() => found as T);
+  });
+}
+
 /** Decides whether an input waits a turn of the event loop for others, which could be done in the same batch. */
 interface BatchWait {
   /** Is it worth waiting a turn now? */

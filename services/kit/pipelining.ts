@@ -42,7 +42,7 @@ type Parsing = Socket & { parser?: Parser | null; _paused?: boolean };
 export function boundPipelining(server: Server): void {
   const begun = new WeakMap<Socket, ServerResponse[]>();
   const held = { bytes: 0 };
-  const turns = createTurns();
+  const turns = createLoopTurns();
   // Looked at when the next request comes: an event for each answer would be work for every request.
   const openOf = (socket: Socket) => {
     const open = (begun.get(socket) ?? []).filter(
@@ -71,7 +71,7 @@ const nothing = Buffer.alloc(1).subarray(1);
  * Runs one after the other, each in a turn of the event loop of its own: hundreds of connections whose answers are over at the same moment
  * would else begin as many requests before another caller's is read.
  */
-function createTurns(): (work: () => void) => void {
+function createLoopTurns(): (work: () => void) => void {
   const waiting: (() => void)[] = [];
   const next = () => {
     waiting.shift()?.();

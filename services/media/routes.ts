@@ -114,8 +114,10 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
     async *watchJob({ jobId, allKeys }, call) {
       const signal = AbortSignal.any([call.signal, closing]);
       using _turn = await watches.take(principalOf(call).accountId, signal);
-      const look = () => changes.look(jobId, clock.steady(), store);
-      const find = () => findSeen({ jobId, allKeys }, call, look);
+      const find = (isFirst: boolean) =>
+        findSeen({ jobId, allKeys }, call, () =>
+          changes.look(jobId, { isFirst, steadyMs: clock.steady() }, store),
+        );
       let isOver = false;
       for await (const job of watchJob(jobId, { clock, changes, places, find, signal })) {
         yield job ? { job } : {};
@@ -154,7 +156,7 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
         attempts,
         upstream: upstreamOf(job).name,
         events: eventMessages(job),
-        ...(wait ? { wait: waitMessage(wait) } : {}),
+        ...(wait ? { wait: waitMessage(wait, job) } : {}),
       };
     },
     async retryJob({ jobId, operationId }) {

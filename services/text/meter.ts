@@ -90,7 +90,7 @@ export function createMeter(context: MeterContext): Meter {
       const openedAt = clock.steady();
       const { keyLimit } = payer;
       const asked = intentOf(request, payer, idempotency, context);
-      if (idempotency && !(await store.open(asked))) return undefined;
+      if (idempotency && !(await store.open(asked, signal))) return undefined;
       const paid = { openedAt, signal, keyLimit };
       const intent = await hold(asked, request, paid, context).catch(async (error) => {
         await giveUp(asked, error, metering);

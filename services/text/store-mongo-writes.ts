@@ -10,7 +10,7 @@ import { documentOf, isOver, type UsageDocument, withoutAnswer } from "./store-m
 /** The writes that every request makes; those of different requests travel together. */
 export interface UsageWrites {
   /** As UsageStore has it. */
-  open(intent: Intent): Promise<boolean>;
+  open(intent: Intent, signal?: AbortSignal): Promise<boolean>;
   /** Changes one document that fits. It may be made twice, and must fit the second time, too. */
   change(change: Change<UsageDocument>): Promise<boolean>;
   /** As {@link change}, where it fits but once. */
@@ -53,33 +53,25 @@ export function createUsageWrites(
       return (await changeAll(usage, changes)) ? changes.map(() => true) : [];
     },
   });
-  // Two that are alike cannot be told apart afterwards: the second waits until the first has ended.
-  const once = new Map<string, Promise<unknown>>();
-  const changeOnce = async (one: OnceChange): Promise<boolean> => {
-    const { requestId } = one;
-    const first = once.get(requestId);
-    if (first || one.isAlone) {
-      await first?.catch(() => undefined);
-      return db.attempt((unsure) => alone(one, unsure));
-    }
-    const own = change(one);
-    once.set(requestId, own);
-    return own.finally(() => once.delete(requestId));
-  };
+  const inTurn = createTurns(db.clock);
   const opened = writeTogether<Intent, boolean>(db, {
     alone: (intent) => open(usage, intent),
     all: (intents) => openAll(usage, intents),
   });
-  // Different requests under one idempotency key come together.
-  const inTurn = createTurns();
   return {
-    open(intent) {
+    open(intent, signal) {
       const { keyId, operation, idempotency } = intent;
       if (idempotency === undefined) return opened(intent);
-      return inTurn(JSON.stringify([keyId, operation, idempotency.key]), () => opened(intent));
+      // Different requests under one idempotency key come together.
+      const slot = JSON.stringify([keyId, operation, idempotency.key]);
+      return inTurn(slot, () => opened(intent), signal);
     },
     change,
-    changeOnce,
+    changeOnce: (one) =>
+      // Two that are alike cannot be told apart afterwards: the second comes when the first has ended, and travels with no other.
+      inTurn(one.requestId, (hasWaited) =>
+        one.isAlone || hasWaited ? db.attempt((unsure) => alone(one, unsure)) : change(one),
+      ),
     finish: writeTogether<Finished, true>(
       db,
       {

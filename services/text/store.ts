@@ -157,9 +157,10 @@ export interface UsageStore extends PutOffWork {
   /**
    * Writes a row, with status `open`: of a request with an idempotency key before its money is held, of any other at its
    * first checkpoint. False where its idempotency slot is taken: nothing is written then. An answer whose time is over at
-   * `openedAt` takes no slot. A repeat of the same intent answers true.
+   * `openedAt` takes no slot. A repeat of the same intent answers true. `signal`: its caller has left; where others ask for the same slot
+   * before it, it may be rejected with the signal's reason, and nothing is written then.
    */
-  open(intent: Intent): Promise<boolean>;
+  open(intent: Intent, signal?: AbortSignal): Promise<boolean>;
   /** Writes down what was seen: `open` and still the owner's, else false. Moves the lease. */
   checkpoint(requestId: string, owner: string, seen: Seen): Promise<boolean>;
   /**

@@ -9,6 +9,7 @@ import { jobCollections } from "../../services/media/jobs/store-mongo-docs.ts";
 import { changesKept } from "../../services/media/limits.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { type Fate, type MongoWire, openMongoWire } from "../support/mongo-wire.ts";
+import { until } from "../support/until.ts";
 import { failure, jobOf, must, now, query } from "./jobs.shapes.ts";
 
 const slot = { scope: "key_a/image", key: "k" };
@@ -152,6 +153,28 @@ await describeMongo("jobs on a bad wire", (mongo) => {
       expect(await store.insert(jobOf("job_a", { slot: "k" }))).toMatchObject({ jobId: "job_b" });
       loseOnce("insert", "lost request", () => other.insert(jobOf("job_c")));
       expect(await store.insert(jobOf("job_c"))).toMatchObject({ jobId: "job_c" });
+    });
+
+    test("whose caller leaves while another one of its slot is under way is not made, and holds up none behind it", async () => {
+      const held = Promise.withResolvers<Fate>();
+      let inserts = 0;
+      wire.rule = (command) => {
+        if (command.insert !== jobCollections.jobs) return "pass";
+        return inserts++ === 0 ? held.promise : "pass";
+      };
+      const leave = new AbortController();
+      const insert = (id: string, signal?: AbortSignal) =>
+        store.insert(jobOf(id, { slot: "k" }), signal);
+      const first = insert("job_a");
+      await until("its insert", () => inserts === 1);
+      const left = insert("job_b", leave.signal);
+      const behind = insert("job_c");
+      leave.abort(new Error("the caller has left"));
+      await expect(left).rejects.toThrow("the caller has left");
+      held.resolve("pass");
+      expect(await first).toBeUndefined();
+      expect(await behind).toMatchObject({ jobId: "job_a" });
+      expect(inserts).toBe(2);
     });
 
     test("knows itself though its job was driven on, and refused, meanwhile", async () => {

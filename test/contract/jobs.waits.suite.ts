@@ -59,6 +59,11 @@ export function upstreamWaitsContract(createWorld: typeof createJobsWorld): void
         expect(wait).toMatchObject({ refusal: shown, times: 1 });
         expect(Number(wait?.nextTryTime?.seconds)).toBe(Math.floor(at / 1_000));
         expect(pauseMs).toBe(40_000);
+        // One that has ended is offered no more.
+        await world.cancel(job.jobId);
+        const ended = await world.admin.media.inspectJob({ jobId: job.jobId });
+        expect(ended.wait).toMatchObject({ refusal: shown, times: 1 });
+        expect(ended.wait?.nextTryTime).toBeUndefined();
       },
     );
 

@@ -122,7 +122,8 @@ export function watchedJobsContract(open: () => Promise<[JobStore, JobStore]>): 
       const context = {
         ...{ clock, changes, signal: stop.signal },
         places: { of: async () => undefined },
-        find: () => changes.look(jobId, clock.steady(), counted),
+        find: (isFirst: boolean) =>
+          changes.look(jobId, { isFirst, steadyMs: clock.steady() }, counted),
       };
       for await (const job of watchJob(jobId, context)) {
         if (job) told.get(jobId)?.push(job.progress);

@@ -41,6 +41,17 @@ export function workerContract(createWorld: typeof createJobsWorld): void {
       expect(failedWith(await world.ended(job.jobId))).toBe(ErrorReason.CONTENT_POLICY_VIOLATION);
     });
 
+    test("that no upstream of another deployment would take says so, for free", async () => {
+      const world = await open();
+      world.upstream.behave(fail("unavailable"));
+      const { job } = await world.submit();
+      const ended = await world.ended(job.jobId);
+      expect(failedWith(ended)).toBe(ErrorReason.SERVICE_UNAVAILABLE);
+      expect(ended.error?.message).toBe("The model is not available at the moment.");
+      expect(await world.credits()).toMatchObject({ reserved: 0n, spent: 0n });
+      expect(world.upstream.tasks).toHaveLength(1);
+    });
+
     test("whose end the store does not take at once is not asked for again", async () => {
       let refusals = 0;
       const world = await open({

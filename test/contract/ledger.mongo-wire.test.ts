@@ -7,12 +7,13 @@ import type { Operation } from "../../services/billing/operations.ts";
 import type { LedgerStore } from "../../services/billing/store.ts";
 import { createMongoLedger } from "../../services/billing/store-mongo.ts";
 import { ledgerCollections } from "../../services/billing/store-mongo-schema.ts";
+import { chanceOf } from "../support/chance.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { type Fate, type MongoWire, openMongoWire } from "../support/mongo-wire.ts";
 import { promptly } from "../support/promptly.ts";
 import { until } from "../support/until.ts";
 import { say } from "./ledger.model.ts";
-import { chanceOf, runSequences } from "./ledger.sequences.ts";
+import { runSequences } from "./ledger.sequences.ts";
 
 const { wallets, journal } = ledgerCollections;
 const wallet = { accountId: "acct_a", unit: "credits" } as const;

@@ -9,32 +9,8 @@ import {
   type Unit,
   type WalletRef,
 } from "../../services/billing/wallet.ts";
+import { type Chance, chanceOf } from "../support/chance.ts";
 import { createModel, type Model, say } from "./ledger.model.ts";
-
-/** A source of choices that gives the same ones for the same seed. */
-export interface Chance {
-  /** 0 to `below` - 1. */
-  int(below: number): number;
-  pick<T>(list: readonly T[]): T;
-  /** True in `percent` of 100 cases. */
-  likely(percent: number): boolean;
-}
-
-/** Mulberry32. */
-export function chanceOf(seed: number): Chance {
-  let state = seed >>> 0;
-  const int = (below: number) => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * below);
-  };
-  return {
-    int,
-    pick: (list) => list[int(list.length)] as (typeof list)[number],
-    likely: (percent) => int(100) < percent,
-  };
-}
 
 /** What is to happen to the next transition. */
 export type Fault = "none" | "crash" | "lost reply";

@@ -3,7 +3,8 @@ import type { Closing, UsageStore } from "../../services/text/store.ts";
 import { createMongoUsageStore } from "../../services/text/store-mongo.ts";
 import { textCollections } from "../../services/text/store-mongo-docs.ts";
 import { describeMongo } from "../support/mongo.ts";
-import { type MongoWire, openMongoWire } from "../support/mongo-wire.ts";
+import { type Fate, type MongoWire, openMongoWire } from "../support/mongo-wire.ts";
+import { until } from "../support/until.ts";
 import { intentOf } from "./usage.suite.ts";
 
 const start = Date.UTC(2026, 0, 15);
@@ -88,6 +89,27 @@ await describeMongo("usage on a bad wire", (mongo) => {
     const found = await other.find(id);
     if (command === "update") expect(found).toMatchObject({ status: "closed" });
     else expect(found).toBeUndefined();
+  });
+
+  test("an intent whose caller leaves while another one of its slot is under way is not opened", async () => {
+    const held = Promise.withResolvers<Fate>();
+    let inserts = 0;
+    wire.rule = (command) => {
+      if (command.insert !== textCollections.usage) return "pass";
+      return inserts++ === 0 ? held.promise : "pass";
+    };
+    const leave = new AbortController();
+    const idempotency = { key: slot.key, fingerprint: "f" };
+    const [first, second] = [intentOf(1, { idempotency }), intentOf(2, { idempotency })];
+    const opening = store.open(first);
+    await until("its insert", () => inserts === 1);
+    const left = store.open(second, leave.signal);
+    leave.abort(new Error("the caller has left"));
+    await expect(left).rejects.toThrow("the caller has left");
+    held.resolve("pass");
+    expect(await opening).toBe(true);
+    expect(inserts).toBe(1);
+    expect(await other.find(second.requestId)).toBeUndefined();
   });
 
   test("many at once whose one answer was lost: each is done, and knows it", async () => {

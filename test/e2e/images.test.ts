@@ -1,6 +1,6 @@
 import sharp from "sharp";
 import { afterAll, describe, expect, test } from "vitest";
-import { noise } from "../support/noise.ts";
+import { noise } from "#kit/images/samples.fixture.ts";
 import { refusalOf } from "./caller.ts";
 import { isOwnWorld, ownWorldOnly, startWorld } from "./world.ts";
 

@@ -7,9 +7,9 @@ import { type ManualClock, manualClock } from "#kit/clock.ts";
 import { openSqlite } from "#kit/sqlite.ts";
 import { createLedgerStore } from "../../services/billing/index.ts";
 import { createSqliteUsageStore } from "../../services/text/store-sqlite.ts";
-import { chanceOf } from "../contract/ledger.sequences.ts";
 import { events, type Feed, feed, scriptedUpstreams } from "../contract/usage.upstream.ts";
 import { createTextWorld, principal, type TextWorld } from "../contract/usage.world.ts";
+import { chanceOf } from "../support/chance.ts";
 import { checkLedger, gatherer } from "../support/laws.ts";
 
 /** What an answer with the usage that these upstreams report costs, USD micros. */

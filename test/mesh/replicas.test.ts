@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { againWhereBusy } from "../support/again.ts";
 import { promptly } from "../support/promptly.ts";
 import { until } from "../support/until.ts";
 import { type Answer, ask, imageOf, type Question, textOf } from "./ask.ts";
@@ -27,14 +28,8 @@ async function lastWrongMs(what: string, isRight: () => Promise<boolean>): Promi
 
 const byItself = (wrongMs: number) => wrongMs;
 
-/** Asks as clients do: again, where a busy store had no room for all of them in time. */
-async function submitted(gateway: string, question: Question): Promise<Answer> {
-  for (;;) {
-    const answer = await ask(gateway, question);
-    if (answer.status !== 503) return answer;
-    await delay(1_000 * Number(answer.headers.get("retry-after")));
-  }
-}
+const submitted = (gateway: string, question: Question): Promise<Answer> =>
+  againWhereBusy(() => ask(gateway, question));
 
 /** Of some processes, beside all that happens. */
 const clocksAheadMs = { "media-2": 120_000, "billing-1": -120_000 };

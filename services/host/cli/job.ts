@@ -111,7 +111,7 @@ async function show(cli: Cli, jobId: string): Promise<void> {
       holdId,
       attempts,
       upstream: upstream || undefined,
-      ...(wait ? { wait: plainWait(wait, job) } : {}),
+      ...(wait ? { wait: plainWait(wait) } : {}),
       events,
       money,
     });
@@ -170,15 +170,14 @@ const refusalNames = new Map<number, string>([
   [JobWait_Refusal.DENIED, "the upstream denied what is configured"],
 ]);
 
-/** A job that runs, or has ended, is not tried again for it. */
-function plainWait({ refusal, times, nextTryTime }: JobWait, job: Job | undefined) {
+function plainWait({ refusal, times, nextTryTime }: JobWait) {
   const reason = refusalNames.get(refusal) ?? "the upstream did not take the job";
-  const isQueued = job?.status === JobStatus.QUEUED;
-  return { reason, times, nextTryAt: (isQueued && isoTime(nextTryTime)) || undefined };
+  return { reason, times, nextTryAt: isoTime(nextTryTime) || undefined };
 }
 
+/** A job that runs, or has ended, is not tried again for it. */
 function waitWords(wait: JobWait, job: Job): string {
-  const { reason, times, nextTryAt } = plainWait(wait, job);
+  const { reason, times, nextTryAt } = plainWait(wait);
   const why = `${reason} (${times} in all)`;
   if (job.status !== JobStatus.QUEUED) return why;
   return `${why}; next try ${nextTryAt ?? "as soon as a worker has room"}`;

@@ -1,4 +1,5 @@
 import type { Collection } from "mongodb";
+import { batchedByName } from "#kit/batching.ts";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { awayRefusal, isDuplicate } from "#kit/mongo/errors.ts";
 import { conflictPauseMs, maxConflicts, maxQuotaOperations, tailCopiedAt } from "./limits.ts";
@@ -31,8 +32,7 @@ export function createMongoQuota(db: MongoDatabase): QuotaStore {
     wallets: db.collection(quotaCollections.wallets),
     charges: db.collection(quotaCollections.charges),
   };
-  const apply = createTurns<QuotaOperation, QuotaOutcome>(
-    maxQuotaOperations,
+  const batches = batchedByName<QuotaOperation, QuotaOutcome>(
     (accountId, operations) =>
       db.attempt(async () => {
         for (let conflicts = 0; conflicts < maxConflicts; conflicts++) {
@@ -42,20 +42,26 @@ export function createMongoQuota(db: MongoDatabase): QuotaStore {
         }
         throw awayRefusal(new Error(`a quota's transition was overtaken ${maxConflicts} times`));
       }),
+    { most: maxQuotaOperations },
   );
   return {
     async reserve({ accountId, chargeId }, bytes, limitBytes) {
-      const outcome = await apply(accountId, { kind: "reserve", chargeId, bytes, limitBytes });
+      const outcome = await batches.add(accountId, {
+        kind: "reserve",
+        chargeId,
+        bytes,
+        limitBytes,
+      });
       return outcome === "full" || outcome === "released" ? outcome : "reserved";
     },
     async commit({ accountId, chargeId }) {
-      return (await apply(accountId, { kind: "commit", chargeId })) === "used";
+      return (await batches.add(accountId, { kind: "commit", chargeId })) === "used";
     },
     async keep({ accountId, chargeId }, now) {
-      await apply(accountId, { kind: "keep", chargeId, now });
+      await batches.add(accountId, { kind: "keep", chargeId, now });
     },
     async release({ accountId, chargeId }, now) {
-      await apply(accountId, { kind: "release", chargeId, now });
+      await batches.add(accountId, { kind: "release", chargeId, now });
     },
     usage: (accountId) =>
       db.attempt(async () => {
@@ -197,45 +203,4 @@ function walletDocument(
     tail,
     ...(released.length > 0 ? { releasedAt: Math.min(...released) } : {}),
   };
-}
-
-interface Waiting<I, O> {
-  input: I;
-  resolve: (output: O) => void;
-  reject: (error: unknown) => void;
-}
-
-/**
- * Lets calls for the same key that come while one is under way travel in the next one, up to `most` together. `run` answers
- * an output for each input, or rejects for all of them.
- */
-function createTurns<I, O>(
-  most: number,
-  run: (key: string, inputs: readonly I[]) => Promise<readonly O[]>,
-): (key: string, input: I) => Promise<O> {
-  const queues = new Map<string, Waiting<I, O>[]>();
-  const empty = async (key: string, queue: Waiting<I, O>[]) => {
-    while (queue.length > 0) {
-      const turn = queue.splice(0, most);
-      try {
-        const outputs = await run(
-          key,
-          turn.map(({ input }) => input),
-        );
-        for (const [i, { resolve }] of turn.entries()) resolve(outputs[i] as O);
-      } catch (error) {
-        for (const { reject } of turn) reject(error);
-      }
-    }
-    queues.delete(key);
-  };
-  return (key, input) =>
-    new Promise((resolve, reject) => {
-      const known = queues.get(key);
-      const queue = known ?? [];
-      queue.push({ input, resolve, reject });
-      if (known) return;
-      queues.set(key, queue);
-      void empty(key, queue);
-    });
 }

@@ -171,8 +171,8 @@ export function createQueuePlaces({
   events: Pick<JobEvents, "trouble">;
   catalog: Pick<LiveCatalog, "current">;
 }): QueuePlaces {
-  const measured = sharedLooks(clock, measuredLookMs, (kind) => newestOf(store, kind));
-  const lines = sharedLooks(clock, lineLookMs, async (kind): Promise<LineLook | undefined> => {
+  const measured = keptLooks(clock, measuredLookMs, (kind) => newestOf(store, kind));
+  const lines = keptLooks(clock, lineLookMs, async (kind): Promise<LineLook | undefined> => {
     try {
       const atMs = clock.now();
       const line = await store.line(kind);
@@ -249,8 +249,8 @@ function usualMs(took: readonly Took[]): number | undefined {
   return times[Math.floor(times.length / 2)];
 }
 
-/** What was read of a kind less than `ms` ago is not read again; a failure is not kept. */
-function sharedLooks<T>(
+/** What began to be read of a kind less than `ms` ago is not read again, so that an answer is as old as that; a failure is not kept. */
+function keptLooks<T>(
   clock: Clock,
   ms: number,
   read: (kind: MediaKind) => Promise<T>,

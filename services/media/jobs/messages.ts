@@ -13,6 +13,7 @@ import {
 } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Refusal } from "../../upstreams/media/port.ts";
 import {
+  isParked,
   isTerminal,
   type Job,
   type JobWait,
@@ -123,12 +124,12 @@ const refusals = {
   denied: JobWait_Refusal.DENIED,
 } as const satisfies Record<Refusal, JobWait_Refusal>;
 
-/** Why a job waits, as an operator sees it. */
-export function waitMessage({ refusal, times, until }: JobWait): WaitMessage {
+/** Why a job waits, or waited, as an operator sees it. One that runs or has ended is offered to no upstream again. */
+export function waitMessage({ refusal, times, until }: JobWait, job: Job): WaitMessage {
   return create(JobWaitSchema, {
     refusal: refusals[refusal],
     times,
-    ...(until === undefined ? {} : { nextTryTime: timestampFromMs(until) }),
+    ...(until === undefined || !isParked(job) ? {} : { nextTryTime: timestampFromMs(until) }),
   });
 }
 

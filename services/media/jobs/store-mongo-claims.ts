@@ -39,7 +39,7 @@ export function createClaim(
   transition: Transition,
 ): Pick<JobStore, "claim" | "peek"> {
   const served = db.collection<ServedDocument>(jobCollections.served);
-  const inTurn = createTurns();
+  const inTurn = createTurns(db.clock);
 
   const search = async (
     query: WorkQuery,

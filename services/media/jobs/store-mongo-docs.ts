@@ -245,7 +245,7 @@ const unread = { "spec.request": 0, "spec.call": 0, "spec.references": 0, "spec.
 /** Makes it. */
 export function createTransition(db: MongoDatabase, jobs: Collection<JobDocument>): Transition {
   // Of one process, one change of a job at a time: only other processes can come in between.
-  const inTurn = createTurns();
+  const inTurn = createTurns(db.clock);
   const transition = (jobId: string, command: JobCommand, place?: number) =>
     inTurn(jobId, () => change(db, jobs, jobId, command, { place }));
   return Object.assign(transition, {

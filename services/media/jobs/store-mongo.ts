@@ -28,12 +28,12 @@ export function createMongoJobStore(db: MongoDatabase): JobStore {
   const jobs = db.collection<JobDocument>(jobCollections.jobs);
   const transition = createTransition(db, jobs);
   // Repeats of one submission come together.
-  const inTurn = createTurns();
+  const inTurn = createTurns(db.clock);
   return {
     open: () => migrate(db, [jobsMongoSchema]),
-    insert: (job) =>
+    insert: (job, signal) =>
       job.slot
-        ? inTurn(JSON.stringify(job.slot), () => insert(db, jobs, job))
+        ? inTurn(JSON.stringify(job.slot), () => insert(db, jobs, job), signal)
         : insert(db, jobs, job),
     apply: (jobId, command) => transition(jobId, command),
     renew: (jobId, command) => transition.renew(jobId, command),

@@ -84,8 +84,11 @@ export interface JobsQuery {
 export interface JobStore extends PutOffWork {
   /** Makes what is missing. */
   open(): Promise<void>;
-  /** Writes a new job down, or answers the one that has its idempotency slot (or its id). */
-  insert(job: Job): Promise<Job | undefined>;
+  /**
+   * Writes a new job down, or answers the one that has its idempotency slot (or its id). `signal`: its caller has left; where others ask
+   * for the same slot before it, it may be rejected with the signal's reason, and nothing is written then.
+   */
+  insert(job: Job, signal?: AbortSignal): Promise<Job | undefined>;
   /**
    * Applies a command (`step` in lifecycle.ts) to what the job is at that moment. Answers the job as it then is, or
    * undefined where its state does not allow the command, or there is no such job: nothing was changed.

@@ -45,7 +45,7 @@ interface Submission {
   idempotencyKey: string | undefined;
   principal: Principal;
   admission: Admission | undefined;
-  /** Aborts when the caller leaves before its body is read. */
+  /** Aborts when the caller leaves: before its body is read, or while others of its idempotency slot are before it, it is let go of. */
   signal: AbortSignal;
   /** What our own URLs begin with; empty: unknown. */
   publicBaseUrl: string;
@@ -89,6 +89,7 @@ export async function submit(
       retryOf: undefined,
       publicBaseUrl,
       requestId: submission.requestId,
+      signal: submission.signal,
       onOther: () => refuse(ErrorReason.IDEMPOTENCY_KEY_REUSED),
       inputs: () => (kind === "music" ? [] : readReferences(body, publicBaseUrl, form)),
       check: () => {
@@ -113,6 +114,8 @@ interface Order {
   publicBaseUrl: string;
   /** The HTTP request that it came with. */
   requestId?: string | undefined;
+  /** Aborts when the caller leaves: what is not written down by then need not be. */
+  signal?: AbortSignal;
   /** The slot has a job of another fingerprint. */
   onOther(): never;
   /** The references with their bytes, for a job that is written down already. */
@@ -151,7 +154,7 @@ async function place(order: Order, context: SubmitContext): Promise<Submitted> {
         : { url: webhookUrl, baseUrl: order.publicBaseUrl, isAnnounced: false };
     const intent = { jobId, accountId, keyId, slot, fingerprint, spec, retryOf, webhook };
     const job = newJob(intent, clock.now());
-    if (await store.insert(job)) continue;
+    if (await store.insert(job, order.signal)) continue;
     failPoints("inserted");
     const accepted = acceptedOf(await driver.drive(job, references));
     if (accepted) return submitted(accepted, false, events);

@@ -1,4 +1,5 @@
 import { equals } from "@bufbuild/protobuf";
+import { createSharedLooks } from "#kit/batching.ts";
 import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { turn } from "#kit/in-turns.ts";
@@ -19,8 +20,8 @@ interface WatchContext {
   clock: Clock;
   changes: JobChanges;
   places: QueuePlaces;
-  /** The job, where the watcher may see it. */
-  find(): Promise<Job | undefined>;
+  /** The job, where the watcher may see it. `isFirst`: as {@link JobChanges.look} has it. */
+  find(isFirst: boolean): Promise<Job | undefined>;
   /** Aborts when the watcher leaves, or this process stops answering. */
   signal: AbortSignal;
 }
@@ -41,7 +42,7 @@ export async function* watchJob(
     let place: QueuePlace | undefined;
     let spokeAt = clock.steady();
     while (!signal.aborted) {
-      const job = await find();
+      const job = await find(!last);
       if (!job || !isShown(job)) refuse(ErrorReason.JOB_NOT_FOUND);
       const placeNow = await places.of(job);
       // An estimate that moves with the time is no news.
@@ -88,13 +89,15 @@ export interface JobChanges {
   /** Calls `listener` at each change of a job from now on, until the answer is called. */
   on(jobId: string, listener: () => void): () => void;
   /**
-   * The job as it is now, or was a moment ago. What its caller wrote at length is left out, and only a job that has a listener is
-   * remembered: it is read again where its mark has changed, and the marks of all of them are read at one look. So watches of
-   * many jobs, or many of one, cost next to nothing while nothing changes. `steadyMs` is the monotonic clock's.
+   * The job for a watch. What its caller wrote at length is left out. `isFirst`: for one that has told nothing yet; it is read by a look
+   * that begins now or later, so that no watch begins with less than another answer has told before. Else it may be what another watch
+   * read a moment ago, and never goes back: only a job that has a listener is remembered, it is read again where its mark has changed,
+   * and the marks of all of them are read at one look. So watches of many jobs, or many of one, cost next to nothing while nothing
+   * changes. `steadyMs` is the monotonic clock's.
    */
   look(
     jobId: string,
-    steadyMs: number,
+    asked: { isFirst: boolean; steadyMs: number },
     store: Pick<JobStore, "findWithoutText" | "marks">,
   ): Promise<Job | undefined>;
   /** The store, each of whose changes is told. */
@@ -134,17 +137,19 @@ export function createJobChanges(): JobChanges {
   // An embedded store reads a long job at once, which takes it some ms: of many that are asked for at the same moment one is read in
   // each turn of the event loop, and others have theirs.
   let turns = Promise.resolve();
-  const readInTurn = async (jobId: string, store: Pick<JobStore, "findWithoutText">) => {
-    turns = turns.then(() => turn());
-    await turns;
-    return store.findWithoutText(jobId);
-  };
-  const read = (jobId: string, steadyMs: number, store: Pick<JobStore, "findWithoutText">) => {
-    const job = readInTurn(jobId, store);
-    if (!listeners.has(jobId)) return job;
-    const one: Known = { atMs: steadyMs, job, mark: undefined };
+  // Of one job one reading at a time: two that overlap may answer in either order.
+  const looks = createSharedLooks<Job | undefined>();
+  const read = (jobId: string, steadyMs: number, store: Pick<JobStore, "findWithoutText">) =>
+    looks.add(jobId, async () => {
+      turns = turns.then(() => turn());
+      await turns;
+      const job = store.findWithoutText(jobId);
+      if (listeners.has(jobId)) remember(jobId, { atMs: steadyMs, job, mark: undefined });
+      return job;
+    });
+  const remember = (jobId: string, one: Known) => {
     known.set(jobId, one);
-    job.then(
+    one.job.then(
       (found) => {
         one.mark = found && markOf(found);
       },
@@ -152,7 +157,6 @@ export function createJobChanges(): JobChanges {
         if (known.get(jobId) === one) known.delete(jobId);
       },
     );
-    return job;
   };
   return {
     on(jobId, listener) {
@@ -165,8 +169,8 @@ export function createJobChanges(): JobChanges {
         known.delete(jobId);
       };
     },
-    async look(jobId, steadyMs, store) {
-      const one = known.get(jobId);
+    async look(jobId, { isFirst, steadyMs }, store) {
+      const one = isFirst ? undefined : known.get(jobId);
       if (!one) return read(jobId, steadyMs, store);
       const job = await one.job;
       if (steadyMs - one.atMs < sharedLookMs) return job;

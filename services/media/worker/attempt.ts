@@ -7,6 +7,7 @@ import type { WakeQueue } from "#kit/queue/port.ts";
 import { errorType, failSpan, joinTrace, traced } from "#kit/telemetry/spans.ts";
 import {
   GenerationError,
+  type GenerationFault,
   type GenerationRequest,
   type GenerationTask,
   type MediaUpstreams,
@@ -32,7 +33,7 @@ import { untilStored } from "../until-stored.ts";
 import { createLease, type Lease } from "./lease.ts";
 import { createProgress } from "./progress.ts";
 import { createStoredOutputs, type StoredOutputs } from "./stored-outputs.ts";
-import { pauseAfter, turnedAway } from "./turned-away.ts";
+import { pauseAfter, takenByNone, turnedAway } from "./turned-away.ts";
 
 /** What an attempt needs. */
 export interface AttemptContext extends FinishContext {
@@ -279,16 +280,19 @@ async function giveUp(
   }
   if (error instanceof NotTakenError) return waitOut(job, lease, begun, error, context);
   const fault = error instanceof GenerationError ? error.fault : "unknown";
-  if (fault === "failed" || fault === "content_policy") {
-    const isPolicy = fault === "content_policy";
-    const { CONTENT_POLICY_VIOLATION, GENERATION_FAILED } = ErrorReason;
-    const reason = isPolicy ? CONTENT_POLICY_VIOLATION : GENERATION_FAILED;
-    return fail(job, lease, begun, failureFor(reason), context);
-  }
+  const failure = failureOf(fault);
+  if (failure) return fail(job, lease, begun, failure, context);
   if (!(error instanceof GenerationError) && !isRefusal(error)) {
     events.trouble("an attempt failed in a way of ours", jobId, error);
   }
   await setAside(job, lease, begun, fault === "broke_off", context);
+}
+
+/** Why a job fails with a fault that is for good; undefined where another attempt may do better. */
+function failureOf(fault: GenerationFault): JobFailure | undefined {
+  if (fault === "failed") return failureFor(ErrorReason.GENERATION_FAILED);
+  if (fault === "content_policy") return failureFor(ErrorReason.CONTENT_POLICY_VIOLATION);
+  return fault === "unavailable" ? takenByNone() : undefined;
 }
 
 /**

@@ -32,16 +32,16 @@ export function turnedAway(job: Job, error: NotTakenError, now: number): TurnedA
   }
   const emptySince = emptySinceOf(wait, refusal, now);
   const leftMs = emptySince === undefined ? maxWaitMs : emptySince + maxEmptyMs - now;
-  if (leftMs <= 0) {
-    const { SERVICE_UNAVAILABLE, UPSTREAM_UNAVAILABLE } = ErrorReason;
-    return {
-      kind: "fails",
-      failure: { ...failureFor(UPSTREAM_UNAVAILABLE), reason: SERVICE_UNAVAILABLE },
-    };
-  }
+  if (leftMs <= 0) return { kind: "fails", failure: takenByNone() };
   const rounds = Math.floor((wait?.times ?? 0) / spec.upstreams.length) + 1;
   const pauseMs = Math.max(pauseAfter(rounds, firstWaitMs, maxWaitMs), retryAfterMs ?? 0);
   return { kind: "waits", pauseMs: Math.min(pauseMs, leftMs), nextUpstream, sent };
+}
+
+/** Why a job fails that no upstream would take, here or at another deployment. */
+export function takenByNone(): JobFailure {
+  const { SERVICE_UNAVAILABLE, UPSTREAM_UNAVAILABLE } = ErrorReason;
+  return { ...failureFor(UPSTREAM_UNAVAILABLE), reason: SERVICE_UNAVAILABLE };
 }
 
 /** Ms: twice as long each time. */

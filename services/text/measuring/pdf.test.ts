@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { chanceOf, changeBytes } from "../../../test/support/chance.ts";
 import { promptly } from "../../../test/support/promptly.ts";
 import { maxPdfPages } from "../limits.ts";
 import { measurePdf } from "./pdf.ts";
@@ -269,14 +270,10 @@ test("bytes that are changed at random make no more than an answer", () => {
     ...pagesOf(["one", "two", "three"]),
     40: objectStream({ 41: "<</Type/Page>>", 42: "[1 2 3]" }),
   });
-  let seed = 7;
-  const next = (below: number) => {
-    seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
-    return (seed >> 8) % below;
-  };
+  const chance = chanceOf(7);
   for (let round = 0; round < 2_000; round++) {
     const bytes = Buffer.from(whole);
-    for (let changes = 1 + next(6); changes > 0; changes--) bytes[next(bytes.length)] = next(256);
-    measure(bytes.subarray(0, next(5) === 0 ? next(bytes.length) : bytes.length));
+    changeBytes(bytes, chance);
+    measure(bytes.subarray(0, chance.int(5) === 0 ? chance.int(bytes.length) : bytes.length));
   }
 });

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { chanceOf, changeBytes } from "../../../test/support/chance.ts";
 import { sampleMp3 } from "../../upstreams/media/samples.fixture.ts";
 import { wavOf } from "./samples.fixture.ts";
 import { measureSound } from "./sound.ts";
@@ -36,15 +37,11 @@ test.for(none)("it is none with %s", ([, bytes]) => {
 });
 
 test("bytes that are changed at random make no more than an answer", () => {
-  let seed = 3;
-  const next = (below: number) => {
-    seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
-    return (seed >> 8) % below;
-  };
+  const chance = chanceOf(3);
   for (let round = 0; round < 5_000; round++) {
     const bytes = Buffer.from(round % 2 ? wavOf(200) : mp3.subarray(0, 2_000));
-    for (let changes = 1 + next(6); changes > 0; changes--) bytes[next(60)] = next(256);
-    const found = measureSound(bytes.subarray(0, next(bytes.length + 1)));
+    changeBytes(bytes, chance, 60);
+    const found = measureSound(bytes.subarray(0, chance.int(bytes.length + 1)));
     if (found) expect(found.seconds).toBeGreaterThan(0);
   }
 });

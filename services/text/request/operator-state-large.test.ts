@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { ErrorReason } from "#kit/errors.ts";
 import type { JsonObject } from "#kit/json.ts";
 import { longestTurn } from "../../../test/support/longest-turn.ts";
 import { keepStateOut } from "./operator-state.ts";
@@ -10,7 +11,8 @@ const looked = { ourFiles: new Set<JsonObject>(), onTool() {}, passParameters: [
 test("a reference among a million values, at the end, is found", async () => {
   const list = [...Array.from({ length: 300_000 }, () => ({ a: 1 })), { file_id: "f" }];
   const found = keepStateOut({ a: { b: list } }, looked);
-  await expect(found).rejects.toMatchObject({ param: "a.b[300000].file_id" });
+  const refusal = { reason: ErrorReason.UNSUPPORTED_PARAMETER, param: "a.b[300000].file_id" };
+  await expect(found).rejects.toMatchObject(refusal);
 });
 
 test.each<[string, () => JsonObject[string]]>([

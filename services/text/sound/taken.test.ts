@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { ALL_FORMATS, BufferSource, EncodedPacketSink, Input } from "mediabunny";
 import { describe, expect, test } from "vitest";
+import { chanceOf, changeBytes } from "../../../test/support/chance.ts";
 import { takeSound } from "./length.ts";
 
 /** Sounds of 0.3 to 0.7 s that real encoders made (FFmpeg 5.1: LAME, libopus, libvorbis, its own), in base64. */
@@ -77,17 +78,11 @@ test("what stands beside the sound stays here", async () => {
 test("bytes that are changed at random make no more than an answer", {
   timeout: 240_000,
 }, async () => {
-  let seed = 7;
-  const next = (below: number) => {
-    seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
-    return (seed >> 8) % below;
-  };
+  const chance = chanceOf(7);
   for (const name of Object.keys(encoded)) {
     for (let round = 0; round < 40; round++) {
       const bytes = bytesOf(name);
-      for (let changes = 1 + next(6); changes > 0; changes--) {
-        bytes[next(round % 2 ? bytes.length : 700)] = next(256);
-      }
+      changeBytes(bytes, chance, round % 2 ? bytes.length : 700);
       const taken = await takeSound(bytes).catch(() => undefined);
       if (taken) expect(taken.bytes.length).toBeGreaterThan(0);
     }

@@ -274,6 +274,8 @@ describe("a job at another deployment", () => {
     ["content_policy_violation", "content_policy"],
     ["generation_failed", "failed"],
     ["upstream_timeout", "failed"],
+    ["job_expired", "failed"],
+    ["service_unavailable", "unavailable"],
   ])("that failed there with %s is %s", async (code, fault) => {
     await using upstream = await start();
     await using world = await createWorld();

@@ -8,6 +8,7 @@ import { type Look, watchTask } from "../media/poll.ts";
 import {
   type CancelTask,
   type GeneratedOutput,
+  GenerationError,
   type GenerationRequest,
   type GenerationTask,
   NotTakenError,
@@ -133,7 +134,14 @@ function sent(fields: { [name: string]: JsonValue | undefined }): JsonObject {
 
 function read({ body }: JsonReply): Look<JsonObject> {
   if (body.status === "completed") return { state: "done", result: body };
-  if (body.status === "failed") throw failureOf(body.error);
+  if (body.status === "failed") throw endThere(body.error);
   if (body.terminal === true) throw failed("the upstream's task failed");
   return { state: "running", percent: percentOf(body) };
+}
+
+/** What the error of a job that failed there means: one that no upstream took there ends so here, too. */
+function endThere(error: JsonValue | undefined): GenerationError {
+  const isUntaken = isJsonObject(error) && error.code === "service_unavailable";
+  if (!isUntaken) return failureOf(error);
+  return new GenerationError("unavailable", "no upstream of the other deployment took the job");
 }

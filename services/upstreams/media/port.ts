@@ -121,6 +121,8 @@ export type GenerationFault =
   | "failed"
   /** For good: refused for its content. */
   | "content_policy"
+  /** For good: another deployment of this API took the job, and no upstream of its own did in time. */
+  | "unavailable"
   /** The upstream would not take the job: it is offered again later. */
   | "not_taken"
   /** The upstream says that it broke off: nothing came of it, and another attempt may begin anew. */

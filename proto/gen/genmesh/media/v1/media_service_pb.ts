@@ -1616,7 +1616,7 @@ export type JobWait = Message<"genmesh.media.v1.JobWait"> & {
   times: number;
 
   /**
-   * When it is offered again; absent: as soon as a worker has room.
+   * When it is offered again; absent: as soon as a worker has room, or never, where it is not queued.
    *
    * @generated from field: google.protobuf.Timestamp next_try_time = 3;
    */
