@@ -115,7 +115,7 @@ describe("account", () => {
   test.each([
     [["account", "balance", "acct_nobody"], /no such account/],
     [["account", "top-up", "acct_nobody", "--credits", "1"], /no such account/],
-    [["account", "top-up", "acct_nobody"], /nothing to add: give --usd-micros or --credits/],
+    [["account", "top-up", "acct_nobody"], /nothing to add: give --usd or --credits/],
     [["account", "create", "--name", " "], /--name must be 1 to 200 characters/],
     [["account", "create", "--name", "x", "--api-key", "short"], /--api-key must be 20 to 200/],
     [["key", "create", "acct_nobody"], /no such account/],

@@ -13,7 +13,7 @@ const rules: Readonly<Record<string, string>> = {
   api_key: "--api-key must be 20 to 200 characters of A-Z, a-z, 0-9, _ and -",
   expire_time: "--expires-at must lie in the future",
   entry_number: "--entry must be the number of an entry that charged something",
-  amount: "--amount must be at least 1, and at most what was charged",
+  amount: "--usd or --amount must be above 0, and at most what was charged",
   allowed_models: "--model must be an id of a model, each at most once",
 };
 
