@@ -3,9 +3,11 @@ import type { Command } from "commander";
 import { isoTime, unitName } from "#kit/answer-values.ts";
 import { systemClock } from "#kit/clock.ts";
 import { driveClosing } from "#kit/closing.ts";
+import { randomIds } from "#kit/ids.ts";
 import type { Peers } from "#kit/peers.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import { makeSecret } from "../../auth/key.ts";
 import { alertsCommand } from "./account-alerts.ts";
 import {
   amount,
@@ -197,7 +199,9 @@ async function create(cli: Cli, options: CreateOptions): Promise<void> {
     () =>
       peers.auth.createAccount({
         name: options.name,
-        apiKey: options.apiKey ?? "",
+        // A call that is made again must bring its secret, or its answer lacks it; an id of the operator's own may be another
+        // day's, which had another.
+        apiKey: options.apiKey ?? (options.operationId ? "" : makeSecret(randomIds)),
         operationId: id,
         scopes: options.scope ?? [],
       }),
@@ -234,7 +238,10 @@ function showAccount(
   printFacts(cli, [
     ["accountId", result.accountId],
     ["keyId", result.keyId],
-    ["apiKey", result.apiKey || "(shown when the account was made)"],
+    [
+      "apiKey",
+      result.apiKey || `(shown when the account was made; genmesh key rotate makes a new one)`,
+    ],
   ]);
 }
 

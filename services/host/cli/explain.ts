@@ -4,7 +4,8 @@ import { ConfigError } from "../env.ts";
 
 const tokenHint =
   "set GENMESH_ADMIN_TOKEN, or GENMESH_DATA_DIR to the data directory of the server";
-const serverHint =
+/** What to look at where no genmesh answers. */
+export const serverHint =
   "is it running, and is --server the address of its gRPC port (with another GRPC_PORT: --server 127.0.0.1:PORT)?";
 
 /** What the fields that an operator fills in may hold, by their names in the protocol. */
@@ -37,7 +38,8 @@ function refusalText(refusal: RefusalError): string {
     case ErrorReason.CALLER_FORBIDDEN:
       return `the server does not accept this admin token: ${tokenHint}`;
     case ErrorReason.SERVICE_UNAVAILABLE:
-      return `the server cannot be reached${causeOf(refusal)}: ${serverHint}`;
+      // In the words of `away.ts`.
+      return refusal.message;
     case ErrorReason.INTERNAL_ERROR:
       return internalText(refusal);
     case ErrorReason.ACCOUNT_NOT_FOUND:

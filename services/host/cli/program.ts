@@ -84,7 +84,10 @@ export function createProgram(options: ProgramOptions): Program {
     get json() {
       return program.opts().json === true;
     },
-    peers: () => operatorPeers(options.config, program.opts().server),
+    peers: () =>
+      operatorPeers(options.config, program.opts().server, (line) =>
+        wantsJson ? undefined : options.err(`genmesh: ${line}\n`),
+      ),
   };
   for (const group of groups) group(program, cli);
   inherit(program);
