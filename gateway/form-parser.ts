@@ -6,7 +6,7 @@ import { CallerLeftError, malformed } from "./errors.ts";
 
 /** A form that is not well-formed. */
 export function notMultipart(): RefusalError {
-  return malformed("The form is not valid multipart/form-data.");
+  return malformed("The form must be valid multipart/form-data.");
 }
 
 /** A parser of the request's form. Refuses with UNSUPPORTED_MEDIA_TYPE what is none. */
@@ -18,7 +18,7 @@ export function createFormParser(
   const plain = isPlain(request.headers["content-encoding"]);
   if (!contentType || !isMediaType(contentType, "multipart/form-data") || !plain) {
     refuse(ErrorReason.UNSUPPORTED_MEDIA_TYPE, {
-      message: "A file is sent as Content-Type: multipart/form-data, without Content-Encoding.",
+      message: "Send the file as Content-Type: multipart/form-data, without Content-Encoding.",
     });
   }
   const config: BusboyConfig = {
@@ -28,7 +28,7 @@ export function createFormParser(
   try {
     return new Busboy(config);
   } catch {
-    throw malformed("The form has no boundary.");
+    throw malformed("The Content-Type of the form names no boundary.");
   }
 }
 
