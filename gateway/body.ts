@@ -240,7 +240,7 @@ function checkJsonHeaders(request: FastifyRequest, limitBytes: number): void {
   const encoding = headers["content-encoding"];
   if (!isMediaType(headers["content-type"], "application/json") || !isPlain(encoding)) {
     throw new RefusalError(ErrorReason.UNSUPPORTED_MEDIA_TYPE, {
-      message: "The body is sent as Content-Type: application/json, without Content-Encoding.",
+      message: "Send the body as Content-Type: application/json, without Content-Encoding.",
     });
   }
   if (Number(headers["content-length"] ?? 0) > limitBytes) refuse(ErrorReason.PAYLOAD_TOO_LARGE);

@@ -7,7 +7,7 @@ import { withOneName } from "./file-names.ts";
 
 /** A form that is not well-formed. */
 export function notMultipart(): RefusalError {
-  return malformed("The form is not valid multipart/form-data.");
+  return malformed("The form must be valid multipart/form-data.");
 }
 
 /** A parser of the request's form. Refuses with UNSUPPORTED_MEDIA_TYPE what is none. */
@@ -19,7 +19,7 @@ export function createFormParser(
   const plain = isPlain(request.headers["content-encoding"]);
   if (!contentType || !isMediaType(contentType, "multipart/form-data") || !plain) {
     refuse(ErrorReason.UNSUPPORTED_MEDIA_TYPE, {
-      message: "A file is sent as Content-Type: multipart/form-data, without Content-Encoding.",
+      message: "Send the file as Content-Type: multipart/form-data, without Content-Encoding.",
     });
   }
   const config: BusboyConfig = {
@@ -31,7 +31,7 @@ export function createFormParser(
     readExactNames(parser);
     return parser;
   } catch {
-    throw malformed("The form has no boundary.");
+    throw malformed("The Content-Type of the form names no boundary.");
   }
 }
 

@@ -25,7 +25,7 @@ export function queryLimit(
   if (value < 1 || value > bounds.most) {
     refuse(ErrorReason.INVALID_VALUE, {
       param: "limit",
-      message: `The parameter 'limit' lies between 1 and ${bounds.most}.`,
+      message: `The parameter 'limit' must lie between 1 and ${bounds.most}.`,
     });
   }
   return value;
@@ -42,7 +42,7 @@ export function queryOneOf<T>(
   if (!Object.hasOwn(table, text)) {
     refuse(ErrorReason.INVALID_VALUE, {
       param: name,
-      message: `The parameter '${name}' is one of: ${Object.keys(table).join(", ")}.`,
+      message: `The parameter '${name}' must be one of: ${Object.keys(table).join(", ")}.`,
     });
   }
   return table[text];

@@ -39,7 +39,8 @@ export function filterKeys(
   if (own !== undefined && keyIds.some((keyId) => keyId !== own)) {
     refuse(ErrorReason.PERMISSION_DENIED, {
       param,
-      message: "What other keys used is shown to a key with the scope `usage:read-all`.",
+      message:
+        "This API key may see its own use alone. A key with the scope 'usage:read-all' may see that of all keys.",
     });
   }
   // Billing takes no other form; what it refused in a call of ours would be our mistake, and a 500.

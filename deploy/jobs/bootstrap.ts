@@ -15,7 +15,8 @@ await runJob(async () => {
   const { values } = parseArgs({
     options: {
       name: { type: "string", default: "demo" },
-      "usd-micros": { type: "string", default: "0" },
+      usd: { type: "string" },
+      "usd-micros": { type: "string" },
       credits: { type: "string", default: "0" },
       "operation-id": { type: "string", default: "bootstrap" },
       // Where the key is kept, and made where there is none; with the URL under which it may be used.

@@ -9,7 +9,7 @@ import { runJob } from "./run-job.ts";
 /** Milliseconds for all of a job, and between two looks at it. */
 const [jobTimeoutMs, pollMs] = [180_000, 500];
 /** What each run adds to the account: more than it can spend. */
-const funds = ["--usd-micros", "1000000", "--credits", "1000"];
+const funds = ["--usd", "1.00", "--credits", "1000"];
 
 const { values } = parseArgs({
   options: {

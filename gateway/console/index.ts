@@ -78,7 +78,7 @@ function bySession(edge: Edge, sessions: Sessions): Admit {
     request.session = session;
     if (!key) {
       refuse(ErrorReason.PERMISSION_DENIED, {
-        message: "An operator has no key: this needs a session of an API key.",
+        message: "Sign in with an API key to do this: an operator's sign-in has no key.",
       });
     }
     if (request.routeOptions.config.asksSecret) await sessions.confirmSecret(request);

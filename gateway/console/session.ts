@@ -61,7 +61,7 @@ export function sessionOf(request: FastifyRequest): ConsoleSession {
 export function requireOperator(request: FastifyRequest): ConsoleSession {
   const session = sessionOf(request);
   if (session.role === "operator") return session;
-  refuse(ErrorReason.PERMISSION_DENIED, { message: "This needs the operator's session." });
+  refuse(ErrorReason.PERMISSION_DENIED, { message: "Sign in as an operator to do this." });
 }
 
 /** Who acts, for the audit log: the admin token, or an identity as `ISSUER SUBJECT`. */

@@ -168,7 +168,8 @@ export function createSessions(edge: Edge): Sessions {
 function refuseUnconfirmed({ identity, createdAtMs }: ConsoleSession, nowMs: number): void {
   if (identity?.confirmed && nowMs - createdAtMs < confirmedMs) return;
   refuse(ErrorReason.SECRET_REQUIRED, {
-    message: "This needs a sign-in of the last five minutes at which the provider asked again.",
+    message:
+      "Sign in again at the identity provider: this needs a sign-in of the last five minutes.",
   });
 }
 

@@ -24,12 +24,12 @@ export function authentication(app: FastifyInstance, { admit }: { admit: Admit }
       refuse(ErrorReason.ACCOUNT_SUSPENDED);
     }
     if (isRepeated(request.raw, "content-type")) {
-      refuse(ErrorReason.UNSUPPORTED_MEDIA_TYPE, { message: "A body has one Content-Type." });
+      refuse(ErrorReason.UNSUPPORTED_MEDIA_TYPE, { message: "Send the header Content-Type once." });
     }
     if (isRepeated(request.raw, "idempotency-key")) {
       refuse(ErrorReason.INVALID_IDEMPOTENCY_KEY, {
         param: "Idempotency-Key",
-        message: "A request has one Idempotency-Key.",
+        message: "Send the header Idempotency-Key at most once.",
       });
     }
   });

@@ -39,7 +39,7 @@ export function protocolRules(app: FastifyInstance, edge: Edge): void {
       reply.header("connection", "close");
       done(malformed("The Transfer-Encoding is not supported."));
     } else if (unexpected.has(request.raw)) done(malformed("The Expect header is not supported."));
-    else if (!hasOneHost(request.raw)) done(malformed("A request has one valid Host header."));
+    else if (!hasOneHost(request.raw)) done(malformed("Send one valid Host header."));
     else done();
   });
   // Behind admission: without a key a caller learns nothing else.
@@ -51,7 +51,7 @@ export function protocolRules(app: FastifyInstance, edge: Edge): void {
 function overlongQuery(): RefusalError {
   return new RefusalError(ErrorReason.INVALID_VALUE, {
     param: "query",
-    message: `A query has at most ${maxQueryParameters} parameters, and ${maxQueryNames} different names.`,
+    message: `A query may have at most ${maxQueryParameters} parameters, and ${maxQueryNames} different names.`,
   });
 }
 

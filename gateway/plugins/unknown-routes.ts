@@ -13,6 +13,29 @@ export interface UnknownRoutes {
   refusalOf(request: FastifyRequest): RefusalError;
 }
 
+/**
+ * Paths of OpenAI's API that are not here, by how they begin below `/v1`, and what to use in their place. The table of
+ * docs/openai-sdk.md names them all.
+ */
+const inPlaceOf: readonly [begin: string, advice: string][] = [
+  [
+    "/videos",
+    "Videos are jobs here. Send POST /videos/generations and poll GET /videos/generations/{id}.",
+  ],
+  [
+    "/responses/",
+    "Answers are not stored. Keep what POST /responses answers, and send it in the next input.",
+  ],
+  [
+    "/conversations",
+    "Conversations are not stored. Send the whole conversation to POST /responses.",
+  ],
+  ["/chat/completions/", "Answers are not stored. Keep what POST /chat/completions answers."],
+  ["/completions", "Use POST /chat/completions."],
+  ["/images/variations", "Use POST /images/edits."],
+  ["/audio/translations", "Use POST /audio/transcriptions, and a chat model to translate."],
+];
+
 /** Collects the routes that `app` and its children register from now on. */
 export function unknownRoutes(app: FastifyInstance): UnknownRoutes {
   const known = new Map<string, KnownPath>();
@@ -31,7 +54,12 @@ export function unknownRoutes(app: FastifyInstance): UnknownRoutes {
           metadata: { allow: [...methods].sort().join(", ") },
         });
       }
-      return new RefusalError(ErrorReason.UNKNOWN_ROUTE);
+      const below = path.replace(/^.*?\/v1(?=\/)/, "");
+      const found = inPlaceOf.find(([begin]) => below.startsWith(begin));
+      return new RefusalError(
+        ErrorReason.UNKNOWN_ROUTE,
+        found ? { message: `There is no such path. ${found[1]}` } : {},
+      );
     },
   };
 }

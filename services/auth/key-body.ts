@@ -141,20 +141,20 @@ function refuseUnknown(body: JsonObject, known: readonly string[]): void {
   if (unknown === undefined) return;
   refuse(ErrorReason.UNSUPPORTED_PARAMETER, {
     param: [...unknown].slice(0, maxModelIdCharacters).join(""),
-    message: `The properties here are: ${known.join(", ")}.`,
+    message: `There is no such property here. There are: ${known.join(", ")}.`,
   });
 }
 
 function readKeyName(body: JsonObject): string {
   const name = requiredString(body, "name", { min: 1, max: maxNameChars });
-  return name.trim() === "" ? invalid("name", "is not blank") : name;
+  return name.trim() === "" ? invalid("name", "must not be blank") : name;
 }
 
 function readScopeNames(body: JsonObject): Scope[] | undefined {
   return readList(body, "scopes", Object.keys(scopeNames).length)?.map((name, i) => {
     const scope = Object.hasOwn(scopeNames, name) ? scopeNames[name] : undefined;
     const all = Object.keys(scopeNames).join(", ");
-    return scope ?? invalid(`scopes[${i}]`, `is one of: ${all}`);
+    return scope ?? invalid(`scopes[${i}]`, `must be one of: ${all}`);
   });
 }
 
@@ -164,7 +164,7 @@ function readModels(body: JsonObject): string[] | undefined {
   const models = readList(body, "models", maxAllowedModels);
   for (const [i, id] of (models ?? []).entries()) {
     const fits = id !== "" && codePoints(id, maxModelIdCharacters) <= maxModelIdCharacters;
-    if (!fits) invalid(`models[${i}]`, `has 1 to ${maxModelIdCharacters} characters`);
+    if (!fits) invalid(`models[${i}]`, `must have 1 to ${maxModelIdCharacters} characters`);
   }
   return models;
 }
@@ -179,7 +179,7 @@ function readList(body: JsonObject, name: string, most: number): string[] | unde
   );
   const unique = [...new Set(strings)];
   if (unique.length >= 1 && unique.length <= most) return unique;
-  return invalid(name, `has 1 to ${most} members`);
+  return invalid(name, `must have 1 to ${most} members`);
 }
 
 /** USD micros; null: no limit. In dollars by OpenRouter's name, in micros by ours. */
@@ -190,7 +190,7 @@ function readLimit(body: JsonObject): bigint | null | undefined {
     : undefined;
   if (dollars === undefined) return micros;
   if (micros !== undefined && micros !== dollars) {
-    invalid("limitUsdMicros", "names the same amount as 'limit' where both are sent");
+    invalid("limitUsdMicros", "must be the same amount as 'limit' where both are sent");
   }
   return dollars;
 }
@@ -201,7 +201,7 @@ function dollarsToMicros(value: JsonValue | undefined): bigint | null {
   if (typeof value !== "number") refuse(ErrorReason.INVALID_TYPE, { param: "limit" });
   const [, whole, fraction = ""] = /^(\d+)(?:\.(\d{1,6}))?$/.exec(String(value)) ?? [];
   if (whole === undefined) {
-    return invalid("limit", "is an amount of dollars with at most six decimals, 0 or more");
+    return invalid("limit", "must be an amount of dollars with at most six decimals, 0 or more");
   }
   return atMostLimit(BigInt(whole + fraction.padEnd(6, "0")), "limit");
 }
@@ -211,11 +211,13 @@ function wholeMicros(value: JsonValue | undefined, param: string): bigint | null
   if (typeof value !== "number" || !Number.isInteger(value)) {
     refuse(ErrorReason.INVALID_TYPE, { param });
   }
-  return value < 0 ? invalid(param, "is 0 or more") : atMostLimit(BigInt(value), param);
+  return value < 0 ? invalid(param, "must be 0 or more") : atMostLimit(BigInt(value), param);
 }
 
 function atMostLimit(micros: bigint, param: string): bigint {
-  return micros <= maxLimitUsdMicros ? micros : invalid(param, "is nine billion dollars at most");
+  return micros <= maxLimitUsdMicros
+    ? micros
+    : invalid(param, "must be nine billion dollars at most");
 }
 
 /** OpenRouter's word for when a limit begins anew; null: never. */
@@ -225,7 +227,7 @@ function readReset(body: JsonObject): KeyLimitReset | undefined {
   const reset = body[param];
   if (reset === null) return KeyLimitReset.NEVER;
   if (typeof reset !== "string") refuse(ErrorReason.INVALID_TYPE, { param });
-  return limitResetOf(reset) ?? invalid(param, "is 'daily', 'weekly', 'monthly' or null");
+  return limitResetOf(reset) ?? invalid(param, "must be 'daily', 'weekly', 'monthly' or null");
 }
 
 /** Milliseconds since the epoch; null: never. OpenRouter's name and ours. */
@@ -234,7 +236,7 @@ function readExpiresAt(body: JsonObject, nowMs: number): number | null | undefin
     .filter((name) => has(body, name))
     .map((name) => readTime(body[name], name, nowMs));
   if (times.length === 2 && times[0] !== times[1]) {
-    invalid("expires_at", "is the same time as 'expiresAt' where both are sent");
+    invalid("expires_at", "must be the same time as 'expiresAt' where both are sent");
   }
   return times[0];
 }
@@ -244,7 +246,9 @@ function readTime(value: JsonValue | undefined, param: string, nowMs: number): n
   if (typeof value !== "string") refuse(ErrorReason.INVALID_TYPE, { param });
   // A day alone does not say when of it.
   const ms = value.includes("T") ? (isoMs(value) ?? 0) : 0;
-  return ms > nowMs ? ms : invalid(param, "is a time to come, like 2030-01-31T00:00:00Z");
+  return ms > nowMs
+    ? ms
+    : invalid(param, "must be a time in the future, like 2030-01-31T00:00:00Z");
 }
 
 function has(body: JsonObject, name: string): boolean {

@@ -29,16 +29,16 @@ const rules: Readonly<
       const lacking = [...effectiveScopes(given.scopes)].filter((scope) => !has.has(scope));
       return lacking.length === 0
         ? undefined
-        : `the scope '${lacking.map(scopeName).join("', '")}'`;
+        : `lacks the scope '${lacking.map(scopeName).join("', '")}'`;
     },
   },
   allowedModels: {
     param: "models",
     lacks(own, given) {
       if (own.allowedModels.length === 0) return undefined;
-      if (given.allowedModels.length === 0) return "all models";
+      if (given.allowedModels.length === 0) return "may not use all models";
       const lacking = given.allowedModels.filter((id) => !own.allowedModels.includes(id));
-      return lacking.length === 0 ? undefined : `the model '${lacking.join("', '")}'`;
+      return lacking.length === 0 ? undefined : `may not use the model '${lacking.join("', '")}'`;
     },
   },
   monthlyUsdMicrosLimit: {
@@ -46,7 +46,7 @@ const rules: Readonly<
     lacks: (own, given) =>
       isAtMost(given.monthlyUsdMicrosLimit, own.monthlyUsdMicrosLimit)
         ? undefined
-        : "a limit as high",
+        : "has a lower limit",
   },
   limitReset: {
     param: "limit_reset",
@@ -57,18 +57,20 @@ const rules: Readonly<
       // A day lies in one week and in one month; a week may lie in two months.
       const isWithin =
         reset === ownReset || reset === KeyLimitReset.NEVER || ownReset === KeyLimitReset.DAILY;
-      return isWithin ? undefined : "a limit that begins anew as often";
+      return isWithin ? undefined : "has a limit that begins anew less often";
     },
   },
   expiresAtMs: {
     param: "expiresAt",
     lacks: (own, given) =>
-      isAtMost(given.expiresAtMs, own.expiresAtMs) ? undefined : "an expiry as late",
+      isAtMost(given.expiresAtMs, own.expiresAtMs) ? undefined : "expires earlier",
   },
   requestsPerMinute: {
     param: "requestsPerMinute",
     lacks: (own, given) =>
-      given.requestsPerMinute <= own.requestsPerMinute ? undefined : "as many requests a minute",
+      given.requestsPerMinute <= own.requestsPerMinute
+        ? undefined
+        : "may make fewer requests a minute",
   },
 };
 
@@ -92,7 +94,7 @@ export function refuseBeyond(
     if (lacking === undefined) continue;
     refuse(ErrorReason.PERMISSION_DENIED, {
       param,
-      message: `A key cannot give what it lacks: this one has not ${lacking}.`,
+      message: `The API key of this request ${lacking}. A key gives no other key more than it has itself: ask for less, or use a key that has more.`,
     });
   }
 }

@@ -139,7 +139,8 @@ async function createManagedKey(
   if (rights.scopes.length === 0) {
     refuse(ErrorReason.PERMISSION_DENIED, {
       param: "scopes",
-      message: "This key has no scope but those that are never implied: name some in 'scopes'.",
+      message:
+        "Name the new key's 'scopes': the API key of this request has only scopes that a new key does not get unasked.",
     });
   }
   refuseBeyond(acting, rights);
@@ -176,7 +177,7 @@ async function createManagedKey(
 function refuseFull(error: unknown): never {
   if (!isRefusal(error, ErrorReason.OPERATION_CONFLICT)) throw error;
   refuse(ErrorReason.PERMISSION_DENIED, {
-    message: `An account has at most ${maxKeysPerAccount} keys, those that were deleted included.`,
+    message: `The account has ${maxKeysPerAccount} keys, as many as an account may have; deleted ones count. Change or rotate one of them instead.`,
   });
 }
 

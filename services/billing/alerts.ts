@@ -211,7 +211,7 @@ function readChange(body: JsonObject): {
   if (unknown !== undefined) {
     refuse(ErrorReason.UNSUPPORTED_PARAMETER, {
       param: [...unknown].slice(0, 200).join(""),
-      message: `Alerts have the properties: ${known.join(", ")}.`,
+      message: `There is no such property here. There are: ${known.join(", ")}.`,
     });
   }
   const rule = { min: 0, max: Number(maxLowBalance), integer: true };

@@ -9,7 +9,6 @@ import { createAdmission } from "../../gateway/admission/index.ts";
 import { buildGateway } from "../../gateway/app.ts";
 import type { ConsoleSettings } from "../../gateway/context.ts";
 import { tlsServerMaker, withoutClientAuth } from "./certificates.ts";
-import type { Config } from "./config.ts";
 import { type ConsoleConfig, readClientSecret } from "./config-console.ts";
 import type { HostContext } from "./context.ts";
 import { countInFlight, hostInUrl } from "./listen.ts";
@@ -44,6 +43,8 @@ export async function openEdge(
     blobs: BlobStore;
     notReady: () => string | undefined;
     tls: ServerTls | undefined;
+    /** With which an operator signs in to the console; undefined: no operator does. */
+    operatorToken: string | undefined;
   },
 ): Promise<HostEdge> {
   const { config } = context;
@@ -69,7 +70,7 @@ export async function openEdge(
       ...(config.publicUrl === undefined ? {} : { publicUrl: config.publicUrl }),
       corsOrigins: config.corsOrigins,
       ...(config.trustProxy.length === 0 ? {} : { trustProxy: config.trustProxy.join(",") }),
-      ...(config.console ? { console: consoleSettings(config.console, config) } : {}),
+      ...(config.console ? { console: consoleSettings(config.console, deps.operatorToken) } : {}),
     },
   });
   // Gateways meet every service, so they drive on what takes all of them.
@@ -114,10 +115,12 @@ export async function openEdge(
   };
 }
 
-/** A gateway holds admin power only where its operator has given it the token; one that a process made for itself does not count. */
-function consoleSettings({ oidc }: ConsoleConfig, { tokens }: Config): ConsoleSettings {
+function consoleSettings(
+  { oidc }: ConsoleConfig,
+  operatorToken: string | undefined,
+): ConsoleSettings {
   return {
-    ...(tokens.admin === undefined ? {} : { operatorToken: tokens.admin }),
+    ...(operatorToken === undefined ? {} : { operatorToken }),
     ...(oidc ? { oidc: { ...oidc, clientSecret: readClientSecret(oidc.clientSecretFile) } } : {}),
   };
 }

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { createCatalogView } from "#kit/catalog-client.ts";
 import { createPeers } from "#kit/peers.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
@@ -19,7 +20,7 @@ import { createServices } from "./services.ts";
 import { startServices } from "./start-services.ts";
 import { watchStores } from "./store-watch.ts";
 import { openStores, storeOf } from "./stores.ts";
-import { loadTokens } from "./tokens.ts";
+import { adminTokenFile, loadTokens } from "./tokens.ts";
 
 /** A running process. */
 export interface Mesh extends AsyncDisposable {
@@ -90,7 +91,10 @@ export async function startMesh(config: Config, options: ProcessOptions): Promis
   const notReady = () => ready() ?? watch.notReady();
   const blobs = storeOf(stores, "blobs");
   const edge = stack.use(
-    await openEdge(context, { peers, catalog, blobs, notReady, tls: tls.server }),
+    await openEdge(context, {
+      ...{ peers, catalog, blobs, notReady, tls: tls.server },
+      operatorToken: tokens.admin,
+    }),
   );
   const opsUrl = await listenForOps(context, edge.notReady, stack);
   await edge.ready(options.signal);
@@ -103,6 +107,10 @@ export async function startMesh(config: Config, options: ProcessOptions): Promis
     adminToken: tokens.admin,
   });
   const baseUrl = await listening(http, () => edge.listen());
+  if (config.console && config.tokens.admin === undefined) {
+    const file = join(dir.path, adminTokenFile);
+    context.log.info({ file }, "an operator signs in to the console with the token in this file");
+  }
   // After the public port: callers need not wait for what operators and other programs speak to.
   const grpcAddress = await listenForGrpc({
     address: grpc,

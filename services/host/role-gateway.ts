@@ -28,7 +28,11 @@ export async function startGateway(
   const blobs = storeOf(stores, "blobs");
   const catalog = stack.use(createCatalogView({ ...context, catalog: peers.catalog }));
   const edge = stack.use(
-    await openEdge(context, { peers, catalog, blobs, notReady, tls: tls.server }),
+    await openEdge(context, {
+      ...{ peers, catalog, blobs, notReady, tls: tls.server },
+      // A gateway of its own holds admin power only where its operator has given it the token.
+      operatorToken: config.tokens.admin,
+    }),
   );
   const opsUrl = await listenForOps(context, edge.notReady, stack);
   const { host, port } = config.ports.http;

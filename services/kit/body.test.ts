@@ -6,7 +6,7 @@ test.each([
   [{ min: 1 }, 0, "of at least 1"],
   [{ max: 4 }, 4.1, "of at most 4"],
 ])("a number outside of %j is told its bounds", (rule, n, bounds) => {
-  const message = `The parameter 'n' is a number ${bounds}.`;
+  const message = `The parameter 'n' must be a number ${bounds}.`;
   expect(() => optionalNumber({ n }, "n", rule)).toThrow(message);
 });
 

@@ -49,13 +49,13 @@ export function optionalString(
   if (length < (rule.min ?? 0) || length > (rule.max ?? Number.POSITIVE_INFINITY)) {
     refuse(ErrorReason.INVALID_VALUE, {
       param,
-      message: `The parameter '${param}' has at most ${rule.max} characters.`,
+      message: `The parameter '${param}' must have at most ${rule.max} characters.`,
     });
   }
   if (rule.oneOf && !rule.oneOf.includes(value)) {
     refuse(ErrorReason.INVALID_VALUE, {
       param,
-      message: `The parameter '${param}' is one of: ${rule.oneOf.join(", ")}.`,
+      message: `The parameter '${param}' must be one of: ${rule.oneOf.join(", ")}.`,
     });
   }
   return value;
@@ -76,7 +76,7 @@ export function optionalNumber(
   if (value < min || value > max) {
     refuse(ErrorReason.INVALID_VALUE, {
       param,
-      message: `The parameter '${param}' is a number ${boundsText(rule)}.`,
+      message: `The parameter '${param}' must be a number ${boundsText(rule)}.`,
     });
   }
   return value;

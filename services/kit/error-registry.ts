@@ -17,88 +17,104 @@ export const registry: Readonly<Record<Reason, ErrorRow>> = {
     "authentication_error",
   )("The API key is missing, invalid, revoked or expired."),
   [ErrorReason.MODEL_NOT_FOUND]: bad(
-    "The model '{model}' does not exist or is not available for this operation.",
+    "There is no model '{model}' for this route and this API key. GET /models lists the models that the key may use.",
   ),
   [ErrorReason.UNSUPPORTED_CONTENT_TYPE]: bad(
-    "A content part is of a type that is not supported here.",
+    "This route or this model does not take a content part of this type. inputModalities in GET /models say what a model takes.",
   ),
   [ErrorReason.MODEL_NOT_RESPONSES_CAPABLE]: at(
     Code.FailedPrecondition,
     400,
     "invalid_request_error",
-  )("The model '{model}' does not offer this operation."),
+  )(
+    "The model '{model}' does not offer this route. Use another model, or POST /chat/completions for a chat model.",
+  ),
   [ErrorReason.UNSUPPORTED_PARAMETER]: bad(
-    "The parameter '{param}' is not supported, or not with this value.",
+    "The parameter '{param}' is not supported here, or not with this value. Leave it out or change it.",
   ),
   [ErrorReason.INVALID_IMAGE]: bad(
-    "An image is not a public HTTPS URL or a valid JPEG or PNG data URL.",
+    "An image must be a public HTTPS URL or a valid JPEG or PNG data URL.",
   ),
   [ErrorReason.IMAGE_LIMIT_EXCEEDED]: bad("A request takes at most 20 images."),
   [ErrorReason.MODEL_REQUEST_FAILED]: ours(
     Code.Unavailable,
     502,
-  )("The model request could not be completed."),
-  [ErrorReason.UNSUPPORTED_SIZE]: bad("The size is not supported."),
-  [ErrorReason.INVALID_INPUT_REFERENCE]: bad(
-    "An input reference holds exactly one of file_id and image_url.",
+  )(
+    "The model did not complete the request. Where a later one fails too, ask the operator of this service.",
   ),
-  [ErrorReason.UNSAFE_REFERENCE_URL]: bad("The reference's URL does not lead to a public address."),
+  [ErrorReason.UNSUPPORTED_SIZE]: bad(
+    "The model does not offer this size. GET /models lists its sizes.",
+  ),
+  [ErrorReason.INVALID_INPUT_REFERENCE]: bad(
+    "An input reference must have exactly one of file_id and image_url.",
+  ),
+  [ErrorReason.UNSAFE_REFERENCE_URL]: bad(
+    "The reference's URL must lead to a public address. Upload the image with POST /files otherwise.",
+  ),
   [ErrorReason.INVALID_REFERENCE_IMAGE]: bad(
-    "The reference is not a valid JPEG, PNG or WebP image of up to 20 MiB.",
+    "A reference must be a valid JPEG, PNG or WebP image of up to 20 MiB.",
   ),
   [ErrorReason.INSUFFICIENT_CREDITS]: unpaid(
-    "The account's credits do not cover the price of this job.",
+    "The account has too few credits for the price of this job. GET /billing shows what it has.",
   ),
-  [ErrorReason.INVALID_JSON]: bad("The body is not a valid JSON object."),
+  [ErrorReason.INVALID_JSON]: bad("The body must be a valid JSON object."),
   [ErrorReason.MISSING_REQUIRED_PARAMETER]: bad("The parameter '{param}' is required."),
   [ErrorReason.INVALID_TYPE]: bad("The parameter '{param}' is of the wrong type."),
   [ErrorReason.INVALID_VALUE]: bad("The parameter '{param}' has a value that is not accepted."),
   [ErrorReason.IMAGE_TOO_LARGE]: bad("Images may have 20 MiB each and 20 MiB together."),
   [ErrorReason.CONTEXT_LENGTH_EXCEEDED]: bad(
-    "The input and the reserved output do not fit into the model's context.",
+    "The input and the output that it may have do not fit into the model's context. Shorten the input or lower max_output_tokens.",
   ),
   [ErrorReason.UNSUPPORTED_DURATION]: bad("The model does not offer this duration."),
   [ErrorReason.UNSUPPORTED_RESOLUTION]: bad("The model does not offer this resolution."),
   [ErrorReason.UNSUPPORTED_ASPECT_RATIO]: bad("The model does not offer this aspect ratio."),
-  [ErrorReason.UNSUPPORTED_MODE]: bad("The model does not offer this generation mode."),
+  [ErrorReason.UNSUPPORTED_MODE]: bad(
+    "The model does not offer this generation mode. GET /models lists its modes.",
+  ),
   [ErrorReason.TOO_MANY_REFERENCES]: bad("The model takes at most {max_references} references."),
   [ErrorReason.REFERENCE_NOT_FOUND]: bad(
-    "Neither a file of the account nor an output of the API key is named so.",
+    "No file of the account and no output of this API key has this id. POST /files uploads one.",
   ),
   [ErrorReason.UPLOAD_QUOTA_EXCEEDED]: bad(
-    "The account's upload quota does not leave room for this file.",
+    "The account's upload quota has no room for this file. DELETE /files/{id} makes room.",
   ),
   [ErrorReason.UNSUPPORTED_VOICE]: bad("The model does not offer this voice."),
   [ErrorReason.UNSUPPORTED_LANGUAGE]: bad("The model does not offer this language."),
-  [ErrorReason.CONTENT_POLICY_VIOLATION]: bad(
-    "The request was refused by the model's safety check.",
-  ),
-  [ErrorReason.INVALID_IDEMPOTENCY_KEY]: bad("An Idempotency-Key has 1 to 255 characters."),
+  [ErrorReason.CONTENT_POLICY_VIOLATION]: bad("The model's safety check refused the request."),
+  [ErrorReason.INVALID_IDEMPOTENCY_KEY]: bad("An Idempotency-Key must have 1 to 255 characters."),
   [ErrorReason.INSUFFICIENT_BALANCE]: unpaid(
-    "The account's balance does not cover what this request may cost.",
+    "The account's balance does not cover what this request may cost. GET /billing shows what it has.",
   ),
   [ErrorReason.PERMISSION_DENIED]: forbidden("The API key may not do this."),
-  [ErrorReason.KEY_LIMIT_EXCEEDED]: forbidden("The API key's limit would be exceeded."),
-  [ErrorReason.ACCOUNT_SUSPENDED]: forbidden("The account is suspended: it may only read."),
-  [ErrorReason.KEY_NOT_FOUND]: missing("No such key."),
-  [ErrorReason.REQUEST_NOT_FOUND]: missing("No such request."),
-  [ErrorReason.JOB_NOT_FOUND]: missing("No such job."),
-  [ErrorReason.FILE_NOT_FOUND]: missing("No such file."),
-  [ErrorReason.WEBHOOK_NOT_FOUND]: missing("No such webhook."),
+  [ErrorReason.KEY_LIMIT_EXCEEDED]: forbidden(
+    "The request may cost more than is left of the API key's limit. GET /key shows the limit and what is left.",
+  ),
+  [ErrorReason.ACCOUNT_SUSPENDED]: forbidden(
+    "The account is suspended and may only read. Ask the operator of this service.",
+  ),
+  [ErrorReason.KEY_NOT_FOUND]: missing("There is no such key."),
+  [ErrorReason.REQUEST_NOT_FOUND]: missing("There is no such request."),
+  [ErrorReason.JOB_NOT_FOUND]: missing("There is no such job."),
+  [ErrorReason.FILE_NOT_FOUND]: missing("There is no such file."),
+  [ErrorReason.WEBHOOK_NOT_FOUND]: missing("There is no such webhook."),
   [ErrorReason.JOB_NOT_CANCELLABLE]: conflict(
-    "The job has ended, or its outputs are stored and being charged.",
+    "The job can no longer be cancelled: it has ended, or its outputs are stored and being charged.",
   ),
   [ErrorReason.JOB_NOT_DELETABLE]: conflict("The job has not ended. Cancel it first."),
-  [ErrorReason.OBJECT_NOT_FOUND]: missing("No such object."),
+  [ErrorReason.OBJECT_NOT_FOUND]: missing("There is no such object."),
   [ErrorReason.STATE_CONFLICT]: conflict(
-    "The state does not allow this, or the operation id was used for something else.",
+    "This is not possible as things stand now, or the operation id was used for something else. Load the page again.",
   ),
-  [ErrorReason.UNKNOWN_ROUTE]: at(Code.Unimplemented, 404, "not_found_error")("No such path."),
+  [ErrorReason.UNKNOWN_ROUTE]: at(
+    Code.Unimplemented,
+    404,
+    "not_found_error",
+  )("There is no such path. /openapi.json lists all paths, and /docs shows them."),
   [ErrorReason.METHOD_NOT_ALLOWED]: at(
     Code.Unimplemented,
     405,
     "invalid_request_error",
-  )("The path does not take this method."),
+  )("The path does not take this method. The header Allow names those that it takes."),
   [ErrorReason.PAYLOAD_TOO_LARGE]: at(
     Code.InvalidArgument,
     413,
@@ -108,7 +124,9 @@ export const registry: Readonly<Record<Reason, ErrorRow>> = {
     Code.InvalidArgument,
     415,
     "invalid_request_error",
-  )("The content type is not accepted here."),
+  )(
+    "The Content-Type is not accepted here. Send application/json, or multipart/form-data where the route takes a form.",
+  ),
   [ErrorReason.RANGE_NOT_SATISFIABLE]: at(
     Code.OutOfRange,
     416,
@@ -118,19 +136,19 @@ export const registry: Readonly<Record<Reason, ErrorRow>> = {
     Code.AlreadyExists,
     422,
     "idempotency_error",
-  )("The Idempotency-Key was used with a different request."),
+  )("The Idempotency-Key was used with a different request. Use a new key for a new request."),
   [ErrorReason.IDEMPOTENCY_ANSWER_NOT_KEPT]: at(
     Code.FailedPrecondition,
     422,
     "idempotency_error",
   )(
-    "The request of this Idempotency-Key was answered and charged, but its answer could not be kept.",
+    "The request of this Idempotency-Key was answered and charged, but its answer was too large to keep. A new key generates, and pays, anew.",
   ),
   [ErrorReason.RATE_LIMIT_EXCEEDED]: at(
     Code.ResourceExhausted,
     429,
     "rate_limit_error",
-  )("Too many requests."),
+  )("Too many requests. Wait as long as the header Retry-After says."),
   [ErrorReason.TOO_MANY_OPEN_REQUESTS]: at(
     Code.ResourceExhausted,
     429,
@@ -138,11 +156,16 @@ export const registry: Readonly<Record<Reason, ErrorRow>> = {
   )(
     "The account has {limit} requests or jobs under way, as many as it may have: wait until some have ended.",
   ),
-  [ErrorReason.INTERNAL_ERROR]: ours(Code.Internal, 500)("Something went wrong on our side."),
+  [ErrorReason.INTERNAL_ERROR]: ours(
+    Code.Internal,
+    500,
+  )(
+    "Something went wrong on our side. Tell the operator of this service the x-request-id of this answer.",
+  ),
   [ErrorReason.SERVICE_UNAVAILABLE]: ours(
     Code.Unavailable,
     503,
-  )("The service is not available at the moment."),
+  )("The service is not available at the moment. Try again in a moment."),
   [ErrorReason.USAGE_BEING_COUNTED]: ours(
     Code.Unavailable,
     503,
@@ -151,7 +174,7 @@ export const registry: Readonly<Record<Reason, ErrorRow>> = {
   [ErrorReason.UPSTREAM_UNAVAILABLE]: ours(
     Code.Unavailable,
     503,
-  )("The model is not available at the moment."),
+  )("The model is not available at the moment. Try again in a moment."),
   [ErrorReason.UPSTREAM_TIMEOUT]: ours(
     Code.DeadlineExceeded,
     504,
@@ -164,18 +187,18 @@ export const registry: Readonly<Record<Reason, ErrorRow>> = {
   [ErrorReason.JOB_EXPIRED]: job("The job was not begun within 24 hours."),
   [ErrorReason.JOB_CANCELLED]: { ...job("The job was cancelled."), type: "invalid_request_error" },
   [ErrorReason.SECRET_REQUIRED]: ofConsole(
-    "This needs the secret of the session again, in the header 'x-console-secret'.",
+    "Enter the secret of the sign-in again: this needs it in the header 'x-console-secret'.",
   ),
   [ErrorReason.CROSS_SITE_REQUEST]: ofConsole(
-    "The console takes this request from its own pages alone.",
+    "Only the console's own pages may send this request. Programs use /v1 with an API key.",
   ),
   [ErrorReason.INSECURE_CONNECTION]: ofConsole(
     "The console needs HTTPS: over plain HTTP it is served on the loopback alone (127.0.0.1, localhost). Behind a proxy that " +
       "ends TLS, name the proxy in GENMESH_TRUST_PROXY.",
   ),
-  [ErrorReason.ACCOUNT_NOT_FOUND]: operator(Code.NotFound, 404, "No such account."),
-  [ErrorReason.HOLD_NOT_FOUND]: operator(Code.NotFound, 404, "No such hold."),
-  [ErrorReason.ENTRY_NOT_FOUND]: operator(Code.NotFound, 404, "No such entry."),
+  [ErrorReason.ACCOUNT_NOT_FOUND]: operator(Code.NotFound, 404, "There is no such account."),
+  [ErrorReason.HOLD_NOT_FOUND]: operator(Code.NotFound, 404, "There is no such hold."),
+  [ErrorReason.ENTRY_NOT_FOUND]: operator(Code.NotFound, 404, "There is no such entry."),
   [ErrorReason.OPERATION_MISMATCH]: operator(
     Code.AlreadyExists,
     500,
@@ -189,22 +212,22 @@ export const registry: Readonly<Record<Reason, ErrorRow>> = {
   [ErrorReason.CALLER_FORBIDDEN]: operator(
     Code.PermissionDenied,
     500,
-    "The internal call lacks what this method needs: {needs}.",
+    "This method needs {needs}, which the internal call does not carry.",
   ),
   [ErrorReason.INVALID_ARGUMENT]: operator(
     Code.InvalidArgument,
     500,
-    "The field '{field}' breaks its rule.",
+    "The field '{field}' has a value that it may not have. The .proto file says which it may.",
   ),
   [ErrorReason.OPERATION_CONFLICT]: operator(
     Code.FailedPrecondition,
     500,
-    "The state does not allow this operation.",
+    "This is not possible as things stand now.",
   ),
   [ErrorReason.WATCH_RESET]: operator(
     Code.OutOfRange,
     500,
-    "The watch cannot continue from this revision.",
+    "The watch cannot continue from this revision. Begin it anew, without one.",
   ),
 };
 

@@ -16,6 +16,6 @@ export function optionalOutsideUrl(
   if (url === undefined || isOutsideUrl(url)) return url;
   return refuse(ErrorReason.INVALID_VALUE, {
     param,
-    message: `The parameter '${param}' is an absolute http or https URL without credentials.`,
+    message: `The parameter '${param}' must be an absolute http or https URL without user name and password.`,
   });
 }

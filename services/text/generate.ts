@@ -314,7 +314,7 @@ function charged(error: unknown, cost: bigint | undefined): unknown {
   if (!isRefusal(refusal)) return error;
   const { reason, param, metadata, message, cause } = refusal;
   return new RefusalError(reason, {
-    message: `${message} The model has worked on it, and that is charged.`,
+    message: `${message} The model worked on the request, and that work is charged.`,
     ...(param === undefined ? {} : { param }),
     metadata: { ...metadata, cost: cost.toString() },
     cause,

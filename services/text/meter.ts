@@ -191,7 +191,7 @@ function withAffordable(error: unknown, request: PreparedRequest): unknown {
   if (!request.heldByBound) return error;
   const { price, bounds } = request;
   const output = outputWithin(price, bounds, BigInt(metadata.spendable));
-  const hint = `It would be taken with a max_output_tokens of up to ${output}.`;
+  const hint = `With max_output_tokens of at most ${output} it would be accepted.`;
   return new RefusalError(reason, {
     message: output > 0 ? `${message} ${hint}` : message,
     metadata: { ...metadata, max_output_tokens: `${output}` },

@@ -209,7 +209,7 @@ export function usageRollupContract(open: () => Promise<() => Database>): void {
         { accountId, keyId: "", id: "resp_none" },
       ]) {
         await expect(world.billing.findLine(asked)).rejects.toMatchObject({
-          message: "No such request.",
+          message: "There is no such request.",
         });
       }
     });

@@ -14,7 +14,7 @@ ownWorldOnly();
 
 const { auth, billing, media, text } = world.admin;
 const body = { model: "scripted", input: "Hi" };
-const notFound = expect.objectContaining({ message: expect.stringContaining("No such job") });
+const notFound = expect.objectContaining({ message: expect.stringContaining("no such job") });
 
 /** Peers whose `n`-th call does what it should, and then the process that made it is gone. */
 function dying(n: number): Pick<Peers, "auth" | "billing" | "text" | "media"> {
@@ -124,6 +124,6 @@ describe("a closed account", () => {
   });
 
   test("is refused where there is none", async () => {
-    await expect(auth.closeAccount({ accountId: "acct_none" })).rejects.toThrow(/No such account/);
+    await expect(auth.closeAccount({ accountId: "acct_none" })).rejects.toThrow(/no such account/);
   });
 });

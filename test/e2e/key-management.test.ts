@@ -152,7 +152,11 @@ describe("a key cannot give what it lacks", () => {
   ];
 
   test.for(beyond)("neither made nor changed: %s %j", async ([param, fields]) => {
-    expect(refusalOf(await owner.post("/keys", { name: "n", ...fields }))).toBe(forbidden(param));
+    const refused = await owner.post("/keys", { name: "n", ...fields });
+    expect(refusalOf(refused)).toBe(forbidden(param));
+    expect(refused.json.error.message).toMatch(
+      /^The API key of this request .+\. .+: ask for less, or use a key that has more\.$/,
+    );
     const { data } = await make(owner);
     const changed = await send(owner, "PATCH", `/keys/${data.id}`, fields);
     expect(refusalOf(changed)).toBe(forbidden(param));

@@ -192,7 +192,7 @@ describe("errors of services", () => {
     expect(response.status).toBe(500);
     expect(await errorOf(response)).toMatchObject({
       code: "internal_error",
-      message: "Something went wrong on our side.",
+      message: expect.stringMatching(/^Something went wrong on our side\. Tell the operator/),
     });
   });
 

@@ -67,8 +67,8 @@ test("account refund gives a charge back once, and says what the wallet has then
   expect(after.usdMicros).toMatchObject({ available: 1_000_000, monthSpent: 0 });
   for (const [entry, told] of [
     ["3", /entry=4/],
-    ["99", /No such entry/],
-    ["1", /No such entry/],
+    ["99", /no such entry/],
+    ["1", /no such entry/],
   ] as const) {
     const { code, err } = await genmesh(["account", "refund", accountId, "--entry", entry]);
     expect({ code, err }).toEqual({ code: 1, err: expect.stringMatching(told) });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { dollars } from "../../services/host/cli/output.ts";
 import { until } from "../support/until.ts";
 import { type HostWorld, runCommand, startHostWorld } from "./world.ts";
 
@@ -77,14 +78,15 @@ test("an audit tells what wallets and keys came to, in the figures of the API", 
   expect(code).toBe(0);
   const lines = out.split("\n").map((line) => line.trim().split(/ {2,}/));
   expect(lines[0]).toEqual([
-    ...["account", "key", "unit", "requests", "spent", "in usage", "spent in usage"],
+    ...["account", "key", "wallet", "requests", "spent", "in usage", "spent in usage"],
   ]);
   for (const { keyId, spent: each } of own) {
-    expect(lines).toContainEqual([accountId, keyId, "usd_micros", "1", `${each}`, "1", `${each}`]);
+    const cost = dollars(BigInt(each));
+    expect(lines).toContainEqual([accountId, keyId, "US dollars", "1", cost, "1", cost]);
   }
   expect(lines).toContainEqual([
-    ...["all", "usd_micros", `${2_000_000 - spent}`, "0", `${spent}`],
-    ...["2", `${spent}`, "2", `${spent}`],
+    ...["all", "US dollars", dollars(BigInt(2_000_000 - spent)), "$0.00"],
+    ...[dollars(BigInt(spent)), "2", dollars(BigInt(spent)), "2", dollars(BigInt(spent))],
   ]);
   expect(out).toMatch(/\n2 wallets, \d+ entries: the books agree\n$/);
 });

@@ -58,7 +58,7 @@ describe("account", () => {
     const second = await json(...call);
     expect(second).toEqual({ ...first, apiKey: "", replayed: true });
     expect((await json("account", "balance", first.accountId)).credits.available).toBe(5);
-    expect((await genmesh(call)).out).toContain("(shown when the account was made)");
+    expect((await genmesh(call)).out).toContain("(shown when the account was made;");
     const other = await genmesh(["account", "create", "--name", "D", "--operation-id", "c"]);
     expect(other.code).toBe(1);
   });
@@ -115,7 +115,7 @@ describe("account", () => {
   test.each([
     [["account", "balance", "acct_nobody"], /no such account/],
     [["account", "top-up", "acct_nobody", "--credits", "1"], /no such account/],
-    [["account", "top-up", "acct_nobody"], /nothing to add: give --usd-micros or --credits/],
+    [["account", "top-up", "acct_nobody"], /nothing to add: give --usd or --credits/],
     [["account", "create", "--name", " "], /--name must be 1 to 200 characters/],
     [["account", "create", "--name", "x", "--api-key", "short"], /--api-key must be 20 to 200/],
     [["key", "create", "acct_nobody"], /no such account/],
@@ -259,7 +259,9 @@ describe("a server that does not help", () => {
     const server = `127.0.0.1:${await freePort()}`;
     const { code, err } = await genmesh(["account", "list", "--server", server]);
     expect(code).toBe(1);
-    expect(err).toMatch(/^genmesh: the server cannot be reached \(.*ECONNREFUSED.*\): is it run/);
+    expect(err).toMatch(
+      /\ngenmesh: the service auth at \S+ is away: .*is it running.*ECONNREFUSED/,
+    );
   });
 
   test("none that speaks gRPC", async () => {

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import OpenAI from "openai";
 import { expect } from "vitest";
+import { dollars } from "../../services/host/cli/output.ts";
 import { until } from "../support/until.ts";
 import { root, startProcess, type Variables } from "./process.ts";
 
@@ -95,16 +96,17 @@ export async function aKeyAsTheReadmeHasIt(where: PageWorld): Promise<void> {
   expect(audit.at(-1)).toMatch(/the books agree$/);
   const cells = (...begin: string[]) =>
     audit
-      .map((line) => line.trim().split(/ +/))
+      .map((line) => line.trim().split(/ {2,}/))
       .find((row) => begin.every((one, i) => row[i] === one));
-  const counted = ["2", `${spent}`, "2", `${spent}`];
-  expect(cells(data.accountId, ID, "usd_micros")?.slice(3)).toEqual(counted);
+  const usd = (micros: number) => dollars(BigInt(micros));
+  const counted = ["2", usd(spent), "2", usd(spent)];
+  expect(cells(data.accountId, ID, "US dollars")?.slice(3)).toEqual(counted);
   const headers = { authorization: `Bearer ${where.key}` };
   const billing = await (await fetch(`${where.baseUrl}/billing`, { headers })).json();
-  expect(cells("all", "usd_micros")?.slice(2)).toEqual([
-    `${billing.availableUsdMicros}`,
-    `${billing.reservedUsdMicros}`,
-    `${billing.monthSpendUsdMicros}`,
+  expect(cells("all", "US dollars")?.slice(2)).toEqual([
+    usd(billing.availableUsdMicros),
+    usd(billing.reservedUsdMicros),
+    usd(billing.monthSpendUsdMicros),
     ...counted,
   ]);
   expect(billing.monthSpendUsdMicros).toBe(spent);

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { mkdir, readdir, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -92,6 +92,26 @@ describe("a process on a new data directory", () => {
     }
     expect((await stat(dataDir)).mode & 0o777).toBe(0o700);
     expect(await readdir(dataDir)).not.toContain("bootstrap-key");
+  });
+
+  test("the admin token that it made signs an operator in to the console, and its log says where that lies", async () => {
+    const file = join(dataDir, "admin-token");
+    const token = (await readFile(file, "utf8")).trim();
+    const headers = { "content-type": "application/json", origin: mesh.origin };
+    const signIn = (secret: string) => {
+      const body = JSON.stringify({ secret });
+      return fetch(`${mesh.origin}/console/api/session`, { method: "POST", headers, body });
+    };
+    expect((await signIn(`${token.slice(0, -1)}-`)).status).toBe(401);
+    const signedIn = await signIn(token);
+    expect(await signedIn.json()).toMatchObject({ role: "operator" });
+    const cookie = signedIn.headers.get("set-cookie")?.split(";", 1)[0] ?? "";
+    const accounts = await fetch(`${mesh.origin}/console/api/admin/accounts`, {
+      headers: { cookie },
+    });
+    expect(accounts.status).toBe(200);
+    await until("the log", () => mesh.stderr().includes(JSON.stringify(file)));
+    expect(mesh.stderr()).not.toContain(token);
   });
 
   test("a second process on the same data directory is refused, naming the first", async () => {

@@ -169,7 +169,7 @@ async function refund(call: AdminCall) {
 async function close(call: AdminCall) {
   const accountId = call.param("accountId");
   if ((await call.body()).confirm !== accountId) {
-    const message = "The parameter 'confirm' is the id of the account.";
+    const message = "The parameter 'confirm' must be the id of the account.";
     refuse(ErrorReason.INVALID_VALUE, { param: "confirm", message });
   }
   const { account } = await call.audited({ action: "account.close", accountId }, () =>

@@ -163,7 +163,7 @@ export function listOf(data: readonly unknown[], nextPageToken = "") {
 export function readUnit(body: JsonObject): Unit {
   if (body.unit === "usd_micros") return Unit.USD_MICROS;
   if (body.unit === "credits") return Unit.CREDITS;
-  const message = "The parameter 'unit' is 'usd_micros' or 'credits'.";
+  const message = "The parameter 'unit' must be 'usd_micros' or 'credits'.";
   return refuse(ErrorReason.INVALID_VALUE, { param: "unit", message });
 }
 

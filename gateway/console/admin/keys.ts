@@ -93,7 +93,7 @@ async function change(call: AdminCall) {
   const asked = await call.body();
   const unknown = Object.keys(asked).find((name) => !changeable.includes(name));
   if (unknown !== undefined) {
-    const message = `A key has the properties: ${changeable.join(", ")}.`;
+    const message = `There is no such property here. There are: ${changeable.join(", ")}.`;
     refuse(ErrorReason.UNSUPPORTED_PARAMETER, { param: unknown.slice(0, 64), message });
   }
   const { limitReset, ...others } = asked;

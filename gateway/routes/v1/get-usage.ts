@@ -216,14 +216,14 @@ function readAsked(request: FastifyRequest, nowMs: number) {
   if (!groupBy.every((name) => groups.includes(name))) {
     refuse(ErrorReason.INVALID_VALUE, {
       param: "group_by",
-      message: `The parameter 'group_by' is one or more of: ${groups.join(", ")}.`,
+      message: `The parameter 'group_by' must be one or more of: ${groups.join(", ")}.`,
     });
   }
   const kinds = queryList(request, "kinds", usageKinds.length * 2);
   if (!kinds.every((kind) => usageKinds.some((known) => known === kind))) {
     refuse(ErrorReason.INVALID_VALUE, {
       param: "kinds",
-      message: `The parameter 'kinds' is one or more of: ${usageKinds.join(", ")}.`,
+      message: `The parameter 'kinds' must be one or more of: ${usageKinds.join(", ")}.`,
     });
   }
   const keyIds = queryList(request, "api_key_ids", maxKeysPerAccount);

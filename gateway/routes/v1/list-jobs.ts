@@ -101,7 +101,7 @@ function positionOf(request: FastifyRequest) {
   if (sent.length > 1) {
     refuse(ErrorReason.INVALID_VALUE, {
       param: sent[1] ?? "",
-      message: "At most one of 'after', 'before' and 'cursor' is sent.",
+      message: "Send at most one of 'after', 'before' and 'cursor'.",
     });
   }
   const [after = "", before = "", pageToken = ""] = positions.map((name) =>

@@ -79,7 +79,7 @@ export function listRequests(app: FastifyInstance, edge: Edge): void {
       if (after !== "" && before !== "") {
         refuse(ErrorReason.INVALID_VALUE, {
           param: "before",
-          message: "At most one of 'after' and 'before' is sent.",
+          message: "Send at most one of 'after' and 'before'.",
         });
       }
       const key = queryString(request, "key");

@@ -1,10 +1,11 @@
 import type { Command } from "commander";
-import { type AmountOrNone, amountOrNone, numberOrNull, withExamples } from "./arguments.ts";
+import { type AmountOrNone, moneyOption, numberOrNull, withExamples } from "./arguments.ts";
 import { auditedByCli } from "./audit.ts";
 import { dollars, printFacts, printJson } from "./output.ts";
 import type { Cli } from "./program.ts";
 
 interface AlertOptions {
+  lowBalanceUsd?: AmountOrNone;
   lowBalanceUsdMicros?: AmountOrNone;
   webhookUrl?: string;
 }
@@ -12,19 +13,17 @@ interface AlertOptions {
 /** `genmesh account alerts …` */
 export function alertsCommand(account: Command, cli: Cli): void {
   withExamples(
-    account
-      .command("alerts <account>")
-      .description(
-        "when and where an account is told that its funds run low; changes what is named",
-      )
-      .option(
-        "--low-balance-usd-micros <micros>",
-        "available funds below which it is told, or none",
-        amountOrNone,
-      )
-      .option("--webhook-url <url>", "where it is told, or none"),
+    moneyOption(
+      account
+        .command("alerts <account>")
+        .description(
+          "when and where an account is told that its funds run low; changes what is named",
+        ),
+      "low-balance-usd",
+      { words: "available funds below which it is told, or none", orNone: true },
+    ).option("--webhook-url <url>", "where it is told, or none"),
     "account alerts acct_…",
-    "account alerts acct_… --low-balance-usd-micros 5000000 --webhook-url https://example.com/hooks",
+    "account alerts acct_… --low-balance-usd 5.00 --webhook-url https://example.com/hooks",
   ).action((accountId: string, options: AlertOptions) => alerts(cli, accountId, options));
 }
 
@@ -32,7 +31,7 @@ async function alerts(cli: Cli, accountId: string, options: AlertOptions): Promi
   const { auth, billing } = cli.peers();
   // Billing knows wallets, not accounts: it would keep alerts of one that does not exist.
   await auth.getAccount({ accountId });
-  const { lowBalanceUsdMicros, webhookUrl } = options;
+  const { webhookUrl, lowBalanceUsd, lowBalanceUsdMicros = lowBalanceUsd } = options;
   const changes = {
     ...(lowBalanceUsdMicros === undefined
       ? {}

@@ -3,21 +3,34 @@ import type { Command } from "commander";
 import { isoTime, unitName } from "#kit/answer-values.ts";
 import { systemClock } from "#kit/clock.ts";
 import { driveClosing } from "#kit/closing.ts";
+import { randomIds } from "#kit/ids.ts";
 import type { Peers } from "#kit/peers.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import { makeSecret } from "../../auth/key.ts";
 import { alertsCommand } from "./account-alerts.ts";
-import { amount, operationId, scope, unit, wholeNumber, withExamples } from "./arguments.ts";
+import {
+  amount,
+  moneyOption,
+  operationId,
+  type Sum,
+  scope,
+  sumIn,
+  sumOption,
+  unit,
+  wholeNumber,
+  withExamples,
+} from "./arguments.ts";
 import { auditedByCli } from "./audit.ts";
 import { explain } from "./explain.ts";
-import { dollars, printFacts, printJson, printTable } from "./output.ts";
+import { printFacts, printJson, printTable, sumCell, sumWords, walletName } from "./output.ts";
 import type { Cli } from "./program.ts";
 
 /** `genmesh account …` */
 export function accountCommands(program: Command, cli: Cli): void {
   const account = withExamples(
     program.command("account").description("accounts and their funds"),
-    'account create --name "Team A" --usd-micros 5000000 --credits 1000',
+    'account create --name "Team A" --usd 5.00 --credits 1000',
     "account balance acct_…",
   );
   createCommand(account, cli);
@@ -52,12 +65,12 @@ export function accountCommands(program: Command, cli: Cli): void {
 }
 
 function createCommand(account: Command, cli: Cli): void {
+  const command = account
+    .command("create")
+    .description("make an account with a first key, which is shown once")
+    .requiredOption("--name <name>", "what people call it");
   withExamples(
-    account
-      .command("create")
-      .description("make an account with a first key, which is shown once")
-      .requiredOption("--name <name>", "what people call it")
-      .option("--usd-micros <micros>", "opening balance in millionths of a US dollar", amount)
+    moneyOption(command, "usd", { words: "opening balance in US dollars" })
       .option("--credits <credits>", "opening credits", amount)
       .option("--api-key <key>", "the first key's secret; made if not given")
       .option(
@@ -67,37 +80,39 @@ function createCommand(account: Command, cli: Cli): void {
       )
       .option("--operation-id <id>", "the same id makes one account", operationId),
     'account create --name "Team A"',
-    'account create --name "Team A" --usd-micros 5000000 --credits 1000 --operation-id team-a',
+    'account create --name "Team A" --usd 5.00 --credits 1000 --operation-id team-a',
   ).action((options: CreateOptions) => create(cli, options));
 }
 
 function topUpCommand(account: Command, cli: Cli): void {
+  const command = account.command("top-up <account>").description("add funds");
   withExamples(
-    account
-      .command("top-up <account>")
-      .description("add funds")
-      .option("--usd-micros <micros>", "millionths of a US dollar", amount)
+    moneyOption(command, "usd", { words: "US dollars" })
       .option("--credits <credits>", "credits", amount)
       .option("--operation-id <id>", "the same id adds once", operationId),
-    "account top-up acct_… --usd-micros 1000000",
+    "account top-up acct_… --usd 1.00",
     "account top-up acct_… --credits 500 --operation-id invoice-17",
   ).action((accountId: string, options: TopUpOptions) => topUp(cli, accountId, options));
 }
 
 function refundCommand(account: Command, cli: Cli): void {
+  const command = account
+    .command("refund <account>")
+    .description("give a charge back, at most once; it counts as if the charge had been less")
+    .requiredOption(
+      "--entry <number>",
+      "the number of the entry that charged",
+      wholeNumber(1, Number.MAX_SAFE_INTEGER),
+    )
+    .option("--unit <unit>", "the wallet: usd_micros or credits; default: usd_micros", unit);
   withExamples(
-    account
-      .command("refund <account>")
-      .description("give a charge back, at most once; it counts as if the charge had been less")
-      .requiredOption(
-        "--entry <number>",
-        "the number of the entry that charged",
-        wholeNumber(1, Number.MAX_SAFE_INTEGER),
-      )
-      .option("--unit <unit>", "the wallet: usd_micros or credits; default: usd_micros", unit)
-      .option("--amount <amount>", "a part, in the wallet's unit; default: all of it", amount)
-      .option("--operation-id <id>", "a repeat with the same id changes nothing", operationId),
+    sumOption(command, "a part of the charge (default: all of it)").option(
+      "--operation-id <id>",
+      "a repeat with the same id changes nothing",
+      operationId,
+    ),
     "account refund acct_… --entry 17",
+    "account refund acct_… --entry 17 --usd 0.25",
     "account refund acct_… --unit credits --entry 4 --amount 10 --operation-id ticket-99",
   ).action((accountId: string, options: RefundOptions) => refund(cli, accountId, options));
 }
@@ -147,14 +162,15 @@ function stateOf(suspendedAt: string | undefined): string {
   return suspendedAt ? "suspended" : "active";
 }
 
-/** What is to be added to each wallet; absent: nothing. */
+/** What is to be added to each wallet; absent: nothing. Dollars are given in one of two ways, and are micros in both. */
 interface Funds {
+  usd?: bigint;
   usdMicros?: bigint;
   credits?: bigint;
 }
 
 /** What is added, for the audit log. */
-function figuresOf({ usdMicros = 0n, credits = 0n }: Funds) {
+function figuresOf({ usd = 0n, usdMicros = usd, credits = 0n }: Funds) {
   return { usdMicros: `${usdMicros}`, credits: `${credits}` };
 }
 
@@ -162,10 +178,9 @@ interface TopUpOptions extends Funds {
   operationId?: string;
 }
 
-interface RefundOptions {
+interface RefundOptions extends Sum {
   entry: number;
   unit?: Unit;
-  amount?: bigint;
   operationId?: string;
 }
 
@@ -184,7 +199,9 @@ async function create(cli: Cli, options: CreateOptions): Promise<void> {
     () =>
       peers.auth.createAccount({
         name: options.name,
-        apiKey: options.apiKey ?? "",
+        // A call that is made again must bring its secret, or its answer lacks it; an id of the operator's own may be another
+        // day's, which had another.
+        apiKey: options.apiKey ?? (options.operationId ? "" : makeSecret(randomIds)),
         operationId: id,
         scopes: options.scope ?? [],
       }),
@@ -221,13 +238,16 @@ function showAccount(
   printFacts(cli, [
     ["accountId", result.accountId],
     ["keyId", result.keyId],
-    ["apiKey", result.apiKey || "(shown when the account was made)"],
+    [
+      "apiKey",
+      result.apiKey || `(shown when the account was made; genmesh key rotate makes a new one)`,
+    ],
   ]);
 }
 
 async function topUp(cli: Cli, accountId: string, options: TopUpOptions): Promise<void> {
-  if (!options.usdMicros && !options.credits) {
-    throw new Error("nothing to add: give --usd-micros or --credits, above 0");
+  if (!options.usd && !options.usdMicros && !options.credits) {
+    throw new Error("nothing to add: give --usd or --credits, above 0");
   }
   const peers = cli.peers();
   const { account } = await peers.auth.getAccount({ accountId });
@@ -244,9 +264,10 @@ async function topUp(cli: Cli, accountId: string, options: TopUpOptions): Promis
 }
 
 async function refund(cli: Cli, accountId: string, options: RefundOptions): Promise<void> {
+  const { entry, unit = Unit.USD_MICROS, operationId = randomUUID() } = options;
+  const amount = sumIn(unit, options);
   const peers = cli.peers();
   await peers.auth.getAccount({ accountId });
-  const { entry, unit = Unit.USD_MICROS, amount, operationId = randomUUID() } = options;
   const name = unitName(unit);
   const details = { unit: name, amount: amount === undefined ? null : `${amount}`, operationId };
   const { refundedAmount, entryNumber, replayed } = await auditedByCli(
@@ -264,14 +285,14 @@ async function refund(cli: Cli, accountId: string, options: RefundOptions): Prom
     return printJson(cli, { ...refund, amount: refundedAmount, replayed });
   }
   if (replayed) cli.out("This operation was made before; nothing was given back.\n");
-  else cli.out(`${refundedAmount} ${name} of entry ${entry} were given back.\n`);
+  else cli.out(`${sumWords(unit, refundedAmount)} of entry ${entry} were given back.\n`);
   await balance(cli, accountId);
 }
 
 /** Adds what is asked for; true where every part was known already. */
 async function grant(peers: Peers, accountId: string, funds: Funds, id: string): Promise<boolean> {
   const parts = [
-    [Unit.USD_MICROS, funds.usdMicros ?? 0n],
+    [Unit.USD_MICROS, funds.usd ?? funds.usdMicros ?? 0n],
     [Unit.CREDITS, funds.credits ?? 0n],
   ] as const;
   let replayed = true;
@@ -300,17 +321,16 @@ async function balance(cli: Cli, accountId: string): Promise<void> {
   await peers.auth.getAccount({ accountId });
   const { usdMicros, credits } = await balances(peers, accountId);
   if (cli.json) return printJson(cli, { accountId, usdMicros, credits });
-  const row = (name: string, wallet: typeof usdMicros, show: (sum: bigint) => string) => [
-    name,
-    show(wallet.available),
-    show(wallet.reserved),
-    show(wallet.spendable),
-    show(wallet.monthSpent),
+  const row = (unit: Unit, wallet: typeof usdMicros) => [
+    walletName(unit),
+    ...[wallet.available, wallet.reserved, wallet.spendable, wallet.monthSpent].map((sum) =>
+      sumCell(unit, sum),
+    ),
   ];
   printTable(
     cli,
     ["wallet", "available", "reserved", "spendable", "this month"],
-    [row("US dollars", usdMicros, dollars), row("credits", credits, String)],
+    [row(Unit.USD_MICROS, usdMicros), row(Unit.CREDITS, credits)],
     "",
   );
 }

@@ -1,9 +1,10 @@
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { isoMs } from "#kit/iso-time.ts";
 import { limitResetOf } from "#kit/key-limits.ts";
 import { scopeNames } from "#kit/scopes.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { KeyLimitReset, type Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import { ConfigError } from "../env.ts";
 
 /** Amounts of money and credits: whole numbers of at most 15 digits. */
 export function amount(value: string): bigint {
@@ -12,12 +13,66 @@ export function amount(value: string): bigint {
   return BigInt(value);
 }
 
+/** US dollars by their decimal digits, as whole micros: no amount is rounded. */
+export function usd(value: string): bigint {
+  const [, whole, decimals = ""] = /^(\d{1,9})(?:\.(\d{1,6}))?$/.exec(value) ?? [];
+  if (whole === undefined) {
+    throw new InvalidArgumentError(
+      "It must be US dollars such as 5 or 0.25: up to 9 digits and at most 6 decimals, without sign, comma or exponent.",
+    );
+  }
+  return BigInt(whole + decimals.padEnd(6, "0"));
+}
+
 /** An amount, or none: commander takes a null for an empty text. */
 export type AmountOrNone = bigint | "none";
 
 /** An amount, or "none". */
 export function amountOrNone(value: string): AmountOrNone {
   return value === "none" ? value : amount(value);
+}
+
+/** US dollars as whole micros, or "none". */
+function usdOrNone(value: string): AmountOrNone {
+  return value === "none" ? value : usd(value);
+}
+
+/** Adds `--NAME <dollars>` and, for programs, `--NAME-micros <micros>`, which may not be given together. */
+export function moneyOption(
+  command: Command,
+  name: string,
+  { words, orNone = false }: { words: string; orNone?: boolean },
+): Command {
+  const inMicros = new Option(`--${name}-micros <micros>`, `--${name} in millionths of a dollar`);
+  const inDollars = new Option(`--${name} <dollars>`, words).conflicts(inMicros.attributeName());
+  return command
+    .addOption(inDollars.argParser(orNone ? usdOrNone : usd))
+    .addOption(inMicros.argParser(orNone ? amountOrNone : amount));
+}
+
+/** Adds `--usd <dollars>` and `--amount <amount>`, in a wallet's unit; they may not be given together. */
+export function sumOption(command: Command, words: string): Command {
+  return command
+    .addOption(
+      new Option("--usd <dollars>", `${words}, of the dollar wallet`)
+        .argParser(usd)
+        .conflicts("amount"),
+    )
+    .option("--amount <amount>", `${words}, in credits or millionths of a dollar`, amount);
+}
+
+/** What {@link sumOption} takes. */
+export interface Sum {
+  usd?: bigint;
+  amount?: bigint;
+}
+
+/** The amount in `unit`; undefined where none was given. */
+export function sumIn(unit: Unit, { usd, amount = usd }: Sum): bigint | undefined {
+  if (usd !== undefined && unit !== Unit.USD_MICROS) {
+    throw new ConfigError("--usd is for the dollar wallet: give --amount for credits");
+  }
+  return amount;
 }
 
 /** As JSON has it. */

@@ -1,6 +1,6 @@
 import { unitName } from "#kit/answer-values.ts";
 import { type AuditedWallet, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import { type Output, printTable } from "./output.ts";
+import { type Output, printTable, sumCell, walletName } from "./output.ts";
 
 /** For what an audit's figures are shown one by one, beside those of all. */
 export const parts = ["account", "key"] as const;
@@ -16,7 +16,7 @@ interface Charged {
 
 /** What wallets of one unit come to, by the names of `account balance`. */
 interface Total extends Charged {
-  unit: string;
+  unit: Unit;
   granted: bigint;
   available: bigint;
   reserved: bigint;
@@ -37,12 +37,11 @@ export interface AuditTotals {
 export function auditTotals(by: Part | undefined): AuditTotals {
   const units = new Map<Unit, Total>();
   const accounts: (Total & { accountId: string })[] = [];
-  const keys: (Charged & { accountId: string; keyId: string; unit: string })[] = [];
+  const keys: (Charged & { accountId: string; keyId: string; unit: Unit })[] = [];
   return {
     add({ accountId, wallet, keys: own }) {
       if (!wallet) return;
-      const unit = unitName(wallet.unit);
-      const { granted, available, reserved, spendable, monthSpent } = wallet;
+      const { unit, granted, available, reserved, spendable, monthSpent } = wallet;
       const charged = own.reduce(plus, nothing);
       // What the wallet spent is counted from all of its entries; of its keys only its requests are.
       const { spent } = wallet;
@@ -50,8 +49,8 @@ export function auditTotals(by: Part | undefined): AuditTotals {
         ...{ unit, granted, available, reserved, spendable, monthSpent },
         ...{ ...charged, spent },
       };
-      const all = units.get(wallet.unit);
-      units.set(wallet.unit, all ? both(all, total) : total);
+      const all = units.get(unit);
+      units.set(unit, all ? both(all, total) : total);
       if (by === "account") accounts.push({ accountId, ...total });
       if (by === "key") {
         for (const key of own)
@@ -59,23 +58,29 @@ export function auditTotals(by: Part | undefined): AuditTotals {
       }
     },
     json: () => ({
-      ...(units.size > 0 ? { totals: ordered(units) } : {}),
-      ...(by === "account" ? { accounts } : {}),
-      ...(by === "key" ? { keys } : {}),
+      ...(units.size > 0 ? { totals: ordered(units).map(named) } : {}),
+      ...(by === "account" ? { accounts: accounts.map(named) } : {}),
+      ...(by === "key" ? { keys: keys.map(named) } : {}),
     }),
     print(output) {
       if (units.size === 0) return;
       if (by === "key") {
-        const rows = keys.map((key) => [key.accountId, key.keyId, key.unit, ...chargedCells(key)]);
-        printTable(output, ["account", "key", "unit", ...chargedHead], rows, "No key was charged.");
+        const rows = keys.map((key) => [
+          ...[key.accountId, key.keyId, walletName(key.unit)],
+          ...chargedCells(key.unit, key),
+        ]);
+        const head = ["account", "key", "wallet", ...chargedHead];
+        printTable(output, head, rows, "No key was charged.");
         output.out("\n");
       }
       const of = (name: string, total: Total) => [
-        ...[name, total.unit],
-        ...[total.available, total.reserved, total.monthSpent].map(String),
-        ...chargedCells(total),
+        ...[name, walletName(total.unit)],
+        ...[total.available, total.reserved, total.monthSpent].map((sum) =>
+          sumCell(total.unit, sum),
+        ),
+        ...chargedCells(total.unit, total),
       ];
-      const head = ["account", "unit", "available", "reserved", "month spent", ...chargedHead];
+      const head = ["account", "wallet", "available", "reserved", "month spent", ...chargedHead];
       const rows = accounts.map((one) => of(one.accountId, one));
       rows.push(...ordered(units).map((total) => of("all", total)));
       printTable(output, head, rows, "");
@@ -86,8 +91,17 @@ export function auditTotals(by: Part | undefined): AuditTotals {
 const nothing: Charged = { requests: 0n, spent: 0n, rollupRequests: 0n, rollupSpent: 0n };
 const chargedHead = ["requests", "spent", "in usage", "spent in usage"];
 
-function chargedCells({ requests, spent, rollupRequests, rollupSpent }: Charged): string[] {
-  return [requests, spent, rollupRequests, rollupSpent].map(String);
+function chargedCells(unit: Unit, charged: Charged): string[] {
+  const { requests, spent, rollupRequests, rollupSpent } = charged;
+  return [
+    ...[`${requests}`, sumCell(unit, spent)],
+    ...[`${rollupRequests}`, sumCell(unit, rollupSpent)],
+  ];
+}
+
+/** For programs: with the unit's name. */
+function named<T extends { unit: Unit }>(total: T) {
+  return { ...total, unit: unitName(total.unit) };
 }
 
 function plus(a: Charged, b: Charged): Charged {

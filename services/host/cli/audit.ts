@@ -5,7 +5,7 @@ import { randomIds } from "#kit/ids.ts";
 import { audited, type DoneAction, type PlannedAction } from "#kit/operator-actions.ts";
 import { ActionOutcome } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { wholeNumber, withExamples } from "./arguments.ts";
-import { printJson, printTable } from "./output.ts";
+import { dollars, printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
 
 /** `genmesh audit …` */
@@ -48,11 +48,19 @@ async function list(cli: Cli, accountId: string, pageSize: number): Promise<void
     cli,
     ["when", "who", "what", "account", "of", "details", "outcome"],
     rows.map((one) => [
-      ...[one.at, one.actor, one.action, one.accountId, one.target, one.details],
+      ...[one.at, one.actor, one.action, one.accountId, one.target, inDollars(one.details)],
       one.reason === "" ? one.outcome : `${one.outcome}: ${one.reason}`,
     ]),
     "no actions",
   );
+}
+
+/** An action's details for people: as they were written down, but with dollars in place of their millionths. */
+function inDollars(details: string): string {
+  const shown = (name: string, micros: string) => `${name}":"${dollars(BigInt(micros))}"`;
+  return details
+    .replace(/("(?:u|limitU)sd)Micros":"?(\d+)"?/g, (_, name, micros) => shown(name, micros))
+    .replace(/"unit":"usd_micros","amount":"?(\d+)"?/, (_, micros) => shown('"usd', micros));
 }
 
 /** Does something with a line in the audit log, as the command's user on this machine. */

@@ -6,6 +6,9 @@ import { tokenInterceptor } from "#kit/rpc/access.ts";
 import type { OperatorConfig } from "../config.ts";
 import { ConfigError } from "../env.ts";
 import { adminTokenFile } from "../tokens.ts";
+import { againForMs } from "./again.ts";
+import { patientTransport } from "./away.ts";
+import { serverHint } from "./explain.ts";
 
 /** Where the one-process run answers internal callers unless told otherwise. */
 export const defaultServer = "127.0.0.1:9090";
@@ -14,20 +17,32 @@ const callTimeoutMs = 30_000;
 
 /**
  * Clients that carry the admin token. `server` (HOST:PORT or URL of a gRPC port) wins over the mesh's own variables, which
- * name the peers' Connect ports.
+ * name the peers' Connect ports. `tell` writes a line for people while a call waits for a service that is away.
  */
-export function operatorPeers(config: OperatorConfig, server: string | undefined): Peers {
+export function operatorPeers(
+  config: OperatorConfig,
+  server: string | undefined,
+  tell: (line: string) => void = () => {},
+): Peers {
   const common = {
     interceptors: [tokenInterceptor(adminToken(config))],
     defaultTimeoutMs: callTimeoutMs,
     nodeOptions: tlsOptions(config),
   };
   return createPeers((peer) => {
-    const [baseUrl] = server === undefined ? (config.peers[peer] ?? []) : [];
-    if (baseUrl !== undefined) {
-      return createConnectTransport({ ...common, baseUrl, httpVersion: "1.1" });
-    }
-    return createGrpcTransport({ ...common, baseUrl: toUrl(server ?? defaultServer) });
+    const [url] = server === undefined ? (config.peers[peer] ?? []) : [];
+    const address = url ?? toUrl(server ?? defaultServer);
+    const transport =
+      url === undefined
+        ? createGrpcTransport({ ...common, baseUrl: address })
+        : createConnectTransport({ ...common, baseUrl: address, httpVersion: "1.1" });
+    const hint =
+      url === undefined
+        ? serverHint
+        : `is it running, and is GENMESH_${peer.toUpperCase()}_URL its address?`;
+    const onRepeat = () =>
+      tell(`the service ${peer} at ${address} is away; trying for ${againForMs / 1_000} s`);
+    return patientTransport(transport, { service: peer, address, hint, onRepeat });
   });
 }
 

@@ -4,7 +4,8 @@ import { ConfigError } from "../env.ts";
 
 const tokenHint =
   "set GENMESH_ADMIN_TOKEN, or GENMESH_DATA_DIR to the data directory of the server";
-const serverHint =
+/** What to look at where no genmesh answers. */
+export const serverHint =
   "is it running, and is --server the address of its gRPC port (with another GRPC_PORT: --server 127.0.0.1:PORT)?";
 
 /** What the fields that an operator fills in may hold, by their names in the protocol. */
@@ -13,7 +14,7 @@ const rules: Readonly<Record<string, string>> = {
   api_key: "--api-key must be 20 to 200 characters of A-Z, a-z, 0-9, _ and -",
   expire_time: "--expires-at must lie in the future",
   entry_number: "--entry must be the number of an entry that charged something",
-  amount: "--amount must be at least 1, and at most what was charged",
+  amount: "--usd or --amount must be above 0, and at most what was charged",
   allowed_models: "--model must be an id of a model, each at most once",
 };
 
@@ -37,7 +38,8 @@ function refusalText(refusal: RefusalError): string {
     case ErrorReason.CALLER_FORBIDDEN:
       return `the server does not accept this admin token: ${tokenHint}`;
     case ErrorReason.SERVICE_UNAVAILABLE:
-      return `the server cannot be reached${causeOf(refusal)}: ${serverHint}`;
+      // In the words of `away.ts`.
+      return refusal.message;
     case ErrorReason.INTERNAL_ERROR:
       return internalText(refusal);
     case ErrorReason.ACCOUNT_NOT_FOUND:

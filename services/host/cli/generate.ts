@@ -7,6 +7,7 @@ import { pipeline } from "node:stream/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
 import { ConfigError } from "../env.ts";
+import { again, againForMs } from "./again.ts";
 import { wholeNumber, withExamples } from "./arguments.ts";
 import { dollars, printJson } from "./output.ts";
 import type { Cli } from "./program.ts";
@@ -78,7 +79,11 @@ export function generateCommands(program: Command, cli: Cli): void {
 
 async function run(cli: Cli, kind: Kind, prompt: string, options: Options): Promise<void> {
   const baseUrl = (options.baseUrl ?? cli.config.baseUrl ?? defaultBaseUrl).replace(/\/+$/, "");
-  const api = createPublicApi(baseUrl, options.apiKey ?? cli.config.apiKey);
+  const api = createPublicApi(baseUrl, options.apiKey ?? cli.config.apiKey, () =>
+    cli.json
+      ? undefined
+      : cli.err(`genmesh: ${baseUrl} is away; trying for ${againForMs / 1_000} s\n`),
+  );
   // Told before anything is charged.
   await access(dirname(options.output), constants.W_OK).catch((error: Error) => {
     throw new Error(`${options.output} cannot be written: ${error.message}`);
@@ -210,22 +215,39 @@ export interface ApiDocument {
 /** Milliseconds for one call; a download may take longer. */
 const callTimeoutMs = 120_000;
 
-/** Calls `baseUrl` (ending in `/v1`) with `apiKey`. Faults become errors with the API's own text. */
-export function createPublicApi(baseUrl: string, apiKey: string | undefined): PublicApi {
+/** It may be there again in a moment. What is posted brings an idempotency key, so that every call may be repeated. */
+class AwayError extends Error {}
+
+/**
+ * Calls `baseUrl` (ending in `/v1`) with `apiKey`. Faults become errors with the API's own text. Where it is away it is called
+ * again for some seconds; `onRepeat` is told.
+ */
+export function createPublicApi(
+  baseUrl: string,
+  apiKey: string | undefined,
+  onRepeat: () => void,
+): PublicApi {
   if (!apiKey) throw new ConfigError("no API key: set GENMESH_API_KEY, or give --api-key");
   const authorization = { authorization: `Bearer ${apiKey}` };
-  const call = async (url: string, init: RequestInit): Promise<Response> => {
+  const once = async (url: string, init: RequestInit): Promise<Response> => {
     const response = await fetch(url, init).catch((error: Error) => {
-      throw new Error(
-        `${baseUrl} cannot be reached: ${(error.cause as Error)?.message ?? error.message}: is it running, and is --base-url (or GENMESH_BASE_URL) its public port, ending in /v1?`,
+      // A connection that failed has a code; a deadline that passed, or an address that is none, has not.
+      const cause = error.cause as NodeJS.ErrnoException | undefined;
+      const Kind = cause?.code === undefined ? Error : AwayError;
+      throw new Kind(
+        `${baseUrl} cannot be reached: ${cause?.message ?? error.message}: is it running, and is --base-url (or GENMESH_BASE_URL) its public port, ending in /v1?`,
       );
     });
     if (response.ok) return response;
     const { error } = (await response.json().catch(() => ({}))) as ApiDocument;
-    throw new Error(
+    const Kind = response.status === 503 ? AwayError : Error;
+    throw new Kind(
       error ? `${error.message} (${error.code})` : `the server answered ${response.status}`,
     );
   };
+  const helps = (error: unknown) => error instanceof AwayError;
+  const call = (url: string, init: RequestInit) =>
+    again(() => once(url, init), { helps, onRepeat });
   const signal = () => AbortSignal.timeout(callTimeoutMs);
   return {
     async post(path, body, headers = {}) {

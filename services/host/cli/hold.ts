@@ -1,9 +1,10 @@
 import type { Command } from "commander";
 import { holdKindName, isoTime, unitName } from "#kit/answer-values.ts";
 import { type Hold, HoldState } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import { amount, withExamples } from "./arguments.ts";
+import { ConfigError } from "../env.ts";
+import { type Sum, sumIn, sumOption, withExamples } from "./arguments.ts";
 import { auditedByCli } from "./audit.ts";
-import { printJson, printTable } from "./output.ts";
+import { dollars, printJson, printTable, sumWords } from "./output.ts";
 import type { Cli } from "./program.ts";
 
 /** `genmesh hold …` */
@@ -11,7 +12,7 @@ export function holdCommands(program: Command, cli: Cli): void {
   const hold = withExamples(
     program.command("hold").description("money that is set aside"),
     "hold list",
-    "hold settle req_… --amount 1200",
+    "hold settle req_… --usd 0.0012",
     "hold release req_…",
   );
   withExamples(
@@ -22,17 +23,22 @@ export function holdCommands(program: Command, cli: Cli): void {
       ),
     "hold list",
   ).action((accountId?: string) => list(cli, accountId ?? ""));
+  const settle = hold
+    .command("settle <hold>")
+    .description("end a hold that stands in review by charging it");
   withExamples(
-    hold
-      .command("settle <hold>")
-      .description("end a hold that stands in review by charging it")
-      .requiredOption("--amount <amount>", "in the hold's unit, at most what is held", amount),
-    "hold settle req_… --amount 1200",
-  ).action((holdId: string, options: { amount: bigint }) => end(cli, holdId, options.amount));
+    sumOption(settle, "at most what is held"),
+    "hold settle req_… --usd 0.0012",
+    "hold settle req_… --amount 12",
+  ).action((holdId: string, sum: Sum) => {
+    const isNamed = sum.usd !== undefined || sum.amount !== undefined;
+    if (!isNamed) throw new ConfigError("what to charge is missing: give --usd or --amount");
+    return end(cli, holdId, sum);
+  });
   withExamples(
     hold.command("release <hold>").description("end a hold that stands in review without a charge"),
     "hold release req_…",
-  ).action((holdId: string) => end(cli, holdId));
+  ).action((holdId: string) => end(cli, holdId, {}));
 }
 
 async function list(cli: Cli, accountId: string): Promise<void> {
@@ -53,7 +59,7 @@ async function list(cli: Cli, accountId: string): Promise<void> {
       owner: holdKindName(hold.kind),
       ref: hold.ref,
       amount: hold.amount,
-      unit: unitName(hold.unit),
+      unit: hold.unit,
       openedAt: isoTime(hold.openTime),
       review: inReview.get(hold.holdId),
     });
@@ -66,17 +72,19 @@ async function list(cli: Cli, accountId: string): Promise<void> {
     chargedUsdMicros: review.chargedUsdMicros ?? 0n,
     at: isoTime(review.reviewTime),
   }));
-  if (cli.json) return printJson(cli, { holds: rows, reviews: shown });
+  if (cli.json) {
+    const holds = rows.map((row) => ({ ...row, unit: unitName(row.unit) }));
+    return printJson(cli, { holds, reviews: shown });
+  }
   printTable(
     cli,
-    ["hold", "account", "owner", "for", "amount", "unit", "opened", "review"],
+    ["hold", "account", "owner", "for", "amount", "opened", "review"],
     rows.map((row) => [
       row.holdId,
       row.accountId,
       row.owner,
       row.ref,
-      String(row.amount),
-      row.unit,
+      sumWords(row.unit, row.amount),
       row.openedAt,
       row.review ?? "",
     ]),
@@ -86,22 +94,22 @@ async function list(cli: Cli, accountId: string): Promise<void> {
   cli.out("\nreported usage that was not believed; charged by our own count, nothing is held\n");
   printTable(
     cli,
-    ["hold", "account", "model", "reported", "charged usd_micros", "at"],
+    ["hold", "account", "model", "reported", "charged", "at"],
     shown.map((row) => [
       row.holdId,
       row.accountId,
       row.model,
       row.reported,
-      String(row.chargedUsdMicros),
+      dollars(row.chargedUsdMicros),
       row.at,
     ]),
     "",
   );
 }
 
-async function end(cli: Cli, holdId: string, settleAmount?: bigint): Promise<void> {
-  const hold = await find(cli, holdId);
-  const { accountId, unit } = hold;
+async function end(cli: Cli, holdId: string, sum: Sum): Promise<void> {
+  const { accountId, unit } = await find(cli, holdId);
+  const settleAmount = sumIn(unit, sum);
   const isSettled = settleAmount !== undefined;
   const details = { unit: unitName(unit), amount: isSettled ? `${settleAmount}` : null };
   const action = isSettled ? "hold.settle" : "hold.release";
@@ -113,7 +121,7 @@ async function end(cli: Cli, holdId: string, settleAmount?: bigint): Promise<voi
   );
   const state = answer.state === HoldState.SETTLED ? "settled" : "released";
   if (cli.json) printJson(cli, { holdId, state, chargedAmount: answer.chargedAmount });
-  else cli.out(`${holdId} is ${state}; charged: ${answer.chargedAmount} ${unitName(hold.unit)}\n`);
+  else cli.out(`${holdId} is ${state}; charged: ${sumWords(unit, answer.chargedAmount)}\n`);
 }
 
 async function find(cli: Cli, holdId: string): Promise<Hold> {

@@ -4,9 +4,9 @@ import type { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
 import { ConfigError } from "../env.ts";
 import {
   type AmountOrNone,
-  amountOrNone,
   limitReset,
   limitResets,
+  moneyOption,
   numberOrNull,
   withExamples,
 } from "./arguments.ts";
@@ -19,37 +19,42 @@ interface UpdateOptions {
   name?: string;
   disable?: true;
   enable?: true;
+  limitUsd?: AmountOrNone;
   limitUsdMicros?: AmountOrNone;
   limitReset?: KeyLimitReset;
   webhookUrl?: string;
+  lowBalanceUsd?: AmountOrNone;
   lowBalanceUsdMicros?: AmountOrNone;
 }
 
 /** `genmesh key update …` */
 export function updateCommand(key: Command, cli: Cli): void {
+  const command = key
+    .command("update <key>")
+    .description("change a key; what is not named stays")
+    .option("--name <name>", "what people call it")
+    .option("--disable", "it is refused until it is enabled again")
+    .option("--enable", "it may be used again");
+  moneyOption(command, "limit-usd", { words: "its limit, or none", orNone: true });
+  command
+    .option("--limit-reset <when>", limitResets, limitReset)
+    .option("--webhook-url <url>", "told of its alerts and its jobs' ends; or none");
+  moneyOption(command, "low-balance-usd", {
+    words: "available funds below which the webhook is told; or none",
+    orNone: true,
+  });
   withExamples(
-    key
-      .command("update <key>")
-      .description("change a key; what is not named stays")
-      .option("--name <name>", "what people call it")
-      .option("--disable", "it is refused until it is enabled again")
-      .option("--enable", "it may be used again")
-      .option("--limit-usd-micros <micros>", "its limit, or none", amountOrNone)
-      .option("--limit-reset <when>", limitResets, limitReset)
-      .option("--webhook-url <url>", "told of its alerts and its jobs' ends; or none")
-      .option(
-        "--low-balance-usd-micros <micros>",
-        "available funds below which the webhook is told; or none",
-        amountOrNone,
-      ),
-    "key update key_… --limit-usd-micros 500000 --limit-reset daily",
-    "key update key_… --limit-usd-micros none",
-    "key update key_… --webhook-url https://example.com/hooks --low-balance-usd-micros 5000000",
+    command,
+    "key update key_… --limit-usd 0.50 --limit-reset daily",
+    "key update key_… --limit-usd none",
+    "key update key_… --webhook-url https://example.com/hooks --low-balance-usd 5.00",
   ).action((keyId: string, options: UpdateOptions) => update(cli, keyId, options));
 }
 
 async function update(cli: Cli, keyId: string, options: UpdateOptions): Promise<void> {
-  const { disable, enable, name, limitUsdMicros, webhookUrl, lowBalanceUsdMicros } = options;
+  const { disable, enable, name, webhookUrl } = options;
+  const { limitUsd, limitUsdMicros = limitUsd } = options;
+  const { lowBalanceUsd, lowBalanceUsdMicros = lowBalanceUsd } = options;
   if (disable && enable) throw new ConfigError("--disable and --enable exclude each other");
   const changes = {
     ...(name === undefined ? {} : { name }),

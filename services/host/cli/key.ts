@@ -4,10 +4,10 @@ import { isoTime } from "#kit/answer-values.ts";
 import { KeyLimitReset, type Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { ConfigError } from "../env.ts";
 import {
-  amount,
   collect,
   limitReset,
   limitResets,
+  moneyOption,
   scope,
   time,
   wholeNumber,
@@ -55,33 +55,30 @@ export function keyCommands(program: Command, cli: Cli): void {
 }
 
 function createCommand(key: Command, cli: Cli): void {
+  const create = key
+    .command("create <account>")
+    .description("add a key to an account")
+    .option(
+      "--scope <scope>",
+      "route family, repeatable; none given: all but keys, webhooks, usage:read-all and jobs:read-all",
+      scope,
+    )
+    .option("--name <name>", "what people call it")
+    .option("--model <model>", "model that it may use, repeatable; none given: all", collect)
+    .option("--expires-at <time>", "ISO 8601", time);
+  moneyOption(create, "limit-usd", { words: "what it may spend in the time of --limit-reset" });
+  create.option("--limit-reset <when>", `${limitResets}; default monthly`, limitReset);
+  moneyOption(create, "monthly-usd", { words: "the same as --limit-usd, monthly" });
   withExamples(
-    key
-      .command("create <account>")
-      .description("add a key to an account")
-      .option(
-        "--scope <scope>",
-        "route family, repeatable; none given: all but keys, webhooks, usage:read-all and jobs:read-all",
-        scope,
-      )
-      .option("--name <name>", "what people call it")
-      .option("--model <model>", "model that it may use, repeatable; none given: all", collect)
-      .option("--expires-at <time>", "ISO 8601", time)
-      .option(
-        "--limit-usd-micros <micros>",
-        "what it may spend in the time of --limit-reset",
-        amount,
-      )
-      .option("--limit-reset <when>", `${limitResets}; default monthly`, limitReset)
-      .option("--monthly-usd-micros <micros>", "the same as --limit-usd-micros, monthly", amount)
+    create
       .option("--webhook-url <url>", "told of its alerts and its jobs' ends")
       .option("--requests-per-minute <n>", "rate limit", wholeNumber(1, 1_000_000)),
     "key create acct_…",
     "key create acct_… --name owner --scope keys --scope text --scope models --scope billing",
     "key create acct_… --scope text --scope models --expires-at 2027-01-01T00:00:00Z",
-    "key create acct_… --model chat-mini --monthly-usd-micros 1000000 --requests-per-minute 60",
-    "key create acct_… --limit-usd-micros 500000 --limit-reset daily",
-  ).action((accountId: string, options: CreateOptions) => create(cli, accountId, options));
+    "key create acct_… --model chat-mini --monthly-usd 1.00 --requests-per-minute 60",
+    "key create acct_… --limit-usd 0.50 --limit-reset daily",
+  ).action((accountId: string, options: CreateOptions) => createKey(cli, accountId, options));
 }
 
 interface CreateOptions {
@@ -89,18 +86,23 @@ interface CreateOptions {
   scope?: Scope[];
   model?: string[];
   expiresAt?: number;
+  monthlyUsd?: bigint;
   monthlyUsdMicros?: bigint;
+  limitUsd?: bigint;
   limitUsdMicros?: bigint;
   limitReset?: KeyLimitReset;
   webhookUrl?: string;
   requestsPerMinute?: number;
 }
 
-async function create(cli: Cli, accountId: string, options: CreateOptions): Promise<void> {
-  const { monthlyUsdMicros, limitUsdMicros = monthlyUsdMicros } = options;
+async function createKey(cli: Cli, accountId: string, options: CreateOptions): Promise<void> {
+  const monthly = options.monthlyUsd ?? options.monthlyUsdMicros;
+  const limit = options.limitUsd ?? options.limitUsdMicros ?? monthly;
   const { limitReset = KeyLimitReset.MONTHLY } = options;
-  if (monthlyUsdMicros !== undefined && (monthlyUsdMicros !== limitUsdMicros || options.limitReset))
-    throw new ConfigError("--monthly-usd-micros stands for --limit-usd-micros: name one of them");
+  if (monthly !== undefined && (monthly !== limit || options.limitReset))
+    throw new ConfigError(
+      "--monthly-usd stands for --limit-usd with --limit-reset monthly: name one of them",
+    );
   if (options.model) await checkModels(cli, options.model);
   const wanted = {
     accountId,
@@ -108,7 +110,7 @@ async function create(cli: Cli, accountId: string, options: CreateOptions): Prom
     scopes: options.scope ?? [],
     allowedModels: options.model ?? [],
     ...(options.expiresAt === undefined ? {} : { expireTime: timestampFromMs(options.expiresAt) }),
-    ...(limitUsdMicros === undefined ? {} : { monthlyUsdMicrosLimit: limitUsdMicros, limitReset }),
+    ...(limit === undefined ? {} : { monthlyUsdMicrosLimit: limit, limitReset }),
     webhookUrl: options.webhookUrl ?? "",
     requestsPerMinute: options.requestsPerMinute ?? 0,
   };

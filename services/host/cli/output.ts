@@ -1,3 +1,5 @@
+import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+
 /** Where a command writes. */
 export interface Output {
   out(text: string): void;
@@ -49,6 +51,21 @@ export function dollars(micros: bigint): string {
     .padStart(6, "0")
     .replace(/0{0,4}$/, "");
   return `${sign}$${abs / 1_000_000n}.${cents}`;
+}
+
+/** A sum of a wallet in a table whose rows name the wallet: "$12.345678", or a number of credits. */
+export function sumCell(unit: Unit, sum: bigint): string {
+  return unit === Unit.CREDITS ? `${sum}` : dollars(sum);
+}
+
+/** A sum with its unit: "$12.345678", or "12 credits". */
+export function sumWords(unit: Unit, sum: bigint): string {
+  return unit === Unit.CREDITS ? `${sum} credits` : dollars(sum);
+}
+
+/** A wallet by the name that tables have. */
+export function walletName(unit: Unit): string {
+  return unit === Unit.CREDITS ? "credits" : "US dollars";
 }
 
 function jsonNumber(value: bigint): number | string {

@@ -58,8 +58,8 @@ export function createProgram(options: ProgramOptions): Program {
   let wantsJson = false;
   const program = withExamples(
     new Command("genmesh").description("Operates a genmesh: accounts, keys, money, jobs, catalog."),
-    'account create --name "Team A" --usd-micros 5000000 --credits 1000',
-    "key create acct_… --scope text --monthly-usd-micros 1000000",
+    'account create --name "Team A" --usd 5.00 --credits 1000',
+    "key create acct_… --scope text --monthly-usd 1.00",
     "job show job_…",
     "hold list",
     "ledger audit",
@@ -84,7 +84,10 @@ export function createProgram(options: ProgramOptions): Program {
     get json() {
       return program.opts().json === true;
     },
-    peers: () => operatorPeers(options.config, program.opts().server),
+    peers: () =>
+      operatorPeers(options.config, program.opts().server, (line) =>
+        wantsJson ? undefined : options.err(`genmesh: ${line}\n`),
+      ),
   };
   for (const group of groups) group(program, cli);
   inherit(program);

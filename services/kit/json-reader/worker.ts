@@ -30,7 +30,7 @@ port.on("message", ({ bytes, wanted }: ReadJob) => {
           message: error.message,
           ...(error.param ? { param: error.param } : {}),
         }
-      : { reason: ErrorReason.INVALID_JSON, message: "The body is not a valid JSON object." };
+      : { reason: ErrorReason.INVALID_JSON, message: "The body must be a valid JSON object." };
   }
   port.postMessage(reply);
 });

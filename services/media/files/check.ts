@@ -59,7 +59,7 @@ function refusalOf(error: unknown, { param, invalid, tooLarge }: Blame): unknown
     case "too_many_pixels":
       return new RefusalError(invalid, {
         param,
-        message: "An image has at most 50 megapixels.",
+        message: "An image may have at most 50 megapixels.",
         cause: error,
       });
     case "unsupported_format":
@@ -67,7 +67,7 @@ function refusalOf(error: unknown, { param, invalid, tooLarge }: Blame): unknown
     case "timeout":
       return new RefusalError(invalid, {
         param,
-        message: "The bytes are not a whole JPEG, PNG or WebP image.",
+        message: "The file must be a whole JPEG, PNG or WebP image.",
         cause: error,
       });
     case "busy":

@@ -76,7 +76,7 @@ async function placeOf(
   if (!isListed || job.state === "rejected") {
     return refuse(ErrorReason.INVALID_VALUE, {
       param,
-      message: `The parameter '${param}' is the id of a job of this list.`,
+      message: `The parameter '${param}' must be the id of a job in this list, such as its first_id or last_id.`,
     });
   }
   return job;

@@ -216,7 +216,8 @@ export async function retryJob(
         if (source.state !== "failed") refuse(ErrorReason.OPERATION_CONFLICT);
         if (!hasText(spec)) {
           refuse(ErrorReason.OPERATION_CONFLICT, {
-            message: "The job's request was too long to be kept after it failed.",
+            message:
+              "The job's request was too long to be kept after it failed. Submit it again as a new job.",
           });
         }
         return checkRequest(spec.kind, body, context.catalog.current(), {});

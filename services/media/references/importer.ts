@@ -102,7 +102,7 @@ async function takeFile(
     ? output
     : refuse(ErrorReason.INVALID_REFERENCE_IMAGE, {
         param,
-        message: "The output is no image of at most 20 MiB.",
+        message: "The output must be an image of at most 20 MiB.",
       });
 }
 
@@ -184,7 +184,7 @@ function checkReferenceUrl(url: string, param: string): void {
   if (isDataUri(url) || /^https?:\/\//i.test(url)) return;
   refuse(ErrorReason.INVALID_INPUT_REFERENCE, {
     param,
-    message: "An image_url is a public http or https URL, or a base64 image data URI.",
+    message: "An image_url must be a public http or https URL, or a base64 image data URI.",
   });
 }
 
@@ -195,13 +195,16 @@ async function decode(uri: string, param: string): Promise<Uint8Array> {
     read?.bytes ??
     refuse(ErrorReason.INVALID_INPUT_REFERENCE, {
       param,
-      message: "The data URI is not of the form data:image/…;base64,….",
+      message: "The data URI must have the form data:image/…;base64,….",
     });
   return bytes.length > maxImageBytes ? tooLarge(param) : bytes;
 }
 
 function tooLarge(param: string): never {
-  refuse(ErrorReason.INVALID_REFERENCE_IMAGE, { param, message: "An image has at most 20 MiB." });
+  refuse(ErrorReason.INVALID_REFERENCE_IMAGE, {
+    param,
+    message: "An image may have at most 20 MiB.",
+  });
 }
 
 /** Always throws; what the host itself said stays out of it. */
@@ -210,7 +213,8 @@ function refusalOf(error: OutsideError, param: string): never {
     case "invalid_url":
       return refuse(ErrorReason.INVALID_INPUT_REFERENCE, {
         param,
-        message: "An image_url is an absolute http or https URL without user name and password.",
+        message:
+          "An image_url must be an absolute http or https URL without user name and password.",
         cause: error,
       });
     case "unsafe":

@@ -44,7 +44,7 @@ function oneSpelling<T>(
     if (found && found.value !== value) {
       refuse(ErrorReason.INVALID_VALUE, {
         param,
-        message: `The parameters '${found.param}' and '${param}' differ.`,
+        message: `The parameters '${found.param}' and '${param}' mean the same and differ. Send one of them.`,
       });
     }
     found ??= { value, param };

@@ -92,6 +92,6 @@ function checkAgreement({ size, aspectRatio }: ImageShape, spec: ImageSpec): voi
   if (closestRatio(width, height, imageRatios(spec)) === aspectRatio) return;
   refuse(ErrorReason.INVALID_VALUE, {
     param: "aspectRatio",
-    message: "The parameter 'aspectRatio' differs from what 'size' sets.",
+    message: "The parameters 'aspectRatio' and 'size' contradict each other. Send one of them.",
   });
 }

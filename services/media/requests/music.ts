@@ -20,13 +20,14 @@ export function readMusic(body: JsonObject, spec: MusicSpec): PricedRequest {
   if (mode === "lyrics" && !lyrics?.trim()) {
     refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, {
       param: "lyrics",
-      message: "The mode 'lyrics' needs lyrics.",
+      message: "The mode 'lyrics' needs 'lyrics'. Send them, or the mode 'instrumental'.",
     });
   }
   if (mode === "instrumental" && lyrics !== undefined) {
     refuse(ErrorReason.INVALID_VALUE, {
       param: "lyrics",
-      message: "The mode 'instrumental' takes no lyrics.",
+      message:
+        "The mode 'instrumental' takes no 'lyrics'. Leave them out, or send the mode 'lyrics'.",
     });
   }
   return {

@@ -54,18 +54,18 @@ export function readMetadata(body: JsonObject): [string, string][] | undefined {
   const names = Object.keys(metadata);
   const { pairs, name: longest, value: max } = metadataLimits;
   if (names.length > pairs) {
-    invalidMetadata(`has at most ${pairs} pairs`);
+    invalidMetadata(`may have at most ${pairs} pairs`);
   }
   const read = names.map((name): [string, string] => {
     // The second is no name that an object of ours can have.
     if ([...name].length > longest || name === "__proto__") {
-      invalidMetadata(`has names of at most ${longest} characters, and not '__proto__'`);
+      invalidMetadata(`may have names of at most ${longest} characters, and not '__proto__'`);
     }
     return [name, optionalString(metadata, name, { max }, `metadata.${name}`) ?? ""];
   });
   // Read first: what has too many characters is told so.
   if (metadataBytes(read) > metadataLimits.jsonBytes) {
-    invalidMetadata(`has at most ${metadataLimits.jsonBytes} bytes as JSON`);
+    invalidMetadata(`may have at most ${metadataLimits.jsonBytes} bytes as JSON`);
   }
   return read;
 }

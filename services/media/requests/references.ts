@@ -93,7 +93,7 @@ function readInputReference(value: JsonValue, publicBaseUrl: string): ReferenceI
   if (isInline || isUrl) return { kind: "url", url: field, param: path };
   return refuse(ErrorReason.INVALID_INPUT_REFERENCE, {
     param: path,
-    message: "An image_url is a public http or https URL, or a base64 image data URI.",
+    message: "An image_url must be a public http or https URL, or a base64 image data URI.",
   });
 }
 

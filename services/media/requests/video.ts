@@ -101,7 +101,7 @@ function readShape(
   if (!alias) {
     refuse(ErrorReason.UNSUPPORTED_SIZE, {
       param: "size",
-      message: `A video's size is one of: ${Object.keys(videoSizes).join(", ")}.`,
+      message: `A video's size must be one of: ${Object.keys(videoSizes).join(", ")}.`,
     });
   }
   const closest = closestRatio(alias.width, alias.height, spec.aspectRatios);
@@ -114,7 +114,7 @@ function readShape(
 function contradicts(param: string): never {
   refuse(ErrorReason.INVALID_VALUE, {
     param,
-    message: `The parameter '${param}' differs from what 'size' sets.`,
+    message: `The parameters '${param}' and 'size' contradict each other. Send one of them.`,
   });
 }
 

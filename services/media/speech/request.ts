@@ -108,8 +108,8 @@ function checkLength({
   const mebibytes = generateLimits.speechBytes / (1024 * 1024);
   const smaller = isOpenAi ? ", or ask for a smaller 'response_format'" : "";
   const message =
-    `The input would be spoken for some ${minutes} minutes, which as ${format} are more than the ${mebibytes} MiB ` +
-    `that a speech may have: shorten it, raise 'speed'${smaller}.`;
+    `The speech would last some ${minutes} minutes, which as ${format} is more than the ${mebibytes} MiB ` +
+    `that a speech may have: shorten 'input', raise 'speed'${smaller}.`;
   return refuse(ErrorReason.INVALID_VALUE, { param: "input", message });
 }
 

@@ -311,8 +311,8 @@ async function closeSpoken(
 /** What the caller is told of a speech that is paid for and cannot be kept. It says what it cost, and is not to be sent again by itself. */
 function unkept(error: UnkeptSpeechError, { amount }: SpeechIntent): RefusalError {
   const message = isRefusal(error.cause)
-    ? "The speech came out longer than was reckoned, and there was no room to keep it. It was spoken, and is charged."
-    : "The speech came out longer than can be kept. It was spoken, and is charged: shorten 'input', raise 'speed', or ask for a smaller format.";
+    ? "The speech came out longer than was estimated, and there was no room to keep it. It was generated and is charged."
+    : "The speech came out longer than can be kept. It was generated and is charged. Next time shorten 'input', raise 'speed', or ask for a smaller format.";
   const metadata = { cost: amount.toString() };
   return new RefusalError(ErrorReason.MODEL_REQUEST_FAILED, { message, metadata, cause: error });
 }

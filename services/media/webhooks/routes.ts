@@ -55,7 +55,7 @@ export function createWebhookRoutes(context: {
     const due = await store.apply(webhookId, { kind: "retry", body, now });
     if (due) return due;
     const message =
-      "Its job is there no more, and its message was kept for a day: nothing is left to be sent.";
+      "This webhook can no longer be sent: its job was deleted, and its message was kept for a day.";
     return refuse(ErrorReason.WEBHOOK_NOT_FOUND, { message });
   };
   return {

@@ -216,7 +216,7 @@ function chatOutputLimit(body: JsonObject, spec: ChatSpec): number | undefined {
   if (first && other) {
     refuse(ErrorReason.INVALID_VALUE, {
       param: other.name,
-      message: `The parameters '${other.name}' and '${first.name}' differ.`,
+      message: `The parameters '${other.name}' and '${first.name}' mean the same and differ. Send one of them.`,
     });
   }
   return first?.limit;

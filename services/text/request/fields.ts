@@ -39,13 +39,13 @@ export function outputLimit(body: JsonObject, name: string, spec: ChatSpec): num
   if (typeof value !== "number" || !Number.isInteger(value)) {
     refuse(ErrorReason.INVALID_TYPE, {
       param: name,
-      message: `The parameter '${name}' is an integer.`,
+      message: `The parameter '${name}' must be an integer.`,
     });
   }
   if (value < 1) {
     refuse(ErrorReason.INVALID_VALUE, {
       param: name,
-      message: `The parameter '${name}' is at least 1.`,
+      message: `The parameter '${name}' must be at least 1.`,
     });
   }
   const limit = Math.min(value, Number(spec.maxOutputTokens));
@@ -65,7 +65,7 @@ export function checkMetadata(body: JsonObject): void {
   if (names.length > pairs || names.some(isTooLong)) {
     refuse(ErrorReason.INVALID_VALUE, {
       param: "metadata",
-      message: `The parameter 'metadata' has at most ${pairs} names of ${nameCharacters} characters.`,
+      message: `The parameter 'metadata' may have at most ${pairs} names of ${nameCharacters} characters.`,
     });
   }
   for (const name of names) {

@@ -18,7 +18,12 @@ const soundFormats: readonly string[] = ["wav", "mp3"];
 /** Checks an `input_file` of `/responses`, all but its bytes. Refuses with the path of the field at fault. */
 export function checkInputFile(part: JsonObject, param: string, spec: ChatSpec): FilePart {
   refuseFileId(part, param);
-  refuseWithout(spec, "pdf", param, "The model takes no PDFs.");
+  refuseWithout(
+    spec,
+    "pdf",
+    param,
+    "The model takes no PDFs. Models that do have 'pdf' in their inputModalities (GET /models).",
+  );
   keepOnly(part, [...responsesFields, breakpoint], param);
   const data = optionalString(part, "file_data", {}, `${param}.file_data`);
   const url = optionalString(part, "file_url", {}, `${param}.file_url`);
@@ -27,7 +32,7 @@ export function checkInputFile(part: JsonObject, param: string, spec: ChatSpec):
   if (data !== undefined && url !== undefined) {
     refuse(ErrorReason.INVALID_VALUE, {
       param: `${param}.file_url`,
-      message: "A file has either file_data or a file_url.",
+      message: "Send either file_data or file_url, not both.",
     });
   }
   checkName(part, param);
@@ -53,7 +58,7 @@ export function checkSound(
   part: JsonObject,
   param: string,
   spec: ChatSpec,
-  message = "The model takes no sound.",
+  message = "The model takes no sound. Models that do have 'audio' in their inputModalities (GET /models).",
 ): FilePart {
   refuseWithout(spec, "audio", param, message);
   keepOnly(part, ["type", "input_audio", breakpoint], param);
@@ -66,12 +71,16 @@ export function checkSound(
 }
 
 /** What chat says of every part that is no text to the model. */
-export const notText = "Content is text here; images go through POST /responses.";
+export const notText =
+  "The model takes no part of this type in POST /chat/completions. Send text, and images through POST /responses.";
 
 /** Files of the account are images alone: any other that has this name would lie upstream. */
 function refuseFileId(holder: JsonObject, param: string): void {
   if (fieldOf(holder, "file_id") === undefined) return;
-  unsupported(`${param}.file_id`, "Files of the upstream are not supported.");
+  unsupported(
+    `${param}.file_id`,
+    "Stored files are not supported here. Send the file itself: file_data, or file_url in POST /responses.",
+  );
 }
 
 function refuseWithout(spec: ChatSpec, modality: string, param: string, message: string): void {

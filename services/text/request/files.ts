@@ -44,7 +44,7 @@ export async function takeFiles(
   signal: AbortSignal,
 ): Promise<TakenFiles> {
   const beyond = parts[maxFileParts];
-  if (beyond) invalid(beyond.param, `A request has at most ${maxFileParts} files.`);
+  if (beyond) invalid(beyond.param, `A request may have at most ${maxFileParts} files.`);
   const total: Total = { bytes: 0, base64Bytes: 0 };
   const files: MeasuredFile[] = [];
   // One after another: another request's get their turn.
@@ -66,9 +66,9 @@ async function takeSound(
   const at = `${param}.data`;
   const data = String(holder.data);
   const read = await readInline(data, readBase64, at, total);
-  if (!read) return invalid(at, "The sound is no base64.");
+  if (!read) return invalid(at, "The sound must be base64.");
   const sound = await fileMeter.measure("speech", read.bytes, asking);
-  if (!sound) return invalid(at, "The sound is no whole WAV or MP3 file.");
+  if (!sound) return invalid(at, "The sound must be a whole WAV or MP3 file.");
   // What goes up is what was measured, never the caller's file: another reader could find other sound in that.
   holder.data = base64Of(sound.bytes);
   holder.format = sound.format;
@@ -88,7 +88,7 @@ async function takePdf(
   const bytes =
     typeof url === "string"
       ? added(await fetched(url, at, sources, asking.signal), at, total)
-      : (inline?.bytes ?? invalid(at, `The file is a data URI: ${pdfHead}…`));
+      : (inline?.bytes ?? invalid(at, `The file must be a data URI: ${pdfHead}…`));
   const pdf = await sources.fileMeter.measure("pdf", bytes, asking);
   if (typeof pdf === "string") return invalid(at, faults[pdf]);
   putInline(holder, bytes, inline?.isCanonical === true);
@@ -96,10 +96,11 @@ async function takePdf(
 }
 
 const faults: Readonly<Record<PdfFault, string>> = {
-  "no-pdf": "The file is no PDF.",
+  "no-pdf": "The file must be a PDF.",
   encrypted: "The PDF is encrypted. Send it without its password.",
-  uncountable: "The PDF is damaged or written in a way in which its pages cannot be counted.",
-  "too-many-pages": `A PDF has at most ${maxPdfPages} pages.`,
+  uncountable:
+    "The PDF is damaged, or its pages cannot be counted. Save it anew, for instance by printing it to a file.",
+  "too-many-pages": `A PDF may have at most ${maxPdfPages} pages.`,
 };
 
 const pdfHead = "data:application/pdf;base64,";
@@ -129,7 +130,8 @@ async function fetched(
   { outside, allowPrivate }: FileSources,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
-  if (!isFetchable(url, allowPrivate)) return invalid(param, "The address is no public https URL.");
+  if (!isFetchable(url, allowPrivate))
+    return invalid(param, "A file_url must be a public https URL.");
   try {
     return (await outside.fetchBytes(url, { maxBytes: maxFileBytes, signal })).bytes;
   } catch (cause) {
@@ -137,7 +139,7 @@ async function fetched(
     if (cause.kind === "too_large") return tooLarge(param);
     return refuse(ErrorReason.INVALID_VALUE, {
       param,
-      message: "The file could not be fetched.",
+      message: "The file could not be fetched from its URL.",
       cause,
     });
   }
@@ -155,7 +157,7 @@ function putInline(holder: JsonObject, bytes: Uint8Array, isCanonical: boolean):
 
 function tooLarge(param: string): never {
   const mib = maxFileBytes / 1024 / 1024;
-  return invalid(param, `The files of a request have at most ${mib} MiB together.`);
+  return invalid(param, `The files of a request may have at most ${mib} MiB together.`);
 }
 
 function invalid(param: string, message: string): never {

@@ -225,7 +225,7 @@ function refuseImage(error: unknown, param: string): never {
     case "too_many_pixels":
       return refuse(ErrorReason.INVALID_IMAGE, {
         param,
-        message: "An image has at most 50 megapixels.",
+        message: "An image may have at most 50 megapixels.",
       });
     case "unsupported_format":
     case "corrupt":

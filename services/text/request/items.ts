@@ -9,6 +9,7 @@ import type { FilePart, ImagePart, OpaquePart } from "./checked.ts";
 import { fieldOf, filledArray, itemsAtOnce, objectAt, unsupported } from "./fields.ts";
 import { checkInputFile, checkSound } from "./file-parts.ts";
 import { knownItemTypes } from "./nested-names.ts";
+import { noReferences } from "./operator-state.ts";
 import { resolveReasoning } from "./reasoning.ts";
 import { type CheckedTools, checkToolsIn } from "./tools.ts";
 
@@ -63,7 +64,8 @@ function checkItem(item: JsonObject, param: string, spec: ChatSpec, found: Found
     refuse(ErrorReason.INVALID_TYPE, { param: `${param}.type` });
   }
   if (type !== undefined && !knownItemTypes.has(type)) {
-    if (!spec.tools.includes("*")) unsupported(`${param}.type`, "The type of item is not known.");
+    if (!spec.tools.includes("*"))
+      unsupported(`${param}.type`, "Items of this type are not supported. Leave the item out.");
     // It may be anything to upstream, a tool too.
     found.tools.hosted = true;
   }
@@ -109,8 +111,6 @@ function checkGenerated(item: JsonObject, param: string, found: Found): void {
   if (typeof result === "string") found.images.push({ holder: item, field: "result", param });
   else if (item.status !== "failed") unsupported(`${param}.id`, noReferences);
 }
-
-const noReferences = "Items are sent in full: no state is kept upstream.";
 
 // The short form of an item reference has nothing but its id.
 function isBareReference(item: JsonObject): boolean {
@@ -175,7 +175,8 @@ function checkImage(part: JsonObject, param: string, spec: ChatSpec, found: Foun
   if (!spec.inputModalities.includes("image")) {
     refuse(ErrorReason.UNSUPPORTED_CONTENT_TYPE, {
       param: `${param}.type`,
-      message: "The model takes no images.",
+      message:
+        "The model takes no images. Models that do have 'image' in their inputModalities (GET /models).",
     });
   }
   const url = fieldOf(part, "image_url");
@@ -192,14 +193,14 @@ function checkImage(part: JsonObject, param: string, spec: ChatSpec, found: Foun
   if (url !== undefined && fileId !== undefined) {
     refuse(ErrorReason.INVALID_VALUE, {
       param: `${param}.file_id`,
-      message: "An image has either an image_url or a file_id.",
+      message: "Send either image_url or file_id, not both.",
     });
   }
   const detail = fieldOf(part, "detail");
   if (detail !== undefined && (typeof detail !== "string" || !details.includes(detail))) {
     refuse(typeof detail === "string" ? ErrorReason.INVALID_VALUE : ErrorReason.INVALID_TYPE, {
       param: `${param}.detail`,
-      message: `The parameter '${param}.detail' is one of: ${details.join(", ")}.`,
+      message: `The parameter '${param}.detail' must be one of: ${details.join(", ")}.`,
     });
   }
   found.images.push({ holder: part, field: "image_url", param });

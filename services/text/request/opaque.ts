@@ -162,6 +162,6 @@ export async function pinUpstream(
 function refuseState(param: string): never {
   refuse(ErrorReason.INVALID_VALUE, {
     param,
-    message: `The state in '${param}' does not belong to this account and model.`,
+    message: `The encrypted state in '${param}' is of another account or another model. Send it to the model that made it, or leave it out.`,
   });
 }

@@ -11,9 +11,13 @@ async function found(body: JsonObject, ourFiles: JsonObject[] = []): Promise<str
     return undefined;
   } catch (error) {
     if (!isRefusal(error)) throw error;
+    message = error.message;
     return error.param;
   }
 }
+
+/** What the refusal said that was found last. */
+let message = "";
 
 describe("references to state in the operator's account are found", () => {
   test.each<[JsonObject, string]>([
@@ -38,6 +42,7 @@ describe("references to state in the operator's account are found", () => {
     [{ a: { type: "mcp", headers: {}, tunnel_id: "t" } }, "a.tunnel_id"],
   ])("%j", async (body, param) => {
     expect(await found(body)).toBe(param);
+    expect(message).toMatch(/\. (Send|Leave) .*\.$|makes one for the request\.$/);
   });
 });
 

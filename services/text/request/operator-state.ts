@@ -45,17 +45,42 @@ const ofTheApi: ReadonlySet<string> = new Set(["function", "custom", "functions"
 export function settleOperators(body: JsonObject, spec: ChatSpec): void {
   // Before the request's other faults: these say what the caller wanted as a whole.
   for (const name of ["previous_response_id", "conversation", "prompt"]) {
-    if (fieldOf(body, name) !== undefined) unsupported(name, noState);
+    if (fieldOf(body, name) !== undefined) unsupported(name, insteadOf(name));
     delete body[name];
   }
-  if (optionalBoolean(body, "background")) unsupported("background", noState);
+  if (optionalBoolean(body, "background")) unsupported("background", insteadOf("background"));
   delete body.background;
   body.store = false;
   delete body.service_tier;
   if (spec.serviceTier) body.service_tier = spec.serviceTier;
 }
 
-const noState = "No state is kept upstream, and none that rests there can be named.";
+/** What is said of a reference to an item. */
+export const noReferences = "Items are not stored. Send the item itself, in full.";
+
+const wholeInput = "Answers are not stored. Send the whole conversation each time.";
+const wholeFile = "Stored files are not supported here. Send the file itself.";
+const ownContainer =
+  'Stored containers are not supported. {"type": "auto"} makes one for the request.';
+
+/** What to do instead, by the name of the property. */
+const instead: Readonly<Record<string, string>> = {
+  previous_response_id: wholeInput,
+  conversation: wholeInput,
+  prompt: "Prompts are not stored. Send the text itself.",
+  background: "Answers are not stored. Send the request without 'background', best with 'stream'.",
+  type: noReferences,
+  file_id: wholeFile,
+  file_ids: wholeFile,
+  container: ownContainer,
+  container_id: ownContainer,
+};
+
+function insteadOf(name: string): string {
+  return (
+    instead[name] ?? "What is stored at the model's provider cannot be used here. Leave it out."
+  );
+}
 
 /** Values of a body that are looked at before others get their turn: a few ms. */
 const valuesAtOnce = 20_000;
@@ -159,7 +184,7 @@ class Walk {
       (referringNames.has(name) && refers(value)) ||
       (name === "background" && value === true) ||
       (name === "type" && value === "item_reference");
-    if (isState) unsupported(this.#path(), noState);
+    if (isState) unsupported(this.#path(), insteadOf(name));
   }
 
   /** `kind`: what it is, where it is an object; `members`: what its members are, where it is a list. */
@@ -184,7 +209,7 @@ class Walk {
   #refuseNames(): never {
     refuse(ErrorReason.INVALID_VALUE, {
       param: this.#path(),
-      message: `An item, message, part or tool has at most ${maxNames} properties.`,
+      message: `An item, message, part or tool may have at most ${maxNames} properties.`,
     });
   }
 

@@ -65,8 +65,8 @@ function refuseEffort(param: string, spec: ChatSpec): never {
   refuse(ErrorReason.UNSUPPORTED_PARAMETER, {
     param,
     message: accepted
-      ? `The parameter '${param}' is one of: ${accepted}.`
-      : `The model takes no '${param}'.`,
+      ? `The parameter '${param}' must be one of: ${accepted}.`
+      : `The model takes no '${param}'. Leave it out.`,
     metadata: { accepted },
   });
 }

@@ -96,7 +96,7 @@ async function checkToolList(
   if (found.count + tools.length > maxTools) {
     refuse(ErrorReason.INVALID_VALUE, {
       param,
-      message: `A request has at most ${maxTools} tools.`,
+      message: `A request may have at most ${maxTools} tools.`,
     });
   }
   for (const [index, value] of tools.entries()) {
@@ -150,6 +150,6 @@ function refuseTool(param: string, spec: ChatSpec): never {
     param,
     spec.tools.length > 0
       ? `The model takes these tools: ${spec.tools.join(", ")}.`
-      : "The model takes no tools.",
+      : "The model takes no tools. Leave them out.",
   );
 }

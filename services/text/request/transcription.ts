@@ -56,7 +56,8 @@ export async function prepareTranscription(
   if (!sound || !(sound.seconds > 0)) {
     return refuse(ErrorReason.INVALID_VALUE, {
       param: "file",
-      message: "The file is no sound of a known format, or has bytes that are none of its sound.",
+      message:
+        "The file must be a whole sound (MP3, WAV, FLAC, M4A, MP4, OGG or WebM) with nothing else in it.",
     });
   }
   const { maxSeconds, usdMicrosPerMinute } = model.spec.value;

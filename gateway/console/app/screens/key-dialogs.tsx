@@ -173,7 +173,7 @@ function KeyFields({
       />
       <Checks
         legend="May use"
-        hint="A key cannot give what it lacks: these are those of your own."
+        hint="Your own key's scopes: a key cannot give more than it has."
         choices={scopes}
         chosen={draft.scopes}
         onChosen={(scopes) => set({ scopes })}

@@ -52,7 +52,7 @@ export function untranslatable(
   chat: JsonObject,
   passed: readonly string[],
 ): { param: string; message: string } | undefined {
-  const message = "The model does not take this parameter in Chat Completions.";
+  const message = "The model does not take this parameter in POST /chat/completions. Leave it out.";
   const param = chatOnly.find((name) => {
     const value = chat[name] ?? null;
     return value !== null && !isDefault(name, value) && !isPassed(name, passed);
@@ -60,11 +60,14 @@ export function untranslatable(
   if (param) return { param, message };
   const format = chat.response_format;
   if (isJsonObject(format) && !formats.includes(format.type ?? null)) {
-    return { param: "response_format.type", message: "The model does not know this format." };
+    return {
+      param: "response_format.type",
+      message: "The model does not offer this format. Use text, json_object or json_schema.",
+    };
   }
   if (isTooMuch(stopsOf(chat.stop))) {
     const bounds = `at most ${maxStops} sequences of at most ${maxStopCharacters} characters`;
-    return { param: "stop", message: `The parameter 'stop' has ${bounds}.` };
+    return { param: "stop", message: `The parameter 'stop' may have ${bounds}.` };
   }
   return undefined;
 }
