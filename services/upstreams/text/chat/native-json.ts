@@ -20,7 +20,7 @@ export function readCompletion(found: JsonObject, facts: ChatFacts): ReadAnswer 
     throw new UpstreamFailure("garbage");
   const broken = errorOfChoice(first);
   const failure = broken && reasonOfError(broken);
-  const id = isText(found.id) ? found.id : facts.id;
+  const { id } = facts;
   const completed: JsonObject = {
     ...found,
     choices: choices.map((choice, index) => completeChoice(choice, index, id)),
