@@ -6,6 +6,7 @@ import { failureOfError, reasonOfError, UpstreamFailure } from "../failure.ts";
 import { dataFrame } from "../frame.ts";
 import { textOfAnswer } from "../generated.ts";
 import { UnseenNotes } from "../hidden-output.ts";
+import { opaqueIn } from "../opaque.ts";
 import { parseEvent } from "../parse-event.ts";
 import { faultOf } from "../pieces.ts";
 import type { AnswerEvent, ReportedUsage } from "../port.ts";
@@ -163,7 +164,9 @@ export class NativeChat implements StreamReader {
     const frame = isSame ? this.#asItCame(chunk, source) : undefined;
     choice.delta = delta;
     choice.finish_reason = null;
-    if (!isBare) this.#out.push({ frame: frame ?? dataFrame(this.#own(chunk)), text });
+    const opaque = opaqueIn(plain.reasoning_details);
+    const kept = opaque.length > 0 ? { opaque } : {};
+    if (!isBare) this.#out.push({ frame: frame ?? dataFrame(this.#own(chunk)), text, ...kept });
     else if (text !== "") this.#out.push({ frame: nothing, text });
   }
 
