@@ -32,7 +32,7 @@ import { cors } from "./plugins/cors.ts";
 import { docsRoutes } from "./plugins/docs.ts";
 import { errorEnvelope } from "./plugins/errors.ts";
 import { protocolRules, refuseChunks, refuseConnection, routedUrl } from "./plugins/protocol.ts";
-import { requestIdOf, requestLog } from "./plugins/request-log.ts";
+import { requestLog } from "./plugins/request-log.ts";
 import { tracing } from "./plugins/tracing.ts";
 import { refuseUnknown, unknownRoutes } from "./plugins/unknown-routes.ts";
 import { createPublicUrls } from "./public-url.ts";
@@ -149,7 +149,7 @@ function serverOptions(edge: Edge): FastifyServerOptions {
     trustProxy: edge.settings.trustProxy ?? false,
     routerOptions: { maxParamLength },
     rewriteUrl: routedUrl,
-    genReqId: (request) => requestIdOf(request.headers["x-request-id"], () => edge.ids.make("req")),
+    genReqId: () => edge.ids.make("req"),
     clientErrorHandler: (error, socket) => refuseConnection(edge, error, socket as Socket),
   };
 }

@@ -60,7 +60,7 @@ const errorSchema: Schema = {
           ...moneyFields,
           jobId: string("With an error of a call that waits for its images: their job."),
           statusUrl: string("With it: where to poll that job.", { format: "uri" }),
-          requestId: string("With `idempotency_answer_not_kept`: the first request."),
+          requestId: string("With `idempotency_answer_not_kept`: the id of the first answer."),
           costUsdMicros: integer(
             "With `idempotency_answer_not_kept`: what that one cost. With any other error: what this one cost all the same.",
           ),

@@ -6,6 +6,8 @@ import { anonymousLinesASecond } from "./limits.ts";
 /** A request that ended. */
 export interface EndedRequest {
   requestId: string;
+  /** The caller's own name for it. Absent: it gave none. */
+  clientRequestId?: string;
   method: string;
   /** The route's pattern, never the path that was called: that may hold ids. */
   route: string;

@@ -163,8 +163,8 @@ export const keepAliveCommentMs = 15_000;
 /** Events up to this size are copied, so that they go out in one plain write; larger ones are not worth a copy. */
 export const oneWriteBytes = 16 * kib;
 
-/** Sane request ids from outside are kept; others are replaced. */
-export const requestIdPattern = /^[A-Za-z0-9._:-]{1,128}$/;
+/** A caller's own id of its request is kept where it looks like this; any other is passed over. */
+export const clientRequestIdPattern = /^[A-Za-z0-9._:-]{1,128}$/;
 /** Path parameters: all that fits into a request line, so that a long one meets the same rules as any other. */
 export const maxParamLength = maxHeaderBytes;
 

@@ -12,7 +12,8 @@ const openapiFile = new URL("./openapi.json", import.meta.url);
 const introduction = `Text, images, video, music and speech behind one OpenAI-shaped API.
 
 * Every path takes \`Authorization: Bearer <API key>\`; a missing or invalid key is 401 \`invalid_api_key\`.
-* Every answer carries \`x-request-id\`: yours where you sent a sane one.
+* Every answer carries an \`x-request-id\` of ours. One that you sent, as \`x-request-id\` or \`x-client-request-id\`, comes back as
+  \`x-client-request-id\`.
 * Images, videos and music are jobs: 202, then poll \`statusUrl\`, or listen to \`/jobs/{jobId}/events\`.
 * \`HEAD\` is answered wherever \`GET\` is, with the same headers.
 * Pages of other origins may call where the operator allows theirs (\`GENMESH_CORS_ORIGINS\`).

@@ -17,6 +17,7 @@ export const exposedHeaders = [
   "preference-applied",
   "retry-after",
   "www-authenticate",
+  "x-client-request-id",
   "x-genmesh-cost-usd-micros",
   "x-genmesh-ignored-parameters",
   "x-next-page",
@@ -48,6 +49,7 @@ const requestHeaders: ReadonlySet<string> = new Set([
   "traceparent",
   "tracestate",
   "user-agent",
+  "x-client-request-id",
   "x-request-id",
   "x-requested-with",
 ]);

@@ -1,24 +1,28 @@
+import type { IncomingHttpHeaders } from "node:http";
 import { Readable } from "node:stream";
 import type { FastifyInstance } from "fastify";
 import { causesOf } from "#kit/causes.ts";
 import { errorRow, type RefusalError } from "#kit/errors.ts";
 import type { Edge } from "../context.ts";
 import type { EndedRequest } from "../events.ts";
-import { requestIdPattern } from "../limits.ts";
+import { clientRequestIdPattern } from "../limits.ts";
 import { endedStatus, noteBroken, whenClosed } from "../request.ts";
 
 /** Status of the log and the metrics for an answer that its caller did not wait for. */
 const callerLeft = 499;
 
-/** `x-request-id` on every answer, and one line in the log for every request, when it is over. */
+/** `x-request-id` on every answer, beside the caller's own id, and one line in the log for every request, when it is over. */
 export function requestLog(app: FastifyInstance, edge: Edge): void {
   app.addHook("onRequest", (request, reply, done) => {
     const beganAt = performance.now();
     edge.events.requestBegan();
     reply.header("x-request-id", request.id);
+    const clientRequestId = clientRequestIdOf(request.headers);
+    if (clientRequestId !== undefined) reply.header("x-client-request-id", clientRequestId);
     whenClosed(reply, () => {
       edge.events.requestEnded({
         requestId: request.id,
+        ...(clientRequestId === undefined ? {} : { clientRequestId }),
         method: request.method,
         route: (!request.is404 && request.routeOptions.url) || "unknown",
         status: endedStatus(reply) ?? callerLeft,
@@ -43,7 +47,8 @@ function refusalFields(refusal: RefusalError): Pick<EndedRequest, "reason" | "ca
   return { reason: errorRow(refusal.reason).code, ...(cause === undefined ? {} : { cause }) };
 }
 
-/** The caller's request id where it is sane, else a new one. */
-export function requestIdOf(sent: string | string[] | undefined, make: () => string): string {
-  return typeof sent === "string" && requestIdPattern.test(sent) ? sent : make();
+/** What the caller calls its request; undefined where it says nothing, or nothing sane. Never what we call it: callers give theirs twice. */
+function clientRequestIdOf(headers: IncomingHttpHeaders): string | undefined {
+  const sent = [headers["x-request-id"], headers["x-client-request-id"]];
+  return sent.find((id): id is string => typeof id === "string" && clientRequestIdPattern.test(id));
 }

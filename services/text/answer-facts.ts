@@ -1,22 +1,13 @@
 import type { Ending } from "../upstreams/text/port.ts";
 import type { EndKind } from "./usage.ts";
 
-/** Bytes in which an answer's id stands: it comes first in every object of ours. */
-const idWithinBytes = 1_024;
 /** Where in the last event of a chat stream, or a chat completion, the reason stands is not known: so much is looked through. */
 const reasonWithinBytes = 64 * 1_024;
 
 /**
- * The id that a caller knows an answer by, out of its JSON or of its first event; empty where there is none. A name in quotes
+ * Why an answer ended, in OpenAI's words: as the answer says, or as its end means. Empty where that says nothing. A name in quotes
  * stands in no text of JSON: quotes within texts are escaped.
  */
-export function answerIdOf(bytes: Uint8Array | undefined): string {
-  if (!bytes) return "";
-  const head = latin1(bytes.subarray(0, idWithinBytes));
-  return /"id":\s?"([A-Za-z0-9_.:-]{1,100})"/.exec(head)?.[1] ?? "";
-}
-
-/** Why an answer ended, in OpenAI's words: as the answer says, or as its end means. Empty where that says nothing. */
 export function finishReasonOf(bytes: Uint8Array | undefined, kind: EndKind | Ending): string {
   const tail = bytes ? latin1(bytes.subarray(-reasonWithinBytes)) : "";
   const told = /"finish_reason":\s?"([a-z_]{1,40})"/.exec(tail)?.[1];

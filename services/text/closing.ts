@@ -100,11 +100,10 @@ export async function closeRequest(
 }
 
 /** What the record says of a request that has ended. */
-function toldOf({ answerId, finishReason, opaque }: End, { told }: EndingRequest): Told {
+function toldOf({ finishReason, opaque }: End, { told }: EndingRequest): Told {
   const upstream = opaque?.upstream;
   return {
     ...told,
-    ...(answerId ? { answerId } : {}),
     ...(finishReason ? { finishReason } : {}),
     ...(upstream ? { upstream } : {}),
   };

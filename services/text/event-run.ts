@@ -3,7 +3,7 @@ import { ErrorReason, type Reason } from "#kit/errors.ts";
 import { type Pushed, pushed, pushTo, type Sink } from "#kit/push-stream.ts";
 import { largeAnswerBytes } from "../upstreams/text/limits.ts";
 import type { AnswerEvent, Ending, ReportedUsage, StreamAnswer } from "../upstreams/text/port.ts";
-import { answerIdOf, finishReasonOf } from "./answer-facts.ts";
+import { finishReasonOf } from "./answer-facts.ts";
 import type { TextEvents } from "./events.ts";
 import { failedEvent } from "./failed-event.ts";
 import { doneFrame, joinFrames } from "./frames.ts";
@@ -69,10 +69,7 @@ export function createEventRun(answer: StreamAnswer, options: EventRunOptions): 
     bytesPerSecondOf: options.textPaceOf,
   });
   metered.unseenInput = () => unseenInput(answer.unseen, request);
-  metered.answering = () => {
-    const answerId = answerIdOf(seen.first);
-    return { upstream: answer.upstream, ...(answerId ? { answerId } : {}) };
-  };
+  metered.upstream = answer.upstream;
   let isOver = false;
   /** What is read after the end: by a caller that held its stream back when it comes for more, or behind a large last event. */
   let farewell: Uint8Array | undefined;
@@ -97,7 +94,6 @@ export function createEventRun(answer: StreamAnswer, options: EventRunOptions): 
     const thoughtMs = isCut ? unseen.longMs() : unseen.ms();
     return {
       kind,
-      answerId: answerIdOf(seen.first),
       finishReason: finishReasonOf(seen.terminal?.frame, kind),
       reported: seen.reported ?? answer.usageSoFar?.(),
       opaque: { values: seen.opaque, upstream: answer.upstream },

@@ -8,7 +8,7 @@ import type {
   TextOperation,
   TextUpstreams,
 } from "../upstreams/text/port.ts";
-import { answerIdOf, finishReasonOf } from "./answer-facts.ts";
+import { finishReasonOf } from "./answer-facts.ts";
 import type { AnswerRoom, AnswerRooms } from "./answer-room.ts";
 import { createEventRun } from "./event-run.ts";
 import type { TextEvents } from "./events.ts";
@@ -272,7 +272,6 @@ async function finishJson(
   let fault: unknown;
   const { isOurs, cost } = await metered.finish({
     kind: ending,
-    answerId: answerIdOf(body),
     finishReason: finishReasonOf(body, ending),
     reported: usage,
     cutAt: isCut ? cutBoundOf(request, metered.bounds) : undefined,

@@ -246,7 +246,7 @@ describe("a complete answer", () => {
 describe("a complete answer that cannot be kept", () => {
   const notKept = {
     reason: ErrorReason.IDEMPOTENCY_ANSWER_NOT_KEPT,
-    metadata: { request_id: expect.stringMatching(/^text_/), cost: `${someCost}` },
+    metadata: { request_id: expect.stringMatching(/^(?:resp_|chatcmpl-)/), cost: `${someCost}` },
   };
   test("is not generated again for one who joined when its beginning was gone", async () => {
     const first = world.stream("RESPONSES", asStream, key);

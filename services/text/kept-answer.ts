@@ -43,8 +43,8 @@ export async function findKeptAnswer(
 }
 
 /** The caller had its answer, and paid for it: generating another would cost as much again. */
-function refuseUnkept({ requestId, cost }: KeyedRecord): never {
+function refuseUnkept({ requestId, answerId = requestId, cost }: KeyedRecord): never {
   refuse(ErrorReason.IDEMPOTENCY_ANSWER_NOT_KEPT, {
-    metadata: { request_id: requestId, ...(cost === undefined ? {} : { cost: `${cost}` }) },
+    metadata: { request_id: answerId, ...(cost === undefined ? {} : { cost: `${cost}` }) },
   });
 }

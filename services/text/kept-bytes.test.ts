@@ -9,7 +9,7 @@ const someCost = 311n;
 const ask = { model: "chat-1", input: "Tell me of the sea." };
 const notKept = {
   reason: ErrorReason.IDEMPOTENCY_ANSWER_NOT_KEPT,
-  metadata: { request_id: expect.stringMatching(/^text_/), cost: `${someCost}` },
+  metadata: { request_id: expect.stringMatching(/^resp_/), cost: `${someCost}` },
 };
 const upstreams = scriptedUpstreams(async () => jsonAnswer());
 const world = await createTextWorld({ upstreams });

@@ -4,6 +4,7 @@ import type { Ids } from "#kit/ids.ts";
 import { refuseLate } from "#kit/paid-work/holds.ts";
 import { drawBudgetMs, holdCheckMs, leaseMs } from "#kit/paid-work/limits.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
+import { answerIdOf } from "../upstreams/text/answer-defaults.ts";
 import { createBudgets } from "./budget.ts";
 import type { ClosingContext } from "./closing.ts";
 import { beatTickMs, countAheadEveryMs, countAheadMs, countPatienceMs } from "./limits.ts";
@@ -121,12 +122,15 @@ function intentOf(
   { clock, ids, owner }: MeterContext,
 ): Intent {
   const now = clock.now();
+  const { operation } = request;
+  // The time comes first, so that what billing writes about neighbours lies side by side in its index.
+  const requestId = ids.make(`text_${now.toString(36)}`, 15);
+  const answerId = answerIdOf({ operation, requestId });
   return {
-    // The time comes first, so that what billing writes about neighbours lies side by side in its index.
-    requestId: ids.make(`text_${now.toString(36)}`, 15),
+    requestId,
     accountId: principal.accountId,
     keyId: principal.keyId,
-    operation: request.operation,
+    operation,
     modelId: request.model.id,
     catalogVersion: request.catalogVersion,
     price: request.price,
@@ -140,7 +144,7 @@ function intentOf(
     inputTokens: 0,
     outputTokens: 0,
     ...(idempotency ? { idempotency } : {}),
-    told: { ...(callId ? { callId } : {}), streamed: request.form !== "json" },
+    told: { ...(callId ? { callId } : {}), streamed: request.form !== "json", answerId },
   };
 }
 

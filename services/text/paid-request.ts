@@ -30,8 +30,8 @@ export interface Metered {
   isSent: boolean;
   /** Tokens of input that upstream's own tools have added so far, as far as they are known of; absent: none. */
   unseenInput: (() => number) | undefined;
-  /** What is known of the answer so far, for the record; absent: none has begun. */
-  answering: (() => Pick<Told, "answerId" | "upstream">) | undefined;
+  /** Name of the upstream that answers, for the record; absent: none does yet. */
+  upstream: string | undefined;
   /** Called once, when another process has taken the request over: it must stop. */
   onLost: (() => void) | undefined;
   /** Output that went past. */
@@ -82,7 +82,7 @@ export function createMetered(
 
   const told = (): Told => ({
     ...intent.told,
-    ...metered.answering?.(),
+    ...(metered.upstream === undefined ? {} : { upstream: metered.upstream }),
     ...(firstOutputAt === undefined ? {} : { firstOutputAt }),
   });
   const lose = () => {
@@ -170,7 +170,7 @@ export function createMetered(
     bounds: intent.bounds,
     isSent: false,
     unseenInput: undefined,
-    answering: undefined,
+    upstream: undefined,
     onLost: undefined,
     saw(text) {
       if (text === "") return;

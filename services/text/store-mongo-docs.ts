@@ -124,9 +124,11 @@ export function keyedOf({
   answer,
   charge,
   ignored,
+  told,
 }: UsageDocument): KeyedRecord {
   return {
     requestId: _id,
+    ...(told?.answerId === undefined ? {} : { answerId: told.answerId }),
     fingerprint: idem?.fingerprint ?? "",
     answer: answer ? bytesOf(answer) : status === "open" ? undefined : "not_kept",
     cost: charge && (charge.amount ?? 0n),

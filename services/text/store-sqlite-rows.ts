@@ -120,8 +120,10 @@ export function recordOf(row: SqlRow): UsageRecord {
 /** A row of `text_usage` with the `body` and `ignored` of its answer. One that is over has a key only where an answer was given. */
 export function keyedOf(row: SqlRow): KeyedRecord {
   const charge = row.charge === null ? undefined : chargeOfText(String(row.charge));
+  const answerId = typeof row.told === "string" ? toldOfText(row.told).answerId : undefined;
   return {
     requestId: String(row.request_id),
+    ...(answerId === undefined ? {} : { answerId }),
     fingerprint: String(row.fingerprint),
     answer:
       row.body instanceof Uint8Array ? row.body : row.status === "open" ? undefined : "not_kept",

@@ -116,7 +116,7 @@ const finishSql = `DELETE FROM text_usage
   WHERE request_id = ? AND status IN ('open', 'settling', 'review') AND idem_key IS NULL`;
 const withdrawSql = `DELETE FROM text_usage WHERE request_id = ? AND owner = ? AND status = 'open'`;
 const deferSql = `UPDATE text_usage SET due_at = ? WHERE request_id = ? AND status IN ('settling', 'review')`;
-const byKeySql = `SELECT u.request_id, u.fingerprint, u.status, u.due_at, u.charge, a.body, a.ignored FROM text_usage u
+const byKeySql = `SELECT u.request_id, u.fingerprint, u.status, u.due_at, u.charge, u.told, a.body, a.ignored FROM text_usage u
   LEFT JOIN text_answer a ON a.request_id = u.request_id
   WHERE u.key_id = ? AND u.operation = ? AND u.idem_key = ?`;
 const dueSql = `SELECT * FROM text_usage WHERE due_at <= ? AND status <> 'closed' ORDER BY due_at LIMIT ?`;

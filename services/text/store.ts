@@ -136,6 +136,8 @@ export interface UsageRecord extends Intent {
 /** What stands under an idempotency key. */
 export interface KeyedRecord {
   requestId: string;
+  /** The id that the caller knows the answer by. Absent: an older release wrote the row. */
+  answerId?: string;
   fingerprint: string;
   /** Undefined while it runs. */
   answer: KeptAnswer | undefined;

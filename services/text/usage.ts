@@ -51,8 +51,6 @@ export interface End {
     | undefined;
   /** Properties of the request that had no effect, which a replay of the answer names again. */
   ignored?: readonly string[] | undefined;
-  /** The id that the caller knows the answer by. */
-  answerId?: string | undefined;
   /** Why it ended, in OpenAI's words. */
   finishReason?: string | undefined;
   /** Opaque state that the answer gave away, and the upstream that made it. */

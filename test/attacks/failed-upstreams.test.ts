@@ -12,11 +12,10 @@ const world = await startWorld({
 });
 afterAll(() => world[Symbol.asyncDispose]());
 
-test("an upstream's failure is logged with the id that the caller sent, or was given", async () => {
+test("an upstream's failure is logged with the id that the caller was given, whatever it sent", async () => {
   const caller = await world.caller();
   const body = { model: "away", input: "Hi" };
-  const chosen = { headers: { "x-request-id": "mine-4711" } };
-  for (const options of [chosen, {}]) {
+  for (const options of [{ headers: { "x-request-id": "mine-4711" } }, {}]) {
     const { status, headers } = await caller.post("/responses", body, options);
     expect(status).toBe(502);
     const callId = headers.get("x-request-id");
@@ -24,7 +23,6 @@ test("an upstream's failure is logged with the id that the caller sent, or was g
     expect(lines.filter((line) => line.callId === callId)).toMatchObject([
       { msg: "upstream failed", requestId: expect.stringMatching(/^text_/), upstream: "nowhere" },
     ]);
-    if (options === chosen) expect(callId).toBe("mine-4711");
   }
 });
 

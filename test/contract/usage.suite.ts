@@ -113,8 +113,10 @@ export function usageStoreContract(connect: UsageStores): void {
       const id = "text_00000001";
       const seen = { inputTokens: 20, outputTokens: 5, leaseUntil: lease };
       expect((await b.find(id))?.told).toEqual(begun);
+      expect(await b.findByKey(slot, start)).not.toHaveProperty("answerId");
       await a.checkpoint(id, "text_me", { ...seen, told });
       expect((await b.find(id))?.told).toEqual(told);
+      expect((await b.findByKey(slot, start))?.answerId).toBe("resp_1");
       await a.checkpoint(id, "text_me", seen);
       expect((await b.find(id))?.told).toEqual(told);
       const ended = { ...told, finishReason: "stop" };

@@ -147,12 +147,14 @@ describe("a response of the builtin model", () => {
     expect(json.usage.output_tokens).toBe(3);
   });
 
-  test("carries the request id that was sent, or one of ours", async () => {
+  test("carries a request id of ours, and the one that was sent", async () => {
     const body = { model: "chat-1", input: "Say hi." };
     const given = await caller.post("/responses", body, { headers: { "x-request-id": "mine-1" } });
-    expect(given.headers.get("x-request-id")).toBe("mine-1");
+    expect(given.headers.get("x-client-request-id")).toBe("mine-1");
     const made = await caller.post("/responses", body);
-    expect(made.headers.get("x-request-id")).toMatch(/^\S{8,}$/);
+    for (const { headers } of [given, made]) {
+      expect(headers.get("x-request-id")).toMatch(/^req_\S{8,}$/);
+    }
   });
 });
 

@@ -161,7 +161,7 @@ describe("GET /requests", () => {
       {
         id: answer.json.id,
         object: "request",
-        requestId: "mine-1",
+        requestId: answer.headers.get("x-request-id"),
         createdAt: expect.stringMatching(/^20.*Z$/),
         endedAt: expect.stringMatching(/^20.*Z$/),
         kind: "text",
@@ -245,9 +245,10 @@ describe("GET /generation", () => {
       { model: "scripted", messages: [{ role: "user", content: "Hi" }] },
       { headers: { "x-request-id": "mine-2" } },
     );
+    const requestId = chat.headers.get("x-request-id");
     const job = await submit(first, "images", { model: "scripted-image", prompt: "x" });
     await ended(first, job);
-    for (const id of [chat.json.id, "mine-2"]) {
+    for (const id of [chat.json.id, requestId]) {
       const { json } = await first.get(`/generation?id=${id}`);
       expect(json.data).toMatchObject({
         ...{ id: chat.json.id, model: "scripted", streamed: false, cancelled: false },
@@ -258,7 +259,7 @@ describe("GET /generation", () => {
         native_tokens_completion: chat.json.usage.completion_tokens,
         ...{ native_tokens_reasoning: 0, native_tokens_cached: 0 },
         ...{ latency: expect.any(Number), generation_time: expect.any(Number) },
-        ...{ provider_name: null, requestId: "mine-2", keyId: first.keyId },
+        ...{ provider_name: null, requestId, keyId: first.keyId },
       });
     }
     expect((await all.get(`/generation?id=${job.id}`)).json.data).toMatchObject({
@@ -268,7 +269,7 @@ describe("GET /generation", () => {
     const never = await first.get("/generation?id=resp_never");
     expect(refusalOf(never)).toBe("404 not_found_error request_not_found null");
     for (const other of [second, stranger]) {
-      for (const id of [chat.json.id, "mine-2", job.id]) {
+      for (const id of [chat.json.id, requestId, job.id]) {
         const asked = await other.get(`/generation?id=${id}`);
         expect(asked.json).toEqual(never.json);
         expect(asked.status).toBe(404);

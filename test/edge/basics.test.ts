@@ -135,15 +135,25 @@ describe("paths and methods", () => {
 });
 
 describe("request ids", () => {
-  test.each(["abc-123_X.y:z", "a".repeat(128)])("%s is kept", async (id) => {
-    const response = await edge.ask("/v1/models", { headers: { "x-request-id": id } });
-    expect(response.headers.get("x-request-id")).toBe(id);
+  const ours = /^req_[a-z0-9]{24}$/;
+  const idsOf = async (headers: Record<string, string>) => {
+    const answer = await edge.ask("/v1/models", { headers });
+    return ["x-request-id", "x-client-request-id"].map((name) => answer.headers.get(name));
+  };
+
+  test.each(["abc-123_X.y:z", "a".repeat(128)])("%s is kept beside ours", async (id) => {
+    const answers = [
+      await idsOf({ "x-request-id": id }),
+      await idsOf({ "x-client-request-id": id }),
+      await idsOf({ "x-request-id": id, "x-client-request-id": "other" }),
+    ];
+    expect(answers).toEqual(Array(3).fill([expect.stringMatching(ours), id]));
+    expect(new Set(answers.map(([own]) => own)).size).toBe(3);
   });
 
-  test.each(["a b", "a".repeat(129), "ä", '"><script>'])("%j is replaced", async (id) => {
+  test.each(["a b", "a".repeat(129), "ä", '"><script>'])("%j is passed over", async (id) => {
     const sent = Buffer.from(id).toString("latin1");
-    const response = await edge.ask("/v1/models", { headers: { "x-request-id": sent } });
-    expect(response.headers.get("x-request-id")).toMatch(/^req_[a-z0-9]{24}$/);
+    expect(await idsOf({ "x-request-id": sent })).toEqual([expect.stringMatching(ours), null]);
   });
 });
 
@@ -275,14 +285,15 @@ test("GET /billing has both wallets of the key's account", async () => {
 
 test("one line of log a request: no key, no query, no path", async () => {
   const before = edge.log.length;
-  await edge.ask("/v1/models/svc-video-1-5?secret=swordfish", {
+  const answer = await edge.ask("/v1/models/svc-video-1-5?secret=swordfish", {
     headers: { "x-request-id": "the-one" },
   });
   await expect.poll(() => edge.log.length).toBe(before + 1);
   const line = edge.log.at(-1);
   expect(line).toMatchObject({
     level: levels.values.info,
-    requestId: "the-one",
+    requestId: answer.headers.get("x-request-id"),
+    clientRequestId: "the-one",
     method: "GET",
     route: "/v1/models/:model",
     status: 200,
@@ -295,6 +306,6 @@ test("one line of log a request: no key, no query, no path", async () => {
 test.each(["/healthz", "/readyz"])("%s is in the log at debug alone", async (path) => {
   const requestId = `probe-${path.slice(1)}`;
   await edge.ask(path, { headers: { "x-request-id": requestId } });
-  const line = () => edge.log.find((one) => one.requestId === requestId);
+  const line = () => edge.log.find((one) => one.clientRequestId === requestId);
   await expect.poll(line).toMatchObject({ route: path, level: levels.values.debug });
 });

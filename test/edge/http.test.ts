@@ -340,7 +340,7 @@ describe("bodies", () => {
     await expect.poll(heldBytes).toBe(1);
     raw.socket.destroy();
     await expect
-      .poll(() => edge.log.find((line) => line.requestId === "gone"))
+      .poll(() => edge.log.find((line) => line.clientRequestId === "gone"))
       .toMatchObject({ status: 499 });
     expect(await heldBytes()).toBe(0);
     expect(edge.log.filter((line) => line.msg === "unexpected error")).toEqual([]);

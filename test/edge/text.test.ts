@@ -55,7 +55,7 @@ describe("JSON answers", () => {
     const principal = `${world.accountId}/${world.keyId}`;
     expect(seen).toEqual([
       { operation: Operation.RESPONSES, body, idempotencyKey: undefined, principal },
-      { allowed: [], requestId: "r-1" },
+      { allowed: [], requestId: first.headers.get("x-request-id") },
     ]);
     const again = await world.post("/v1/chat/completions", "{}", { "idempotency-key": "again" });
     expect(again.headers.get("idempotency-replayed")).toBe("true");
@@ -115,7 +115,7 @@ describe("JSON answers", () => {
       return Promise.all([aborted.promise, expect(asked).rejects.toThrow()]);
     });
     await expect
-      .poll(() => world.log.find((line) => line.requestId === "left"))
+      .poll(() => world.log.find((line) => line.clientRequestId === "left"))
       .toMatchObject({ status: 499 });
     expect(world.log.filter((line) => line.level === 50)).toEqual([]);
   });

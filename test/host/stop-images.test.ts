@@ -24,8 +24,8 @@ describe("SIGTERM with an image in the making, whose upstream answers once or ne
     expect(world.upstream.requests).toHaveLength(1);
   });
 
-  test("and is not ready in time: failed, not charged, and told why", async () => {
-    await using world = await startPainting({ GENMESH_DRAIN_MS: "300" });
+  test("and is not ready in time, where the catalog says fail: failed, not charged, and told why", async () => {
+    await using world = await startPainting({ GENMESH_DRAIN_MS: "300" }, { lostAnswer: "fail" });
     const statusUrl = await world.draw();
     await world.upstream.request(1);
     world.mesh.kill("SIGTERM");
@@ -39,10 +39,22 @@ describe("SIGTERM with an image in the making, whose upstream answers once or ne
     expect(world.upstream.requests).toHaveLength(1);
     world.answer();
   });
+
+  test("and is not ready in time: asked for again after the start, and charged once", async () => {
+    await using world = await startPainting({ GENMESH_DRAIN_MS: "300" });
+    const statusUrl = await world.draw();
+    await world.upstream.request(1);
+    world.mesh.kill("SIGTERM");
+    expect(await world.mesh.ended).toEqual({ code: 0, signal: null });
+    const job = await world.afterRestart(statusUrl);
+    expect(job).toMatchObject({ status: "completed", creditsCharged: 1 });
+    expect(world.upstream.requests).toHaveLength(2);
+    world.answer();
+  });
 });
 
 /** A mesh whose images come from an upstream that answers when it is told to. */
-async function startPainting(env: Variables) {
+async function startPainting(env: Variables, ofModel: { lostAnswer?: string } = {}) {
   await using stack = new AsyncDisposableStack();
   const outputs = { images: [await samplePng(64, 64)], video: sampleMp4(), sound: sampleMp3(3) };
   const upstream = stack.use(await startScriptedMediaUpstream("openai", outputs));
@@ -52,7 +64,7 @@ async function startPainting(env: Variables) {
   const model = { id: "image", kind: "image", upstream: "paint", creditPrice: 1, sizes: ["64x64"] };
   const catalog = {
     upstreams: { paint },
-    models: [{ ...model, availableAspectRatios: ["auto", "1:1"] }],
+    models: [{ ...model, ...ofModel, availableAspectRatios: ["auto", "1:1"] }],
   };
   await writeFile(file, JSON.stringify(catalog));
   const start = () =>

@@ -10,6 +10,7 @@ import { readEvents } from "./text-requests.ts";
 export function facts(changes: Partial<ResponseFacts> = {}): ResponseFacts {
   let made = 0;
   return {
+    id: "resp_ours",
     modelId: "chat-1",
     callerInstructions: "Be kind.",
     body: { model: "chat-1", input: "Hi", temperature: 0.5 },

@@ -23,9 +23,9 @@ const getGenerationSchema: RouteSchema = {
   summary: "Get what a request cost",
   description:
     "OpenRouter's record of one request, and ours beside it. `id` is that of the answer (`resp_…`, `chatcmpl-…`, `job_…`, " +
-    "`speech_…`) or its `x-request-id`, of which the newest counts. Of the key's own requests, or of the account's for a key with " +
-    "the scope `usage:read-all`; any other is 404 `request_not_found`. What is null is not told: which upstream answered is the " +
-    "operator's to know.",
+    "`speech_…`, `text_…` of embeddings and transcriptions) or its `x-request-id`. Of the key's own requests, or of the " +
+    "account's for a key with the scope `usage:read-all`; any other is 404 `request_not_found`. What is null is not told: " +
+    "which upstream answered is the operator's to know.",
   tags: ["Usage"],
   querystring: object({ id: string("Of the answer, or its `x-request-id`.") }, ["id"]),
   response: {

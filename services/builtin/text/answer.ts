@@ -8,7 +8,6 @@ type NewId = (prefix: string) => string;
 export function answerOf(body: JsonObject, thought: Thought, newId: NewId): JsonObject {
   const status = thought.isCut ? "incomplete" : "completed";
   return {
-    id: newId("resp"),
     status,
     incomplete_details: thought.isCut ? { reason: "max_output_tokens" } : null,
     output: [...reasoningFor(body, thought, newId), itemOf(thought, status, newId)],
@@ -20,7 +19,6 @@ export function answerOf(body: JsonObject, thought: Thought, newId: NewId): Json
 export function compactionOf({ topics, turns, ...tokens }: Memory, newId: NewId): JsonObject {
   const state = seal({ topics, turns });
   return {
-    id: newId("resp"),
     output: [{ type: "compaction", id: newId("cmp"), encrypted_content: state }],
     usage: usageOf(tokens),
   };

@@ -3,8 +3,9 @@ import { ErrorReason, refuse } from "#kit/errors.ts";
 import { turn } from "#kit/in-turns.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { opaqueIn } from "../../upstreams/text/opaque.ts";
 import { CalledNames } from "./called-names.ts";
-import type { CheckedBody, FilePart } from "./checked.ts";
+import type { CheckedBody, FilePart, OpaquePart } from "./checked.ts";
 import {
   checkMetadata,
   fieldOf,
@@ -36,6 +37,7 @@ export async function checkChat(
   /** Of parts, which go up as their text alone. */
   const lost = new Set<string>();
   const files: FilePart[] = [];
+  const opaque: OpaquePart[] = [];
   const names = new CalledNames();
   for (const [index, value] of messages.entries()) {
     if (index > 0 && index % itemsAtOnce === 0) await turn();
@@ -43,6 +45,7 @@ export async function checkChat(
     const message = objectAt(value, param);
     checkMessage(message, param, spec, files, lost);
     names.noteMessage(message);
+    noteOpaque(message, param, opaque);
     const within = checkToolsIn(message, param, spec, "chat", tools);
     if (within) await within;
   }
@@ -83,7 +86,7 @@ export async function checkChat(
     maxOutputTokens,
     images: [],
     files,
-    opaque: [],
+    opaque,
     leftOut: [...leftOut],
     items: tools.count + legacy.length + messages.length,
     inputParam: "messages",
@@ -117,6 +120,28 @@ function checkMessage(
     else if (isUser && type === "input_audio") files.push(checkSound(part, path, spec, notText));
     else refuse(ErrorReason.UNSUPPORTED_CONTENT_TYPE, { param: `${path}.type`, message: notText });
   });
+}
+
+/**
+ * Sealed reasoning of earlier turns. Clients send all that a conversation has, also after a change of its model: what another upstream made, or
+ * another account was given, is left out, as servers leave out what is not theirs.
+ */
+function noteOpaque(message: JsonObject, param: string, opaque: OpaquePart[]): void {
+  if (message.reasoning_details === undefined) return;
+  for (const value of opaqueIn(message.reasoning_details)) {
+    opaque.push({ value, param: `${param}.reasoning_details`, isOptional: true });
+  }
+}
+
+/** Takes sealed reasoning out of a chat's messages. */
+export function leaveStateOut({ messages }: JsonObject, foreign: ReadonlySet<string>): void {
+  const isForeign = (detail: JsonValue) => opaqueIn(detail).some((value) => foreign.has(value));
+  for (const message of Array.isArray(messages) ? messages.filter(isJsonObject) : []) {
+    const details = message.reasoning_details ?? null;
+    if (Array.isArray(details)) {
+      message.reasoning_details = details.filter((detail) => !isForeign(detail));
+    } else if (isForeign(details)) delete message.reasoning_details;
+  }
 }
 
 /** An assistant's turn may consist of a refusal or of a call in the older form. */

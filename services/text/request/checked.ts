@@ -30,6 +30,8 @@ export interface FilePart extends InlinePart {
 export interface OpaquePart {
   value: string;
   param: string;
+  /** Where it may not go up the request goes without it. Absent: the request is refused then. */
+  isOptional?: true;
 }
 
 /** A body whose every field was checked as far as that goes without another service. */

@@ -78,8 +78,8 @@ const ofItems: ReadonlySet<string> = new Set([
   ...["approval_request_id", "approve", "reason", "server_label", "tools", "execution"],
   ...["background", "output_format", "quality", "revised_prompt", "size", "svg_usage"],
   ...["reasoning", "text", "encrypted_content"],
-  // State that Anthropic's and others' models want back, as OpenRouter has it in items of reasoning.
-  ...["format", "signature"],
+  // State that Anthropic's and others' models want back, as OpenRouter has it in items of reasoning, and Gemini's servers beside calls.
+  ...["format", "signature", "extra_content", "thought_signature"],
 ]);
 
 /** Of parts of messages, outputs and reasoning. */
@@ -154,11 +154,11 @@ const toolTypes: ReadonlySet<string> = new Set([
 /** Of messages of chat; the last ones as vLLM, DeepSeek and OpenRouter take reasoning back. */
 const ofMessages: ReadonlySet<string> = new Set([
   ...["role", "content", "name", "refusal", "tool_calls", "tool_call_id", "function_call", "tools"],
-  ...["reasoning", "reasoning_content", "reasoning_details"],
+  ...["reasoning", "reasoning_content", "reasoning_details", "extra_content", "thought_signature"],
 ]);
-/** Of calls in them. Gemini's OpenAI-compatible server wants `extra_content` back. */
+/** Of calls in them; the last ones as Gemini's OpenAI-compatible servers want them back. */
 const ofCalls: ReadonlySet<string> = new Set([
-  ...["id", "index", "type", "function", "custom", "extra_content"],
+  ...["id", "index", "type", "function", "custom", "extra_content", "thought_signature"],
 ]);
 /** Of the function or custom tool that a tool, a call or a choice of chat names. */
 const ofFunctions: ReadonlySet<string> = new Set([
@@ -171,6 +171,7 @@ const ofFunctions: ReadonlySet<string> = new Set([
     "arguments",
     "input",
     "format",
+    "thought_signature",
   ],
 ]);
 

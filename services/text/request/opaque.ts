@@ -121,6 +121,8 @@ export interface PinContext {
   accountId: string;
   /** The model's, in the order of trying; at least one. */
   upstreams: readonly Upstream[];
+  /** The request's own name for its input. */
+  inputParam: string;
   /** Is an upstream of this name in the catalog? */
   isKnown(name: string): boolean;
   makers: OpaqueMakers;
@@ -129,15 +131,16 @@ export interface PinContext {
 /**
  * Where a request goes. Opaque state goes back to the upstream that made it and to no other, one that no record knows to the
  * model's first; without any, all of them may be tried. Refuses with INVALID_VALUE, at the state's field, another
- * account's, another model's upstream's, and states of two upstreams together.
+ * account's, another model's upstream's, and states of two upstreams together. Those that are optional are `foreign`: they may not go up.
  */
 export async function pinUpstream(
   parts: readonly OpaquePart[],
   context: PinContext,
-): Promise<readonly Upstream[]> {
-  const { upstreams } = context;
-  if (parts.length === 0) return upstreams;
-  if (parts.length > maxOpaqueStates) refuse(ErrorReason.INVALID_VALUE, { param: "input" });
+): Promise<{ upstreams: readonly Upstream[]; foreign: ReadonlySet<string> }> {
+  const { upstreams, inputParam } = context;
+  const foreign = new Set<string>();
+  if (parts.length === 0) return { upstreams, foreign };
+  if (parts.length > maxOpaqueStates) refuse(ErrorReason.INVALID_VALUE, { param: inputParam });
   // An input can be 64 MiB of state.
   const hashes = await hashesToFind(parts.map(({ value }) => value));
   const makers = Map.groupBy(
@@ -145,18 +148,26 @@ export async function pinUpstream(
     (maker) => maker.hash,
   );
   let pinned: Upstream | undefined;
-  for (const [at, { param }] of parts.entries()) {
+  let kept = 0;
+  for (const [at, { param, value, isOptional }] of parts.entries()) {
     const known = (hashes[at] ?? []).flatMap((hash) => makers.get(hash) ?? []);
-    if (known.length === 0) continue;
     const own = known.find((maker) => maker.accountId === context.accountId);
-    if (!own) refuseState(param);
     // An upstream that the catalog no longer has cannot be asked; the state is then as good as unknown.
-    if (!context.isKnown(own.upstream)) continue;
-    const upstream = upstreams.find((one) => one.name === own.upstream);
-    if (!upstream || (pinned && pinned !== upstream)) refuseState(param);
+    if (known.length === 0 || (own && !context.isKnown(own.upstream))) {
+      kept++;
+      continue;
+    }
+    const upstream = own && upstreams.find((one) => one.name === own.upstream);
+    if (!upstream || (pinned && pinned !== upstream)) {
+      if (!isOptional) refuseState(param);
+      foreign.add(value);
+      continue;
+    }
+    kept++;
     pinned = upstream;
   }
-  return pinned ? [pinned] : upstreams.slice(0, 1);
+  if (kept === 0) return { upstreams, foreign };
+  return { upstreams: pinned ? [pinned] : upstreams.slice(0, 1), foreign };
 }
 
 function refuseState(param: string): never {

@@ -17,7 +17,7 @@ import { holdAmountOf, priceOf } from "../pricing.ts";
 import { counterFor, type TokenCounter } from "../tokens/count.ts";
 import { checkContext, guessInput, inputBoundOf, mediaTokensOf } from "../tokens/input-bound.ts";
 import { nameForAccount } from "./caller-names.ts";
-import { checkChat } from "./chat.ts";
+import { checkChat, leaveStateOut } from "./chat.ts";
 import type { CheckedBody } from "./checked.ts";
 import { prepareEmbeddings } from "./embeddings.ts";
 import { unsupported } from "./fields.ts";
@@ -66,12 +66,14 @@ export async function prepareRequest(
   const checked = await check(parsed, spec, developerPrompt);
   const body = passedOf(checked.body, parsed.operation, spec);
   nameForAccount(body, caller.accountId);
-  const upstreams = await pinUpstream(checked.opaque, {
+  const { upstreams, foreign } = await pinUpstream(checked.opaque, {
     accountId: caller.accountId,
+    inputParam: checked.inputParam,
     upstreams: parsed.operation === "chat" ? chatUpstreams(capable, body, spec) : capable,
     isKnown: (name) => Object.hasOwn(view.snapshot.upstreams, name),
     makers: context.makers,
   });
+  if (foreign.size > 0) leaveStateOut(body, foreign);
   const taking = {
     accountId: caller.accountId,
     inlineAddresses: upstreams.some((upstream) => upstream.inlineImages),

@@ -156,6 +156,17 @@ describe("the bound of the input", () => {
     // Encrypted state is charged for what it hides.
     const sealed = [{ type: "reasoning", encrypted_content: "Z".repeat(16_000) }];
     expect(await count({ input: sealed })).toBeGreaterThanOrEqual(3_000);
+    const state = "Z".repeat(16_000);
+    const inChat = [
+      { reasoning_details: [{ type: "reasoning.encrypted", data: state }] },
+      { thought_signature: state },
+      { tool_calls: [{ id: "c", extra_content: { google: { thought_signature: state } } }] },
+    ];
+    for (const message of inChat) {
+      const tokens = await count({ messages: [{ role: "assistant", content: "", ...message }] });
+      expect(tokens).toBeGreaterThanOrEqual(3_000);
+      expect(tokens).toBeLessThan(3_100);
+    }
   });
 });
 

@@ -214,8 +214,7 @@ export function textsOf(body: JsonObject, inline: readonly InlinePart[]): Texts 
       const isMarker = depth <= partDepth && structural.has(name);
       if (!isMarker) found.texts.push(name);
       if (depth > partDepth) found.marks++;
-      const isSealed = depth <= partDepth && name === "encrypted_content";
-      if (isSealed && typeof value === "string") {
+      if (typeof value === "string" && isSealed(object, name, depth)) {
         found.opaqueBytes += value.length;
       } else if (name !== bytes) visit(value, depth + 1);
     }
@@ -227,6 +226,14 @@ export function textsOf(body: JsonObject, inline: readonly InlinePart[]): Texts 
     else if (typeof value === "object" && value !== null) visit(value, partDepth + 1);
   }
   return found;
+}
+
+/** Does upstream alone read it? In `extra_content` a signature stands two levels below its call. */
+function isSealed({ type }: JsonObject, name: string, depth: number): boolean {
+  if (name === "thought_signature") return depth <= partDepth + 2;
+  if (depth > partDepth) return false;
+  const isRouters = name === "data" && type === "reasoning.encrypted";
+  return name === "encrypted_content" || name === "signature" || isRouters;
 }
 
 /** Of the parts of an item, which items hold in arrays. */

@@ -2,13 +2,29 @@ import { isJsonObject } from "#kit/json.ts";
 import type { ChatFacts } from "./chat/from-responses.ts";
 import { stopsOf } from "./chat/stops.ts";
 import type { UpstreamsContext } from "./context.ts";
-import type { UpstreamRequest } from "./port.ts";
+import type { TextOperation, UpstreamRequest } from "./port.ts";
 import type { ResponseFacts } from "./responses/complete-response.ts";
 
 /** What answers to one request show beside what upstream says. */
 export interface RequestFacts {
   response: ResponseFacts;
   chat: ChatFacts;
+}
+
+/** What an answer's id begins with, before the request's own letters. Answers of other operations show no id: theirs is the request's. */
+const idBegins: Partial<Record<TextOperation, string>> = {
+  responses: "resp_",
+  compact: "resp_",
+  chat: "chatcmpl-",
+};
+
+/** The id of a request's answer, whatever upstream calls it: servers give one id to several answers, or none. */
+export function answerIdOf({
+  operation,
+  requestId,
+}: Pick<UpstreamRequest, "operation" | "requestId">): string {
+  const begin = idBegins[operation];
+  return begin === undefined ? requestId : begin + requestId.replace(/^text_/, "").replace("_", "");
 }
 
 /** The facts of a request. */
@@ -19,8 +35,10 @@ export function factsOf(
   const nowS = () => Math.floor(clock.now() / 1000);
   const { modelId, callerInstructions, developerPrompt = "", body } = request;
   const options = body.stream_options;
+  const id = answerIdOf(request);
   return {
     response: {
+      id,
       modelId,
       callerInstructions,
       developerPrompt,
@@ -30,7 +48,7 @@ export function factsOf(
       newId: (prefix) => ids.make(prefix),
     },
     chat: {
-      id: ids.make("chatcmpl").replace("_", "-"),
+      id,
       modelId,
       nowS,
       withUsage: isJsonObject(options) && options.include_usage === true,

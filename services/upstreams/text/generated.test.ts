@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { JsonObject } from "#kit/json.ts";
 import { cutAnswer, textOfAnswer, textOfCompacted, textOfDeltaEvent } from "./generated.ts";
+import { unseenOf } from "./hidden-output.ts";
 
 const said = "All of this was generated.";
 
@@ -15,6 +16,26 @@ describe("every text counts, in any field, and can be cut", () => {
     const answer = { choices: [{ index: 0, finish_reason: null, ...choice }] };
     expect(textOfAnswer(answer)).toBe(said);
     expect(textOfAnswer(cutAnswer(answer, 6))).toBe("All of");
+  });
+
+  const seal = "c2VhbGVk".repeat(50);
+  const google = { extra_content: { google: { thought_signature: seal } } };
+  const sealed: [name: string, said: JsonObject][] = [
+    ["beside a text", google],
+    [
+      "beside a call",
+      { tool_calls: [{ index: 0, ...google, function: { thought_signature: "" } }] },
+    ],
+    ["of a function", { tool_calls: [{ index: 0, function: { thought_signature: seal } }] }],
+    ["of a detail", { reasoning_details: [{ type: "reasoning.text", signature: seal }] }],
+    ["in a detail", { reasoning_details: [{ type: "reasoning.encrypted", data: seal }] }],
+  ];
+  test.for(sealed)("but what only upstream reads: %s", ([, delta]) => {
+    const answer = { choices: [{ index: 0, finish_reason: null, delta }] };
+    expect(textOfAnswer(answer)).toBe("");
+    expect(unseenOf(answer).sealedCharacters).toBe(seal.length);
+    // A seal that is cut opens nothing.
+    expect(cutAnswer(answer, 6)).toEqual(answer);
   });
 
   const parsed = { city: "Bergen", days: [1, 2, 3] };

@@ -29,6 +29,7 @@ const structure = new Set([
   "images",
   "image_url",
   "signature",
+  "thought_signature",
   "encrypted_content",
   "logprobs",
 ]);

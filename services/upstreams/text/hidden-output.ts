@@ -124,9 +124,9 @@ function isSilent(item: JsonObject): boolean {
 }
 
 /** Fields whose text is sealed by upstream. */
-const sealedFields = new Set(["encrypted_content", "signature"]);
-/** Items nest parts and those nest little more; deeper is the model's own data. */
-const maxDepth = 5;
+const sealedFields = new Set(["encrypted_content", "signature", "thought_signature"]);
+/** Items nest parts and those nest little more, calls of chat `extra_content`; deeper is the model's own data. */
+const maxDepth = 6;
 
 function sealedIn(value: JsonValue, depth = 0): number {
   if (depth > maxDepth || typeof value !== "object" || value === null) return 0;

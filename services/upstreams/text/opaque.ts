@@ -3,7 +3,7 @@ import type { JsonValue } from "#kit/json.ts";
 /** Items nest content parts and those nest little more; deeper is the model's own data. */
 const maxDepth = 4;
 
-/** Every `encrypted_content` in an item or a list of items: state that only its maker can read. */
+/** State that only its maker can read: every `encrypted_content` in an item or a list of items, and what chat has for it. */
 export function opaqueIn(value: JsonValue | undefined): string[] {
   const found: string[] = [];
   collect(value, 0, found);
@@ -16,9 +16,11 @@ function collect(value: JsonValue | undefined, depth: number, found: string[]): 
     for (const entry of value) collect(entry, depth + 1, found);
     return;
   }
+  const isRouters = value.type === "reasoning.encrypted";
   for (const name of Object.keys(value)) {
     const entry = value[name];
-    if (name === "encrypted_content" && typeof entry === "string" && entry) found.push(entry);
+    const isState = name === "encrypted_content" || (isRouters && name === "data");
+    if (isState && typeof entry === "string" && entry) found.push(entry);
     else collect(entry, depth + 1, found);
   }
 }

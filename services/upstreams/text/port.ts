@@ -79,9 +79,9 @@ export interface UpstreamRequest {
   callerInstructions: string | null;
   /** The configured prompt that is in the body; "" or undefined: none. */
   developerPrompt?: string;
-  /** The caller's `x-request-id`, as the gateway took or made it: what its log names the request by. */
+  /** The `x-request-id` of the caller's answer, by which the gateway's log names the request. */
   callId: string;
-  /** What the driver may fill into a response object that upstream left incomplete. */
+  /** Its answer is named after it. */
   requestId: string;
   /** Called when the first byte may have gone out. A request that is given up before costs nothing. */
   onSent?: () => void;

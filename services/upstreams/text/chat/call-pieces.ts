@@ -2,6 +2,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import { UpstreamFailure } from "../failure.ts";
 import { textLimits } from "../limits.ts";
 import { isText } from "../responses/complete-item.ts";
+import { stateBeside } from "./kept-state.ts";
 
 interface Call {
   /** Its place in `tool_calls`. */
@@ -12,6 +13,8 @@ interface Call {
   /** Arguments so far, as much as is kept. */
   args: string;
   isPartial: boolean;
+  /** What stood beside the pieces that came before its name. */
+  beside?: JsonObject;
 }
 
 /** A call of an upstream that names none. `of`: the completion's id. */
@@ -63,13 +66,16 @@ export class CallPieces {
     const held = isFirst ? call.args : "";
     keep(call, args);
     // A client can begin a call only where it knows its name.
-    if (call.name === "") return [];
-    const { index, id } = call;
+    if (call.name === "") {
+      call.beside = { ...call.beside, ...stateBeside(piece) };
+      return [];
+    }
+    const { index, id, beside } = call;
     if (isFirst) {
       const shown = { ...said, name, [field]: held + args };
       const isWhole = piece.index === index && piece.id === id && piece.type === type;
       const isSame = isWhole && said[field] === shown[field];
-      return [isSame ? piece : { ...piece, index, id, type, [type]: shown }];
+      return [isSame && !beside ? piece : { ...beside, ...piece, index, id, type, [type]: shown }];
     }
     const isNamed = isText(piece.id) && piece.id !== id;
     const isSame = piece.index === index && !isNamed && name === "" && piece[type] === said;

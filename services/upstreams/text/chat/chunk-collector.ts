@@ -73,12 +73,15 @@ function mergeDelta(into: JsonObject, delta: JsonObject): number {
 }
 
 /** Texts that come in one piece, though some upstreams repeat them in every delta. */
-const wholeTexts = new Set(["role", "id", "type", "name"]);
+const wholeTexts = new Set([
+  ...["role", "id", "type", "name"],
+  ...["format", "data", "signature", "thought_signature"],
+]);
 
 function mergeList(list: JsonValue[], added: readonly JsonValue[]): number {
   let more = 0;
   for (const value of added) {
-    const old = isJsonObject(value) ? withIndex(list, value.index) : undefined;
+    const old = isJsonObject(value) ? goesOnWith(list, value) : undefined;
     if (isJsonObject(value) && old) {
       more += mergeDelta(old, value);
       continue;
@@ -93,13 +96,18 @@ function mergeList(list: JsonValue[], added: readonly JsonValue[]): number {
   return more;
 }
 
-function withIndex(
+/** What an entry goes on with: what has its index, and no other type. Undefined: it begins one. */
+function goesOnWith(
   list: readonly JsonValue[],
-  index: JsonValue | undefined,
+  { index, type }: JsonObject,
 ): JsonObject | undefined {
-  // What has none is not looked for among as many as there are tokens: log probabilities.
-  if (index === undefined) return undefined;
-  return list.find((one): one is JsonObject => isJsonObject(one) && one.index === index);
+  // What has none is not looked for among as many as there are tokens: log probabilities. Sealed reasoning is whole in its entry, and OpenRouter
+  // gives that of several calls one index.
+  if (index === undefined || type === "reasoning.encrypted") return undefined;
+  return list.find(
+    (one): one is JsonObject =>
+      isJsonObject(one) && one.index === index && (type ?? one.type ?? type) === (one.type ?? type),
+  );
 }
 
 /** Of a text its own; of anything else one at least. */

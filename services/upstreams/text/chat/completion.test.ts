@@ -11,6 +11,7 @@ const facts = {
   callerInstructions: null,
   body: {},
   nowS: () => 1000,
+  id: "resp_ours",
   newId: (prefix: string) => `${prefix}_made`,
 };
 const chatFacts = { id: "chatcmpl-1", modelId: "chat-1", nowS: () => 1000, withUsage: false };
@@ -108,7 +109,7 @@ test("a failed response is no completion: it stays what it is, with its usage an
   expect(JSON.stringify(failed("server_error"))).not.toContain("SECRET");
 });
 
-test("an upstream's own completion shows our model and is whole", () => {
+test("an upstream's own completion shows our id and model, and is whole", () => {
   const answer = readCompletion(
     {
       id: "up",
@@ -120,7 +121,7 @@ test("an upstream's own completion shows our model and is whole", () => {
     chatFacts,
   );
   expect(answer.object).toMatchObject({
-    id: "up",
+    id: "chatcmpl-1",
     object: "chat.completion",
     created: 1000,
     model: "chat-1",

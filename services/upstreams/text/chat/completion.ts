@@ -4,6 +4,7 @@ import type { Ending } from "../port.ts";
 import { isText } from "../responses/complete-item.ts";
 import type { ReadAnswer } from "../responses/json-answer.ts";
 import { chatUsageOf } from "../usage.ts";
+import { stateBeside, stateOfItems } from "./kept-state.ts";
 import { StopSearch } from "./stops.ts";
 import { completionFields } from "./visible-fields.ts";
 
@@ -118,10 +119,12 @@ export function toolCallOf(item: JsonObject): JsonObject[] {
   const id = item.call_id ?? "";
   const name = item.name ?? "";
   if (item.type === "function_call") {
-    return [{ id, type: "function", function: { name, arguments: item.arguments ?? "" } }];
+    const called = { name, arguments: item.arguments ?? "" };
+    return [{ id, type: "function", function: called, ...stateBeside(item) }];
   }
   if (item.type === "custom_tool_call") {
-    return [{ id, type: "custom", custom: { name, input: item.input ?? "" } }];
+    const called = { name, input: item.input ?? "" };
+    return [{ id, type: "custom", custom: called, ...stateBeside(item) }];
   }
   return [];
 }
@@ -149,6 +152,7 @@ function messageOf(output: readonly JsonObject[], calls: JsonObject[]): JsonObje
     refusal: refusals.length > 0 ? refusals.join("") : null,
     annotations,
     ...(calls.length > 0 ? { tool_calls: calls } : {}),
+    ...stateOfItems(output),
   };
 }
 

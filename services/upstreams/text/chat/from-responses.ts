@@ -4,6 +4,7 @@ import type { SseEvent } from "#kit/upstream/sse.ts";
 import { failureOfError, reasonOfError } from "../failure.ts";
 import { textOfDeltaEvent, textOfItem } from "../generated.ts";
 import { UnseenNotes } from "../hidden-output.ts";
+import { opaqueIn } from "../opaque.ts";
 import { isOutputDoneAfter } from "../output-done.ts";
 import { parseEvent } from "../parse-event.ts";
 import { faultOf } from "../pieces.ts";
@@ -21,6 +22,7 @@ import { chatUsageOf, responseNames } from "../usage.ts";
 import { isFinalType, UsageNote } from "../usage-note.ts";
 import { ChunkWriter, errorChunk } from "./chunks.ts";
 import { annotationOf, finishReasonOf } from "./completion.ts";
+import { KeptStates } from "./kept-state.ts";
 import { StopSearch } from "./stops.ts";
 import { ToolCalls } from "./tool-calls.ts";
 
@@ -58,6 +60,7 @@ export class ChatFromResponses implements StreamReader {
   readonly #thought = new Map<JsonValue | undefined, number>();
   /** The part that the reasoning shown last belongs to. */
   #thinking: string | undefined;
+  readonly #states = new KeptStates();
   readonly #stops: StopSearch;
   /** Of tokens whose text is held back. */
   #logprobs: JsonValue[] = [];
@@ -188,7 +191,10 @@ export class ChatFromResponses implements StreamReader {
         break;
       default:
         if (!this.#call(writer, event)) this.#silent(event);
-        if (event.type === "response.output_item.done") this.#reasoned(writer, event, event.item);
+        if (event.type === "response.output_item.done") {
+          this.#reasoned(writer, event, event.item);
+          this.#state(writer, [event.item ?? null]);
+        }
     }
   }
 
@@ -280,6 +286,16 @@ export class ChatFromResponses implements StreamReader {
     else if (rest !== "") this.#count(event.output_index, rest);
   }
 
+  /** What upstream wants back in the next turn, beside calls: once, though the last event repeats it. */
+  #state(writer: ChunkWriter, items: readonly JsonValue[]): void {
+    const state = this.#states.take(items.filter(isJsonObject));
+    if (!state) return;
+    this.#push(writer.delta(state));
+    const opaque = opaqueIn(state.reasoning_details);
+    const last = this.#out.at(-1);
+    if (last && opaque.length > 0) last.opaque = opaque;
+  }
+
   #finish(response: JsonObject): void {
     const writer = this.#begin(response.created_at);
     const output = Array.isArray(response.output) ? response.output : [];
@@ -287,6 +303,7 @@ export class ChatFromResponses implements StreamReader {
       this.#reasoned(writer, place === undefined ? {} : { output_index: place }, item);
     }
     this.#showOutput(writer, output);
+    this.#state(writer, output);
     this.#release(writer);
     const reason = finishReasonOf(response, this.#calls.count > 0);
     const finish = writer.finish(this.#isStopFound ? "stop" : reason);

@@ -2,6 +2,7 @@ import { isJsonObject, type JsonObject } from "#kit/json.ts";
 import { only } from "../allowed.ts";
 import { reasonOfError, UpstreamFailure } from "../failure.ts";
 import { textOfAnswer } from "../generated.ts";
+import { opaqueIn } from "../opaque.ts";
 import { hasTooManyPieces } from "../pieces.ts";
 import { isText } from "../responses/complete-item.ts";
 import type { ReadAnswer } from "../responses/json-answer.ts";
@@ -20,7 +21,7 @@ export function readCompletion(found: JsonObject, facts: ChatFacts): ReadAnswer 
     throw new UpstreamFailure("garbage");
   const broken = errorOfChoice(first);
   const failure = broken && reasonOfError(broken);
-  const id = isText(found.id) ? found.id : facts.id;
+  const { id } = facts;
   const completed: JsonObject = {
     ...found,
     choices: choices.map((choice, index) => completeChoice(choice, index, id)),
@@ -40,7 +41,7 @@ export function readCompletion(found: JsonObject, facts: ChatFacts): ReadAnswer 
     ...(failure ? { failure } : {}),
     usage: told?.usage,
     outputText: textOfAnswer(completed),
-    opaque: [],
+    opaque: opaqueIn(first.message.reasoning_details),
   };
 }
 

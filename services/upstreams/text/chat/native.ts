@@ -6,6 +6,7 @@ import { failureOfError, reasonOfError, UpstreamFailure } from "../failure.ts";
 import { dataFrame } from "../frame.ts";
 import { textOfAnswer } from "../generated.ts";
 import { UnseenNotes } from "../hidden-output.ts";
+import { opaqueIn } from "../opaque.ts";
 import { parseEvent } from "../parse-event.ts";
 import { faultOf } from "../pieces.ts";
 import type { AnswerEvent, ReportedUsage } from "../port.ts";
@@ -23,20 +24,20 @@ import { CallPieces } from "./call-pieces.ts";
 import { errorChunk } from "./chunks.ts";
 import { endingOfFinish } from "./completion.ts";
 import type { ChatFacts } from "./from-responses.ts";
-import { ModelSplice } from "./model-splice.ts";
+import { HeadSplice } from "./head-splice.ts";
 import { chunkFields, messageFields, plainlySaid, shownUsage } from "./visible-fields.ts";
 
 const nothing = Buffer.alloc(0);
 
 /**
- * Passes on a chat completion stream of an upstream's own: the model is shown by its public id, the role comes first,
+ * Passes on a chat completion stream of an upstream's own: its id is ours, the model is shown by its public id, the role comes first,
  * the reason last, and usage (which upstream is always asked for) only where the caller wants it.
  */
 export class NativeChat implements StreamReader {
   isEnded = false;
   readonly unseen = new UnseenNotes();
   readonly #facts: ChatFacts;
-  readonly #splice: ModelSplice;
+  readonly #splice: HeadSplice;
   readonly #calls: CallPieces;
   /** The caller has the beginning of a stream. */
   #hasBegun = false;
@@ -51,7 +52,7 @@ export class NativeChat implements StreamReader {
 
   constructor(facts: ChatFacts) {
     this.#facts = facts;
-    this.#splice = new ModelSplice(facts.modelId);
+    this.#splice = new HeadSplice(facts);
     this.#calls = new CallPieces(facts.id);
   }
 
@@ -163,7 +164,9 @@ export class NativeChat implements StreamReader {
     const frame = isSame ? this.#asItCame(chunk, source) : undefined;
     choice.delta = delta;
     choice.finish_reason = null;
-    if (!isBare) this.#out.push({ frame: frame ?? dataFrame(this.#own(chunk)), text });
+    const opaque = opaqueIn(plain.reasoning_details);
+    const kept = opaque.length > 0 ? { opaque } : {};
+    if (!isBare) this.#out.push({ frame: frame ?? dataFrame(this.#own(chunk)), text, ...kept });
     else if (text !== "") this.#out.push({ frame: nothing, text });
   }
 
@@ -195,11 +198,10 @@ export class NativeChat implements StreamReader {
     return dataFrame({ ...this.#head, choices: [choice] });
   }
 
-  /** The chunk's bytes with our model in them; undefined where it holds more or less than callers see, or has another head. */
+  /** The chunk's bytes with our id and model in them; undefined where it holds more or less than callers see, or has another head. */
   #asItCame(chunk: JsonObject, source: SseEvent): Uint8Array | undefined {
-    const { id, created } = this.#head;
-    const isWhole = chunk.id === id && chunk.object === "chat.completion.chunk";
-    const isOurs = isWhole && chunk.created === created && !isJsonObject(chunk.usage);
+    const isWhole = chunk.object === "chat.completion.chunk";
+    const isOurs = isWhole && chunk.created === this.#head.created && !isJsonObject(chunk.usage);
     return isOurs && fits(chunk, chunkFields) ? this.#splice.frame(chunk, source) : undefined;
   }
 
@@ -209,7 +211,7 @@ export class NativeChat implements StreamReader {
     const { id, modelId: model, nowS, withUsage } = this.#facts;
     return {
       ...rest,
-      id: this.#head.id ?? (isText(chunk.id) ? chunk.id : id),
+      id,
       object: "chat.completion.chunk",
       created: this.#head.created ?? createdOf(chunk) ?? nowS(),
       model,

@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { reasoningItemsOf, stateBeside } from "./kept-state.ts";
 import { isTooMuch, maxStopCharacters, maxStops, stopsOf } from "./stops.ts";
 
 /**
@@ -20,7 +21,10 @@ export function toResponsesRequest(chat: JsonObject, passed: readonly string[]):
     const reasoning = isJsonObject(chat.reasoning) ? chat.reasoning : {};
     responses.reasoning = { ...reasoning, effort: chat.reasoning_effort };
   }
-  if (chat.logprobs === true) responses.include = ["message.output_text.logprobs"];
+  if (chat.logprobs === true) {
+    const asked = Array.isArray(chat.include) ? chat.include : [];
+    responses.include = [...asked, "message.output_text.logprobs"];
+  }
   setWhere(responses, "stream_options", streamOptionsOf(chat.stream_options));
   return responses;
 }
@@ -123,11 +127,14 @@ function itemsOf(message: JsonObject, customCalls: Set<JsonValue>): JsonObject[]
       return [toolOutput(message, customCalls)];
     case "assistant": {
       const calls = Array.isArray(message.tool_calls) ? message.tool_calls : [];
+      const thoughts = reasoningItemsOf(message);
       const items = calls.filter(isJsonObject).map((call) => callItem(call, customCalls));
       const said = content ?? message.refusal ?? null;
       // Beside calls, an empty text says nothing; alone it is a turn of the conversation.
       const isSilent = said === null || (said === "" && items.length > 0);
-      return isSilent ? items : [{ type: "message", role, content: said }, ...items];
+      if (isSilent) return [...thoughts, ...items];
+      const spoken = { type: "message", role, content: said, ...stateBeside(message) };
+      return [...thoughts, spoken, ...items];
     }
     default:
       return [{ type: "message", role: role ?? "user", content: partsOf(content) ?? "" }];
@@ -151,10 +158,10 @@ function callItem(call: JsonObject, customCalls: Set<JsonValue>): JsonObject {
   if (call.type === "custom" && isJsonObject(custom)) {
     customCalls.add(id);
     const { name = "", input = "" } = custom;
-    return { type: "custom_tool_call", call_id: id, name, input };
+    return { type: "custom_tool_call", call_id: id, name, input, ...stateBeside(call) };
   }
   const { name = "", arguments: args = "" } = isJsonObject(call.function) ? call.function : {};
-  return { type: "function_call", call_id: id, name, arguments: args };
+  return { type: "function_call", call_id: id, name, arguments: args, ...stateBeside(call) };
 }
 
 function toolOutput(message: JsonObject, customCalls: ReadonlySet<JsonValue>): JsonObject {

@@ -181,6 +181,7 @@ test("text that comes only when it is done, or only at the end, is said once", (
 });
 
 const head = { id: "up-1", object: "chat.completion.chunk", created: 7, model: "up-model" };
+const ours = { id: "chatcmpl-1", model: "chat-1" };
 const said = (content: string, more: JsonObject = {}) => ({
   ...head,
   choices: [chunk({ content })],
@@ -190,11 +191,11 @@ const began = { ...head, choices: [chunk({ role: "assistant", content: "" })] };
 const finished = { ...head, choices: [chunk({}, "stop")] };
 const used = { ...head, choices: [], usage: { prompt_tokens: 3, completion_tokens: 2 } };
 
-test("native: the model is exchanged, usage is asked for but shown only on request", () => {
+test("native: id and model are exchanged, usage is asked for but shown only on request", () => {
   const events = [began, said("Hel"), said("lo 🦊"), finished, used, "data: [DONE]\n\n"];
   const result = pass(events);
   expect(result.data).toEqual(
-    [began, said("Hel"), said("lo 🦊"), finished].map((event) => ({ ...event, model: "chat-1" })),
+    [began, said("Hel"), said("lo 🦊"), finished].map((event) => ({ ...event, ...ours })),
   );
   expect(result.text).toBe("Hello 🦊");
   expect(result.out.at(-1)).toMatchObject({
@@ -202,38 +203,38 @@ test("native: the model is exchanged, usage is asked for but shown only on reque
     usage: { inputTokens: 3, cachedInputTokens: 0, outputTokens: 2 },
   });
   const shown = pass(events, true);
-  expect(shown.data.at(-1)).toMatchObject({ ...used, model: "chat-1" });
+  expect(shown.data.at(-1)).toMatchObject({ ...used, ...ours });
   expect(shown.out.at(-1)?.ending).toBe("completed");
 });
 
-test("native: chunks that already show our model are the bytes that came", () => {
-  const ours = said("Hi", { model: "chat-1" });
-  const text = [began, ours, finished]
-    .map((event) => `data: ${JSON.stringify(event)}\n\n`)
-    .join("");
-  const bytes = Buffer.from(text);
-  const reader = new NativeChat(facts());
-  const out: AnswerEvent[] = [];
-  for (const event of createSseParser({ maxEventBytes: 1e6 }).push(bytes)) reader.read(event, out);
-  expect(out[1]?.frame.buffer).toBe(bytes.buffer);
+test.each<[string, JsonObject]>([
+  ["first", { id: "up-1", object: "chat.completion.chunk", created: 7, model: "up" }],
+  ["last", { model: "up", created: 7, object: "chat.completion.chunk", id: "up-1" }],
+])("native: a chunk's bytes are those that came, but for our id and model: id %s", (_, head) => {
+  // As Python writes JSON: written anew it would have other spaces.
+  const spaced = (value: JsonObject) => JSON.stringify(value, null, 1).replaceAll(/\n */g, " ");
+  const deltas = [{ role: "assistant", content: "" }, { content: "Hi" }, { content: " 🦊" }];
+  const events = (shown: JsonObject) =>
+    deltas.map((delta) => `data: ${spaced({ ...shown, choices: [chunk(delta)] })}\n\n`);
+  const { out } = pass(events(head));
+  const frames = out.slice(0, 3).map(({ frame }) => Buffer.from(frame).toString());
+  expect(frames).toEqual(events({ ...head, ...ours }));
 });
 
-test("native: a model within the chunk's content does not mislead the exchange", () => {
-  const nested = {
-    id: "up-1",
-    object: "chat.completion.chunk",
-    extra: { model: "up-model-x" },
-    choices: [chunk({ content: "a" })],
-    model: "up-model-x",
-  };
-  const reader = new NativeChat(facts());
-  const out: AnswerEvent[] = [];
-  const text = `data: ${JSON.stringify(nested)}\n\n`;
-  for (const event of createSseParser({ maxEventBytes: 1e6 }).push(Buffer.from(text.repeat(2)))) {
-    reader.read(event, out);
-  }
-  const { data } = readEvents(out);
-  expect(data.every((shown) => shown.model === "chat-1")).toBe(true);
+test.each<[string, JsonObject]>([
+  ["model", { extra: { model: "up-model" }, choices: [], model: "up-model" }],
+  ["id", { choices: [chunk({ tool_calls: [{ index: 0, id: "up-1" }] })], model: "up-model" }],
+])("native: a field %s within a chunk does not mislead the exchange", (_, fields) => {
+  const nested = { ...fields, object: "chat.completion.chunk", id: "up-1" };
+  const { data } = pass([nested, began, said("a"), nested, said("b")]);
+  expect(data.slice(0, -1).every((shown) => shown.model === "chat-1")).toBe(true);
+  expect(data.slice(0, -1).every((shown) => shown.id === "chatcmpl-1")).toBe(true);
+});
+
+test("native: an upstream that changes its id, or its model, in a stream changes neither", () => {
+  const other = { id: "up-2", model: "other" };
+  const { data } = pass([began, said("a"), said("b", { id: "up-2" }), said("c", other), finished]);
+  expect(data.map(({ id, model }) => ({ id, model }))).toEqual(Array(5).fill(ours));
 });
 
 test("native: missing role, ids and usage within the last chunk are made right", () => {

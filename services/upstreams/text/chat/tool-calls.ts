@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import { toolCallOf } from "./completion.ts";
+import { stateBeside } from "./kept-state.ts";
 
 interface Call {
   /** Of its item, as it was called first. */
@@ -9,6 +10,8 @@ interface Call {
   isCustom: boolean;
   /** Characters of its arguments that went out. */
   sent: number;
+  /** What upstream wants back beside it went out. */
+  hasState: boolean;
 }
 
 /** What an event adds to `tool_calls`. */
@@ -65,9 +68,16 @@ export class ToolCalls {
     const before = this.#calls.get(key);
     // Some servers begin every item under the same index.
     const isNext = event.type === "response.output_item.added" && before?.itemId !== item.id;
-    if (before && !isNext) return this.#whole(key, value);
+    const state = stateBeside(item);
+    const hasState = Object.keys(state).length > 0;
+    if (before && !isNext) {
+      const rest = this.#whole(key, value);
+      if (!hasState || before.hasState) return rest;
+      before.hasState = true;
+      return { ...rest, chunk: { index: before.index, ...rest.chunk, ...state } };
+    }
     const given = typeof value === "string" ? value : "";
-    const call = { itemId: item.id, index: this.#count++, isCustom, sent: given.length };
+    const call = { itemId: item.id, index: this.#count++, isCustom, sent: given.length, hasState };
     this.#calls.set(key, call);
     this.#ids.add(idOf(item));
     const name = item.name ?? "";
@@ -75,7 +85,7 @@ export class ToolCalls {
       ? { type: "custom", custom: { name, input: given } }
       : { type: "function", function: { name, arguments: given } };
     const text = `${name}${given}`;
-    return { chunk: { index: call.index, id: idOf(item), ...named }, text };
+    return { chunk: { index: call.index, id: idOf(item), ...named, ...state }, text };
   }
 
   #more(key: JsonValue, delta: JsonValue | undefined): CallDelta {

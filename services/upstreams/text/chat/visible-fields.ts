@@ -5,8 +5,8 @@ import { chatNames, plainUsage } from "../usage.ts";
 
 /**
  * What callers see of chat answers and chunks: `ChatCompletion` and `ChatCompletionChunk` of the openai package, 7.57,
- * without sound and moderation, and reasoning as most servers stream it. Everything else stays here: servers add fields in
- * which they repeat what they were sent, the developer prompt with it.
+ * without sound and moderation, reasoning as most servers stream it, and what servers ask to be sent back in the next turn. Everything
+ * else stays here: servers add fields in which they repeat what they were sent, the developer prompt with it.
  */
 const usage: Fields = {
   prompt_tokens: "plain",
@@ -31,15 +31,31 @@ const usage: Fields = {
   estimated: "plain",
 };
 
-const call: Fields = { name: "plain", arguments: "plain" };
+const googleState: Fields = { thought: "plain", thought_signature: "plain" };
+/** What Gemini's OpenAI-compatible servers want back beside a text or a call, in AI Studio's and in Vertex' name. */
+const wantedBack: Fields = {
+  extra_content: { google: googleState, vertex: googleState },
+  thought_signature: "plain",
+};
+/** Reasoning as OpenRouter wants it back. */
+const reasoningDetail: Fields = {
+  type: "plain",
+  id: "plain",
+  format: "plain",
+  index: "plain",
+  text: "plain",
+  summary: "plain",
+  data: "plain",
+  signature: "plain",
+};
+const call: Fields = { name: "plain", arguments: "plain", thought_signature: "plain" };
 const toolCall: Fields = {
   index: "plain",
   id: "plain",
   type: "plain",
   function: call,
   custom: { name: "plain", input: "plain" },
-  // Gemini's OpenAI-compatible server wants this back with the call's output.
-  extra_content: { google: { thought_signature: "plain" } },
+  ...wantedBack,
 };
 
 /** Fields of a message, and of a delta. */
@@ -48,6 +64,7 @@ export const messageFields: Fields = {
   content: "plain",
   refusal: "plain",
   reasoning_content: "plain",
+  reasoning_details: [reasoningDetail],
   annotations: [
     {
       type: "plain",
@@ -56,6 +73,7 @@ export const messageFields: Fields = {
   ],
   function_call: call,
   tool_calls: [toolCall],
+  ...wantedBack,
 };
 
 const alternativeFields: Fields = { token: "plain", bytes: "list", logprob: "plain" };

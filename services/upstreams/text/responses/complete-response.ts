@@ -13,6 +13,8 @@ export const callerNames = ["prompt_cache_key", "safety_identifier", "user"] as 
 
 /** What we know of an answer beside what upstream says. */
 export interface ResponseFacts extends ItemFacts {
+  /** Of the response. */
+  id: string;
   /** Public id of the model. */
   modelId: string;
   /** What `instructions` shows: never the developer prompt. */
@@ -32,7 +34,7 @@ export type ResponseStatus = "queued" | "in_progress" | "completed" | "incomplet
 
 /**
  * The response object with every field of OpenAI's and Open Responses', and no other. What upstream says of them stays; what
- * it left out is filled in from the request or with the default; what is ours (`model`, `instructions`, `store`) is ours.
+ * it left out is filled in from the request or with the default; what is ours (`id`, `model`, `instructions`, `store`) is ours.
  * `output` must be set by the caller.
  */
 export function completeResponse(
@@ -52,6 +54,7 @@ export function completeResponse(
   }
   return {
     ...merged,
+    id: facts.id,
     object: "response",
     status,
     instructions: facts.callerInstructions,

@@ -6,7 +6,6 @@ import { opaqueIn } from "../opaque.ts";
 import { hasTooManyPieces } from "../pieces.ts";
 import type { Ending, JsonAnswer } from "../port.ts";
 import { completeUsage, usageIn } from "../usage.ts";
-import { isText } from "./complete-item.ts";
 import {
   completeOutput,
   completeResponse,
@@ -26,7 +25,6 @@ export function readResponse(found: JsonObject, facts: ResponseFacts): ReadAnswe
   const ending = endingOf(found);
   const output = completeOutput(found.output, facts);
   const whole: JsonObject = { ...completeResponse(found, facts, ending), output };
-  if (!isText(whole.id)) whole.id = facts.newId("resp");
   if (ending === "incomplete") whole.incomplete_details ??= { reason: "max_output_tokens" };
   const error = isJsonObject(found.error) ? found.error : {};
   const reason = reasonOfError(error);
@@ -47,7 +45,7 @@ export function readCompaction(found: JsonObject, facts: ResponseFacts): ReadAns
   }
   const output = plainItems(found.output);
   const object: JsonObject = {
-    id: isText(found.id) ? found.id : facts.newId("resp"),
+    id: facts.id,
     object: "response.compaction",
     created_at: typeof found.created_at === "number" ? found.created_at : facts.nowS(),
     output,

@@ -148,9 +148,7 @@ export class ResponsesReader implements StreamReader, StreamState {
 
   complete(response: JsonObject, status: ResponseStatus): JsonObject {
     const whole = completeResponse(response, this.facts, status);
-    const first = this.#response;
-    if (first) Object.assign(whole, { id: first.id ?? "", created_at: first.created_at ?? 0 });
-    else if (!isText(whole.id)) whole.id = this.facts.newId("resp");
+    if (this.#response) whole.created_at = this.#response.created_at ?? 0;
     this.#response = whole;
     return whole;
   }

@@ -2,13 +2,12 @@ import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 
 /**
  * Fields of a response object that callers see as upstream says them: `Response` of the openai package, 7.57, and Open
- * Responses. Without those that are always ours (instructions, model, store), those of state upstream (conversation,
+ * Responses. Without those that are always ours (id, instructions, model, store), those of state upstream (conversation,
  * prompt, previous_response_id), upstream's words (error) and what speaks of the operator's account (access_programs,
  * moderation). Everything else stays here: servers add fields in which they repeat what they were sent, the developer prompt
  * with it.
  */
 export const responseFields: ReadonlySet<string> = new Set([
-  "id",
   "created_at",
   "background",
   "completed_at",
