@@ -47,6 +47,8 @@ export interface Capabilities {
   key?: KeyHeader;
   /** Statuses beside 402 by which it refuses what an account without money asks for. */
   emptyAccount?: readonly number[];
+  /** What an answer of it says, as its `detail`, where a result is asked for before it is there. */
+  tooEarly?: string;
   /** Keys of its entries under `upstreams` in the catalog. */
   keys: readonly UpstreamKey[];
   /**

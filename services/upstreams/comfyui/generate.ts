@@ -8,7 +8,7 @@ import type { DriverContext } from "../media/context.ts";
 import { jsonBody, urlOf } from "../media/exchange.ts";
 import { failed } from "../media/faults.ts";
 import { fetchOutput } from "../media/fetch-output.ts";
-import { generateTimes } from "../media/limits.ts";
+import { generateTimes, generateTries } from "../media/limits.ts";
 import { takeReferenceRoom } from "../media/memory.ts";
 import { type GeneratedOutput, GenerationError, type GenerationTask } from "../media/port.ts";
 import { type Graph, placeOf, readGraph } from "./catalog.ts";
@@ -104,14 +104,19 @@ function withInput(graph: Graph, input: JsonObject): JsonObject {
   return filled;
 }
 
-/** Looks again and again, and at once where the server tells that the task is over; resolves with its entry in the history. */
+/**
+ * Looks again and again, and at once where the server tells that the task is over; resolves with its entry in the history. A task
+ * that one look does not find may be there at the next: it was just sent, or a proxy has answered.
+ */
 async function untilEnded(look: () => Promise<TaskState>, progress: Progress): Promise<JsonObject> {
   let pauseMs: number = generateTimes.firstPauseMs;
+  let missed = 0;
   for (;;) {
     await progress.overWithin(pauseMs);
     const state = await look();
     if (state.at === "end") return state.entry;
-    if (state.at === "nowhere") {
+    missed = state.at === "nowhere" ? missed + 1 : 0;
+    if (missed === generateTries.nowhere) {
       throw new GenerationError("broke_off", "the upstream knows the task no more");
     }
     pauseMs = Math.min(pauseMs * 1.5, generateTimes.longestPauseMs);

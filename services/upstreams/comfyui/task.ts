@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import type { DriverContext } from "../media/context.ts";
 import { exchange, jsonBody, urlOf } from "../media/exchange.ts";
-import { StatusError } from "../media/faults.ts";
+import { isWorthRepeating, StatusError } from "../media/faults.ts";
 import { generateLimits, generateTimes } from "../media/limits.ts";
 import { look } from "../media/poll.ts";
 import { type CancelTask, GenerationError, type GenerationTask } from "../media/port.ts";
@@ -115,7 +115,7 @@ async function find(
   const url = urlOf(upstream, path);
   const call = { upstream, method: "GET", url, timeoutMs: generateTimes.lookMs, signal } as const;
   try {
-    return (await look(context, call, comfyLimits.taskBytes)).body;
+    return (await look(context, call, comfyLimits.taskBytes, isWorthRepeating)).body;
   } catch (error) {
     const cause = error instanceof GenerationError ? error.cause : undefined;
     if (cause instanceof StatusError && [404, 405].includes(cause.status)) return undefined;

@@ -17,6 +17,7 @@ export const fal = {
   key: { name: "authorization", scheme: "Key" },
   // "User is locked. Reason: Exhausted balance."
   emptyAccount: [403],
+  tooEarly: "Request is still in progress",
   keys: [...remoteKeys, ...jobKeys, "references"],
   callsBy: "template",
   serves: {

@@ -85,6 +85,10 @@ async function submit(context: DriverContext, task: GenerationTask): Promise<str
   return id;
 }
 
+function isTooEarly(error: unknown): boolean {
+  return error instanceof StatusError && error.isTooEarly;
+}
+
 /** Owner and app of a model, with its namespace: what is below has no part in the URLs of its requests. */
 function appOf(model: string): string {
   const parts = model.split("/");
@@ -102,7 +106,10 @@ function isFailure({ error = null, error_type: type = null }: JsonObject): boole
   return error !== null || type !== null;
 }
 
-/** The result of a failed request has the failure's own status, which may look like one that passes. */
+/**
+ * The result of a failed request has the failure's own status, which may look like one that passes. fal may say for a moment that
+ * a completed request is still in progress.
+ */
 async function resultOf(
   context: DriverContext,
   { upstream, signal }: GenerationTask,
@@ -111,8 +118,9 @@ async function resultOf(
 ): Promise<JsonObject> {
   const call = { upstream, method: "GET", url, timeoutMs: generateTimes.lookMs, signal } as const;
   if (!hasFailed) return (await look(context, call)).body;
+  const tries = { most: generateTries.look, mayRepeat: isTooEarly, signal };
   try {
-    await exchangeJson(context, call, generateLimits.answerBytes);
+    await withTries(context, tries, () => exchangeJson(context, call, generateLimits.answerBytes));
   } catch (error) {
     signal.throwIfAborted();
     const cause = error instanceof StatusError ? error : undefined;

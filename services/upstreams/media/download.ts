@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { ImageError } from "#kit/images/index.ts";
 import type { HttpReply } from "#kit/upstream/client.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import { parseUrl } from "#kit/url.ts";
@@ -6,7 +7,9 @@ import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { DriverContext } from "./context.ts";
 import { exchange } from "./exchange.ts";
 import {
+  CutShortError,
   failed,
+  isLateFile,
   isWorthRepeating,
   StatusError,
   toGenerationError,
@@ -40,25 +43,39 @@ const outsideTimes = {
 } as const;
 
 /**
- * Opens a download and hands its bytes to `sink`; from the start again where it broke off, a few times. The upstream's
- * key goes to its own origin alone; what lies elsewhere is fetched by the guarded fetcher, from public addresses, without
- * a key. Rejects with a GenerationError, or the signal's reason.
+ * Opens a download and hands its bytes to `sink`; from the start again where the file is late or broke off. Rejects with a
+ * GenerationError, or the signal's reason.
  */
-export async function download<T>(
+export function download<T>(
   context: DriverContext,
   what: Download,
   sink: (chunks: AsyncIterable<Uint8Array>) => Promise<T>,
 ): Promise<T> {
-  const { signal } = what;
-  const tries = { most: generateTries.download, mayRepeat: isWorthRepeating, signal };
+  return whileLate(context, what.signal, () => downloadOnce(context, what, sink));
+}
+
+/**
+ * Runs a step that fetches a file, again and again while the file is late, is not whole, or its sender breaks off: for
+ * `lateFileMs`, and a few times at least. Rejects with a GenerationError, or at once with the signal's reason.
+ */
+export async function whileLate<T>(
+  context: DriverContext,
+  signal: AbortSignal,
+  step: () => Promise<T>,
+): Promise<T> {
+  const { download: most } = generateTries;
+  const tries = { most, lastingMs: generateTimes.lateFileMs, mayRepeat, signal };
   try {
-    return await withTries(context, tries, () =>
-      open(context, what, (chunks) => sink(digested(chunks, what.sha256))),
-    );
+    return await withTries(context, tries, step);
   } catch (error) {
     signal.throwIfAborted();
     throw toGenerationError(error, true);
   }
+}
+
+/** A picture that came whole is not fetched again because no decoder is free. */
+function mayRepeat(error: unknown): boolean {
+  return isLateFile(error) || (isWorthRepeating(error) && !(error instanceof ImageError));
 }
 
 /** Does a URL lie in the origin of the upstream's base URL? */
@@ -66,22 +83,27 @@ export function isWithin(upstream: Upstream, url: URL): boolean {
   return url.origin === new URL(upstream.baseUrl).origin;
 }
 
-async function open<T>(
+/**
+ * Opens a download once and hands its bytes to `sink`. The upstream's key goes to its own origin alone; what lies elsewhere is
+ * fetched by the guarded fetcher, from public addresses, without a key.
+ */
+export async function downloadOnce<T>(
   context: DriverContext,
   what: Download,
   sink: (chunks: AsyncIterable<Uint8Array>) => Promise<T>,
 ): Promise<T> {
-  const { upstream, accept, key, maxBytes, signal } = what;
+  const { upstream, accept, key, maxBytes, sha256, signal } = what;
+  const take = (chunks: AsyncIterable<Uint8Array>) => sink(checked(chunks, sha256));
   let url = resolved(what.url, `${upstream.baseUrl}/`);
   for (let redirects = 0; redirects <= mostRedirects; redirects++) {
     if (!isWithin(upstream, url)) {
       const request = { maxBytes, accept, signal, ...outsideTimes };
-      return context.fetcher.fetchStream(url.href, request, sink);
+      return context.fetcher.fetchStream(url.href, request, take);
     }
     const call = { upstream, method: "GET", url: url.href, accept, key, signal } as const;
     const reply = await exchange(context, call);
     try {
-      if (reply.status < 300) return await sink(bodyOf(reply, maxBytes));
+      if (reply.status < 300) return await take(bodyOf(reply, maxBytes));
       const { location } = reply.headers;
       if (location === undefined) throw new StatusError(reply.status);
       url = resolved(location, url.href);
@@ -110,15 +132,19 @@ export async function* bodyOf(reply: HttpReply, maxBytes: number): AsyncGenerato
   }
 }
 
-async function* digested(
+/** Bytes of a file; it has some, and is what the upstream says that it is. */
+async function* checked(
   chunks: AsyncIterable<Uint8Array>,
   sha256: string | undefined,
 ): AsyncGenerator<Uint8Array> {
   const hash = createHash("sha256");
+  let isEmpty = true;
   for await (const chunk of chunks) {
+    isEmpty &&= chunk.length === 0;
     if (sha256) hash.update(chunk);
     yield chunk;
   }
+  if (isEmpty) throw new CutShortError("the output is empty");
   if (sha256 && hash.digest("hex") !== sha256) {
     throw new UnreadableError("the output is not what the upstream says it is");
   }

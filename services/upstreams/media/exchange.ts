@@ -12,6 +12,7 @@ import {
 import type { HttpReply } from "#kit/upstream/client.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type { Capabilities } from "../capabilities.ts";
 import { capabilitiesOf } from "../protocols.ts";
 import type { DriverContext } from "./context.ts";
 import { keyMissing } from "./events.ts";
@@ -54,7 +55,7 @@ export async function exchange(
       onSent,
     });
     if (reply.status < 400) return reply;
-    throw await statusErrorOf(reply, context.clock.now(), abilities?.emptyAccount);
+    throw await statusErrorOf(reply, context.clock.now(), abilities);
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error;
     if (error.kind === "misconfigured") {
@@ -100,7 +101,7 @@ export function urlOf(upstream: Upstream, path: string): string {
 async function statusErrorOf(
   reply: HttpReply,
   nowMs: number,
-  emptyAccount: readonly number[] = [],
+  { emptyAccount = [], tooEarly }: Pick<Capabilities, "emptyAccount" | "tooEarly"> = {},
 ): Promise<StatusError> {
   const { status } = reply;
   const body = await readErrorBody(reply);
@@ -113,6 +114,7 @@ async function statusErrorOf(
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     isCharged: typeof error.costUsdMicros === "number" && error.costUsdMicros > 0,
     isAccountEmpty: emptyAccount.includes(status) || isEmptyAccount(status, words),
+    isTooEarly: tooEarly !== undefined && body.detail === tooEarly,
   });
 }
 

@@ -17,6 +17,8 @@ export class StatusError extends Error {
   readonly isAccountEmpty: boolean;
   /** It was charged all the same, as another deployment charges speech that it could not keep: a repeat would be, too. */
   readonly isCharged: boolean;
+  /** The upstream says that what was asked for is still being made. */
+  readonly isTooEarly: boolean;
 
   constructor(
     status: number,
@@ -25,6 +27,7 @@ export class StatusError extends Error {
       retryAfterMs?: number;
       isAccountEmpty?: boolean;
       isCharged?: boolean;
+      isTooEarly?: boolean;
     } = {},
   ) {
     super(`upstream answered ${status}`);
@@ -33,6 +36,7 @@ export class StatusError extends Error {
     this.retryAfterMs = details.retryAfterMs;
     this.isAccountEmpty = details.isAccountEmpty ?? false;
     this.isCharged = details.isCharged ?? false;
+    this.isTooEarly = details.isTooEarly ?? false;
   }
 }
 
@@ -51,6 +55,13 @@ export class KeyMissingError extends GenerationError {
 /** A success whose body is no JSON object, or lacks what it is for. */
 export class UnreadableError extends Error {
   override readonly name = "UnreadableError";
+}
+
+/** An output that ends before its own structure does, though its sender ended it in order. */
+export class CutShortError extends GenerationError {
+  constructor(message: string) {
+    super("failed", message);
+  }
 }
 
 /** For good: refused, failed, or not what it should be. */
@@ -114,12 +125,31 @@ export function errorBeforeBeginning(error: unknown): NotTakenError | undefined 
 
 /** Could a repeat of something harmless succeed? */
 export function isWorthRepeating(error: unknown): boolean {
-  if (error instanceof StatusError) return isPassing(error.status) && !error.isCharged;
+  if (error instanceof StatusError) {
+    return (isPassing(error.status) || error.isTooEarly) && !error.isCharged;
+  }
   if (error instanceof UnconnectedError) return true;
   if (error instanceof UpstreamError) return error.kind !== "too_large";
   if (error instanceof UnreadableError) return true;
   if (error instanceof ImageError) return error.kind === "busy" || error.kind === "unavailable";
   return error instanceof OutsideError && faultOfOutside(error) === "unknown";
+}
+
+/** Statuses by which stores answer for a file that is not there yet, or may not be read yet. */
+const absent: readonly number[] = [403, 404];
+
+/** May a file that an answer has just named be there, or be whole, a little later? */
+export function isLateFile(error: unknown): boolean {
+  if (error instanceof CutShortError) return true;
+  if (error instanceof ImageError) return error.kind === "corrupt";
+  if (error instanceof StatusError)
+    return absent.includes(error.status) && !isPolicyCode(error.code);
+  return error instanceof OutsideError && absent.includes(Number(error.detail));
+}
+
+/** Does an upstream not know a task? One that it has just named it may know at the next look. */
+export function isUnknownTask(error: unknown): boolean {
+  return error instanceof StatusError && error.status === 404;
 }
 
 /**
@@ -163,13 +193,18 @@ export function isTooLarge(error: unknown): boolean {
   return isOfSize && found.kind === "too_large";
 }
 
-function faultOfStatus({ status, code }: StatusError, lookingAfter: boolean): GenerationFault {
-  if (isPassing(status)) return "unknown";
+function faultOfStatus(
+  { status, code, isTooEarly }: StatusError,
+  lookingAfter: boolean,
+): GenerationFault {
+  if (isPassing(status) || isTooEarly) return "unknown";
   if (isPolicyCode(code)) return "content_policy";
   return status === 401 && lookingAfter ? "unknown" : "failed";
 }
 
 function faultOfOutside({ kind, detail }: OutsideError): GenerationFault {
   if (kind === "unreachable" || kind === "timeout") return "unknown";
+  // What was compressed has broken off.
+  if (detail === "Z_BUF_ERROR") return "unknown";
   return kind === "bad_status" && isPassing(Number(detail)) ? "unknown" : "failed";
 }

@@ -1,5 +1,5 @@
 import type { DriverContext } from "./context.ts";
-import { type Download, download } from "./download.ts";
+import { type Download, download, downloadOnce, whileLate } from "./download.ts";
 import { generateLimits } from "./limits.ts";
 import type { GeneratedOutput, GenerationTask } from "./port.ts";
 import { spool } from "./spool.ts";
@@ -16,11 +16,14 @@ export async function fetchOutput(
   if (request.kind === "image") {
     const maxBytes = generateLimits.imageBytes;
     const image = { ...what, accept: "image/*", maxBytes };
-    await using stack = new AsyncDisposableStack();
-    const spooled = await download(context, image, async (chunks) =>
-      stack.use(await spool(context, task, chunks, maxBytes)),
-    );
-    return await storeImage(context, task, await spooled.load());
+    // A picture that is not whole shows so when it is decoded.
+    return whileLate(context, signal, async () => {
+      await using stack = new AsyncDisposableStack();
+      const spooled = await downloadOnce(context, image, async (chunks) =>
+        stack.use(await spool(context, task, chunks, maxBytes)),
+      );
+      return await storeImage(context, task, await spooled.load());
+    });
   }
   const output = request.kind === "video" ? videoOutput(request.durationSeconds) : musicOutput;
   return download(context, { ...what, ...output, accept: output.mimeType }, (chunks) =>

@@ -64,6 +64,11 @@ export const generateTimes = {
   longestRetryAfterMs: 30_000,
   /** First pause before a repeat; each further one is twice as long. */
   firstRetryMs: 500,
+  /**
+   * How long a file that an answer has just named is asked for while it does not come, in milliseconds: stores that copy what
+   * they are given, and caches that remember a 404, have it within some seconds; and the job holds a place of its upstream's meanwhile.
+   */
+  lateFileMs: 30_000,
   /** Milliseconds for a submission at another deployment: it only accepts the job. */
   submitMs: 60_000,
   /** Milliseconds for a download from outside the upstream's origin: the largest video at 7 Mbit/s. */
@@ -80,8 +85,10 @@ export const generateTries = {
   start: 3,
   /** Looks at a task: an upstream that restarts comes back within half a minute. */
   look: 6,
-  /** Downloads. */
+  /** Downloads that take longer than `lateFileMs`. */
   download: 3,
+  /** Looks in a row that must not find a task at a ComfyUI server before it is taken for lost. */
+  nowhere: 2,
 } as const;
 
 /** Sanity of a video: what lies outside of it is no video that a caller can ask for. */

@@ -1,4 +1,4 @@
-import { failed } from "./faults.ts";
+import { CutShortError, failed } from "./faults.ts";
 import { videoSanity } from "./limits.ts";
 import { type MediaFacts, type Meter, roundedSeconds } from "./meter.ts";
 
@@ -42,14 +42,15 @@ class Mp4Meter implements Meter {
 
   end(): MediaFacts {
     if (this.#box && this.#box.leftBytes !== Number.POSITIVE_INFINITY) {
-      throw failed("the video breaks off");
+      throw new CutShortError("the video breaks off");
     }
-    if (this.#head.length > 0 || !this.#index) throw failed("the video breaks off");
+    if (this.#head.length > 0 || !this.#index) throw new CutShortError("the video breaks off");
     const { width, height, timescale, frames, frameBytes } = this.#index;
     const durationSeconds = this.#index.durationSeconds || this.#fragmentUnits / timescale;
     if (frames === 0 && this.#fragmentUnits === 0) throw failed("the video has no frames");
-    if (this.#mediaBytes === 0 || this.#mediaBytes < frameBytes)
-      throw failed("the video breaks off");
+    if (this.#mediaBytes === 0 || this.#mediaBytes < frameBytes) {
+      throw new CutShortError("the video breaks off");
+    }
     const side = Math.max(width, height);
     if (width < 1 || height < 1 || side > videoSanity.longestSide) {
       throw failed("the video's size makes no sense");

@@ -1,6 +1,6 @@
 import type { DriverContext } from "./context.ts";
 import { type Call, exchangeJson, type JsonReply } from "./exchange.ts";
-import { isWorthRepeating, toGenerationError } from "./faults.ts";
+import { isUnknownTask, isWorthRepeating, toGenerationError } from "./faults.ts";
 import { generateLimits, generateTimes, generateTries } from "./limits.ts";
 import type { GenerationTask } from "./port.ts";
 import { withTries } from "./retries.ts";
@@ -46,14 +46,18 @@ export async function watchTask<T>(
   }
 }
 
-/** Looks once, a few times where that fails. Rejects with a GenerationError, or the signal's reason. */
+/**
+ * Looks once, a few times where that fails: by default also where the upstream does not know the task, which it may have named a
+ * moment ago. Rejects with a GenerationError, or the signal's reason.
+ */
 export async function look(
   context: DriverContext,
   call: Call,
   maxBytes: number = generateLimits.answerBytes,
+  mayRepeat = (error: unknown) => isWorthRepeating(error) || isUnknownTask(error),
 ): Promise<JsonReply> {
   const { signal } = call;
-  const tries = { most: generateTries.look, mayRepeat: isWorthRepeating, signal };
+  const tries = { most: generateTries.look, mayRepeat, signal };
   try {
     return await withTries(context, tries, () => exchangeJson(context, call, maxBytes));
   } catch (error) {

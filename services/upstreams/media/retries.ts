@@ -6,8 +6,10 @@ import { generateTimes } from "./limits.ts";
 
 /** How a step is repeated. */
 export interface Tries {
-  /** At most, the first included. */
+  /** At most, the first included; more where `lastingMs` is not over yet. */
   most: number;
+  /** Milliseconds from the beginning of the first within which it is repeated however often; default none. */
+  lastingMs?: number;
   mayRepeat: (error: unknown) => boolean;
   signal: AbortSignal;
 }
@@ -18,28 +20,37 @@ export interface Tries {
  */
 export async function withTries<T>(
   context: DriverContext,
-  { most, mayRepeat, signal }: Tries,
+  { most, lastingMs = 0, mayRepeat, signal }: Tries,
   step: () => Promise<T>,
 ): Promise<T> {
+  const overAt = context.clock.steady() + lastingMs;
   for (let tries = 1; ; tries++) {
     signal.throwIfAborted();
     try {
       return await step();
     } catch (error) {
       signal.throwIfAborted();
-      const pauseMs = pauseAfter(error, tries);
-      if (tries >= most || pauseMs > generateTimes.longestRetryAfterMs || !mayRepeat(error)) {
-        throw error;
-      }
+      const left = { tries: most - tries, ms: overAt - context.clock.steady() };
+      const pauseMs = pauseAfter(error, tries, left);
+      if (pauseMs === undefined || !mayRepeat(error)) throw error;
       repeating(context.log, tries, pauseMs, error);
       await context.clock.sleep(pauseMs, signal);
     }
   }
 }
 
-function pauseAfter(error: unknown, tries: number): number {
+/** Milliseconds before the next try; undefined: there is none. */
+function pauseAfter(
+  error: unknown,
+  tries: number,
+  left: { tries: number; ms: number },
+): number | undefined {
+  const { firstRetryMs, longestPauseMs, longestRetryAfterMs } = generateTimes;
   const asked = error instanceof StatusError ? error.retryAfterMs : undefined;
-  return asked ?? generateTimes.firstRetryMs * 2 ** (tries - 1);
+  const doubled = firstRetryMs * 2 ** (tries - 1);
+  if (left.tries > 0 && (asked ?? doubled) <= longestRetryAfterMs) return asked ?? doubled;
+  // The last one is when the time is over.
+  return left.ms > 0 ? Math.min(asked ?? doubled, longestPauseMs, left.ms) : undefined;
 }
 
 /** `Retry-After-Ms`, or `Retry-After` in seconds or as a date, in milliseconds from now; undefined where it is none. */

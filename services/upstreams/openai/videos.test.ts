@@ -205,7 +205,8 @@ describe("the download of a video", () => {
     upstream.always(contentRoute, bytesAnswer(video, "video/mp4", { cutAfter: 300_000 }));
     const { task } = world.task({ upstream: upstreamAt(upstream.baseUrl), request: videoRequest });
     await expect(world.upstreams.generate(task)).rejects.toMatchObject({ fault: "unknown" });
-    expect(upstream.seen(contentRoute)).toHaveLength(3);
+    // For 30 s: pauses double up to five seconds.
+    expect(upstream.seen(contentRoute)).toHaveLength(10);
     expect(await world.storedKeys()).toEqual([]);
   });
 

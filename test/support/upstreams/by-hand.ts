@@ -8,6 +8,7 @@ import { createBuiltinRenderer } from "../../../services/builtin/index.ts";
 import type { Behaviour } from "../scripted-behaviours.ts";
 import type { MediaOutputs } from "../scripted-media-upstream.ts";
 import { type ComfyOptions, startComfy } from "./comfyui.ts";
+import { replyText } from "./double.ts";
 import { elevenLabsAnswers, startElevenLabs } from "./elevenlabs.ts";
 import { falAnswers, falFailures, startFal } from "./fal.ts";
 import { replicateAnswers, replicateErrors, startReplicate } from "./replicate.ts";
@@ -31,6 +32,8 @@ const notInList = {
   errors: [{ type: "value_not_in_list", message: "Value not in list", details: "ckpt_name" }],
   ...{ dependent_outputs: ["9"], class_type: "CheckpointLoaderSimple" },
 };
+/** What a store answers for a file that it does not have yet. */
+const absent = replyText(404, "Not Found");
 /** A graph of which one output is dropped without a word but this. */
 const partlyValid = { prompt_id: randomUUID(), number: 1, node_errors: { 4: notInList } };
 /** One of which all are. */
@@ -57,6 +60,7 @@ function comfyOf(vintage: NonNullable<ComfyOptions["vintage"]>): Starter {
         down: () => comfy.next("submit", { kind: "status", status: 503 }),
         lost: () => comfy.next("submit", { kind: "lost" }),
         cutFile: () => comfy.next("view", { kind: "file", cutAfter: 40 }),
+        lateFile: () => comfy.next("view", absent),
         held: () => (isHeld = true),
         finish: () => (isHeld = false),
         // Now: it forgets its queue and its history.
@@ -86,6 +90,7 @@ export const doublesByHand = {
         tooEarly: () => fal.next("result", tooEarly),
         lost: () => fal.next("submit", { kind: "lost" }),
         cutFile: () => fal.files.next("file", { kind: "file", cutAfter: 40 }),
+        lateFile: () => fal.files.next("file", absent),
         queued: () => fal.plan({ positions: [2, 1, 0] }),
         // Never ends until `finish`.
         held: () => fal.plan({ pace: "advance" }),
@@ -114,6 +119,7 @@ export const doublesByHand = {
         list: () => replicate.plan({ output: (urls) => urls }),
         lost: () => replicate.next("submit", { kind: "lost" }),
         cutFile: () => replicate.files.next("file", { kind: "file", cutAfter: 40 }),
+        lateFile: () => replicate.files.next("file", absent),
         held: () => replicate.plan({ pace: "advance" }),
         finish: () => replicate.finish(),
         // Now, for all that was asked for so far.
