@@ -28,7 +28,7 @@ const introduction = `Text, images, video, music and speech behind one OpenAI-sh
 Submit a job, then poll its \`statusUrl\` every 3 to 5 seconds, or listen:
 
     curl $API/images/generations -H "Authorization: Bearer $KEY" -H "Idempotency-Key: fox-1" \\
-      --json '{"model": "image-1", "prompt": "a fox in the snow"}'
+      -H "Content-Type: application/json" -d '{"model": "image-1", "prompt": "a fox in the snow"}'
     curl -N $API/jobs/job_…/events -H "Authorization: Bearer $KEY"
 
 The last event, \`job.completed\` or \`job.failed\`, carries the whole job: \`creditsCharged\`, and the outputs under \`images\`,

@@ -46,7 +46,7 @@ function callOf(line: string): string | undefined {
   const [, url] = /\$API(\/\S*)/.exec(line) ?? [];
   if (!line.includes("curl ") || url === undefined) return undefined;
   const [, named] = / -X ([A-Z]+)/.exec(line) ?? [];
-  const isSent = / (?:--json|-F) /.test(line);
+  const isSent = / (?:-H "\$JSON"|-F) /.test(line);
   return `${named ?? (isSent ? "POST" : "GET")} ${folded(url.replace(/[")].*$/, ""))}`;
 }
 

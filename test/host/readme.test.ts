@@ -25,6 +25,25 @@ test("the configuration table names every variable that a process reads, and no 
   expect(new Set(shown.map((one) => one[1]))).toEqual(known);
 });
 
+test("every call of curl is one that the curl of Ubuntu 22.04 knows (7.81; --json came with 7.82)", () => {
+  const pages = readdirSync(join(root, "docs")).filter((file) => file.endsWith(".md"));
+  const texts = ["README.md", ...pages.map((file) => `docs/${file}`), "gateway/openapi.json"];
+  const newer = texts.filter((file) => /--json \\?['"$@]/.test(read(file)));
+  expect(newer).toEqual([]);
+});
+
+test("what promises OpenAI's SDKs says beside it what images.generate needs", () => {
+  for (const file of ["README.md", "docs/openai-sdk.md"]) {
+    const [before = ""] = read(file).split(/^## /m);
+    expect(before).toContain("images.generate");
+    expect(before).toContain('default_headers={"Prefer": "wait"}');
+  }
+});
+
+test("npm says nothing of the Node that the shell has: the install brings another", () => {
+  expect(read(".npmrc")).toMatch(/^loglevel=error$/m);
+});
+
 test("the catalog of the example has no faults", async () => {
   await using folder = await tempFolder();
   const file = join(folder.path, "my-catalog.yaml");
