@@ -1,4 +1,10 @@
-import { turn } from "./in-turns.ts";
+import { joinInTurns, turn } from "./in-turns.ts";
+
+/** A text that is read slice by slice: a string, or one that lies in memory as bytes. */
+export interface SlicedText {
+  readonly length: number;
+  slice(from: number, to?: number): string;
+}
 
 /** Base64 that was read. */
 export interface ReadBase64 {
@@ -25,18 +31,18 @@ const cleanedAtOnce = 128 * 1024;
  * percent-encoded. Undefined where it is none, or nothing. A long text is read in several turns of the event loop.
  */
 export async function readBase64(
-  text: string,
+  text: SlicedText,
   { isEscaped = false }: { isEscaped?: boolean } = {},
 ): Promise<ReadBase64 | undefined> {
   const canonical = await decode(text);
   if (canonical) return { bytes: canonical, isCanonical: true, breaks: 0 };
-  const { digits, breaks } = await clean(text, isEscaped);
-  const bytes = await decode(digits);
-  return bytes && { bytes, isCanonical: false, breaks };
+  const cleaned = await clean(text, isEscaped);
+  const bytes = cleaned && (await decode(cleaned.digits));
+  return bytes && { bytes, isCanonical: false, breaks: cleaned.breaks };
 }
 
 /** Reads the canonical form alone; undefined where it is none, or nothing. */
-async function decode(digits: string): Promise<Uint8Array<ArrayBuffer> | undefined> {
+async function decode(digits: SlicedText): Promise<Uint8Array<ArrayBuffer> | undefined> {
   const bytes = Buffer.allocUnsafeSlow(Math.ceil((digits.length * 3) / 4));
   let size = 0;
   for (let at = 0; at < digits.length; at += digitsAtOnce) {
@@ -55,12 +61,12 @@ async function decode(digits: string): Promise<Uint8Array<ArrayBuffer> | undefin
   return size === 0 ? undefined : bytes.subarray(0, size);
 }
 
-/** A text in canonical form, where it is base64 at all. */
+/** A text in canonical form, where it is base64 at all; undefined where it has characters that are no bytes. */
 async function clean(
-  text: string,
+  text: SlicedText,
   isEscaped: boolean,
-): Promise<{ digits: string; breaks: number }> {
-  const parts: string[] = [];
+): Promise<{ digits: SlicedText; breaks: number } | undefined> {
+  const parts: Buffer[] = [];
   let breaks = 0;
   /** The beginning of an escape whose end comes with the next characters. */
   let begun = "";
@@ -71,9 +77,20 @@ async function clean(
     breaks += raw.length - unbroken.length;
     const some = begun + unbroken;
     begun = isEscaped ? (/%[^%]?$/.exec(some)?.[0] ?? "") : "";
-    parts.push(digitsIn(some.slice(0, some.length - begun.length), isEscaped));
+    const digits = digitsIn(some.slice(0, some.length - begun.length), isEscaped);
+    const part = Buffer.from(digits, "latin1");
+    if (part.toString("latin1") !== digits) return undefined;
+    parts.push(part);
   }
-  return { digits: withPadding(parts.join("") + begun), breaks };
+  const spare = Buffer.alloc(longestEnd);
+  const bytes = await joinInTurns([...parts, Buffer.from(begun, "latin1"), spare]);
+  return { digits: textOf(bytes.subarray(0, paddedSize(bytes))), breaks };
+}
+
+/** Bytes as the text that they are, a character each, of which no string is made at once. */
+export function textOf(bytes: Buffer): SlicedText {
+  const { length } = bytes;
+  return { length, slice: (from, to = length) => bytes.toString("latin1", from, to) };
 }
 
 function digitsIn(text: string, isEscaped: boolean): string {
@@ -87,14 +104,21 @@ function digitsIn(text: string, isEscaped: boolean): string {
     .replaceAll("_", "/");
 }
 
-/** With the padding that belongs there, and nothing in the last digit that no byte is made of. */
-function withPadding(digits: string): string {
-  const bare = digits.length % 4 === 0 ? digits.replace(/={1,2}$/, "") : digits;
-  const rest = bare.length % 4;
-  if (rest === 0 || rest === 1) return bare;
-  const end = bare.slice(-rest);
+/** Digits of the last bytes, with their padding. */
+const longestEnd = 4;
+const padding = 0x3d;
+
+/**
+ * Gives digits the padding that belongs there, and nothing in the last digit that no byte is made of; answers how many that makes. Behind
+ * them is room for it.
+ */
+function paddedSize(bytes: Buffer): number {
+  const size = bytes.length - longestEnd;
+  let bare = size;
+  if (size % 4 === 0) while (size - bare < 2 && bytes[bare - 1] === padding) bare--;
+  const from = bare - (bare % 4);
+  const end = bytes.toString("latin1", from, bare);
   // What is none stays as it is, and is found.
-  return /^[a-z0-9+/]+$/i.test(end)
-    ? bare.slice(0, -rest) + Buffer.from(end, "base64").toString("base64")
-    : bare;
+  if (end.length < 2 || !/^[a-z0-9+/]+$/i.test(end)) return bare;
+  return from + bytes.write(Buffer.from(end, "base64").toString("base64"), from, "latin1");
 }

@@ -34,6 +34,11 @@ export async function joinInTurns(pieces: readonly Uint8Array[]): Promise<Buffer
   return whole;
 }
 
+/** Bytes as a stream brings them, some at a time, for what works on each piece in a turn of its own. */
+export async function* piecesOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += bytesAtOnce) yield bytes.subarray(at, at + bytesAtOnce);
+}
+
 /** All that a stream brings, joined so. Rejects with the stream's error. */
 export async function readInTurns(stream: AsyncIterable<Uint8Array>): Promise<Buffer<ArrayBuffer>> {
   const pieces: Uint8Array[] = [];

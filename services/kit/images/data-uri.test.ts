@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { textOf } from "../base64.ts";
 import { isDataUri, isTooLong, readDataUri, readImageUri } from "./data-uri.ts";
 
 it("reads scheme, type and encoding without case", async () => {
@@ -14,6 +15,30 @@ it("reads any type where none is asked for", async () => {
   const uri = "data:application/pdf;base64,AAAA";
   expect((await readDataUri(uri))?.mimeType).toBe("application/pdf");
   expect(await readImageUri(uri)).toBeUndefined();
+});
+
+it.each(["data:;base64,AAAA", "data:nonsense;base64,AAAA", "data: ; base64,AAAA"])(
+  "reads %j where its type does not count",
+  async (uri) => {
+    expect((await readDataUri(uri, { anyType: true }))?.bytes).toEqual(Buffer.alloc(3));
+    expect(await readDataUri(uri)).toBeUndefined();
+    expect(await readDataUri(uri.replace("base64", ""), { anyType: true })).toBeUndefined();
+  },
+);
+
+it("reads one that lies in memory as bytes, as it would read the string", async () => {
+  const bytes = Buffer.alloc(300_001, 250);
+  for (const digits of [bytes.toString("base64"), bytes.toString("base64url")]) {
+    for (const uri of [
+      `data:image/png;base64,${digits}`,
+      ` data:image/png;x=y;base64,${digits.replace(/.{76}/g, "$&%0A\n")}`,
+    ]) {
+      const read = await readDataUri(textOf(Buffer.from(uri)));
+      expect(read && Buffer.compare(read.bytes, bytes)).toBe(0);
+      expect(read).toEqual(await readDataUri(uri));
+    }
+  }
+  expect(await readDataUri(textOf(Buffer.from("data:image/png;base64,AA*A")))).toBeUndefined();
 });
 
 it.each([

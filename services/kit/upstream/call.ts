@@ -33,6 +33,8 @@ export interface UpstreamCall
   isStream?: boolean;
   /** Milliseconds to the answer's last byte; at most, and by default, the upstream's. */
   timeoutMs?: number | undefined;
+  /** Milliseconds to its head, where that takes less than what follows; default `timeoutMs`. */
+  headTimeoutMs?: number | undefined;
 }
 
 /** Sends once and resolves with the answer's head, of any status. Throws {@link UpstreamError}, or the signal's reason. */
@@ -44,6 +46,7 @@ export async function callUpstream(
     key: sentAs = bearer,
     isStream = false,
     timeoutMs: wanted,
+    headTimeoutMs: wantedHead,
     ...request
   }: UpstreamCall,
 ): Promise<HttpReply> {
@@ -60,7 +63,7 @@ export async function callUpstream(
       ...headers,
     },
     connectTimeoutMs: Number(upstream.connectTimeoutMs),
-    headTimeoutMs: isStream ? idleTimeoutMs : timeoutMs,
+    headTimeoutMs: isStream ? idleTimeoutMs : Math.min(wantedHead ?? timeoutMs, timeoutMs),
     idleTimeoutMs,
     timeoutMs,
   });

@@ -1,6 +1,7 @@
 import { Readable } from "node:stream";
 import { BlobExistsError, type BlobStore } from "#kit/blobs.ts";
 import type { Clock } from "#kit/clock.ts";
+import { piecesOf } from "#kit/in-turns.ts";
 import type { GenerationTask } from "../../upstreams/media/port.ts";
 import type { JobEvents } from "../events.ts";
 import type { FailPoints } from "../fail-points.ts";
@@ -91,7 +92,7 @@ export function createStoredOutputs(
       // What lies in memory may be all that there is of a generation that was paid for.
       const stored =
         source instanceof Uint8Array
-          ? await untilStored({ clock, signal: either }, () => put(Readable.from([source])))
+          ? await untilStored({ clock, signal: either }, () => put(Readable.from(piecesOf(source))))
           : await put(source);
       keys.add(stored.blobKey);
       failPoints("stored");

@@ -2,12 +2,13 @@ import { parseOutputPath, readOutputPath } from "#kit/call/output-path.ts";
 import type { JsonObject, JsonValue } from "#kit/json.ts";
 import type { DriverContext } from "../media/context.ts";
 import { failed } from "../media/faults.ts";
-import { fetchOutput } from "../media/fetch-output.ts";
+import { fetchOutputs } from "../media/fetch-output.ts";
+import type { FileAnswers } from "../media/file-answers.ts";
 import { type GeneratedOutput, GenerationError, type GenerationTask } from "../media/port.ts";
 import { callOf } from "./call.ts";
 
 /**
- * Downloads, verifies and stores the outputs that an answer names where the model's call says. They carry no key: what made them
+ * Gets, verifies and stores the outputs that an answer names, or holds, where the model's call says. They carry no key: what made them
  * gives them to everyone who knows their URL. Without those that the answer says were refused, for the others were made and
  * cost the operator the same; rejects `content_policy` where none is left, `failed` where there are too few.
  */
@@ -15,6 +16,7 @@ export async function outputsOf(
   context: DriverContext,
   task: GenerationTask,
   answer: JsonObject,
+  answers: FileAnswers,
 ): Promise<GeneratedOutput[]> {
   const { request } = task;
   const call = callOf(task);
@@ -33,11 +35,8 @@ export async function outputsOf(
     throw new GenerationError("content_policy", "the upstream refused some of what it made");
   }
   const made = urls.slice(0, count).filter((_, index) => !isInPlace || refused[index] !== true);
-  const outputs: GeneratedOutput[] = [];
-  for (const url of made) {
-    outputs.push(await fetchOutput(context, task, { url, key: "none" }));
-  }
-  return outputs;
+  const files = made.map((url) => ({ url: answers.text(url), key: "none" }) as const);
+  return fetchOutputs(context, task, answers, files);
 }
 
 function found(text: string, answer: JsonObject): JsonValue[] {

@@ -1,10 +1,10 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import type { DriverContext } from "../media/context.ts";
-import { exchange, jsonBody, urlOf } from "../media/exchange.ts";
+import { exchange, exchangeJson, jsonBody, urlOf } from "../media/exchange.ts";
 import { isWorthRepeating, StatusError } from "../media/faults.ts";
 import { generateLimits, generateTimes } from "../media/limits.ts";
-import { look } from "../media/poll.ts";
+import { type Ask, look } from "../media/poll.ts";
 import { type CancelTask, GenerationError, type GenerationTask } from "../media/port.ts";
 import { comfyLimits } from "./limits.ts";
 
@@ -60,15 +60,21 @@ async function inQueue(
 ): Promise<TaskState | "unreadable" | undefined> {
   const url = urlOf(upstream, "/queue");
   const call = { upstream, method: "GET", url, timeoutMs: generateTimes.lookMs, signal } as const;
-  const read = await look(context, call, comfyLimits.queueBytes).catch((error) => {
-    if (!isTooLarge(error)) throw error;
-  });
+  const read = await look(context, call, { ask: asking(context, comfyLimits.queueBytes) }).catch(
+    (error) => {
+      if (!isTooLarge(error)) throw error;
+    },
+  );
   if (!read) return "unreadable";
   const { body } = read;
   const running = idOf(body.queue_running, id);
   if (running !== undefined) return { at: "work", id: running };
   const pending = idOf(body.queue_pending, id);
   return pending === undefined ? undefined : { at: "queue", id: pending };
+}
+
+function asking(context: DriverContext, maxBytes: number): Ask {
+  return (call) => exchangeJson(context, call, maxBytes);
 }
 
 function isTooLarge(error: unknown): boolean {
@@ -87,7 +93,9 @@ async function lastEndedOf(
 ): Promise<JsonValue | undefined> {
   const url = urlOf(upstream, `/history?max_items=${comfyLimits.historyItems}`);
   const call = { upstream, method: "GET", url, timeoutMs: generateTimes.lookMs, signal } as const;
-  const { body } = await look(context, call, comfyLimits.queueBytes).catch((error) => {
+  const { body } = await look(context, call, {
+    ask: asking(context, comfyLimits.queueBytes),
+  }).catch((error) => {
     if (!isTooLarge(error)) throw error;
     return { body: {} };
   });
@@ -115,7 +123,8 @@ async function find(
   const url = urlOf(upstream, path);
   const call = { upstream, method: "GET", url, timeoutMs: generateTimes.lookMs, signal } as const;
   try {
-    return (await look(context, call, comfyLimits.taskBytes, isWorthRepeating)).body;
+    const ask = asking(context, comfyLimits.taskBytes);
+    return (await look(context, call, { ask, mayRepeat: isWorthRepeating })).body;
   } catch (error) {
     const cause = error instanceof GenerationError ? error.cause : undefined;
     if (cause instanceof StatusError && [404, 405].includes(cause.status)) return undefined;

@@ -7,6 +7,7 @@ import { checkedTaskId } from "../media/begin.ts";
 import type { DriverContext } from "../media/context.ts";
 import { exchangeJson, type JsonReply, jsonBody, urlOf } from "../media/exchange.ts";
 import { failed, isWorthRepeating, StatusError, toGenerationError } from "../media/faults.ts";
+import { createFileAnswers, type FileAnswers } from "../media/file-answers.ts";
 import { generateLimits, generateTimes, generateTries } from "../media/limits.ts";
 import { takeReferenceRoom } from "../media/memory.ts";
 import { type Look, look, watchTask } from "../media/poll.ts";
@@ -41,8 +42,9 @@ export async function generateAtFal(
     first: undefined,
     read,
   });
-  const result = await resultOf(context, task, url, hasFailed);
-  return outputsOf(context, task, result);
+  using answers = createFileAnswers(context, task);
+  const result = await resultOf(context, task, { url, hasFailed, answers });
+  return await outputsOf(context, task, result, answers);
 }
 
 /** Asks fal to take a request back: out of the queue it is gone, running it may go on and be finished. */
@@ -113,11 +115,10 @@ function isFailure({ error = null, error_type: type = null }: JsonObject): boole
 async function resultOf(
   context: DriverContext,
   { upstream, signal }: GenerationTask,
-  url: string,
-  hasFailed: boolean,
+  { url, hasFailed, answers }: { url: string; hasFailed: boolean; answers: FileAnswers },
 ): Promise<JsonObject> {
   const call = { upstream, method: "GET", url, timeoutMs: generateTimes.lookMs, signal } as const;
-  if (!hasFailed) return (await look(context, call)).body;
+  if (!hasFailed) return (await look(context, call, answers)).body;
   const tries = { most: generateTries.look, mayRepeat: isTooEarly, signal };
   try {
     await withTries(context, tries, () => exchangeJson(context, call, generateLimits.answerBytes));

@@ -1,3 +1,4 @@
+import { isDataUri } from "#kit/images/index.ts";
 import type { JsonObject, JsonValue } from "#kit/json.ts";
 import { parseUrl } from "#kit/url.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
@@ -36,10 +37,11 @@ export async function generatedFrom(
 
 /**
  * Where to fetch a file. A deployment names its private files by its public address, which need not be the one that we
- * reach it by; such a file is fetched where we reach it, for only there our key may go.
+ * reach it by; such a file is fetched where we reach it, for only there our key may go. A data URI is the file itself.
  */
 export function fileUrl(upstream: Upstream, item: JsonObject, filesUrl: string): string {
   const { id, url: text } = item;
+  if (typeof text === "string" && isDataUri(text)) return text;
   const url = typeof text === "string" ? parseUrl(text, `${upstream.baseUrl}/`) : null;
   if (!url) throw failed("the upstream's answer names no file");
   if (isWithin(upstream, url) || typeof id !== "string") return url.href;

@@ -1,9 +1,12 @@
+import { isDataUri } from "#kit/images/index.ts";
+import { piecesOf } from "#kit/in-turns.ts";
 import { isJsonObject } from "#kit/json.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { DriverContext } from "../media/context.ts";
 import { download } from "../media/download.ts";
 import { exchangeJson, jsonBody, urlOf } from "../media/exchange.ts";
 import { failed, isWorthRepeating } from "../media/faults.ts";
+import { readInline } from "../media/inline-file.ts";
 import { generateLimits, generateTries } from "../media/limits.ts";
 import type { SpeechTask } from "../media/port.ts";
 import { withTries } from "../media/retries.ts";
@@ -46,6 +49,7 @@ export async function speakAtGenmesh(
   const filesUrl = `${posted}/${typeof body.id === "string" ? encodeURIComponent(body.id) : ""}/files`;
   const maxBytes = generateLimits.speechBytes;
   const url = fileUrl(upstream, body.audio, filesUrl);
+  if (isDataUri(url)) return readSound(piecesOf(await readInline(url, maxBytes)), task);
   const file = { upstream, url, maxBytes, accept: "audio/mpeg", signal };
   return download(context, file, (chunks) => readSound(chunks, task));
 }

@@ -16,6 +16,7 @@ import {
   UnreadableError,
 } from "./faults.ts";
 import { generateTimes, generateTries } from "./limits.ts";
+import type { GenerationError } from "./port.ts";
 import { withTries } from "./retries.ts";
 
 /** Something that an upstream's answer names. */
@@ -150,6 +151,7 @@ async function* checked(
   }
 }
 
-function tooLarge() {
+/** An output of more bytes than are taken. */
+export function tooLarge(): GenerationError {
   return failed("the output is larger than allowed", { cause: new UpstreamError("too_large") });
 }

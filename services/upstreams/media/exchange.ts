@@ -71,18 +71,17 @@ export async function exchangeJson(
   context: DriverContext,
   call: Call,
   maxBytes: number,
-  read = (reply: HttpReply): Promise<Buffer> => reply.body.whole(maxBytes),
+  read = async (reply: HttpReply) => objectIn(await reply.body.whole(maxBytes)),
 ): Promise<JsonReply> {
   const reply = await exchange(context, call);
   if (reply.status >= 300) {
     reply.body.close();
     throw new StatusError(reply.status);
   }
-  const bytes = await read(reply).catch((error) => {
+  const body = await read(reply).catch((error) => {
     reply.body.close();
     throw error;
   });
-  const body = objectIn(bytes);
   if (!body) throw new UnreadableError("the answer is no JSON object");
   const retryAfterMs = retryAfterOf(reply.headers, context.clock.now());
   return { status: reply.status, body, retryAfterMs };

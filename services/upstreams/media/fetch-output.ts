@@ -1,32 +1,86 @@
+import { isDataUri } from "#kit/images/index.ts";
+import { piecesOf } from "#kit/in-turns.ts";
 import type { DriverContext } from "./context.ts";
 import { type Download, download, downloadOnce, whileLate } from "./download.ts";
+import type { FileAnswers } from "./file-answers.ts";
+import { readInline } from "./inline-file.ts";
 import { generateLimits } from "./limits.ts";
+import type { LongText } from "./long-texts.ts";
 import type { GeneratedOutput, GenerationTask } from "./port.ts";
 import { spool } from "./spool.ts";
 import { musicOutput, storeImage, storeStream, videoOutput } from "./verify-output.ts";
 
-/** Downloads one output of a task, verifies by its bytes that it is of the kind that was asked for, and stores it. */
+/** An output as an answer has it: by its URL, of which a data URI is the file itself, or in base64. */
+export type OutputFile =
+  | ({ url: string | LongText } & Pick<Download, "key" | "sha256">)
+  | { base64: string | LongText };
+
+/**
+ * Stores the outputs that an answer holds or names, in their order. Those that stand in it come first: it lies in memory until they are
+ * stored, and no task holds room while it waits for an upstream. `stored` hears of each.
+ */
+export async function fetchOutputs(
+  context: DriverContext,
+  task: GenerationTask,
+  answers: FileAnswers,
+  files: readonly OutputFile[],
+  stored: () => void = () => {},
+): Promise<GeneratedOutput[]> {
+  const outputs = new Map<OutputFile, GeneratedOutput>();
+  const fetchAll = async (some: readonly OutputFile[]) => {
+    for (const file of some) {
+      outputs.set(file, await fetchOutput(context, task, file));
+      stored();
+    }
+  };
+  const inline = files.filter((file) => "inline" in sourceOf(file));
+  if (inline.length > 0) await answers.hold();
+  await fetchAll(inline);
+  answers.release();
+  await fetchAll(files.filter((file) => !inline.includes(file)));
+  return files.flatMap((file) => outputs.get(file) ?? []);
+}
+
+/** Gets one output of a task, verifies by its bytes that it is of the kind that was asked for, and stores it. */
 export async function fetchOutput(
   context: DriverContext,
   task: GenerationTask,
-  file: Pick<Download, "url" | "key" | "sha256">,
+  file: OutputFile,
 ): Promise<GeneratedOutput> {
   const { request, upstream, signal } = task;
-  const what = { ...file, upstream, signal };
+  const source = sourceOf(file);
   if (request.kind === "image") {
     const maxBytes = generateLimits.imageBytes;
-    const image = { ...what, accept: "image/*", maxBytes };
+    if ("inline" in source) {
+      return storeImage(context, task, await readInline(source.inline, maxBytes));
+    }
+    const image = { ...source.named, upstream, signal, accept: "image/*", maxBytes };
     // A picture that is not whole shows so when it is decoded.
     return whileLate(context, signal, async () => {
       await using stack = new AsyncDisposableStack();
       const spooled = await downloadOnce(context, image, async (chunks) =>
-        stack.use(await spool(context, task, chunks, maxBytes)),
+        stack.use(await spool(context, task, chunks, { maxBytes })),
       );
-      return await storeImage(context, task, await spooled.load());
+      using loaded = await spooled.load();
+      return await storeImage(context, task, loaded.bytes);
     });
   }
   const output = request.kind === "video" ? videoOutput(request.durationSeconds) : musicOutput;
-  return download(context, { ...what, ...output, accept: output.mimeType }, (chunks) =>
+  const { maxBytes, mimeType: accept } = output;
+  if ("inline" in source) {
+    return storeStream(task, output, piecesOf(await readInline(source.inline, maxBytes)));
+  }
+  return download(context, { ...source.named, upstream, signal, maxBytes, accept }, (chunks) =>
     storeStream(task, output, chunks),
   );
+}
+
+/** The text that is the file itself, or where the file is. */
+function sourceOf(
+  file: OutputFile,
+): { inline: string | LongText } | { named: Pick<Download, "url" | "key" | "sha256"> } {
+  if ("base64" in file) return { inline: file.base64 };
+  const { url } = file;
+  const isInline = typeof url !== "string" || isDataUri(url);
+  return isInline ? { inline: url } : { named: { ...file, url } };
 }

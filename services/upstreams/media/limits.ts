@@ -10,15 +10,15 @@ export const generateLimits = {
   imagePixels: 50_000_000,
   /**
    * An answer with ten 2k images of noise in base64, with room: a prompt can ask for them, and what is too large to be
-   * taken was paid for all the same.
+   * taken was paid for all the same. A film in an answer has 130 MiB then, where one that is named may have more.
    */
   imageAnswerBytes: 176 * 1024 * 1024,
   /** An answer's part for one image: the largest that is taken, in base64, with room for words about it. */
   imageInAnswerBytes: 44 * mib,
   /**
-   * Bytes of answers with images, and of images, in memory at once: one of the largest answers, and some others. Each is
-   * there up to four times: as it came, as text, as base64 and as an image. They come to a file, and take room when they are whole: what
-   * holds room waits for no upstream. An image was paid for, so that its room is waited for as long as its job may take.
+   * Bytes of answers with images or other files, and of images, in memory at once: one of the largest answers, and some others. Each is
+   * there up to four times: as it came, without JSON's escapes, without line breaks, and as a file. They come to a file, and take room when they are
+   * whole: what holds room waits for no upstream. An image was paid for, so that its room is waited for as long as its job may take.
    */
   imagesInMemory: {
     places: 256 * mib,
@@ -36,8 +36,10 @@ export const generateLimits = {
     each: { places: 256 * mib, waiting },
     waitMs: 60_000,
   },
-  /** Any other JSON answer: ids, states and URLs. */
+  /** Any other JSON answer, and what one with files says beside them: ids, states and URLs. */
   answerBytes: 1024 * 1024,
+  /** A text of an answer that is longer stays out of what is parsed: no id, state or URL is, and each may be a part of a file. */
+  parsedTextBytes: 4 * 1024,
   /** One generated video: 15 s of 1080p take 30 MiB, a lavish encoder ten times that. */
   videoBytes: 512 * 1024 * 1024,
   /** One clip of music: an hour at 128 kbit/s. */

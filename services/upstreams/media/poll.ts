@@ -10,14 +10,17 @@ export type Look<T> =
   | { state: "running"; percent: number | undefined }
   | { state: "done"; result: T };
 
+/** Sends a request once, as {@link exchangeJson} does. */
+export type Ask = (call: Call) => Promise<JsonReply>;
+
 /** How a task is watched. */
 export interface Watch<T> {
   /** Of the task's state. */
   url: string;
   /** What the creation answered, where that was just now. */
   first: JsonReply | undefined;
-  /** Bytes of an answer; default that of an answer of ids, states and URLs. */
-  maxBytes?: number;
+  /** Asks for the state; default: for an answer of ids, states and URLs. */
+  ask?: Ask;
   /** Reads an answer. Throws a GenerationError where the task has failed. */
   read: (reply: JsonReply) => Look<T>;
 }
@@ -29,12 +32,13 @@ export interface Watch<T> {
 export async function watchTask<T>(
   context: DriverContext,
   task: GenerationTask,
-  { url, first, maxBytes = generateLimits.answerBytes, read }: Watch<T>,
+  { url, first, ask, read }: Watch<T>,
 ): Promise<T> {
   const { signal, upstream } = task;
   const call: Call = { upstream, method: "GET", url, timeoutMs: generateTimes.lookMs, signal };
   let pauseMs: number = generateTimes.firstPauseMs;
-  let reply = first ?? (await look(context, call, maxBytes));
+  const how = ask ? { ask } : {};
+  let reply = first ?? (await look(context, call, how));
   for (;;) {
     signal.throwIfAborted();
     const found = read(reply);
@@ -42,7 +46,7 @@ export async function watchTask<T>(
     if (found.percent !== undefined) task.progress(asProgress(found.percent));
     await context.clock.sleep(pauseOf(reply, pauseMs), signal);
     pauseMs = Math.min(pauseMs * 1.5, generateTimes.longestPauseMs);
-    reply = await look(context, call, maxBytes);
+    reply = await look(context, call, how);
   }
 }
 
@@ -53,13 +57,15 @@ export async function watchTask<T>(
 export async function look(
   context: DriverContext,
   call: Call,
-  maxBytes: number = generateLimits.answerBytes,
-  mayRepeat = (error: unknown) => isWorthRepeating(error) || isUnknownTask(error),
+  {
+    ask = (call) => exchangeJson(context, call, generateLimits.answerBytes),
+    mayRepeat = (error) => isWorthRepeating(error) || isUnknownTask(error),
+  }: { ask?: Ask; mayRepeat?: (error: unknown) => boolean } = {},
 ): Promise<JsonReply> {
   const { signal } = call;
   const tries = { most: generateTries.look, mayRepeat, signal };
   try {
-    return await withTries(context, tries, () => exchangeJson(context, call, maxBytes));
+    return await withTries(context, tries, () => ask(call));
   } catch (error) {
     signal.throwIfAborted();
     throw toGenerationError(error, true);

@@ -22,7 +22,9 @@ test("bytes take room when they are loaded, by their number, and until they are 
   const { images } = memory;
   const { places, each } = generateLimits.imagesInMemory;
   const own = task("one");
-  const spooled = await spool({ memory, tempDir }, own, chunks(10 * mib + 5), 32 * mib);
+  const spooled = await spool({ memory, tempDir }, own, chunks(10 * mib + 5), {
+    maxBytes: 32 * mib,
+  });
   expect(await readdir(tempDir)).toEqual([]);
   // All of it is free.
   using _most = images.takeFree("other", each.places);
@@ -33,13 +35,33 @@ test("bytes take room when they are loaded, by their number, and until they are 
   rest?.shrink(places - each.places - (10 * mib + 4));
   expect(images.lacking()).toEqual(["one"]);
   rest?.shrink(places - each.places - (10 * mib + 5));
-  const bytes = await loading;
+  const loaded = await loading;
   const expected: Buffer[] = [];
   for await (const chunk of chunks(10 * mib + 5)) expected.push(chunk);
-  expect(bytes.equals(Buffer.concat(expected))).toBe(true);
-  expect(images.takeFree("two", 1)).toBeUndefined();
+  expect(loaded.bytes.equals(Buffer.concat(expected))).toBe(true);
   await spooled[Symbol.asyncDispose]();
+  expect(images.takeFree("two", 1)).toBeUndefined();
+  loaded[Symbol.dispose]();
   expect(images.takeFree("two", 10 * mib + 5)).toBeDefined();
+});
+
+test("few bytes take no room until it is wanted", async () => {
+  const memory = createMemory({ clock: systemClock });
+  const { images } = memory;
+  const { places, each } = generateLimits.imagesInMemory;
+  const bounds = { maxBytes: 32 * mib, freeBytes: 2 * mib };
+  await using few = await spool({ memory, tempDir }, task("one"), chunks(2 * mib), bounds);
+  await using more = await spool({ memory, tempDir }, task("one"), chunks(2 * mib + 1), bounds);
+  using _most = images.takeFree("other", each.places);
+  using rest = images.takeFree("one", places - each.places);
+  using loaded = await few.load();
+  const holding = loaded.hold();
+  const loading = more.load();
+  expect(images.lacking()).toEqual(["one"]);
+  rest?.[Symbol.dispose]();
+  await holding;
+  using loadedMore = await loading;
+  expect([loaded.bytes.length, loadedMore.bytes.length]).toEqual([2 * mib, 2 * mib + 1]);
 });
 
 test("a source that breaks off leaves nothing, and its error comes out", async () => {
@@ -48,7 +70,7 @@ test("a source that breaks off leaves nothing, and its error comes out", async (
     yield Buffer.alloc(10);
     throw new Error("broken off");
   }
-  const spooling = spool({ memory, tempDir }, task("one"), broken(), mib);
+  const spooling = spool({ memory, tempDir }, task("one"), broken(), { maxBytes: mib });
   await expect(spooling).rejects.toThrow("broken off");
   expect(await readdir(tempDir)).toEqual([]);
 });

@@ -8,48 +8,89 @@ import type { GenerationTask } from "./port.ts";
 
 /** Bytes that have come from an upstream, all of them. */
 export interface Spooled extends AsyncDisposable {
-  /** Reads them into memory, in room that is waited for, and held until this is disposed of. */
-  load(): Promise<Buffer>;
+  /** Reads them into memory, once, in room that is waited for. */
+  load(): Promise<Loaded>;
+}
+
+/** The same in memory; disposing gives the room back. */
+export interface Loaded extends Disposable {
+  bytes: Buffer;
+  /** Waits for room where few bytes have needed none. */
+  hold(): Promise<void>;
+}
+
+/** How bytes are taken. */
+export interface SpoolBounds {
+  /** As many come at the most. */
+  maxBytes: number;
+  /** As many lie in memory without room, and in no file; default none. */
+  freeBytes?: number;
 }
 
 /**
- * Takes bytes, `maxBytes` of them at the most, to a nameless file as they come: an upstream that is slow with them holds up no other request, for
- * they take no room in memory until all are there. Where the disk takes no writes, room for the most that they may be is taken, and they
- * come into memory: they were paid for.
+ * Takes bytes to a nameless file as they come: an upstream that is slow with them holds up no other request, for they take no room in
+ * memory until all are there. Where the disk takes no writes, room for the most that they may be is taken, and they come into
+ * memory: they were paid for.
  */
 export async function spool(
   { memory, tempDir }: Pick<DriverContext, "memory" | "tempDir">,
   task: Pick<GenerationTask, "accountId" | "signal">,
   chunks: AsyncIterable<Uint8Array>,
-  maxBytes: number,
+  { maxBytes, freeBytes = 0 }: SpoolBounds,
 ): Promise<Spooled> {
   await using spooling = new AsyncDisposableStack();
-  let file = await whereDiskWorks(openNamelessFile(tempDir));
-  if (file) spooling.use(file);
+  let file: NamelessFile | undefined;
+  let isBegun = false;
   let room: Turn | undefined;
   const takeRoom = async (bytes: number) => {
     room ??= await takeImageRoom(memory, task, bytes);
   };
   spooling.defer(() => room?.[Symbol.dispose]());
+  /** What is not in the file. */
   const held: Uint8Array[] = [];
   let sizeBytes = 0;
   for await (const chunk of chunks) {
     task.signal.throwIfAborted();
-    if (!file || !(await isAppended(file, chunk))) {
-      await takeRoom(maxBytes);
-      if (file) held.push(await file.whole());
-      file = undefined;
-      held.push(chunk);
-    }
+    held.push(chunk);
     sizeBytes += chunk.length;
+    if (sizeBytes <= freeBytes) continue;
+    if (!isBegun) file = await whereDiskWorks(openNamelessFile(tempDir));
+    if (!isBegun && file) spooling.use(file);
+    isBegun = true;
+    while (file && held[0]) {
+      if (await isAppended(file, held[0])) held.shift();
+      else break;
+    }
+    if (held.length === 0) continue;
+    await takeRoom(maxBytes);
+    if (file) held.unshift(await file.whole());
+    file = undefined;
   }
   const spooled = spooling.move();
   return {
     async load() {
-      await takeRoom(sizeBytes);
-      return file ? file.whole() : joinInTurns(held);
+      if (sizeBytes > freeBytes) await takeRoom(sizeBytes);
+      const bytes = file ? await file.whole() : await joinInTurns(held);
+      const taken = room;
+      // From here on it is that of what is loaded.
+      room = undefined;
+      return loadedIn(taken, bytes, () => takeImageRoom(memory, task, bytes.length));
     },
     [Symbol.asyncDispose]: () => spooled.disposeAsync(),
+  };
+}
+
+function loadedIn(taken: Turn | undefined, bytes: Buffer, take: () => Promise<Turn>): Loaded {
+  let room = taken;
+  return {
+    bytes,
+    async hold() {
+      room ??= await take();
+    },
+    [Symbol.dispose]() {
+      room?.[Symbol.dispose]();
+      room = undefined;
+    },
   };
 }
 

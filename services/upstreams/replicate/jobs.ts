@@ -7,6 +7,7 @@ import { encodeForm } from "../form.ts";
 import type { DriverContext } from "../media/context.ts";
 import { exchangeJson, type JsonReply, jsonBody, urlOf } from "../media/exchange.ts";
 import { failed, isWorthRepeating, StatusError } from "../media/faults.ts";
+import { createFileAnswers } from "../media/file-answers.ts";
 import { generateLimits, generateTimes, generateTries } from "../media/limits.ts";
 import type { LoadedReference } from "../media/load-references.ts";
 import { takeReferenceRoom } from "../media/memory.ts";
@@ -21,7 +22,7 @@ import { withTries } from "../media/retries.ts";
 
 /** Bytes of data URIs in one request: Replicate documents them to 256 kB, and every look answers with the whole input. */
 const inlineBytes = 256_000;
-/** An answer with a prediction: its input, its log and its outputs. */
+/** An answer with a prediction: its input, its log and the names of its outputs. */
 const predictionBytes = 4 * 1024 * 1024;
 /** What it is told to give a prediction, so that one whose answer was lost costs no more than that: a job's half hour. */
 const cancelAfter = "30m";
@@ -36,8 +37,16 @@ export async function generateAtReplicate(
 ): Promise<GeneratedOutput[]> {
   const id = task.resumeId ?? (await submit(context, task));
   const url = urlOf(task.upstream, `/predictions/${encodeURIComponent(id)}`);
-  const watch = { url, first: undefined, maxBytes: predictionBytes, read };
-  return outputsOf(context, task, await watchTask(context, task, watch));
+  using answers = createFileAnswers(context, task, { freeBytes: predictionBytes });
+  const looked = (reply: JsonReply) => {
+    const found = read(reply);
+    // The next look is a while ahead.
+    if (found.state === "running") answers.release();
+    return found;
+  };
+  const watch = { url, first: undefined, ask: answers.ask, read: looked };
+  const prediction = await watchTask(context, task, watch);
+  return await outputsOf(context, task, prediction, answers);
 }
 
 /** Cancels a prediction. One that has ended otherwise stays as it is. */

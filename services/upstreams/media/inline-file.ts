@@ -1,0 +1,18 @@
+import { readBase64 } from "#kit/base64.ts";
+import { isDataUri, isTooLong, readDataUri } from "#kit/images/index.ts";
+import { tooLarge } from "./download.ts";
+import { failed } from "./faults.ts";
+import { type LongText, readable } from "./long-texts.ts";
+
+/**
+ * Reads a file that stands in an answer, as a data URI or in base64 alone. What a data URI says of its type counts for nothing: the bytes
+ * show what they are. Throws a `failed` GenerationError where it is no base64, or more than `maxBytes`.
+ */
+export async function readInline(text: string | LongText, maxBytes: number): Promise<Uint8Array> {
+  const whole = typeof text === "string" ? text : await readable(text);
+  if (isTooLong(whole, maxBytes)) throw tooLarge();
+  const read = await (isDataUri(whole) ? readDataUri(whole, { anyType: true }) : readBase64(whole));
+  if (!read) throw failed("the upstream's answer holds no file");
+  if (read.bytes.length > maxBytes) throw tooLarge();
+  return read.bytes;
+}
