@@ -21,6 +21,8 @@ function withEmbeddings(usual: CatalogObject): CatalogObject {
     { ...embedding, id: "vectors", upstreamModel: "up-vectors" },
     { ...embedding, id: "vectors-legacy", upstream: "legacy" },
     { ...embedding, id: "vectors-peer", upstream: "peer" },
+    { ...embedding, id: "vectors-refusing-the-field" },
+    { ...embedding, id: "vectors-refusing-without-a-word" },
     { ...embedding, id: "vectors-backed", upstream: "nowhere", fallbackUpstreams: ["backup"] },
   ];
   return { ...usual, models: [...usual.models, ...models] };
@@ -240,5 +242,106 @@ test("the list of models says what an embedding model takes and costs", async ()
   expect(json).toMatchObject({
     ...{ id: "vectors", kind: "embedding", maxInputTokens: 1_000, maxInputs: 3 },
     pricing: { inputUsdMicrosPerMillionTokens: 1_000_000 },
+  });
+});
+
+describe("vectors come in the format that was asked for", () => {
+  const models = ["vectors", "vectors-legacy", "vectors-peer"];
+  /** What upstream answers, whatever it is asked. */
+  const sent = [
+    ["numbers", vector],
+    ["base64", base64],
+  ] as const;
+  const asked = [
+    ["base64", { encoding_format: "base64" }, base64],
+    ["float", { encoding_format: "float" }, vector],
+    ["nothing", {}, vector],
+  ] as const;
+  const rows = models.flatMap((model) =>
+    sent.flatMap(([form, embedding]) =>
+      asked.map(([format, more, shown]) => [model, form, format, embedding, more, shown] as const),
+    ),
+  );
+  const dataOf = (count: number, embedding: unknown, index?: number) => ({
+    kind: "json" as const,
+    body: {
+      data: Array.from({ length: count }, (_, place) => ({ index: index ?? place, embedding })),
+      usage: { prompt_tokens: 7, total_tokens: 7 },
+    },
+  });
+  const shownIn = ({ json }: { json: { data: { embedding: unknown }[] } }) =>
+    json.data.map(({ embedding }) => embedding);
+
+  test.for(rows)("%s sends %s, %s was asked for", async ([model, , , embedding, more, shown]) => {
+    const payer = await world.caller();
+    world.play(dataOf(2, embedding));
+    const answer = await payer.post(path, { model, input: ["a", "b"], ...more });
+    expect(shownIn(answer)).toEqual([shown, shown]);
+    expect(answer.headers.get("x-genmesh-ignored-parameters")).toBeNull();
+    expect(await charged(payer)).toBe(7);
+  });
+
+  test.for([
+    ["vectors-refusing-the-field", { param: "encoding_format" }],
+    ["vectors-refusing-without-a-word", {}],
+  ] as const)(
+    "a server that refuses base64 is asked for numbers, and for nothing else then: %s",
+    async ([model, told]) => {
+      const payer = await world.caller();
+      const seen = world.play();
+      world.upstream.script(({ body: { encoding_format: format } }) =>
+        format === undefined ? dataOf(1, vector) : { kind: "status", status: 400, ...told },
+      );
+      const post = () => payer.post(path, { ...body, model, encoding_format: "base64" });
+      for (const answer of [await post(), await post()]) {
+        expect([answer.status, shownIn(answer)]).toEqual([200, [base64]]);
+        expect(answer.headers.get("x-genmesh-ignored-parameters")).toBeNull();
+      }
+      const formats = seen.map((one) => one.body.encoding_format ?? "none");
+      expect(formats).toEqual(["base64", "none", "none"]);
+      expect(await charged(payer)).toBe(2 * 7);
+    },
+  );
+
+  test("a refusal of the inputs is one", async () => {
+    const payer = await world.caller();
+    const asking = { ...body, encoding_format: "base64" };
+    const seen = world.play({ kind: "status", status: 400, param: "input" });
+    expect(refusalOf(await payer.post(path, asking))).toContain("invalid_value input");
+    expect(seen).toHaveLength(1);
+    // One that may be of the format is asked again, and is the same refusal then.
+    const again = world.play({ kind: "status", status: 422 });
+    expect(refusalOf(await payer.post(path, asking))).toContain("invalid_value");
+    expect(again).toHaveLength(2);
+    const next = world.play(dataOf(1, base64));
+    expect(shownIn(await payer.post(path, asking))).toEqual([base64]);
+    expect(next[0]?.body.encoding_format).toBe("base64");
+  });
+
+  test.for(sent)("index 0 on every row is none: %s", async ([, embedding]) => {
+    const payer = await world.caller();
+    const other =
+      typeof embedding === "string" ? Buffer.from(embedding, "base64").fill(0) : [0, 0, 0];
+    const data = [embedding, Buffer.isBuffer(other) ? other.toString("base64") : other];
+    world.play({
+      kind: "json",
+      body: {
+        data: data.map((one) => ({ index: 0, embedding: one })),
+        usage: { prompt_tokens: 7 },
+      },
+    });
+    const answer = await payer.post(path, { ...body, input: ["a", "b"] });
+    expect(shownIn(answer)).toEqual([vector, [0, 0, 0]]);
+    expect(answer.json.data.map(({ index }: { index: number }) => index)).toEqual([0, 1]);
+  });
+
+  test.each([
+    ["half a number", Buffer.alloc(6).toString("base64")],
+    ["no number", Buffer.from(new Float32Array([Number.NaN]).buffer).toString("base64")],
+    ["no base64", "ä"],
+  ])("what is no vector is none: %s", async (_, embedding) => {
+    const payer = await world.caller();
+    world.play(dataOf(1, embedding));
+    expect(refusalOf(await payer.post(path, body))).toContain("502 server_error");
   });
 });

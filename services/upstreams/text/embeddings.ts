@@ -1,23 +1,35 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { answerLimits } from "#kit/upstream/limits.ts";
 import { UpstreamFailure } from "./failure.ts";
 import type { ReportedUsage } from "./port.ts";
 import type { ReadAnswer } from "./responses/json-answer.ts";
 
+/** How vectors are written: as numbers, or as base64 of their 32-bit floats, the least byte first. */
+export type VectorFormat = "float" | "base64";
+
+/** The format that a request for embeddings asks for. */
+export function vectorFormatOf(asked: JsonValue | undefined): VectorFormat {
+  return asked === "base64" ? "base64" : "float";
+}
+
 /**
- * Embeddings as we show them: one vector for each input, in the order of the inputs, and nothing else of upstream's. Throws
- * `UpstreamFailure` where they are not all there.
+ * Embeddings as we show them: one vector for each input, in the order of the inputs and in the format that was asked for, and nothing
+ * else of upstream's. Throws `UpstreamFailure` where they are not all there.
  */
 export function readEmbeddings(
   found: JsonObject,
-  { modelId, inputs }: { modelId: string; inputs: number },
+  { modelId, inputs, format }: { modelId: string; inputs: number; format: VectorFormat },
 ): ReadAnswer {
   const usage = usageOf(found.usage);
   const vectors: JsonValue[] = [];
   const data = Array.isArray(found.data) ? found.data : [];
+  // Some servers number every row 0.
+  const isNumbered = data.some((item) => isJsonObject(item) && (item.index ?? 0) !== 0);
   for (const [place, item] of data.entries()) {
-    if (!isJsonObject(item) || !isVector(item.embedding)) break;
-    const { index = place, embedding } = item;
-    if (typeof index === "number" && !(index in vectors)) vectors[index] = embedding as JsonValue;
+    const vector = isJsonObject(item) ? vectorOf(item.embedding, format) : undefined;
+    if (!isJsonObject(item) || vector === undefined) break;
+    const index = (isNumbered ? item.index : undefined) ?? place;
+    if (typeof index === "number" && !(index in vectors)) vectors[index] = vector;
   }
   // A hole, or one too many, is a key that is not there.
   if (vectors.length !== inputs || Object.keys(vectors).length !== inputs) {
@@ -40,10 +52,44 @@ export function readEmbeddings(
   };
 }
 
-/** Base64 of numbers, or the numbers. */
-function isVector(value: JsonValue | undefined): boolean {
-  if (typeof value === "string") return /^[A-Za-z0-9+/]+={0,2}$/.test(value);
-  return Array.isArray(value) && value.length > 0 && value.every((one) => typeof one === "number");
+const floatBytes = 4;
+/** Characters of a 32-bit float as JSON, at most, and the comma behind it. */
+const numberCharacters = 25;
+
+/** A vector in the format; undefined where it is none. */
+function vectorOf(value: JsonValue | undefined, format: VectorFormat): JsonValue | undefined {
+  if (typeof value === "string") {
+    if (!/^[A-Za-z0-9+/]+={0,2}$/.test(value)) return undefined;
+    const bytes = Buffer.from(value, "base64");
+    if (bytes.length === 0 || bytes.length % floatBytes !== 0) return undefined;
+    return format === "base64" ? value : numbersOf(bytes);
+  }
+  const isVector = Array.isArray(value) && value.length > 0 && value.every(isNumber);
+  if (!isVector) return undefined;
+  return format === "base64" ? base64Of(value) : value;
+}
+
+function isNumber(value: JsonValue): value is number {
+  return typeof value === "number";
+}
+
+function base64Of(numbers: readonly number[]): string {
+  const bytes = Buffer.alloc(numbers.length * floatBytes);
+  for (const [place, number] of numbers.entries()) bytes.writeFloatLE(number, place * floatBytes);
+  return bytes.toString("base64");
+}
+
+/** Undefined where one is no number that JSON has. */
+function numbersOf(bytes: Buffer): number[] | undefined {
+  // As numbers it is five times as long: longer than an answer may be, it would not have come as numbers either.
+  if ((bytes.length / floatBytes) * numberCharacters > answerLimits.jsonBytes) return undefined;
+  const numbers: number[] = [];
+  for (let at = 0; at < bytes.length; at += floatBytes) {
+    const number = bytes.readFloatLE(at);
+    if (!Number.isFinite(number)) return undefined;
+    numbers.push(number);
+  }
+  return numbers;
 }
 
 /** How many inputs a request has: a text or a list of tokens is one. */

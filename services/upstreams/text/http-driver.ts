@@ -54,13 +54,22 @@ export function createHttpDriver(
   extras: HttpExtras = {},
 ): Driver {
   const { lift = async (job) => liftParts(job) } = context;
+  /** Models of upstreams that refuse base64. As many as catalogs have named. */
+  const numbersOnly = new Set<string>();
   return async (request, upstream) => {
     const facts = factsOf(request, context);
     const plan = planFor(upstream, request, facts);
     if (!plan) throw new UpstreamFailure("incapable");
     const headers = extras.headers?.(request);
-    const reply = await post({ ...plan, headers }, request, upstream, context);
-    if (reply.status < 200 || reply.status > 299) throw await failureOfReply(reply, request);
+    const ask = async (body: JsonObject) => {
+      const reply = await post({ ...plan, body, headers }, request, upstream, context);
+      if (reply.status < 200 || reply.status > 299) throw await failureOfReply(reply, request);
+      return reply;
+    };
+    const reply = await askInFormat(plan, ask, {
+      numbersOnly,
+      name: JSON.stringify([upstream.baseUrl, request.upstreamModel]),
+    });
     const there = extras.ignored?.(reply) ?? [];
     request.onIgnored?.(ignoredParameters(request, plan.body, plan.path, there));
     const type = reply.headers["content-type"] ?? "";
@@ -109,6 +118,31 @@ export function createHttpDriver(
       throw withUsage(error, came);
     }
   };
+}
+
+/**
+ * Asks for vectors in the format that the caller asked for, and where that is refused for numbers, of which base64 is made here. Servers that
+ * know no base64 refuse it, or the whole parameter.
+ */
+async function askInFormat(
+  { body, plain }: Plan,
+  ask: (body: JsonObject) => Promise<HttpReply>,
+  { numbersOnly, name }: { numbersOnly: Set<string>; name: string },
+): Promise<HttpReply> {
+  const isBase64 = plain?.operation === "embeddings" && plain.format === "base64";
+  if (!isBase64) return ask(body);
+  const { encoding_format: _, ...withoutFormat } = body;
+  if (numbersOnly.has(name)) return ask(withoutFormat);
+  try {
+    return await ask(body);
+  } catch (error) {
+    const isRefused = error instanceof UpstreamFailure && error.kind === "invalid_request";
+    if (!isRefused || (error.param ?? "encoding_format") !== "encoding_format") throw error;
+    const reply = await ask(withoutFormat);
+    // It was not the inputs.
+    numbersOnly.add(name);
+    return reply;
+  }
 }
 
 /** What is no answer was generated all the same, where its usage says so. */

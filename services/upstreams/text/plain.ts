@@ -1,12 +1,12 @@
 import { anyObjectIn } from "#kit/upstream/call.ts";
-import { readEmbeddings } from "./embeddings.ts";
+import { readEmbeddings, type VectorFormat } from "./embeddings.ts";
 import { UpstreamFailure } from "./failure.ts";
 import type { JsonAnswer } from "./port.ts";
 import { readTranscription } from "./transcription.ts";
 
 /** What an answer is read by whose parts are all looked at and written anew: none of them is text that goes through as it came. */
 export type PlainRequest =
-  | { operation: "embeddings"; modelId: string; inputs: number }
+  | { operation: "embeddings"; modelId: string; inputs: number; format: VectorFormat }
   /** `units`: of the sound, as it was measured. */
   | { operation: "transcriptions"; units: number | undefined };
 

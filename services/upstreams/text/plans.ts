@@ -7,7 +7,7 @@ import { ChatFromResponses } from "./chat/from-responses.ts";
 import { NativeChat } from "./chat/native.ts";
 import { readCompletion } from "./chat/native-json.ts";
 import { toResponsesRequest } from "./chat/request.ts";
-import { inputCount } from "./embeddings.ts";
+import { inputCount, vectorFormatOf } from "./embeddings.ts";
 import { withOutputLimit } from "./output-limit.ts";
 import type { PlainRequest } from "./plain.ts";
 import type { UpstreamRequest } from "./port.ts";
@@ -84,6 +84,7 @@ function embeddings(request: UpstreamRequest): Plan {
       operation: "embeddings",
       modelId: request.modelId,
       inputs: inputCount(request.body.input),
+      format: vectorFormatOf(request.body.encoding_format),
     },
     ...isPlain,
   };
