@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
-import { pino } from "pino";
+import { type Logger, pino } from "pino";
 import { createCatalogView } from "#kit/catalog-client.ts";
 import type { Clock } from "#kit/clock.ts";
 import { randomIds } from "#kit/ids.ts";
@@ -73,6 +73,8 @@ export interface JobsWorldOptions {
   beforeStore?: (store: JobStore) => JobStore;
   /** Default true: the API and the sweeper run too. */
   withApi?: boolean;
+  /** Default: none. */
+  log?: Logger;
 }
 
 export type SubmitOptions = {
@@ -106,7 +108,7 @@ export async function createJobsWorld(options: JobsWorldOptions = {}) {
   const common = {
     clock,
     ids: randomIds,
-    log: silent,
+    log: options.log ?? silent,
     metrics: createMetrics(),
     database,
     peers: createPeers(() => transport("mesh-token", options.between ? [options.between] : [])),

@@ -10,6 +10,7 @@ import {
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { JobKind } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { FailPoint } from "../../services/media/fail-points.ts";
+import type { JobStore } from "../../services/media/jobs/store.ts";
 import {
   as,
   createJobsWorld,
@@ -21,6 +22,7 @@ import {
 import { until } from "../support/until.ts";
 import { openWorldStores, type StoreVariables } from "../support/world-stores.ts";
 import { realUpstreams } from "./jobs.drivers.ts";
+import { createLogMemory, type Question, standing } from "./jobs.standing.ts";
 import { durableUpstream, endless, impossible } from "./jobs.upstream.ts";
 import { followTime, type TimeSaid } from "./shared-time.ts";
 
@@ -33,7 +35,7 @@ export interface Orders {
   /** Is told of the ends of its jobs. */
   webhookUrl: string;
   /** Bug that is seeded. */
-  bug: "double-charge" | undefined;
+  bug: "double-charge" | "never-completed" | undefined;
   /** The catalog of its upstreams, by the real drivers; undefined: its upstream is in the process itself. */
   catalogFile: string | undefined;
 }
@@ -64,7 +66,9 @@ export type Said =
   /** Another key could read a job. */
   | { kind: "leak"; jobId: string }
   /** Every submission of its round has its answer. */
-  | { kind: "done" };
+  | { kind: "done" }
+  /** How it stands, in words, where it was asked. */
+  | { kind: "standing"; words: string };
 
 /** Who submits in a round and can pay. */
 export const richOf = (round: number): Principal => principal(`rich${round}`);
@@ -207,6 +211,17 @@ function doubleCharge(): Interceptor {
   };
 }
 
+/** A store that takes no job's end. */
+function neverCompleted(store: JobStore): JobStore {
+  return {
+    ...store,
+    async apply(jobId, command) {
+      if (command.kind === "complete") throw new RefusalError(ErrorReason.SERVICE_UNAVAILABLE);
+      return store.apply(jobId, command);
+    },
+  };
+}
+
 /** Submits what a round has, and says when each submission has its answer. */
 async function play(world: JobsWorld, round: Round, orders: Orders): Promise<void> {
   const rich = richOf(round.number);
@@ -240,8 +255,9 @@ async function run(orders: Orders): Promise<void> {
   setInterval(() => {}, 60_000);
   const { folder, env, retentionDays, catalogFile } = orders;
   let round: Round | undefined;
-  let begin: (next: Round) => void = () => {};
-  const { clock, liveBy } = await followTime((word) => begin(word as Round));
+  let begin: (next: Round | Question) => void = () => {};
+  const { clock, liveBy, waitsMs } = await followTime((word) => begin(word as Round | Question));
+  const memory = createLogMemory();
   await using world = await createJobsWorld({
     folder,
     clock,
@@ -251,13 +267,21 @@ async function run(orders: Orders): Promise<void> {
       : { upstream: durableUpstream(folder, { isStuck: () => round?.stops === true }) }),
     workerCount: catalogFile ? 1 : 2,
     retentionDays,
+    log: memory.log,
     failPoints(point) {
       if (point === round?.dieAt) process.kill(process.pid, "SIGKILL");
     },
-    ...(orders.bug ? { between: doubleCharge() } : {}),
+    ...(orders.bug === "double-charge" ? { between: doubleCharge() } : {}),
+    ...(orders.bug === "never-completed" ? { beforeStore: neverCompleted } : {}),
   });
   liveBy(() => world.store.find("none"));
-  begin = (next) => {
+  begin = async (next) => {
+    if ("jobIds" in next) {
+      return say({
+        kind: "standing",
+        words: await standing(world, next, { waitsMs, lines: memory.lines }),
+      });
+    }
     round = next;
     void play(world, next, orders);
   };

@@ -13,6 +13,27 @@ describe("a process that dies at a step, and is started again", () => {
   });
 });
 
+test("a round that does not come to rest says what each process knows of it", {
+  timeout,
+}, async () => {
+  const plan = { dieAt: undefined, killWhen: Promise.resolve(), beside: true } as const;
+  const work = carryOut({ ...plan, bug: "never-completed", restWithinMs: 15_000 });
+  await expect(work).rejects.toThrow(
+    new RegExp(
+      [
+        /is settling.* ms of their time passed, the last look was at \d+/,
+        /1 processes live; their ends: SIGKILL/,
+        /process \d+ at \d+: its step (is taken|waits)/,
+        /any due by index: (true|false)/,
+        /job_\w+: {"state":"settling","dueInMs":-?\d+,.*"events":\[/,
+        /a due job could not be driven on/,
+      ]
+        .map(({ source }) => source)
+        .join("[^]*"),
+    ),
+  );
+});
+
 test("a settlement that charges twice when it is repeated is found", { timeout }, async () => {
   const { died, breaches } = await carryOut({
     dieAt: "settled",

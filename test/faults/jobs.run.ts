@@ -3,6 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout as delay } from "node:timers/promises";
 import type { FailPoint } from "../../services/media/fail-points.ts";
 import { programFile } from "../support/bundles.ts";
 import { checkSeen, gatherer, jobsOf, type LawStores, lawStores } from "../support/laws.ts";
@@ -13,6 +14,7 @@ import { openWorldStores } from "../support/world-stores.ts";
 import { findBreaches, whatIsLeft } from "./jobs.check.ts";
 import { type Orders, poorOf, type Round, richOf, type Said } from "./jobs.child.ts";
 import { type Outside, writeCatalog } from "./jobs.outside.ts";
+import type { Question } from "./jobs.standing.ts";
 import { type SharedTime, startSharedTime } from "./shared-time.ts";
 
 /** A run: processes on the same stores, one of which dies in each of its rounds. */
@@ -22,6 +24,8 @@ export interface RunOptions {
   /** Database, queue and blobs are on servers; default false: in the folder and in memory. */
   onServers?: boolean;
   bug?: Orders["bug"];
+  /** Real ms for a round to come to rest; default: far more than it takes on a quiet machine. */
+  restWithinMs?: number;
   /** Its upstreams, by the real drivers; absent: an upstream of the process itself. */
   outside?: Outside;
 }
@@ -60,6 +64,8 @@ const outsidePace = { stepMs: 500, everyMs: 25 };
 const quietWithinMs = 170_000;
 /** Real ms between two looks at a round: each reads all of its jobs and holds, of the stores that the processes work on. */
 const lookEveryMs = 100;
+/** Real ms for a process to say how it stands. */
+const toldWithinMs = 10_000;
 /** Real time for a process to come to the point where it dies: one job after the other where its upstream has one place. */
 const deathWithinMs = 60_000;
 /** Days that jobs stay where one dies as they are forgotten. */
@@ -101,7 +107,7 @@ export function createRuns(options: RunOptions): Run {
 }
 
 async function openRun(options: RunOptions, { forgets }: { forgets: boolean }): Promise<Run> {
-  const { beside, onServers, bug, outside } = options;
+  const { beside, onServers, bug, outside, restWithinMs = quietWithinMs } = options;
   await using stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), "genmesh-faults-"));
   stack.defer(() => rm(folder, { recursive: true }));
@@ -131,6 +137,12 @@ async function openRun(options: RunOptions, { forgets }: { forgets: boolean }): 
     await child.ready;
     return child;
   };
+  /** Why a round may not come to rest, for the message of what fails. */
+  const standing = async (left: readonly string[]) => {
+    const jobIds = left.flatMap((one) => /^job_\w+/.exec(one) ?? []);
+    const words = await Promise.all(living.map((child) => child.standing(jobIds)));
+    return [`${living.length} processes live; their ends: ${ends.join(", ")}`, ...words].join("\n");
+  };
   const owned = new AsyncDisposableStack();
   owned.use(stack.move());
   owned.defer(async () => void (await Promise.all(living.map(kill))));
@@ -156,7 +168,7 @@ async function openRun(options: RunOptions, { forgets }: { forgets: boolean }): 
     // The first process has made them.
     opened ??= lawStores(owned.use(await openWorldStores({ folder, env, clock })));
     const stores = opened;
-    const seen = await watch(stores, { living, ends, time, accounts, forgets });
+    const seen = await watch(stores, { living, time, accounts, forgets, restWithinMs, standing });
     // One that lives beside another may find all done before it comes to its step.
     if (other) died = await diesWithin(mortal, 0);
     await kill(mortal);
@@ -174,16 +186,18 @@ async function watch(
   stores: LawStores,
   round: {
     living: readonly Child[];
-    ends: readonly string[];
     time: SharedTime;
     accounts: readonly string[];
     forgets: boolean;
+    restWithinMs: number;
+    standing(left: readonly string[]): Promise<string>;
   },
 ): Promise<Set<string>> {
-  const { living, ends, time, accounts, forgets } = round;
+  const { living, time, accounts, forgets, restWithinMs, standing } = round;
   const { breaches, check } = gatherer();
   let left: readonly string[] = [];
   const beganAt = time.clock.now();
+  let lookedAt = beganAt;
   const isAtRest = async () => {
     // Nobody would do what is left.
     if (living.length === 0) throw new Error("no process lives");
@@ -192,15 +206,16 @@ async function watch(
       ? await whatIsLeft(stores, accounts)
       : ["submissions without an answer"];
     if (forgets && left.length === 0) left = await remembered(stores, accounts);
+    lookedAt = time.clock.now();
     return left.length === 0;
   };
-  const within = { withinMs: quietWithinMs, everyMs: lookEveryMs };
-  await until("the round to come to rest", isAtRest, within).catch((error: Error) => {
-    const passedMs = time.clock.now() - beganAt;
-    const alive = `${living.length} processes live, ${passedMs} ms of their time passed`;
-    throw new Error(
-      `${error.message}: ${left.join(", ")}; ${alive}; their ends: ${ends.join(", ")}`,
-    );
+  const within = { withinMs: restWithinMs, everyMs: lookEveryMs };
+  await until("the round to come to rest", isAtRest, within).catch(async (error: Error) => {
+    const now = time.clock.now();
+    const passed = `${now - beganAt} ms of their time passed, the last look was at ${lookedAt}`;
+    const jobs = await whatIsLeft(stores, accounts).catch(() => []);
+    const all = [...new Set([...left, ...jobs])];
+    throw new Error(`${error.message}: ${all.join(", ")}; ${passed}\n${await standing(all)}`);
   });
   return new Set(breaches);
 }
@@ -219,6 +234,8 @@ interface Child {
   play(round: Round): void;
   /** Every submission of its round has its answer. */
   isDone(): boolean;
+  /** How it stands, in its own words. */
+  standing(jobIds: readonly string[]): Promise<string>;
   ended: Promise<void>;
 }
 
@@ -229,6 +246,7 @@ function start(orders: Orders, time: SharedTime, hear: (said: Said) => void): Ch
   });
   const isOfTime = time.enlist(child);
   let isDone = false;
+  let told = Promise.withResolvers<string>();
   const ready = Promise.withResolvers<void>();
   const reading = (async () => {
     for await (const line of createInterface({ input: child.stdout })) {
@@ -239,6 +257,7 @@ function start(orders: Orders, time: SharedTime, hear: (said: Said) => void): Ch
       hear(one);
       if (one.kind === "ready") ready.resolve();
       if (one.kind === "done") isDone = true;
+      if (one.kind === "standing") told.resolve(one.words);
     }
   })();
   const exited = new Promise((resolve) => child.once("exit", resolve));
@@ -253,6 +272,12 @@ function start(orders: Orders, time: SharedTime, hear: (said: Said) => void): Ch
       child.stdin.write(`${JSON.stringify(round)}\n`);
     },
     isDone: () => isDone,
+    async standing(jobIds) {
+      told = Promise.withResolvers();
+      child.stdin.write(`${JSON.stringify({ jobIds } satisfies Question)}\n`);
+      const silent = delay(toldWithinMs, `process ${child.pid} does not answer`, { ref: false });
+      return await Promise.race([told.promise, silent]);
+    },
     ended,
   };
 }

@@ -74,11 +74,15 @@ export async function followTime(hear: (word: unknown) => void): Promise<{
   clock: Clock;
   /** From now on a step is taken only when `work` has answered. */
   liveBy(work: () => Promise<unknown>): void;
+  /** Real ms for which the last step has waited for `work`; 0: it was taken. */
+  waitsMs(): number;
 }> {
   const first = Promise.withResolvers<ToldClock>();
   let clock: ToldClock | undefined;
   let work: () => Promise<unknown> = () => turn();
+  let beganAtMs: number | undefined;
   const take = async (nowMs: number) => {
+    beganAtMs = performance.now();
     if (clock) clock.tell(nowMs);
     else {
       clock = toldClock(nowMs);
@@ -86,6 +90,7 @@ export async function followTime(hear: (word: unknown) => void): Promise<{
     }
     // That a database is in no state to answer is an answer: the world that asks it deals with it.
     await work().catch(() => {});
+    beganAtMs = undefined;
     say({ kind: "lived" });
   };
   createInterface({ input: process.stdin }).on("line", (line) => {
@@ -99,6 +104,7 @@ export async function followTime(hear: (word: unknown) => void): Promise<{
     liveBy(next) {
       work = next;
     },
+    waitsMs: () => (beganAtMs === undefined ? 0 : Math.round(performance.now() - beganAtMs)),
   };
 }
 
