@@ -1,6 +1,6 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
-import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { ErrorReason, errorRow, RefusalError } from "#kit/errors.ts";
 import type { ApplyRequest } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { type Job, JobKind, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { maxQueuedMs, maxRunningMs } from "../../services/media/limits.ts";
@@ -47,7 +47,7 @@ export function workerContract(createWorld: typeof createJobsWorld): void {
       const { job } = await world.submit();
       const ended = await world.ended(job.jobId);
       expect(failedWith(ended)).toBe(ErrorReason.SERVICE_UNAVAILABLE);
-      expect(ended.error?.message).toBe("The model is not available at the moment.");
+      expect(ended.error?.message).toBe(errorRow(ErrorReason.UPSTREAM_UNAVAILABLE).message);
       expect(await world.credits()).toMatchObject({ reserved: 0n, spent: 0n });
       expect(world.upstream.tasks).toHaveLength(1);
     });
