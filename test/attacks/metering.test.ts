@@ -72,7 +72,7 @@ function textOf(events: readonly SseEvent[]): string {
 function textIn(value: unknown): string {
   if (typeof value === "string") return value === "assistant" ? "" : value;
   if (typeof value !== "object" || value === null) return "";
-  const fields = Object.entries(value).filter(([name]) => name !== "type");
+  const fields = Object.entries(value).filter(([name]) => name !== "type" && name !== "id");
   return fields.map(([, field]) => textIn(field)).join("");
 }
 /** Why it ended and what it says it used, in any format. */

@@ -44,10 +44,15 @@ function expectNoEcho(text: string): void {
 
 describe("chat on a server with forms of its own", () => {
   const call = { id: "c", type: "function", function: { name: "f", arguments: "{}", ...echoes } };
+  const detail = { type: "reasoning.text", text: "hm", index: 0 };
+  const signed = { thought_signature: "sealed" };
   const said = {
     content: "Hello",
     reasoning: "hm",
     tool_calls: [{ ...call, ...echoes }],
+    // What goes back in the next turn has its own fields alone, too.
+    reasoning_details: [{ ...detail, ...echoes }],
+    extra_content: { google: { ...signed, ...echoes }, ...echoes },
     ...echoes,
   };
   const token = { token: "H", logprob: -1, bytes: [72], top_logprobs: [], ...echoes };
@@ -68,6 +73,7 @@ describe("chat on a server with forms of its own", () => {
       expectNoEcho(text);
       expect(json).toEqual({
         ...head,
+        id: expect.stringMatching(/^chatcmpl-/),
         model,
         object: "chat.completion",
         choices: [
@@ -78,6 +84,8 @@ describe("chat on a server with forms of its own", () => {
               content: "Hello",
               refusal: null,
               reasoning_content: "hm",
+              reasoning_details: [detail],
+              extra_content: { google: signed },
               tool_calls: [{ id: "c", type: "function", function: { name: "f", arguments: "{}" } }],
             },
             // Its server said "stop" beside a call.
@@ -117,6 +125,8 @@ describe("chat on a server with forms of its own", () => {
     expect(deltas).toContainEqual({
       content: "Hello",
       reasoning_content: "hm",
+      reasoning_details: [detail],
+      extra_content: { google: signed },
       tool_calls: [
         { index: 0, id: "c", type: "function", function: { name: "f", arguments: "{}" } },
       ],
