@@ -127,7 +127,8 @@ const inCode: Readonly<Record<string, number>> = {
   "jobs of each kind that a process renders itself": media.defaultWorkers,
   "jobs of a kind at one upstream": media.upstreamJobs,
   "jobs of one account at one upstream": media.upstreamJobsEach,
-  "generated images in memory": generateLimits.imagesInMemory.places / mib,
+  "generated images, and answers with files in them, in memory":
+    generateLimits.imagesInMemory.places / mib,
   "room of a generated image in memory, at least": generateLimits.leastImageRoom / mib,
   "references in memory": generateLimits.referencesInMemory.places / mib,
   "attempts to deliver webhooks at once": webhooks.maxAttempts,
