@@ -170,10 +170,11 @@ function countersOf(metrics: Metrics) {
   };
 }
 
-function howClaimed({ fence, resumeId, sent }: Job): string {
+/** As the job's history says it. */
+function howClaimed({ fence, resumeId, events }: Job): string {
   if (fence === 1) return "first";
   if (resumeId !== undefined) return "resumed";
-  return sent ? "asked_again" : "again";
+  return events.at(-1)?.name === "asked_again" ? "asked_again" : "again";
 }
 
 function outcomeOf(job: Job): string {

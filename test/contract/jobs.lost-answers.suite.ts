@@ -33,11 +33,11 @@ export function lostAnswersContract(createWorld: typeof createJobsWorld): void {
     });
 
     test.each([
-      ["peers", "peer"],
-      ["both", "one"],
+      ["peers", "peer", false],
+      ["both", "one", true],
     ])(
       "is asked for again (%s), three times at most, of the same upstream alone",
-      async (model, upstream) => {
+      async (model, upstream, mayBePaid) => {
         const world = await open({ catalog });
         world.upstream.behave(loseAnswer);
         const { job } = await world.submit(image({ model }));
@@ -47,6 +47,7 @@ export function lostAnswersContract(createWorld: typeof createJobsWorld): void {
         }
         const ended = await world.ended(job.jobId);
         expect(ended.error?.reason).toBe(ErrorReason.GENERATION_FAILED);
+        expect(ended.error?.message.includes("answer was lost")).toBe(mayBePaid);
         expect(asked(world)).toEqual([upstream, upstream, upstream]);
         expect(await world.credits()).toMatchObject({ reserved: 0n, spent: 0n });
       },

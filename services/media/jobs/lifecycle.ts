@@ -183,8 +183,6 @@ function claim(job: Job, { owner, now, leasesOverAt = now }: Of<"claim">): Job |
   const undecided = abandoned(job, leasesOverAt, now);
   if (undecided) return undecided;
   const counted = job.resumeId === undefined;
-  const isSpent = counted && job.attempts >= maxAttempts;
-  if (isSpent) return failing(job, failureFor(ErrorReason.GENERATION_FAILED), now);
   // Never later than now: a clock that was ahead would have given it more time than there is.
   const startedAt = Math.min(job.startedAt ?? now, now);
   const claimed: Job = {
@@ -213,15 +211,19 @@ function isLost(job: Job, leasesOverAt: number): boolean {
 
 /**
  * What becomes of a job that no worker has before it may be claimed. Where the upstream's answer can come to the lost worker alone, that keeps
- * its fence for a time: one that was only cut off from the store can still bring its outputs. Then the job fails, unless it is asked
- * for again: undefined, as where nothing of it was lost.
+ * its fence for a time: one that was only cut off from the store can still bring its outputs. Then the job fails, unless it may be asked
+ * for again: undefined, as where nothing of it was lost and an attempt is left.
  */
 function abandoned(job: Job, leasesOverAt: number, now = leasesOverAt): Job | undefined {
   if (job.lease && job.lease.owner !== "" && isAnswerAwaited(job)) {
     const until = Math.min(leaseEnd(job) + lostAnswerMs, job.deadline);
     if (until > leasesOverAt) return noted(leased(job, "", until), now, whyLost, "unanswered");
   }
-  return mayBegin(job) ? undefined : failing(job, answerLost(), now, whyLost);
+  const isSpent = job.resumeId === undefined && job.attempts >= maxAttempts;
+  if (!mayBegin(job) || (isSpent && isAnswerAwaited(job))) {
+    return failing(job, answerLost(), now, whyLost);
+  }
+  return isSpent ? failing(job, failureFor(ErrorReason.GENERATION_FAILED), now) : undefined;
 }
 
 function stepRunning(

@@ -6,10 +6,10 @@ import {
   UpstreamProtocol,
   UpstreamSchema,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { leaseMs, lostAnswerMs } from "../limits.ts";
+import { leaseMs, lostAnswerMs, maxAttempts } from "../limits.ts";
 import type { Job, MediaKind } from "./job.ts";
 import { accept, claim, fresh, now, stepped, win } from "./lifecycle.fixture.ts";
-import { step } from "./lifecycle.ts";
+import { failureFor, step } from "./lifecycle.ts";
 import { answerLost, wasAnswerLost } from "./lost-answer.ts";
 
 const { OPENAI, FAL, GENMESH, COMFYUI, BUILTIN } = UpstreamProtocol;
@@ -91,6 +91,20 @@ test("a lost answer is asked for three times at most, handed back ones counted",
     state: "failing",
     failure: { reason: ErrorReason.GENERATION_FAILED },
   });
+  expect(stepped(job, { kind: "abandoned", now: at }).failure).toEqual(answerLost());
   const once = sentTo("image", OPENAI, FAIL);
   expect(stepped(once, { kind: "hand-back", fence: 1, now }).failure).toEqual(answerLost());
+});
+
+test.each([
+  [OPENAI, answerLost()],
+  [COMFYUI, failureFor(ErrorReason.GENERATION_FAILED)],
+] as const)("a third lost attempt needs no worker to fail: %s", (protocol, failure) => {
+  const third = { ...sentTo("image", protocol), attempts: maxAttempts };
+  const over = now + leaseMs + lostAnswerMs;
+  expect(stepped(third, { kind: "abandoned", now: over })).toMatchObject({
+    state: "failing",
+    failure,
+  });
+  expect(stepped(third, claim(over)).failure).toEqual(failure);
 });

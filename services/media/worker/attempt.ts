@@ -312,8 +312,11 @@ async function setAside(
   if (!found) return stopped(job, begun, context);
   const current = isOver ? { ...found, sent: job.sent } : found;
   const isResumable = current.resumeId !== undefined;
-  if (!mayBegin(current)) return fail(job, lease, begun, answerLost(), context);
-  if (!isResumable && attempts >= maxAttempts) {
+  const isSpent = !isResumable && attempts >= maxAttempts;
+  if (!mayBegin(current) || (isSpent && isAnswerAwaited(current))) {
+    return fail(job, lease, begun, answerLost(), context);
+  }
+  if (isSpent) {
     return fail(job, lease, begun, failureFor(ErrorReason.GENERATION_FAILED), context);
   }
   await lease.stop();
