@@ -35,7 +35,7 @@ export interface KeyCache extends AsyncDisposable {
   /**
    * The key of a secret: at once where it is cached and auth was heard of within 5 s, else by a call, which is shared with all
    * requests of the same secret that come before it begins. Refuses with INVALID_API_KEY what is unknown, revoked, expired or past its
-   * grace; with SERVICE_UNAVAILABLE where that cannot be told, because auth does not answer within 2 s.
+   * grace; with SERVICE_UNAVAILABLE where that cannot be told, because auth does not answer a look-up within 2 s.
    */
   admit(secret: string): AdmittedKey | Promise<AdmittedKey>;
   /** Resolves when auth was heard for the first time, from when on keys are cached. */
