@@ -237,6 +237,13 @@ test("native: an upstream that changes its id, or its model, in a stream changes
   expect(data.map(({ id, model }) => ({ id, model }))).toEqual(Array(5).fill(ours));
 });
 
+test.each(["id", "model"])("native: a chunk that names its %s twice shows ours", (name) => {
+  const twice = JSON.stringify(said("a")).replace(/\}$/, `,"${name}":"other"}`);
+  const { data, wire } = pass([began, `data: ${twice}\n\n`, finished]);
+  expect(data.map(({ id, model }) => ({ id, model }))).toEqual(Array(3).fill(ours));
+  expect(wire).not.toContain("other");
+});
+
 test("native: missing role, ids and usage within the last chunk are made right", () => {
   const bare = (choice: JsonObject) => ({ choices: [choice], model: "up-model" });
   const withUsage = { ...bare({ delta: {}, finish_reason: "length" }), usage: used.usage };
