@@ -22,11 +22,12 @@ export function readEmbeddings(
 ): ReadAnswer {
   const usage = usageOf(found.usage);
   const vectors: JsonValue[] = [];
+  const room = { bytes: answerLimits.jsonBytes };
   const data = Array.isArray(found.data) ? found.data : [];
   // Some servers number every row 0.
   const isNumbered = data.some((item) => isJsonObject(item) && (item.index ?? 0) !== 0);
   for (const [place, item] of data.entries()) {
-    const vector = isJsonObject(item) ? vectorOf(item.embedding, format) : undefined;
+    const vector = isJsonObject(item) ? vectorOf(item.embedding, format, room) : undefined;
     if (!isJsonObject(item) || vector === undefined) break;
     const index = (isNumbered ? item.index : undefined) ?? place;
     if (typeof index === "number" && !(index in vectors)) vectors[index] = vector;
@@ -56,21 +57,28 @@ const floatBytes = 4;
 /** Characters of a 32-bit float as JSON, at most, and the comma behind it. */
 const numberCharacters = 25;
 
-/** A vector in the format; undefined where it is none. */
-function vectorOf(value: JsonValue | undefined, format: VectorFormat): JsonValue | undefined {
+/** A vector in the format; undefined where it is none. `room`: that numbers made of base64 have in the answer. */
+function vectorOf(
+  value: JsonValue | undefined,
+  format: VectorFormat,
+  room: { bytes: number },
+): JsonValue | undefined {
   if (typeof value === "string") {
     if (!/^[A-Za-z0-9+/]+={0,2}$/.test(value)) return undefined;
     const bytes = Buffer.from(value, "base64");
     if (bytes.length === 0 || bytes.length % floatBytes !== 0) return undefined;
-    return format === "base64" ? value : numbersOf(bytes);
+    if (format === "float") return numbersOf(bytes, room);
+    // Many decoders want the padding that some servers leave out.
+    return value.length % 4 === 0 ? value : bytes.toString("base64");
   }
   const isVector = Array.isArray(value) && value.length > 0 && value.every(isNumber);
   if (!isVector) return undefined;
   return format === "base64" ? base64Of(value) : value;
 }
 
+/** One that 32 bits can hold: any other would be infinite as base64, and JSON has none that is infinite. */
 function isNumber(value: JsonValue): value is number {
-  return typeof value === "number";
+  return typeof value === "number" && Number.isFinite(Math.fround(value));
 }
 
 function base64Of(numbers: readonly number[]): string {
@@ -80,9 +88,10 @@ function base64Of(numbers: readonly number[]): string {
 }
 
 /** Undefined where one is no number that JSON has. */
-function numbersOf(bytes: Buffer): number[] | undefined {
+function numbersOf(bytes: Buffer, room: { bytes: number }): number[] | undefined {
   // As numbers it is five times as long: longer than an answer may be, it would not have come as numbers either.
-  if ((bytes.length / floatBytes) * numberCharacters > answerLimits.jsonBytes) return undefined;
+  room.bytes -= (bytes.length / floatBytes) * numberCharacters;
+  if (room.bytes < 0) return undefined;
   const numbers: number[] = [];
   for (let at = 0; at < bytes.length; at += floatBytes) {
     const number = bytes.readFloatLE(at);

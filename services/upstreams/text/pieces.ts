@@ -1,6 +1,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
 import { isTooDeep } from "#kit/upstream/call.ts";
 import { textLimits } from "./limits.ts";
+import { opaqueIn } from "./opaque.ts";
 import type { CutReason } from "./stream-reader.ts";
 
 /** Why a stream ends at one of its events, of the Responses protocol or a chunk, and what it was parsed from; undefined: it goes on. */
@@ -32,7 +33,10 @@ function isOverFull(list: readonly JsonValue[], piecesIn: (one: JsonValue) => nu
 function piecesOfChoice(choice: JsonValue): number {
   if (!isJsonObject(choice)) return 1;
   const said = choice.delta ?? choice.message;
-  return isJsonObject(said) ? 1 + lengthOf(said.content) + lengthOf(said.tool_calls) : 1;
+  if (!isJsonObject(said)) return 1;
+  // What is sealed is an item in the Responses protocol, and each is remembered.
+  const sealed = opaqueIn(said.reasoning_details).length;
+  return 1 + lengthOf(said.content) + lengthOf(said.tool_calls) + sealed;
 }
 
 function piecesOf(item: JsonValue): number {

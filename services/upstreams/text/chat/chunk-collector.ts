@@ -88,26 +88,37 @@ function mergeList(list: JsonValue[], added: readonly JsonValue[]): number {
     }
     more += charactersOf(value);
     if (isJsonObject(value)) {
-      const object = {};
+      const object: JsonObject = {};
       more += mergeDelta(object, value);
       list.push(object);
+      noteBegun(list, object);
     } else list.push(value);
   }
   return more;
 }
 
-/** What an entry goes on with: what has its index, and no other type. Undefined: it begins one. */
-function goesOnWith(
-  list: readonly JsonValue[],
-  { index, type }: JsonObject,
-): JsonObject | undefined {
-  // What has none is not looked for among as many as there are tokens: log probabilities. Sealed reasoning is whole in its entry, and OpenRouter
-  // gives that of several calls one index.
-  if (index === undefined || type === "reasoning.encrypted") return undefined;
-  return list.find(
-    (one): one is JsonObject =>
-      isJsonObject(one) && one.index === index && (type ?? one.type ?? type) === (one.type ?? type),
-  );
+/** Sealed reasoning is whole in its entry, and OpenRouter gives that of several calls one index. */
+const isWhole = ({ type }: JsonObject) => type === "reasoning.encrypted";
+
+/** Of a list, what pieces may go on with, by index: a look through a long list for each piece takes the square of its length. */
+const begun = new WeakMap<readonly JsonValue[], Map<JsonValue, JsonObject[]>>();
+/** Entries of one index: reasoning has its text, its summary and one that says no type. */
+const mostOfIndex = 8;
+
+function noteBegun(list: readonly JsonValue[], entry: JsonObject): void {
+  if (entry.index === undefined || isWhole(entry)) return;
+  const byIndex = begun.get(list) ?? new Map<JsonValue, JsonObject[]>();
+  begun.set(list, byIndex);
+  const entries = byIndex.get(entry.index) ?? [];
+  if (entries.length < mostOfIndex) byIndex.set(entry.index, [...entries, entry]);
+}
+
+/** What an entry goes on with: what has its index, and no other type. Undefined: it begins one, as what has no index does (log probabilities). */
+function goesOnWith(list: readonly JsonValue[], entry: JsonObject): JsonObject | undefined {
+  const { index, type } = entry;
+  if (index === undefined || isWhole(entry)) return undefined;
+  const entries = begun.get(list)?.get(index);
+  return entries?.find((one) => (type ?? one.type ?? type) === (one.type ?? type));
 }
 
 /** Of a text its own; of anything else one at least. */

@@ -14,6 +14,8 @@ type Head = Pick<ChatFacts, "id" | "modelId">;
  */
 export class HeadSplice {
   readonly #head: Head;
+  /** What upstream calls them. */
+  #theirs: JsonObject = {};
   /** The learned beginning, and the whole beginning of a frame in its place. */
   #from: Buffer | undefined;
   #to: Buffer | undefined;
@@ -29,7 +31,9 @@ export class HeadSplice {
     const { data, frame } = source;
     if (!this.#from || !this.#to || !frame || source.name !== "") return undefined;
     const isSame = data.length > this.#from.length && data.indexOf(this.#from) === 0;
-    if (!isSame) return undefined;
+    // One that names them twice is read by the last.
+    if (!isSame || chunk.id !== this.#theirs.id || chunk.model !== this.#theirs.model)
+      return undefined;
     return Buffer.concat([this.#to, data.subarray(this.#from.length), frameEnd]);
   }
 
@@ -55,6 +59,7 @@ export class HeadSplice {
     }
     const to = Buffer.concat(parts);
     if (!this.#isRight(Buffer.concat([to, data.subarray(at)]))) return;
+    this.#theirs = { id: chunk.id ?? null, model: chunk.model ?? null };
     this.#from = Buffer.from(data.subarray(0, at));
     this.#to = Buffer.concat([dataField, to]);
   }

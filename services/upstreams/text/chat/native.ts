@@ -6,6 +6,7 @@ import { failureOfError, reasonOfError, UpstreamFailure } from "../failure.ts";
 import { dataFrame } from "../frame.ts";
 import { textOfAnswer } from "../generated.ts";
 import { UnseenNotes } from "../hidden-output.ts";
+import { textLimits } from "../limits.ts";
 import { opaqueIn } from "../opaque.ts";
 import { parseEvent } from "../parse-event.ts";
 import { faultOf } from "../pieces.ts";
@@ -45,6 +46,8 @@ export class NativeChat implements StreamReader {
   #head: JsonObject = {};
   /** Why it ended, by the last word on it: held back until usage or the end has come, for more may come behind it. */
   #reason: string | undefined;
+  /** Entries of sealed reasoning so far. */
+  #sealed = 0;
   readonly #usage = new UsageNote();
   /** A failure, held until what came along with it was looked at for usage. */
   #held: (() => void) | undefined;
@@ -165,6 +168,11 @@ export class NativeChat implements StreamReader {
     choice.delta = delta;
     choice.finish_reason = null;
     const opaque = opaqueIn(plain.reasoning_details);
+    this.#sealed += opaque.length;
+    if (this.#sealed > textLimits.pieces) {
+      this.#hold(() => this.#breakOff("too_large"));
+      return;
+    }
     const kept = opaque.length > 0 ? { opaque } : {};
     if (!isBare) this.#out.push({ frame: frame ?? dataFrame(this.#own(chunk)), text, ...kept });
     else if (text !== "") this.#out.push({ frame: nothing, text });

@@ -237,6 +237,29 @@ test("native: an upstream that changes its id, or its model, in a stream changes
   expect(data.map(({ id, model }) => ({ id, model }))).toEqual(Array(5).fill(ours));
 });
 
+test.each(["id", "model"])("native: a chunk that names its %s twice shows ours", (name) => {
+  const twice = JSON.stringify(said("a")).replace(/\}$/, `,"${name}":"other"}`);
+  const { data, wire } = pass([began, `data: ${twice}\n\n`, finished]);
+  expect(data.map(({ id, model }) => ({ id, model }))).toEqual(Array(3).fill(ours));
+  expect(wire).not.toContain("other");
+});
+
+test.each([
+  ["in one chunk", 1, 1_025, "failed"],
+  ["a chunk each", 1_025, 1, "failed"],
+  ["a chunk each, as many as may be", 1_024, 1, "completed"],
+])("native: sealed reasoning has as many entries as a response items: %s", (...given) => {
+  const [, chunks, entries, ending] = given;
+  const details = Array.from({ length: entries }, () => ({
+    type: "reasoning.encrypted",
+    data: "s",
+  }));
+  const sealed = { ...head, choices: [chunk({ reasoning_details: details })] };
+  const { out } = pass([began, ...Array(chunks).fill(sealed), finished, used]);
+  expect(out.at(-1)?.ending).toBe(ending);
+  expect(out.flatMap(({ opaque }) => opaque ?? []).length).toBeLessThanOrEqual(1_024);
+});
+
 test("native: missing role, ids and usage within the last chunk are made right", () => {
   const bare = (choice: JsonObject) => ({ choices: [choice], model: "up-model" });
   const withUsage = { ...bare({ delta: {}, finish_reason: "length" }), usage: used.usage };
