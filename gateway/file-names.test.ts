@@ -66,6 +66,16 @@ describe("a download has a name in ASCII, and the whole one where it differs", (
     ['a"b\r\nc.mp4', "filename=\"a_bc.mp4\"; filename*=UTF-8''a%22bc.mp4"],
     ["a\\b/../c;d.png", "filename=\"c_d.png\"; filename*=UTF-8''c%3Bd.png"],
     ["half \ud83d.png", "filename=\"half_.png\"; filename*=UTF-8''half%20.png"],
+    // What joins signs to one is of the name; what joins nothing is not.
+    [
+      "👩\u200d👧.png",
+      "filename=\"file.png\"; filename*=UTF-8''%F0%9F%91%A9%E2%80%8D%F0%9F%91%A7.png",
+    ],
+    [
+      "می\u200cرود.png",
+      "filename=\"file.png\"; filename*=UTF-8''%D9%85%DB%8C%E2%80%8C%D8%B1%D9%88%D8%AF.png",
+    ],
+    ["\u200da\u200d.\u200cpng\u200c", 'filename="a.png"'],
     ["no suffix", "filename=\"no_suffix\"; filename*=UTF-8''no%20suffix"],
     ["", 'filename="file"'],
   ])("%j", (name, want) => {

@@ -92,11 +92,10 @@ interface Holding {
 
 function takeField(reading: Reading, name: string, value: string, cut: boolean): void {
   if (name === "file" && value !== "") invalid(reading, "file");
-  if (name !== "purpose") return;
+  if (name !== "purpose" || value === "") return;
   if (reading.purpose !== undefined || cut || value.length > maxPurposeLength) {
     invalid(reading, name);
-  } else if (value === "") missing(reading, name);
-  else {
+  } else {
     reading.purpose = value;
     tellHeader(reading);
   }

@@ -138,7 +138,9 @@ describe("what a form leaves empty is absent", () => {
 
   test("at /files", async () => {
     const { status } = await send("/files", [
+      ['name="purpose"', ""],
       ['name="purpose"', "vision"],
+      ['name="purpose"', ""],
       ['name="expires_after[seconds]"', ""],
       ['name="file"; filename="a.png"', png],
       ['name="file"', ""],

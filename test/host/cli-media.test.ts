@@ -87,6 +87,13 @@ describe("generate", () => {
     ["a wrong key", [], { GENMESH_API_KEY: "wrong-key-wrong-key-wrong" }, /invalid_api_key/],
     ["no key", [], { GENMESH_API_KEY: "" }, /no API key: set GENMESH_API_KEY, or give --api-key/],
     ["no server", ["--base-url", "http://127.0.0.1:1/v1"], {}, /cannot be reached/],
+    // At once: trying again makes no address of it.
+    [
+      "no address",
+      ["--base-url", "http://127.0.0.1:99999/v1"],
+      {},
+      /cannot be reached: Invalid URL/,
+    ],
   ])("%s: exit 1 and a line that helps", async (_what, more, env, message) => {
     const file = join(folder.path, "never.png");
     const { code, out, err } = await genmesh(["generate", "image", "x", "-o", file, ...more], env);

@@ -231,9 +231,10 @@ export function createPublicApi(
   const authorization = { authorization: `Bearer ${apiKey}` };
   const once = async (url: string, init: RequestInit): Promise<Response> => {
     const response = await fetch(url, init).catch((error: Error) => {
-      // A connection that failed has a code; a deadline that passed, or an address that is none, has not.
+      // A connection that failed has a code; a deadline that passed has not, and an address that is none has one of Node's own.
       const cause = error.cause as NodeJS.ErrnoException | undefined;
-      const Kind = cause?.code === undefined ? Error : AwayError;
+      const isConnection = cause?.code !== undefined && !cause.code.startsWith("ERR_");
+      const Kind = isConnection ? AwayError : Error;
       throw new Kind(
         `${baseUrl} cannot be reached: ${cause?.message ?? error.message}: is it running, and is --base-url (or GENMESH_BASE_URL) its public port, ending in /v1?`,
       );

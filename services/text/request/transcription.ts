@@ -57,7 +57,7 @@ export async function prepareTranscription(
     return refuse(ErrorReason.INVALID_VALUE, {
       param: "file",
       message:
-        "The file must be a whole sound (MP3, WAV, FLAC, M4A, MP4, OGG or WebM) with nothing else in it.",
+        "The file must be a sound (MP3, WAV, FLAC, M4A, MP4, OGG or WebM) with nothing else in it.",
     });
   }
   const { maxSeconds, usdMicrosPerMinute } = model.spec.value;

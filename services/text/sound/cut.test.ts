@@ -213,3 +213,19 @@ test("what has no packet before the cut is refused", async () => {
     }
   }
 });
+
+test.each(["ogg with opus", "ogg with vorbis"])(
+  "%s of two streams that is cut short in the second one's head is the first one",
+  async (name) => {
+    const stream = Buffer.from(encoded[name] ?? "", "base64");
+    const both = Buffer.concat([stream, stream]);
+    const first = await takeSound(new Uint8Array(stream));
+    const head = stream.lastIndexOf("OggS");
+    for (let cut = stream.length; cut <= stream.length + Math.min(head, 3_000); cut += 7) {
+      const taken = await takeSound(new Uint8Array(both.subarray(0, cut)));
+      if (!taken) throw new Error(`refused at ${cut} of ${both.length}`);
+      expect(taken.seconds).toBeGreaterThanOrEqual(first?.seconds ?? 1);
+      expect(hexOf((await read(taken.bytes)).packets).length).toBeGreaterThan(0);
+    }
+  },
+);

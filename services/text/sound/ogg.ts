@@ -89,7 +89,8 @@ class Writing {
   }
 
   end(): TakenSound | undefined {
-    if (!this.#close(false) || !this.#writer || !(this.#seconds > 0)) return undefined;
+    // A file that is cut short in the head of a later stream has the ones before it.
+    if (!this.#close(this.#serial > 1) || !this.#writer || !(this.#seconds > 0)) return undefined;
     const bytes = this.#to.subarray(0, this.#writer.end) as Buffer<ArrayBuffer>;
     return { seconds: this.#seconds, bytes, ending: "ogg" };
   }
