@@ -22,7 +22,7 @@ export function printTable(output: Output, head: string[], rows: string[][], emp
   }
   const all = [head, ...rows.map((row) => row.map(printable))];
   const widths = head.map((_, i) => Math.max(...all.map((row) => (row[i] ?? "").length)));
-  const numeric = head.map((_, i) => rows.every((row) => /^-?[\d.,]*$/.test(row[i] ?? "")));
+  const numeric = head.map((_, i) => rows.every((row) => /^-?\$?[\d.,]*$/.test(row[i] ?? "")));
   for (const row of all) {
     const cells = row.map((cell, i) =>
       numeric[i] ? cell.padStart(widths[i] ?? 0) : cell.padEnd(widths[i] ?? 0),
