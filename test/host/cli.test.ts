@@ -87,8 +87,8 @@ describe("account", () => {
       [
         "This operation was made before; nothing was added.",
         "wallet      available  reserved  spendable  this month",
-        "US dollars  $1.50      $0.00     $1.50      $0.00",
-        "credits     0          0         0          0",
+        "US dollars      $1.50     $0.00      $1.50       $0.00",
+        "credits             0         0          0           0",
         "",
       ].join("\n"),
     );
