@@ -36,7 +36,7 @@ test.each([
   const caller = await world.caller({ usdMicros: 1_000_000n });
   const { status, json } = await caller.post(path, { ...speech, ...asked });
   expect([status, json.error?.code, json.error?.param]).toEqual([400, "invalid_value", "input"]);
-  expect(json.error.message).toMatch(/minutes.*64 MiB.*shorten it, raise 'speed'/);
+  expect(json.error.message).toMatch(/minutes.*64 MiB.*shorten 'input', raise 'speed'/);
   expect(json.error.message.includes("response_format")).toBe(path === bytesPath);
   expect(media.seen(upstream)).toEqual([]);
   expect(await caller.balance()).toMatchObject({ reserved: 0, monthSpend: 0 });
@@ -72,7 +72,7 @@ test.each([bytesPath, filePath])(
       502,
       { code: "model_request_failed", costUsdMicros: cost },
     ]);
-    expect(json.error.message).toMatch(/is charged: shorten/);
+    expect(json.error.message).toMatch(/is charged\. Next time shorten/);
     expect(headers.get("x-should-retry")).toBe("false");
     expect(await caller.settled()).toMatchObject({ monthSpend: cost });
     expect(media.seen(upstream)).toHaveLength(1);

@@ -43,19 +43,39 @@ describe("an upstream that takes nothing", () => {
 
 describe("a generation whose answer is lost", () => {
   test.each([
-    ["images", imageRoute, picture, { kind: "drop" }],
-    ["images", imageRoute, picture, { kind: "status", status: 502 }],
-    ["images", imageRoute, picture, { kind: "status", status: 504 }],
-    ["videos", videoRoute, film, { kind: "drop" }],
-    ["videos", videoRoute, film, { kind: "status", status: 502 }],
-  ] as const)("is not paid for twice: %s, %s %j %j", async (area, route, body, behaviour) => {
+    ["drop", { kind: "drop" }],
+    ["502", { kind: "status", status: 502 }],
+    ["504", { kind: "status", status: 504 }],
+  ] as const)("is asked for again, and charged once: a picture, %s", async (_, behaviour) => {
     const caller = await world.caller({ credits: 20n });
-    media.next(route, behaviour);
-    const job = await submit(caller, area, body);
-    const done = await ended(caller, job);
+    media.next(imageRoute, behaviour);
+    const done = await ended(caller, await submit(caller, "images", picture));
+    expect(done).toMatchObject({ status: "completed", creditsCharged: 1 });
+    expect(media.seen(imageRoute)).toHaveLength(2);
+    expect(await creditsOf(caller)).toMatchObject({ available: 19, reserved: 0 });
+  });
+
+  test("is asked for three times at most, and costs nothing then: a picture", async () => {
+    const caller = await world.caller({ credits: 20n });
+    media.always(imageRoute, { kind: "drop" });
+    const done = await ended(caller, await submit(caller, "images", picture));
+    media.always(imageRoute, undefined);
     expect(done).toMatchObject({ status: "failed", creditsCharged: 0 });
     expect(done.error.code).toBe("generation_failed");
-    expect(media.seen(route)).toHaveLength(1);
+    expect(media.seen(imageRoute)).toHaveLength(3);
+    expect(await creditsOf(caller)).toMatchObject({ available: 20, reserved: 0 });
+  });
+
+  test.each([
+    ["drop", { kind: "drop" }],
+    ["502", { kind: "status", status: 502 }],
+  ] as const)("is not paid for twice: a film, %s", async (_, behaviour) => {
+    const caller = await world.caller({ credits: 20n });
+    media.next(videoRoute, behaviour);
+    const done = await ended(caller, await submit(caller, "videos", film));
+    expect(done).toMatchObject({ status: "failed", creditsCharged: 0 });
+    expect(done.error.code).toBe("generation_failed");
+    expect(media.seen(videoRoute)).toHaveLength(1);
     expect(await creditsOf(caller)).toMatchObject({ available: 20, reserved: 0 });
   });
 });
