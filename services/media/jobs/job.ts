@@ -1,4 +1,4 @@
-import { ErrorReason, type Reason } from "#kit/errors.ts";
+import { ErrorReason, errorRow, type Reason } from "#kit/errors.ts";
 import type { ModelCall, Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { GeneratedOutput, GenerationRequest, Refusal } from "../../upstreams/media/port.ts";
 import { maxEvents, maxQueuedMs, reservingLeaseMs } from "../limits.ts";
@@ -106,6 +106,11 @@ export interface JobFailure {
   /** For people, in our words. */
   message: string;
   param: string | undefined;
+}
+
+/** Why a job fails, in the words that the reason has everywhere. */
+export function failureFor(reason: Reason): JobFailure {
+  return { reason, message: errorRow(reason).message, param: undefined };
 }
 
 /** A step in a job's life. */

@@ -1,9 +1,8 @@
-import { ErrorReason, errorRow, type Reason, reasonName } from "#kit/errors.ts";
+import { ErrorReason, reasonName } from "#kit/errors.ts";
 import type { Refusal } from "../../upstreams/media/port.ts";
 import {
   leaseMs,
   lostAnswerMs,
-  maxAttempts,
   maxQueuedMs,
   maxRunningMs,
   maxWaitMs,
@@ -15,6 +14,7 @@ import {
 import type { PinnedReference } from "../references/port.ts";
 import { type EndedCommand, mayBeRepeated, stepEnded } from "./ended.ts";
 import {
+  failureFor,
   isHeld,
   isParked,
   type Job,
@@ -27,7 +27,14 @@ import {
   withoutLastTry,
   withoutText,
 } from "./job.ts";
-import { answerLost, isAnswerAwaited, mayBegin, mayHaveBegun } from "./lost-answer.ts";
+import {
+  answerLost,
+  failureOnceLost,
+  isAnswerAwaited,
+  mayBegin,
+  mayHaveBegun,
+  wasAnswerLost,
+} from "./lost-answer.ts";
 import { isWorkers, leased, type RenewCommand, stepRenewed, whenLost } from "./renewals.ts";
 
 /** Everything that can happen to a job. `now` is ms since the epoch; `fence` is that of the worker's claim. */
@@ -42,7 +49,7 @@ export type JobCommand =
   /**
    * `queued → running`, or a `running` job whose lease is over to a new worker; a job that may have no further attempt, or
    * whose time is over, becomes `failing` instead. A lost one whose answer only its lost worker can bring is given to no worker yet
-   * (`awaitAnswer`).
+   * (`abandoned`).
    */
   | { kind: "claim"; owner: string; now: number; leasesOverAt?: number | undefined }
   /** A `running` job whose worker is lost with the answer: waits for that worker for a time, then `failing`, or left to be claimed. */
@@ -219,11 +226,8 @@ function abandoned(job: Job, leasesOverAt: number, now = leasesOverAt): Job | un
     const until = Math.min(leaseEnd(job) + lostAnswerMs, job.deadline);
     if (until > leasesOverAt) return noted(leased(job, "", until), now, whyLost, "unanswered");
   }
-  const isSpent = job.resumeId === undefined && job.attempts >= maxAttempts;
-  if (!mayBegin(job) || (isSpent && isAnswerAwaited(job))) {
-    return failing(job, answerLost(), now, whyLost);
-  }
-  return isSpent ? failing(job, failureFor(ErrorReason.GENERATION_FAILED), now) : undefined;
+  const failure = failureOnceLost(job);
+  return failure && failing(job, failure, now, wasAnswerLost({ failure }) ? whyLost : undefined);
 }
 
 function stepRunning(
@@ -344,8 +348,3 @@ function end(job: Job, state: "completed" | "failed", command: Of<"complete" | "
 
 /** In a job's history: why it was not claimed at once, or not asked for again. */
 const whyLost = "upstream may have begun it";
-
-/** Why a job fails, in the words that the reason has everywhere. */
-export function failureFor(reason: Reason): JobFailure {
-  return { reason, message: errorRow(reason).message, param: undefined };
-}

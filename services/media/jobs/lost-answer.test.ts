@@ -7,9 +7,9 @@ import {
   UpstreamSchema,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { leaseMs, lostAnswerMs, maxAttempts } from "../limits.ts";
-import type { Job, MediaKind } from "./job.ts";
+import { failureFor, type Job, type MediaKind } from "./job.ts";
 import { accept, claim, fresh, now, stepped, win } from "./lifecycle.fixture.ts";
-import { failureFor, step } from "./lifecycle.ts";
+import { step } from "./lifecycle.ts";
 import { answerLost, wasAnswerLost } from "./lost-answer.ts";
 
 const { OPENAI, FAL, GENMESH, COMFYUI, BUILTIN } = UpstreamProtocol;
@@ -38,7 +38,7 @@ test.each([
     const waiting = stepped(lost, claim(leaseEnd));
     expect(waiting).toMatchObject({ state: "running", fence: 1, lease: { owner: "" } });
     expect(waiting.events.at(-1)?.name).toBe("unanswered");
-    // Whoever looks first, a worker or a sweeper.
+    // Whether a worker looks first or a sweeper.
     expect(stepped(lost, { kind: "abandoned", now: leaseEnd })).toEqual(waiting);
     expect(step(lost, { kind: "abandoned", now: leaseEnd - 1 })).toBeUndefined();
     const decidedAt = leaseEnd + lostAnswerMs;

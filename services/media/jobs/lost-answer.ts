@@ -1,7 +1,8 @@
 import { ErrorReason } from "#kit/errors.ts";
 import { LostAnswer } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { isRepeatable } from "../../upstreams/protocols.ts";
-import { type Job, type JobFailure, upstreamOf } from "./job.ts";
+import { maxAttempts } from "../limits.ts";
+import { failureFor, type Job, type JobFailure, upstreamOf } from "./job.ts";
 
 /** What tells how a job stands with its upstream. */
 type AtUpstream = Pick<Job, "spec" | "upstreamIndex" | "sent" | "resumeId">;
@@ -36,6 +37,16 @@ const answerLostMessage =
 /** Why a job fails whose upstream has, or may have, done the work for an answer that did not reach us. */
 export function answerLost(): JobFailure {
   return { reason: ErrorReason.GENERATION_FAILED, message: answerLostMessage, param: undefined };
+}
+
+/**
+ * Why a job fails that is over with its lost worker or its unknown answer: its upstream is not asked again, or it has had its attempts.
+ * Undefined: it may have another one.
+ */
+export function failureOnceLost(job: AtUpstream & Pick<Job, "attempts">): JobFailure | undefined {
+  const isSpent = job.resumeId === undefined && job.attempts >= maxAttempts;
+  if (!mayBegin(job) || (isSpent && isAnswerAwaited(job))) return answerLost();
+  return isSpent ? failureFor(ErrorReason.GENERATION_FAILED) : undefined;
 }
 
 /** Did a job fail because its answer was lost? */

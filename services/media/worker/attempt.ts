@@ -17,17 +17,18 @@ import { capabilitiesOf } from "../../upstreams/protocols.ts";
 import { cancelAtUpstream } from "../jobs/cancel-upstream.ts";
 import { type FinishContext, finish } from "../jobs/finish.ts";
 import {
+  failureFor,
   type Job,
   type JobFailure,
   type JobOutput,
   upstreamOf,
   wasCancelled,
 } from "../jobs/job.ts";
-import { failureFor, type JobCommand } from "../jobs/lifecycle.ts";
-import { answerLost, isAnswerAwaited, mayBegin } from "../jobs/lost-answer.ts";
+import type { JobCommand } from "../jobs/lifecycle.ts";
+import { failureOnceLost, isAnswerAwaited } from "../jobs/lost-answer.ts";
 import { checkOutputs } from "../jobs/outputs.ts";
 import { publishWake, traceOf } from "../jobs/wake.ts";
-import { cancelGraceMs, maxAttempts, maxSetAsideMs, setAsideMs } from "../limits.ts";
+import { cancelGraceMs, maxSetAsideMs, setAsideMs } from "../limits.ts";
 import { pixelsOf } from "../requests/image.ts";
 import { untilStored } from "../until-stored.ts";
 import { createLease, type Lease } from "./lease.ts";
@@ -311,19 +312,13 @@ async function setAside(
   const found = await untilStored({ clock, signal: lease.signal }, () => store.find(jobId));
   if (!found) return stopped(job, begun, context);
   const current = isOver ? { ...found, sent: job.sent } : found;
-  const isResumable = current.resumeId !== undefined;
-  const isSpent = !isResumable && attempts >= maxAttempts;
-  if (!mayBegin(current) || (isSpent && isAnswerAwaited(current))) {
-    return fail(job, lease, begun, answerLost(), context);
-  }
-  if (isSpent) {
-    return fail(job, lease, begun, failureFor(ErrorReason.GENERATION_FAILED), context);
-  }
+  const failure = failureOnceLost({ ...current, attempts });
+  if (failure) return fail(job, lease, begun, failure, context);
   await lease.stop();
   const now = clock.now();
   const until = now + pauseAfter(fence, setAsideMs, maxSetAsideMs);
   const { sent } = current;
-  const nextUpstream = !isResumable && !sent && attempts > 1;
+  const nextUpstream = current.resumeId === undefined && !sent && attempts > 1;
   const command = { kind: "set-aside", fence, until, nextUpstream, sent, now } as const;
   const aside = await store.apply(jobId, command);
   if (aside) events.givenBack(aside, "unknown");

@@ -1,7 +1,7 @@
 import { ErrorReason } from "#kit/errors.ts";
 import type { NotTakenError } from "../../upstreams/media/port.ts";
-import type { Job, JobFailure } from "../jobs/job.ts";
-import { emptySinceOf, failureFor } from "../jobs/lifecycle.ts";
+import { failureFor, type Job, type JobFailure } from "../jobs/job.ts";
+import { emptySinceOf } from "../jobs/lifecycle.ts";
 import { firstWaitMs, maxEmptyMs, maxWaitMs } from "../limits.ts";
 
 /** What becomes of a job that its upstream would not take. */
