@@ -2,7 +2,7 @@ import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyRequest } from "fastify";
 import { isoTime } from "#kit/answer-values.ts";
 import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
-import { accountOrKeyIdPattern } from "#kit/request-bounds.ts";
+import { accountOrKeyIdPattern } from "#kit/ids.ts";
 import { type Line, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { callerOf } from "./request.ts";

@@ -3,17 +3,12 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { chunkBounds } from "#kit/chunk-bounds.ts";
 import { waitingImages } from "#kit/images/limits.ts";
-import { maxJsonDepth, maxJsonMarks } from "#kit/json.ts";
+import { maxJsonDepth, maxJsonMarks, maxSettingsNames, maxTextBodyMarks } from "#kit/json.ts";
 import { fewMarks, fewNames, mediumShare, readingShare } from "#kit/json-reader/index.ts";
 import { maxShapes, maxTextBytes } from "#kit/json-reader/read.ts";
 import { maxPipelinedRequests } from "#kit/pipelining.ts";
 import { maxQueryNames, maxQueryParameters } from "#kit/query-bounds.ts";
-import {
-  maxKeysPerAccount,
-  maxSettingsNames,
-  maxTextBodyMarks,
-  metadataLimits,
-} from "#kit/request-bounds.ts";
+import { maxKeysPerAccount, metadataLimits } from "#kit/request-bounds.ts";
 import { maxHealthWatches } from "#kit/rpc/health.ts";
 import { maxConcurrentStreams, maxRefusedCalls, maxSessions } from "#kit/rpc/server.ts";
 import { answerLimits, heldBackMs } from "#kit/upstream/limits.ts";

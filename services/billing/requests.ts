@@ -1,6 +1,7 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { ErrorReason, refuse } from "#kit/errors.ts";
-import { accountOrKeyIdPattern, maxKeysPerAccount } from "#kit/request-bounds.ts";
+import { accountOrKeyIdPattern } from "#kit/ids.ts";
+import { maxKeysPerAccount } from "#kit/request-bounds.ts";
 import {
   type DrawRequest,
   type EndHoldRequest,

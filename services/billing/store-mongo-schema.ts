@@ -1,5 +1,4 @@
 import { indexStep, type MongoSchema } from "#kit/mongo/migrate.ts";
-import { usageMongoIndexes } from "./store-mongo-usage-docs.ts";
 import type { EntryKind, HoldKind } from "./wallet.ts";
 
 /** Collections of the ledger. */
@@ -97,7 +96,49 @@ const indexes: MongoSchema["indexes"] = {
   [ledgerCollections.journal]: [{ name: "number", key: { wallet: 1, n: 1 }, unique: true }],
 };
 
-/** What the ledger keeps in MongoDB. */
+/** Collections of usage. */
+export const usageCollections = {
+  cursors: "ledger_usage_cursor",
+  rows: "ledger_usage",
+  lines: "ledger_line",
+  totals: "ledger_key_total",
+} as const;
+
+/** What usage's queries rest on. */
+export const usageMongoIndexes: MongoSchema["indexes"] = {
+  [usageCollections.rows]: [
+    { name: "hour", key: { account: 1, hour: 1 } },
+    { name: "key", key: { account: 1, keyId: 1, hour: 1 } },
+    { name: "wallet", key: { wallet: 1, _id: 1 } },
+  ],
+  [usageCollections.lines]: [
+    { name: "all", key: { account: 1, place: 1 } },
+    { name: "key", key: { account: 1, keyId: 1, place: 1 } },
+    { name: "model", key: { account: 1, model: 1, place: 1 } },
+    {
+      name: "status",
+      key: { account: 1, unusualStatus: 1, place: 1 },
+      partial: { unusualStatus: { $exists: true } },
+    },
+    {
+      name: "kind",
+      key: { account: 1, unusualKind: 1, place: 1 },
+      partial: { unusualKind: { $exists: true } },
+    },
+    {
+      name: "public",
+      key: { account: 1, publicId: 1, place: 1 },
+      partial: { publicId: { $exists: true } },
+    },
+    {
+      name: "request",
+      key: { account: 1, requestId: 1, place: 1 },
+      partial: { requestId: { $exists: true } },
+    },
+  ],
+};
+
+/** What the ledger and usage keep in MongoDB: one component, as they were made together. */
 export const ledgerMongoSchema: MongoSchema = {
   component: "ledger",
   indexes: { ...indexes, ...usageMongoIndexes },

@@ -1,4 +1,3 @@
-import type { MongoSchema } from "#kit/mongo/migrate.ts";
 import { amountOf, refOfName } from "./store-mongo-docs.ts";
 import {
   type Line,
@@ -11,14 +10,6 @@ import {
 } from "./usage.ts";
 import { type LinePlace, usualKind, usualStatus } from "./usage-store.ts";
 import { walletName } from "./wallet.ts";
-
-/** Collections of usage. */
-export const usageCollections = {
-  cursors: "ledger_usage_cursor",
-  rows: "ledger_usage",
-  lines: "ledger_line",
-  totals: "ledger_key_total",
-} as const;
 
 /** How far a wallet's journal is counted. */
 export interface CursorDocument {
@@ -78,40 +69,6 @@ export interface LineDocument {
   requestId?: string;
   record: string;
 }
-
-/** What usage's queries rest on. */
-export const usageMongoIndexes: MongoSchema["indexes"] = {
-  [usageCollections.rows]: [
-    { name: "hour", key: { account: 1, hour: 1 } },
-    { name: "key", key: { account: 1, keyId: 1, hour: 1 } },
-    { name: "wallet", key: { wallet: 1, _id: 1 } },
-  ],
-  [usageCollections.lines]: [
-    { name: "all", key: { account: 1, place: 1 } },
-    { name: "key", key: { account: 1, keyId: 1, place: 1 } },
-    { name: "model", key: { account: 1, model: 1, place: 1 } },
-    {
-      name: "status",
-      key: { account: 1, unusualStatus: 1, place: 1 },
-      partial: { unusualStatus: { $exists: true } },
-    },
-    {
-      name: "kind",
-      key: { account: 1, unusualKind: 1, place: 1 },
-      partial: { unusualKind: { $exists: true } },
-    },
-    {
-      name: "public",
-      key: { account: 1, publicId: 1, place: 1 },
-      partial: { publicId: { $exists: true } },
-    },
-    {
-      name: "request",
-      key: { account: 1, requestId: 1, place: 1 },
-      partial: { requestId: { $exists: true } },
-    },
-  ],
-};
 
 /** The sums of a row, or of rows that the server added up. */
 export function sumsOf(fields: SumFields): UsageSums {

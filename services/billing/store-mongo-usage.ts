@@ -9,6 +9,7 @@ import {
   usageRowsPage,
 } from "./limits.ts";
 import { amountOf, refOfName } from "./store-mongo-docs.ts";
+import { usageCollections } from "./store-mongo-schema.ts";
 import {
   type CursorDocument,
   type LineDocument,
@@ -19,7 +20,6 @@ import {
   type SumFields,
   sumsOf,
   type TotalDocument,
-  usageCollections,
 } from "./store-mongo-usage-docs.ts";
 import {
   bySlot,

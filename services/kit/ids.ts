@@ -43,3 +43,6 @@ function draw(alphabet: string, length: number): string {
   }
   return text;
 }
+
+/** An account's or key's id: without a slash, which separates the two in a principal, and account and unit in a wallet's name. */
+export const accountOrKeyIdPattern = /^[A-Za-z0-9_-]{1,64}$/;

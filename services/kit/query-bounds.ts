@@ -1,7 +1,5 @@
-import { maxKeysPerAccount } from "./request-bounds.ts";
-
 /** Parameters of a query: a report names all keys of an account and 100 models, each one by itself, and a few others. */
-export const maxQueryParameters = maxKeysPerAccount + 200;
+export const maxQueryParameters = 1_200;
 
 /**
  * Different names among them: no route reads more than a dozen, and browsers and proxies add a few. New names are what makes a

@@ -1,8 +1,6 @@
 // Bounds of the public API that several parts of the house go by: a service enforces them, the edge publishes the same values
 // in its OpenAPI description and in `GET /models`, and other services take no more of what they are asked.
 
-/** An account's or key's id: without a slash, which separates the two in a principal, and account and unit in a wallet's name. */
-export const accountOrKeyIdPattern = /^[A-Za-z0-9_-]{1,64}$/;
 /** Keys of one account, revoked ones included: auth's `ListKeys` answers all in one message. */
 export const maxKeysPerAccount = 1_000;
 /** Characters of a model's id that a caller writes: a catalog's have 128 at most, and a refusal echoes no more than this of another. */
@@ -55,16 +53,3 @@ export const videoSizes: Readonly<
 
 /** Characters of a webhook's URL: it is written down with its job, and with its webhook. */
 export const maxWebhookUrlLength = 2_048;
-
-/**
- * Bytes of a body that sets something: of a key, of an account's alerts. The longest key, of 200 models, has some 40 KB. It is parsed on
- * the event loop, before it is known whether the caller may set anything.
- */
-export const maxSettingsBytes = 64 * 1024;
-/** Names of such a body: a key has some 20. New ones cost the parser some microseconds each. */
-export const maxSettingsNames = 500;
-/**
- * Values and names of a body that is one long text, as a draft of the catalog: it has one of each. 2 MiB of new names keep the event loop for a fifth of a
- * second, of escaped quotes within one text for 15 ms.
- */
-export const maxTextBodyMarks = 100;

@@ -5,8 +5,8 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import type { Clock } from "#kit/clock.ts";
 import { ErrorReason, refuse } from "#kit/errors.ts";
 import { checkIdempotencyKey } from "#kit/idempotency.ts";
+import { accountOrKeyIdPattern } from "#kit/ids.ts";
 import { isOutsideUrl } from "#kit/outside/url.ts";
-import { accountOrKeyIdPattern } from "#kit/request-bounds.ts";
 import { principalOf } from "#kit/rpc/principal.ts";
 import {
   type MediaService,
