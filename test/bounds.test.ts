@@ -181,3 +181,7 @@ test("the shares of an account that is not known to pay are those that the reaso
     expect(reasons.get(name)).toMatch(new RegExp(`not known to pay ${share}\\b`));
   }
 });
+
+test("a query has room for all keys of an account and 100 models", () => {
+  expect(maxQueryParameters).toBeGreaterThanOrEqual(maxKeysPerAccount + 100);
+});
