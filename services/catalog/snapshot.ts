@@ -108,7 +108,7 @@ function specOf(model: CatalogModel): NonNullable<ModelInit["spec"]> {
         imageTokensBase: BigInt(model.imageTiles?.base ?? 0),
         pdfTokensPerPage: BigInt(model.pdfTokensPerPage ?? 0),
         audioTokensPerSecond: BigInt(model.audioTokensPerSecond ?? 0),
-        tokensPerSecond: BigInt(model.tokensPerSecond ?? 0),
+        hiddenTokensPerSecond: BigInt(model.hiddenTokensPerSecond ?? 0),
         reasoningEfforts: model.reasoningEfforts,
         reasoningAliases: Object.fromEntries(
           Object.entries(model.reasoningAliases).map(([name, to]) => [name.toLowerCase(), to]),

@@ -13,7 +13,6 @@ import { type FoundAnswer, findKeptAnswer } from "./kept-answer.ts";
 import { replayFactor } from "./limits.ts";
 import type { FileMeter } from "./measuring/meter.ts";
 import type { Meter } from "./meter.ts";
-import { createModelHabits } from "./model-habits.ts";
 import { chargeOf } from "./pricing.ts";
 import { piecesOf } from "./replay.ts";
 import type { ImageSources } from "./request/images.ts";
@@ -26,7 +25,7 @@ import { counterFor, type TokenCounter } from "./tokens/count.ts";
 import { createTally } from "./tokens/tally.ts";
 
 /** What answering needs. */
-export interface AnsweringContext extends Omit<GenerateContext, "habits"> {
+export interface AnsweringContext extends GenerateContext {
   catalog: Pick<LiveCatalog, "current">;
   store: UsageStore;
   meter: Meter;
@@ -72,8 +71,7 @@ export interface Answering {
 }
 
 /** Makes the answering side of a process. */
-export function createAnswering(asked: AnsweringContext): Answering {
-  const context = { ...asked, habits: createModelHabits(asked.clock) };
+export function createAnswering(context: AnsweringContext): Answering {
   const joins = createJoins();
   let closedFor: StopReason | undefined;
   const answer = async (call: Call, keyed: Keyed | undefined, stop: AbortController) => {
@@ -175,7 +173,7 @@ async function answerOf(
   call: Call,
   keyed: Keyed | undefined,
   stop: AbortController,
-  context: AnsweringContext & GenerateContext,
+  context: AnsweringContext,
 ): Promise<Answer> {
   const { parsed, principal, admission } = call;
   let prepared: PreparedRequest | undefined;

@@ -19,6 +19,7 @@ import { createTextUpstreams } from "../upstreams/text/index.ts";
 import type { StreamAnswer } from "../upstreams/text/port.ts";
 import { messagesOf } from "./answer-messages.ts";
 import { createEventRun } from "./event-run.ts";
+import { createSilence } from "./hidden-time.ts";
 import { createJoins } from "./joins.ts";
 
 const event = (type: string, fields: object) =>
@@ -79,9 +80,9 @@ async function streamTo(take: (bytes: Uint8Array) => Promise<unknown> | boolean)
       {
         request: { operation: "responses", hosted: false, bounds: { input: 1, output: 1e6 } },
         metered: { saw() {}, finish: async () => ({ isOurs: true }) },
-        habits: { note() {}, tokensPerSecond: () => 1, unusualWaitMs: () => 1_000 },
-        ...{ stop, clock: systemClock, ignored: [], isKept: false, mayThink: false },
-        ...{ closeUpstream() {}, onFirstOutput() {}, sinceSent: () => 1, withUsage: false },
+        ...{ stop, clock: systemClock, ignored: [], isKept: false },
+        ...{ closeUpstream() {}, onFirstOutput() {}, withUsage: false },
+        silence: createSilence(systemClock, 0),
       } as never,
     );
     return { kind: "events" as const, events, replayed: false, ignored: [] };

@@ -7,11 +7,9 @@ import { finishReasonOf } from "./answer-facts.ts";
 import type { TextEvents } from "./events.ts";
 import { failedEvent } from "./failed-event.ts";
 import { doneFrame, joinFrames } from "./frames.ts";
-import { createUnseenTime, unseenInput, unseenTokens } from "./hidden-time.ts";
+import { type Silence, unseenInput, unseenTokens } from "./hidden-time.ts";
 import type { LargeAnswers } from "./large/index.ts";
 import { usageWaitMs } from "./limits.ts";
-import type { WholeAnswer } from "./model-habits.ts";
-import type { ShownText } from "./pace.ts";
 import type { Finished, Metered } from "./paid-request.ts";
 import { type ChargedTokens, cutBoundOf } from "./pricing.ts";
 import { type Collector, createCollector, keepable } from "./replay.ts";
@@ -36,16 +34,8 @@ export interface EventRunOptions {
   /** A chat stream ends with a usage chunk. */
   withUsage: boolean;
   onFirstOutput(): void;
-  /** The model may think unseen. */
-  mayThink: boolean;
-  /** Milliseconds since dispatch. */
-  sinceSent(): number;
-  /** Hears of a whole answer with its usage. */
-  noteWhole(answer: WholeAnswer): void;
-  /** Tokens that a second of silence is taken for. */
-  paceOf(shown: ShownText): number;
-  /** Bytes of text that the model makes in a second. */
-  textPaceOf(shown: ShownText): number;
+  /** Begun at dispatch. */
+  silence: Silence;
   clock: Clock;
   events: TextEvents;
   large: Pick<LargeAnswers, "run">;
@@ -57,17 +47,12 @@ export interface EventRunOptions {
  * left and nothing but usage is awaited, upstream is read on for a moment.
  */
 export function createEventRun(answer: StreamAnswer, options: EventRunOptions): Pushed<Uint8Array> {
-  const { request, metered, stop, events, closeUpstream, large } = options;
+  const { request, metered, stop, events, closeUpstream, large, silence } = options;
   const { operation } = request;
   let reader: Sink<Uint8Array> = noReader;
   /** The reader takes more. */
   let hasRoom = false;
   const seen = createNotes(options);
-  const unseen = createUnseenTime(answer, {
-    ...{ clock: options.clock, mayThink: options.mayThink, firstWaitMs: options.sinceSent() },
-    bytes: () => seen.bytes,
-    bytesPerSecondOf: options.textPaceOf,
-  });
   metered.unseenInput = () => unseenInput(answer.unseen, request);
   metered.upstream = answer.upstream;
   let isOver = false;
@@ -79,19 +64,10 @@ export function createEventRun(answer: StreamAnswer, options: EventRunOptions): 
   /** Who broke it off: what does while the caller keeps upstream waiting costs what leaving costs. */
   const brokenOff = (kind: "ended" | "failed") => (answer.isHeldBack?.() ? "left" : kind);
   const hostedCallsSeen = () => answer.unseen?.hostedCalls ?? 0;
-  /** Has upstream made anything yet? */
-  const hasOutput = () => {
-    const { sealedCharacters = 0, silentItems = 0 } = answer.unseen ?? {};
-    return seen.bytes + sealedCharacters + silentItems + hostedCallsSeen() > 0;
-  };
   const endOf = (kind: Ending | "ended" | "left"): End => {
     const { collector } = seen;
     const isWhole = kind === "completed" || kind === "incomplete";
     const isCut = seen.terminal?.isCut === true;
-    const isKnownWhole = isWhole && !answer.isStopped?.() && !isCut;
-    // One that we cut at the caller's bound costs the bound, and long silence, in which no model makes text: the short waits of a fast answer
-    // need not have been thought.
-    const thoughtMs = isCut ? unseen.longMs() : unseen.ms();
     return {
       kind,
       finishReason: finishReasonOf(seen.terminal?.frame, kind),
@@ -100,10 +76,7 @@ export function createEventRun(answer: StreamAnswer, options: EventRunOptions): 
       cutAt: isCut ? cutBoundOf(request, metered.bounds) : undefined,
       hasCalls: hostedCallsSeen() > 0,
       ignored: options.ignored,
-      unseenTokens: unseenTokens(answer.unseen, {
-        ms: isKnownWhole || (kind === "ended" && !hasOutput()) ? 0 : thoughtMs,
-        tokensPerSecond: options.paceOf(unseen.text()),
-      }),
+      unseenTokens: unseenTokens(answer.unseen, kind === "left" ? silence.tokens() : 0),
       unseenInput: unseenInput(answer.unseen, request),
       answer:
         isWhole && collector
@@ -124,8 +97,10 @@ export function createEventRun(answer: StreamAnswer, options: EventRunOptions): 
     events.trouble("an answer could not be kept", metered.requestId, error);
     return "not_kept";
   };
-  const finish = (kind: Ending | "ended") =>
-    metered.finish(endOf(kind === "failed" || kind === "ended" ? brokenOff(kind) : kind));
+  const finish = (kind: Ending | "ended") => {
+    silence.over();
+    return metered.finish(endOf(kind === "failed" || kind === "ended" ? brokenOff(kind) : kind));
+  };
   /** Reads for usage as long as no further output comes; gives what brought some. Never rejects. */
   const readOn = async (): Promise<readonly AnswerEvent[] | undefined> => {
     const over = new AbortController();
@@ -152,13 +127,10 @@ export function createEventRun(answer: StreamAnswer, options: EventRunOptions): 
     for (const event of events) seen.note(event);
   };
   const leave = async (): Promise<End> => {
-    unseen.came();
+    silence.over();
     if (answer.isOutputDone?.()) {
       const isHeldBack = answer.isHeldBack?.() === true;
-      // A model that thinks on behind what seemed its last word gives no usage meanwhile.
-      unseen.waits();
       const further = await readOn();
-      unseen.came();
       // It was made while the caller took nothing, and so is what waits behind it.
       if (further && isHeldBack) {
         noteAll(further);
@@ -187,10 +159,6 @@ export function createEventRun(answer: StreamAnswer, options: EventRunOptions): 
   };
   const last = async ({ frame, ending, isByUs }: TerminalEvent): Promise<Uint8Array> => {
     isOver = true;
-    const { reported: usage, bytes } = seen;
-    if (usage && ending !== "failed" && !answer.isStopped?.()) {
-      options.noteWhole({ usage, bytes, unseen: answer.unseen });
-    }
     const finished = await finish(isByUs ? "ended" : ending);
     upstream.leave()?.catch(() => {});
     if (!finished.isOurs) return breakOff(ErrorReason.SERVICE_UNAVAILABLE);
@@ -209,7 +177,6 @@ export function createEventRun(answer: StreamAnswer, options: EventRunOptions): 
       isOver = true;
       void metered.finish(leave());
     } else {
-      unseen.came();
       // Its reader may never come for the terminal event that is here.
       const { terminal } = seen;
       void finish(terminal && !terminal.isByUs ? terminal.ending : "ended");
@@ -246,14 +213,12 @@ export function createEventRun(answer: StreamAnswer, options: EventRunOptions): 
       conclude(last(seen.terminal));
       return false;
     }
-    unseen.waits();
     return true;
   };
   const upstream = pushTo(answer.batches, {
     push(batch) {
       if (usageSink) return usageSink.push(batch);
       if (isOver) return false;
-      unseen.came();
       try {
         for (const event of batch) seen.note(event);
       } catch (error) {
@@ -269,16 +234,13 @@ export function createEventRun(answer: StreamAnswer, options: EventRunOptions): 
       if (isOver) return false;
       if (hasRoom) return goOn();
       if (seen.terminal || stop.signal.aborted) return false;
-      unseen.held();
+      silence.held();
       answer.place?.heldBack(endHeldBack);
       return false;
     },
     end() {
       if (usageSink) usageSink.end();
-      else if (!isOver) {
-        unseen.came();
-        conclude(breakOff(ErrorReason.MODEL_REQUEST_FAILED));
-      }
+      else if (!isOver) conclude(breakOff(ErrorReason.MODEL_REQUEST_FAILED));
     },
     fail(error) {
       if (usageSink) usageSink.fail(error);
@@ -294,6 +256,7 @@ export function createEventRun(answer: StreamAnswer, options: EventRunOptions): 
       resume() {
         if (hasRoom) return;
         hasRoom = true;
+        silence.waits();
         if (isOver) sayFarewell();
         else if (goOn()) upstream.resume();
       },
@@ -331,27 +294,27 @@ interface Notes {
   /** Events before the terminal one. */
   count: number;
   reported: ReportedUsage | undefined;
-  /** Of text, in UTF-8. */
-  bytes: number;
   opaque: string[];
   terminal: TerminalEvent | undefined;
   collector: Collector | undefined;
 }
 
-function createNotes({ request, metered, isKept, onFirstOutput, large }: EventRunOptions): Notes {
+function createNotes(options: EventRunOptions): Notes {
+  const { request, metered, isKept, onFirstOutput, large, silence } = options;
+  let hasText = false;
   const notes: Notes = {
     first: undefined,
     count: 0,
     reported: undefined,
-    bytes: 0,
     opaque: [],
     terminal: undefined,
     collector: isKept ? createCollector(request.operation, metered.accountId, large) : undefined,
     note(event) {
       notes.first ??= event.frame;
       if (event.text !== "") {
-        if (notes.bytes === 0) onFirstOutput();
-        notes.bytes += Buffer.byteLength(event.text);
+        if (!hasText) onFirstOutput();
+        hasText = true;
+        silence.spoke(event.text.length);
         metered.saw(event.text);
       }
       if (event.usage) notes.reported = event.usage;

@@ -12,17 +12,14 @@ import { finishReasonOf } from "./answer-facts.ts";
 import type { AnswerRoom, AnswerRooms } from "./answer-room.ts";
 import { createEventRun } from "./event-run.ts";
 import type { TextEvents } from "./events.ts";
-import { unseenInput, unseenTokens } from "./hidden-time.ts";
+import { createSilence, unseenInput, unseenTokens } from "./hidden-time.ts";
 import type { AnswerNotes } from "./joins.ts";
 import type { LargeAnswers } from "./large/index.ts";
-import { longestPauseMs, usageWaitMs } from "./limits.ts";
-import type { ModelHabits, WholeAnswer } from "./model-habits.ts";
-import { type ShownText, textPace, unseenPace } from "./pace.ts";
+import { usageWaitMs } from "./limits.ts";
 import type { Metered } from "./paid-request.ts";
 import { cutBoundOf, type TokenBounds } from "./pricing.ts";
 import { keepable, piecesOf } from "./replay.ts";
 import type { PreparedRequest } from "./request/prepared.ts";
-import { isWithoutReasoning } from "./request/reasoning.ts";
 import { withShownCost } from "./shown-charge.ts";
 import { Stopped, stopped, stopReasonOf } from "./stop-reason.ts";
 import { counterFor, countOrGuess, type TokenCounter } from "./tokens/count.ts";
@@ -33,7 +30,6 @@ export interface GenerateContext {
   upstreams: TextUpstreams;
   events: TextEvents;
   counter: TokenCounter;
-  habits: ModelHabits;
   /** Works on whole answers. */
   large: Pick<LargeAnswers, "run">;
   /** Have room in memory for them. */
@@ -104,47 +100,29 @@ async function send(
   { callId, metered, stop, isKept, reach }: Sending,
   context: GenerateContext,
 ): Promise<GeneratedAnswer> {
-  const startedAt = context.clock.steady();
   metered.onLost = () => stop.abort(stopped("lost"));
   let answer: JsonAnswer | StreamAnswer;
-  let sentAt: number | undefined;
   const ignored: string[] = [];
   let isAnswering = false;
+  const { clock } = context;
+  const startedAt = clock.steady();
+  const { spec } = request.model;
+  const hiddenRate = spec.case === "chat" ? Number(spec.value.hiddenTokensPerSecond) : 0;
+  let silence = createSilence(clock, hiddenRate);
   const onSent = () => {
-    sentAt = context.clock.steady();
+    silence = createSilence(clock, hiddenRate);
     metered.isSent = true;
     metered.unseenInput = () => unseenInput(undefined, request);
   };
   const onAnswering = () => {
     isAnswering = true;
+    silence.over();
   };
-  const { clock } = context;
-  /** Upstream made nothing while its answer waited for room here. */
-  let waitedMs = 0;
-  const reachRoom = async (bytes: number) => {
-    const fromMs = clock.steady();
-    try {
-      await reach(bytes, upstream.signal);
-    } finally {
-      waitedMs += clock.steady() - fromMs;
-    }
-  };
-  const sinceSent = () => (sentAt === undefined ? 0 : clock.steady() - sentAt - waitedMs);
-  const { spec } = request.model;
-  const said = spec.case === "chat" ? Number(spec.value.tokensPerSecond) : 0;
-  const hasEfforts = spec.case === "chat" && spec.value.reasoningEfforts.length > 0;
-  const isQuiet = isWithoutReasoning(request.operation, request.body);
-  // One that was asked not to think has habits of its own.
-  const habitsOf = isQuiet ? `${request.model.id} without reasoning` : request.model.id;
-  const noteWhole = (answered: WholeAnswer) => context.habits.note(habitsOf, answered);
-  const paceOf = (shown?: ShownText) => unseenPace({ said, shown });
-  const thinks = context.habits.thinks(habitsOf);
-  const mayThink = isQuiet ? thinks === true : hasEfforts || thinks !== false;
-  const isUnseen = mayThink || request.form === "json";
   const counter = counterFor(metered.accountId, context.counter);
   const upstream = new AbortController();
   const closeUpstream = () => upstream.abort(stop.signal.reason);
   const onStop = () => {
+    silence.over();
     // All of it is generated: its usage is worth waiting for, though its caller has left.
     if (!isAnswering || stopReasonOf(stop.signal) !== "left") closeUpstream();
     else void clock.sleep(usageWaitMs).then(closeUpstream);
@@ -176,21 +154,18 @@ async function send(
       passParameters: request.passParameters,
       onIgnored: (names) => ignored.push(...names),
       onAnswering,
-      reach: reachRoom,
+      reach: (bytes) => reach(bytes, upstream.signal),
       signal: upstream.signal,
     });
   } catch (error) {
     const reason = stopReasonOf(stop.signal);
-    const left = sentAt === undefined ? "unsent" : "left";
+    const left = metered.isSent ? "left" : "unsent";
     const isTooLarge = upstreamFailure(error)?.kind === "too_large";
-    // Of an answer that is too large only the time is known that it took.
-    const isCounted = isUnseen || isTooLarge || sinceSent() >= longestPauseMs;
-    const ms = isCounted ? sinceSent() : 0;
     const { cost } = await metered.finish({
       kind: reason === "left" ? left : isTooLarge ? "ended" : "failed",
       hasAnswer: isTooLarge,
       reported: upstreamFailure(error)?.usage,
-      unseenTokens: unseenTokens(undefined, { ms, tokensPerSecond: paceOf() }),
+      unseenTokens: reason === "left" ? silence.tokens() : 0,
       unseenInput: unseenInput(undefined, request),
     });
     throw charged(reason ? stop.signal.reason : error, cost);
@@ -199,13 +174,9 @@ async function send(
   }
   const { operation, form } = request;
   const onFirstOutput = () => {
-    context.events.firstOutput(operation, context.clock.steady() - startedAt);
+    context.events.firstOutput(operation, clock.steady() - startedAt);
   };
   if (answer.kind === "json") {
-    const { usage, outputText, unseen, ending } = answer;
-    if (usage && ending !== "failed") {
-      noteWhole({ usage, bytes: Buffer.byteLength(outputText), unseen });
-    }
     const { large } = context;
     const { accountId } = metered;
     const finished = await finishJson(request, answer, metered, { isKept, ignored, large });
@@ -227,11 +198,7 @@ async function send(
     ignored,
     withUsage: form === "events+usage",
     onFirstOutput,
-    mayThink,
-    sinceSent,
-    noteWhole,
-    paceOf,
-    textPaceOf: (shown) => textPace({ said, shown }),
+    silence,
     clock,
     events,
     large,
@@ -275,7 +242,7 @@ async function finishJson(
     finishReason: finishReasonOf(body, ending),
     reported: usage,
     cutAt: isCut ? cutBoundOf(request, metered.bounds) : undefined,
-    unseenTokens: unseenTokens(answer.unseen, { ms: 0, tokensPerSecond: 0 }),
+    unseenTokens: unseenTokens(answer.unseen, 0),
     unseenInput: unseenInput(answer.unseen, request),
     opaque: { values: opaque, upstream },
     ignored,

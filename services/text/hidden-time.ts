@@ -1,149 +1,79 @@
 import type { Clock } from "#kit/clock.ts";
 import type { Unseen } from "../upstreams/text/hidden-output.ts";
-import type { StreamAnswer } from "../upstreams/text/port.ts";
 import { caughtUpMs, hostedCallTokens, longestPauseMs, silentItemTokens } from "./limits.ts";
-import type { ShownText } from "./pace.ts";
 import type { TokenBounds } from "./pricing.ts";
 import { bytesPerToken } from "./tokens/count.ts";
 
-/** The time in which an upstream worked on what no caller sees. */
-export interface UnseenTime {
-  /** Upstream is waited for from now on. */
-  waits(): void;
-  /** Something came, or the wait is over. */
-  came(): void;
-  /** The reader takes no more from now on: upstream works on, and what it says is read later. */
+/** The time in which an answer brings no output, for a caller that leaves before its usage is known. */
+export interface Silence {
+  /** Text came, of so many characters. */
+  spoke(characters: number): void;
+  /** The caller takes nothing from now on: what upstream makes meanwhile is read later. */
   held(): void;
-  /** Milliseconds so far. */
-  ms(): number;
-  /** Of them, those of long silence alone: no model is as slow, whether it is known to think or not. */
-  longMs(): number;
-  /** Text that came while it was waited for, and the time for which upstream was waited for between its parts and did not think. */
-  text(): ShownText;
-}
-
-/** What tells whether silence was thought. */
-export interface UnseenTimeOptions {
-  clock: Clock;
-  /** The model may think unseen. */
-  mayThink: boolean;
-  /** From dispatch to the answer's beginning. */
-  firstWaitMs: number;
-  /** Text that has come so far, in bytes of UTF-8. */
-  bytes(): number;
-  /** Bytes of text that the model makes in a second, as far as is known. */
-  bytesPerSecondOf(shown: ShownText): number;
-}
-
-/** The reader took nothing, and has not caught up since. */
-interface Holding {
-  /** Since then it takes nothing; undefined: it does again. */
-  sinceMs: number | undefined;
-  /** For which it took nothing. */
-  ms: number;
-  /** For which upstream was waited for since it takes again. */
-  waitedMs: number;
-  fromBytes: number;
-  isBetweenTexts: boolean;
+  /** The caller takes more: upstream is waited for again. */
+  waits(): void;
+  /** The caller left, or the answer is all there: no more time is counted. */
+  over(): void;
+  /** Tokens of output that the time until then counts as. */
+  tokens(): number;
 }
 
 /**
- * Measures, by the monotonic clock, how long a stream was waited for while its model may have thought: from dispatch to the
- * first text, between items, and where its text pauses; of a model that is said not to think, long silence alone. While the reader
- * takes nothing upstream works on: of that time what the text took that is found behind it was not thought.
+ * Measures silence from now on, by the monotonic clock: all of the time before the first text, then each pause of at least
+ * {@link longestPauseMs}. Of time in which the caller took nothing, the text that lay behind it is taken off: it was made
+ * meanwhile, and is counted already. `tokensPerSecond`: what a second counts as, by the model's catalog entry; 0: nothing.
  */
-export function createUnseenTime(
-  { unseen }: Pick<StreamAnswer, "unseen">,
-  { clock, mayThink, firstWaitMs, bytes, bytesPerSecondOf }: UnseenTimeOptions,
-): UnseenTime {
-  let sum = mayThink ? firstWaitMs : 0;
-  let textMs = 0;
-  /** Of the batch that brought the first text: the wait for it may have been thought. */
-  let firstBytes = 0;
-  /** Of what was found behind a reader that took nothing. */
-  let foundBytes = 0;
-  /** To the first output, of a model that is not known to think; and of any. */
-  let firstMs = mayThink ? 0 : firstWaitMs;
-  let silentMs = firstWaitMs;
-  let long = 0;
-  let since: number | undefined;
-  let holding: Holding | undefined;
-  let isThinking = false;
-  let isBetweenTexts = false;
-  const text = () => {
-    const found = foundBytes + (holding ? bytes() - holding.fromBytes : 0);
-    return { bytes: Math.max(0, bytes() - firstBytes - found), ms: textMs };
+export function createSilence(clock: Clock, tokensPerSecond: number): Silence {
+  let sinceMs = clock.steady();
+  let hasSpoken = false;
+  let isHeld = false;
+  let isOver = false;
+  let waitedMs = 0;
+  let heldMs = 0;
+  /** For which upstream was waited for since then. */
+  let sinceHeldMs = 0;
+  let foundCharacters = 0;
+  const next = (isHeldNext: boolean) => {
+    if (isOver) return;
+    const ms = clock.steady() - sinceMs;
+    sinceMs += ms;
+    const isCounted = !hasSpoken || ms >= longestPauseMs;
+    if (!isHeld) sinceHeldMs += ms;
+    else if (isCounted) sinceHeldMs = 0;
+    if (isCounted && isHeld) heldMs += ms;
+    else if (isCounted) waitedMs += ms;
+    isHeld = isHeldNext;
   };
-  const takesAgain = () => {
-    if (holding?.sinceMs === undefined) return;
-    holding.ms += clock.steady() - holding.sinceMs;
-    holding.sinceMs = undefined;
-  };
-  const thoughtIn = ({ ms, fromBytes, isBetweenTexts: isBetween }: Holding) => {
-    if (!mayThink && !unseen?.hasReasoned) return 0;
-    const spokenMs = ((bytes() - fromBytes) * 1_000) / bytesPerSecondOf(text());
-    const thoughtMs = Math.max(0, ms - spokenMs);
-    return isBetween || thoughtMs >= longestPauseMs ? thoughtMs : 0;
-  };
+  const tokensIn = (ms: number) => Math.ceil((ms * tokensPerSecond) / 1_000);
   return {
-    waits() {
-      if (!unseen) return;
-      takesAgain();
-      if (firstBytes === 0) firstBytes = bytes();
-      isThinking = mayThink || unseen.hasReasoned;
-      since = clock.steady();
-      isBetweenTexts = unseen.isBetweenTexts;
+    spoke(characters) {
+      next(false);
+      hasSpoken = true;
+      if (heldMs > 0 && sinceHeldMs < caughtUpMs) foundCharacters += characters;
     },
-    came() {
-      takesAgain();
-      if (since === undefined) return;
-      const ms = clock.steady() - since;
-      since = undefined;
-      if (bytes() === 0) silentMs += ms;
-      else if (ms >= longestPauseMs) long += ms;
-      if (!isThinking && bytes() === 0) firstMs += ms;
-      else if ((isThinking && isBetweenTexts) || ms >= longestPauseMs) sum += ms;
-      else if (!holding) textMs += ms;
-      if (!holding) return;
-      holding.waitedMs += ms;
-      if (holding.waitedMs < caughtUpMs) return;
-      sum += thoughtIn(holding);
-      foundBytes += bytes() - holding.fromBytes;
-      holding = undefined;
+    held: () => next(true),
+    waits: () => next(false),
+    over() {
+      next(false);
+      isOver = true;
     },
-    held() {
-      if (!unseen) return;
-      if (firstBytes === 0) firstBytes = bytes();
-      const { isBetweenTexts: isBetween } = unseen;
-      holding ??= {
-        ...{ sinceMs: undefined, ms: 0, waitedMs: 0 },
-        ...{ fromBytes: bytes(), isBetweenTexts: isBetween },
-      };
-      holding.sinceMs ??= clock.steady();
-      holding.waitedMs = 0;
+    tokens() {
+      const found = Math.floor(foundCharacters / bytesPerToken);
+      return tokensIn(waitedMs) + Math.max(0, tokensIn(heldMs) - found);
     },
-    ms() {
-      const thought = holding ? thoughtIn(holding) : 0;
-      return sum + thought + (firstMs >= longestPauseMs ? firstMs : 0);
-    },
-    longMs: () => long + (silentMs >= longestPauseMs ? silentMs : 0),
-    text,
   };
 }
 
 /**
- * Tokens of output that the caller did not see, where upstream does not say: what the sealed state hides, what items that show nothing
- * are at least, or what the time was enough for, whichever is the most; less the reasoning that was shown, which is counted already.
+ * Tokens of output that the caller did not see, where upstream does not say: what the sealed state hides, with what items that show
+ * nothing are at least, or `silentTokens` (see {@link Silence}), whichever is more, for the same thought is in both; less the
+ * reasoning that was shown, which is counted already.
  */
-export function unseenTokens(
-  unseen: Unseen | undefined,
-  { ms, tokensPerSecond }: { ms: number; tokensPerSecond: number },
-): number {
+export function unseenTokens(unseen: Unseen | undefined, silentTokens: number): number {
   const { sealedCharacters = 0, shownCharacters = 0, silentItems = 0 } = unseen ?? {};
   const sealed = Math.ceil((sealedCharacters * 3) / 4 / bytesPerToken);
   const hidden = sealed + silentItems * silentItemTokens;
-  const timed = Math.ceil((ms * tokensPerSecond) / 1_000);
-  return Math.max(0, Math.max(hidden, timed) - Math.floor(shownCharacters / bytesPerToken));
+  return Math.max(0, Math.max(hidden, silentTokens) - Math.floor(shownCharacters / bytesPerToken));
 }
 
 /**

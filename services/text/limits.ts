@@ -75,31 +75,15 @@ export const checkpointCharacters = 1_024;
 export const usageWaitMs = 2_000;
 
 /**
- * Tokens that a model is taken to generate at least in a second of which nothing is seen, where its caller leaves before it reports
- * usage and its catalog does not say: what usual reasoning models make.
+ * A pause within an answer's text that is this long, in ms, is silence (see `hiddenTokensPerSecond` of the catalog): the slowest models
+ * say a word in less.
  */
-export const unseenTokensPerSecond = 200;
+export const longestPauseMs = 2_000;
 /**
- * No hardware generates more tokens than this a second. A model of which nothing is known may be as fast, or a caller that always leaves
- * would never pay for more than the usual.
- */
-export const fastestTokensPerSecond = 4_000;
-/** Bytes of a stream's text that tell how fast it is made, and the least time for them, in ms: enough for a caller that reads some words and stops. */
-export const ownPace = { bytes: 144, ms: 200 } as const;
-/** What answers told of a model counts for this long and up to twice as long, in ms: models and their hardware change behind a name. */
-export const habitsKeptMs = 3_600_000;
-/**
- * Whole answers that tell that a model does not think, where the catalog does not say: fewer may have been easy ones. A long silence
- * counts as thought all the same.
- */
-export const provingAnswers = 3;
-/**
- * A reader that took nothing has caught up once upstream was waited for this long in all, in ms: what lies in the kernels' buffers comes
- * with hardly a wait.
+ * A caller that took nothing has caught up once upstream was waited for this long in all, in ms: what lies in the kernels' buffers
+ * comes with hardly a wait.
  */
 export const caughtUpMs = 100;
-/** What is silent for this long, in ms, thinks, before its first text and within it: the slowest models say a word in less. */
-export const longestPauseMs = 2_000;
 /**
  * Tokens that an item of reasoning is at least which shows neither text nor a seal, however quickly it came: OpenAI counts hidden
  * reasoning in steps of 64.

@@ -267,7 +267,6 @@ export function snapshotWith(
     reasoningAliases: { fast: "low", deep: "high" },
     inputModalities: ["text", "image"],
     tools: ["function", "web_search"],
-    tokensPerSecond: 200n,
     inputUsdMicrosPerMillionTokens: 1_000_000n,
     cachedInputUsdMicrosPerMillionTokens: 100_000n,
     outputUsdMicrosPerMillionTokens: 10_000_000n,

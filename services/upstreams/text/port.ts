@@ -166,8 +166,6 @@ export interface StreamAnswer {
   unseen?: Readonly<UnseenNotes>;
   /** What upstream reported so far. Absent: it reports at the end alone. */
   usageSoFar?(): ReportedUsage | undefined;
-  /** Was the answer ended at a stop sequence that only we looked for? */
-  isStopped?(): boolean;
 }
 
 /** Sends requests to upstreams. */

@@ -44,7 +44,6 @@ export async function readStream(options: ReadStreamOptions): Promise<StreamAnsw
       isOutputDone: () => reader.isOutputDone,
       unseen: reader.unseen,
       usageSoFar: () => reader.usage,
-      isStopped: () => reader.isStopped === true,
     };
   } catch (error) {
     request.signal.throwIfAborted();

@@ -155,7 +155,7 @@ export class NativeChat implements StreamReader {
     const plain = plainlySaid(said);
     choice.delta = plain;
     const text = textOfAnswer(chunk);
-    this.unseen.noteChunk(chunk, text);
+    this.unseen.noteChunk(chunk);
     const pieces = Array.isArray(plain.tool_calls) ? this.#pieces(plain.tool_calls) : undefined;
     const delta = pieces === plain.tool_calls ? plain : { ...plain, tool_calls: pieces ?? [] };
     // What is said beside a reason goes out now; the reason alone waits.
