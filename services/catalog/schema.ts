@@ -92,7 +92,6 @@ const chat = z.strictObject({
     .default({}),
   imageTokensAtLeast: tokens.optional(),
   imageTiles: z.strictObject({ base: z.int().min(0).max(maxTokens), each: tokens }).optional(),
-  pdfTokensPerPage: tokens.optional(),
   audioTokensPerSecond: tokens.optional(),
   hiddenTokensPerSecond: z.int().min(1).max(maxHiddenTokensPerSecond).optional(),
   inputModalities: listOf(z.enum(["text", "image", "pdf", "audio"])).default(["text"]),

@@ -106,7 +106,6 @@ function specOf(model: CatalogModel): NonNullable<ModelInit["spec"]> {
         imageTokensAtLeast: BigInt(model.imageTokensAtLeast ?? 0),
         imageTokensPerTile: BigInt(model.imageTiles?.each ?? 0),
         imageTokensBase: BigInt(model.imageTiles?.base ?? 0),
-        pdfTokensPerPage: BigInt(model.pdfTokensPerPage ?? 0),
         audioTokensPerSecond: BigInt(model.audioTokensPerSecond ?? 0),
         hiddenTokensPerSecond: BigInt(model.hiddenTokensPerSecond ?? 0),
         reasoningEfforts: model.reasoningEfforts,

@@ -19,15 +19,8 @@ export const imagesAtOnce = 4;
 export const maxFileParts = 20;
 /** Bytes of one PDF or sound, and of all of a request together: as many as of images, for both are held while a request lasts. */
 export const maxFileBytes = 20 * 1024 * 1024;
-/** Pages of one PDF: at a thousand tokens each, those of the largest windows. */
-export const maxPdfPages = 1_000;
 /** Characters of a file's name: what file systems take. */
 export const maxFileNameCharacters = 255;
-/**
- * Tokens of the picture of a page, where the catalog does not say (`pdfTokensPerPage`): what OpenAI's models take at most of an image
- * unless told otherwise, for an estimate; and for a hold a letter page at 200 dots an inch in patches of 32 pixels, rounded up.
- */
-export const usualPageTokens = { estimate: 1_536, most: 4_096 } as const;
 /**
  * Tokens of a second of sound, where the catalog does not say (`audioTokensPerSecond`): 10 at OpenAI, for an estimate; 25 and 32 are
  * taken by Qwen's and Google's models, so for a hold 50.
@@ -36,17 +29,17 @@ export const usualSecondTokens = { estimate: 10, most: 50 } as const;
 /** Tokens of the shortest sound in a hold, where the catalog does not say: encoders fill up to 30 seconds, at 25 a second. */
 export const usualSoundTokensAtLeast = 768;
 
-/** Threads that measure callers' files: two, so that what one account sends leaves one to the others. */
+/** Threads that measure callers' sounds: two, so that what one account sends leaves one to the others. */
 export const measuringThreads = 2;
-/** Files measured at once, and of one account that wait, each in memory; and how long, in ms. */
+/** Sounds measured at once, and of one account that wait, each in memory; and how long, in ms. */
 export const measuringShare: FairShareBounds = {
   places: measuringThreads,
   each: { places: 1, waiting: 32 },
   waitMs: 30_000,
 };
-/** For one file, the thread's start included, in ms: the worst takes a core three seconds, and an honest one of 20 MiB nearly as long where others use it too. */
+/** For one sound, the thread's start included, in ms: the worst takes a core three seconds, and more where others use it too. */
 export const measuringTimeoutMs = 10_000;
-/** JavaScript heap of such a thread, in MiB: the objects of a PDF, or the index of a long sound. */
+/** JavaScript heap of such a thread, in MiB: the index of a long sound. */
 export const measuringHeapMib = 384;
 /** Without work for this long such a thread ends, in ms. */
 export const measuringThreadIdleMs = 60_000;

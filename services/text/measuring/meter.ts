@@ -2,7 +2,6 @@ import { Worker } from "node:worker_threads";
 import { untilAborted } from "#kit/abort.ts";
 import { unavailable } from "#kit/errors.ts";
 import { createFairShare } from "#kit/fair-share.ts";
-import { copyInTurns } from "#kit/in-turns.ts";
 import { threadOptions } from "#kit/thread.ts";
 import { createWorkerPool } from "#kit/worker-pool.ts";
 import {
@@ -13,8 +12,6 @@ import {
   measuringTimeoutMs,
 } from "../limits.ts";
 import type { TakenSound } from "../sound/length.ts";
-import type { MeasuredPdf } from "./pdf.ts";
-import type { PdfFault } from "./pdf-syntax.ts";
 import type { MeasuredSound } from "./sound.ts";
 
 /** What a measuring thread is asked. */
@@ -25,14 +22,13 @@ export interface MeasuringJob {
 
 /** What it answers. */
 export interface MeasuringReply {
-  pdf: MeasuredPdf | PdfFault;
   /** A WAV or an MP3; undefined: it is neither. */
   speech: MeasuredSound | undefined;
   /** A sound in any format that is transcribed; undefined: it is none. */
   sound: TakenSound | undefined;
 }
 
-/** Measures callers' files in threads: each is taken apart, and a hostile one takes no more than its thread. */
+/** Measures callers' sounds in threads: each is taken apart, and a hostile one takes no more than its thread. */
 export interface FileMeter extends AsyncDisposable {
   /**
    * Refuses with SERVICE_UNAVAILABLE, or with RATE_LIMIT_EXCEEDED where the account has too many waiting; rejects with the
@@ -59,7 +55,7 @@ export function createFileMeter(): FileMeter {
     toError: (why) => unavailable(new Error(why)),
   });
   const run = async <W extends keyof MeasuringReply>(what: W, bytes: Uint8Array) => {
-    const own = what === "pdf" ? await copyInTurns(bytes) : (bytes as Uint8Array<ArrayBuffer>);
+    const own = bytes as Uint8Array<ArrayBuffer>;
     return (await pool.run({ what, bytes: own }, [own.buffer])) as MeasuringReply[W];
   };
   return {

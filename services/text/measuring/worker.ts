@@ -1,11 +1,9 @@
 import { parentPort } from "node:worker_threads";
 import { muteThread } from "#kit/thread.ts";
-import { maxPdfPages } from "../limits.ts";
 import type { MeasuringJob, MeasuringReply } from "./meter.ts";
-import { measurePdf } from "./pdf.ts";
 import { measureSound } from "./sound.ts";
 
-/** The entry of a measuring thread: answers each file with what it measures. What goes wrong ends the thread. */
+/** The entry of a measuring thread: answers each sound with what it measures. What goes wrong ends the thread. */
 const port = parentPort;
 if (port === null) throw new Error("this file is the entry of a measuring thread");
 muteThread();
@@ -22,8 +20,6 @@ async function measured(
 ): Promise<MeasuringReply[MeasuringJob["what"]]> {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   switch (what) {
-    case "pdf":
-      return measurePdf(buffer, maxPdfPages);
     case "speech":
       return measureSound(buffer);
     case "sound": {

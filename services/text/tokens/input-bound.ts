@@ -20,9 +20,9 @@ import { CountError } from "./thread.ts";
  * turn markers, the preamble for tools) is covered by a fixed number for each item and one for the request; the name of the tool
  * that some write before each result counts with each. Images count
  * in 32-pixel patches at full detail, at least as many as the model may make of the
- * smallest, or in tiles where its catalog says so, PDFs by their pages and the text on them, and sounds by their seconds
- * (tokens/files.ts), their base64 not at all. A tool that upstream runs itself adds text that no part of genmesh
- * sees: then, and wherever the sum is above it, the bound is what the model takes at most. Reported usage above the bound
+ * smallest, or in tiles where its catalog says so, and sounds by their seconds (tokens/files.ts), their base64 not at all.
+ * What is in a PDF upstream alone knows, and what a tool adds that upstream runs itself: with either, and wherever the sum is
+ * above it, the bound is what the model takes at most. Reported usage above the bound
  * is charged up to the hold.
  */
 export function inputBoundOf(
