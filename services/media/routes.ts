@@ -93,7 +93,7 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
       const signal = AbortSignal.any([call.signal, closing]);
       using _turn = await watches.take(principalOf(call).accountId, signal);
       const find = (isFirst: boolean) =>
-        findSeen({ jobId, allKeys }, call, () =>
+        findSeen({ allKeys }, call, () =>
           changes.look(jobId, { isFirst, steadyMs: clock.steady() }, store),
         );
       let isOver = false;
@@ -109,7 +109,7 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
 
 /** A job that the caller's key made; with `allKeys` any key of its account. */
 async function findSeen(
-  { jobId, allKeys = false }: { jobId: string; allKeys?: boolean },
+  { allKeys = false }: { allKeys?: boolean },
   call: HandlerContext,
   find: () => Promise<Job | undefined>,
 ): Promise<Job | undefined> {
