@@ -1,5 +1,6 @@
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { CallOptions } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { networkOf } from "#kit/connection-bounds.ts";
 import { ErrorReason, RefusalError, refuse, unavailable } from "#kit/errors.ts";
@@ -142,26 +143,33 @@ export function createSessions(edge: Edge): Sessions {
       }
       sessionCookie.clear(request, reply);
     },
-    async confirmSecret(request) {
-      const { session } = request;
-      const id = idOf(request);
-      if (!session || id === undefined) refuseNoSession();
-      if (session.identity) return refuseUnconfirmed(session, edge.clock.now());
-      const secret = request.headers[secretHeader];
-      if (typeof secret !== "string" || isRepeated(request.raw, secretHeader)) {
-        refuse(ErrorReason.SECRET_REQUIRED);
-      }
-      const { confirmed } = await auth.confirmSession(
-        {
-          sessionSha256: digest(id),
-          secretSha256: digest(secret),
-          client: clientOf(request),
-        },
-        callOf(request),
-      );
-      if (!confirmed) refuse(ErrorReason.SECRET_REQUIRED);
-    },
+    confirmSecret: (request) => confirmSecret(edge, request, callOf(request)),
   };
+}
+
+/** The secret that an act needs once more, judged by auth. Refuses with SECRET_REQUIRED. */
+async function confirmSecret(
+  { peers, clock }: Edge,
+  request: FastifyRequest,
+  call: CallOptions,
+): Promise<void> {
+  const { session } = request;
+  const id = idOf(request);
+  if (!session || id === undefined) refuseNoSession();
+  if (session.identity) return refuseUnconfirmed(session, clock.now());
+  const secret = request.headers[secretHeader];
+  if (typeof secret !== "string" || isRepeated(request.raw, secretHeader)) {
+    refuse(ErrorReason.SECRET_REQUIRED);
+  }
+  const { confirmed } = await peers.auth.confirmSession(
+    {
+      sessionSha256: digest(id),
+      secretSha256: digest(secret),
+      client: clientOf(request),
+    },
+    call,
+  );
+  if (!confirmed) refuse(ErrorReason.SECRET_REQUIRED);
 }
 
 /** Who signed in by a provider has no secret here: the provider asks, and its word counts for a while. */

@@ -1,3 +1,4 @@
+import type { Collection } from "mongodb";
 import type { MongoDatabase } from "#kit/mongo/connect.ts";
 import { awayRefusal, isDuplicate } from "#kit/mongo/errors.ts";
 import { indexStep, type MongoSchema, migrate } from "#kit/mongo/migrate.ts";
@@ -69,36 +70,8 @@ export function createMongoAlerts(db: MongoDatabase): AlertStore {
         }
         throw awayRefusal(new Error("an account's alerts do not come to rest"));
       }),
-    add: (found) =>
-      db.attempt(async () => {
-        let leftOut = 0;
-        for (const [accountId, own] of Map.groupBy(found, (one) => one.accountId)) {
-          let kept = await alerts.countDocuments({ accountId }, { limit: maxAlertsKept });
-          for (const alert of own) {
-            if (kept >= maxAlertsKept) leftOut++;
-            else if (await inserted(() => alerts.insertOne(documentOf(alert)))) kept++;
-          }
-        }
-        return leftOut;
-      }),
-    waiting: ({ afterAccount, accounts, each }) =>
-      db.attempt(async () => {
-        const found: Alert[] = [];
-        for (let [i, account] = [0, afterAccount]; i < accounts; i++) {
-          const next = await alerts.findOne(
-            { waiting: true, accountId: { $gt: account } },
-            { sort: { waiting: 1, accountId: 1 }, projection: { accountId: 1 } },
-          );
-          if (!next) break;
-          account = next.accountId;
-          const oldest = alerts
-            .find({ waiting: true, accountId: account })
-            .sort({ waiting: 1, accountId: 1, at: 1 })
-            .limit(each);
-          found.push(...(await oldest.toArray()).map(alertOf));
-        }
-        return found;
-      }),
+    add: (found) => db.attempt(() => addAll(alerts, found)),
+    waiting: (turns) => db.attempt(() => waitingIn(alerts, turns)),
     end: (alertId) =>
       db.attempt(async () => {
         await alerts.updateOne({ _id: alertId }, { $unset: { waiting: "" } });
@@ -119,6 +92,41 @@ export function createMongoAlerts(db: MongoDatabase): AlertStore {
         await alerts.deleteMany({ accountId });
       }),
   };
+}
+
+/** Answers how many were left out, for their accounts have too many. */
+async function addAll(alerts: Collection<AlertDocument>, found: readonly Alert[]): Promise<number> {
+  let leftOut = 0;
+  for (const [accountId, own] of Map.groupBy(found, (one) => one.accountId)) {
+    let kept = await alerts.countDocuments({ accountId }, { limit: maxAlertsKept });
+    for (const alert of own) {
+      if (kept >= maxAlertsKept) leftOut++;
+      else if (await inserted(() => alerts.insertOne(documentOf(alert)))) kept++;
+    }
+  }
+  return leftOut;
+}
+
+/** The oldest alerts of the next accounts that have some. */
+async function waitingIn(
+  alerts: Collection<AlertDocument>,
+  { afterAccount, accounts, each }: Parameters<AlertStore["waiting"]>[0],
+): Promise<Alert[]> {
+  const found: Alert[] = [];
+  for (let [i, account] = [0, afterAccount]; i < accounts; i++) {
+    const next = await alerts.findOne(
+      { waiting: true, accountId: { $gt: account } },
+      { sort: { waiting: 1, accountId: 1 }, projection: { accountId: 1 } },
+    );
+    if (!next) break;
+    account = next.accountId;
+    const oldest = alerts
+      .find({ waiting: true, accountId: account })
+      .sort({ waiting: 1, accountId: 1, at: 1 })
+      .limit(each);
+    found.push(...(await oldest.toArray()).map(alertOf));
+  }
+  return found;
 }
 
 /** False where one of its id is there. */

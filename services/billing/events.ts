@@ -60,40 +60,8 @@ export function createBillingEvents(deps: {
   const count = createCounters(metrics);
   return {
     operation(wallet, operation, outcome) {
-      const { unit } = wallet;
-      if (outcome.kind === "refused") {
-        count.refused(operation.kind, outcome.reason);
-        if (strange.has(reasonName(outcome.reason))) {
-          const { reason, metadata } = outcome;
-          const facts = { ...wallet, operation: operation.kind, reason: reasonName(reason) };
-          log.warn({ ...facts, metadata }, "billing operation refused");
-        }
-        return;
-      }
-      if (outcome.replayed) return count.done(unit, operation.kind, "replayed");
-      count.done(unit, operation.kind, "done");
-      if (operation.kind === "grant") {
-        count.money(unit, "granted", operation.amount);
-        const { amount, grantId } = operation;
-        log.info({ ...wallet, amount: `${amount}`, operationId: grantId }, "funds granted");
-      }
-      if (outcome.kind === "refunded") {
-        count.money(unit, "refunded", outcome.amount);
-        const { amount, entry } = outcome;
-        log.info({ ...wallet, amount: `${amount}`, entry }, "charge given back");
-      }
-      if (outcome.kind === "reserved") count.money(unit, "held", outcome.held);
-      if (outcome.kind === "drawn") count.money(unit, "charged", outcome.charged);
-      if (outcome.kind === "closed") {
-        count.money(unit, "charged", outcome.charged);
-        if (operation.kind === "settle" && operation.amount > outcome.charged) {
-          const facts = { holdId: operation.holdId, asked: `${operation.amount}` };
-          log.warn(
-            { ...wallet, ...facts, charged: `${outcome.charged}` },
-            "settlement cut to hold",
-          );
-        }
-      }
+      if (outcome.kind === "refused") tellRefused({ log, count }, wallet, operation, outcome);
+      else tellDone({ log, count }, wallet, operation, outcome);
     },
     conflict: (unit) => count.conflict(unit),
     applyFailed(wallet, error) {
@@ -132,6 +100,55 @@ export function createBillingEvents(deps: {
       log.error({ ...wallet, ...difference }, "ledger audit found a difference");
     },
   };
+}
+
+/** Where an operation is told. */
+interface Told {
+  log: Logger;
+  count: ReturnType<typeof createCounters>;
+}
+
+type Refused = Extract<Outcome, { kind: "refused" }>;
+
+function tellRefused({ log, count }: Told, wallet: WalletRef, { kind }: Operation, told: Refused) {
+  const { reason, metadata } = told;
+  count.refused(kind, reason);
+  if (!strange.has(reasonName(reason))) return;
+  const facts = { ...wallet, operation: kind, reason: reasonName(reason) };
+  log.warn({ ...facts, metadata }, "billing operation refused");
+}
+
+function tellDone(
+  { log, count }: Told,
+  wallet: WalletRef,
+  operation: Operation,
+  outcome: Exclude<Outcome, Refused>,
+): void {
+  const { unit } = wallet;
+  if (outcome.replayed) {
+    count.done(unit, operation.kind, "replayed");
+    return;
+  }
+  count.done(unit, operation.kind, "done");
+  if (operation.kind === "grant") {
+    count.money(unit, "granted", operation.amount);
+    const { amount, grantId } = operation;
+    log.info({ ...wallet, amount: `${amount}`, operationId: grantId }, "funds granted");
+  }
+  if (outcome.kind === "refunded") {
+    count.money(unit, "refunded", outcome.amount);
+    const { amount, entry } = outcome;
+    log.info({ ...wallet, amount: `${amount}`, entry }, "charge given back");
+  }
+  if (outcome.kind === "reserved") count.money(unit, "held", outcome.held);
+  if (outcome.kind === "drawn") count.money(unit, "charged", outcome.charged);
+  if (outcome.kind === "closed") {
+    count.money(unit, "charged", outcome.charged);
+    if (operation.kind === "settle" && operation.amount > outcome.charged) {
+      const facts = { holdId: operation.holdId, asked: `${operation.amount}` };
+      log.warn({ ...wallet, ...facts, charged: `${outcome.charged}` }, "settlement cut to hold");
+    }
+  }
 }
 
 /** Refusals that no correct caller meets. */

@@ -42,24 +42,85 @@ export interface Counting {
 }
 
 /** Makes it. */
-export function createCounting({ store, usage, alerts, clock, events }: CountingContext): Counting {
-  const noted = new Map<string, WalletRef>();
-  const running = new Map<string, Promise<boolean>>();
+export function createCounting(context: CountingContext): Counting {
+  return new JournalCounting(context);
+}
+
+class JournalCounting implements Counting {
+  readonly #context: CountingContext;
+  /** Wallets that the next look counts. */
+  readonly #noted = new Map<string, WalletRef>();
+  readonly #running = new Map<string, Promise<boolean>>();
+
+  constructor(context: CountingContext) {
+    this.#context = context;
+  }
+
+  async catchUp(accountId: string): Promise<void> {
+    const mayGoOn = this.#forAMoment();
+    const wallets = units.map((unit) => ({ accountId, unit }));
+    const whole = await Promise.all(
+      wallets.map((wallet) => this.#countAlone(wallet, mayGoOn, false)),
+    );
+    if (whole.every(Boolean)) return;
+    const metadata = { retry_after_ms: `${countingRetryMs}` };
+    for (const wallet of wallets) this.#noted.set(walletName(wallet), wallet);
+    refuse(ErrorReason.USAGE_BEING_COUNTED, { metadata });
+  }
+
+  catchUpWallet(wallet: WalletRef): Promise<void> {
+    return this.#countToEnd(wallet);
+  }
+
+  async catchUpKeys(wallet: WalletRef): Promise<boolean> {
+    const isWhole = await this.#countAlone(wallet, this.#forAMoment(), true);
+    if (!isWhole) this.#noted.set(walletName(wallet), wallet);
+    return isWhole;
+  }
+
+  note(wallet: WalletRef): void {
+    const name = walletName(wallet);
+    if (!this.#noted.has(name)) this.#noted.set(name, wallet);
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, events } = this.#context;
+    let lookBehindAtMs = clock.steady();
+    let behind: Promise<void> | undefined;
+    // Beside what is noted: journals of an earlier release can take minutes, and alerts of all others would wait for them.
+    const lookBehind = async () => {
+      try {
+        await this.#countBehind(signal);
+      } catch (error) {
+        events.countingFailed(undefined, error);
+      }
+      lookBehindAtMs = clock.steady() + behindIntervalMs;
+      behind = undefined;
+    };
+    while (!signal.aborted) {
+      try {
+        if (clock.steady() >= lookBehindAtMs) behind ??= lookBehind();
+        await this.#countNoted(signal);
+      } catch (error) {
+        events.countingFailed(undefined, error);
+      }
+      await clock.sleep(countIntervalMs, signal).catch(() => undefined);
+    }
+    await behind;
+  }
 
   /** How much of a wallet's journal is to be counted: rollup and lines, and the totals of its keys where asked for. */
-  async function standing(wallet: WalletRef, withKeys: boolean) {
+  async #standing(wallet: WalletRef, withKeys: boolean) {
+    const { store, usage } = this.#context;
     const { n: last } = await store.wallet(wallet);
     const cursor = await usage.cursor(wallet);
     return { last, cursor, isWhole: cursor.n >= last && (!withKeys || cursor.keysN >= last) };
   }
 
   /** Counts a wallet up to where its journal is now, for as long as `mayGoOn` says; true where it is there. */
-  async function count(
-    wallet: WalletRef,
-    mayGoOn: () => boolean,
-    withKeys: boolean,
-  ): Promise<boolean> {
-    const { last, ...begun } = await standing(wallet, withKeys);
+  async #count(wallet: WalletRef, mayGoOn: () => boolean, withKeys: boolean): Promise<boolean> {
+    const { store, usage, alerts } = this.#context;
+    const { last, ...begun } = await this.#standing(wallet, withKeys);
     let { cursor } = begun;
     while (cursor.n < last || (withKeys && cursor.keysN < last)) {
       if (!mayGoOn()) return false;
@@ -77,112 +138,68 @@ export function createCounting({ store, usage, alerts, clock, events }: Counting
   }
 
   /** One at a time for a wallet in this process: several would do the same work. A caller does not wait for entries that it does not read. */
-  async function countAlone(
+  async #countAlone(
     wallet: WalletRef,
     mayGoOn: () => boolean,
     withKeys: boolean,
   ): Promise<boolean> {
+    const running = this.#running;
     const name = walletName(wallet);
     for (let other = running.get(name); other; other = running.get(name)) {
-      if ((await standing(wallet, withKeys)).isWhole) return true;
+      if ((await this.#standing(wallet, withKeys)).isWhole) return true;
       if (!mayGoOn()) return false;
       await other.catch(() => false);
     }
-    const counting = count(wallet, mayGoOn, withKeys).finally(() => running.delete(name));
+    const counting = this.#count(wallet, mayGoOn, withKeys).finally(() => running.delete(name));
     running.set(name, counting);
     return counting;
   }
 
   /** Counts all of a wallet, a moment at a time, so that what waits for it is told in time. */
-  async function countToEnd(wallet: WalletRef, signal?: AbortSignal): Promise<void> {
+  async #countToEnd(wallet: WalletRef, signal?: AbortSignal): Promise<void> {
     for (let isWhole = false; !isWhole && !signal?.aborted; ) {
-      const mayGoOn = forAMoment();
-      isWhole = await countAlone(wallet, () => !signal?.aborted && mayGoOn(), true);
+      const mayGoOn = this.#forAMoment();
+      isWhole = await this.#countAlone(wallet, () => !signal?.aborted && mayGoOn(), true);
     }
   }
 
   /** As long as a caller waits. */
-  function forAMoment(): () => boolean {
+  #forAMoment(): () => boolean {
+    const { clock } = this.#context;
     const beganAtMs = clock.steady();
     return () => clock.steady() - beganAtMs < countingMs;
   }
 
-  async function countNoted(signal: AbortSignal): Promise<void> {
-    const wallets = [...noted.values()];
-    noted.clear();
+  async #countNoted(signal: AbortSignal): Promise<void> {
+    const wallets = [...this.#noted.values()];
+    this.#noted.clear();
     for (const wallet of wallets) {
       if (signal.aborted) return;
-      await attempt(wallet, signal);
+      await this.#attempt(wallet, signal);
     }
   }
 
-  async function countBehind(signal: AbortSignal): Promise<void> {
+  async #countBehind(signal: AbortSignal): Promise<void> {
     let after: string | undefined;
     do {
-      const { wallets, next } = await usage.behind(after);
+      const { wallets, next } = await this.#context.usage.behind(after);
       for (const wallet of wallets) {
         if (signal.aborted) return;
-        await attempt(wallet, signal);
+        await this.#attempt(wallet, signal);
       }
       after = next;
     } while (after !== undefined && !signal.aborted);
   }
 
-  async function attempt(wallet: WalletRef, signal: AbortSignal): Promise<void> {
+  async #attempt(wallet: WalletRef, signal: AbortSignal): Promise<void> {
     try {
-      await countToEnd(wallet, signal);
+      await this.#countToEnd(wallet, signal);
     } catch (error) {
       // With the next look: alerts wait for what is counted.
-      noted.set(walletName(wallet), wallet);
-      events.countingFailed(wallet, error);
+      this.#noted.set(walletName(wallet), wallet);
+      this.#context.events.countingFailed(wallet, error);
     }
   }
-
-  return {
-    async catchUp(accountId) {
-      const mayGoOn = forAMoment();
-      const wallets = units.map((unit) => ({ accountId, unit }));
-      const whole = await Promise.all(wallets.map((wallet) => countAlone(wallet, mayGoOn, false)));
-      if (whole.every(Boolean)) return;
-      const metadata = { retry_after_ms: `${countingRetryMs}` };
-      for (const wallet of wallets) noted.set(walletName(wallet), wallet);
-      refuse(ErrorReason.USAGE_BEING_COUNTED, { metadata });
-    },
-    catchUpWallet: (wallet) => countToEnd(wallet),
-    async catchUpKeys(wallet) {
-      const isWhole = await countAlone(wallet, forAMoment(), true);
-      if (!isWhole) noted.set(walletName(wallet), wallet);
-      return isWhole;
-    },
-    note(wallet) {
-      const name = walletName(wallet);
-      if (!noted.has(name)) noted.set(name, wallet);
-    },
-    async run(signal) {
-      let lookBehindAtMs = clock.steady();
-      let behind: Promise<void> | undefined;
-      // Beside what is noted: journals of an earlier release can take minutes, and alerts of all others would wait for them.
-      const lookBehind = async () => {
-        try {
-          await countBehind(signal);
-        } catch (error) {
-          events.countingFailed(undefined, error);
-        }
-        lookBehindAtMs = clock.steady() + behindIntervalMs;
-        behind = undefined;
-      };
-      while (!signal.aborted) {
-        try {
-          if (clock.steady() >= lookBehindAtMs) behind ??= lookBehind();
-          await countNoted(signal);
-        } catch (error) {
-          events.countingFailed(undefined, error);
-        }
-        await clock.sleep(countIntervalMs, signal).catch(() => undefined);
-      }
-      await behind;
-    },
-  };
 }
 
 /**

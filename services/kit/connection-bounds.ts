@@ -15,6 +15,12 @@ export interface ConnectionBounds {
 /** What hears of the valid keys of a connection. */
 const hearing = new WeakMap<Socket, (accountId: string) => void>();
 
+/** What hears of the requests of a connection. */
+const requests = new WeakMap<
+  Socket,
+  (request: IncomingMessage, response: ServerResponse) => void
+>();
+
 /** A caller has shown a valid key of the account on this connection: it counts as the account's. */
 export function noteValidKey(socket: Socket, accountId: string): void {
   hearing.get(socket)?.(accountId);
@@ -52,25 +58,103 @@ function emptyGroup(): Group {
  * that one account cannot shut out the others either; an account with few keeps them. Where a group has none without a request, one
  * closes whose requests all come slowly. Else the newcomer closes.
  */
-export function boundConnections(
-  server: Server,
-  { total, each, isShared, isSlow = () => false }: ConnectionBounds,
-): void {
+export function boundConnections(server: Server, bounds: ConnectionBounds): void {
+  const connections = new Connections(bounds);
+  server.prependListener("connection", (socket: Socket) => connections.came(socket));
+  server.prependListener("request", ((request, response) => {
+    requests.get(request.socket)?.(request, response);
+  }) satisfies RequestListener);
+  // The socket that speaks TLS is another one than came, and the one that requests and keys are of.
+  server.on("secureConnection", (socket: Wrapping) => {
+    const { _parent: raw } = socket;
+    const [ofKeys, ofRequests] = raw ? [hearing.get(raw), requests.get(raw)] : [];
+    if (ofKeys) hearing.set(socket, ofKeys);
+    if (ofRequests) requests.set(socket, ofRequests);
+  });
+}
+
+/** The open connections of one server. */
+class Connections {
+  readonly #total: number;
+  readonly #each: number;
+  readonly #isShared: ConnectionBounds["isShared"];
+  readonly #isSlow: (request: IncomingMessage) => boolean;
   /** With what frees its places. */
-  const open = new Map<Socket, () => void>();
-  const withoutKey = emptyGroup();
-  const accounts = new Map<string, Group>();
-  const counts = new Map<string, number>();
-  const few = Math.max(1, total * shareThatStays);
-  /** What hears of the requests of a connection. */
-  const requests = new WeakMap<
-    Socket,
-    (request: IncomingMessage, response: ServerResponse) => void
-  >();
+  readonly #open = new Map<Socket, () => void>();
+  readonly #withoutKey = emptyGroup();
+  readonly #accounts = new Map<string, Group>();
+  /** Of each network. */
+  readonly #counts = new Map<string, number>();
+  readonly #few: number;
+
+  constructor({ total, each, isShared, isSlow = () => false }: ConnectionBounds) {
+    this.#total = total;
+    this.#each = each;
+    this.#isShared = isShared;
+    this.#isSlow = isSlow;
+    this.#few = Math.max(1, total * shareThatStays);
+  }
+
+  came(socket: Socket): void {
+    const { remoteAddress: address } = socket;
+    const shared = address === undefined || this.#isShared(address);
+    const counted = shared ? undefined : networkOf(address);
+    const count = counted === undefined ? 0 : (this.#counts.get(counted) ?? 0);
+    if ((counted !== undefined && count >= this.#each) || !this.#makeRoom()) {
+      socket.destroy();
+      return;
+    }
+    if (counted !== undefined) this.#counts.set(counted, count + 1);
+    // A proxy's stand for many callers, of several accounts.
+    const leaveGroup = shared ? undefined : this.#follow(socket);
+    const left = () => {
+      if (!this.#open.delete(socket)) return;
+      leaveGroup?.();
+      if (counted === undefined) return;
+      const rest = (this.#counts.get(counted) ?? 1) - 1;
+      if (rest === 0) this.#counts.delete(counted);
+      else this.#counts.set(counted, rest);
+    };
+    this.#open.set(socket, left);
+    socket.once("close", left);
+  }
+
+  /** Is there room for a newcomer, where need be by closing another? */
+  #makeRoom(): boolean {
+    if (this.#open.size < this.#total) return true;
+    const least = this.#leastNeeded();
+    if (!least) return false;
+    // Its event comes later.
+    this.#open.get(least)?.();
+    least.destroy();
+    return true;
+  }
+
+  /** One that closes for a newcomer. */
+  #leastNeeded(): Socket | undefined {
+    const many = [...this.#accounts.values().filter(({ size }) => size > this.#few)];
+    many.sort((a, b) => b.size - a.size);
+    for (const group of [this.#withoutKey, ...many]) {
+      const socket = this.#givesWayIn(group);
+      if (socket) return socket;
+    }
+    return undefined;
+  }
+
+  #givesWayIn({ idle, busy }: Group): Socket | undefined {
+    const [longest] = idle;
+    if (longest) return longest;
+    for (const [socket, underWay] of [...busy.entries().take(askedForOne)]) {
+      if (underWay.values().every(this.#isSlow)) return socket;
+      busy.delete(socket);
+      busy.set(socket, underWay);
+    }
+    return undefined;
+  }
 
   /** Keeps a connection in the group that it belongs to; answers what takes it out of that. */
-  const follow = (socket: Socket): (() => void) => {
-    let group = withoutKey;
+  #follow(socket: Socket): () => void {
+    let group = this.#withoutKey;
     let ownerId: string | undefined;
     const underWay = new Set<IncomingMessage>();
     const place = () => {
@@ -86,97 +170,33 @@ export function boundConnections(
       group.size--;
       group.idle.delete(socket);
       group.busy.delete(socket);
-      if (ownerId !== undefined && group.size === 0) accounts.delete(ownerId);
+      if (ownerId !== undefined && group.size === 0) this.#accounts.delete(ownerId);
     };
     const join = (to: Group) => {
       group = to;
       group.size++;
       place();
     };
-    join(withoutKey);
+    join(this.#withoutKey);
     hearing.set(socket, (accountId) => {
-      if (accountId === ownerId || !open.has(socket)) return;
+      if (accountId === ownerId || !this.#open.has(socket)) return;
       leave();
-      const known = accounts.get(accountId) ?? emptyGroup();
-      accounts.set(accountId, known);
+      const known = this.#accounts.get(accountId) ?? emptyGroup();
+      this.#accounts.set(accountId, known);
       ownerId = accountId;
       join(known);
     });
     requests.set(socket, (request, response) => {
-      if (!open.has(socket)) return;
+      if (!this.#open.has(socket)) return;
       underWay.add(request);
       place();
       response.once("close", () => {
         underWay.delete(request);
-        if (open.has(socket)) place();
+        if (this.#open.has(socket)) place();
       });
     });
     return leave;
-  };
-  const givesWayIn = ({ idle, busy }: Group): Socket | undefined => {
-    const [longest] = idle;
-    if (longest) return longest;
-    for (const [socket, underWay] of [...busy.entries().take(askedForOne)]) {
-      if (underWay.values().every(isSlow)) return socket;
-      busy.delete(socket);
-      busy.set(socket, underWay);
-    }
-    return undefined;
-  };
-  /** One that closes for a newcomer. */
-  const leastNeeded = (): Socket | undefined => {
-    const many = [...accounts.values().filter(({ size }) => size > few)];
-    many.sort((a, b) => b.size - a.size);
-    for (const group of [withoutKey, ...many]) {
-      const socket = givesWayIn(group);
-      if (socket) return socket;
-    }
-    return undefined;
-  };
-  server.prependListener("connection", (socket: Socket) => {
-    const { remoteAddress: address } = socket;
-    const shared = address === undefined || isShared(address);
-    const counted = shared ? undefined : networkOf(address);
-    const count = counted === undefined ? 0 : (counts.get(counted) ?? 0);
-    if (count >= each && counted !== undefined) {
-      socket.destroy();
-      return;
-    }
-    if (open.size >= total) {
-      const least = leastNeeded();
-      if (!least) {
-        socket.destroy();
-        return;
-      }
-      // Its event comes later.
-      open.get(least)?.();
-      least.destroy();
-    }
-    if (counted !== undefined) counts.set(counted, count + 1);
-    // A proxy's stand for many callers, of several accounts.
-    const leaveGroup = shared ? undefined : follow(socket);
-    const left = () => {
-      if (!open.delete(socket)) return;
-      leaveGroup?.();
-      if (counted === undefined) return;
-      const rest = (counts.get(counted) ?? 1) - 1;
-      if (rest === 0) counts.delete(counted);
-      else counts.set(counted, rest);
-    };
-    open.set(socket, left);
-    socket.once("close", left);
-  });
-
-  server.prependListener("request", ((request, response) => {
-    requests.get(request.socket)?.(request, response);
-  }) satisfies RequestListener);
-  // The socket that speaks TLS is another one than came, and the one that requests and keys are of.
-  server.on("secureConnection", (socket: Wrapping) => {
-    const { _parent: raw } = socket;
-    const [ofKeys, ofRequests] = raw ? [hearing.get(raw), requests.get(raw)] : [];
-    if (ofKeys) hearing.set(socket, ofKeys);
-    if (ofRequests) requests.set(socket, ofRequests);
-  });
+  }
 }
 
 /** A socket that speaks TLS, with the one that carries it; no part of Node's documented interface. */

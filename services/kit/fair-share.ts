@@ -95,155 +95,185 @@ export function createFairShare(
   initial: FairShareBounds,
   options: FairShareOptions = {},
 ): FairShare {
-  const { clock = systemClock, isPaying = () => true } = options;
-  const { full = tooManyAtOnce, late = noPlaceInTime } = options;
-  let bounds = initial;
-  let held = 0;
-  let isTiming = false;
-  const accounts = new Map<string, Account>();
+  return new AccountQueues(initial, options);
+}
+
+/** The accounts that hold or want places, and their requests that wait. */
+class AccountQueues implements FairShare {
+  #bounds: FairShareBounds;
+  readonly #clock: Clock;
+  readonly #isPaying: (accountId: string) => boolean;
+  readonly #full: () => Error;
+  readonly #late: () => Error;
+  #held = 0;
+  #isTiming = false;
+  readonly #accounts = new Map<string, Account>();
   /** Accounts that have a request waiting, the one whose turn is next first. */
-  const queue = new Set<Account>();
+  readonly #queue = new Set<Account>();
   /** All that wait, in the order of asking, which is that of their deadlines. */
-  const waiting = new Set<Waiter>();
+  readonly #waiting = new Set<Waiter>();
 
-  const shareOf = (id: string) => (isPaying(id) ? bounds.each : (bounds.eachUnpaid ?? bounds.each));
-  const sizeFor = (wanted: number, share: AccountShare) =>
-    Math.max(1, Math.min(wanted, share.places, bounds.places));
+  constructor(bounds: FairShareBounds, options: FairShareOptions) {
+    this.#bounds = bounds;
+    this.#clock = options.clock ?? systemClock;
+    this.#isPaying = options.isPaying ?? (() => true);
+    this.#full = options.full ?? tooManyAtOnce;
+    this.#late = options.late ?? noPlaceInTime;
+  }
 
-  const accountOf = (id: string): Account => {
-    const known = accounts.get(id);
+  takeFree(accountId: string, wanted = 1): Places | undefined {
+    const account = this.#accountOf(accountId);
+    const share = this.#shareOf(accountId);
+    const size = this.#sizeFor(wanted, share);
+    const isFree = this.#held + size <= this.#bounds.places && account.held + size <= share.places;
+    if (isFree && account.waiting.size === 0 && !this.#hasOneWaiting()) {
+      return this.#giveTurn(account, size);
+    }
+    this.#forget(account);
+    return undefined;
+  }
+
+  take(accountId: string, signal: AbortSignal, wanted = 1): Promise<Places> {
+    if (signal.aborted) return Promise.reject(signal.reason);
+    const turn = this.takeFree(accountId, wanted);
+    if (turn) return Promise.resolve(turn);
+    const account = this.#accountOf(accountId);
+    if (account.waiting.size >= this.#shareOf(accountId).waiting) {
+      this.#forget(account);
+      return Promise.reject(this.#full());
+    }
+    return this.#wait(account, signal, wanted);
+  }
+
+  rebound(next: FairShareBounds): void {
+    this.#bounds = next;
+    this.#advance();
+  }
+
+  lacking(): string[] {
+    return [...this.#queue].filter((account) => this.#lacksPlace(account)).map(({ id }) => id);
+  }
+
+  #wait(account: Account, signal: AbortSignal, size: number): Promise<Places> {
+    return new Promise((resolve, reject) => {
+      const onAbort = () => {
+        this.#remove(waiter);
+        reject(signal.reason);
+        this.#advance();
+      };
+      const waiter: Waiter = {
+        account,
+        size,
+        untilMs: this.#clock.steady() + this.#bounds.waitMs,
+        enter(turn) {
+          signal.removeEventListener("abort", onAbort);
+          resolve(turn);
+        },
+        leave(error) {
+          signal.removeEventListener("abort", onAbort);
+          reject(error);
+        },
+      };
+      signal.addEventListener("abort", onAbort, { once: true });
+      account.waiting.add(waiter);
+      this.#queue.add(account);
+      this.#waiting.add(waiter);
+      void this.#watchTime();
+    });
+  }
+
+  #shareOf(id: string): AccountShare {
+    const { each, eachUnpaid = each } = this.#bounds;
+    return this.#isPaying(id) ? each : eachUnpaid;
+  }
+
+  #sizeFor(wanted: number, share: AccountShare): number {
+    return Math.max(1, Math.min(wanted, share.places, this.#bounds.places));
+  }
+
+  #accountOf(id: string): Account {
+    const known = this.#accounts.get(id);
     if (known) return known;
     const account: Account = { id, held: 0, waiting: new Set() };
-    accounts.set(id, account);
+    this.#accounts.set(id, account);
     return account;
-  };
-  const forget = (account: Account) => {
-    if (account.waiting.size > 0) return;
-    queue.delete(account);
-    if (account.held === 0) accounts.delete(account.id);
-  };
-  const remove = (waiter: Waiter) => {
-    waiting.delete(waiter);
-    waiter.account.waiting.delete(waiter);
-    forget(waiter.account);
-  };
+  }
 
-  const giveTurn = (account: Account, size: number): Places => {
+  #forget(account: Account): void {
+    if (account.waiting.size > 0) return;
+    this.#queue.delete(account);
+    if (account.held === 0) this.#accounts.delete(account.id);
+  }
+
+  #remove(waiter: Waiter): void {
+    this.#waiting.delete(waiter);
+    waiter.account.waiting.delete(waiter);
+    this.#forget(waiter.account);
+  }
+
+  #giveTurn(account: Account, size: number): Places {
     account.held += size;
-    held += size;
+    this.#held += size;
     let own = size;
     const shrink = (to: number) => {
       if (to >= own) return;
       account.held -= own - to;
-      held -= own - to;
+      this.#held -= own - to;
       own = to;
-      forget(account);
-      advance();
+      this.#forget(account);
+      this.#advance();
     };
     return { shrink, [Symbol.dispose]: () => shrink(0) };
-  };
+  }
 
   /** Lets in all that fit, one of each account in turn. */
-  const advance = () => {
+  #advance(): void {
     // An account that was served goes to the end of the set, and so comes again in this same loop.
-    for (const account of queue) {
+    for (const account of this.#queue) {
       const [first] = account.waiting;
       if (!first) continue;
-      const share = shareOf(account.id);
-      const size = sizeFor(first.size, share);
+      const share = this.#shareOf(account.id);
+      const size = this.#sizeFor(first.size, share);
       // Its own bound holds up that account alone.
       if (account.held + size > share.places) continue;
       // What needs more room than there is keeps its turn, or smaller ones would pass it for ever.
-      if (held + size > bounds.places) return;
-      const turn = giveTurn(account, size);
-      remove(first);
-      if (queue.delete(account)) queue.add(account);
+      if (this.#held + size > this.#bounds.places) return;
+      const turn = this.#giveTurn(account, size);
+      this.#remove(first);
+      if (this.#queue.delete(account)) this.#queue.add(account);
       first.enter(turn);
     }
-  };
+  }
 
   /** One timer for all: the first to ask is the first whose time is over. */
-  const watchTime = async () => {
-    if (isTiming) return;
-    isTiming = true;
+  async #watchTime(): Promise<void> {
+    if (this.#isTiming) return;
+    this.#isTiming = true;
+    const clock = this.#clock;
     for (;;) {
-      const [first] = waiting;
+      const [first] = this.#waiting;
       if (!first) break;
       if (first.untilMs > clock.steady()) await clock.sleep(first.untilMs - clock.steady());
       else {
-        remove(first);
-        first.leave(late());
+        this.#remove(first);
+        first.leave(this.#late());
         // It may have been the large one for which the others made room.
-        advance();
+        this.#advance();
       }
     }
-    isTiming = false;
-  };
-
-  const takeFree = (accountId: string, wanted = 1): Places | undefined => {
-    const account = accountOf(accountId);
-    const share = shareOf(accountId);
-    const size = sizeFor(wanted, share);
-    const isFree = held + size <= bounds.places && account.held + size <= share.places;
-    if (isFree && account.waiting.size === 0 && !isSomebodyNext()) return giveTurn(account, size);
-    forget(account);
-    return undefined;
-  };
-
-  return {
-    takeFree,
-    take(accountId, signal, wanted = 1) {
-      if (signal.aborted) return Promise.reject(signal.reason);
-      const turn = takeFree(accountId, wanted);
-      if (turn) return Promise.resolve(turn);
-      const account = accountOf(accountId);
-      if (account.waiting.size >= shareOf(accountId).waiting) {
-        forget(account);
-        return Promise.reject(full());
-      }
-      return new Promise((resolve, reject) => {
-        const onAbort = () => {
-          remove(waiter);
-          reject(signal.reason);
-          advance();
-        };
-        const waiter: Waiter = {
-          account,
-          size: wanted,
-          untilMs: clock.steady() + bounds.waitMs,
-          enter(turn) {
-            signal.removeEventListener("abort", onAbort);
-            resolve(turn);
-          },
-          leave(error) {
-            signal.removeEventListener("abort", onAbort);
-            reject(error);
-          },
-        };
-        signal.addEventListener("abort", onAbort, { once: true });
-        account.waiting.add(waiter);
-        queue.add(account);
-        waiting.add(waiter);
-        void watchTime();
-      });
-    },
-    rebound(next) {
-      bounds = next;
-      advance();
-    },
-    lacking: () => [...queue].filter(lacksPlace).map(({ id }) => id),
-  };
+    this.#isTiming = false;
+  }
 
   /** Does a large request wait for room that a small one would take from it? */
-  function isSomebodyNext(): boolean {
-    for (const account of queue) if (lacksPlace(account)) return true;
+  #hasOneWaiting(): boolean {
+    for (const account of this.#queue) if (this.#lacksPlace(account)) return true;
     return false;
   }
 
-  function lacksPlace({ id, held: own, waiting: requests }: Account): boolean {
+  #lacksPlace({ id, held: own, waiting: requests }: Account): boolean {
     const [first] = requests;
-    const share = shareOf(id);
-    return first !== undefined && own + sizeFor(first.size, share) <= share.places;
+    const share = this.#shareOf(id);
+    return first !== undefined && own + this.#sizeFor(first.size, share) <= share.places;
   }
 }
 

@@ -170,80 +170,73 @@ export function createHoldClient(
   billing: Pick<Client<typeof BillingService>, "apply">,
   { clock, payers }: { clock: Clock; payers?: Pick<Payers, "paid"> | undefined },
 ): HoldClient {
-  const batchWait = createBatchWait();
-  let queue: Waiting[] = [];
-  let waiting = 0;
+  return new HoldCalls(new OperationQueue(billing, clock), payers);
+}
 
-  /** `tried` counts the attempts. */
-  async function add(
-    operation: Operation["operation"],
-    { timeoutMs = defaultTimeoutMs }: HoldCallOptions = {},
-    tried: Tried = { attempts: 0 },
-  ): Promise<Outcome["outcome"]> {
-    if (waiting >= maxWaiting) {
-      throw unavailable();
-    }
-    waiting++;
+/** Each call of a {@link HoldClient} as one operation. */
+class HoldCalls implements HoldClient {
+  readonly #operations: OperationQueue;
+  readonly #payers: Pick<Payers, "paid"> | undefined;
+
+  constructor(operations: OperationQueue, payers: Pick<Payers, "paid"> | undefined) {
+    this.#operations = operations;
+    this.#payers = payers;
+  }
+
+  reserve(hold: NewHold, options?: HoldCallOptions): Promise<Reserved> {
+    return this.#reserve(hold, options, { attempts: 0 });
+  }
+
+  async open(hold: NewHold, options?: HoldCallOptions): Promise<Reserved> {
+    const tried = { attempts: 0 };
     try {
-      return await new Promise((resolve, reject) => {
-        const deadline = clock.steady() + Math.max(timeoutMs, minAttemptMs);
-        const message = create(OperationSchema, { operation });
-        enqueue({ operation: message, deadline, tried, resolve, reject });
-      });
-    } finally {
-      waiting--;
-    }
-  }
-
-  function enqueue(one: Waiting): void {
-    queue.push(one);
-    if (queue.length > 1) return;
-    if (batchWait.isWorthwhile()) setImmediate(flush);
-    else queueMicrotask(flush);
-  }
-
-  function flush(): void {
-    const all = queue;
-    queue = [];
-    batchWait.ended(all.length);
-    for (let from = 0; from < all.length; from += maxOperations) {
-      void send(all.slice(from, from + maxOperations));
-    }
-  }
-
-  async function send(batch: readonly Waiting[]): Promise<void> {
-    const left = Math.min(...batch.map(({ deadline }) => deadline)) - clock.steady();
-    const timeoutMs = Math.max(Math.min(left, attemptTimeoutMs), minAttemptMs);
-    let outcomes: readonly Outcome[];
-    try {
-      const operations = batch.map(({ operation }) => operation);
-      outcomes = (await billing.apply({ operations }, { timeoutMs })).outcomes;
+      return await this.#reserve(hold, options, tried);
     } catch (error) {
-      for (const one of batch) failed(one, error);
-      return;
-    }
-    for (const [i, one] of batch.entries()) {
-      const outcome = outcomes[i]?.outcome;
-      if (outcome?.case === "refusal") failed(one, refusalOf(outcome.value));
-      else one.resolve(outcome ?? { case: undefined });
+      // The first attempt's refusal is the only one of which no copy can be under way.
+      const mayBeOpened = tried.attempts > 1;
+      if (mayBeOpened && !isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) {
+        await this.draw({ ...hold, amount: 0n });
+      }
+      throw error;
     }
   }
 
-  /** Tries again what is worth it; the same operation id makes that safe. */
-  function failed(one: Waiting, error: unknown): void {
-    const { tried } = one;
-    tried.attempts++;
-    const pauseMs = firstPauseMs * 3 ** (tried.attempts - 1);
-    const inTime = clock.steady() + pauseMs + minAttemptMs <= one.deadline;
-    const worthIt = isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE) && inTime;
-    if (worthIt && tried.attempts < maxAttempts) clock.sleep(pauseMs).then(() => enqueue(one));
-    else one.reject(error);
+  async draw(drawn: Drawn, options?: HoldCallOptions): Promise<bigint> {
+    const { accountId, unit, holdId, amount, keyId, record, fromFree } = drawn;
+    const value = create(DrawRequestSchema, {
+      accountId,
+      unit,
+      holdId,
+      amount,
+      keyId,
+      ...(record ? { record } : {}),
+      fromFree: fromFree !== undefined,
+      ...limitFields(fromFree?.keyLimit),
+    });
+    const outcome = await this.#operations.add({ case: "draw", value }, options);
+    return outcome.case === "draw" ? outcome.value.chargedAmount : unexpected(outcome);
   }
 
-  async function reserve(
+  async settle(settled: Settled, options?: HoldCallOptions): Promise<SettleResponse> {
+    const { accountId, unit, holdId, amount, record } = settled;
+    const hold = { accountId, unit, holdId, ...(record ? { record } : {}) };
+    const value = create(SettleRequestSchema, { ...hold, amount });
+    const outcome = await this.#operations.add({ case: "settle", value }, options);
+    return outcome.case === "settle" ? outcome.value : unexpected(outcome);
+  }
+
+  async release(released: Released, options?: HoldCallOptions): Promise<ReleaseResponse> {
+    const { accountId, unit, holdId, record } = released;
+    const hold = { accountId, unit, holdId, ...(record ? { record } : {}) };
+    const value = create(ReleaseRequestSchema, hold);
+    const outcome = await this.#operations.add({ case: "release", value }, options);
+    return outcome.case === "release" ? outcome.value : unexpected(outcome);
+  }
+
+  async #reserve(
     hold: NewHold,
-    options?: HoldCallOptions,
-    tried?: Tried,
+    options: HoldCallOptions | undefined,
+    tried: Tried,
   ): Promise<Reserved> {
     const { accountId, unit, holdId, amount, kind, keyId, ref, keyLimit, least } = hold;
     const value = create(ReserveRequestSchema, {
@@ -258,59 +251,94 @@ export function createHoldClient(
       ...limitFields(keyLimit),
       ...(least === undefined ? {} : { leastAmount: least }),
     });
-    const outcome = await add({ case: "reserve", value }, options, tried);
+    const outcome = await this.#operations.add({ case: "reserve", value }, options, tried);
     if (outcome.case !== "reserve") return unexpected(outcome);
     // A billing of before least amounts knows the whole amount alone.
     const held = outcome.value.heldAmount ?? amount;
-    if (held > 0n) payers?.paid(accountId);
+    if (held > 0n) this.#payers?.paid(accountId);
     return { state: outcome.value.state, held };
   }
+}
 
-  async function draw(drawn: Drawn, options?: HoldCallOptions): Promise<bigint> {
-    const { accountId, unit, holdId, amount, keyId, record, fromFree } = drawn;
-    const value = create(DrawRequestSchema, {
-      accountId,
-      unit,
-      holdId,
-      amount,
-      keyId,
-      ...(record ? { record } : {}),
-      fromFree: fromFree !== undefined,
-      ...limitFields(fromFree?.keyLimit),
-    });
-    const outcome = await add({ case: "draw", value }, options);
-    return outcome.case === "draw" ? outcome.value.chargedAmount : unexpected(outcome);
+/** Operations on their way to billing, several in one message, each again where its attempt failed. */
+class OperationQueue {
+  readonly #billing: Pick<Client<typeof BillingService>, "apply">;
+  readonly #clock: Clock;
+  readonly #batchWait = createBatchWait();
+  #queue: Waiting[] = [];
+  #waiting = 0;
+
+  constructor(billing: Pick<Client<typeof BillingService>, "apply">, clock: Clock) {
+    this.#billing = billing;
+    this.#clock = clock;
   }
 
-  return {
-    reserve,
-    draw,
-    async open(hold, options) {
-      const tried = { attempts: 0 };
-      try {
-        return await reserve(hold, options, tried);
-      } catch (error) {
-        // The first attempt's refusal is the only one of which no copy can be under way.
-        const mayBeOpened = tried.attempts > 1;
-        if (mayBeOpened && !isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) {
-          await draw({ ...hold, amount: 0n });
-        }
-        throw error;
-      }
-    },
-    async settle({ accountId, unit, holdId, amount, record }, options) {
-      const hold = { accountId, unit, holdId, ...(record ? { record } : {}) };
-      const value = create(SettleRequestSchema, { ...hold, amount });
-      const outcome = await add({ case: "settle", value }, options);
-      return outcome.case === "settle" ? outcome.value : unexpected(outcome);
-    },
-    async release({ accountId, unit, holdId, record }, options) {
-      const hold = { accountId, unit, holdId, ...(record ? { record } : {}) };
-      const value = create(ReleaseRequestSchema, hold);
-      const outcome = await add({ case: "release", value }, options);
-      return outcome.case === "release" ? outcome.value : unexpected(outcome);
-    },
+  /** Resolves with the operation's outcome; rejects with billing's refusal. `tried` counts the attempts. */
+  async add(
+    operation: Operation["operation"],
+    { timeoutMs = defaultTimeoutMs }: HoldCallOptions = {},
+    tried: Tried = { attempts: 0 },
+  ): Promise<Outcome["outcome"]> {
+    if (this.#waiting >= maxWaiting) {
+      throw unavailable();
+    }
+    this.#waiting++;
+    try {
+      return await new Promise((resolve, reject) => {
+        const deadline = this.#clock.steady() + Math.max(timeoutMs, minAttemptMs);
+        const message = create(OperationSchema, { operation });
+        this.#enqueue({ operation: message, deadline, tried, resolve, reject });
+      });
+    } finally {
+      this.#waiting--;
+    }
+  }
+
+  #enqueue(one: Waiting): void {
+    this.#queue.push(one);
+    if (this.#queue.length > 1) return;
+    if (this.#batchWait.isWorthwhile()) setImmediate(this.#flush);
+    else queueMicrotask(this.#flush);
+  }
+
+  readonly #flush = (): void => {
+    const all = this.#queue;
+    this.#queue = [];
+    this.#batchWait.ended(all.length);
+    for (let from = 0; from < all.length; from += maxOperations) {
+      void this.#send(all.slice(from, from + maxOperations));
+    }
   };
+
+  async #send(batch: readonly Waiting[]): Promise<void> {
+    const left = Math.min(...batch.map(({ deadline }) => deadline)) - this.#clock.steady();
+    const timeoutMs = Math.max(Math.min(left, attemptTimeoutMs), minAttemptMs);
+    let outcomes: readonly Outcome[];
+    try {
+      const operations = batch.map(({ operation }) => operation);
+      outcomes = (await this.#billing.apply({ operations }, { timeoutMs })).outcomes;
+    } catch (error) {
+      for (const one of batch) this.#failed(one, error);
+      return;
+    }
+    for (const [i, one] of batch.entries()) {
+      const outcome = outcomes[i]?.outcome;
+      if (outcome?.case === "refusal") this.#failed(one, refusalOf(outcome.value));
+      else one.resolve(outcome ?? { case: undefined });
+    }
+  }
+
+  /** Tries again what is worth it; the same operation id makes that safe. */
+  #failed(one: Waiting, error: unknown): void {
+    const { tried } = one;
+    tried.attempts++;
+    const pauseMs = firstPauseMs * 3 ** (tried.attempts - 1);
+    const inTime = this.#clock.steady() + pauseMs + minAttemptMs <= one.deadline;
+    const worthIt = isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE) && inTime;
+    if (worthIt && tried.attempts < maxAttempts) {
+      this.#clock.sleep(pauseMs).then(() => this.#enqueue(one));
+    } else one.reject(error);
+  }
 }
 
 function refusalOf({ reason, message, metadata }: Refusal): RefusalError {

@@ -88,82 +88,122 @@ interface Shared {
   turns: (work: () => void) => void;
 }
 
-function boundOne(socket: Parsing, openOf: () => ServerResponse[], { held, turns }: Shared): void {
+function boundOne(socket: Parsing, openOf: () => ServerResponse[], shared: Shared): void {
   const { parser } = socket;
   const begin = parser?.onIncoming;
   const tell = parser?.[onExecute];
   if (!parser || !begin || !tell) return;
-  /** What was read and is not parsed; undefined while the parser goes on. */
-  let rest: Buffer | undefined;
-  /** Was the read that it stopped in cut? What comes after it was not looked at. */
-  let isCut = false;
-  let isAsked = false;
-  const awaited = new WeakSet<ServerResponse>();
-
-  const hold = (bytes: Buffer) => {
-    isCut = true;
-    held.bytes += bytes.length;
-    // A copy of its own: what was parsed of the same read is let go of.
-    rest = Buffer.concat([rest ?? nothing, bytes]);
-    // Node reads on where a body is wanted, or its own answers were taken, but not of a socket that it has paused itself.
-    socket._paused = true;
-    socket.pause();
-    if (held.bytes > maxPipelinedBytes) socket.destroy();
-  };
-  const takeRest = (): Buffer => {
-    const bytes = rest ?? nothing;
-    held.bytes -= bytes.length;
-    rest = undefined;
-    // Its own again is that of all parsers.
-    delete parser.resume;
-    return bytes;
-  };
-  const stop = (open: readonly ServerResponse[]) => {
-    rest = nothing;
-    isCut = false;
-    // Node resumes its parsers when a socket has taken what it was behind with: this one has its bytes still to come.
-    parser.resume = () => {};
-    for (const answer of open) {
-      if (awaited.has(answer)) continue;
-      awaited.add(answer);
-      answer.once("close", () => {
-        if (isAsked) return;
-        isAsked = true;
-        // Never from within the parser.
-        turns(goOn);
-      });
-    }
-  };
-  const goOn = () => {
-    isAsked = false;
-    if (rest === undefined || socket.destroyed || openOf().length >= maxPipelinedRequests) return;
-    const bytes = takeRest();
-    parser.resume?.();
-    socket._paused = false;
-    // Of a request without a body it was stopped before its end, which takes no more bytes.
-    const parsed = parser.execute(bytes.length > 0 ? bytes : nothing);
-    if (isHeld()) return hold(bytes.subarray(parsedOf(parsed)));
-    tell(parsed);
-    // Node may have paused it itself: its answers are not taken.
-    if (!socket._paused && !socket.destroyed) socket.resume();
-  };
-  const isHeld = () => rest !== undefined;
-
+  const pipeline = new Pipeline(socket, { parser, tell, openOf, shared });
   parser.onIncoming = (request, keepAlive) => {
     const result = begin(request, keepAlive);
     const open = openOf();
     if (open.length < maxPipelinedRequests || result !== goesOn) return result;
-    stop(open);
+    pipeline.stop(open);
     return pauses;
   };
-  parser[onExecute] = (parsed) => {
-    if (rest === undefined) return tell(parsed);
-    const from = isCut ? 0 : parsedOf(parsed);
-    hold(parser.getCurrentBuffer().subarray(from));
-    tell(from);
-  };
+  parser[onExecute] = (parsed) => pipeline.parsed(parsed);
   // Before Node's own listener, which keeps the parser for another connection.
-  socket.prependListener("close", takeRest);
+  socket.prependListener("close", () => pipeline.takeRest());
+}
+
+/** What the requests of one connection are bounded with. */
+interface PipelineOptions {
+  parser: Parser;
+  /** Node's own, which goes on with what came of a read. */
+  tell: (parsed: Parsed) => void;
+  /** The answers that are not over. */
+  openOf: () => ServerResponse[];
+  shared: Shared;
+}
+
+/** What was read of one connection and is not parsed, and when it is. */
+class Pipeline {
+  readonly #socket: Parsing;
+  readonly #options: PipelineOptions;
+  /** What was read and is not parsed; undefined while the parser goes on. */
+  #rest: Buffer | undefined;
+  /** Was the read that it stopped in cut? What comes after it was not looked at. */
+  #isCut = false;
+  #isAsked = false;
+  readonly #awaited = new WeakSet<ServerResponse>();
+
+  constructor(socket: Parsing, options: PipelineOptions) {
+    this.#socket = socket;
+    this.#options = options;
+  }
+
+  /** Stops the parser until one of the open answers is over. */
+  stop(open: readonly ServerResponse[]): void {
+    const { parser, shared } = this.#options;
+    this.#rest = nothing;
+    this.#isCut = false;
+    // Node resumes its parsers when a socket has taken what it was behind with: this one has its bytes still to come.
+    parser.resume = () => {};
+    for (const answer of open) {
+      if (this.#awaited.has(answer)) continue;
+      this.#awaited.add(answer);
+      answer.once("close", () => {
+        if (this.#isAsked) return;
+        this.#isAsked = true;
+        // Never from within the parser.
+        shared.turns(() => this.#goOn());
+      });
+    }
+  }
+
+  /** The parser has done with a read, or stopped in it. */
+  parsed(parsed: Parsed): void {
+    const { parser, tell } = this.#options;
+    if (!this.#isHeld()) return tell(parsed);
+    const from = this.#isCut ? 0 : parsedOf(parsed);
+    this.#hold(parser.getCurrentBuffer().subarray(from));
+    tell(from);
+  }
+
+  takeRest(): Buffer {
+    const { parser, shared } = this.#options;
+    const bytes = this.#rest ?? nothing;
+    shared.held.bytes -= bytes.length;
+    this.#rest = undefined;
+    // Its own again is that of all parsers.
+    delete parser.resume;
+    return bytes;
+  }
+
+  #goOn(): void {
+    const { parser, tell, openOf } = this.#options;
+    const socket = this.#socket;
+    this.#isAsked = false;
+    if (!this.#isHeld() || socket.destroyed || openOf().length >= maxPipelinedRequests) return;
+    const bytes = this.takeRest();
+    parser.resume?.();
+    socket._paused = false;
+    // Of a request without a body it was stopped before its end, which takes no more bytes.
+    const parsed = parser.execute(bytes.length > 0 ? bytes : nothing);
+    if (this.#isHeld()) {
+      this.#hold(bytes.subarray(parsedOf(parsed)));
+      return;
+    }
+    tell(parsed);
+    // Node may have paused it itself: its answers are not taken.
+    if (!socket._paused && !socket.destroyed) socket.resume();
+  }
+
+  #hold(bytes: Buffer): void {
+    const { held } = this.#options.shared;
+    this.#isCut = true;
+    held.bytes += bytes.length;
+    // A copy of its own: what was parsed of the same read is let go of.
+    this.#rest = Buffer.concat([this.#rest ?? nothing, bytes]);
+    // Node reads on where a body is wanted, or its own answers were taken, but not of a socket that it has paused itself.
+    this.#socket._paused = true;
+    this.#socket.pause();
+    if (held.bytes > maxPipelinedBytes) this.#socket.destroy();
+  }
+
+  #isHeld(): boolean {
+    return this.#rest !== undefined;
+  }
 }
 
 function parsedOf(parsed: Parsed): number {

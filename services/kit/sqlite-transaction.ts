@@ -44,93 +44,117 @@ export function committer(
   db: CommitConnection,
   runner: SqlRunner,
 ): (batch: readonly Pending[]) => void {
-  const begin = db.prepare("BEGIN IMMEDIATE");
-  const commit = db.prepare("COMMIT");
-  /** What was put off, and who asked for each. */
-  const flushes = new Map<() => void, Set<Pending>>();
-  const undos = new Set<() => void>();
-  let current: Pending | undefined;
-  let othersVersion: SqlTransaction["othersVersion"];
-  const { statements, hasChanged } = watched(runner);
-  const tx: SqlTransaction = {
-    ...statements,
-    get othersVersion() {
-      return othersVersion;
-    },
-    beforeCommit(flush) {
-      const askers = flushes.get(flush) ?? new Set();
-      flushes.set(flush, askers);
-      if (current) askers.add(current);
-    },
-    onUndo: (forget) => undos.add(forget),
-  };
+  const committing = new Committing(db, runner);
+  return (batch) => committing.run(batch);
+}
 
-  const undo = () => {
-    hasChanged();
-    if (db.isTransaction) db.exec("ROLLBACK");
-    for (const forget of undos) forget();
-    undos.clear();
-    flushes.clear();
-  };
-  /** What they came to, or those that failed after they changed something. One that failed before is rejected. */
-  const runAll = (batch: readonly Pending[]): { done: Done[] } | Failed => {
-    const done: Done[] = [];
-    for (const pending of batch) {
-      current = pending;
-      try {
-        done.push({ pending, value: pending.work(tx) });
-        hasChanged();
-      } catch (error) {
-        // A full disk ends the transaction by itself, and with it everything in it.
-        if (!db.isTransaction) throw error;
-        pending.reject(error);
-        if (hasChanged()) return { failed: new Set([pending]) };
-      }
-    }
-    return flushAll() ?? { done };
-  };
-  /** The transactions that could not be written; undefined: all are written. */
-  const flushAll = (): Failed | undefined => {
-    for (const [flush, askers] of flushes) {
-      try {
-        flush();
-      } catch (error) {
-        if (!db.isTransaction) throw error;
-        for (const pending of askers) pending.reject(error);
-        return { failed: askers };
-      }
-    }
-    return undefined;
-  };
-  const commitAll = (batch: readonly Pending[]): readonly Done[] => {
-    let rest = batch;
-    while (rest.length > 0) {
-      begin.run();
-      othersVersion = runner.get("PRAGMA data_version")?.data_version;
-      const outcome = runAll(rest);
-      if ("done" in outcome) {
-        commit.run();
-        undos.clear();
-        flushes.clear();
-        return outcome.done;
-      }
-      undo();
-      rest = rest.filter((one) => !outcome.failed.has(one));
-    }
-    return [];
-  };
-  return (batch) => {
+/** The commits of one connection, one at a time. */
+class Committing {
+  readonly #db: CommitConnection;
+  readonly #runner: SqlRunner;
+  readonly #begin: { run(): unknown };
+  readonly #commit: { run(): unknown };
+  /** What was put off, and who asked for each. */
+  readonly #flushes = new Map<() => void, Set<Pending>>();
+  readonly #undos = new Set<() => void>();
+  readonly #hasChanged: () => boolean;
+  readonly #tx: SqlTransaction;
+  #current: Pending | undefined;
+  #othersVersion: SqlTransaction["othersVersion"];
+
+  constructor(db: CommitConnection, runner: SqlRunner) {
+    this.#db = db;
+    this.#runner = runner;
+    this.#begin = db.prepare("BEGIN IMMEDIATE");
+    this.#commit = db.prepare("COMMIT");
+    const { statements, hasChanged } = watched(runner);
+    this.#hasChanged = hasChanged;
+    const othersVersion = () => this.#othersVersion;
+    this.#tx = {
+      ...statements,
+      get othersVersion() {
+        return othersVersion();
+      },
+      beforeCommit: (flush) => {
+        const askers = this.#flushes.get(flush) ?? new Set();
+        this.#flushes.set(flush, askers);
+        if (this.#current) askers.add(this.#current);
+      },
+      onUndo: (forget) => this.#undos.add(forget),
+    };
+  }
+
+  /** Commits the transactions of a batch, and settles each. */
+  run(batch: readonly Pending[]): void {
     let done: readonly Done[];
     try {
-      done = commitAll(batch);
+      done = this.#commitAll(batch);
     } catch (error) {
-      undo();
+      this.#undo();
       const refusal = new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, { cause: error });
       for (const one of batch) one.reject(refusal);
       return;
     }
     for (const { pending, value } of done) pending.resolve(value as never);
-  };
+  }
+
+  #commitAll(batch: readonly Pending[]): readonly Done[] {
+    let rest = batch;
+    while (rest.length > 0) {
+      this.#begin.run();
+      this.#othersVersion = this.#runner.get("PRAGMA data_version")?.data_version;
+      const outcome = this.#runAll(rest);
+      if ("done" in outcome) {
+        this.#commit.run();
+        this.#undos.clear();
+        this.#flushes.clear();
+        return outcome.done;
+      }
+      this.#undo();
+      rest = rest.filter((one) => !outcome.failed.has(one));
+    }
+    return [];
+  }
+
+  /** What they came to, or those that failed after they changed something. One that failed before is rejected. */
+  #runAll(batch: readonly Pending[]): { done: Done[] } | Failed {
+    const done: Done[] = [];
+    for (const pending of batch) {
+      this.#current = pending;
+      try {
+        done.push({ pending, value: pending.work(this.#tx) });
+        this.#hasChanged();
+      } catch (error) {
+        // A full disk ends the transaction by itself, and with it everything in it.
+        if (!this.#db.isTransaction) throw error;
+        pending.reject(error);
+        if (this.#hasChanged()) return { failed: new Set([pending]) };
+      }
+    }
+    return this.#flushAll() ?? { done };
+  }
+
+  /** The transactions that could not be written; undefined: all are written. */
+  #flushAll(): Failed | undefined {
+    for (const [flush, askers] of this.#flushes) {
+      try {
+        flush();
+      } catch (error) {
+        if (!this.#db.isTransaction) throw error;
+        for (const pending of askers) pending.reject(error);
+        return { failed: askers };
+      }
+    }
+    return undefined;
+  }
+
+  #undo(): void {
+    this.#hasChanged();
+    if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
+    for (const forget of this.#undos) forget();
+    this.#undos.clear();
+    this.#flushes.clear();
+  }
 }
 
 /** Transactions that are rejected already. */

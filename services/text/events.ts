@@ -29,54 +29,11 @@ export interface TextEvents {
 /** Makes the events of one service. */
 export function createTextEvents(deps: { log: Logger; metrics: Metrics }): TextEvents {
   const { log, metrics } = deps;
-  const requests = metrics.counter("genmesh_text_requests_total", "Text requests by their end.", [
-    "operation",
-    "end",
-  ]);
-  const tokens = metrics.counter(
-    "genmesh_text_tokens_total",
-    "Tokens charged, as the upstream reported them or as estimated here.",
-    ["direction", "source"],
-  );
-  const charged = metrics.counter(
-    "genmesh_text_charged_usd_micros_total",
-    "USD micros charged for text.",
-    ["operation"],
-  );
-  const firstOutput = metrics.histogram(
-    "genmesh_text_first_output_seconds",
-    "From a text request's coming to its first output.",
-    ["operation"],
-  );
-  const repeats = metrics.counter(
-    "genmesh_text_repeats_total",
-    "Text requests that were given another's answer at no cost: a recorded one, or one in flight.",
-    ["operation", "kind"],
-  );
-  const reviews = metrics.counter(
-    "genmesh_text_reviews_total",
-    "Text requests whose reported usage was not believable.",
-    [],
-  );
-  const unkept = metrics.counter(
-    "genmesh_text_answers_unkept_total",
-    "Answers not kept for their idempotency key: their account has too many.",
-    [],
-  );
-  const orphans = metrics.counter(
-    "genmesh_text_orphans_total",
-    "Text requests of processes that are gone, which this one closed.",
-    [],
-  );
-  const lost = metrics.counter(
-    "genmesh_text_lost_total",
-    "Running text requests that another process took over.",
-    [],
-  );
-  const requestsOf = childrenOf(requests);
-  const tokensOf = childrenOf(tokens);
-  const chargedFor = childrenOf(charged);
-  const firstOutputOf = childrenOf(firstOutput);
+  const count = createCounters(metrics);
+  const requestsOf = childrenOf(count.requests);
+  const tokensOf = childrenOf(count.tokens);
+  const chargedFor = childrenOf(count.charged);
+  const firstOutputOf = childrenOf(count.firstOutput);
   return {
     closed({ operation }, end, charge) {
       requestsOf(operation, end).inc();
@@ -88,7 +45,7 @@ export function createTextEvents(deps: { log: Logger; metrics: Metrics }): TextE
       chargedFor(operation).inc(Number(charge.amount));
     },
     review(request, reported) {
-      reviews.inc();
+      count.reviews.inc();
       log.error(
         { ...facts(request), reported },
         "reported usage is not believable: charged by our own count",
@@ -96,20 +53,70 @@ export function createTextEvents(deps: { log: Logger; metrics: Metrics }): TextE
     },
     firstOutput: (operation, elapsedMs) => firstOutputOf(operation).observe(elapsedMs / 1_000),
     unkept(request) {
-      unkept.inc();
+      count.unkept.inc();
       log.info(facts(request), "an answer is not kept: its account has too many");
     },
-    replayed: (operation) => repeats.inc({ operation, kind: "replayed" }),
-    joined: (operation) => repeats.inc({ operation, kind: "joined" }),
+    replayed: (operation) => count.repeats.inc({ operation, kind: "replayed" }),
+    joined: (operation) => count.repeats.inc({ operation, kind: "joined" }),
     lost(request) {
-      lost.inc();
+      count.lost.inc();
       log.warn(facts(request), "a running request was taken over by another process");
     },
     orphan(request) {
-      orphans.inc();
+      count.orphans.inc();
       log.warn({ ...facts(request), owner: request.owner }, "closed a request of a dead process");
     },
     trouble: (what, requestId, error) => log.warn({ requestId, err: error }, what),
+  };
+}
+
+/** What is counted. */
+function createCounters(metrics: Metrics) {
+  return {
+    requests: metrics.counter("genmesh_text_requests_total", "Text requests by their end.", [
+      "operation",
+      "end",
+    ]),
+    tokens: metrics.counter(
+      "genmesh_text_tokens_total",
+      "Tokens charged, as the upstream reported them or as estimated here.",
+      ["direction", "source"],
+    ),
+    charged: metrics.counter(
+      "genmesh_text_charged_usd_micros_total",
+      "USD micros charged for text.",
+      ["operation"],
+    ),
+    firstOutput: metrics.histogram(
+      "genmesh_text_first_output_seconds",
+      "From a text request's coming to its first output.",
+      ["operation"],
+    ),
+    repeats: metrics.counter(
+      "genmesh_text_repeats_total",
+      "Text requests that were given another's answer at no cost: a recorded one, or one in flight.",
+      ["operation", "kind"],
+    ),
+    reviews: metrics.counter(
+      "genmesh_text_reviews_total",
+      "Text requests whose reported usage was not believable.",
+      [],
+    ),
+    unkept: metrics.counter(
+      "genmesh_text_answers_unkept_total",
+      "Answers not kept for their idempotency key: their account has too many.",
+      [],
+    ),
+    orphans: metrics.counter(
+      "genmesh_text_orphans_total",
+      "Text requests of processes that are gone, which this one closed.",
+      [],
+    ),
+    lost: metrics.counter(
+      "genmesh_text_lost_total",
+      "Running text requests that another process took over.",
+      [],
+    ),
   };
 }
 

@@ -35,17 +35,101 @@ const putIdName = "genmesh-put";
 
 /** The requests of `target`'s bucket. */
 export function createS3Bucket(target: S3Target, caller: S3Caller): S3Bucket {
-  const { bucket, region } = target;
-  // Found out by the first write: a store that does not know conditions says so, or ignores them.
-  let isConditional = true;
+  return new BucketRequests(target, caller);
+}
 
-  const put = (key: string, content: Spooled, putId: string, signal: AbortSignal | undefined) =>
-    caller.call(writeSilenceMs, async (client) => {
+class BucketRequests implements S3Bucket {
+  readonly #target: S3Target;
+  readonly #caller: S3Caller;
+  /** Found out by the first write: a store that does not know conditions says so, or ignores them. */
+  #isConditional = true;
+
+  constructor(target: S3Target, caller: S3Caller) {
+    this.#target = target;
+    this.#caller = caller;
+  }
+
+  async head(key: string): Promise<S3Object | undefined> {
+    const found = await this.#caller
+      .call(silenceMs, (client) => client.statObject(this.#target.bucket, key))
+      .catch(unlessAbsent);
+    if (!found) return undefined;
+    const { size, lastModified, metaData } = found;
+    const putId = metaData[putIdName] as string | undefined;
+    return { sizeBytes: size, storedAtMs: lastModified.getTime(), putId };
+  }
+
+  async write(
+    key: string,
+    content: Spooled,
+    putId: string,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    try {
+      await this.#put(key, content, putId, signal);
+    } catch (error) {
+      if (isS3Fault(error, "no-bucket")) await this.make();
+      else if (isS3Fault(error, "unsupported") && this.#isConditional) this.#isConditional = false;
+      else throw error;
+      await this.#put(key, content, putId, signal);
+    }
+  }
+
+  read(key: string, range?: ByteRange): Promise<Readable> {
+    const { bucket } = this.#target;
+    return this.#caller.call(silenceMs, async (client) => {
+      const answer = range
+        ? client.getPartialObject(bucket, key, range.start, range.end - range.start + 1)
+        : client.getObject(bucket, key);
+      return bodyOf((await answer) as IncomingMessage);
+    });
+  }
+
+  async remove(key: string): Promise<void> {
+    await this.#caller
+      .call(silenceMs, (client) => client.removeObject(this.#target.bucket, key))
+      .catch(unlessAbsent);
+  }
+
+  async page(prefix: string, after: string): Promise<ListedBlob[]> {
+    const { objects } = await this.#caller.call(silenceMs, (client) =>
+      client.listObjectsV2Query(this.#target.bucket, prefix, "", "", listPageKeys, after),
+    );
+    return objects.map(({ name = "", size = 0, lastModified }) => ({
+      key: name,
+      sizeBytes: size,
+      storedAtMs: lastModified?.getTime() ?? 0,
+    }));
+  }
+
+  async make(): Promise<void> {
+    const { bucket, region } = this.#target;
+    if (await this.#exists()) return;
+    try {
+      await this.#caller.call(silenceMs, (client) => client.makeBucket(bucket, region));
+    } catch (error) {
+      // Another process was faster; another account's bucket of that name is not ours to use.
+      if (!isS3Fault(error, "taken") || !(await this.#exists())) throw error;
+    }
+  }
+
+  #exists(): Promise<boolean> {
+    return this.#caller.call(silenceMs, (client) => client.bucketExists(this.#target.bucket));
+  }
+
+  #put(
+    key: string,
+    content: Spooled,
+    putId: string,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    const { bucket, region, secure } = this.#target;
+    return this.#caller.call(writeSilenceMs, async (client) => {
       const headers = {
         "content-length": content.sizeBytes,
         "content-type": "application/octet-stream",
         [`x-amz-meta-${putIdName}`]: putId,
-        ...(isConditional ? { "if-none-match": "*" } : {}),
+        ...(this.#isConditional ? { "if-none-match": "*" } : {}),
       };
       const body = content.body();
       const stop = () => {
@@ -55,7 +139,7 @@ export function createS3Bucket(target: S3Target, caller: S3Caller): S3Bucket {
       try {
         const options = { method: "PUT", bucketName: bucket, objectName: key, headers };
         // Its putObject would hold the whole object in memory.
-        const digest = target.secure ? "" : content.sha256;
+        const digest = secure ? "" : content.sha256;
         const answer = await client.makeRequestStreamAsync(options, body, digest, [200], region);
         await finished(answer.resume());
       } finally {
@@ -63,59 +147,7 @@ export function createS3Bucket(target: S3Target, caller: S3Caller): S3Bucket {
         if (!Buffer.isBuffer(body)) body.destroy();
       }
     });
-  const bucketExists = () => caller.call(silenceMs, (client) => client.bucketExists(bucket));
-  return {
-    async head(key) {
-      const found = await caller
-        .call(silenceMs, (client) => client.statObject(bucket, key))
-        .catch(unlessAbsent);
-      if (!found) return undefined;
-      const { size, lastModified, metaData } = found;
-      const putId = metaData[putIdName] as string | undefined;
-      return { sizeBytes: size, storedAtMs: lastModified.getTime(), putId };
-    },
-    async write(key, content, putId, signal) {
-      try {
-        await put(key, content, putId, signal);
-      } catch (error) {
-        if (isS3Fault(error, "no-bucket")) await this.make();
-        else if (isS3Fault(error, "unsupported") && isConditional) isConditional = false;
-        else throw error;
-        await put(key, content, putId, signal);
-      }
-    },
-    read: (key, range) =>
-      caller.call(silenceMs, async (client) => {
-        const answer = range
-          ? client.getPartialObject(bucket, key, range.start, range.end - range.start + 1)
-          : client.getObject(bucket, key);
-        return bodyOf((await answer) as IncomingMessage);
-      }),
-    async remove(key) {
-      await caller
-        .call(silenceMs, (client) => client.removeObject(bucket, key))
-        .catch(unlessAbsent);
-    },
-    async page(prefix, after) {
-      const { objects } = await caller.call(silenceMs, (client) =>
-        client.listObjectsV2Query(bucket, prefix, "", "", listPageKeys, after),
-      );
-      return objects.map(({ name = "", size = 0, lastModified }) => ({
-        key: name,
-        sizeBytes: size,
-        storedAtMs: lastModified?.getTime() ?? 0,
-      }));
-    },
-    async make() {
-      if (await bucketExists()) return;
-      try {
-        await caller.call(silenceMs, (client) => client.makeBucket(bucket, region));
-      } catch (error) {
-        // Another process was faster; another account's bucket of that name is not ours to use.
-        if (!isS3Fault(error, "taken") || !(await bucketExists())) throw error;
-      }
-    },
-  };
+  }
 }
 
 function unlessAbsent(error: unknown): undefined {

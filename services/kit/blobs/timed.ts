@@ -4,6 +4,7 @@ import {
   type BlobStat,
   type BlobStore,
   type ListedBlob,
+  type StoredBlob,
 } from "../blobs.ts";
 import { ErrorReason, isRefusal } from "../errors.ts";
 import { childrenOf, type Metrics } from "../metrics.ts";
@@ -25,71 +26,87 @@ export function timedBlobs(store: BlobStore, metrics: Metrics, kind: "file" | "s
       ["store", "operation", "outcome"],
     ),
   );
-  const observe = (operation: Operation, outcome: Outcome, ms: number) =>
+  const observe: Observe = (operation, outcome, ms) =>
     children(kind, operation, outcome).observe(ms / 1_000);
-
-  async function timed<T>(
-    operation: Operation,
-    work: () => Promise<T>,
-    outcomeOf: (result: T) => Outcome = () => "ok",
-  ): Promise<T> {
-    const begunMs = performance.now();
-    let outcome: Outcome = "ok";
-    try {
-      const result = await work();
-      outcome = outcomeOf(result);
-      return result;
-    } catch (error) {
-      outcome = failureOf(error);
-      throw error;
-    } finally {
-      observe(operation, outcome, performance.now() - begunMs);
-    }
-  }
-  async function* timedList(prefix: string | undefined): AsyncIterable<ListedBlob> {
-    const listed = store.list(prefix)[Symbol.asyncIterator]();
-    let waitedMs = 0;
-    let outcome: Outcome = "left";
-    try {
-      for (;;) {
-        const askedMs = performance.now();
-        const next = await listed.next().finally(() => {
-          waitedMs += performance.now() - askedMs;
-        });
-        if (next.done) break;
-        yield next.value;
-      }
-      outcome = "ok";
-    } catch (error) {
-      outcome = failureOf(error);
-      throw error;
-    } finally {
-      observe("list", outcome, waitedMs);
-      await listed.return?.();
-    }
-  }
   return {
-    async put(key, source, signal) {
-      const begunMs = performance.now();
-      const brought: Brought = { endedAtMs: undefined, hasFailed: false };
-      let outcome: Outcome = "ok";
-      try {
-        return await store.put(key, watched(source, brought), signal);
-      } catch (error) {
-        outcome = signal?.aborted || brought.hasFailed ? "left" : failureOf(error);
-        throw error;
-      } finally {
-        observe("put", outcome, performance.now() - (brought.endedAtMs ?? begunMs));
-      }
-    },
-    openRead: (key, range) => timed("open", () => store.openRead(key, range)),
+    put: (key, source, signal) => timedPut(store, { key, source, signal }, observe),
+    openRead: (key, range) => timed("open", () => store.openRead(key, range), observe),
     stat: (key) => {
       const outcomeOf = (found: BlobStat | undefined) => (found ? "ok" : "absent");
-      return timed("stat", () => store.stat(key), outcomeOf);
+      return timed("stat", () => store.stat(key), observe, outcomeOf);
     },
-    delete: (key) => timed("delete", () => store.delete(key)),
-    list: timedList,
+    delete: (key) => timed("delete", () => store.delete(key), observe),
+    list: (prefix) => timedList(store, prefix, observe),
   };
+}
+
+/** Counts one operation that took `ms`. */
+type Observe = (operation: Operation, outcome: Outcome, ms: number) => void;
+
+async function timed<T>(
+  operation: Operation,
+  work: () => Promise<T>,
+  observe: Observe,
+  outcomeOf: (result: T) => Outcome = () => "ok",
+): Promise<T> {
+  const begunMs = performance.now();
+  let outcome: Outcome = "ok";
+  try {
+    const result = await work();
+    outcome = outcomeOf(result);
+    return result;
+  } catch (error) {
+    outcome = failureOf(error);
+    throw error;
+  } finally {
+    observe(operation, outcome, performance.now() - begunMs);
+  }
+}
+
+async function timedPut(
+  store: BlobStore,
+  put: { key: string; source: AsyncIterable<Uint8Array>; signal: AbortSignal | undefined },
+  observe: Observe,
+): Promise<StoredBlob> {
+  const { key, source, signal } = put;
+  const begunMs = performance.now();
+  const brought: Brought = { endedAtMs: undefined, hasFailed: false };
+  let outcome: Outcome = "ok";
+  try {
+    return await store.put(key, watched(source, brought), signal);
+  } catch (error) {
+    outcome = signal?.aborted || brought.hasFailed ? "left" : failureOf(error);
+    throw error;
+  } finally {
+    observe("put", outcome, performance.now() - (brought.endedAtMs ?? begunMs));
+  }
+}
+
+async function* timedList(
+  store: BlobStore,
+  prefix: string | undefined,
+  observe: Observe,
+): AsyncIterable<ListedBlob> {
+  const listed = store.list(prefix)[Symbol.asyncIterator]();
+  let waitedMs = 0;
+  let outcome: Outcome = "left";
+  try {
+    for (;;) {
+      const askedMs = performance.now();
+      const next = await listed.next().finally(() => {
+        waitedMs += performance.now() - askedMs;
+      });
+      if (next.done) break;
+      yield next.value;
+    }
+    outcome = "ok";
+  } catch (error) {
+    outcome = failureOf(error);
+    throw error;
+  } finally {
+    observe("list", outcome, waitedMs);
+    await listed.return?.();
+  }
 }
 
 interface Brought {

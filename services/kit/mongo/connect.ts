@@ -75,15 +75,100 @@ interface OwnClient {
 
 /** `isPatient`: operations take as long as they take. */
 function open(options: MongoOptions, { isPatient }: { isPatient: boolean }): MongoDatabase {
-  const { url, clock = systemClock, onCommand, isTraced = false } = options;
-  const name = options.name ?? mongoDatabaseName(url);
-  if (name === undefined) throw new Error("the MongoDB URL names no database");
-  const make = (): OwnClient => {
+  const { clock = systemClock } = options;
+  const server = new ServerClient(options, isPatient);
+  const attempt = createAttempt(clock);
+  // A server whose disk is full, or that may not be written to, answers questions all the same.
+  let isInDoubt = false;
+  return {
+    clock,
+    collection: (name) => server.collection(name),
+    async attempt(work) {
+      try {
+        return await attempt(async (unsure) => {
+          await server.connect();
+          return await work(unsure);
+        });
+      } catch (error) {
+        isInDoubt ||= isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE);
+        throw error;
+      }
+    },
+    async ping() {
+      await server.connect();
+      await server.within((db) => db.command({ ping: 1 }));
+      if (isInDoubt) await server.within(tryToWrite);
+      isInDoubt = false;
+    },
+    async serverTime() {
+      try {
+        await server.connect();
+        const { localTime } = await server.within((db) => db.command({ hello: 1 }));
+        return Number(localTime);
+      } catch (error) {
+        throw mongoFault(error) === "away" ? awayRefusal(error) : error;
+      }
+    },
+    async patiently(work) {
+      await using patient = open(options, { isPatient: true });
+      return await work(patient);
+    },
+    [Symbol.asyncDispose]: () => server.close(),
+  };
+}
+
+/** The driver's client of one database; another takes its place where operations get no answer in time. */
+class ServerClient {
+  readonly #options: MongoOptions;
+  readonly #name: string;
+  readonly #isPatient: boolean;
+  #own: OwnClient;
+  #isClosed = false;
+
+  constructor(options: MongoOptions, isPatient: boolean) {
+    const name = options.name ?? mongoDatabaseName(options.url);
+    if (name === undefined) throw new Error("the MongoDB URL names no database");
+    this.#options = options;
+    this.#name = name;
+    this.#isPatient = isPatient;
+    this.#own = this.#make();
+  }
+
+  async connect(): Promise<void> {
+    const one = this.#own;
+    // A driver's client whose first connection failed stays closed for ever, unless it is told to connect anew.
+    if (!one.isConnected) await this.within(() => one.client.connect());
+    one.isConnected = true;
+  }
+
+  /** `work`, which is given up after the time of an operation unless the client is patient. */
+  within<T>(work: (db: Db) => Promise<T>): Promise<T> {
+    const { db, settling } = this.#own;
+    return this.#isPatient ? work(db) : inTime(work(db), settling);
+  }
+
+  collection<T extends Document>(name: string): Collection<T> {
+    let known = { own: this.#own, object: this.#own.db.collection<T>(name) };
+    if (this.#isPatient) return known.object;
+    return settled(() => {
+      const own = this.#own;
+      if (known.own !== own) known = { own, object: own.db.collection<T>(name) };
+      return { object: known.object, settling: own.settling };
+    });
+  }
+
+  close(): Promise<void> {
+    this.#isClosed = true;
+    return this.#own.client.close();
+  }
+
+  #make(): OwnClient {
+    const { url, onCommand, isTraced = false } = this.#options;
     const client = new MongoClient(url, {
       appName: "genmesh",
       connectTimeoutMS: connectTimeoutMs,
       serverSelectionTimeoutMS: serverSelectionTimeoutMs,
-      socketTimeoutMS: isPatient ? 0 : socketTimeoutMs,
+      socketTimeoutMS: this.#isPatient ? 0 : socketTimeoutMs,
       waitQueueTimeoutMS: poolWaitMs,
       minHeartbeatFrequencyMS: minHeartbeatMs,
       writeConcern: { w: "majority", journal: true, wtimeoutMS: majorityTimeoutMs },
@@ -99,70 +184,13 @@ function open(options: MongoOptions, { isPatient }: { isPatient: boolean }): Mon
     if (isTraced) traceCommands(client);
     const onLost = () => {
       // The first of those that hung together has made it anew.
-      if (isClosed || own.client !== client) return;
-      own = make();
+      if (this.#isClosed || this.#own.client !== client) return;
+      this.#own = this.#make();
       client.close().catch(() => {});
     };
     const settling = { withinMs: operationTimeoutMs, onLost };
-    return { client, db: client.db(name), settling, isConnected: false };
-  };
-  let isClosed = false;
-  let own = make();
-  const bounded = <T>(work: Promise<T>) => (isPatient ? work : inTime(work, own.settling));
-  const attempt = createAttempt(clock);
-  // A server whose disk is full, or that may not be written to, answers questions all the same.
-  let isInDoubt = false;
-  const connected = async (): Promise<void> => {
-    const one = own;
-    // A driver's client whose first connection failed stays closed for ever, unless it is told to connect anew.
-    if (!one.isConnected) await bounded(one.client.connect());
-    one.isConnected = true;
-  };
-  return {
-    clock,
-    collection<T extends Document>(collection: string) {
-      let known = { own, object: own.db.collection<T>(collection) };
-      if (isPatient) return known.object;
-      return settled(() => {
-        if (known.own !== own) known = { own, object: own.db.collection<T>(collection) };
-        return { object: known.object, settling: own.settling };
-      });
-    },
-    async attempt(work) {
-      try {
-        return await attempt(async (unsure) => {
-          await connected();
-          return await work(unsure);
-        });
-      } catch (error) {
-        isInDoubt ||= isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE);
-        throw error;
-      }
-    },
-    async ping() {
-      await connected();
-      await bounded(own.db.command({ ping: 1 }));
-      if (isInDoubt) await bounded(tryToWrite(own.db));
-      isInDoubt = false;
-    },
-    async serverTime() {
-      try {
-        await connected();
-        const { localTime } = await bounded(own.db.command({ hello: 1 }));
-        return Number(localTime);
-      } catch (error) {
-        throw mongoFault(error) === "away" ? awayRefusal(error) : error;
-      }
-    },
-    async patiently(work) {
-      await using patient = open(options, { isPatient: true });
-      return await work(patient);
-    },
-    [Symbol.asyncDispose]() {
-      isClosed = true;
-      return own.client.close();
-    },
-  };
+    return { client, db: client.db(this.#name), settling, isConnected: false };
+  }
 }
 
 /** Where it is tried whether the server takes writes: one document. */

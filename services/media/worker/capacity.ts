@@ -57,95 +57,122 @@ export function createCapacity(
   workers: Readonly<Record<MediaKind, number>>,
   clock: Clock = systemClock,
 ): Capacity {
-  const kinds = new Map<MediaKind, number>();
-  const groups = new Map<string, Group>();
-  /** Upstreams of jobs that this process has had: the catalog may not name them any more. */
-  const had = new Map<string, boolean>();
-  const waiting = new Set<() => void>();
-  let timesFreed = 0;
+  return new PlacesOfProcess(workers, clock);
+}
 
-  const takeIn = (name: string, accountId: string) => {
-    const group = groups.get(name) ?? { taken: 0, ofAccount: new Map(), use: new PlaceUse() };
-    groups.set(name, group);
-    group.use.note(accountId, clock.steady());
+/** The places that jobs take, by kind, by upstream and by account. */
+class PlacesOfProcess implements Capacity {
+  readonly #workers: Readonly<Record<MediaKind, number>>;
+  readonly #clock: Clock;
+  readonly #kinds = new Map<MediaKind, number>();
+  readonly #groups = new Map<string, Group>();
+  /** Upstreams of jobs that this process has had: the catalog may not name them any more. */
+  readonly #had = new Map<string, boolean>();
+  readonly #waiting = new Set<() => void>();
+  #timesFreed = 0;
+
+  constructor(workers: Readonly<Record<MediaKind, number>>, clock: Clock) {
+    this.#workers = workers;
+    this.#clock = clock;
+  }
+
+  take(job: Job): () => void {
+    const { kind } = job.spec;
+    const { name, protocol } = upstreamOf(job);
+    const isBuiltin = isLocal(protocol);
+    this.#had.set(name, isBuiltin);
+    const own = isBuiltin ? builtinGroup(kind) : remoteGroup(kind, name);
+    const leave = [own, upstreamGroup(name)].map((group) => this.#takeIn(group, job.accountId));
+    this.#kinds.set(kind, this.running(kind) + 1);
+    return () => {
+      for (const one of leave) one();
+      this.#kinds.set(kind, this.running(kind) - 1);
+      this.#timesFreed++;
+      for (const wake of this.#waiting) wake();
+      this.#waiting.clear();
+    };
+  }
+
+  isOpen(kind: MediaKind): boolean {
+    return this.#workers[kind] > 0;
+  }
+
+  running(kind: MediaKind): number {
+    return this.#kinds.get(kind) ?? 0;
+  }
+
+  full(kind: MediaKind, { upstreams, upstreamLimits }: Bounds): ReturnType<Capacity["full"]> {
+    const fullUpstreams: string[] = [];
+    const fullAccounts = new Map<string, string[]>();
+    for (const [name, isBuiltin] of new Map([...this.#had, ...upstreams])) {
+      const bounds = this.#boundsAt(kind, name, isBuiltin, upstreamLimits.get(name));
+      if (bounds.some(({ group, places }) => (group?.taken ?? 0) >= places)) {
+        fullUpstreams.push(name);
+        continue;
+      }
+      const accounts = bounds.flatMap(({ group, each }) =>
+        [...(group?.ofAccount ?? [])].filter(([, jobs]) => jobs >= each).map(([id]) => id),
+      );
+      if (accounts.length > 0) fullAccounts.set(name, accounts);
+    }
+    return { fullUpstreams, fullAccounts };
+  }
+
+  takenByOne({ upstreamLimits }: Bounds): ReturnType<Capacity["takenByOne"]> {
+    return [...upstreamLimits].flatMap(([upstream, limit]) => {
+      const { ofAccount, taken = 0 } = this.#groups.get(upstreamGroup(upstream)) ?? {};
+      const [accountId, ...others] = ofAccount?.keys() ?? [];
+      const isAlone = accountId !== undefined && others.length === 0 && taken >= limit;
+      return isAlone ? [{ upstream, accountId }] : [];
+    });
+  }
+
+  wants(upstream: string, accountId: string): void {
+    this.#groups.get(upstreamGroup(upstream))?.use.note(accountId, this.#clock.steady());
+  }
+
+  timesFreed(): number {
+    return this.#timesFreed;
+  }
+
+  whenFreed(times: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#timesFreed > times) return resolve();
+      this.#waiting.add(resolve);
+      signal.addEventListener(
+        "abort",
+        () => {
+          this.#waiting.delete(resolve);
+          resolve();
+        },
+        { once: true },
+      );
+    });
+  }
+
+  #takeIn(name: string, accountId: string): () => void {
+    const group = this.#groups.get(name) ?? { taken: 0, ofAccount: new Map(), use: new PlaceUse() };
+    this.#groups.set(name, group);
+    group.use.note(accountId, this.#clock.steady());
     add(group, accountId, 1);
     return () => add(group, accountId, -1);
-  };
-  const boundOf = (name: string, places: number): Bound => {
-    const group = groups.get(name);
-    return {
-      group,
-      places,
-      each: group?.use.placesOfOne(places, clock.steady()) ?? Math.max(1, places),
-    };
-  };
-  const boundsAt = (kind: MediaKind, name: string, isBuiltin: boolean, limit?: number): Bound[] => {
-    const ofUpstream = limit === undefined ? [] : [boundOf(upstreamGroup(name), limit)];
-    if (isBuiltin) return [boundOf(builtinGroup(kind), workers[kind]), ...ofUpstream];
+  }
+
+  #boundOf(name: string, places: number): Bound {
+    const group = this.#groups.get(name);
+    const each = group?.use.placesOfOne(places, this.#clock.steady()) ?? Math.max(1, places);
+    return { group, places, each };
+  }
+
+  #boundsAt(kind: MediaKind, name: string, isBuiltin: boolean, limit?: number): Bound[] {
+    const ofUpstream = limit === undefined ? [] : [this.#boundOf(upstreamGroup(name), limit)];
+    if (isBuiltin) {
+      return [this.#boundOf(builtinGroup(kind), this.#workers[kind]), ...ofUpstream];
+    }
     if (limit !== undefined) return ofUpstream;
-    const group = groups.get(remoteGroup(kind, name));
+    const group = this.#groups.get(remoteGroup(kind, name));
     return [{ group, places: upstreamJobs, each: upstreamJobsEach }];
-  };
-  return {
-    take(job) {
-      const { kind } = job.spec;
-      const { name, protocol } = upstreamOf(job);
-      const isBuiltin = isLocal(protocol);
-      had.set(name, isBuiltin);
-      const own = isBuiltin ? builtinGroup(kind) : remoteGroup(kind, name);
-      const leave = [own, upstreamGroup(name)].map((group) => takeIn(group, job.accountId));
-      kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
-      return () => {
-        for (const one of leave) one();
-        kinds.set(kind, (kinds.get(kind) ?? 0) - 1);
-        timesFreed++;
-        for (const wake of waiting) wake();
-        waiting.clear();
-      };
-    },
-    isOpen: (kind) => workers[kind] > 0,
-    running: (kind) => kinds.get(kind) ?? 0,
-    full(kind, { upstreams, upstreamLimits }) {
-      const fullUpstreams: string[] = [];
-      const fullAccounts = new Map<string, string[]>();
-      for (const [name, isBuiltin] of new Map([...had, ...upstreams])) {
-        const bounds = boundsAt(kind, name, isBuiltin, upstreamLimits.get(name));
-        if (bounds.some(({ group, places }) => (group?.taken ?? 0) >= places)) {
-          fullUpstreams.push(name);
-          continue;
-        }
-        const accounts = bounds.flatMap(({ group, each }) =>
-          [...(group?.ofAccount ?? [])].filter(([, jobs]) => jobs >= each).map(([id]) => id),
-        );
-        if (accounts.length > 0) fullAccounts.set(name, accounts);
-      }
-      return { fullUpstreams, fullAccounts };
-    },
-    takenByOne: ({ upstreamLimits }) =>
-      [...upstreamLimits].flatMap(([upstream, limit]) => {
-        const { ofAccount, taken = 0 } = groups.get(upstreamGroup(upstream)) ?? {};
-        const [accountId, ...others] = ofAccount?.keys() ?? [];
-        const isAlone = accountId !== undefined && others.length === 0 && taken >= limit;
-        return isAlone ? [{ upstream, accountId }] : [];
-      }),
-    wants(upstream, accountId) {
-      groups.get(upstreamGroup(upstream))?.use.note(accountId, clock.steady());
-    },
-    timesFreed: () => timesFreed,
-    whenFreed: (times, signal) =>
-      new Promise((resolve) => {
-        if (timesFreed > times) return resolve();
-        waiting.add(resolve);
-        signal.addEventListener(
-          "abort",
-          () => {
-            waiting.delete(resolve);
-            resolve();
-          },
-          { once: true },
-        );
-      }),
-  };
+  }
 }
 
 const builtinGroup = (kind: MediaKind) => `builtin ${kind}`;
