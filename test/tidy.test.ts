@@ -23,9 +23,9 @@ const drivers: [pattern: RegExp, allowed: RegExp][] = [
     /^node:sqlite$/,
     /^services\/kit\/sqlite\.ts$|^services\/host\/data-dir\.ts$|\.test\.ts$|^(test|bench)\//,
   ],
-  [/^mongodb$/, /mongo[a-z-]*\.ts$|^services\/kit\/mongo\/|\.test\.ts$|^test\//],
+  [/^mongodb$/, /mongo[a-z-]*\.ts$|^services\/kit\/store\/mongo\/|\.test\.ts$|^test\//],
   [/^@nats-io\//, /^services\/kit\/queue\/|\.test\.ts$|^test\//],
-  [/^minio$/, /^services\/kit\/blobs\/|\.test\.ts$|^test\//],
+  [/^minio$/, /^services\/kit\/store\/blobs\/|\.test\.ts$|^test\//],
 ];
 
 /** The part of the house that a file lives in. */

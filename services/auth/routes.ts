@@ -1,11 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { Ids } from "#kit/ids.ts";
-import { parseSettings } from "#kit/json.ts";
-import type { RateBuckets } from "#kit/rate-buckets.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { Ids } from "#kit/base/ids.ts";
+import { parseSettings } from "#kit/base/json.ts";
+import type { RateBuckets } from "#kit/share/rate-buckets.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import {
   type AuthService,
   type CreateAccountRequest,
@@ -17,9 +17,9 @@ import {
   WatchKeysResponseSchema,
 } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
+import { createClosingRoutes } from "./account-closing.ts";
 import type { ActionStore } from "./action.ts";
 import { createActionRoutes } from "./actions.ts";
-import { createClosingRoutes } from "./closing.ts";
 import type { AuthEvents } from "./events.ts";
 import { digestOf, type Key, makeSecret, nameKeyOf, refuseClosing, validityOf } from "./key.ts";
 import { readKeyChange } from "./key-body.ts";

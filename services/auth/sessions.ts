@@ -2,10 +2,10 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { Ids } from "#kit/ids.ts";
-import { effectiveScopes, impliedScopes, scopeNames } from "#kit/scopes.ts";
+import { effectiveScopes, impliedScopes, scopeNames } from "#common/words/scopes.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { Ids } from "#kit/base/ids.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import {
   type AuthService,
   type ConsoleSession,

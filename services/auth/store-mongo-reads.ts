@@ -1,6 +1,6 @@
 import type { Collection, Filter } from "mongodb";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { MongoDatabase } from "#kit/mongo/connect.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import type { Account } from "./key.ts";
 import {
   type AccountCursor,

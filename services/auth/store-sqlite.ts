@@ -1,6 +1,6 @@
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { maxKeysPerAccount } from "#kit/request-bounds.ts";
-import type { SqliteDatabase, SqlRunner } from "#kit/sqlite.ts";
+import { maxKeysPerAccount } from "#common/words/request-bounds.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { SqliteDatabase, SqlRunner } from "#kit/store/sqlite.ts";
 import {
   type Account,
   closed,

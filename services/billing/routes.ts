@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { type RpcService, rpcService } from "#kit/rpc/service.ts";
 import {
   type AuditLedgerRequest,
@@ -8,12 +8,10 @@ import {
   AuditLedgerResponseSchema,
   BillingService,
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import type { Alerts } from "./alerts.ts";
-import { applyEach, applyOne, type LedgerContext } from "./apply.ts";
-import { type AuditRead, auditWallet } from "./audit.ts";
-import { beginUsageAudit } from "./audit-usage.ts";
-import { readAccountEntries } from "./entries-page.ts";
-import { readKeyUsage } from "./key-usage.ts";
+import type { Alerts } from "./alerts/alerts.ts";
+import { applyEach, applyOne, type LedgerContext } from "./ledger/apply.ts";
+import { type AuditRead, auditWallet } from "./ledger/audit.ts";
+import { readAccountEntries } from "./ledger/entries-page.ts";
 import {
   closedMessage,
   entryMessage,
@@ -23,13 +21,15 @@ import {
   outcomeMessage,
   unitMessage,
   walletMessage,
-} from "./messages.ts";
-import type { Operation, Outcome } from "./operations.ts";
-import * as requests from "./requests.ts";
-import type { Counting } from "./usage-counting.ts";
-import { createUsageRoutes } from "./usage-routes.ts";
-import type { UsageStore } from "./usage-store.ts";
-import type { Entry, WalletRef } from "./wallet.ts";
+} from "./ledger/messages.ts";
+import type { Operation, Outcome } from "./ledger/operations.ts";
+import * as requests from "./ledger/requests.ts";
+import type { Entry, WalletRef } from "./ledger/wallet.ts";
+import { beginUsageAudit } from "./usage/audit-usage.ts";
+import { readKeyUsage } from "./usage/key-usage.ts";
+import type { Counting } from "./usage/usage-counting.ts";
+import { createUsageRoutes } from "./usage/usage-routes.ts";
+import type { UsageStore } from "./usage/usage-store.ts";
 
 /** What the methods need. */
 export interface BillingRoutesContext extends LedgerContext {

@@ -1,9 +1,8 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import { ErrorReason, isRefusal } from "#kit/errors.ts";
-import type { Peers } from "#kit/peers.ts";
+import type { Peers } from "#common/agreements/peers.ts";
+import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
 import type { HoldVerdict } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
-import { applyOne, type LedgerContext } from "./apply.ts";
-import type { Owner } from "./events.ts";
+import type { Owner } from "./base/events.ts";
 import {
   askBackoffMs,
   askTimeoutMs,
@@ -15,10 +14,11 @@ import {
   sweepConcurrency,
   sweepIntervalMs,
   sweepPageSize,
-} from "./limits.ts";
-import type { Operation } from "./operations.ts";
-import type { WalletHold } from "./store.ts";
-import { type HoldKind, walletName } from "./wallet.ts";
+} from "./base/limits.ts";
+import { applyOne, type LedgerContext } from "./ledger/apply.ts";
+import type { Operation } from "./ledger/operations.ts";
+import type { WalletHold } from "./ledger/store.ts";
+import { type HoldKind, walletName } from "./ledger/wallet.ts";
 
 /** What the sweeper needs. */
 export interface HoldSweeperContext extends LedgerContext {

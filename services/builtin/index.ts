@@ -1,8 +1,8 @@
-import { untilAborted } from "#kit/abort.ts";
-import type { BuiltinRenderer, BuiltinText, VideoRequest } from "#kit/builtin-models.ts";
-import type { Clock } from "#kit/clock.ts";
-import { createFairShare } from "#kit/fair-share.ts";
-import type { Ids } from "#kit/ids.ts";
+import type { BuiltinRenderer, BuiltinText, VideoRequest } from "#common/words/builtin-models.ts";
+import { untilAborted } from "#kit/base/abort.ts";
+import type { Ids } from "#kit/base/ids.ts";
+import { createFairShare } from "#kit/share/fair-share.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import { createSlots } from "#kit/upstream/slots.ts";
 import { pictureLimits, rendering, speaking, thinking } from "./limits.ts";

@@ -2,13 +2,13 @@ import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { type Clock, manualClock, systemClock } from "#kit/clock.ts";
-import { randomIds } from "#kit/ids.ts";
-import { createLogger } from "#kit/logger.ts";
-import { createMetrics } from "#kit/metrics.ts";
-import { createPeers } from "#kit/peers.ts";
+import { createPeers } from "#common/agreements/peers.ts";
+import { randomIds } from "#kit/base/ids.ts";
+import { createLogger } from "#kit/base/logger.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
+import { type Clock, manualClock, systemClock } from "#kit/time/clock.ts";
 import { promptly } from "../../test/support/promptly.ts";
 import { checkCatalogFile, createCatalog } from "./index.ts";
 import { heartbeatMs, pollMs } from "./limits.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { maxImages } from "#kit/request-bounds.ts";
+import { maxImages } from "#common/words/request-bounds.ts";
 import { soundFormats } from "#kit/sound/formats.ts";
 import type { UpstreamKey } from "../upstreams/capabilities.ts";
 import { type ProtocolName, protocolNames, protocols } from "../upstreams/protocols.ts";

@@ -1,8 +1,8 @@
-import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { Logger } from "#kit/logger.ts";
-import type { Metrics } from "#kit/metrics.ts";
-import type { FoundFault } from "#kit/valid-parts.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
+import type { FoundFault } from "#kit/base/valid-parts.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type CatalogEvents, createCatalogEvents } from "./events.ts";
 import { type Fault, faultText, pathText } from "./faults.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { createCatalogView } from "#kit/catalog-client.ts";
-import { createPeers } from "#kit/peers.ts";
+import { createCatalogView } from "#common/agreements/catalog-client.ts";
+import { createPeers } from "#common/agreements/peers.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";

@@ -1,9 +1,9 @@
-import { whenAborted } from "#kit/abort.ts";
-import { ErrorReason, RefusalError } from "#kit/errors.ts";
-import { createFairShare } from "#kit/fair-share.ts";
-import { createHoldClient } from "#kit/holds.ts";
+import { createHoldClient } from "#common/agreements/hold-client.ts";
+import { whenAborted } from "#kit/base/abort.ts";
+import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import { createJsonReader } from "#kit/json-reader/index.ts";
 import { rpcService, type Service } from "#kit/rpc/service.ts";
+import { createFairShare } from "#kit/share/fair-share.ts";
 import { FileArea, MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { createJobStore, createMediaShared, type MediaDeps, retentionMsOf } from "./context.ts";
 import { createEraseAccountRoute } from "./erase-account.ts";
@@ -11,8 +11,7 @@ import { noFailPoints } from "./fail-points.ts";
 import { createFiles, type GeneratedFiles } from "./files/index.ts";
 import { takeCensus } from "./jobs/census.ts";
 import { createDriver } from "./jobs/drive.ts";
-import { createJobHolds } from "./jobs/holds.ts";
-import { createQueuePlaces } from "./jobs/line.ts";
+import { createJobHolds } from "./jobs/job-holds.ts";
 import {
   createRetention,
   lendOutput,
@@ -21,6 +20,7 @@ import {
   outputsOwner,
 } from "./jobs/outputs.ts";
 import { createSweeper } from "./jobs/sweeper.ts";
+import { createQueuePlaces } from "./jobs/waiting-jobs.ts";
 import { watchShare } from "./limits.ts";
 import { createJobRoutes } from "./routes.ts";
 import { createSpeech } from "./speech/index.ts";

@@ -1,17 +1,17 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { FairShare } from "#kit/fair-share.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { principalOf, requestIdHeader } from "#kit/rpc/principal.ts";
+import type { FairShare } from "#kit/share/fair-share.ts";
 import type { HoldVerdict } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
 import type { JobKind, MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { deleteJob, type EraseContext } from "./jobs/delete.ts";
 import { cancelJob, endHold, type FinishContext } from "./jobs/finish.ts";
-import { holdVerdict } from "./jobs/holds.ts";
 import { isShown, type Job, upstreamOf } from "./jobs/job.ts";
-import type { QueuePlaces } from "./jobs/line.ts";
+import { holdVerdict } from "./jobs/job-holds.ts";
 import { eventMessages, jobMessage, kindOf, statusOf, waitMessage } from "./jobs/messages.ts";
 import { readJobsPage } from "./jobs/pages.ts";
 import { retryJob, type SubmitContext, submit } from "./jobs/submit.ts";
+import type { QueuePlaces } from "./jobs/waiting-jobs.ts";
 import { type JobChanges, watchJob } from "./jobs/watch.ts";
 import { pageSizes } from "./limits.ts";
 

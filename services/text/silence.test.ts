@@ -2,8 +2,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
-import { manualClock } from "#kit/clock.ts";
-import { openSqlite } from "#kit/sqlite.ts";
+import { openSqlite } from "#kit/store/sqlite.ts";
+import { manualClock } from "#kit/time/clock.ts";
 import {
   events,
   type Feed,
@@ -18,8 +18,8 @@ import {
   type TextWorld,
   type TextWorldOptions,
 } from "../../test/contract/usage.world.ts";
-import { usageWaitMs } from "./limits.ts";
-import { createSqliteUsageStore } from "./store-sqlite.ts";
+import { usageWaitMs } from "./base/limits.ts";
+import { createSqliteUsageStore } from "./store/store-sqlite.ts";
 
 // A token of output costs 10 micros, one of input 1; at most 1,000 tokens of output are held for.
 const ask = { model: "chat-1", input: "Tell me of the sea." };

@@ -1,4 +1,4 @@
-import { wavOf } from "../../services/text/measuring/samples.fixture.ts";
+import { wavOf } from "../../services/text/files/measuring/samples.fixture.ts";
 import { sampleMp3 } from "../../services/upstreams/media/samples.fixture.ts";
 
 const mib = 1024 * 1024;

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, describe, expect, test } from "vitest";
-import { usageWaitMs } from "../../services/text/limits.ts";
+import { usageWaitMs } from "../../services/text/base/limits.ts";
 import type { Caller } from "../e2e/caller.ts";
 import { chat, pricing } from "../e2e/catalog.ts";
 import { ownWorldOnly, startWorld } from "../e2e/world.ts";

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "vitest";
-import { wavOf } from "../../services/text/measuring/samples.fixture.ts";
+import { wavOf } from "../../services/text/files/measuring/samples.fixture.ts";
 import type { Caller } from "./caller.ts";
 import {
   asked,

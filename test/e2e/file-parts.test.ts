@@ -1,6 +1,6 @@
 import OpenAI from "openai";
 import { afterAll, describe, expect, test } from "vitest";
-import { wavOf } from "../../services/text/measuring/samples.fixture.ts";
+import { wavOf } from "../../services/text/files/measuring/samples.fixture.ts";
 import { type Caller, refusalOf } from "./caller.ts";
 import {
   asked,

@@ -1,7 +1,7 @@
 import { jetstream } from "@nats-io/jetstream";
 import { headers as emptyHeaders } from "@nats-io/transport-node";
-import { untilAborted } from "../abort.ts";
-import type { Clock } from "../clock.ts";
+import { untilAborted } from "#kit/base/abort.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { Link } from "./jetstream-connection.ts";
 import { awayRefusal, isApiError, isMissing } from "./jetstream-errors.ts";
 import type { JetstreamEvents } from "./jetstream-events.ts";

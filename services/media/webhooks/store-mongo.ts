@@ -1,7 +1,7 @@
 import type { Collection, Document, Filter } from "mongodb";
-import type { MongoDatabase } from "#kit/mongo/connect.ts";
-import { awayRefusal, isDuplicate } from "#kit/mongo/errors.ts";
-import { indexStep, type MongoSchema, migrate } from "#kit/mongo/migrate.ts";
+import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
+import { awayRefusal, isDuplicate } from "#kit/store/mongo/errors.ts";
+import { indexStep, type MongoSchema, migrate } from "#kit/store/mongo/migrate.ts";
 import { maxWebhookRounds } from "./limits.ts";
 import type { WebhookSecrets } from "./sign.ts";
 import { latestWebhookDue, toldUntil, type WebhookStore, type WebhooksQuery } from "./store.ts";

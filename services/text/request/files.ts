@@ -1,10 +1,10 @@
-import { base64Of, type ReadBase64, readBase64 } from "#kit/base64.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { base64Of, type ReadBase64, readBase64 } from "#kit/base/base64.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import { isTooLong, readDataUri } from "#kit/images/index.ts";
-import type { JsonObject } from "#kit/json.ts";
 import { type GuardedFetcher, OutsideError } from "#kit/outside/index.ts";
-import { maxFileBytes, maxFileParts } from "../limits.ts";
-import type { FileMeter } from "../measuring/meter.ts";
+import { maxFileBytes, maxFileParts } from "../base/limits.ts";
+import type { FileMeter } from "../files/measuring/meter.ts";
 import type { MeasuredFile } from "../tokens/files.ts";
 import type { FilePart } from "./checked.ts";
 import { isFetchable } from "./images.ts";

@@ -1,6 +1,6 @@
-import { optionalObject } from "#kit/body.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { JsonObject } from "#kit/json.ts";
+import { optionalObject } from "#common/words/body.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { fieldOf } from "./fields.ts";
 

@@ -1,5 +1,5 @@
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { usualSecondTokens, usualSoundTokensAtLeast } from "../limits.ts";
+import { usualSecondTokens, usualSoundTokensAtLeast } from "../base/limits.ts";
 import { bytesPerToken } from "./count.ts";
 
 /** A PDF, which upstream alone reads, or a sound by what its bytes say. */

@@ -1,7 +1,7 @@
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { mostCharactersPerToken } from "../limits.ts";
+import { mostCharactersPerToken } from "../base/limits.ts";
 import type { CheckedBody, InlinePart } from "../request/checked.ts";
 import type { TakenMedia } from "../request/media.ts";
 import { bytesPerToken, type TokenCounter } from "./count.ts";

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { textOfItem, thoughtOfChoice } from "./generated.ts";
 
 /** What is known of output that an answer did not show: reasoning, most of all. */

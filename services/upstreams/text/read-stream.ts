@@ -1,4 +1,4 @@
-import { type Flow, Pushed, type Sink } from "#kit/push-stream.ts";
+import { type Flow, Pushed, type Sink } from "#kit/stream/push-stream.ts";
 import type { HttpBody, HttpReply } from "#kit/upstream/client.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import { answerLimits } from "#kit/upstream/limits.ts";
