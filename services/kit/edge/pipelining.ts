@@ -154,7 +154,10 @@ class Pipeline {
   /** The parser has done with a read, or stopped in it. */
   parsed(parsed: Parsed): void {
     const { parser, tell } = this.#options;
-    if (!this.#isHeld()) return tell(parsed);
+    if (!this.#isHeld()) {
+      tell(parsed);
+      return;
+    }
     const from = this.#isCut ? 0 : parsedOf(parsed);
     this.#hold(parser.getCurrentBuffer().subarray(from));
     tell(from);
