@@ -53,13 +53,34 @@ describe("what files cost", () => {
     expect(await holdOf("/responses", twice)).toBe(200_000 + 4_000);
   });
 
-  test("a wallet below that is told how much it takes", async () => {
+  const poor: [who: string, make: (micros: bigint) => Promise<Caller>, code: string][] = [
+    ["a wallet", (usdMicros) => world.caller({ usdMicros }), "402 insufficient_balance"],
+    [
+      "a key",
+      async (limit) => world.withKey(await world.caller(), { monthlyUsdMicrosLimit: limit }),
+      "403 key_limit_exceeded",
+    ],
+  ];
+  test.for(poor)("%s below that is told how much it takes", async ([, make, code]) => {
     const seen = world.play();
-    const poor = await world.caller({ usdMicros: 100_000n });
-    const { status, json } = await poor.post("/responses", asked(inputFile(pdf)));
-    expect([status, json.error.code]).toEqual([402, "insufficient_balance"]);
-    expect(json.error).toMatchObject({ spendableUsdMicros: 100_000 });
+    const payer = await make(202_000n);
+    const body = { ...asked(inputFile(pdf)), max_output_tokens: 1_000 };
+    const { status, json } = await payer.post("/responses", body);
+    expect(`${status} ${json.error.code}`).toBe(code);
+    const amounts = { requiredUsdMicros: 204_000, spendableUsdMicros: 202_000 };
+    expect(json.error).toMatchObject({ ...amounts, maxOutputTokens: 500 });
+    expect(seen).toHaveLength(0);
+    const shorter = await payer.post("/responses", { ...body, max_output_tokens: 500 });
+    expect(shorter.status).toBe(200);
+  });
+  test.for(poor)("%s below the window alone is told that no output would do", async (who) => {
+    const [, make, code] = who;
+    const seen = world.play();
+    const payer = await make(199_999n);
+    const { status, json } = await payer.post("/responses", asked(inputFile(pdf)));
+    expect(`${status} ${json.error.code}`).toBe(code);
     expect(json.error.requiredUsdMicros).toBeGreaterThan(200_000);
+    expect(json.error).toMatchObject({ spendableUsdMicros: 199_999, maxOutputTokens: 0 });
     expect(seen).toHaveLength(0);
   });
 

@@ -208,7 +208,10 @@ describe("files that are not taken", () => {
     ],
     ["text that says PDF", inputFile(Buffer.from("Hello.")), `${value} ${data}`],
     ["a PDF behind something else", inputFile(Buffer.from(" %PDF-1.7\n")), `${value} ${data}`],
+    ["a PDF of no version that there is", inputFile(Buffer.from("%PDF-3.0\n")), `${value} ${data}`],
     ["an empty file", inputFile(Buffer.alloc(0)), `${value} ${data}`],
+    ["a file of one byte", inputFile(Buffer.from("%")), `${value} ${data}`],
+    ["a file that ends in the head of a PDF", inputFile(Buffer.from("%PDF")), `${value} ${data}`],
     [
       "no base64",
       inputFile(pdf, { file_data: "data:application/pdf;base64,&&&&" }),
@@ -324,6 +327,7 @@ describe("where private references are allowed", () => {
             handle: (_seen, response) => {
               if (path === "/a.pdf") response.setHeader("content-type", "text/plain").end(pdf);
               else if (path === "/b.pdf") response.end("no PDF");
+              else if (path === "/short.pdf") response.end("%PD");
               else response.setHeader("content-length", 30 << 20).end(Buffer.alloc(30 << 20));
             },
           },
@@ -336,7 +340,7 @@ describe("where private references are allowed", () => {
       inputFile(pdf, { filename: "document.pdf", detail: "low" }),
     );
     expect(seen.find(({ path }) => path === "/a.pdf")?.headers.authorization).toBeUndefined();
-    for (const name of ["b.pdf", "large.pdf", "none.pdf"]) {
+    for (const name of ["b.pdf", "short.pdf", "large.pdf", "none.pdf"]) {
       expect(refusalOf(await payer.post("/responses", at(name)))).toBe(
         "400 invalid_request_error invalid_value input[0].content[1].file_url",
       );

@@ -95,12 +95,8 @@ async function takePdf(
 
 /** Does it begin as a PDF does? What else is in it upstream reads, or refuses. */
 function isPdf(bytes: Uint8Array): boolean {
-  return (
-    Buffer.from(bytes.buffer, bytes.byteOffset, pdfMagic.length).toString("latin1") === pdfMagic
-  );
+  return /^%PDF-[12]\.\d/.test(Buffer.from(bytes.subarray(0, 8)).toString("latin1"));
 }
-
-const pdfMagic = "%PDF-";
 
 const pdfHead = "data:application/pdf;base64,";
 
