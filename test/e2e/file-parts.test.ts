@@ -138,6 +138,16 @@ describe("files go up", () => {
   });
 });
 
+test("PDFs beside short texts wait for no count: many requests of one account are answered at once", async () => {
+  const payer = await world.caller({ usdMicros: 100_000_000n });
+  world.play();
+  const body = asked(inputFile(pdf));
+  const answers = await Promise.all(
+    Array.from({ length: 80 }, () => payer.post("/responses", body)),
+  );
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+});
+
 describe("a model without them", () => {
   test.for([
     ["plain", inputFile(pdf)],

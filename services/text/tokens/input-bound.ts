@@ -137,8 +137,8 @@ export function contextRoom(maxOutputTokens: number | undefined, spec: ChatSpec)
 }
 
 /**
- * Refuses with CONTEXT_LENGTH_EXCEEDED what does not fit. What fits by its bytes is not counted, nor what fits by no measure;
- * the rest is, because bytes are about four times the tokens, in a turn of its account. What cannot be counted passes: upstream
+ * Refuses with CONTEXT_LENGTH_EXCEEDED what does not fit. What fits by its bytes is not counted, beside a PDF neither, of which only
+ * upstream knows what it adds; nor is what fits by no measure. The rest is, because bytes are about four times the tokens, in a turn of its account. What cannot be counted passes: upstream
  * refuses it where it does not fit.
  */
 export async function checkContext(
@@ -152,6 +152,8 @@ export async function checkContext(
   if (byteBound <= room) return;
   const { texts, opaqueBytes } = textsOf(checked.body, taken.parts);
   const rest = mediaTokensOf(taken, spec).least + opaqueTokens(opaqueBytes);
+  const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  if (rest + bytes <= room) return;
   const characters = texts.reduce((sum, text) => sum + text.length, 0);
   if (rest < room && characters <= (room - rest) * mostCharactersPerToken) {
     using _turn = await counting.turn();
