@@ -113,7 +113,7 @@ export const rooms: readonly Room[] = table
   });
 
 /**
- * Tables that name all of a kind, and are named by what all of that kind share: their imports make no way between rooms.
+ * Tables that name all of a kind, and are named by what all of that kind share: their imports within their area make no way between rooms.
  */
 export const tables: readonly string[] = [
   "services/upstreams/protocols.ts",
@@ -134,11 +134,16 @@ export function roomOf(file: string): Room | undefined {
   return byLength.find((one) => file.startsWith(`${folderOf(one)}/`));
 }
 
+/** The area that a file lies in: the first folder of its room. */
+export function areaOf(file: string): string | undefined {
+  return roomOf(file)?.path.split("/")[0];
+}
+
 /** May a file import another one? Both are of the product, by their paths from the root. */
 export function mayImport(file: string, to: string): boolean {
   const [from, other] = [roomOf(file), roomOf(to)];
   if (!from || !other) return false;
-  if (from === other || tables.includes(file)) return true;
+  if (from === other || (tables.includes(file) && areaOf(file) === areaOf(to))) return true;
   if (from.path.startsWith(`${other.path}/`)) return !to.endsWith("/index.ts");
   return from.imports.some((path) => isWithin(other, path));
 }

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { isWithin, mayImport, roomOf, rooms, tables } from "./rooms.ts";
+import { areaOf, isWithin, mayImport, roomOf, rooms, tables } from "./rooms.ts";
 import { importCircle, importGraph, importsOf, longestImportChain } from "./support/imports.ts";
 import { houseFiles, ownFiles } from "./support/own-files.ts";
 
@@ -38,7 +38,6 @@ describe("the house is tidy", () => {
   });
 
   test("imports follow the law of the rooms", () => {
-    const areaOf = (file: string) => roomOf(file)?.path.split("/")[0];
     const broken = house.flatMap((file) => {
       const values = new Set(importsOf(file, { values: true }));
       return importsOf(file)
