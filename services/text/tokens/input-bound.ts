@@ -137,9 +137,10 @@ export function contextRoom(maxOutputTokens: number | undefined, spec: ChatSpec)
 }
 
 /**
- * Refuses with CONTEXT_LENGTH_EXCEEDED what does not fit. What fits by its bytes is not counted, beside a PDF neither, of which only
- * upstream knows what it adds; nor is what fits by no measure. The rest is, because bytes are about four times the tokens, in a turn of its account. What cannot be counted passes: upstream
- * refuses it where it does not fit.
+ * Refuses with CONTEXT_LENGTH_EXCEEDED what does not fit. `byteBound` is the bound of all of the input, which is the whole window where
+ * a PDF is in it; the text alone may fit by its bytes even then. Text that fits by its bytes, and text that fits by no measure, is not
+ * counted. The rest is counted in a turn of its account, because bytes are about four times the tokens. What cannot be counted
+ * passes: upstream refuses it where it does not fit.
  */
 export async function checkContext(
   checked: CheckedBody,

@@ -36,7 +36,7 @@ export interface FileMeter extends AsyncDisposable {
    */
   measure<W extends keyof MeasuringReply>(
     what: W,
-    bytes: Uint8Array,
+    bytes: Uint8Array<ArrayBuffer>,
     asking: { accountId: string; signal: AbortSignal },
   ): Promise<MeasuringReply[W]>;
 }
@@ -54,10 +54,8 @@ export function createFileMeter(): FileMeter {
     idleMs: measuringThreadIdleMs,
     toError: (why) => unavailable(new Error(why)),
   });
-  const run = async <W extends keyof MeasuringReply>(what: W, bytes: Uint8Array) => {
-    const own = bytes as Uint8Array<ArrayBuffer>;
-    return (await pool.run({ what, bytes: own }, [own.buffer])) as MeasuringReply[W];
-  };
+  const run = async <W extends keyof MeasuringReply>(what: W, bytes: Uint8Array<ArrayBuffer>) =>
+    (await pool.run({ what, bytes }, [bytes.buffer])) as MeasuringReply[W];
   return {
     async measure(what, bytes, { accountId, signal }) {
       const turn = await turns.take(accountId, signal);
