@@ -20,7 +20,6 @@ const long = [
   "services/kit/images/{broken,fair-share,large,verifier}.test.ts",
   "services/kit/json-reader/{exact-numbers,index}.test.ts",
   "services/text/{kept-bytes,request/operator-state-large}.test.ts",
-  "services/text/measuring/pdf-cost.test.ts",
   "services/text/tokens/count.test.ts",
   "services/upstreams/{builtin/media,openai/images-large,text/large-parts,text/leaving}.test.ts",
   "test/charts/jobs.test.ts",

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import sharp from "sharp";
-import type { Peers } from "#kit/peers.ts";
+import type { Peers } from "#common/agreements/peers.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { models, postRequest, rangeRequest } from "./requests.ts";
 import type { Target } from "./target.ts";

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Peers } from "#kit/peers.ts";
+import type { Peers } from "#common/agreements/peers.ts";
 import { bundleOf } from "../deploy/build.ts";
 import { operatorPeers } from "../services/host/cli/client.ts";
 import { envToOperatorConfig } from "../services/host/config.ts";

@@ -1,17 +1,17 @@
-import { systemClock } from "#kit/clock.ts";
-import type { Database } from "#kit/database.ts";
-import { randomIds } from "#kit/ids.ts";
-import { createLogger } from "#kit/logger.ts";
-import { createMetrics } from "#kit/metrics.ts";
-import { createAlerts } from "../services/billing/alerts.ts";
-import { createBillingEvents } from "../services/billing/events.ts";
+import { randomIds } from "#kit/base/ids.ts";
+import { createLogger } from "#kit/base/logger.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
+import type { Database } from "#kit/store/database.ts";
+import { systemClock } from "#kit/time/clock.ts";
+import { createAlerts } from "../services/billing/alerts/alerts.ts";
+import { createBillingEvents } from "../services/billing/base/events.ts";
 import {
   createAlertStore,
   createLedgerStore,
   createUsageStore,
 } from "../services/billing/index.ts";
-import type { Operation } from "../services/billing/operations.ts";
-import { createCounting } from "../services/billing/usage-counting.ts";
+import type { Operation } from "../services/billing/ledger/operations.ts";
+import { createCounting } from "../services/billing/usage/usage-counting.ts";
 
 /** A ledger of one account. */
 export interface LedgerSize {

@@ -1,4 +1,4 @@
-import { maxWebhookUrlLength } from "#kit/request-bounds.ts";
+import { maxWebhookUrlLength } from "#common/words/request-bounds.ts";
 import type { GetAlertsResponse } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { integer, json, nullable, object, string } from "./schemas.ts";
 

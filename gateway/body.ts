@@ -1,11 +1,11 @@
 import type { IncomingMessage } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Clock } from "#kit/clock.ts";
-import { networkOf } from "#kit/connection-bounds.ts";
-import { ErrorReason, RefusalError, refuse } from "#kit/errors.ts";
-import { createFairShare, type FairShareBounds, type Places } from "#kit/fair-share.ts";
-import { createGiveWay } from "#kit/give-way.ts";
-import type { Payers } from "#kit/payers.ts";
+import { ErrorReason, RefusalError, refuse } from "#kit/base/errors.ts";
+import { networkOf } from "#kit/edge/connection-bounds.ts";
+import { createFairShare, type FairShareBounds, type Places } from "#kit/share/fair-share.ts";
+import { createGiveWay } from "#kit/share/give-way.ts";
+import type { Payers } from "#kit/share/payers.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import { CallerLeftError, malformed } from "./errors.ts";
 import {
   bodyBehindLookMs,

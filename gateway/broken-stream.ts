@@ -1,5 +1,5 @@
-import type { RefusalError } from "#kit/errors.ts";
-import { isJsonObject, type JsonObject } from "#kit/json.ts";
+import type { RefusalError } from "#kit/base/errors.ts";
+import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { toErrorBody } from "./errors.ts";
 import { eventText } from "./sse.ts";

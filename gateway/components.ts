@@ -12,7 +12,7 @@ import {
   type Schema,
   string,
 } from "./schemas.ts";
-import { requestRecordSchema } from "./usage.ts";
+import { requestRecordSchema } from "./usage-query.ts";
 
 const videoOption = object(
   {

@@ -1,9 +1,9 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Clock } from "#kit/clock.ts";
-import { createFairShare, type FairShareBounds } from "#kit/fair-share.ts";
-import { createGiveWay } from "#kit/give-way.ts";
-import { turn } from "#kit/in-turns.ts";
-import type { Payers } from "#kit/payers.ts";
+import { turn } from "#kit/base/in-turns.ts";
+import { createFairShare, type FairShareBounds } from "#kit/share/fair-share.ts";
+import { createGiveWay } from "#kit/share/give-way.ts";
+import type { Payers } from "#kit/share/payers.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import { heldBackLookMs, heldBackMs } from "#kit/upstream/limits.ts";
 import type { ReaderWatch } from "./readers.ts";
 import { callerOf, endWithAnswer, leavingSignal } from "./request.ts";

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Clock } from "#kit/clock.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import { hasUnreadBody } from "./body.ts";
 import { lingerBytes, lingerFromBytes, lingerMs, lingerWindowMs } from "./limits.ts";
 

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { Code } from "@connectrpc/connect";
-import { allReasons, type ErrorRow, errorRow, reasonName } from "#kit/errors.ts";
+import { allReasons, type ErrorRow, errorRow, reasonName } from "#kit/base/errors.ts";
 
 /** Where the committed page is. */
 export const errorsPageFile = new URL("../docs/errors.md", import.meta.url);
@@ -56,7 +56,7 @@ export function errorsPage(): string {
   );
   return `# Errors
 
-Generated from \`services/kit/error-registry.ts\` by \`node gateway/errors-page.ts\`. Over HTTP an error is
+Generated from \`services/kit/base/error-registry.ts\` by \`node gateway/errors-page.ts\`. Over HTTP an error is
 \`{"error": {"message", "type", "param", "code"}}\`; over gRPC and Connect it is a \`google.rpc.ErrorInfo\` with domain
 \`genmesh\` and the reason below. \`{name}\` in a text is replaced.
 

@@ -5,7 +5,7 @@ import {
   isRefusal,
   type Reason,
   RefusalError,
-} from "#kit/errors.ts";
+} from "#kit/base/errors.ts";
 
 /** `error` of the public API. */
 interface ErrorBody {

@@ -1,6 +1,6 @@
-import type { Clock } from "#kit/clock.ts";
-import type { Logger } from "#kit/logger.ts";
-import { childrenOf, type Metrics } from "#kit/metrics.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import { childrenOf, type Metrics } from "#kit/base/metrics.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import { anonymousLinesASecond } from "./limits.ts";
 
 /** A request that ended. */

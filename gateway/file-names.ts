@@ -1,4 +1,4 @@
-import { plainFileName } from "#kit/file-name.ts";
+import { plainFileName } from "#common/words/file-name.ts";
 
 // Names of files in Content-Disposition: as forms send them, and as downloads are answered.
 

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { unixSeconds } from "#kit/answer-values.ts";
-import { BlobNotFoundError, type ByteRange } from "#kit/blobs.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { unixSeconds } from "#common/documents/answer-values.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { BlobNotFoundError, type ByteRange } from "#kit/store/blobs.ts";
 import type { FileArea, StoredFile } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "./context.ts";
 import { dispositionOf } from "./file-names.ts";

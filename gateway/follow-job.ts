@@ -1,6 +1,6 @@
 import { equals, type MessageInitShape } from "@bufbuild/protobuf";
-import { ErrorReason, isRefusal, type RefusalError, unavailable } from "#kit/errors.ts";
-import { isTerminal } from "#kit/job-document.ts";
+import { isTerminal } from "#common/documents/job-document.ts";
+import { ErrorReason, isRefusal, type RefusalError, unavailable } from "#kit/base/errors.ts";
 import {
   type Job,
   JobSchema,

@@ -1,6 +1,6 @@
 import { Busboy, type BusboyConfig, type BusboyInstance, type Dicer } from "@fastify/busboy";
 import type { FastifyRequest } from "fastify";
-import { ErrorReason, type RefusalError, refuse } from "#kit/errors.ts";
+import { ErrorReason, type RefusalError, refuse } from "#kit/base/errors.ts";
 import { isMediaType, isPlain } from "./body.ts";
 import { CallerLeftError, malformed } from "./errors.ts";
 import { withOneName } from "./file-names.ts";

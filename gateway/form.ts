@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { ErrorReason, RefusalError, refuse } from "#kit/errors.ts";
-import { plainFileName } from "#kit/file-name.ts";
-import { joinInTurns, turn } from "#kit/in-turns.ts";
+import { plainFileName } from "#common/words/file-name.ts";
+import { ErrorReason, RefusalError, refuse } from "#kit/base/errors.ts";
+import { joinInTurns, turn } from "#kit/base/in-turns.ts";
 import type { BodyReader } from "./body.ts";
 import { CallerLeftError } from "./errors.ts";
 import { createFormParser, notMultipart, watchForm } from "./form-parser.ts";

@@ -1,6 +1,7 @@
 import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { unixSeconds } from "#kit/answer-values.ts";
+import { unixSeconds } from "#common/documents/answer-values.ts";
+import { isTerminal } from "#common/documents/job-document.ts";
 import {
   ErrorReason,
   errorRow,
@@ -8,8 +9,7 @@ import {
   knownReason,
   RefusalError,
   refuse,
-} from "#kit/errors.ts";
-import { isTerminal } from "#kit/job-document.ts";
+} from "#kit/base/errors.ts";
 import {
   FileArea,
   ImageAnswer,

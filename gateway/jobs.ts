@@ -1,5 +1,10 @@
 import type { FastifyRequest } from "fastify";
-import { type JobNames, jobNames, statusNames, toJobDocument } from "#kit/job-document.ts";
+import {
+  type JobNames,
+  jobNames,
+  statusNames,
+  toJobDocument,
+} from "#common/documents/job-document.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import {
   FileArea,

@@ -1,9 +1,9 @@
 import type { CallOptions } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { isoTimeOrNull } from "#kit/answer-values.ts";
-import { limitResetWord } from "#kit/key-limits.ts";
-import { maxWebhookUrlLength } from "#kit/request-bounds.ts";
-import { effectiveScopes, scopeName, scopeNames } from "#kit/scopes.ts";
+import { isoTimeOrNull } from "#common/documents/answer-values.ts";
+import { limitResetWord } from "#common/words/key-limits.ts";
+import { maxWebhookUrlLength } from "#common/words/request-bounds.ts";
+import { effectiveScopes, scopeName, scopeNames } from "#common/words/scopes.ts";
 import type { ApiKey, UpdateManagedKeyResponse } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { KeyUsage } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { type KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";

@@ -1,5 +1,5 @@
-import type { FairShareBounds } from "#kit/fair-share.ts";
-import { maxSettingsBytes } from "#kit/request-bounds.ts";
+import { maxSettingsBytes } from "#kit/base/json.ts";
+import type { FairShareBounds } from "#kit/share/fair-share.ts";
 
 /** Bounds of the public edge, each with its reason. */
 

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { csvLine } from "#kit/csv.ts";
-import { entryColumns, entryDocument } from "#kit/entry-document.ts";
+import { entryColumns, entryDocument } from "#common/documents/entry-document.ts";
+import { csvLine } from "#kit/base/csv.ts";
 import type { Line, ListLinesResponse } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 
 /** Sends a file as it is made. `HEAD` tells as little of its length as `GET` does: Fastify would call an answer without a body one of 0 bytes. */

@@ -1,4 +1,3 @@
-import type { JsonObject, JsonValue } from "#kit/json.ts";
 import {
   imageRatios,
   maxImages,
@@ -7,7 +6,8 @@ import {
   musicModes,
   speechSpeed,
   videoSizes,
-} from "#kit/request-bounds.ts";
+} from "#common/words/request-bounds.ts";
+import type { JsonObject, JsonValue } from "#kit/base/json.ts";
 import {
   type ChatSpec,
   type EmbeddingSpec,

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from "fastify";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { maxQueryValueLength } from "./limits.ts";
 
 // What the query of a request says, by name. Each refuses what is no such value.

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import type { Clock } from "#kit/clock.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import { readerSweepMs, stalledReaderMs } from "./limits.ts";
 
 /** Where a connection's answer stood when it was last seen to move. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { CallOptions } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { ErrorReason, errorRow, isRefusal, RefusalError } from "#kit/errors.ts";
+import { ErrorReason, errorRow, isRefusal, RefusalError } from "#kit/base/errors.ts";
 import { affinityHeader, affinityOf } from "#kit/rpc/affinity.ts";
 import { callHeaders } from "#kit/rpc/principal.ts";
 import type { Admitted, Edge } from "./context.ts";

@@ -1,5 +1,5 @@
-import { allReasons, errorRow } from "#kit/errors.ts";
-import { maxIdempotencyKeyLength } from "#kit/idempotency.ts";
+import { maxIdempotencyKeyLength } from "#common/words/idempotency.ts";
+import { allReasons, errorRow } from "#kit/base/errors.ts";
 
 /** A JSON schema. It only describes: nothing is validated, coerced, filtered or serialised by it. */
 export type Schema = { [name: string]: unknown };

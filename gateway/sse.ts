@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { Writable } from "node:stream";
 import type { FastifyReply } from "fastify";
-import type { Clock } from "#kit/clock.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import { keepAliveCommentMs, oneWriteBytes } from "./limits.ts";
 
 /** An answer of server-sent events. */

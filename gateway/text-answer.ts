@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { consume } from "#kit/push-stream.ts";
+import { consume } from "#kit/stream/push-stream.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { failureEvents } from "./broken-stream.ts";
 import type { Edge } from "./context.ts";

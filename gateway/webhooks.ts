@@ -1,5 +1,5 @@
 import type { FastifyRequest } from "fastify";
-import { isoTimeOrNull } from "#kit/answer-values.ts";
+import { isoTimeOrNull } from "#common/documents/answer-values.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import {
   type GetWebhookSecretResponse,

@@ -1,19 +1,14 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { chunkBounds } from "#kit/chunk-bounds.ts";
+import { maxKeysPerAccount, metadataLimits } from "#common/words/request-bounds.ts";
+import { maxJsonDepth, maxJsonMarks, maxSettingsNames, maxTextBodyMarks } from "#kit/base/json.ts";
+import { chunkBounds } from "#kit/edge/chunk-bounds.ts";
+import { maxPipelinedRequests } from "#kit/edge/pipelining.ts";
+import { maxQueryNames, maxQueryParameters } from "#kit/edge/query-bounds.ts";
 import { waitingImages } from "#kit/images/limits.ts";
-import { maxJsonDepth, maxJsonMarks } from "#kit/json.ts";
 import { fewMarks, fewNames, mediumShare, readingShare } from "#kit/json-reader/index.ts";
 import { maxShapes, maxTextBytes } from "#kit/json-reader/read.ts";
-import { maxPipelinedRequests } from "#kit/pipelining.ts";
-import { maxQueryNames, maxQueryParameters } from "#kit/query-bounds.ts";
-import {
-  maxKeysPerAccount,
-  maxSettingsNames,
-  maxTextBodyMarks,
-  metadataLimits,
-} from "#kit/request-bounds.ts";
 import { maxHealthWatches } from "#kit/rpc/health.ts";
 import { maxConcurrentStreams, maxRefusedCalls, maxSessions } from "#kit/rpc/server.ts";
 import { answerLimits, heldBackMs } from "#kit/upstream/limits.ts";
@@ -21,14 +16,14 @@ import { admissionLimits } from "../gateway/admission/limits.ts";
 import { signInBodyMs } from "../gateway/console/limits.ts";
 import * as edge from "../gateway/limits.ts";
 import * as auth from "../services/auth/limits.ts";
-import * as billing from "../services/billing/limits.ts";
+import * as billing from "../services/billing/base/limits.ts";
 import * as files from "../services/media/files/limits.ts";
 import { storedLimitOf } from "../services/media/files/quota.ts";
 import * as media from "../services/media/limits.ts";
 import { importShare } from "../services/media/limits.ts";
 import { soundsInMemory, speechShare } from "../services/media/speech/limits.ts";
 import * as webhooks from "../services/media/webhooks/limits.ts";
-import * as text from "../services/text/limits.ts";
+import * as text from "../services/text/base/limits.ts";
 import { generateLimits } from "../services/upstreams/media/limits.ts";
 
 const kib = 1024;
@@ -76,8 +71,7 @@ const inCode: Readonly<Record<string, number>> = {
   "pixels of an image": files.maxImagePixels,
   "files of a text request": text.maxFileParts,
   "bytes of the files of a text request": text.maxFileBytes / mib,
-  "pages of a PDF": text.maxPdfPages,
-  "files measured at once": text.measuringShare.places,
+  "sounds measured at once": text.measuringShare.places,
   "files of one account that wait to be measured": text.measuringShare.each.waiting,
   "bodies of up to 64 KiB held at once, beside larger ones":
     edge.smallBodyBounds(edge.defaultMaxBytesInFlight).places / mib,
@@ -185,4 +179,8 @@ test("the shares of an account that is not known to pay are those that the reaso
   for (const [name, share] of Object.entries(unpaid)) {
     expect(reasons.get(name)).toMatch(new RegExp(`not known to pay ${share}\\b`));
   }
+});
+
+test("a query has room for all keys of an account and 100 models", () => {
+  expect(maxQueryParameters).toBeGreaterThanOrEqual(maxKeysPerAccount + 100);
 });

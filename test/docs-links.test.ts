@@ -53,7 +53,7 @@ describe("what the pages name is there", () => {
   });
 
   test.each(pages)("files in the code words of %s", (page) => {
-    // `limits.ts` stands for many; `kit/json.ts` for one, by the end of its path.
+    // `limits.ts` stands for many; `kit/base/json.ts` for one, by the end of its path.
     const words = [...proseOf(page).matchAll(/`([\w.-]+(?:\/[\w.*-]+)+\.[a-z]+)`/g)];
     const named = words.map(([, word = ""]) => word);
     const missing = named.filter((word) => {

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "vitest";
-import { allReasons, errorRow, RefusalError, reasonName } from "#kit/errors.ts";
+import { allReasons, errorRow, RefusalError, reasonName } from "#kit/base/errors.ts";
 import { ErrorReasonSchema } from "#proto/genmesh/common/v1/error_reason_pb.ts";
 import { toHttpError } from "../gateway/errors.ts";
 import { errorsPage, errorsPageFile } from "../gateway/errors-page.ts";

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { isWithin, mayImport, roomOf, rooms, tables } from "./rooms.ts";
 import { importCircle, importGraph, importsOf, longestImportChain } from "./support/imports.ts";
 import { houseFiles, ownFiles } from "./support/own-files.ts";
 
@@ -9,6 +10,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const tracked = ownFiles();
 const sources = tracked.filter((file) => /\.tsx?$/.test(file) && !file.startsWith("proto/gen/"));
 const product = sources.filter((file) => !/\.(test|fixture)\.ts$|^test\/|^bench\//.test(file));
+const house = houseFiles();
 const text = (file: string) => readFileSync(join(root, file), "utf8");
 
 /** Lines of one file: a concept that needs more has parts that a reader would look for separately. */
@@ -21,40 +23,52 @@ const maxImportChain = 22;
 const drivers: [pattern: RegExp, allowed: RegExp][] = [
   [
     /^node:sqlite$/,
-    /^services\/kit\/sqlite\.ts$|^services\/host\/data-dir\.ts$|\.test\.ts$|^(test|bench)\//,
+    /^services\/kit\/store\/sqlite\.ts$|^services\/host\/data-dir\.ts$|\.test\.ts$|^(test|bench)\//,
   ],
-  [/^mongodb$/, /mongo[a-z-]*\.ts$|^services\/kit\/mongo\/|\.test\.ts$|^test\//],
+  [/^mongodb$/, /mongo[a-z-]*\.ts$|^services\/kit\/store\/mongo\/|\.test\.ts$|^test\//],
   [/^@nats-io\//, /^services\/kit\/queue\/|\.test\.ts$|^test\//],
-  [/^minio$/, /^services\/kit\/blobs\/|\.test\.ts$|^test\//],
+  [/^minio$/, /^services\/kit\/store\/blobs\/|\.test\.ts$|^test\//],
 ];
 
-/** The part of the house that a file lives in. */
-function areaOf(file: string): string {
-  if (file.startsWith("services/")) return file.split("/").slice(0, 2).join("/");
-  return file.startsWith("proto/gen/") ? "proto/gen" : (file.split("/")[0] ?? "");
-}
-
-/**
- * The law: who may import whom, inside the product. Upstream protocols lie between the kit and the services: text and media
- * share them, so that they are no service's own, and they know prompts and pictures, so that they are no part of the kit.
- */
-function mayImport(from: string, to: string): boolean {
-  if (from === to || to === "proto/gen" || from === "services/host") return true;
-  const isService = /^services\/(catalog|text|media)$/.test(from) || from === "gateway";
-  if (to === "services/upstreams") return isService || !/^(services|gateway)/.test(from);
-  if (from === "gateway" || from.startsWith("services/")) return to === "services/kit";
-  return true;
-}
-
 describe("the house is tidy", () => {
-  test("imports follow the law", () => {
-    const broken = product.flatMap((file) =>
-      importsOf(file)
-        .filter((to) => /^(services|gateway|proto)\//.test(to))
-        .filter((to) => !mayImport(areaOf(file), areaOf(to)))
-        .map((to) => `${file} imports ${to}`),
-    );
+  test("each file has its room, and each room its files", () => {
+    expect(house.filter((file) => !roomOf(file))).toEqual([]);
+    const lived = new Set(house.map(roomOf));
+    expect(rooms.filter((room) => !lived.has(room))).toEqual([]);
+  });
+
+  test("imports follow the law of the rooms", () => {
+    const areaOf = (file: string) => roomOf(file)?.path.split("/")[0];
+    const broken = house.flatMap((file) => {
+      const values = new Set(importsOf(file, { values: true }));
+      return importsOf(file)
+        .filter((to) => /^(services|gateway)\//.test(to))
+        .filter((to) => values.has(to) || areaOf(to) !== areaOf(file))
+        .filter((to) => !mayImport(file, to))
+        .map((to) => `${file} imports ${to}`);
+    });
     expect(broken).toEqual([]);
+  });
+
+  test("no room may import what it does not, and no two rooms each other", () => {
+    const pairs = (options?: { values: boolean }) =>
+      house.flatMap((file) =>
+        importsOf(file, options).map((to) => ({ file, from: roomOf(file), to: roomOf(to) })),
+      );
+    const used = pairs();
+    const dead = rooms.flatMap((room) =>
+      room.imports
+        .filter((path) => !used.some(({ from, to }) => from === room && isWithin(to, path)))
+        .map((path) => `${room.path} imports nothing of ${path}`),
+    );
+    expect(dead).toEqual([]);
+    const ways = new Set(
+      pairs({ values: true })
+        .filter(({ file, from, to }) => from && to && from !== to && !tables.includes(file))
+        .filter(({ from, to }) => !isWithin(from, to?.path) && !isWithin(to, from?.path))
+        .map(({ from, to }) => `${from?.path} ${to?.path}`),
+    );
+    expect([...ways].filter((way) => ways.has(way.split(" ").reverse().join(" ")))).toEqual([]);
   });
 
   test("the host alone imports the models that are built in", () => {
@@ -78,7 +92,7 @@ describe("the house is tidy", () => {
   });
 
   test("imports go one way, and not far", () => {
-    const graph = importGraph(houseFiles(), { values: true });
+    const graph = importGraph(house, { values: true });
     expect(importCircle(graph)).toBeUndefined();
     expect(longestImportChain(graph).length).toBeLessThanOrEqual(maxImportChain);
   });

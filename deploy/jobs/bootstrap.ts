@@ -3,8 +3,8 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { ownerScopes, scopeName } from "#common/words/scopes.ts";
 import { readEnv } from "../../services/host/config.ts";
-import { ownerScopes, scopeName } from "../../services/kit/scopes.ts";
 import { operate } from "./operator.ts";
 import { runJob } from "./run-job.ts";
 

@@ -1,6 +1,6 @@
-import { type Reason, reasonName } from "#kit/errors.ts";
-import type { Logger } from "#kit/logger.ts";
-import type { Metrics } from "#kit/metrics.ts";
+import { type Reason, reasonName } from "#kit/base/errors.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
 
 /** Why a watch of keys ended. */
 export type WatchEnd = "ended" | "failed" | "reset" | "silent";

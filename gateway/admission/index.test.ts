@@ -1,8 +1,8 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ErrorReason, isRefusal } from "#kit/errors.ts";
-import { createMetrics, type Metrics } from "#kit/metrics.ts";
-import { impliedScopes } from "#kit/scopes.ts";
+import { impliedScopes } from "#common/words/scopes.ts";
+import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
+import { createMetrics, type Metrics } from "#kit/base/metrics.ts";
 import { KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { createAuthWorld } from "../../test/contract/keys.world.ts";
 import type { Deferral } from "../context.ts";

@@ -1,10 +1,10 @@
 import type { Client } from "@connectrpc/connect";
-import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, isRefusal, RefusalError, refuse } from "#kit/errors.ts";
-import type { Logger } from "#kit/logger.ts";
-import type { Metrics } from "#kit/metrics.ts";
-import { createRateBuckets, type RateVerdict } from "#kit/rate-buckets.ts";
-import { scopeName } from "#kit/scopes.ts";
+import { scopeName } from "#common/words/scopes.ts";
+import { ErrorReason, isRefusal, RefusalError, refuse } from "#kit/base/errors.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
+import { createRateBuckets, type RateVerdict } from "#kit/share/rate-buckets.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Admission, Admitted, Deferral } from "../context.ts";

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { manualClock } from "#kit/clock.ts";
-import { ErrorReason } from "#kit/errors.ts";
-import { createMetrics } from "#kit/metrics.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
+import { manualClock } from "#kit/time/clock.ts";
 import { createAuthWorld, until } from "../../test/contract/keys.world.ts";
 import { createAdmissionEvents } from "./events.ts";
 import { type AdmittedKey, createKeyCache, type KeyCache } from "./key-cache.ts";

@@ -1,11 +1,11 @@
 import { hash } from "node:crypto";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
-import { createSharedLooks } from "#kit/batching.ts";
-import { createBoundedMap } from "#kit/bounded-map.ts";
-import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
-import { effectiveScopes } from "#kit/scopes.ts";
+import { effectiveScopes } from "#common/words/scopes.ts";
+import { createSharedLooks } from "#kit/base/batching.ts";
+import { createBoundedMap } from "#kit/base/bounded-map.ts";
+import { ErrorReason, isRefusal, refuse } from "#kit/base/errors.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { AuthService, LookUpKeyResponse } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { AdmissionEvents } from "./events.ts";

@@ -1,6 +1,6 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
-import type { Clock } from "#kit/clock.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 
 /** Tells auth when keys are used, at most once a key and minute. */

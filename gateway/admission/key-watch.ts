@@ -1,7 +1,7 @@
 import type { Client } from "@connectrpc/connect";
-import { untilAborted } from "#kit/abort.ts";
-import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, isRefusal } from "#kit/errors.ts";
+import { untilAborted } from "#kit/base/abort.ts";
+import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { AuthService, WatchKeysResponse } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { AdmissionEvents, WatchEnd } from "./events.ts";
 import type { AdmissionLimits } from "./limits.ts";

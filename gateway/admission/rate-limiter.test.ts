@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { RatedKey, RateVerdict } from "#kit/rate-buckets.ts";
+import type { RatedKey, RateVerdict } from "#kit/share/rate-buckets.ts";
 import { createAuthWorld, until } from "../../test/contract/keys.world.ts";
 import { admissionLimits } from "./limits.ts";
 import {

@@ -1,6 +1,6 @@
 import type { Client } from "@connectrpc/connect";
-import { createBoundedMap } from "#kit/bounded-map.ts";
-import type { Clock } from "#kit/clock.ts";
+import { createBoundedMap } from "#kit/base/bounded-map.ts";
+import { affinityHeader } from "#kit/rpc/affinity.ts";
 import {
   bucketMs,
   createRateBuckets,
@@ -8,8 +8,8 @@ import {
   type RatedKey,
   type RateVerdict,
   tighter,
-} from "#kit/rate-buckets.ts";
-import { affinityHeader } from "#kit/rpc/affinity.ts";
+} from "#kit/share/rate-buckets.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { AdmissionEvents } from "./events.ts";
 import type { AdmissionLimits } from "./limits.ts";

@@ -4,8 +4,8 @@ import { access, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from "nod
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { untilAborted } from "#kit/abort.ts";
-import type { Logger } from "#kit/logger.ts";
+import { untilAborted } from "#kit/base/abort.ts";
+import type { Logger } from "#kit/base/logger.ts";
 import { buildOutputBytes, buildTimeoutMs, keptBuilds } from "./limits.ts";
 
 /** What there is of the app now: the folder of a build, or why there is none yet. */

@@ -3,8 +3,8 @@ import { extname, join } from "node:path";
 import { promisify } from "node:util";
 import { brotliCompress, gzip } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { madeOnce } from "#kit/memo.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { madeOnce } from "#kit/base/memo.ts";
 import { type AppBuild, createAppBuilds } from "./app-build.ts";
 import { escaped, sendPage } from "./guard.ts";
 

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { originOf } from "../public-url.ts";
 import { isRepeated } from "../request.ts";
 import { isHttps } from "./cookies.ts";

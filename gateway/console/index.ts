@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Edge } from "../context.ts";
 import { type Admit, authentication } from "../plugins/authentication.ts";
 import { refuseUnknown, type UnknownRoutes } from "../plugins/unknown-routes.ts";

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Configuration, IDToken, UserInfoResponse } from "openid-client";
-import { ErrorReason, isRefusal } from "#kit/errors.ts";
-import { accountOrKeyIdPattern } from "#kit/request-bounds.ts";
+import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
+import { accountOrKeyIdPattern } from "#kit/base/ids.ts";
 import type { Edge, OidcSettings } from "../context.ts";
 import { queryString } from "../query.ts";
 import { oidcCookie } from "./cookies.ts";

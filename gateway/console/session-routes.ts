@@ -1,6 +1,6 @@
 import type { FastifyInstance } from "fastify";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { parseJsonBody } from "#kit/json.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { parseJsonBody } from "#kit/base/json.ts";
 import type { Edge } from "../context.ts";
 import { signInBodyBytes, signInBodyMs } from "./limits.ts";
 import type { ConsoleSession } from "./session.ts";

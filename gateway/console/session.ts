@@ -1,6 +1,6 @@
 import type { CallOptions } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { requestIdHeader } from "#kit/rpc/principal.ts";
 import type { Edge } from "../context.ts";
 import { leavingSignal } from "../request.ts";

@@ -1,12 +1,13 @@
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { CallOptions } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { networkOf } from "#kit/connection-bounds.ts";
-import { ErrorReason, RefusalError, refuse, unavailable } from "#kit/errors.ts";
+import { effectiveScopes, scopeName } from "#common/words/scopes.ts";
+import { ErrorReason, RefusalError, refuse, unavailable } from "#kit/base/errors.ts";
+import { networkOf } from "#kit/edge/connection-bounds.ts";
 import { digest } from "#kit/rpc/access.ts";
 import { affinityHeader } from "#kit/rpc/affinity.ts";
 import { requestIdHeader } from "#kit/rpc/principal.ts";
-import { effectiveScopes, scopeName } from "#kit/scopes.ts";
 import type { ApiKey, ConsoleSession as Message } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { type AdmittedKey, toAdmittedKey } from "../admission/key-cache.ts";
@@ -142,26 +143,33 @@ export function createSessions(edge: Edge): Sessions {
       }
       sessionCookie.clear(request, reply);
     },
-    async confirmSecret(request) {
-      const { session } = request;
-      const id = idOf(request);
-      if (!session || id === undefined) refuseNoSession();
-      if (session.identity) return refuseUnconfirmed(session, edge.clock.now());
-      const secret = request.headers[secretHeader];
-      if (typeof secret !== "string" || isRepeated(request.raw, secretHeader)) {
-        refuse(ErrorReason.SECRET_REQUIRED);
-      }
-      const { confirmed } = await auth.confirmSession(
-        {
-          sessionSha256: digest(id),
-          secretSha256: digest(secret),
-          client: clientOf(request),
-        },
-        callOf(request),
-      );
-      if (!confirmed) refuse(ErrorReason.SECRET_REQUIRED);
-    },
+    confirmSecret: (request) => confirmSecret(edge, request, callOf(request)),
   };
+}
+
+/** The secret that an act needs once more, judged by auth. Refuses with SECRET_REQUIRED. */
+async function confirmSecret(
+  { peers, clock }: Edge,
+  request: FastifyRequest,
+  call: CallOptions,
+): Promise<void> {
+  const { session } = request;
+  const id = idOf(request);
+  if (!session || id === undefined) refuseNoSession();
+  if (session.identity) return refuseUnconfirmed(session, clock.now());
+  const secret = request.headers[secretHeader];
+  if (typeof secret !== "string" || isRepeated(request.raw, secretHeader)) {
+    refuse(ErrorReason.SECRET_REQUIRED);
+  }
+  const { confirmed } = await peers.auth.confirmSession(
+    {
+      sessionSha256: digest(id),
+      secretSha256: digest(secret),
+      client: clientOf(request),
+    },
+    call,
+  );
+  if (!confirmed) refuse(ErrorReason.SECRET_REQUIRED);
 }
 
 /** Who signed in by a provider has no secret here: the provider asks, and its word counts for a while. */

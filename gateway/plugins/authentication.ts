@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { noteValidKey } from "#kit/connection-bounds.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { noteValidKey } from "#kit/edge/connection-bounds.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Admitted, Deferral, Edge } from "../context.ts";
 import { idempotencyKeyOf, isRepeated } from "../request.ts";

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import Fastify, { type FastifyInstance } from "fastify";
-import { madeOnce } from "#kit/memo.ts";
+import { madeOnce } from "#kit/base/memo.ts";
 
 /** What a page of the documentation is made of. */
 interface Asset {

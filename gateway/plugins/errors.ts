@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { ErrorReason, errorRow, RefusalError } from "#kit/errors.ts";
+import { ErrorReason, errorRow, RefusalError } from "#kit/base/errors.ts";
 import type { Edge } from "../context.ts";
 import { createLinger, type Linger, mustLinger } from "../drain-refused-body.ts";
 import { CallerLeftError, refusalOf, toHttpError } from "../errors.ts";

@@ -1,8 +1,8 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
-import { ErrorReason, RefusalError } from "#kit/errors.ts";
-import { maxQueryNames, maxQueryParameters, overlongQueryAt } from "#kit/query-bounds.ts";
+import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
+import { maxQueryNames, maxQueryParameters, overlongQueryAt } from "#kit/edge/query-bounds.ts";
 import type { Edge } from "../context.ts";
 import { malformed, toHttpError } from "../errors.ts";
 import { isHost } from "../public-url.ts";

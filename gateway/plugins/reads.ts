@@ -1,6 +1,6 @@
 import type { FastifyInstance } from "fastify";
-import type { FairShare, Turn } from "#kit/fair-share.ts";
-import { turn } from "#kit/in-turns.ts";
+import { turn } from "#kit/base/in-turns.ts";
+import type { FairShare, Turn } from "#kit/share/fair-share.ts";
 import type { Edge } from "../context.ts";
 import { callerOf, endWithAnswer, leavingSignal } from "../request.ts";
 

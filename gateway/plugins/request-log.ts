@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { Readable } from "node:stream";
 import type { FastifyInstance } from "fastify";
-import { causesOf } from "#kit/causes.ts";
-import { errorRow, type RefusalError } from "#kit/errors.ts";
+import { errorRow, type RefusalError } from "#kit/base/errors.ts";
+import { causesOf } from "#kit/telemetry/causes.ts";
 import type { Edge } from "../context.ts";
 import type { EndedRequest } from "../events.ts";
 import { clientRequestIdPattern } from "../limits.ts";

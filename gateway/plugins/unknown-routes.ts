@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 
 /** A path of the API and the methods that it takes. */
 interface KnownPath {

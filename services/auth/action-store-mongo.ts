@@ -1,7 +1,7 @@
 import type { Filter } from "mongodb";
-import type { MongoDatabase } from "#kit/mongo/connect.ts";
-import { isDuplicate } from "#kit/mongo/errors.ts";
-import { indexStep, type MongoSchema, migrate } from "#kit/mongo/migrate.ts";
+import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
+import { isDuplicate } from "#kit/store/mongo/errors.ts";
+import { indexStep, type MongoSchema, migrate } from "#kit/store/mongo/migrate.ts";
 import type { ActionStore, OperatorAction } from "./action.ts";
 
 /** The collection of the audit log. */

@@ -1,4 +1,4 @@
-import type { SqliteDatabase, SqlRow } from "#kit/sqlite.ts";
+import type { SqliteDatabase, SqlRow } from "#kit/store/sqlite.ts";
 import type { ActionStore, OperatorAction } from "./action.ts";
 
 /** Tables, step by step; the triggers keep the log against a slip of the hand. */

@@ -1,9 +1,9 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { Clock } from "#kit/clock.ts";
-import type { Database } from "#kit/database.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { isJsonObject, type JsonValue } from "#kit/json.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { isJsonObject, type JsonValue } from "#kit/base/json.ts";
+import type { Database } from "#kit/store/database.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import { ActionOutcome, type AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { ActionStore, OperatorAction } from "./action.ts";
 import { createMongoActionStore } from "./action-store-mongo.ts";

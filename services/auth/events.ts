@@ -1,5 +1,5 @@
-import type { Logger } from "#kit/logger.ts";
-import type { Metrics } from "#kit/metrics.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
 import type { Account, Key } from "./key.ts";
 import type { Session } from "./session.ts";
 

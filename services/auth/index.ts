@@ -1,10 +1,10 @@
-import type { Clock } from "#kit/clock.ts";
-import type { Database } from "#kit/database.ts";
-import type { Ids } from "#kit/ids.ts";
-import type { Logger } from "#kit/logger.ts";
-import type { Metrics } from "#kit/metrics.ts";
-import { createRateBuckets } from "#kit/rate-buckets.ts";
+import type { Ids } from "#kit/base/ids.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
 import { rpcService, type Service } from "#kit/rpc/service.ts";
+import { createRateBuckets } from "#kit/share/rate-buckets.ts";
+import type { Database } from "#kit/store/database.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { openActionStore } from "./actions.ts";
 import { createAuthEvents } from "./events.ts";

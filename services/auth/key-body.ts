@@ -4,14 +4,14 @@ import {
   optionalBoolean,
   optionalNumber,
   requiredString,
-} from "#kit/body.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { isoMs } from "#kit/iso-time.ts";
-import type { JsonObject, JsonValue } from "#kit/json.ts";
-import { limitResetOf } from "#kit/key-limits.ts";
-import { optionalOutsideUrl } from "#kit/outside-url.ts";
-import { maxModelIdCharacters, maxWebhookUrlLength } from "#kit/request-bounds.ts";
-import { scopeNames } from "#kit/scopes.ts";
+} from "#common/words/body.ts";
+import { limitResetOf } from "#common/words/key-limits.ts";
+import { optionalOutsideUrl } from "#common/words/outside-url.ts";
+import { maxModelIdCharacters, maxWebhookUrlLength } from "#common/words/request-bounds.ts";
+import { scopeNames } from "#common/words/scopes.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { isoMs } from "#kit/base/iso-time.ts";
+import type { JsonObject, JsonValue } from "#kit/base/json.ts";
 import { KeyLimitReset, type Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { KeyRights } from "./key-rights.ts";
 import {

@@ -1,5 +1,5 @@
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { effectiveScopes, impliedScopes, scopeName } from "#kit/scopes.ts";
+import { effectiveScopes, impliedScopes, scopeName } from "#common/words/scopes.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Key } from "./key.ts";
 import { defaultKeyRequestsPerMinute } from "./limits.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { type Key, revoked, rotated, validityOf } from "./key.ts";
 
 const now = 1_000_000;

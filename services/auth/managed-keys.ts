@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
-import { checkIdempotencyKey, refuseAtEdge } from "#kit/idempotency.ts";
-import type { Ids } from "#kit/ids.ts";
-import { fingerprintOf, type JsonObject, parseSettings } from "#kit/json.ts";
-import { maxKeysPerAccount } from "#kit/request-bounds.ts";
+import { checkIdempotencyKey, refuseAtEdge } from "#common/words/idempotency.ts";
+import { maxKeysPerAccount } from "#common/words/request-bounds.ts";
+import { ErrorReason, isRefusal, refuse } from "#kit/base/errors.ts";
+import type { Ids } from "#kit/base/ids.ts";
+import { fingerprintOf, type JsonObject, parseSettings } from "#kit/base/json.ts";
 import { type Principal, principalOf } from "#kit/rpc/principal.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import {
   type AuthService,
   type CreateManagedKeyRequest,

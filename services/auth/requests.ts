@@ -1,14 +1,11 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
-import { codePoints } from "#kit/body.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { isLimitReset } from "#kit/key-limits.ts";
+import { codePoints } from "#common/words/body.ts";
+import { isLimitReset } from "#common/words/key-limits.ts";
+import { maxModelIdCharacters, maxWebhookUrlLength } from "#common/words/request-bounds.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { accountOrKeyIdPattern } from "#kit/base/ids.ts";
 import { isOutsideUrl } from "#kit/outside/url.ts";
-import type { RatedKey } from "#kit/rate-buckets.ts";
-import {
-  accountOrKeyIdPattern,
-  maxModelIdCharacters,
-  maxWebhookUrlLength,
-} from "#kit/request-bounds.ts";
+import type { RatedKey } from "#kit/share/rate-buckets.ts";
 import type { Identity, KeyUse as KeyUseMessage } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { type KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import {

@@ -1,24 +1,25 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { Ids } from "#kit/ids.ts";
-import { parseSettings } from "#kit/json.ts";
-import type { RateBuckets } from "#kit/rate-buckets.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { Ids } from "#kit/base/ids.ts";
+import { parseSettings } from "#kit/base/json.ts";
+import type { RateBuckets } from "#kit/share/rate-buckets.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import {
   type AuthService,
   type CreateAccountRequest,
   type CreateKeyRequest,
   type ListAccountsRequest,
+  type ListAllKeysRequest,
   type LookUpKeyRequest,
   LookUpKeyResponseSchema,
   WatchKeysResponseSchema,
 } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
+import { createClosingRoutes } from "./account-closing.ts";
 import type { ActionStore } from "./action.ts";
 import { createActionRoutes } from "./actions.ts";
-import { createClosingRoutes } from "./closing.ts";
 import type { AuthEvents } from "./events.ts";
 import { digestOf, type Key, makeSecret, nameKeyOf, refuseClosing, validityOf } from "./key.ts";
 import { readKeyChange } from "./key-body.ts";
@@ -70,19 +71,7 @@ export function createAuthRoutes(context: RoutesContext): ServiceImpl<typeof Aut
       const account = await store.findAccount(req.accountId);
       return { account: toAccountMessage(account ?? refuse(ErrorReason.ACCOUNT_NOT_FOUND)) };
     },
-    async listAccounts(req) {
-      if (req.query !== "") return searchAccounts(context, req);
-      const size = read.readPageSize(req.pageSize);
-      const after = read.readPageToken(req.pageToken);
-      // One more than asked for tells whether there is a next page.
-      const found = await store.listAccounts({ limit: size + 1, ...(after ? { after } : {}) });
-      const accounts = found.slice(0, size);
-      const last = found.length > size ? accounts.at(-1) : undefined;
-      return {
-        accounts: accounts.map(toAccountMessage),
-        nextPageToken: last ? read.pageTokenAfter(last) : "",
-      };
-    },
+    listAccounts: (req) => listAccounts(context, req),
     async setAccountState({ accountId, suspended }) {
       const nowMs = clock.now();
       const account = await store.setAccountState({ accountId, suspended, nowMs });
@@ -111,23 +100,7 @@ export function createAuthRoutes(context: RoutesContext): ServiceImpl<typeof Aut
     ...createSessionRoutes(context),
     ...createClosingRoutes(context),
     ...createActionRoutes(context),
-    async listAllKeys({ pageSize, pageToken, query }) {
-      const size = read.readPageSize(pageSize);
-      const after = read.readKeyToken(pageToken);
-      const prefix = read.readQuery(query);
-      const found = await store.listAllKeys({
-        limit: size + 1,
-        ...(prefix === "" ? {} : { prefix }),
-        ...(after ? { after } : {}),
-      });
-      const keys = found.slice(0, size);
-      const last = found.length > size ? keys.at(-1) : undefined;
-      const next = last && { createdAtMs: last.createdAtMs, accountId: last.keyId };
-      return {
-        keys: keys.map((key) => toKeyMessage(key, clock.now())),
-        nextPageToken: next ? read.pageTokenAfter(next) : "",
-      };
-    },
+    listAllKeys: (req) => listAllKeys(context, req),
     createKey: (req) => createKey(context, req),
     async rotateKey(req) {
       const graceMs = read.readGraceMs(req.graceSeconds);
@@ -149,6 +122,42 @@ export function createAuthRoutes(context: RoutesContext): ServiceImpl<typeof Aut
       const keys = await store.listKeys(req.accountId);
       return { keys: keys.map((key) => toKeyMessage(key, clock.now())) };
     },
+  };
+}
+
+async function listAccounts(context: RoutesContext, req: ListAccountsRequest) {
+  const { store } = context;
+  if (req.query !== "") return searchAccounts(context, req);
+  const size = read.readPageSize(req.pageSize);
+  const after = read.readPageToken(req.pageToken);
+  // One more than asked for tells whether there is a next page.
+  const found = await store.listAccounts({ limit: size + 1, ...(after ? { after } : {}) });
+  const accounts = found.slice(0, size);
+  const last = found.length > size ? accounts.at(-1) : undefined;
+  return {
+    accounts: accounts.map(toAccountMessage),
+    nextPageToken: last ? read.pageTokenAfter(last) : "",
+  };
+}
+
+async function listAllKeys(
+  { clock, store }: RoutesContext,
+  { pageSize, pageToken, query }: ListAllKeysRequest,
+) {
+  const size = read.readPageSize(pageSize);
+  const after = read.readKeyToken(pageToken);
+  const prefix = read.readQuery(query);
+  const found = await store.listAllKeys({
+    limit: size + 1,
+    ...(prefix === "" ? {} : { prefix }),
+    ...(after ? { after } : {}),
+  });
+  const keys = found.slice(0, size);
+  const last = found.length > size ? keys.at(-1) : undefined;
+  const next = last && { createdAtMs: last.createdAtMs, accountId: last.keyId };
+  return {
+    keys: keys.map((key) => toKeyMessage(key, clock.now())),
+    nextPageToken: next ? read.pageTokenAfter(next) : "",
   };
 }
 

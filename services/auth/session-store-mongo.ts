@@ -1,6 +1,6 @@
-import type { MongoDatabase } from "#kit/mongo/connect.ts";
-import { isDuplicate } from "#kit/mongo/errors.ts";
-import { indexStep, type MongoSchema, migrate } from "#kit/mongo/migrate.ts";
+import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
+import { isDuplicate } from "#kit/store/mongo/errors.ts";
+import { indexStep, type MongoSchema, migrate } from "#kit/store/mongo/migrate.ts";
 import type { Session, SessionIdentity } from "./session.ts";
 import { holderOf, type SessionStore } from "./session-store.ts";
 import { hashText } from "./store-mongo-docs.ts";

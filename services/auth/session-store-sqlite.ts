@@ -1,4 +1,4 @@
-import type { SqliteDatabase, SqlRow } from "#kit/sqlite.ts";
+import type { SqliteDatabase, SqlRow } from "#kit/store/sqlite.ts";
 import type { Session } from "./session.ts";
 import { holderOf, type SessionStore } from "./session-store.ts";
 import { bytesOf } from "./store-sqlite-rows.ts";

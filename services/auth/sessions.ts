@@ -2,14 +2,16 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { Ids } from "#kit/ids.ts";
-import { effectiveScopes, impliedScopes, scopeNames } from "#kit/scopes.ts";
+import { effectiveScopes, impliedScopes, scopeNames } from "#common/words/scopes.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { Ids } from "#kit/base/ids.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import {
   type AuthService,
   type ConsoleSession,
   ConsoleSessionSchema,
+  type CreateSessionRequest,
+  type LookUpSessionRequest,
   LookUpSessionResponseSchema,
 } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
@@ -55,39 +57,16 @@ type SessionMethods = Pick<
 
 /** Makes them. Each look-up reads the key as it is: what ends a key ends its sessions with the next request. */
 export function createSessionRoutes(context: SessionsContext): SessionMethods {
-  const { clock, store, sessions, signIns, signInLog, events } = context;
-  const begin = async (begun: Parameters<typeof newSession>[0]) => {
-    const session = newSession(begun, clock.now());
-    await sessions.create(session, maxSessionsPerKey);
-    events.sessionBegan(session);
-    return toSessionMessage(session);
-  };
-  const keyMessage = (key: StoredKey) => toKeyMessage(key, clock.now());
+  const { clock, sessions, signIns, signInLog, events } = context;
   return {
-    async createSession(request) {
-      const sha256 = read.readDigest(request.sessionSha256);
-      const secretSha256 = read.readDigest(request.secretSha256);
-      const key = await signIns.attempt(read.readClient(request.client), async () => {
-        const found = await store.findBySecretHash(secretSha256);
-        // A former secret opens no session: its grace is for programs that have not changed over yet.
-        if (!found || found.account.closingAtMs !== undefined) return undefined;
-        return isCurrent(found.key, secretSha256, clock.now()) ? found.key : undefined;
-      });
-      if (!key) {
-        events.signInFailed();
-        if (request.amongOperators) await signInLog.failed(request.client);
-        refuse(ErrorReason.INVALID_API_KEY);
-      }
-      const session = await begin({ sha256, keyId: key.keyId, secretSha256 });
-      return { session, key: keyMessage(key) };
-    },
+    createSession: (request) => createSession(context, request),
     async createIdentitySession(request) {
       const sha256 = read.readDigest(request.sessionSha256);
       const identity = read.readIdentity(request.identity);
       const key = await keyOfIdentity(context, identity, request);
       const secretSha256 = key.secret.sha256;
-      const session = await begin({ sha256, keyId: key.keyId, secretSha256, identity });
-      return { session, key: keyMessage(key) };
+      const session = await begin(context, { sha256, keyId: key.keyId, secretSha256, identity });
+      return { session, key: toKeyMessage(key, clock.now()) };
     },
     async createOperatorSession(request) {
       const sha256 = read.readDigest(request.sessionSha256);
@@ -96,32 +75,12 @@ export function createSessionRoutes(context: SessionsContext): SessionMethods {
       // The secret was right; a client that has failed too often waits nevertheless, and learns nothing.
       if (!identity) await signIns.attempt(read.readClient(request.client), async () => true);
       const begun = { sha256, secretSha256, ...(identity ? { identity } : {}) };
-      return { session: await signInLog.written("console.sign_in", begun, () => begin(begun)) };
+      const session = await signInLog.written("console.sign_in", begun, () =>
+        begin(context, begun),
+      );
+      return { session };
     },
-    async lookUpSession(request) {
-      const nowMs = clock.now();
-      const sha256 = read.readDigest(request.sessionSha256);
-      const session = await sessions.find(sha256);
-      if (!session) refuse(ErrorReason.INVALID_API_KEY);
-      const found = await holderOf(context, session, request.adminSha256);
-      if (found === "unknown") refuse(ErrorReason.INVALID_API_KEY);
-      if (found === "over" || isOver(session, nowMs)) {
-        await sessions.end(sha256);
-        refuse(ErrorReason.INVALID_API_KEY);
-      }
-      const seen = isSeenLate(session, nowMs) ? { ...session, seenAtMs: nowMs } : session;
-      if (seen !== session) await sessions.touch(sha256, nowMs);
-      return create(LookUpSessionResponseSchema, {
-        session: toSessionMessage(seen),
-        ...(found === "operator"
-          ? {}
-          : {
-              key: keyMessage(found.key),
-              accountRequestsPerMinute: found.account.requestsPerMinute,
-              accountSuspended: found.account.suspendedAtMs !== undefined,
-            }),
-      });
-    },
+    lookUpSession: (request) => lookUpSession(context, request),
     async confirmSession(request) {
       const sha256 = read.readDigest(request.sessionSha256);
       const secretSha256 = read.readDigest(request.secretSha256);
@@ -146,6 +105,62 @@ export function createSessionRoutes(context: SessionsContext): SessionMethods {
       return {};
     },
   };
+}
+
+async function createSession(context: SessionsContext, request: CreateSessionRequest) {
+  const { clock, store, signIns, signInLog, events } = context;
+  const sha256 = read.readDigest(request.sessionSha256);
+  const secretSha256 = read.readDigest(request.secretSha256);
+  const key = await signIns.attempt(read.readClient(request.client), async () => {
+    const found = await store.findBySecretHash(secretSha256);
+    // A former secret opens no session: its grace is for programs that have not changed over yet.
+    if (!found || found.account.closingAtMs !== undefined) return undefined;
+    return isCurrent(found.key, secretSha256, clock.now()) ? found.key : undefined;
+  });
+  if (!key) {
+    events.signInFailed();
+    if (request.amongOperators) await signInLog.failed(request.client);
+    refuse(ErrorReason.INVALID_API_KEY);
+  }
+  const session = await begin(context, { sha256, keyId: key.keyId, secretSha256 });
+  return { session, key: toKeyMessage(key, clock.now()) };
+}
+
+async function lookUpSession(context: SessionsContext, request: LookUpSessionRequest) {
+  const { clock, sessions } = context;
+  const nowMs = clock.now();
+  const sha256 = read.readDigest(request.sessionSha256);
+  const session = await sessions.find(sha256);
+  if (!session) refuse(ErrorReason.INVALID_API_KEY);
+  const found = await holderOf(context, session, request.adminSha256);
+  if (found === "unknown") refuse(ErrorReason.INVALID_API_KEY);
+  if (found === "over" || isOver(session, nowMs)) {
+    await sessions.end(sha256);
+    refuse(ErrorReason.INVALID_API_KEY);
+  }
+  const seen = isSeenLate(session, nowMs) ? { ...session, seenAtMs: nowMs } : session;
+  if (seen !== session) await sessions.touch(sha256, nowMs);
+  return create(LookUpSessionResponseSchema, {
+    session: toSessionMessage(seen),
+    ...(found === "operator"
+      ? {}
+      : {
+          key: toKeyMessage(found.key, clock.now()),
+          accountRequestsPerMinute: found.account.requestsPerMinute,
+          accountSuspended: found.account.suspendedAtMs !== undefined,
+        }),
+  });
+}
+
+/** Keeps a new session. */
+async function begin(
+  { clock, sessions, events }: SessionsContext,
+  begun: Parameters<typeof newSession>[0],
+): Promise<ConsoleSession> {
+  const session = newSession(begun, clock.now());
+  await sessions.create(session, maxSessionsPerKey);
+  events.sessionBegan(session);
+  return toSessionMessage(session);
 }
 
 function isOperators({ keyId }: Session): boolean {

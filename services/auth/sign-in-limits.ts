@@ -1,5 +1,5 @@
-import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import {
   failedSignInMs,
   maxFailedSignIns,

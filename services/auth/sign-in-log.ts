@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import type { Clock } from "#kit/clock.ts";
-import type { Ids } from "#kit/ids.ts";
+import type { Ids } from "#kit/base/ids.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { ActionStore } from "./action.ts";
 import { idChars, signInFailuresTogetherMs } from "./limits.ts";
 import type { Session } from "./session.ts";

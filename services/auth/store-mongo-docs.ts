@@ -1,7 +1,7 @@
-import { storedLimitReset } from "#kit/key-limits.ts";
-import type { MongoDatabase } from "#kit/mongo/connect.ts";
-import { isDuplicate } from "#kit/mongo/errors.ts";
-import { indexStep, type MongoSchema } from "#kit/mongo/migrate.ts";
+import { storedLimitReset } from "#common/words/key-limits.ts";
+import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
+import { isDuplicate } from "#kit/store/mongo/errors.ts";
+import { indexStep, type MongoSchema } from "#kit/store/mongo/migrate.ts";
 import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { type Account, type Key, type KeyOperation, nameKeyOf } from "./key.ts";
 import type { StoredKey } from "./store.ts";

@@ -1,8 +1,15 @@
 import type { Collection, Filter } from "mongodb";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { MongoDatabase } from "#kit/mongo/connect.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import type { Account } from "./key.ts";
-import { type AccountCursor, type AuthStore, beyond, type StoredKey } from "./store.ts";
+import {
+  type AccountCursor,
+  type AccountSearch,
+  type AuthReads,
+  beyond,
+  type KeyPage,
+  type StoredKey,
+} from "./store.ts";
 import { accountOf, hashText, type KeyDocument, keyOf } from "./store-mongo-docs.ts";
 import type { Revisions } from "./store-mongo-revisions.ts";
 
@@ -12,24 +19,8 @@ export interface KeyContext {
   keys: Collection<KeyDocument>;
 }
 
-/** The part of the store that changes nothing. */
-type Reads = Pick<
-  AuthStore,
-  | "findBySecretHash"
-  | "findKey"
-  | "findKeyMadeBy"
-  | "findAccount"
-  | "listAccounts"
-  | "searchAccounts"
-  | "closingAccounts"
-  | "listAllKeys"
-  | "listKeys"
-  | "revision"
-  | "changesSince"
->;
-
-/** Makes that part. */
-export function createReads({ db, keys }: KeyContext, revisions: Revisions): Reads {
+/** Makes the part of the store that changes nothing. */
+export function createReads({ db, keys }: KeyContext, revisions: Revisions): AuthReads {
   const findAccount = async (accountId: string): Promise<Account | undefined> => {
     const doc = await db.attempt(() => keys.findOne({ accountId, place: 1 }));
     return doc ? accountOf(doc) : undefined;
@@ -59,32 +50,10 @@ export function createReads({ db, keys }: KeyContext, revisions: Revisions): Rea
           .toArray();
         return docs.map(accountOf);
       }),
-    searchAccounts: ({ by, prefix, after, limit }) =>
+    searchAccounts: ({ limit, ...search }) =>
       db.attempt(async () => {
-        const range = { $gte: prefix, $lt: beyond(prefix) };
-        const from = after ? { $gt: after.accountId } : {};
-        const [filter, sort] =
-          by === "id"
-            ? [{ accountId: { ...range, ...from }, place: 1 }, { accountId: 1, place: 1 } as const]
-            : [
-                {
-                  "account.nameKey": { ...range, ...(after ? { $gte: after.nameKey } : {}) },
-                  ...(after
-                    ? {
-                        $or: [
-                          { "account.nameKey": { $gt: after.nameKey } },
-                          { accountId: { $gt: after.accountId } },
-                        ],
-                      }
-                    : {}),
-                },
-                { "account.nameKey": 1, accountId: 1 } as const,
-              ];
-        const docs = await keys
-          .find(filter as Filter<KeyDocument>)
-          .sort(sort)
-          .limit(limit)
-          .toArray();
+        const { filter, sort } = accountsFound(search);
+        const docs = await keys.find(filter).sort(sort).limit(limit).toArray();
         return docs.map(accountOf);
       }),
     closingAccounts: (limit) =>
@@ -96,37 +65,10 @@ export function createReads({ db, keys }: KeyContext, revisions: Revisions): Rea
           .toArray();
         return docs.map(accountOf);
       }),
-    listAllKeys: ({ prefix, after, limit }) =>
+    listAllKeys: ({ limit, ...search }) =>
       db.attempt(async () => {
-        const [filter, sort] =
-          prefix === undefined
-            ? [
-                after
-                  ? {
-                      createdAtMs: { $gte: after.createdAtMs },
-                      $or: [
-                        { createdAtMs: { $gt: after.createdAtMs } },
-                        { _id: { $gt: after.keyId } },
-                      ],
-                    }
-                  : { createdAtMs: { $gte: 0 } },
-                { createdAtMs: 1, _id: 1 } as const,
-              ]
-            : [
-                {
-                  _id: {
-                    $gte: prefix,
-                    $lt: beyond(prefix),
-                    ...(after ? { $gt: after.keyId } : {}),
-                  },
-                },
-                { _id: 1 } as const,
-              ];
-        const docs = await keys
-          .find(filter as Filter<KeyDocument>)
-          .sort(sort)
-          .limit(limit)
-          .toArray();
+        const { filter, sort } = keysFound(search);
+        const docs = await keys.find(filter).sort(sort).limit(limit).toArray();
         return docs.map(keyOf);
       }),
     async listKeys(accountId) {
@@ -172,6 +114,52 @@ function accountsAfter(after: AccountCursor | undefined): Filter<KeyDocument> {
   return {
     "account.createdAtMs": { $gte: createdAtMs },
     $or: [{ "account.createdAtMs": { $gt: createdAtMs } }, { accountId: { $gt: accountId } }],
+  };
+}
+
+/** A query, and the order of an index. */
+interface Search {
+  filter: Filter<KeyDocument>;
+  sort: Record<string, 1>;
+}
+
+/** Accounts whose id or name begins so, by that. */
+function accountsFound({ by, prefix, after }: Omit<AccountSearch, "limit">): Search {
+  const range = { $gte: prefix, $lt: beyond(prefix) };
+  if (by === "id") {
+    const from = after ? { $gt: after.accountId } : {};
+    return {
+      filter: { accountId: { ...range, ...from }, place: 1 },
+      sort: { accountId: 1, place: 1 },
+    };
+  }
+  const sort = { "account.nameKey": 1, accountId: 1 } as const;
+  if (!after) return { filter: { "account.nameKey": range }, sort };
+  const { nameKey, accountId } = after;
+  return {
+    filter: {
+      "account.nameKey": { ...range, $gte: nameKey },
+      $or: [{ "account.nameKey": { $gt: nameKey } }, { accountId: { $gt: accountId } }],
+    },
+    sort,
+  };
+}
+
+/** All keys by their age, or those whose id begins so, by it. */
+function keysFound({ prefix, after }: Omit<KeyPage, "limit">): Search {
+  if (prefix !== undefined) {
+    const from = after ? { $gt: after.keyId } : {};
+    return { filter: { _id: { $gte: prefix, $lt: beyond(prefix), ...from } }, sort: { _id: 1 } };
+  }
+  const sort = { createdAtMs: 1, _id: 1 } as const;
+  if (!after) return { filter: { createdAtMs: { $gte: 0 } }, sort };
+  const { createdAtMs, keyId } = after;
+  return {
+    filter: {
+      createdAtMs: { $gte: createdAtMs },
+      $or: [{ createdAtMs: { $gt: createdAtMs } }, { _id: { $gt: keyId } }],
+    },
+    sort,
   };
 }
 

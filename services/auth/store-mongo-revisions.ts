@@ -1,8 +1,8 @@
 import type { Collection } from "mongodb";
-import { batched } from "#kit/batching.ts";
-import { ErrorReason, isRefusal } from "#kit/errors.ts";
-import type { MongoDatabase } from "#kit/mongo/connect.ts";
-import { awayRefusal } from "#kit/mongo/errors.ts";
+import { batched } from "#kit/base/batching.ts";
+import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
+import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
+import { awayRefusal } from "#kit/store/mongo/errors.ts";
 import { conflictPauseMs, maxConflicts, revisionLostMs } from "./limits.ts";
 import { authCollections, type RevisionDocument } from "./store-mongo-docs.ts";
 

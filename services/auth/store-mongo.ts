@@ -1,8 +1,8 @@
 import type { Collection, UpdateFilter } from "mongodb";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { MongoDatabase } from "#kit/mongo/connect.ts";
-import { awayRefusal, isDuplicate } from "#kit/mongo/errors.ts";
-import { migrate } from "#kit/mongo/migrate.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
+import { awayRefusal, isDuplicate } from "#kit/store/mongo/errors.ts";
+import { migrate } from "#kit/store/mongo/migrate.ts";
 import {
   type Account,
   closed,
@@ -28,7 +28,7 @@ import {
   keyFields,
   keyOf,
 } from "./store-mongo-docs.ts";
-import { createPlaces, type Places } from "./store-mongo-places.ts";
+import { createPlaces, type Places } from "./store-mongo-key-numbers.ts";
 import { createReads, findMadeBy, type KeyContext } from "./store-mongo-reads.ts";
 import { createRevisions } from "./store-mongo-revisions.ts";
 

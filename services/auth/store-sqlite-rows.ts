@@ -1,5 +1,5 @@
-import { storedLimitReset } from "#kit/key-limits.ts";
-import type { SqlRow, SqlValue } from "#kit/sqlite.ts";
+import { storedLimitReset } from "#common/words/key-limits.ts";
+import type { SqlRow, SqlValue } from "#kit/store/sqlite.ts";
 import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Account, KeyOperation } from "./key.ts";
 import type { StoredKey } from "./store.ts";

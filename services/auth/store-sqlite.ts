@@ -1,6 +1,6 @@
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { maxKeysPerAccount } from "#kit/request-bounds.ts";
-import type { SqliteDatabase, SqlRunner } from "#kit/sqlite.ts";
+import { maxKeysPerAccount } from "#common/words/request-bounds.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { SqliteDatabase, SqlRunner } from "#kit/store/sqlite.ts";
 import {
   type Account,
   closed,
@@ -14,6 +14,7 @@ import {
   withState,
 } from "./key.ts";
 import {
+  type AuthReads,
   type AuthStore,
   beyond,
   type MadeAccount,
@@ -67,14 +68,6 @@ export function createSqliteAuthStore(db: SqliteDatabase): AuthStore {
       db.write((tx) => changeAccount(tx, accountId, (account) => closing(account, nowMs))),
     endClosing: ({ accountId, nowMs }) =>
       db.write((tx) => changeAccount(tx, accountId, (account) => closed(account, nowMs))),
-    closingAccounts: async (limit) =>
-      db
-        .all(
-          `SELECT ${accountColumns} FROM auth_account a WHERE a.closing_at_ms IS NOT NULL
-           AND a.closed_at_ms IS NULL ORDER BY a.closing_at_ms LIMIT ?`,
-          limit,
-        )
-        .map(accountOf),
     noteUses: (uses) =>
       db.write((tx) => {
         for (const { keyId, atMs } of uses) {
@@ -85,6 +78,21 @@ export function createSqliteAuthStore(db: SqliteDatabase): AuthStore {
           );
         }
       }),
+    ...createReads(db),
+  };
+}
+
+/** The part of the store that changes nothing. */
+function createReads(db: SqliteDatabase): AuthReads {
+  return {
+    closingAccounts: async (limit) =>
+      db
+        .all(
+          `SELECT ${accountColumns} FROM auth_account a WHERE a.closing_at_ms IS NOT NULL
+           AND a.closed_at_ms IS NULL ORDER BY a.closing_at_ms LIMIT ?`,
+          limit,
+        )
+        .map(accountOf),
     findKey: async (keyId) => findKey(db, "key_id", keyId),
     findKeyMadeBy: async (slot) => findKey(db, "made_slot", slot),
     async findBySecretHash(sha256) {

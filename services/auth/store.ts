@@ -160,3 +160,19 @@ export interface AuthStore {
    */
   changesSince(revision: bigint, limit: number): Promise<KeyChanges | undefined>;
 }
+
+/** The part of the store that changes nothing. */
+export type AuthReads = Pick<
+  AuthStore,
+  | "findBySecretHash"
+  | "findKey"
+  | "findKeyMadeBy"
+  | "findAccount"
+  | "listAccounts"
+  | "searchAccounts"
+  | "closingAccounts"
+  | "listAllKeys"
+  | "listKeys"
+  | "revision"
+  | "changesSince"
+>;

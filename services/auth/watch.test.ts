@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
-import { randomIds } from "#kit/ids.ts";
-import { createMetrics } from "#kit/metrics.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
+import { randomIds } from "#kit/base/ids.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
 import { createAuthWorld, until } from "../../test/contract/keys.world.ts";
 import { createAuth } from "./index.ts";
 import { createWatcher } from "./watch.ts";

@@ -1,5 +1,5 @@
-import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, RefusalError, refuse, unavailable } from "#kit/errors.ts";
+import { ErrorReason, RefusalError, refuse, unavailable } from "#kit/base/errors.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { AuthEvents } from "./events.ts";
 import {
   heartbeatMs,

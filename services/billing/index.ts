@@ -1,26 +1,26 @@
-import type { Clock } from "#kit/clock.ts";
-import type { Database } from "#kit/database.ts";
-import type { Ids } from "#kit/ids.ts";
-import type { Logger } from "#kit/logger.ts";
-import type { Metrics } from "#kit/metrics.ts";
-import type { Peers } from "#kit/peers.ts";
+import type { Peers } from "#common/agreements/peers.ts";
+import type { Ids } from "#kit/base/ids.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
 import type { Service } from "#kit/rpc/service.ts";
-import type { AlertStore } from "./alert-store.ts";
-import { createMongoAlerts } from "./alert-store-mongo.ts";
-import { createSqliteAlerts } from "./alert-store-sqlite.ts";
-import { createAlerts } from "./alerts.ts";
-import type { LedgerContext } from "./apply.ts";
-import { createBillingEvents } from "./events.ts";
-import { withKeyTotals } from "./key-totals.ts";
+import type { Database } from "#kit/store/database.ts";
+import type { Clock } from "#kit/time/clock.ts";
+import type { AlertStore } from "./alerts/alert-store.ts";
+import { createMongoAlerts } from "./alerts/alert-store-mongo.ts";
+import { createSqliteAlerts } from "./alerts/alert-store-sqlite.ts";
+import { createAlerts } from "./alerts/alerts.ts";
+import { createBillingEvents } from "./base/events.ts";
+import type { LedgerContext } from "./ledger/apply.ts";
+import type { LedgerStore } from "./ledger/store.ts";
+import { createMongoLedger, type MongoLedgerOptions } from "./ledger/store-mongo.ts";
+import { createSqliteLedger } from "./ledger/store-sqlite.ts";
 import { createBillingRoutes } from "./routes.ts";
-import type { LedgerStore } from "./store.ts";
-import { createMongoLedger, type MongoLedgerOptions } from "./store-mongo.ts";
-import { createMongoUsage } from "./store-mongo-usage.ts";
-import { createSqliteLedger } from "./store-sqlite.ts";
-import { createSqliteUsage } from "./store-sqlite-usage.ts";
 import { createHoldSweeper } from "./sweeper.ts";
-import { createCounting } from "./usage-counting.ts";
-import type { UsageStore } from "./usage-store.ts";
+import { withKeyTotals } from "./usage/key-totals.ts";
+import { createMongoUsage } from "./usage/store-mongo-usage.ts";
+import { createSqliteUsage } from "./usage/store-sqlite-usage.ts";
+import { createCounting } from "./usage/usage-counting.ts";
+import type { UsageStore } from "./usage/usage-store.ts";
 
 /** What billing needs of its process. */
 export interface BillingDeps {
@@ -66,8 +66,8 @@ export function createUsageStore(database: Database): UsageStore {
   }
 }
 
-export { alertsMongoSchema } from "./alert-store-mongo.ts";
-export { ledgerMongoSchema } from "./store-mongo-schema.ts";
+export { alertsMongoSchema } from "./alerts/alert-store-mongo.ts";
+export { ledgerMongoSchema } from "./ledger/store-mongo-schema.ts";
 
 /** The billing service: prepaid wallets, holds, and the journal that proves them. */
 export function createBilling(deps: BillingDeps): Service {

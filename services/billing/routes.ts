@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { type RpcService, rpcService } from "#kit/rpc/service.ts";
 import {
   type AuditLedgerRequest,
@@ -7,12 +8,10 @@ import {
   AuditLedgerResponseSchema,
   BillingService,
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import type { Alerts } from "./alerts.ts";
-import { applyEach, applyOne, type LedgerContext } from "./apply.ts";
-import { type AuditRead, auditWallet } from "./audit.ts";
-import { beginUsageAudit } from "./audit-usage.ts";
-import { readAccountEntries } from "./entries-page.ts";
-import { readKeyUsage } from "./key-usage.ts";
+import type { Alerts } from "./alerts/alerts.ts";
+import { applyEach, applyOne, type LedgerContext } from "./ledger/apply.ts";
+import { type AuditRead, auditWallet } from "./ledger/audit.ts";
+import { readAccountEntries } from "./ledger/entries-page.ts";
 import {
   closedMessage,
   entryMessage,
@@ -22,13 +21,15 @@ import {
   outcomeMessage,
   unitMessage,
   walletMessage,
-} from "./messages.ts";
-import type { Operation, Outcome } from "./operations.ts";
-import * as requests from "./requests.ts";
-import type { Counting } from "./usage-counting.ts";
-import { createUsageRoutes } from "./usage-routes.ts";
-import type { UsageStore } from "./usage-store.ts";
-import type { Entry, WalletRef } from "./wallet.ts";
+} from "./ledger/messages.ts";
+import type { Operation, Outcome } from "./ledger/operations.ts";
+import * as requests from "./ledger/requests.ts";
+import type { Entry, WalletRef } from "./ledger/wallet.ts";
+import { beginUsageAudit } from "./usage/audit-usage.ts";
+import { readKeyUsage } from "./usage/key-usage.ts";
+import type { Counting } from "./usage/usage-counting.ts";
+import { createUsageRoutes } from "./usage/usage-routes.ts";
+import type { UsageStore } from "./usage/usage-store.ts";
 
 /** What the methods need. */
 export interface BillingRoutesContext extends LedgerContext {
@@ -39,18 +40,30 @@ export interface BillingRoutesContext extends LedgerContext {
 
 /** The methods of BillingService; their promises stand in its proto file. */
 export function createBillingRoutes(ctx: BillingRoutesContext): RpcService {
-  const { store, clock, events } = ctx;
   return rpcService(BillingService, {
     ...createUsageRoutes(ctx),
     ...ctx.alerts.methods,
+    ...operationRoutes(ctx),
+    ...readRoutes(ctx),
+    ...operatorRoutes(ctx),
+  });
+}
+
+type Methods = ServiceImpl<typeof BillingService>;
+
+/** What the owners of holds call. */
+function operationRoutes(
+  ctx: BillingRoutesContext,
+): Pick<Methods, "reserve" | "settle" | "release" | "apply"> {
+  return {
     async reserve(request) {
-      return openedMessage(await one(requests.readReserve(request), "reserved"));
+      return openedMessage(await one(ctx, requests.readReserve(request), "reserved"));
     },
     async settle(request) {
-      return closedMessage(await one(requests.readSettle(request), "closed"));
+      return closedMessage(await one(ctx, requests.readSettle(request), "closed"));
     },
     async release(request) {
-      return closedMessage(await one(requests.readRelease(request), "closed"));
+      return closedMessage(await one(ctx, requests.readRelease(request), "closed"));
     },
     async apply({ operations }) {
       const outcomes = await applyEach(ctx, operations);
@@ -60,6 +73,15 @@ export function createBillingRoutes(ctx: BillingRoutesContext): RpcService {
         ),
       };
     },
+  };
+}
+
+/** What changes nothing. */
+function readRoutes(
+  ctx: BillingRoutesContext,
+): Pick<Methods, "getBalance" | "getKeyUsage" | "auditLedger" | "listHolds" | "listEntries"> {
+  const { store, clock } = ctx;
+  return {
     async getBalance(request) {
       const accountId = requests.readAccountId(request.accountId);
       const [usdMicros, credits] = await Promise.all([
@@ -83,24 +105,6 @@ export function createBillingRoutes(ctx: BillingRoutesContext): RpcService {
         }),
       };
     },
-    async grant(request) {
-      const { wallet, replayed } = await one(requests.readGrant(request), "granted");
-      return { wallet: walletMessage(wallet, clock.now()), replayed };
-    },
-    async refund(request) {
-      const asked = requests.readRefund(request);
-      const charge = await entryOf(ctx, asked.wallet, asked.entry);
-      if (!charge) refuse(ErrorReason.ENTRY_NOT_FOUND);
-      const { wallet, ...rest } = asked;
-      const operation = { kind: "refund", holdId: charge.holdId, ...rest } as const;
-      const done = await one({ wallet, operation }, "refunded");
-      return {
-        wallet: walletMessage(done.wallet, clock.now()),
-        refundedAmount: done.amount,
-        entryNumber: BigInt(done.entry),
-        replayed: done.replayed,
-      };
-    },
     auditLedger: (request, call) => audit(ctx, request, call.signal),
     async listHolds(request) {
       const { items, next } = await store.holds({
@@ -110,10 +114,45 @@ export function createBillingRoutes(ctx: BillingRoutesContext): RpcService {
       });
       return { holds: items.map(holdMessage), nextPageToken: next ?? "" };
     },
+    async listEntries(request) {
+      const { items, next } = await readAccountEntries(store, {
+        accountId: requests.readAccountId(request.accountId),
+        holdId: request.holdId ? requests.readHoldId(request.holdId) : undefined,
+        limit: requests.readPageSize(request.pageSize),
+        after: request.pageToken || undefined,
+      });
+      const entries = items.map(({ wallet, entry }) => entryMessage(wallet, entry));
+      return { entries, nextPageToken: next ?? "" };
+    },
+  };
+}
+
+/** What the operator does to wallets and holds. */
+function operatorRoutes(ctx: BillingRoutesContext): Pick<Methods, "grant" | "refund" | "endHold"> {
+  const { clock, events } = ctx;
+  return {
+    async grant(request) {
+      const { wallet, replayed } = await one(ctx, requests.readGrant(request), "granted");
+      return { wallet: walletMessage(wallet, clock.now()), replayed };
+    },
+    async refund(request) {
+      const asked = requests.readRefund(request);
+      const charge = await entryOf(ctx, asked.wallet, asked.entry);
+      if (!charge) refuse(ErrorReason.ENTRY_NOT_FOUND);
+      const { wallet, ...rest } = asked;
+      const operation = { kind: "refund", holdId: charge.holdId, ...rest } as const;
+      const done = await one(ctx, { wallet, operation }, "refunded");
+      return {
+        wallet: walletMessage(done.wallet, clock.now()),
+        refundedAmount: done.amount,
+        entryNumber: BigInt(done.entry),
+        replayed: done.replayed,
+      };
+    },
     async endHold(request) {
       const addressed = requests.readEndHold(request);
       const { operation, wallet } = addressed;
-      const { state, charged, replayed } = await one(addressed, "closed");
+      const { state, charged, replayed } = await one(ctx, addressed, "closed");
       const asked =
         operation.kind === "settle"
           ? state === "settled" && charged === operation.amount
@@ -126,27 +165,18 @@ export function createBillingRoutes(ctx: BillingRoutesContext): RpcService {
       if (!replayed) events.holdEnded(wallet, operation.holdId, state, charged);
       return { state: holdStateMessage(state), chargedAmount: charged };
     },
-    async listEntries(request) {
-      const { items, next } = await readAccountEntries(store, {
-        accountId: requests.readAccountId(request.accountId),
-        holdId: request.holdId ? requests.readHoldId(request.holdId) : undefined,
-        limit: requests.readPageSize(request.pageSize),
-        after: request.pageToken || undefined,
-      });
-      const entries = items.map(({ wallet, entry }) => entryMessage(wallet, entry));
-      return { entries, nextPageToken: next ?? "" };
-    },
-  });
+  };
+}
 
-  /** Applies one operation; its refusal is the call's. `kind` is what the operation comes to. */
-  async function one<K extends Exclude<Outcome["kind"], "refused">>(
-    addressed: requests.Addressed<Operation>,
-    kind: K,
-  ): Promise<Extract<Outcome, { kind: K }>> {
-    const outcome = await applyOne(ctx, addressed);
-    if (outcome.kind !== kind) throw new Error(`${addressed.operation.kind}: ${outcome.kind}`);
-    return outcome as Extract<Outcome, { kind: K }>;
-  }
+/** Applies one operation; its refusal is the call's. `kind` is what the operation comes to. */
+async function one<K extends Exclude<Outcome["kind"], "refused">>(
+  ctx: BillingRoutesContext,
+  addressed: requests.Addressed<Operation>,
+  kind: K,
+): Promise<Extract<Outcome, { kind: K }>> {
+  const outcome = await applyOne(ctx, addressed);
+  if (outcome.kind !== kind) throw new Error(`${addressed.operation.kind}: ${outcome.kind}`);
+  return outcome as Extract<Outcome, { kind: K }>;
 }
 
 /** The entry of this number. */

@@ -1,6 +1,6 @@
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import { HoldKind, HoldState, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { billingWorld, type Verdict } from "../../test/contract/ledger.world.ts";
 

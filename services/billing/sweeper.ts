@@ -1,9 +1,8 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import { ErrorReason, isRefusal } from "#kit/errors.ts";
-import type { Peers } from "#kit/peers.ts";
+import type { Peers } from "#common/agreements/peers.ts";
+import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
 import type { HoldVerdict } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
-import { applyOne, type LedgerContext } from "./apply.ts";
-import type { Owner } from "./events.ts";
+import type { Owner } from "./base/events.ts";
 import {
   askBackoffMs,
   askTimeoutMs,
@@ -15,10 +14,11 @@ import {
   sweepConcurrency,
   sweepIntervalMs,
   sweepPageSize,
-} from "./limits.ts";
-import type { Operation } from "./operations.ts";
-import type { WalletHold } from "./store.ts";
-import { type HoldKind, walletName } from "./wallet.ts";
+} from "./base/limits.ts";
+import { applyOne, type LedgerContext } from "./ledger/apply.ts";
+import type { Operation } from "./ledger/operations.ts";
+import type { WalletHold } from "./ledger/store.ts";
+import { type HoldKind, walletName } from "./ledger/wallet.ts";
 
 /** What the sweeper needs. */
 export interface HoldSweeperContext extends LedgerContext {
@@ -41,86 +41,97 @@ const owners: Record<HoldKind, Owner> = { text: "text", speech: "media", job: "m
  * Several processes may ask about the same hold; all that they do with the answer has one operation id.
  */
 export function createHoldSweeper(ctx: HoldSweeperContext): HoldSweeper {
-  const pausedHolds = createPauses(maxPausedHolds);
-  const pausedOwners = createPauses(Object.keys(owners).length);
-  let after: string | undefined;
-  let agedAt = Number.NEGATIVE_INFINITY;
+  return new OwnerAsking(ctx);
+}
 
-  async function sweep(signal: AbortSignal): Promise<void> {
+/** Knows where in the due holds it is, and which holds and owners have a pause. */
+class OwnerAsking implements HoldSweeper {
+  readonly #ctx: HoldSweeperContext;
+  readonly #pausedHolds = createPauses(maxPausedHolds);
+  readonly #pausedOwners = createPauses(Object.keys(owners).length);
+  #after: string | undefined;
+  #agedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(ctx: HoldSweeperContext) {
+    this.#ctx = ctx;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, events } = this.#ctx;
+    while (!signal.aborted) {
+      try {
+        await this.sweep(signal);
+        await this.#tellAge();
+      } catch (error) {
+        events.sweepFailed(error);
+      }
+      await clock.sleep(sweepIntervalMs, signal).catch(() => undefined);
+    }
+  }
+
+  async sweep(signal: AbortSignal): Promise<void> {
+    const { clock, store } = this.#ctx;
     // On from where the last page ended, so that holds which cannot be ended now do not hide the ones behind them.
-    const now = ctx.clock.now();
-    const { items, next } = await ctx.store.dueHolds({ now, after, limit: sweepPageSize });
-    after = next;
+    const due = { now: clock.now(), after: this.#after, limit: sweepPageSize };
+    const { items, next } = await store.dueHolds(due);
+    this.#after = next;
     const waiting = items.values();
     const worker = async () => {
       for (const hold of waiting) {
         if (signal.aborted) return;
-        await resolve(hold, signal);
+        await this.#resolve(hold, signal);
       }
     };
     await Promise.all(Array.from({ length: sweepConcurrency }, worker));
   }
 
-  async function resolve(hold: WalletHold, signal: AbortSignal): Promise<void> {
+  async #resolve(hold: WalletHold, signal: AbortSignal): Promise<void> {
+    const { clock, peers, events } = this.#ctx;
     const owner = owners[hold.holdKind];
     const name = `${walletName(hold.wallet)}/${hold.holdId}`;
-    const now = ctx.clock.now();
-    if (pausedOwners.active(owner, now) || pausedHolds.active(name, now)) return;
+    const now = clock.now();
+    if (this.#pausedOwners.active(owner, now) || this.#pausedHolds.active(name, now)) return;
     let verdict: HoldVerdict["verdict"];
     try {
-      verdict = await ask(ctx.peers, owner, hold, signal);
-      pausedOwners.end(owner);
+      verdict = await ask(peers, owner, hold, signal);
+      this.#pausedOwners.end(owner);
     } catch (error) {
       if (signal.aborted) return;
       const away = isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE);
-      if (away) pausedOwners.begin(owner, ctx.clock.now());
-      pausedHolds.begin(name, ctx.clock.now());
-      ctx.events.ownerAsked(owner, away ? "away" : "failed", hold, error);
+      if (away) this.#pausedOwners.begin(owner, clock.now());
+      this.#pausedHolds.begin(name, clock.now());
+      events.ownerAsked(owner, away ? "away" : "failed", hold, error);
       return;
     }
     try {
-      const operation = operationOf(hold, verdict, ctx.clock.now());
+      const operation = operationOf(hold, verdict, clock.now());
       if (!operation) throw new Error("a verdict that says nothing, or less than nothing");
-      await end(hold, owner, operation);
-      pausedHolds.end(name);
+      await this.#end(hold, owner, operation);
+      this.#pausedHolds.end(name);
     } catch (error) {
-      pausedHolds.begin(name, ctx.clock.now());
-      ctx.events.ownerAsked(owner, "failed", hold, error);
+      this.#pausedHolds.begin(name, clock.now());
+      events.ownerAsked(owner, "failed", hold, error);
     }
   }
 
-  async function end(hold: WalletHold, owner: Owner, operation: Operation): Promise<void> {
+  async #end(hold: WalletHold, owner: Owner, operation: Operation): Promise<void> {
     try {
-      await applyOne(ctx, { wallet: hold.wallet, operation });
+      await applyOne(this.#ctx, { wallet: hold.wallet, operation });
     } catch (error) {
       // Its owner or another replica moved or ended it meanwhile, which is as good.
       if (operation.kind !== "extend" || !isRefusal(error, ...overtaken)) throw error;
     }
     const verdict = operation.kind === "settle" || operation.kind === "release";
-    ctx.events.ownerAsked(owner, verdict ? operation.kind : "keep", hold);
+    this.#ctx.events.ownerAsked(owner, verdict ? operation.kind : "keep", hold);
   }
 
-  async function tellAge(): Promise<void> {
-    if (ctx.clock.now() - agedAt < holdAgeIntervalMs) return;
-    agedAt = ctx.clock.now();
-    const openedAt = await ctx.store.oldestHold();
-    ctx.events.oldestHold(openedAt === undefined ? 0 : Math.max(0, ctx.clock.now() - openedAt));
+  async #tellAge(): Promise<void> {
+    const { clock, store, events } = this.#ctx;
+    if (clock.now() - this.#agedAt < holdAgeIntervalMs) return;
+    this.#agedAt = clock.now();
+    const openedAt = await store.oldestHold();
+    events.oldestHold(openedAt === undefined ? 0 : Math.max(0, clock.now() - openedAt));
   }
-
-  return {
-    sweep,
-    async run(signal) {
-      while (!signal.aborted) {
-        try {
-          await sweep(signal);
-          await tellAge();
-        } catch (error) {
-          ctx.events.sweepFailed(error);
-        }
-        await ctx.clock.sleep(sweepIntervalMs, signal).catch(() => undefined);
-      }
-    },
-  };
 }
 
 const overtaken = [

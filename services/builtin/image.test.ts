@@ -1,6 +1,6 @@
 import sharp from "sharp";
 import { describe, expect, test } from "vitest";
-import type { ImageRequest } from "#kit/builtin-models.ts";
+import type { ImageRequest } from "#common/words/builtin-models.ts";
 import { renderImage } from "./image.ts";
 
 async function render(request: Partial<ImageRequest>) {

@@ -1,4 +1,4 @@
-import type { ImageRequest, ImageResult } from "#kit/builtin-models.ts";
+import type { ImageRequest, ImageResult } from "#common/words/builtin-models.ts";
 import { paintCaption } from "./caption/caption.ts";
 import { readMood } from "./paint/mood.ts";
 import { createPicture, layOver, toRgbBytes, toSheet } from "./paint/planar.ts";

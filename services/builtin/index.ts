@@ -1,8 +1,8 @@
-import { untilAborted } from "#kit/abort.ts";
-import type { BuiltinRenderer, BuiltinText, VideoRequest } from "#kit/builtin-models.ts";
-import type { Clock } from "#kit/clock.ts";
-import { createFairShare } from "#kit/fair-share.ts";
-import type { Ids } from "#kit/ids.ts";
+import type { BuiltinRenderer, BuiltinText, VideoRequest } from "#common/words/builtin-models.ts";
+import { untilAborted } from "#kit/base/abort.ts";
+import type { Ids } from "#kit/base/ids.ts";
+import { createFairShare } from "#kit/share/fair-share.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import { createSlots } from "#kit/upstream/slots.ts";
 import { pictureLimits, rendering, speaking, thinking } from "./limits.ts";
@@ -29,9 +29,10 @@ export function createBuiltinRenderer({ threads, clock }: RendererOptions): Buil
     takeTurn: (accountId, signal) =>
       slots.acquire({ name, max: threads, accountId, waitMs, signal }),
   });
+  const speakingTurns = createFairShare(speaking.share, { clock });
   const speakers = createThreads({
     ...speaking,
-    takeTurn: createFairShare(speaking.share, { clock }).take,
+    takeTurn: (accountId, signal) => speakingTurns.take(accountId, signal),
   });
   return {
     async image(request, caller) {
@@ -53,9 +54,10 @@ export function createBuiltinRenderer({ threads, clock }: RendererOptions): Buil
 /** The model that writes, without a thread yet: the same input gives the same text. A schema can make that take seconds. */
 export function createBuiltinText({ clock, ids }: { clock: Clock; ids: Ids }): BuiltinText {
   const late = () => new UpstreamError("timeout");
+  const thinkingTurns = createFairShare(thinking.share, { clock, late });
   const thinkers = createThreads({
     ...thinking,
-    takeTurn: createFairShare(thinking.share, { clock, late }).take,
+    takeTurn: (accountId, signal) => thinkingTurns.take(accountId, signal),
   });
   const newId = (prefix: string) => ids.make(prefix);
   return {

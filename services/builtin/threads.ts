@@ -10,12 +10,12 @@ import {
   type SpeechRequest,
   type VideoRequest,
   type VideoResult,
-} from "#kit/builtin-models.ts";
-import type { Turn } from "#kit/fair-share.ts";
-import type { JsonObject } from "#kit/json.ts";
-import { threadOptions } from "#kit/thread.ts";
+} from "#common/words/builtin-models.ts";
+import type { JsonObject } from "#kit/base/json.ts";
+import type { Turn } from "#kit/share/fair-share.ts";
+import { threadOptions } from "#kit/threads/thread.ts";
+import { createWorkerPool } from "#kit/threads/worker-pool.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
-import { createWorkerPool } from "#kit/worker-pool.ts";
 import type { Memory, Thought } from "./text/chat-content.ts";
 
 /** Each kind of work with what it takes and gives. */

@@ -1,5 +1,5 @@
 import { parentPort } from "node:worker_threads";
-import { muteThread } from "#kit/thread.ts";
+import { muteThread } from "#kit/threads/thread.ts";
 import type { Task, TaskKind, TaskReply, Tasks } from "./threads.ts";
 
 /** The entry of a thread: takes one task after another and answers each. What a kind of task needs is loaded at its first. */

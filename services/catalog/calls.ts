@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { chosenInVain, type Offer, templateFaults } from "#kit/call/check.ts";
-import { parseOutputPath } from "#kit/call/output-path.ts";
-import { partsOf } from "#kit/call/template.ts";
-import type { JsonValue } from "#kit/json.ts";
-import { musicModes } from "#kit/request-bounds.ts";
-import { type FaultPath, type FoundFault, whereValid } from "#kit/valid-parts.ts";
+import { musicModes } from "#common/words/request-bounds.ts";
+import type { JsonValue } from "#kit/base/json.ts";
+import { type FaultPath, type FoundFault, whereValid } from "#kit/base/valid-parts.ts";
+import { chosenInVain, type Offer, templateFaults } from "#kit/template/check.ts";
+import { parseOutputPath } from "#kit/template/output-path.ts";
+import { partsOf } from "#kit/template/template.ts";
 import { maxNameCharacters, maxTextCharacters } from "./limits.ts";
 import type { CatalogModelOf } from "./schema.ts";
 

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { FaultPath, FoundFault } from "#kit/valid-parts.ts";
+import type { FaultPath, FoundFault } from "#kit/base/valid-parts.ts";
 
 /** What is wrong with a catalog file, and where. */
 export interface Fault {

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { manualClock } from "#kit/clock.ts";
+import { manualClock } from "#kit/time/clock.ts";
 import { type FileRead, readCatalogFile, watchFile } from "./file.ts";
 import { maxFileBytes, pollMs } from "./limits.ts";
 

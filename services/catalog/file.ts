@@ -1,8 +1,8 @@
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { Clock } from "#kit/clock.ts";
-import { isJsonObject } from "#kit/json.ts";
+import { isJsonObject } from "#kit/base/json.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import { workflowName } from "./calls.ts";
 import {
   maxFileBytes,

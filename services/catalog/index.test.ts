@@ -2,13 +2,13 @@ import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { type Clock, manualClock, systemClock } from "#kit/clock.ts";
-import { randomIds } from "#kit/ids.ts";
-import { createLogger } from "#kit/logger.ts";
-import { createMetrics } from "#kit/metrics.ts";
-import { createPeers } from "#kit/peers.ts";
+import { createPeers } from "#common/agreements/peers.ts";
+import { randomIds } from "#kit/base/ids.ts";
+import { createLogger } from "#kit/base/logger.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
+import { type Clock, manualClock, systemClock } from "#kit/time/clock.ts";
 import { promptly } from "../../test/support/promptly.ts";
 import { checkCatalogFile, createCatalog } from "./index.ts";
 import { heartbeatMs, pollMs } from "./limits.ts";
@@ -203,14 +203,14 @@ describe("a change of the file", () => {
 test("genmesh catalog check: faults with their paths, or the number of models", async () => {
   await writeFile(file, priced(20));
   expect(await checkCatalogFile(file)).toEqual({
-    ...{ faults: [], notices: [] },
+    faults: [],
     models: 1,
     version: expect.stringMatching(/^[0-9a-f]{16}$/),
   });
   await writeFile(file, priced(20).replace("creditPrice: 20", ""));
   expect(await checkCatalogFile(file)).toEqual({
     faults: [{ path: "models[0].creditPrice", message: "is required (line 3)" }],
-    ...{ notices: [], models: 0 },
+    models: 0,
   });
   const away = await checkCatalogFile(join(folder, "nothing"));
   expect(away.faults[0]?.message).toMatch(/ENOENT/);

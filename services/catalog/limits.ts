@@ -35,8 +35,8 @@ export const bytesPerToken = 4;
 
 /** Tokens of a limit: with the largest price, a hold is still an integer that JSON keeps exactly. */
 export const maxTokens = 100_000_000;
-/** Tokens that a model generates in a second: ten times the fastest hardware. */
-export const maxTokensPerSecond = 40_000;
+/** Tokens of output that a second of silence counts as: ten times what the fastest hardware generates. */
+export const maxHiddenTokensPerSecond = 40_000;
 /** Credits or USD micros of any price: a million dollars for a million units is a slip of the finger. */
 export const maxPrice = 1_000_000_000_000;
 /** Seconds of one video: an hour, far above what any model makes; more is a slip of the finger. */

@@ -28,20 +28,17 @@ const pathsOf = (fields: object) => parsed(fields).faults?.map(({ path }) => pat
 const takes = { inputModalities: ["text", "pdf", "audio"] };
 
 test("a model says what it takes, and how it counts that", () => {
-  const said = { ...takes, pdfTokensPerPage: 700, audioTokensPerSecond: 25 };
+  const said = { ...takes, audioTokensPerSecond: 25 };
   expect(parsed(said).snapshot?.models[0]?.spec.value).toMatchObject({
     ...takes,
-    pdfTokensPerPage: 700n,
     audioTokensPerSecond: 25n,
   });
   expect(parsed(takes).snapshot?.models[0]?.spec.value).toMatchObject({
-    pdfTokensPerPage: 0n,
     audioTokensPerSecond: 0n,
   });
 });
 
 test("numbers of tokens are whole and above zero", () => {
-  expect(pathsOf({ ...takes, pdfTokensPerPage: 0 })).toEqual(["models[0].pdfTokensPerPage"]);
   expect(pathsOf({ ...takes, audioTokensPerSecond: 1.5 })).toEqual([
     "models[0].audioTokensPerSecond",
   ]);

@@ -1,4 +1,9 @@
-import { type FaultPath, type FoundFault, validPartsOf, whereValid } from "#kit/valid-parts.ts";
+import {
+  type FaultPath,
+  type FoundFault,
+  validPartsOf,
+  whereValid,
+} from "#kit/base/valid-parts.ts";
 import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { explainIssue, type Fault, faultsOf, pathText } from "./faults.ts";
 import type { WorkflowFiles } from "./file.ts";

@@ -1,5 +1,5 @@
-import type { JsonObject } from "#kit/json.ts";
-import { eachValid, type FaultPath, type FoundFault, whereValid } from "#kit/valid-parts.ts";
+import type { JsonObject } from "#kit/base/json.ts";
+import { eachValid, type FaultPath, type FoundFault, whereValid } from "#kit/base/valid-parts.ts";
 import type { Capabilities } from "../upstreams/capabilities.ts";
 import { catalogRules } from "../upstreams/catalog-rules.ts";
 import { type ProtocolName, protocols } from "../upstreams/protocols.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { maxImages } from "#kit/request-bounds.ts";
+import { maxImages } from "#common/words/request-bounds.ts";
 import { soundFormats } from "#kit/sound/formats.ts";
 import type { UpstreamKey } from "../upstreams/capabilities.ts";
 import { type ProtocolName, protocolNames, protocols } from "../upstreams/protocols.ts";
@@ -14,6 +14,7 @@ import {
   maxDurationSeconds,
   maxEmbeddingInputs,
   maxFallbacks,
+  maxHiddenTokensPerSecond,
   maxIdCharacters,
   maxInFlight,
   maxListItems,
@@ -26,7 +27,6 @@ import {
   maxTimeoutMs,
   maxTokenDelayMs,
   maxTokens,
-  maxTokensPerSecond,
   maxUpstreams,
 } from "./limits.ts";
 
@@ -92,9 +92,8 @@ const chat = z.strictObject({
     .default({}),
   imageTokensAtLeast: tokens.optional(),
   imageTiles: z.strictObject({ base: z.int().min(0).max(maxTokens), each: tokens }).optional(),
-  pdfTokensPerPage: tokens.optional(),
   audioTokensPerSecond: tokens.optional(),
-  tokensPerSecond: z.int().min(1).max(maxTokensPerSecond).optional(),
+  hiddenTokensPerSecond: z.int().min(1).max(maxHiddenTokensPerSecond).optional(),
   inputModalities: listOf(z.enum(["text", "image", "pdf", "audio"])).default(["text"]),
   tools: listOf(label).default([]),
   developerPrompt: z.string().max(maxDeveloperPromptCharacters).optional(),

@@ -93,37 +93,38 @@ function callOf(
   return { mode, model, input: JSON.stringify(input), output, refused, workflow };
 }
 
+function chatSpecOf(model: Extract<CatalogModel, { kind: "chat" }>) {
+  const { pricing } = model;
+  const cached =
+    pricing.cachedInputUsdMicrosPerMillionTokens ?? pricing.inputUsdMicrosPerMillionTokens;
+  return {
+    maxInputTokens: BigInt(model.maxInputTokens),
+    maxOutputTokens: BigInt(model.maxOutputTokens),
+    safetyMarginTokens: BigInt(model.safetyMarginTokens),
+    imageTokensAtLeast: BigInt(model.imageTokensAtLeast ?? 0),
+    imageTokensPerTile: BigInt(model.imageTiles?.each ?? 0),
+    imageTokensBase: BigInt(model.imageTiles?.base ?? 0),
+    audioTokensPerSecond: BigInt(model.audioTokensPerSecond ?? 0),
+    hiddenTokensPerSecond: BigInt(model.hiddenTokensPerSecond ?? 0),
+    reasoningEfforts: model.reasoningEfforts,
+    reasoningAliases: Object.fromEntries(
+      Object.entries(model.reasoningAliases).map(([name, to]) => [name.toLowerCase(), to]),
+    ),
+    inputModalities: model.inputModalities,
+    tools: model.tools,
+    ...(model.developerPrompt === undefined ? {} : { developerPrompt: model.developerPrompt }),
+    inputUsdMicrosPerMillionTokens: BigInt(pricing.inputUsdMicrosPerMillionTokens),
+    cachedInputUsdMicrosPerMillionTokens: BigInt(cached),
+    outputUsdMicrosPerMillionTokens: BigInt(pricing.outputUsdMicrosPerMillionTokens),
+    serviceTier: model.serviceTier ?? "",
+    passParameters: model.passParameters,
+  };
+}
+
 function specOf(model: CatalogModel): NonNullable<ModelInit["spec"]> {
   switch (model.kind) {
-    case "chat": {
-      const { pricing } = model;
-      const cached =
-        pricing.cachedInputUsdMicrosPerMillionTokens ?? pricing.inputUsdMicrosPerMillionTokens;
-      const value = {
-        maxInputTokens: BigInt(model.maxInputTokens),
-        maxOutputTokens: BigInt(model.maxOutputTokens),
-        safetyMarginTokens: BigInt(model.safetyMarginTokens),
-        imageTokensAtLeast: BigInt(model.imageTokensAtLeast ?? 0),
-        imageTokensPerTile: BigInt(model.imageTiles?.each ?? 0),
-        imageTokensBase: BigInt(model.imageTiles?.base ?? 0),
-        pdfTokensPerPage: BigInt(model.pdfTokensPerPage ?? 0),
-        audioTokensPerSecond: BigInt(model.audioTokensPerSecond ?? 0),
-        tokensPerSecond: BigInt(model.tokensPerSecond ?? 0),
-        reasoningEfforts: model.reasoningEfforts,
-        reasoningAliases: Object.fromEntries(
-          Object.entries(model.reasoningAliases).map(([name, to]) => [name.toLowerCase(), to]),
-        ),
-        inputModalities: model.inputModalities,
-        tools: model.tools,
-        ...(model.developerPrompt === undefined ? {} : { developerPrompt: model.developerPrompt }),
-        inputUsdMicrosPerMillionTokens: BigInt(pricing.inputUsdMicrosPerMillionTokens),
-        cachedInputUsdMicrosPerMillionTokens: BigInt(cached),
-        outputUsdMicrosPerMillionTokens: BigInt(pricing.outputUsdMicrosPerMillionTokens),
-        serviceTier: model.serviceTier ?? "",
-        passParameters: model.passParameters,
-      };
-      return { case: "chat", value };
-    }
+    case "chat":
+      return { case: "chat", value: chatSpecOf(model) };
     case "image": {
       const value = {
         creditPrice: BigInt(model.creditPrice),

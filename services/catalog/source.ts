@@ -1,8 +1,8 @@
-import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { Logger } from "#kit/logger.ts";
-import type { Metrics } from "#kit/metrics.ts";
-import type { FoundFault } from "#kit/valid-parts.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
+import type { FoundFault } from "#kit/base/valid-parts.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type CatalogEvents, createCatalogEvents } from "./events.ts";
 import { type Fault, faultText, pathText } from "./faults.ts";
@@ -119,8 +119,6 @@ function refusalText(file: string, faults: readonly Fault[]): string {
 export interface CatalogCheck {
   /** Empty: the file can be served. */
   faults: Fault[];
-  /** What can be served and had better be looked at; empty where there are faults. */
-  notices: Fault[];
   /** Number of models; 0 where there are faults. */
   models: number;
   /** Version that its snapshot would have; absent where there are faults. */
@@ -137,23 +135,11 @@ export async function checkCatalogFile(
 ): Promise<CatalogCheck> {
   const read = await readCatalogFile(path);
   if (read.fault !== undefined) {
-    return { faults: [{ path: "", message: read.fault }], notices: [], models: 0 };
+    return { faults: [{ path: "", message: read.fault }], models: 0 };
   }
   const { snapshot, faults } = parseCatalog(read.text, read.workflows);
-  if (faults) return { faults, notices: [], models: 0 };
+  if (faults) return { faults, models: 0 };
   const { version, models } = snapshot;
   const found = (await ask(snapshot)).map((fault) => ({ ...fault, path: pathText(fault.path) }));
-  return { faults: found, notices: noticesOf(snapshot), models: models.length, version };
-}
-
-/** A model that thinks and does not say how fast: what its callers pay when they leave is the most that any hardware makes. */
-function noticesOf({ models }: Snapshot): Fault[] {
-  return models.flatMap(({ id, spec }) => {
-    if (spec.case !== "chat") return [];
-    const { reasoningEfforts, tokensPerSecond } = spec.value;
-    if (reasoningEfforts.length === 0 || tokensPerSecond > 0n) return [];
-    const message =
-      "thinks and has no tokensPerSecond: a caller that leaves pays for 4,000 a second";
-    return [{ path: id, message }];
-  });
+  return { faults: found, models: models.length, version };
 }

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { manualClock } from "#kit/clock.ts";
+import { manualClock } from "#kit/time/clock.ts";
 import { type CatalogRead, readCatalogFile, watchFile } from "./file.ts";
 import { maxWorkflowBytes, maxWorkflows } from "./limits.ts";
 import { parseCatalog } from "./parse.ts";

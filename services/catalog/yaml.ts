@@ -11,7 +11,7 @@ import {
   visit,
   type YAMLError,
 } from "yaml";
-import type { FaultPath, FoundFault } from "#kit/valid-parts.ts";
+import type { FaultPath, FoundFault } from "#kit/base/valid-parts.ts";
 import { maxAliasUses, maxDepth } from "./limits.ts";
 
 /** A YAML file as plain data. */

@@ -1,8 +1,8 @@
-import { ErrorReason, isRefusal } from "#kit/errors.ts";
-import type { Ids } from "#kit/ids.ts";
-import type { Logger } from "#kit/logger.ts";
-import type { Peers } from "#kit/peers.ts";
-import { ownerScopes } from "#kit/scopes.ts";
+import type { Peers } from "#common/agreements/peers.ts";
+import { ownerScopes } from "#common/words/scopes.ts";
+import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
+import type { Ids } from "#kit/base/ids.ts";
+import type { Logger } from "#kit/base/logger.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Config } from "./config.ts";
 import type { DataDir } from "./data-dir.ts";

@@ -1,7 +1,7 @@
 import { isAbsolute, join, resolve } from "node:path";
-import { parseS3Url } from "#kit/blobs/s3-url.ts";
 import { parseNatsUrl } from "#kit/queue/jetstream-url.ts";
 import { wakeNamePattern } from "#kit/queue/port.ts";
+import { parseS3Url } from "#kit/store/blobs/s3-url.ts";
 import { badVariable, type EnvReader } from "./env.ts";
 import { needsOf, type Role } from "./roles.ts";
 

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type LogLevel, logLevels } from "#kit/logger.ts";
+import { type LogLevel, logLevels } from "#kit/base/logger.ts";
 import { defaultWorkers, maxWorkers } from "../media/limits.ts";
 import { type ConsoleConfig, consoleConfig } from "./config-console.ts";
 import { type StoresConfig, storesConfig } from "./config-stores.ts";

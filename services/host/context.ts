@@ -1,10 +1,10 @@
-import { type Clock, type CorrectedClock, correctedClock } from "#kit/clock.ts";
-import { type Ids, randomIds } from "#kit/ids.ts";
-import type { Logger } from "#kit/logger.ts";
-import { createMetrics, type Metrics } from "#kit/metrics.ts";
-import { createPayers, type Payers } from "#kit/payers.ts";
+import { type Ids, randomIds } from "#kit/base/ids.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import { createMetrics, type Metrics } from "#kit/base/metrics.ts";
 import type { Service } from "#kit/rpc/service.ts";
+import { createPayers, type Payers } from "#kit/share/payers.ts";
 import { createInferences, type Inferences } from "#kit/telemetry/inference.ts";
+import { type Clock, type CorrectedClock, correctedClock } from "#kit/time/clock.ts";
 import type { Config } from "./config.ts";
 
 /** What a process takes from outside beside its configuration; the overrides are for tests. */

@@ -7,7 +7,7 @@ import {
   makePrivateFolder,
   openPrivately,
   privateFileMode,
-} from "#kit/private-files.ts";
+} from "#kit/base/private-files.ts";
 import { ConfigError } from "./env.ts";
 
 /** The embedded state of a one-process run, held by one process at a time. */

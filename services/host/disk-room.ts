@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { privateFileMode } from "#kit/private-files.ts";
+import { privateFileMode } from "#kit/base/private-files.ts";
 import type { StoreCheck } from "./store-watch.ts";
 
 /** What a disk must have room for; below that nothing large can be stored, and soon nothing at all. */

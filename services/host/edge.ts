@@ -1,10 +1,10 @@
-import { untilAborted } from "#kit/abort.ts";
-import { deliverAlerts } from "#kit/alert-delivery.ts";
-import type { BlobStore } from "#kit/blobs.ts";
-import type { LiveCatalog } from "#kit/catalog-client.ts";
-import { driveClosings } from "#kit/closing.ts";
-import type { Peers } from "#kit/peers.ts";
+import { driveClosings } from "#common/agreements/account-closing.ts";
+import { deliverAlerts } from "#common/agreements/alert-delivery.ts";
+import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
+import type { Peers } from "#common/agreements/peers.ts";
+import { untilAborted } from "#kit/base/abort.ts";
 import type { ServerTls } from "#kit/rpc/tls.ts";
+import type { BlobStore } from "#kit/store/blobs.ts";
 import { createAdmission } from "../../gateway/admission/index.ts";
 import { buildGateway } from "../../gateway/app.ts";
 import type { ConsoleSettings } from "../../gateway/context.ts";

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { boundPipelining } from "#kit/pipelining.ts";
+import { boundPipelining } from "#kit/edge/pipelining.ts";
 import { type Address, countInFlight, listening, type MakeServer } from "./listen.ts";
 
 /** A port of HTTP/1.1 for internal callers. */

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { createCatalogView } from "#kit/catalog-client.ts";
-import { createPeers } from "#kit/peers.ts";
+import { createCatalogView } from "#common/agreements/catalog-client.ts";
+import { createPeers } from "#common/agreements/peers.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
@@ -9,8 +9,13 @@ import { rpcClientTelemetry, rpcServerTelemetry } from "#kit/telemetry/rpc.ts";
 import { type Bootstrap, bootstrap } from "./bootstrap.ts";
 import { openCertificates } from "./certificates.ts";
 import type { Config } from "./config.ts";
-import { createHostContext, type ProcessOptions, readinessOf } from "./context.ts";
-import { openDataDir } from "./data-dir.ts";
+import {
+  createHostContext,
+  type HostContext,
+  type ProcessOptions,
+  readinessOf,
+} from "./context.ts";
+import { type DataDir, openDataDir } from "./data-dir.ts";
 import { openEdge } from "./edge.ts";
 import { listenForGrpc } from "./grpc-port.ts";
 import { type Address, checkAddress, listening } from "./listen.ts";
@@ -47,13 +52,7 @@ const readyPollMs = 5;
 export async function startMesh(config: Config, options: ProcessOptions): Promise<Mesh> {
   const context = createHostContext(config, options);
   await using stack = new AsyncDisposableStack();
-  const dir = stack.use(openDataDir(config.dataDir));
-  if (dir.isOpenToOthers) {
-    context.log.warn(
-      { folder: dir.path },
-      "other users can look into the data directory: chmod 700",
-    );
-  }
+  const dir = stack.use(openOwnDataDir(context));
   const tokens = loadTokens(dir, config.tokens, context.ids);
   const { http, grpc } = addressesOf(config);
   await checkAddress(http);
@@ -107,10 +106,7 @@ export async function startMesh(config: Config, options: ProcessOptions): Promis
     adminToken: tokens.admin,
   });
   const baseUrl = await listening(http, () => edge.listen());
-  if (config.console && config.tokens.admin === undefined) {
-    const file = join(dir.path, adminTokenFile);
-    context.log.info({ file }, "an operator signs in to the console with the token in this file");
-  }
+  tellAdminToken(context, dir);
   // After the public port: callers need not wait for what operators and other programs speak to.
   const grpcAddress = await listenForGrpc({
     address: grpc,
@@ -133,6 +129,21 @@ export async function startMesh(config: Config, options: ProcessOptions): Promis
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
+}
+
+function openOwnDataDir({ config, log }: HostContext): DataDir {
+  const dir = openDataDir(config.dataDir);
+  if (dir.isOpenToOthers) {
+    log.warn({ folder: dir.path }, "other users can look into the data directory: chmod 700");
+  }
+  return dir;
+}
+
+/** Says where the token lies that was made here. */
+function tellAdminToken({ config, log }: HostContext, dir: DataDir): void {
+  if (!config.console || config.tokens.admin !== undefined) return;
+  const file = join(dir.path, adminTokenFile);
+  log.info({ file }, "an operator signs in to the console with the token in this file");
 }
 
 function addressesOf(config: Config): { http: Address; grpc: Address } {

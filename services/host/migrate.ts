@@ -1,5 +1,5 @@
-import { isRefusal } from "#kit/errors.ts";
-import type { MongoSchema } from "#kit/mongo/migrate.ts";
+import { isRefusal } from "#kit/base/errors.ts";
+import type { MongoSchema } from "#kit/store/mongo/migrate.ts";
 import { ConfigError } from "./env.ts";
 
 /** What a component's collections were brought to. */
@@ -14,8 +14,8 @@ export interface Migrated {
  * is changed.
  */
 export async function migrateMesh(databaseUrl: string): Promise<Migrated[]> {
-  const { openMongo } = await import("#kit/mongo/connect.ts");
-  const { migrate, NewerSchemaError } = await import("#kit/mongo/migrate.ts");
+  const { openMongo } = await import("#kit/store/mongo/connect.ts");
+  const { migrate, NewerSchemaError } = await import("#kit/store/mongo/migrate.ts");
   const schemas = await meshSchemas();
   await using db = openMongo({ url: databaseUrl });
   try {

@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import type { Metrics } from "#kit/metrics.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
 import type { Config } from "./config.ts";
 import type { HostContext, Readiness } from "./context.ts";
 import { createHttpPort, type PartialHandler } from "./http-port.ts";

@@ -1,4 +1,4 @@
-import { createCatalogView } from "#kit/catalog-client.ts";
+import { createCatalogView } from "#common/agreements/catalog-client.ts";
 import { openCertificates } from "./certificates.ts";
 import { type HostContext, readinessOf, untilReady } from "./context.ts";
 import { openEdge } from "./edge.ts";

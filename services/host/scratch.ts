@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { makePrivateFolder, privateFolderMode } from "#kit/private-files.ts";
+import { makePrivateFolder, privateFolderMode } from "#kit/base/private-files.ts";
 import type { Config } from "./config.ts";
 import { openDataDir } from "./data-dir.ts";
 

@@ -1,9 +1,9 @@
-import { systemClock } from "#kit/clock.ts";
-import { createLogger } from "#kit/logger.ts";
-import { createMetrics } from "#kit/metrics.ts";
+import { createLogger } from "#kit/base/logger.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
 import { traceFields } from "#kit/telemetry/spans.ts";
+import { systemClock } from "#kit/time/clock.ts";
 import type { Config } from "./config.ts";
-import { consoleLine } from "./console-line.ts";
+import { consoleLine } from "./console-address.ts";
 import { openTelemetry, type ProcessOptions } from "./context.ts";
 import { letIdleMemoryGo } from "./idle-memory.ts";
 
@@ -69,7 +69,7 @@ export async function serve(config: Config): Promise<void> {
 /** Where people read along they get short lines; undefined: JSON lines, for machines. */
 async function terminal({ logColours }: Config) {
   if (!process.stderr.isTTY) return undefined;
-  const { openTerminal } = await import("#kit/log-terminal.ts");
+  const { openTerminal } = await import("#kit/base/log-terminal.ts");
   return openTerminal({ colours: logColours });
 }
 

@@ -1,8 +1,8 @@
 import { availableParallelism } from "node:os";
-import { createCatalogView, type LiveCatalog } from "#kit/catalog-client.ts";
+import { createCatalogView, type LiveCatalog } from "#common/agreements/catalog-client.ts";
+import type { Peers } from "#common/agreements/peers.ts";
 import type { ImageVerifier } from "#kit/images/index.ts";
 import type { GuardedFetcher } from "#kit/outside/index.ts";
-import type { Peers } from "#kit/peers.ts";
 import type { Service } from "#kit/rpc/service.ts";
 import { tracedHttpClient } from "#kit/telemetry/http-client.ts";
 import type { UpstreamAccounts } from "#kit/upstream/accounts.ts";

@@ -1,4 +1,4 @@
-import { ErrorReason, isRefusal } from "#kit/errors.ts";
+import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
 import type { Service } from "#kit/rpc/service.ts";
 import type { HostContext } from "./context.ts";
 import { ConfigError } from "./env.ts";

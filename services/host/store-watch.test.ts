@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type ManualClock, manualClock } from "#kit/clock.ts";
-import { createLogger } from "#kit/logger.ts";
-import { createMetrics, type Metrics } from "#kit/metrics.ts";
+import { createLogger } from "#kit/base/logger.ts";
+import { createMetrics, type Metrics } from "#kit/base/metrics.ts";
+import { type ManualClock, manualClock } from "#kit/time/clock.ts";
 import { type StoreCheck, type StoreWatch, watchStores } from "./store-watch.ts";
 
 let clock: ManualClock;

@@ -1,4 +1,4 @@
-import { untilAborted, withinTime } from "#kit/abort.ts";
+import { untilAborted, withinTime } from "#kit/base/abort.ts";
 import type { HostContext, Readiness } from "./context.ts";
 
 /** A server or a disk that keeps what must survive a process, and the question whether it does so now. */

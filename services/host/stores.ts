@@ -1,11 +1,11 @@
 import { dirname } from "node:path";
-import { timedBlobs } from "#kit/blobs/timed.ts";
-import type { BlobStore } from "#kit/blobs.ts";
-import type { Database } from "#kit/database.ts";
-import type { MongoDatabase } from "#kit/mongo/connect.ts";
-import { makePrivateFolder } from "#kit/private-files.ts";
+import { makePrivateFolder } from "#kit/base/private-files.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
-import { tracedBlobs } from "#kit/telemetry/blobs.ts";
+import { timedBlobs } from "#kit/store/blobs/timed.ts";
+import { tracedBlobs } from "#kit/store/blobs/traced.ts";
+import type { BlobStore } from "#kit/store/blobs.ts";
+import type { Database } from "#kit/store/database.ts";
+import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import { tracedQueue } from "#kit/telemetry/queue.ts";
 import type { BlobsConfig, DatabaseConfig, QueueConfig } from "./config-stores.ts";
 import type { HostContext } from "./context.ts";
@@ -71,14 +71,14 @@ async function openDatabase(
   { stack, checks, folders }: Opening,
 ): Promise<Database> {
   if (config.kind === "mongodb") {
-    const { openMongo } = await import("#kit/mongo/connect.ts");
+    const { openMongo } = await import("#kit/store/mongo/connect.ts");
     const { url } = config;
     const isTraced = context.config.telemetry?.traces !== undefined;
     const mongo = stack.use(mongoAt(() => openMongo({ url, clock: context.clock, isTraced })));
     checks.push({ store: "database", isNeeded: true, ask: () => mongo.ping() });
     return { kind: "mongodb", mongo };
   }
-  const { openSqlite } = await import("#kit/sqlite.ts");
+  const { openSqlite } = await import("#kit/store/sqlite.ts");
   const { file } = config;
   const sqlite = await writable("GENMESH_DATABASE_URL", "a database file", file, () => {
     makePrivateFolder(dirname(file));
@@ -94,7 +94,7 @@ async function openBlobs(
   { stack, scratch, checks, folders }: Opening & { scratch: Scratch },
 ): Promise<BlobStore> {
   if (config.kind === "s3") {
-    const { openS3Blobs } = await import("#kit/blobs/s3.ts");
+    const { openS3Blobs } = await import("#kit/store/blobs/s3.ts");
     const { url } = config;
     // The gateway only reads.
     const scratchFolder = context.config.role === "gateway" ? undefined : scratch("blobs");
@@ -108,7 +108,7 @@ async function openBlobs(
     checks.push({ store: "blobs", isNeeded, ask: () => store.check() });
     return seenBlobs(stack.use(store), context, "s3");
   }
-  const { openFolderBlobs } = await import("#kit/blobs/folder.ts");
+  const { openFolderBlobs } = await import("#kit/store/blobs/folder.ts");
   const { folder } = config;
   const store = await writable("GENMESH_BLOBS_URL", "a folder", folder, () =>
     openFolderBlobs({ ...context, folder }),

@@ -8,7 +8,7 @@ import {
   type MetricData,
   type MetricProducer,
 } from "@opentelemetry/sdk-metrics";
-import type { MetricReading, Metrics } from "#kit/metrics.ts";
+import type { MetricReading, Metrics } from "#kit/base/metrics.ts";
 import { type MetricName, metricNames } from "#kit/telemetry/schema.ts";
 
 /**

@@ -1,8 +1,7 @@
 import { propagation, ROOT_CONTEXT, type Span, trace } from "@opentelemetry/api";
 import { describe, expect, test } from "vitest";
-import { systemClock } from "#kit/clock.ts";
-import { createLogger } from "#kit/logger.ts";
-import { createMetrics } from "#kit/metrics.ts";
+import { createLogger } from "#kit/base/logger.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
 import { createMemoryQueue } from "#kit/queue/memory.ts";
 import { tracedQueue } from "#kit/telemetry/queue.ts";
 import {
@@ -16,6 +15,7 @@ import {
   traceFields,
   traceHeaders,
 } from "#kit/telemetry/spans.ts";
+import { systemClock } from "#kit/time/clock.ts";
 import { type Collector, startCollector } from "../../test/support/otlp.ts";
 import { promptly } from "../../test/support/promptly.ts";
 import type { SamplerConfig, TelemetryConfig } from "./config-telemetry.ts";

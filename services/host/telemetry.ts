@@ -16,8 +16,8 @@ import {
   type SpanProcessor,
   TraceIdRatioBasedSampler,
 } from "@opentelemetry/sdk-trace";
-import type { Logger } from "#kit/logger.ts";
-import type { Metrics } from "#kit/metrics.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
 import type { ExportConfig, SamplerConfig, TelemetryConfig } from "./config-telemetry.ts";
 import { otlpMetricsOf } from "./telemetry-metrics.ts";
 

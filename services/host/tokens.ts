@@ -1,4 +1,4 @@
-import type { Ids } from "#kit/ids.ts";
+import type { Ids } from "#kit/base/ids.ts";
 import type { AccessTokens } from "#kit/rpc/access.ts";
 import type { DataDir } from "./data-dir.ts";
 

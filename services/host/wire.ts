@@ -1,5 +1,5 @@
 import type { Interceptor } from "@connectrpc/connect";
-import { createPeers, type Peers } from "#kit/peers.ts";
+import { createPeers, type Peers } from "#common/agreements/peers.ts";
 import { tokenInterceptor } from "#kit/rpc/access.ts";
 import type { IsCaller } from "#kit/rpc/gate.ts";
 import { createDnsPeers } from "#kit/rpc/peers-dns.ts";

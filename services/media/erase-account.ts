@@ -1,6 +1,7 @@
 import type { ServiceImpl } from "@connectrpc/connect";
-import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
-import { accountOrKeyIdPattern, maxKeysPerAccount } from "#kit/request-bounds.ts";
+import { maxKeysPerAccount } from "#common/words/request-bounds.ts";
+import { ErrorReason, isRefusal, refuse } from "#kit/base/errors.ts";
+import { accountOrKeyIdPattern } from "#kit/base/ids.ts";
 import type { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { openStates } from "./jobs/census.ts";
 import { deleteJob, type EraseContext } from "./jobs/delete.ts";

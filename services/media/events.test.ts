@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { createLogger } from "#kit/logger.ts";
-import { createMetrics } from "#kit/metrics.ts";
+import { createLogger } from "#kit/base/logger.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
 import { createJobEvents } from "./events.ts";
 import { accept, claim, fresh, now, stepped } from "./jobs/lifecycle.fixture.ts";
 import type { JobCommand } from "./jobs/lifecycle.ts";

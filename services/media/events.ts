@@ -1,6 +1,6 @@
-import { reasonName } from "#kit/errors.ts";
-import type { Logger } from "#kit/logger.ts";
-import type { Metrics } from "#kit/metrics.ts";
+import { reasonName } from "#kit/base/errors.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
 import type { Job, JobFailure, MediaKind } from "./jobs/job.ts";
 import { wasAnswerLost } from "./jobs/lost-answer.ts";
 

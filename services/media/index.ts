@@ -1,9 +1,9 @@
-import { whenAborted } from "#kit/abort.ts";
-import { ErrorReason, RefusalError } from "#kit/errors.ts";
-import { createFairShare } from "#kit/fair-share.ts";
-import { createHoldClient } from "#kit/holds.ts";
+import { createHoldClient } from "#common/agreements/hold-client.ts";
+import { whenAborted } from "#kit/base/abort.ts";
+import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import { createJsonReader } from "#kit/json-reader/index.ts";
 import { rpcService, type Service } from "#kit/rpc/service.ts";
+import { createFairShare } from "#kit/share/fair-share.ts";
 import { FileArea, MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { createJobStore, createMediaShared, type MediaDeps, retentionMsOf } from "./context.ts";
 import { createEraseAccountRoute } from "./erase-account.ts";
@@ -11,8 +11,7 @@ import { noFailPoints } from "./fail-points.ts";
 import { createFiles, type GeneratedFiles } from "./files/index.ts";
 import { takeCensus } from "./jobs/census.ts";
 import { createDriver } from "./jobs/drive.ts";
-import { createJobHolds } from "./jobs/holds.ts";
-import { createQueuePlaces } from "./jobs/line.ts";
+import { createJobHolds } from "./jobs/job-holds.ts";
 import {
   createRetention,
   lendOutput,
@@ -21,6 +20,7 @@ import {
   outputsOwner,
 } from "./jobs/outputs.ts";
 import { createSweeper } from "./jobs/sweeper.ts";
+import { createQueuePlaces } from "./jobs/waiting-jobs.ts";
 import { watchShare } from "./limits.ts";
 import { createJobRoutes } from "./routes.ts";
 import { createSpeech } from "./speech/index.ts";
@@ -36,6 +36,56 @@ export { createMediaWorker } from "./worker/index.ts";
 
 /** The media service: jobs, speech and files, and the sweeper of all three. Workers are services of their own. */
 export function createMedia(deps: MediaDeps): Service {
+  const [life, work, closing] = [
+    new AbortController(),
+    new AbortController(),
+    new AbortController(),
+  ];
+  const parts = createParts(deps, { life: life.signal, closing: closing.signal });
+  const { store, speech, files, webhooks, driver, reader, methods } = parts;
+  let loops: Promise<void>[] | undefined;
+
+  return {
+    name: "media",
+    rpc: [rpcService(MediaService, methods)],
+    async start() {
+      await store.open();
+      await webhooks.open();
+      await files.start();
+      await speech.start();
+      loops = parts.loops(work.signal);
+    },
+    notReady: () => (loops ? deps.catalog.notReady() : "media: its stores are not open yet"),
+    async drain(signal) {
+      work.abort();
+      await Promise.all(loops ?? []);
+      await Promise.all([
+        files.drain(signal),
+        speech.drain(signal),
+        untilIdle(driver, signal),
+        untilIdle(webhooks, signal),
+      ]);
+      closing.abort();
+    },
+    async [Symbol.asyncDispose]() {
+      work.abort();
+      closing.abort();
+      life.abort(new RefusalError(ErrorReason.SERVICE_UNAVAILABLE));
+      await webhooks[Symbol.asyncDispose]();
+      await Promise.all(loops ?? []);
+      await driver.idle();
+      await speech[Symbol.asyncDispose]();
+      await files[Symbol.asyncDispose]();
+      await reader[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** What the service is made of. `life`: until no job may be driven any more; `closing`: until no caller may watch one. */
+function createParts(
+  deps: MediaDeps,
+  { life, closing }: { life: AbortSignal; closing: AbortSignal },
+) {
   const { clock, ids, blobs, queue, catalog, upstreams } = deps;
   const { events, changes, leaseTime } = deps.shared ?? createMediaShared(deps);
   const failPoints = deps.failPoints ?? noFailPoints;
@@ -43,11 +93,6 @@ export function createMedia(deps: MediaDeps): Service {
   const reader = createJsonReader();
   const holdClient = createHoldClient(deps.peers.billing, deps);
   const store = changes.observed(createJobStore(deps.database));
-  const [life, work, closing] = [
-    new AbortController(),
-    new AbortController(),
-    new AbortController(),
-  ];
 
   const speech = createSpeech({
     ...deps,
@@ -72,7 +117,7 @@ export function createMedia(deps: MediaDeps): Service {
     ...{ clock, ids, store, queue, holds, events, failPoints, retentionMs },
     ...{ blobs, importer, upstreams },
   };
-  const driver = createDriver({ ...saga, life: life.signal });
+  const driver = createDriver({ ...saga, life });
   const owners = [
     outputsOwner(store),
     { prefix: "uploads/", isReferenced: files.isReferenced },
@@ -98,57 +143,24 @@ export function createMedia(deps: MediaDeps): Service {
     places: createQueuePlaces({ ...saga, catalog }),
     reader,
     watches: createFairShare(watchShare, { isPaying: deps.payers?.isPaying, clock }),
-    closing: closing.signal,
+    closing,
     resolveOtherHold: speech.resolveHold,
   });
-  let loops: Promise<void>[] | undefined;
-
   return {
-    name: "media",
-    rpc: [
-      rpcService(MediaService, {
-        ...jobs,
-        ...erasing,
-        ...files.methods,
-        ...speech.methods,
-        ...webhooks.methods,
-      }),
+    ...{ store, speech, files, webhooks, driver, reader },
+    methods: {
+      ...jobs,
+      ...erasing,
+      ...files.methods,
+      ...speech.methods,
+      ...webhooks.methods,
+    },
+    loops: (work: AbortSignal) => [
+      sweeper.run(work),
+      retention.run(work),
+      takeCensus(saga, work),
+      webhooks.run(work),
     ],
-    async start() {
-      await store.open();
-      await webhooks.open();
-      await files.start();
-      await speech.start();
-      loops = [
-        sweeper.run(work.signal),
-        retention.run(work.signal),
-        takeCensus(saga, work.signal),
-        webhooks.run(work.signal),
-      ];
-    },
-    notReady: () => (loops ? catalog.notReady() : "media: its stores are not open yet"),
-    async drain(signal) {
-      work.abort();
-      await Promise.all(loops ?? []);
-      await Promise.all([
-        files.drain(signal),
-        speech.drain(signal),
-        untilIdle(driver, signal),
-        untilIdle(webhooks, signal),
-      ]);
-      closing.abort();
-    },
-    async [Symbol.asyncDispose]() {
-      work.abort();
-      closing.abort();
-      life.abort(new RefusalError(ErrorReason.SERVICE_UNAVAILABLE));
-      await webhooks[Symbol.asyncDispose]();
-      await Promise.all(loops ?? []);
-      await driver.idle();
-      await speech[Symbol.asyncDispose]();
-      await files[Symbol.asyncDispose]();
-      await reader[Symbol.asyncDispose]();
-    },
   };
 }
 

@@ -1,4 +1,4 @@
-import type { FairShareBounds } from "#kit/fair-share.ts";
+import type { FairShareBounds } from "#kit/share/fair-share.ts";
 
 /** Characters of a piece of music's title: longer is no title. */
 export const maxTitleCharacters = 1_000;

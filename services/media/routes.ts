@@ -1,17 +1,17 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { FairShare } from "#kit/fair-share.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { principalOf, requestIdHeader } from "#kit/rpc/principal.ts";
+import type { FairShare } from "#kit/share/fair-share.ts";
 import type { HoldVerdict } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
 import type { JobKind, MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { deleteJob, type EraseContext } from "./jobs/delete.ts";
 import { cancelJob, endHold, type FinishContext } from "./jobs/finish.ts";
-import { holdVerdict } from "./jobs/holds.ts";
 import { isShown, type Job, upstreamOf } from "./jobs/job.ts";
-import type { QueuePlaces } from "./jobs/line.ts";
+import { holdVerdict } from "./jobs/job-holds.ts";
 import { eventMessages, jobMessage, kindOf, statusOf, waitMessage } from "./jobs/messages.ts";
 import { readJobsPage } from "./jobs/pages.ts";
 import { retryJob, type SubmitContext, submit } from "./jobs/submit.ts";
+import type { QueuePlaces } from "./jobs/waiting-jobs.ts";
 import { type JobChanges, watchJob } from "./jobs/watch.ts";
 import { pageSizes } from "./limits.ts";
 
@@ -46,28 +46,6 @@ export type JobMethods = Pick<
 export function createJobRoutes(context: JobRoutesContext): JobMethods {
   const { store, clock, changes, places, closing, watches } = context;
 
-  /** A job that the caller's key made; with `allKeys` any key of its account. */
-  const findSeen = async (
-    { jobId, allKeys = false }: { jobId: string; allKeys?: boolean },
-    call: HandlerContext,
-    find = () => store.findWithoutText(jobId),
-  ): Promise<Job | undefined> => {
-    const { accountId, keyId } = principalOf(call);
-    const job = await find();
-    const isSeen = allKeys ? job?.accountId === accountId : job?.keyId === keyId;
-    return job && isSeen && isShown(job) ? job : undefined;
-  };
-  /** The same, of one kind where that is given. Refuses with JOB_NOT_FOUND. */
-  const seenOf = async (
-    asked: { jobId: string; kind: JobKind; allKeys?: boolean },
-    call: HandlerContext,
-  ): Promise<Job> => {
-    const { kind } = asked;
-    const job = await findSeen(asked, call);
-    const wanted = kindOf(kind);
-    if (!job || (wanted && job.spec.kind !== wanted)) refuse(ErrorReason.JOB_NOT_FOUND);
-    return job;
-  };
   const placed = async (job: Job) => jobMessage(job, await places.of(job));
 
   return {
@@ -83,14 +61,14 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
       return { job: jobMessage(job), ...how };
     },
     async getJob(asked, call) {
-      return { job: await placed(await seenOf(asked, call)) };
+      return { job: await placed(await seenOf(asked, call, context)) };
     },
     async cancelJob({ jobId, kind }, call) {
-      await seenOf({ jobId, kind }, call);
+      await seenOf({ jobId, kind }, call, context);
       return { job: jobMessage(await cancelJob(jobId, context)) };
     },
     async deleteJob({ jobId, kind }, call) {
-      await seenOf({ jobId, kind }, call);
+      await seenOf({ jobId, kind }, call, context);
       await deleteJob(jobId, context);
       return {};
     },
@@ -115,7 +93,7 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
       const signal = AbortSignal.any([call.signal, closing]);
       using _turn = await watches.take(principalOf(call).accountId, signal);
       const find = (isFirst: boolean) =>
-        findSeen({ jobId, allKeys }, call, () =>
+        findSeen({ allKeys }, call, () =>
           changes.look(jobId, { isFirst, steadyMs: clock.steady() }, store),
         );
       let isOver = false;
@@ -125,6 +103,40 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
       }
       if (!isOver && closing.aborted) refuse(ErrorReason.SERVICE_UNAVAILABLE);
     },
+    ...operatorRoutes(context),
+  };
+}
+
+/** A job that the caller's key made; with `allKeys` any key of its account. */
+async function findSeen(
+  { allKeys = false }: { allKeys?: boolean },
+  call: HandlerContext,
+  find: () => Promise<Job | undefined>,
+): Promise<Job | undefined> {
+  const { accountId, keyId } = principalOf(call);
+  const job = await find();
+  const isSeen = allKeys ? job?.accountId === accountId : job?.keyId === keyId;
+  return job && isSeen && isShown(job) ? job : undefined;
+}
+
+/** The same of the store, of one kind where that is given. Refuses with JOB_NOT_FOUND. */
+async function seenOf(
+  asked: { jobId: string; kind: JobKind; allKeys?: boolean },
+  call: HandlerContext,
+  { store }: JobRoutesContext,
+): Promise<Job> {
+  const job = await findSeen(asked, call, () => store.findWithoutText(asked.jobId));
+  const wanted = kindOf(asked.kind);
+  if (!job || (wanted && job.spec.kind !== wanted)) refuse(ErrorReason.JOB_NOT_FOUND);
+  return job;
+}
+
+/** What billing and the operator call. */
+function operatorRoutes(
+  context: JobRoutesContext,
+): Pick<JobMethods, "resolveHold" | "listAccountJobs" | "inspectJob" | "retryJob"> {
+  const { store, clock } = context;
+  return {
     async resolveHold({ holdId, accountId }) {
       const other = await context.resolveOtherHold(holdId, accountId);
       if (other) return { verdict: other };

@@ -1,5 +1,5 @@
-import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, isRefusal } from "#kit/errors.ts";
+import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import { claimRetryMs } from "./limits.ts";
 
 /** Repeats work at a store of ours while the store is away (a full disk, a server that restarts), until `signal` aborts. */

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { createLogger } from "#kit/logger.ts";
-import { createMetrics } from "#kit/metrics.ts";
-import { leaseMs } from "#kit/paid-work/limits.ts";
-import { openSqlite } from "#kit/sqlite.ts";
+import { leaseMs } from "#common/paid-work/limits.ts";
+import { createLogger } from "#kit/base/logger.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
+import { openSqlite } from "#kit/store/sqlite.ts";
 import { intentOf } from "../../test/contract/usage.suite.ts";
 import {
   events,
@@ -12,12 +12,12 @@ import {
   scriptedUpstreams,
 } from "../../test/contract/usage.upstream.ts";
 import { createTextWorld, type TextWorld } from "../../test/contract/usage.world.ts";
-import { createBudgets } from "./budget.ts";
-import { createTextEvents } from "./events.ts";
-import { countPatienceMs, stopCountsMs } from "./limits.ts";
-import { createMetered } from "./paid-request.ts";
+import { createTextEvents } from "./base/events.ts";
+import { countPatienceMs, stopCountsMs } from "./base/limits.ts";
+import { createBudgets } from "./paid/budget.ts";
+import { createMetered } from "./paid/paid-request.ts";
 import { noMedia } from "./request/media.ts";
-import { createSqliteUsageStore } from "./store-sqlite.ts";
+import { createSqliteUsageStore } from "./store/store-sqlite.ts";
 import type { TokenCounter } from "./tokens/count.ts";
 import { createTally } from "./tokens/tally.ts";
 import { CountError } from "./tokens/thread.ts";

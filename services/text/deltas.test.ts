@@ -1,25 +1,26 @@
 import { createHook } from "node:async_hooks";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { systemClock } from "#kit/clock.ts";
-import { randomIds } from "#kit/ids.ts";
-import { createLogger } from "#kit/logger.ts";
-import { createMetrics } from "#kit/metrics.ts";
-import { consume, later } from "#kit/push-stream.ts";
+import { randomIds } from "#kit/base/ids.ts";
+import { createLogger } from "#kit/base/logger.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
 import { createRpcClient } from "#kit/rpc/client.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import { rpcService } from "#kit/rpc/service.ts";
+import { consume, later } from "#kit/stream/push-stream.ts";
 import { createInferences } from "#kit/telemetry/inference.ts";
 import { rpcServerTelemetry } from "#kit/telemetry/rpc.ts";
+import { systemClock } from "#kit/time/clock.ts";
 import { ReplyBody } from "#kit/upstream/reply-body.ts";
 import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { testContext, testRequest, testUpstream } from "../../test/support/text-requests.ts";
 import { createTextUpstreams } from "../upstreams/text/index.ts";
 import type { StreamAnswer } from "../upstreams/text/port.ts";
-import { messagesOf } from "./answer-messages.ts";
-import { createEventRun } from "./event-run.ts";
-import { createJoins } from "./joins.ts";
+import { messagesOf } from "./answers/answer-messages.ts";
+import { createEventRun } from "./answers/event-run.ts";
+import { createJoins } from "./answers/joins.ts";
+import { createSilence } from "./metering/hidden-time.ts";
 
 const event = (type: string, fields: object) =>
   Buffer.from(`event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`);
@@ -79,9 +80,9 @@ async function streamTo(take: (bytes: Uint8Array) => Promise<unknown> | boolean)
       {
         request: { operation: "responses", hosted: false, bounds: { input: 1, output: 1e6 } },
         metered: { saw() {}, finish: async () => ({ isOurs: true }) },
-        habits: { note() {}, tokensPerSecond: () => 1, unusualWaitMs: () => 1_000 },
-        ...{ stop, clock: systemClock, ignored: [], isKept: false, mayThink: false },
-        ...{ closeUpstream() {}, onFirstOutput() {}, sinceSent: () => 1, withUsage: false },
+        ...{ stop, clock: systemClock, ignored: [], isKept: false },
+        ...{ closeUpstream() {}, onFirstOutput() {}, withUsage: false },
+        silence: createSilence(systemClock, 0),
       } as never,
     );
     return { kind: "events" as const, events, replayed: false, ignored: [] };

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { ErrorReason, RefusalError, refuse } from "#kit/errors.ts";
+import { ErrorReason, RefusalError, refuse } from "#kit/base/errors.ts";
 import {
   chunk,
   events,

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { manualClock } from "#kit/clock.ts";
-import { openSqlite } from "#kit/sqlite.ts";
+import { openSqlite } from "#kit/store/sqlite.ts";
+import { manualClock } from "#kit/time/clock.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import {
   events,
@@ -15,7 +15,7 @@ import {
   scriptedUpstreams,
 } from "../../test/contract/usage.upstream.ts";
 import { createTextWorld, snapshotWith, type TextWorld } from "../../test/contract/usage.world.ts";
-import { createSqliteUsageStore } from "./store-sqlite.ts";
+import { createSqliteUsageStore } from "./store/store-sqlite.ts";
 
 /** At 10 micros a token: 40,000 micros for the model's maximum, 10,240 for the least bound, and some for the input. */
 const snapshot = snapshotWith({ maxInputTokens: 20_000n, maxOutputTokens: 4_000n });

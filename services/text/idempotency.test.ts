@@ -2,9 +2,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { manualClock } from "#kit/clock.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { openSqlite } from "#kit/sqlite.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { openSqlite } from "#kit/store/sqlite.ts";
+import { manualClock } from "#kit/time/clock.ts";
 import {
   chunk,
   events,
@@ -16,8 +16,8 @@ import {
   someUsage,
 } from "../../test/contract/usage.upstream.ts";
 import { createTextWorld, type Streamed, type TextWorld } from "../../test/contract/usage.world.ts";
-import { dataOf } from "./frames.ts";
-import { maxJoiners } from "./limits.ts";
+import { dataOf } from "./base/frames.ts";
+import { maxJoiners } from "./base/limits.ts";
 
 const someCost = 311n;
 const ask = { model: "chat-1", input: "Tell me of the sea." };

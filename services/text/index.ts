@@ -1,38 +1,38 @@
-import { untilAborted, whenAborted } from "#kit/abort.ts";
-import type { LiveCatalog } from "#kit/catalog-client.ts";
-import type { Clock } from "#kit/clock.ts";
-import type { Database } from "#kit/database.ts";
-import { createFairShare, tooManyAtOnce } from "#kit/fair-share.ts";
-import { createHoldClient } from "#kit/holds.ts";
-import type { Ids } from "#kit/ids.ts";
+import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
+import { createHoldClient } from "#common/agreements/hold-client.ts";
+import type { Peers } from "#common/agreements/peers.ts";
+import { leaseMs } from "#common/paid-work/limits.ts";
+import { untilAborted, whenAborted } from "#kit/base/abort.ts";
+import type { Ids } from "#kit/base/ids.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
 import type { ImageVerifier } from "#kit/images/index.ts";
 import { createJsonReader } from "#kit/json-reader/index.ts";
-import { createLeaseTime } from "#kit/lease-time.ts";
-import type { Logger } from "#kit/logger.ts";
-import type { Metrics } from "#kit/metrics.ts";
 import type { GuardedFetcher } from "#kit/outside/index.ts";
-import { leaseMs } from "#kit/paid-work/limits.ts";
-import type { Payers } from "#kit/payers.ts";
-import type { Peers } from "#kit/peers.ts";
 import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
 import { rpcService, type Service } from "#kit/rpc/service.ts";
+import { createFairShare, tooManyAtOnce } from "#kit/share/fair-share.ts";
+import type { Payers } from "#kit/share/payers.ts";
+import type { Database } from "#kit/store/database.ts";
+import type { Clock } from "#kit/time/clock.ts";
+import { createLeaseTime } from "#kit/time/lease-time.ts";
 import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import type { UpstreamHealth } from "../upstreams/health/index.ts";
 import type { TextUpstreams } from "../upstreams/text/port.ts";
-import { createAnswerRooms } from "./answer-room.ts";
-import { createAnswering } from "./answering.ts";
-import { createTextEvents } from "./events.ts";
-import { createTextHolds } from "./holds.ts";
+import { createAnswerRooms } from "./answers/answer-room.ts";
+import { createAnswering } from "./answers/answering.ts";
+import { createTextEvents } from "./base/events.ts";
+import { contextCountShare, readFileTimeoutMs, replayShare, stopCountsMs } from "./base/limits.ts";
+import { createFileMeter } from "./files/measuring/meter.ts";
 import type { LargeAnswers } from "./large/index.ts";
-import { contextCountShare, readFileTimeoutMs, replayShare, stopCountsMs } from "./limits.ts";
-import { createFileMeter } from "./measuring/meter.ts";
-import { createMeter } from "./meter.ts";
-import { createReaper } from "./reaper.ts";
+import { createMeter } from "./paid/meter.ts";
+import { createReaper } from "./paid/reaper.ts";
+import { createTextHolds } from "./paid/text-holds.ts";
 import type { ImageSources } from "./request/images.ts";
 import { createTextRoutes } from "./routes.ts";
-import type { UsageStore } from "./store.ts";
-import { createMongoUsageStore } from "./store-mongo.ts";
-import { createSqliteUsageStore } from "./store-sqlite.ts";
+import type { UsageStore } from "./store/store.ts";
+import { createMongoUsageStore } from "./store/store-mongo.ts";
+import { createSqliteUsageStore } from "./store/store-sqlite.ts";
 import type { TokenCounter } from "./tokens/count.ts";
 import { CountError } from "./tokens/thread.ts";
 
@@ -60,7 +60,7 @@ export interface TextDeps {
   allowPrivateReferences: boolean;
 }
 
-export { textMongoSchema } from "./store-mongo-docs.ts";
+export { textMongoSchema } from "./store/store-mongo-docs.ts";
 
 /** The text service: Responses, compaction, Chat Completions, embeddings, transcriptions. */
 export function createText(deps: TextDeps): Service {

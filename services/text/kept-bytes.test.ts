@@ -1,9 +1,9 @@
 import { afterAll, expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { jsonAnswer, scriptedUpstreams } from "../../test/contract/usage.upstream.ts";
 import { createTextWorld } from "../../test/contract/usage.world.ts";
-import { maxKeptAnswerBytes, maxKeptBytesPerAccount } from "./limits.ts";
+import { maxKeptAnswerBytes, maxKeptBytesPerAccount } from "./base/limits.ts";
 
 const someCost = 311n;
 const ask = { model: "chat-1", input: "Tell me of the sea." };

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from "vitest";
-import { ErrorReason, RefusalError } from "#kit/errors.ts";
-import { createLogger } from "#kit/logger.ts";
-import { createMetrics } from "#kit/metrics.ts";
+import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
+import { createLogger } from "#kit/base/logger.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
 import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import {
   advanceUntil,
@@ -15,9 +15,9 @@ import {
 import { intentOf } from "../../test/contract/usage.suite.ts";
 import { events, jsonAnswer } from "../../test/contract/usage.upstream.ts";
 import { funds, principal } from "../../test/contract/usage.world.ts";
-import { createTextEvents } from "./events.ts";
-import { createReaper } from "./reaper.ts";
-import { noCharge } from "./usage.ts";
+import { createTextEvents } from "./base/events.ts";
+import { noCharge } from "./metering/charge.ts";
+import { createReaper } from "./paid/reaper.ts";
 
 const on = leaseWorld();
 const wallet = { accountId: principal.accountId, unit: Unit.USD_MICROS };

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { manualClock } from "#kit/clock.ts";
-import { openSqlite } from "#kit/sqlite.ts";
+import { openSqlite } from "#kit/store/sqlite.ts";
+import { manualClock } from "#kit/time/clock.ts";
 import { EntryKind, HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { journal } from "../../test/contract/leases.world.ts";
 import { intentOf } from "../../test/contract/usage.suite.ts";
@@ -17,7 +17,7 @@ import {
   scriptedUpstreams,
 } from "../../test/contract/usage.upstream.ts";
 import { createTextWorld, principal, type TextWorld } from "../../test/contract/usage.world.ts";
-import { createSqliteUsageStore } from "./store-sqlite.ts";
+import { createSqliteUsageStore } from "./store/store-sqlite.ts";
 
 const ask = { model: "chat-1", input: "Tell me of the sea." };
 const asStream = { ...ask, stream: true };

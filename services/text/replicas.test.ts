@@ -2,9 +2,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { manualClock } from "#kit/clock.ts";
-import { ErrorReason } from "#kit/errors.ts";
-import { beatMs } from "#kit/paid-work/limits.ts";
+import { beatMs } from "#common/paid-work/limits.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
+import { manualClock } from "#kit/time/clock.ts";
 import {
   jsonAnswer,
   type ScriptedUpstreams,
@@ -12,7 +12,7 @@ import {
 } from "../../test/contract/usage.upstream.ts";
 import { createTextWorld, type TextWorld } from "../../test/contract/usage.world.ts";
 import { until } from "../../test/support/until.ts";
-import { maxJoiners, waitElsewhereMs, waitPollMs } from "./limits.ts";
+import { maxJoiners, waitElsewhereMs, waitPollMs } from "./base/limits.ts";
 
 // Two replicas over one store, between which equal requests fell: the pool of addresses did not bring them together.
 

@@ -1,12 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { Ids } from "#kit/ids.ts";
+import { maxKeysPerAccount } from "#common/words/request-bounds.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { Ids } from "#kit/base/ids.ts";
 import type { JsonReader } from "#kit/json-reader/index.ts";
-import { later } from "#kit/push-stream.ts";
-import { maxKeysPerAccount } from "#kit/request-bounds.ts";
 import { principalOf, requestIdHeader } from "#kit/rpc/principal.ts";
+import { later } from "#kit/stream/push-stream.ts";
 import { HoldVerdictSchema } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
 import {
   type GenerateRequest,
@@ -16,13 +16,13 @@ import {
 } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import type { UpstreamHealth } from "../upstreams/health/index.ts";
 import type { TextOperation } from "../upstreams/text/port.ts";
-import { messagesOf } from "./answer-messages.ts";
-import type { Answering, Call } from "./answering.ts";
-import type { Seat } from "./joins.ts";
-import { eraseBatch, maxReviews } from "./limits.ts";
-import type { Reaper } from "./reaper.ts";
+import { messagesOf } from "./answers/answer-messages.ts";
+import type { Answering, Call } from "./answers/answering.ts";
+import type { Seat } from "./answers/joins.ts";
+import { eraseBatch, maxReviews } from "./base/limits.ts";
+import type { Reaper } from "./paid/reaper.ts";
 import { parseRequest } from "./request/parse.ts";
-import type { UsageStore } from "./store.ts";
+import type { UsageStore } from "./store/store.ts";
 
 /** What the methods call. */
 export interface TextRoutesContext {

@@ -1,6 +1,6 @@
 import type { SoundFormat } from "#kit/sound/formats.ts";
-import type { KeyHeader } from "#kit/upstream/call.ts";
 import type { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type { KeyHeader } from "./call.ts";
 
 /** Kinds of models, as the catalog names them. */
 export type ServedKind =

@@ -1,5 +1,5 @@
-import type { JsonObject } from "#kit/json.ts";
-import type { FaultPath, FoundFault } from "#kit/valid-parts.ts";
+import type { JsonObject } from "#kit/base/json.ts";
+import type { FaultPath, FoundFault } from "#kit/base/valid-parts.ts";
 import { builtinFaults } from "./builtin/catalog.ts";
 import type { ServedKind } from "./capabilities.ts";
 import { comfyCallFaults } from "./comfyui/catalog.ts";

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { joinInTurns } from "#kit/in-turns.ts";
+import { joinInTurns } from "#kit/base/in-turns.ts";
 
 /** A file on its way into a form. */
 export interface FormFile {

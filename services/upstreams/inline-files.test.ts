@@ -5,7 +5,7 @@ import {
 } from "../../test/support/scripted-media-upstream.ts";
 import { startFal } from "../../test/support/upstreams/fal.ts";
 import { startReplicate } from "../../test/support/upstreams/replicate.ts";
-import { falCalls, replicateCalls } from "./called/calls.fixture.ts";
+import { falCalls, replicateCalls } from "./by-template/calls.fixture.ts";
 import { generateLimits } from "./media/limits.ts";
 import type { GenerationTask } from "./media/port.ts";
 import { sampleMp3, sampleMp4, samplePng } from "./media/samples.fixture.ts";

@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
-import { systemClock } from "#kit/clock.ts";
+import { systemClock } from "#kit/time/clock.ts";
 import { promptly } from "../../test/support/promptly.ts";
 import type { Behaviour } from "../../test/support/scripted-behaviours.ts";
 import {
@@ -9,7 +9,7 @@ import {
 } from "../../test/support/scripted-media-upstream.ts";
 import { startComfy } from "../../test/support/upstreams/comfyui.ts";
 import { falAnswers, falFailures, startFal } from "../../test/support/upstreams/fal.ts";
-import { falCalls } from "./called/calls.fixture.ts";
+import { falCalls } from "./by-template/calls.fixture.ts";
 import { comfyCalls } from "./comfyui/calls.fixture.ts";
 import { generateTimes, generateTries } from "./media/limits.ts";
 import { sampleMp3, sampleMp4 } from "./media/samples.fixture.ts";

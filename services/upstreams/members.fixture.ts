@@ -4,7 +4,7 @@ import type { SeenRequest } from "../../test/support/scripted-upstream.ts";
 import { startComfy } from "../../test/support/upstreams/comfyui.ts";
 import { startFal } from "../../test/support/upstreams/fal.ts";
 import { startReplicate } from "../../test/support/upstreams/replicate.ts";
-import { falCalls, replicateCalls } from "./called/calls.fixture.ts";
+import { falCalls, replicateCalls } from "./by-template/calls.fixture.ts";
 import { comfyCalls } from "./comfyui/calls.fixture.ts";
 import type { GenerationTask } from "./media/port.ts";
 import { sampleMp3, sampleMp4, samplePng } from "./media/samples.fixture.ts";

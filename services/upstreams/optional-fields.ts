@@ -1,5 +1,5 @@
-import { partsOf } from "#kit/call/template.ts";
-import type { JsonValue } from "#kit/json.ts";
+import type { JsonValue } from "#kit/base/json.ts";
+import { partsOf } from "#kit/template/template.ts";
 import {
   type Model,
   type ModelCall,

@@ -4,7 +4,7 @@ import { startScriptedMediaUpstream } from "../../test/support/scripted-media-up
 import { startComfy } from "../../test/support/upstreams/comfyui.ts";
 import { startFal } from "../../test/support/upstreams/fal.ts";
 import { startReplicate } from "../../test/support/upstreams/replicate.ts";
-import { falCalls, replicateCalls } from "./called/calls.fixture.ts";
+import { falCalls, replicateCalls } from "./by-template/calls.fixture.ts";
 import type { Capabilities } from "./capabilities.ts";
 import { comfyCalls } from "./comfyui/calls.fixture.ts";
 import { sampleMp3, sampleMp4, samplePng } from "./media/samples.fixture.ts";

@@ -15,8 +15,6 @@ afterAll(() => world[Symbol.asyncDispose]());
 const caller = await world.caller();
 const path = "/chat/completions";
 const messages = [{ role: "user", content: "Hi" }];
-/** Micros for a millisecond in which a model may think: 200 tokens a second, at 4 each. */
-const thoughtPerMs = 0.2 * 4;
 
 const deltasOf = (events: readonly SseEvent[]) =>
   events.flatMap(({ json }) => json?.choices ?? []).map(({ delta }) => delta);
@@ -149,10 +147,9 @@ describe("stop sequences on a Responses upstream", () => {
     await seen[0]?.over;
     expect(seen[0]?.aborted).toBe(true);
     const spent = before.available - (await payer.settled()).available;
-    // Counted: a few tokens of prompt at 1 micro, seven of what upstream said at 4, and the time in which it was silent: before its first
-    // word, and for the five seconds behind the sequence, for the model may think on.
-    expect(spent).toBeGreaterThan(28 + 4_900 * thoughtPerMs);
-    expect(spent).toBeLessThan(400 + 6_000 * thoughtPerMs);
+    // Counted: a few tokens of prompt at 1 micro, seven of what upstream said at 4.
+    expect(spent).toBeGreaterThan(28);
+    expect(spent).toBeLessThan(400);
   });
 
   test("are looked for in the text alone, not in calls", async () => {

@@ -3,7 +3,7 @@ import { mkdirSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import { sampleMp3, sampleMp4, samplePng } from "../../services/upstreams/media/samples.fixture.ts";
 import {
   createWorld,

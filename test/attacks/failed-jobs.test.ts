@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { maxFailedJobs, maxFailedRequestBytes } from "../../services/media/limits.ts";
 import { worldsOf } from "../contract/jobs.opening.ts";

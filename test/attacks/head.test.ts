@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { scopeNames } from "#kit/scopes.ts";
+import { scopeNames } from "#common/words/scopes.ts";
 import { committedDescription } from "../../gateway/openapi.ts";
 import type { Caller } from "../e2e/caller.ts";
 import {

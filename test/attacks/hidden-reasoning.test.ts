@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, describe, expect, test } from "vitest";
-import { usageWaitMs } from "../../services/text/limits.ts";
+import { usageWaitMs } from "../../services/text/base/limits.ts";
 import type { Caller } from "../e2e/caller.ts";
 import { chat, pricing } from "../e2e/catalog.ts";
 import { ownWorldOnly, startWorld } from "../e2e/world.ts";
@@ -9,15 +9,19 @@ import { promptly } from "../support/promptly.ts";
 
 ownWorldOnly();
 
-const thinking = { reasoningEfforts: ["none", "low", "high"], maxOutputTokens: 20_000 };
+/** They think unseen, and their catalog says what a second of that counts as. */
+const thinking = {
+  reasoningEfforts: ["none", "low", "high"],
+  maxOutputTokens: 20_000,
+  hiddenTokensPerSecond: 200,
+};
 const world = await startWorld({
   catalog: (usual) => ({
     ...usual,
     models: [
       ...usual.models,
       chat("thinker", thinking),
-      chat("stopper", thinking),
-      chat("thoughtless", { reasoningEfforts: [], reasoningAliases: {} }),
+      chat("unsaid", { ...thinking, hiddenTokensPerSecond: undefined }),
       chat("keen", { maxInputTokens: 100_000, imageTokensAtLeast: 3_000 }),
       chat("sighted", { maxInputTokens: 100_000 }),
       chat("thinker-legacy", { ...thinking, upstream: "legacy" }),
@@ -78,8 +82,7 @@ function streaming(...parts: (string | number)[]) {
 }
 
 describe("a stop sequence that only we look for", () => {
-  // One of its own: how fast a model answers tells what its silence costs.
-  const asked = { model: "stopper", messages, stop: ["END"] };
+  const asked = { model: "thinker", messages, stop: ["END"] };
 
   test("hides what follows it, and the usage that upstream reports then is charged", async () => {
     for (const isWithUsage of [true, false]) {
@@ -154,27 +157,34 @@ describe("leaving before upstream reports usage", () => {
     expect(await spent(caller)).toBeLessThan(60 * outputPrice + thoughtCost(firstMs));
   });
 
-  test.for(ways)("without reasoning no time is taken for it: $name", async (way) => {
-    const isNative = way.body.model === "thinker-legacy";
-    const words = isNative ? chunk({ content: " word" }) : say(" word");
-    const nested = { reasoning: { effort: "none" } };
-    const own = way.path === "/responses" ? nested : { reasoning_effort: "none" };
-    const leaving = async (asked: object, pauseMs: number) => {
+  test.for(ways)(
+    "by the catalog's figure, also where it asked for no reasoning: $name",
+    async (way) => {
+      const isNative = way.body.model === "thinker-legacy";
+      const words = isNative ? chunk({ content: " word" }) : say(" word");
+      const own =
+        way.path === "/responses"
+          ? { reasoning: { effort: "none" } }
+          : { reasoning_effort: "none" };
       const caller = await world.caller({ usdMicros: opening });
-      const seen = world.play(streaming(way.begin, pauseMs, words));
-      const stream = await caller.open(way.path, { ...way.body, ...asked });
+      world.play(streaming(way.begin, 1_000, words));
+      const stream = await caller.open(way.path, { ...way.body, ...own });
       await stream.until(({ data }) => data.includes(" word"));
       stream.leave();
-      await seen[0]?.over;
-      return spent(caller);
-    };
-    // Its input alone, and a word: the pause would be 60 tokens. A long one is thought all the same.
-    expect(await leaving(own, 300)).toBeLessThan(40 * outputPrice);
-    const unsaid = way.path === "/responses" ? { reasoning: {} } : nested;
-    expect(await leaving(unsaid, 1_000)).toBeGreaterThan(190 * outputPrice);
-    if (way.path === "/responses") return;
-    const both = { reasoning_effort: "high", ...nested };
-    expect(await leaving(both, 1_000)).toBeGreaterThan(190 * outputPrice);
+      expect(await spent(caller)).toBeGreaterThan(190 * outputPrice);
+    },
+  );
+
+  test("pays for what it was sent alone where the catalog has no figure, however long the model thought", async () => {
+    const caller = await world.caller({ usdMicros: opening });
+    const item = { id: "rs_1", type: "reasoning", summary: [] };
+    const added = event("response.output_item.added", { output_index: 0, item });
+    world.play(streaming(created, added, 2_500, say(" word"), 60_000));
+    const stream = await caller.open("/responses", { model: "unsaid", input });
+    await stream.until(({ data }) => data.includes(" word"));
+    stream.leave();
+    expect(await spent(caller)).toBeGreaterThan(0);
+    expect(await spent(caller)).toBeLessThan(40 * outputPrice);
   });
 
   test("pays for reasoning that came at once and shows nothing", async () => {
@@ -222,16 +232,15 @@ describe("leaving before upstream reports usage", () => {
     expect(await spent(caller)).toBeLessThan(1_050 * outputPrice);
   });
 
-  test("pays for the time behind a reasoning item, also where the catalog says otherwise of the model", async () => {
+  test("pays for the time behind a reasoning item, and upstream is not read on", async () => {
     const caller = await world.caller({ usdMicros: opening });
     const item = { id: "rs_1", type: "reasoning", summary: [] };
     const added = event("response.output_item.added", { output_index: 0, item });
     const seen = world.play(streaming(created, added, 60_000));
     const askedAtMs = performance.now();
-    const stream = await caller.open("/responses", { model: "plain", input });
+    const stream = await caller.open("/responses", { model: "thinker", input });
     await stream.until(({ name }) => name === "response.output_item.added");
     await delay(1_000);
-    // It is not read on for its usage.
     await promptly(usageWaitMs, () => {
       stream.leave();
       return seen[0]?.over;
@@ -241,41 +250,9 @@ describe("leaving before upstream reports usage", () => {
     expect(await spent(caller)).toBeLessThan(60 * outputPrice + thoughtCost(tookMs));
   });
 
-  test("a model that neither thinks nor has shown it pays for what it said alone", async () => {
-    const caller = await world.caller({ usdMicros: opening });
-    const said = { ...response, status: "completed", usage: { input_tokens: 1, output_tokens: 1 } };
-    for (let answers = 0; answers < 3; answers++) {
-      world.play(streaming(created, say(" word"), event("response.completed", { response: said })));
-      await caller.stream("/responses", { model: "thoughtless", input });
-    }
-    const before = await spent(caller);
-    world.play(streaming(created, 300, say(" word")));
-    const stream = await caller.open("/responses", { model: "thoughtless", input });
-    await stream.until(({ data }) => data.includes(" word"));
-    stream.leave();
-    expect((await spent(caller)) - before).toBeLessThan(40);
-  });
-
-  test.for(ways)("a long silence is thought, for any request: $name", async (way) => {
-    const isNative = way.body.model === "thinker-legacy";
-    const words = isNative ? chunk({ content: " word" }) : say(" word");
-    const own =
-      way.path === "/responses" ? { reasoning: { effort: "none" } } : { reasoning_effort: "none" };
-    const caller = await world.caller({ usdMicros: opening });
-    const seen = world.play(streaming(way.begin, 2_500, words));
-    const askedAtMs = performance.now();
-    const stream = await caller.open(way.path, { ...way.body, ...own });
-    await stream.until(({ data }) => data.includes(" word"));
-    const firstMs = performance.now() - askedAtMs;
-    stream.leave();
-    await seen[0]?.over;
-    expect(await spent(caller)).toBeGreaterThan(490 * outputPrice);
-    expect(await spent(caller)).toBeLessThan(60 * outputPrice + thoughtCost(firstMs));
-  });
-
   test.for([
-    ["/responses", { model: "plain", input }],
-    ["/responses/compact", { model: "plain", input }],
+    ["/responses", { model: "thinker", input }],
+    ["/responses/compact", { model: "thinker", input }],
     ["/chat/completions", { model: "thinker-legacy", messages }],
   ] as const)("a JSON request pays for the time: %s", async ([path, body]) => {
     const caller = await world.caller({ usdMicros: opening });
@@ -311,8 +288,8 @@ describe("usage in an answer that is none is charged, and the caller has the err
   const chatPath = "/chat/completions";
   const bodies: [path: string, asked: object, body: object][] = [
     ...ofResponses.flatMap((body): [string, object, object][] => [
-      ["/responses", { model: "stopper", input }, body],
-      [chatPath, { model: "stopper", messages }, body],
+      ["/responses", { model: "thinker", input }, body],
+      [chatPath, { model: "thinker", messages }, body],
     ]),
     ...ofChat.map((body): [string, object, object] => [
       chatPath,

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "vitest";
-import { maxJoiners } from "../../services/text/limits.ts";
+import { maxJoiners } from "../../services/text/base/limits.ts";
 import { refusalOf } from "../e2e/caller.ts";
 import { ownWorldOnly, startWorld } from "../e2e/world.ts";
 import { requestsUnderWay } from "../support/requests-under-way.ts";

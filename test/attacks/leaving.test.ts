@@ -57,8 +57,6 @@ const usage = { input_tokens: 10, output_tokens: 5_000, total_tokens: 5_010 };
 const completed = event("response.completed", {
   response: { ...response, status: "completed", usage },
 });
-/** What the time before the first text costs: `roomy` may think meanwhile, at 200 tokens a second. */
-const waitCost = (ms: number) => 0.2 * ms * outputPrice;
 /** What {@link usage} costs. */
 const usageCost = 10 + 5_000 * outputPrice;
 
@@ -209,10 +207,8 @@ describe("a caller that leaves when only usage is awaited", () => {
           answer.end(last);
         },
       });
-      const askedAtMs = performance.now();
       const stream = await caller.open(path, body);
       await stream.until(({ data }) => data.includes(" sea"));
-      const firstMs = performance.now() - askedAtMs;
       await sent.promise;
       // What was sent together is read together, a moment later.
       await delay(100);
@@ -222,7 +218,7 @@ describe("a caller that leaves when only usage is awaited", () => {
         return seen[0]?.over;
       });
       const tookMs = performance.now() - leftAtMs;
-      return { caller, aborted: seen[0]?.aborted, tookMs, firstMs };
+      return { caller, aborted: seen[0]?.aborted, tookMs };
     };
 
     test("pays the usage that comes 600 ms later", async () => {
@@ -232,12 +228,11 @@ describe("a caller that leaves when only usage is awaited", () => {
     });
 
     test("where none comes, upstream is closed after 2 s, and the output is counted", async () => {
-      const { caller, aborted, tookMs, firstMs } = await leave(undefined);
+      const { caller, aborted, tookMs } = await leave(undefined);
       expect(aborted).toBe(true);
       expect(tookMs).toBeGreaterThan(1_800);
-      // A model that is silent meanwhile may think.
-      expect(await spent(caller)).toBeLessThan(100 + waitCost(firstMs + tookMs));
-      expect(await spent(caller)).toBeGreaterThan(waitCost(1_800));
+      expect(await spent(caller)).toBeGreaterThan(outputPrice);
+      expect(await spent(caller)).toBeLessThan(100);
     });
 
     test("and no later", async () => {
@@ -250,7 +245,7 @@ describe("a caller that leaves when only usage is awaited", () => {
     });
   });
 
-  /** Leaves when only usage is awaited, and 20 deltas come; tells what upstream saw of it, and when the text was done. */
+  /** Leaves when only usage is awaited, and 20 deltas come; tells what upstream saw of it. */
   const leaveBeforeOutput = async (withinMs = Number.POSITIVE_INFINITY) => {
     const caller = await world.caller({ usdMicros: opening });
     const seen = world.play({
@@ -262,21 +257,19 @@ describe("a caller that leaves when only usage is awaited", () => {
         for (let i = 0; i < 20; i++) answer.write(delta);
       },
     });
-    const askedAtMs = performance.now();
     const stream = await caller.open("/responses", { model: "roomy", input });
     await stream.until(({ name }) => name === "response.output_text.done");
-    const doneMs = performance.now() - askedAtMs;
     await promptly(withinMs, () => {
       stream.leave();
       return seen[0]?.over;
     });
-    return { caller, aborted: seen[0]?.aborted, doneMs };
+    return { caller, aborted: seen[0]?.aborted };
   };
 
   test("no caller pays for further output, which none gets", async () => {
-    const { caller, aborted, doneMs } = await leaveBeforeOutput();
+    const { caller, aborted } = await leaveBeforeOutput();
     expect(aborted).toBe(true);
-    expect(await spent(caller)).toBeLessThan(100 + waitCost(doneMs));
+    expect(await spent(caller)).toBeLessThan(100);
   });
 
   test("further output ends the wait", async () => {

@@ -1,18 +1,10 @@
 import { expect, test } from "vitest";
 import { splitLyrics } from "../../services/builtin/music/lyrics.ts";
-import { PdfReader } from "../../services/text/measuring/pdf-syntax.ts";
 
 /** What reads a caller's text, and the run for which a pattern would begin anew at each of its characters. */
 const readers: [name: string, read: (text: string) => unknown, unit: string, units: number][] = [
   ["brackets without an end in lyrics", splitLyrics, "[", 1_000],
-  ["a long word of a PDF", wordOf, "1", 20_000],
 ];
-
-function wordOf(digits: string): void {
-  const budget = { bytes: 1e6, values: 10 };
-  const reader = new PdfReader(Buffer.from(`${digits}x`), 0, budget, () => {});
-  expect(() => reader.value()).toThrow();
-}
 
 /** The least of three times, in ms of this thread. */
 function cpuMs(work: () => unknown): number {

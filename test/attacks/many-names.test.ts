@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { createJsonReader, mediumShare } from "#kit/json-reader/index.ts";
 
 /** Bodies that one account sends at once. */

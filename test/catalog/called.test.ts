@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { fill } from "#kit/call/template.ts";
-import { viewOf } from "#kit/catalog-client.ts";
+import { viewOf } from "#common/agreements/catalog-client.ts";
+import { fill } from "#kit/template/template.ts";
 import { ModelKind, ReferenceTransport } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { toCatalogEntry } from "../../gateway/models.ts";
 import { parseCatalog } from "../../services/catalog/parse.ts";

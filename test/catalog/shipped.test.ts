@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { viewOf } from "#kit/catalog-client.ts";
+import { viewOf } from "#common/agreements/catalog-client.ts";
 import { ModelKind, UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { toCatalogEntry } from "../../gateway/models.ts";
 import { parseCatalog } from "../../services/catalog/parse.ts";

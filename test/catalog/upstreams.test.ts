@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { viewOf } from "#kit/catalog-client.ts";
+import { viewOf } from "#common/agreements/catalog-client.ts";
 import { ModelKind, UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { parseCatalog } from "../../services/catalog/parse.ts";
 

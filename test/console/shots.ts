@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Browser, Page } from "playwright-core";
-import { createLogger } from "#kit/logger.ts";
+import { createLogger } from "#kit/base/logger.ts";
 import { envToConfig } from "../../services/host/config.ts";
 import { startMesh } from "../../services/host/mesh.ts";
 import { openBrowser, openPage } from "../support/browser.ts";

@@ -1,5 +1,5 @@
 import { afterAll, describe } from "vitest";
-import { openSqlite } from "#kit/sqlite.ts";
+import { openSqlite } from "#kit/store/sqlite.ts";
 import { createSqliteActionStore } from "../../services/auth/action-store-sqlite.ts";
 import { actionStoreContract } from "./actions.suite.ts";
 

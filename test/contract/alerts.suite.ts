@@ -1,12 +1,12 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { Database } from "#kit/database.ts";
+import type { Database } from "#kit/store/database.ts";
 import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
-import type { Alert } from "../../services/billing/alert.ts";
-import type { AlertStore, WaitingQuery } from "../../services/billing/alert-store.ts";
+import type { Alert } from "../../services/billing/alerts/alert.ts";
+import type { AlertStore, WaitingQuery } from "../../services/billing/alerts/alert-store.ts";
+import { maxAlertsKept } from "../../services/billing/base/limits.ts";
 import { createAlertStore } from "../../services/billing/index.ts";
-import { maxAlertsKept } from "../../services/billing/limits.ts";
 import { billingWorld } from "./ledger.world.ts";
 
 const accountId = "acct_a";

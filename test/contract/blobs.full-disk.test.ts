@@ -3,11 +3,11 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { openFolderBlobs } from "#kit/blobs/folder.ts";
-import { spool } from "#kit/blobs/s3-spool.ts";
-import { systemClock } from "#kit/clock.ts";
-import { ErrorReason } from "#kit/errors.ts";
-import { randomIds } from "#kit/ids.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
+import { randomIds } from "#kit/base/ids.ts";
+import { openFolderBlobs } from "#kit/store/blobs/folder.ts";
+import { spool } from "#kit/store/blobs/s3-spool.ts";
+import { systemClock } from "#kit/time/clock.ts";
 import { createSpooler } from "../../services/media/files/spool.ts";
 
 /** What holds a file system of 4 MiB. */

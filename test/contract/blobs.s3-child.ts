@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { openS3Blobs } from "#kit/blobs/s3.ts";
-import { BlobExistsError } from "#kit/blobs.ts";
-import { systemClock } from "#kit/clock.ts";
-import { randomIds } from "#kit/ids.ts";
-import { createLogger } from "#kit/logger.ts";
+import { randomIds } from "#kit/base/ids.ts";
+import { createLogger } from "#kit/base/logger.ts";
+import { openS3Blobs } from "#kit/store/blobs/s3.ts";
+import { BlobExistsError } from "#kit/store/blobs.ts";
+import { systemClock } from "#kit/time/clock.ts";
 
 const [, , task = "", url = "", argument = ""] = process.argv;
 const log = createLogger("silent");

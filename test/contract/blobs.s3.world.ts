@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
 import type { Client } from "minio";
 import { afterEach, describe } from "vitest";
-import { openS3Blobs, type S3Blobs, type S3BlobsOptions } from "#kit/blobs/s3.ts";
-import { parseS3Url } from "#kit/blobs/s3-url.ts";
-import { systemClock } from "#kit/clock.ts";
-import { randomIds } from "#kit/ids.ts";
-import { createLogger } from "#kit/logger.ts";
+import { randomIds } from "#kit/base/ids.ts";
+import { createLogger } from "#kit/base/logger.ts";
+import { openS3Blobs, type S3Blobs, type S3BlobsOptions } from "#kit/store/blobs/s3.ts";
+import { parseS3Url } from "#kit/store/blobs/s3-url.ts";
+import { systemClock } from "#kit/time/clock.ts";
 import { findBackend } from "../support/backends.ts";
 import { removeBucket, s3Client } from "../support/stores.ts";
 

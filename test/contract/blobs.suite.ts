@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
-import { BlobExistsError, BlobNotFoundError, type BlobStore } from "#kit/blobs.ts";
+import { BlobExistsError, BlobNotFoundError, type BlobStore } from "#kit/store/blobs.ts";
 
 /** What every blob store promises. `open` gives a store that holds nothing. */
 export function blobStoreContract(open: () => Promise<BlobStore>): void {

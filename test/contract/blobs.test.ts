@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { afterEach, describe, expect, test } from "vitest";
-import { openFolderBlobs } from "#kit/blobs/folder.ts";
-import { systemClock } from "#kit/clock.ts";
-import { randomIds } from "#kit/ids.ts";
+import { randomIds } from "#kit/base/ids.ts";
+import { openFolderBlobs } from "#kit/store/blobs/folder.ts";
+import { systemClock } from "#kit/time/clock.ts";
 import { blobStoreContract } from "./blobs.suite.ts";
 
 const folders: string[] = [];

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { createImageVerifier } from "#kit/images/index.ts";
 import { plain } from "#kit/images/samples.fixture.ts";
 import { heldBytes } from "../support/held-bytes.ts";

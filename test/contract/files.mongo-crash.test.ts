@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { manualClock } from "#kit/clock.ts";
 import { createImageVerifier, type ImageVerifier } from "#kit/images/index.ts";
 import { noise } from "#kit/images/samples.fixture.ts";
+import { manualClock } from "#kit/time/clock.ts";
 import { storeLeaseMs } from "../../services/media/files/limits.ts";
 import { createMongoQuota } from "../../services/media/files/quota-mongo.ts";
 import { describeMongo } from "../support/mongo.ts";

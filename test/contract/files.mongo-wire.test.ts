@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { migrate } from "#kit/mongo/migrate.ts";
+import { migrate } from "#kit/store/mongo/migrate.ts";
 import type { FileStore } from "../../services/media/files/store.ts";
 import { createMongoFileStore } from "../../services/media/files/store-mongo.ts";
 import { filesCollection, filesMongoSchema } from "../../services/media/files/store-mongo-docs.ts";

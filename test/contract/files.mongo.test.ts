@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
-import { migrate } from "#kit/mongo/migrate.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
+import { migrate } from "#kit/store/mongo/migrate.ts";
 import { maxPinsPerFile } from "../../services/media/files/limits.ts";
 import type { FileStore } from "../../services/media/files/store.ts";
 import { createMongoFileStore } from "../../services/media/files/store-mongo.ts";

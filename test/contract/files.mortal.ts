@@ -1,5 +1,5 @@
 import type { Interceptor } from "@connectrpc/connect";
-import type { Database } from "#kit/database.ts";
+import type { Database } from "#kit/store/database.ts";
 import type { WorldStores } from "../support/world-stores.ts";
 
 /** What a service writes to. */

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { openMongo } from "#kit/mongo/connect.ts";
+import { openMongo } from "#kit/store/mongo/connect.ts";
 import { createMongoQuota } from "../../services/media/files/quota-mongo.ts";
 
 /** Lanes of one process. */

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { migrate } from "#kit/mongo/migrate.ts";
+import { migrate } from "#kit/store/mongo/migrate.ts";
 import type { QuotaStore } from "../../services/media/files/quota.ts";
 import { createMongoQuota } from "../../services/media/files/quota-mongo.ts";
 import { quotaMongoSchema } from "../../services/media/files/quota-mongo-wallet.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { migrate } from "#kit/mongo/migrate.ts";
+import { migrate } from "#kit/store/mongo/migrate.ts";
 import { maxQuotaOperations, tailCopiedAt } from "../../services/media/files/limits.ts";
 import type { QuotaStore } from "../../services/media/files/quota.ts";
 import { createMongoQuota } from "../../services/media/files/quota-mongo.ts";

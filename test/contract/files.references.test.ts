@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { createImageVerifier, type ImageVerifier } from "#kit/images/index.ts";
 import { noise, plain } from "#kit/images/samples.fixture.ts";
 import { createGuardedFetcher } from "#kit/outside/index.ts";

@@ -1,6 +1,6 @@
 import { buffer } from "node:stream/consumers";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { createImageVerifier, type ImageVerifier } from "#kit/images/index.ts";
 import { noise, plain, withPngSize } from "#kit/images/samples.fixture.ts";
 import { FileArea } from "#proto/genmesh/media/v1/media_service_pb.ts";

@@ -6,17 +6,17 @@ import { createClient } from "@connectrpc/connect";
 import { pino } from "pino";
 import sharp from "sharp";
 import { expect } from "vitest";
-import { type ManualClock, manualClock } from "#kit/clock.ts";
-import type { Database } from "#kit/database.ts";
-import { randomIds } from "#kit/ids.ts";
+import { randomIds } from "#kit/base/ids.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
 import type { ImageVerifier } from "#kit/images/index.ts";
 import { noise } from "#kit/images/samples.fixture.ts";
-import { createMetrics } from "#kit/metrics.ts";
 import { createGuardedFetcher, type GuardedFetcher } from "#kit/outside/index.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
+import type { Database } from "#kit/store/database.ts";
+import { type ManualClock, manualClock } from "#kit/time/clock.ts";
 import {
   MediaService,
   type UploadFileRequestSchema,

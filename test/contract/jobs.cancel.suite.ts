@@ -1,8 +1,8 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
-import type { Clock } from "#kit/clock.ts";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { ApplyRequest } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { JobKind, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { cancelGraceMs, heartbeatMs } from "../../services/media/limits.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import { until } from "../support/until.ts";
 import { openEmbeddedStores } from "../support/world-stores.ts";
 import { cancelContract } from "./jobs.cancel.suite.ts";

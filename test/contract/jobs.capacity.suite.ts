@@ -1,6 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { untilAborted } from "#kit/abort.ts";
+import { untilAborted } from "#kit/base/abort.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
 import { JobKind, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { claimPollMs } from "../../services/media/limits.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { FileArea, JobKind, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { until } from "../support/until.ts";
 import { worldsOf } from "./jobs.opening.ts";

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { maxEmptyMs } from "../../services/media/limits.ts";
 import type { Refusal } from "../../services/upstreams/media/port.ts";

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { turnsOf } from "../../services/media/jobs/fairness.ts";
-import { accountsIn } from "../../services/media/jobs/line.ts";
 import type { JobStore } from "../../services/media/jobs/store.ts";
+import { accountsIn } from "../../services/media/jobs/waiting-jobs.ts";
 import { jobOf, must, now, query, queuedIn } from "./jobs.shapes.ts";
 
 /** What every store tells of the jobs that wait for a worker. `open` gives two clients of one store that holds nothing. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import { JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { JobStore } from "../../services/media/jobs/store.ts";
 import { leaseMs, lostAnswerMs } from "../../services/media/limits.ts";

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { openMongo } from "#kit/mongo/connect.ts";
+import { openMongo } from "#kit/store/mongo/connect.ts";
 import { createMongoJobStore } from "../../services/media/jobs/store-mongo.ts";
 import { leaseMs } from "../../services/media/limits.ts";
 import { now, query } from "./jobs.shapes.ts";

@@ -1,6 +1,6 @@
 import type { Document } from "mongodb";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import type { Job } from "../../services/media/jobs/job.ts";
 import type { JobCommand } from "../../services/media/jobs/lifecycle.ts";
 import type { JobStore } from "../../services/media/jobs/store.ts";

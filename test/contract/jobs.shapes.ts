@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import {
   ModelCallSchema,
   UpstreamProtocol,

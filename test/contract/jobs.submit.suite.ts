@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
 import sharp from "sharp";
 import { afterEach, describe, expect, test } from "vitest";
-import { ErrorReason, isRefusal } from "#kit/errors.ts";
+import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
 import { JobKind, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { until } from "../support/until.ts";
 import { gated, scriptedUpstream, succeed } from "./jobs.upstream.ts";

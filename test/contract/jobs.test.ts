@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { SqliteDatabase } from "#kit/sqlite.ts";
-import { accountsIn } from "../../services/media/jobs/line.ts";
+import type { SqliteDatabase } from "#kit/store/sqlite.ts";
 import { createSqliteJobStore } from "../../services/media/jobs/store-sqlite.ts";
 import { jobsSchema, jobsSchemaName } from "../../services/media/jobs/store-sqlite-rows.ts";
+import { accountsIn } from "../../services/media/jobs/waiting-jobs.ts";
 import { sqliteFiles } from "../support/sqlite-files.ts";
 import { waitingLineContract } from "./jobs.line.suite.ts";
 import { jobOf, now, query, queuedIn } from "./jobs.shapes.ts";

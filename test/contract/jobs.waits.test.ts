@@ -1,6 +1,6 @@
 import { buffer } from "node:stream/consumers";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import { JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { jumpClock } from "../support/jump-clock.ts";
 import { openEmbeddedStores } from "../support/world-stores.ts";

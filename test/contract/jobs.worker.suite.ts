@@ -1,6 +1,6 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
-import { ErrorReason, errorRow, RefusalError } from "#kit/errors.ts";
+import { ErrorReason, errorRow, RefusalError } from "#kit/base/errors.ts";
 import type { ApplyRequest } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { type Job, JobKind, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { maxQueuedMs, maxRunningMs } from "../../services/media/limits.ts";

@@ -1,5 +1,5 @@
 import type { Document } from "mongodb";
-import { ledgerCollections } from "../../services/billing/store-mongo-schema.ts";
+import { ledgerCollections } from "../../services/billing/ledger/store-mongo-schema.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { keyLimitContract } from "./key-limits.suite.ts";
 

@@ -1,10 +1,10 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "vitest";
-import type { Database } from "#kit/database.ts";
-import { ErrorReason, isRefusal } from "#kit/errors.ts";
+import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
+import type { Database } from "#kit/store/database.ts";
 import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
-import { usagePageSize } from "../../services/billing/limits.ts";
+import { usagePageSize } from "../../services/billing/base/limits.ts";
 import { billingWorld } from "./ledger.world.ts";
 
 const accountId = "acct_a";

@@ -1,8 +1,8 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "vitest";
-import type { Database } from "#kit/database.ts";
+import type { Database } from "#kit/store/database.ts";
 import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import { countedAtOnce } from "../../services/billing/limits.ts";
+import { countedAtOnce } from "../../services/billing/base/limits.ts";
 import { billingWorld } from "./ledger.world.ts";
 
 const accountId = "acct_a";

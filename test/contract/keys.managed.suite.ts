@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import type { Key } from "../../services/auth/key.ts";
 import type { AuthStore } from "../../services/auth/store.ts";
 import { digest, newAccount, newKey, t0 } from "./keys.shapes.ts";

@@ -1,7 +1,7 @@
 import type { Document } from "mongodb";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { manualClock } from "#kit/clock.ts";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
+import { manualClock } from "#kit/time/clock.ts";
 import type { Key } from "../../services/auth/key.ts";
 import { revisionLostMs } from "../../services/auth/limits.ts";
 import type { AuthStore } from "../../services/auth/store.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Account, Key } from "../../services/auth/key.ts";
 import type { AuthStore } from "../../services/auth/store.ts";

@@ -1,13 +1,13 @@
 import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { pino } from "pino";
-import { manualClock } from "#kit/clock.ts";
-import type { Database } from "#kit/database.ts";
-import { randomIds } from "#kit/ids.ts";
-import { createMetrics } from "#kit/metrics.ts";
+import { randomIds } from "#kit/base/ids.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
-import { openSqlite } from "#kit/sqlite.ts";
+import type { Database } from "#kit/store/database.ts";
+import { openSqlite } from "#kit/store/sqlite.ts";
+import { manualClock } from "#kit/time/clock.ts";
 import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { createAuth } from "../../services/auth/index.ts";
 

@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { afterEach, beforeEach, expect, vi } from "vitest";
-import { manualClock } from "#kit/clock.ts";
-import { openSqlite } from "#kit/sqlite.ts";
+import { openSqlite } from "#kit/store/sqlite.ts";
+import { manualClock } from "#kit/time/clock.ts";
 import { type ApplyRequest, EntryKind } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import { createSqliteUsageStore } from "../../services/text/store-sqlite.ts";
+import { createSqliteUsageStore } from "../../services/text/store/store-sqlite.ts";
 import {
   events,
   type Feed,

@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import { openMongo } from "#kit/mongo/connect.ts";
-import { openSqlite } from "#kit/sqlite.ts";
-import type { Operation } from "../../services/billing/operations.ts";
-import type { LedgerStore } from "../../services/billing/store.ts";
-import { createMongoLedger } from "../../services/billing/store-mongo.ts";
-import { createSqliteLedger } from "../../services/billing/store-sqlite.ts";
+import { openMongo } from "#kit/store/mongo/connect.ts";
+import { openSqlite } from "#kit/store/sqlite.ts";
+import type { Operation } from "../../services/billing/ledger/operations.ts";
+import type { LedgerStore } from "../../services/billing/ledger/store.ts";
+import { createMongoLedger } from "../../services/billing/ledger/store-mongo.ts";
+import { createSqliteLedger } from "../../services/billing/ledger/store-sqlite.ts";
 import { say } from "./ledger.model.ts";
 
 /** One acknowledged operation, as a line of JSON. Amounts are decimal text. */

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { openSqlite } from "#kit/sqlite.ts";
-import { auditWallet } from "../../services/billing/audit.ts";
-import { createSqliteLedger } from "../../services/billing/store-sqlite.ts";
+import { openSqlite } from "#kit/store/sqlite.ts";
+import { auditWallet } from "../../services/billing/ledger/audit.ts";
+import { createSqliteLedger } from "../../services/billing/ledger/store-sqlite.ts";
 import { type Acknowledged, revive } from "./ledger.crash-child.ts";
 import { say } from "./ledger.model.ts";
 

@@ -1,6 +1,6 @@
-import { ErrorReason, type Reason, reasonName } from "#kit/errors.ts";
-import type { Operation, Outcome } from "../../services/billing/operations.ts";
-import type { KeyLimit, WalletRef } from "../../services/billing/wallet.ts";
+import { ErrorReason, type Reason, reasonName } from "#kit/base/errors.ts";
+import type { Operation, Outcome } from "../../services/billing/ledger/operations.ts";
+import type { KeyLimit, WalletRef } from "../../services/billing/ledger/wallet.ts";
 
 /**
  * A ledger as one would explain it at a table, written without a look at the real one: a list of grants and a list of

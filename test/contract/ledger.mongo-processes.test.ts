@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { auditWallet } from "../../services/billing/audit.ts";
-import type { LedgerStore } from "../../services/billing/store.ts";
-import { createMongoLedger } from "../../services/billing/store-mongo.ts";
+import { auditWallet } from "../../services/billing/ledger/audit.ts";
+import type { LedgerStore } from "../../services/billing/ledger/store.ts";
+import { createMongoLedger } from "../../services/billing/ledger/store-mongo.ts";
 import { type Child, children } from "../support/children.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { type Acknowledged, revive } from "./ledger.crash-child.ts";

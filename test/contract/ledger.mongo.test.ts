@@ -1,11 +1,14 @@
 import type { Db } from "mongodb";
 import { describe, expect, test } from "vitest";
-import { auditWallet } from "../../services/billing/audit.ts";
-import type { Operation } from "../../services/billing/operations.ts";
-import type { LedgerStore } from "../../services/billing/store.ts";
-import { createMongoLedger } from "../../services/billing/store-mongo.ts";
-import { ledgerCollections, ledgerMongoSchema } from "../../services/billing/store-mongo-schema.ts";
-import { usageMongoIndexes } from "../../services/billing/store-mongo-usage-docs.ts";
+import { auditWallet } from "../../services/billing/ledger/audit.ts";
+import type { Operation } from "../../services/billing/ledger/operations.ts";
+import type { LedgerStore } from "../../services/billing/ledger/store.ts";
+import { createMongoLedger } from "../../services/billing/ledger/store-mongo.ts";
+import {
+  ledgerCollections,
+  ledgerMongoSchema,
+  usageMongoIndexes,
+} from "../../services/billing/ledger/store-mongo-schema.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { until } from "../support/until.ts";
 import { ledgerStoreContract } from "./ledger.suite.ts";

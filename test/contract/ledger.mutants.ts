@@ -1,9 +1,14 @@
-import { ErrorReason } from "#kit/errors.ts";
-import { monthOf } from "#kit/money.ts";
-import type { SqliteDatabase } from "#kit/sqlite.ts";
-import type { SqlTransaction } from "#kit/sqlite-transaction.ts";
-import { type Fold, type Folded, fold, type LedgerView } from "../../services/billing/ledger.ts";
-import type { Draw } from "../../services/billing/operations.ts";
+import { monthOf } from "#common/words/money.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
+import type { SqliteDatabase } from "#kit/store/sqlite.ts";
+import type { SqlTransaction } from "#kit/store/sqlite-transaction.ts";
+import {
+  type Fold,
+  type Folded,
+  fold,
+  type LedgerView,
+} from "../../services/billing/ledger/ledger.ts";
+import type { Draw } from "../../services/billing/ledger/operations.ts";
 import {
   advanceHold,
   type Entry,
@@ -11,7 +16,7 @@ import {
   type OpenHold,
   operationIds,
   type Wallet,
-} from "../../services/billing/wallet.ts";
+} from "../../services/billing/ledger/wallet.ts";
 
 /** The ledger's transition with one known bug. */
 export const brokenFolds: Record<string, Fold> = {

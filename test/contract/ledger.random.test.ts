@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { openSqlite, type SqliteDatabase } from "#kit/sqlite.ts";
-import { type Fold, fold } from "../../services/billing/ledger.ts";
-import { createSqliteLedger } from "../../services/billing/store-sqlite.ts";
+import { openSqlite, type SqliteDatabase } from "#kit/store/sqlite.ts";
+import { type Fold, fold } from "../../services/billing/ledger/ledger.ts";
+import { createSqliteLedger } from "../../services/billing/ledger/store-sqlite.ts";
 import { brokenFolds, brokenStores } from "./ledger.mutants.ts";
 import { faulty, type Run, runSequences } from "./ledger.sequences.ts";
 

@@ -1,8 +1,13 @@
 import { beforeEach, expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
-import { auditWallet, type Difference } from "../../services/billing/audit.ts";
-import type { Draw, Operation, Outcome, Reserve } from "../../services/billing/operations.ts";
-import type { LedgerStore, WalletSnapshot } from "../../services/billing/store.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
+import { auditWallet, type Difference } from "../../services/billing/ledger/audit.ts";
+import type {
+  Draw,
+  Operation,
+  Outcome,
+  Reserve,
+} from "../../services/billing/ledger/operations.ts";
+import type { LedgerStore, WalletSnapshot } from "../../services/billing/ledger/store.ts";
 
 const now = Date.UTC(2026, 0, 15, 12);
 const usd = { accountId: "acct_a", unit: "usd_micros" } as const;

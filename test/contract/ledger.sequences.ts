@@ -1,14 +1,14 @@
-import type { SqliteDatabase } from "#kit/sqlite.ts";
-import type { SqlTransaction } from "#kit/sqlite-transaction.ts";
-import { auditWallet } from "../../services/billing/audit.ts";
-import type { Operation } from "../../services/billing/operations.ts";
-import type { LedgerStore } from "../../services/billing/store.ts";
+import type { SqliteDatabase } from "#kit/store/sqlite.ts";
+import type { SqlTransaction } from "#kit/store/sqlite-transaction.ts";
+import { auditWallet } from "../../services/billing/ledger/audit.ts";
+import type { Operation } from "../../services/billing/ledger/operations.ts";
+import type { LedgerStore } from "../../services/billing/ledger/store.ts";
 import {
   type KeyLimit,
   spentThisMonth,
   type Unit,
   type WalletRef,
-} from "../../services/billing/wallet.ts";
+} from "../../services/billing/ledger/wallet.ts";
 import { type Chance, chanceOf } from "../support/chance.ts";
 import { createModel, type Model, say } from "./ledger.model.ts";
 

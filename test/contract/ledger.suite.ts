@@ -1,9 +1,18 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
-import { auditWallet, type Difference } from "../../services/billing/audit.ts";
-import type { Draw, Operation, Outcome, Reserve } from "../../services/billing/operations.ts";
-import type { LedgerStore, WalletHold, WalletSnapshot } from "../../services/billing/store.ts";
-import { emptyWallet, type Unit } from "../../services/billing/wallet.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
+import { auditWallet, type Difference } from "../../services/billing/ledger/audit.ts";
+import type {
+  Draw,
+  Operation,
+  Outcome,
+  Reserve,
+} from "../../services/billing/ledger/operations.ts";
+import type {
+  LedgerStore,
+  WalletHold,
+  WalletSnapshot,
+} from "../../services/billing/ledger/store.ts";
+import { emptyWallet, type Unit } from "../../services/billing/ledger/wallet.ts";
 import { refundContract } from "./ledger.refunds.suite.ts";
 
 const now = Date.UTC(2026, 0, 15, 12);

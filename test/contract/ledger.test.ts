@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
-import type { SqliteDatabase } from "#kit/sqlite.ts";
-import { createSqliteLedger } from "../../services/billing/store-sqlite.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
+import type { SqliteDatabase } from "#kit/store/sqlite.ts";
+import { createSqliteLedger } from "../../services/billing/ledger/store-sqlite.ts";
 import { sqliteFiles } from "../support/sqlite-files.ts";
 import { ledgerStoreContract } from "./ledger.suite.ts";
 

@@ -1,6 +1,6 @@
 import { Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { openTcpWire } from "../support/tcp-wire.ts";
 

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
-import type { MongoDatabase } from "#kit/mongo/connect.ts";
-import { indexStep, type MongoSchema, type MongoStep, migrate } from "#kit/mongo/migrate.ts";
+import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
+import { indexStep, type MongoSchema, type MongoStep, migrate } from "#kit/store/mongo/migrate.ts";
 import { authMongoSchema } from "../../services/auth/index.ts";
 import { ledgerMongoSchema } from "../../services/billing/index.ts";
 import { textMongoSchema } from "../../services/text/index.ts";

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { ErrorReason, isRefusal } from "#kit/errors.ts";
+import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
 import { closeTimeoutMs, healWaitMs, publishBudgetMs } from "#kit/queue/jetstream-limits.ts";
 import { parseNatsUrl } from "#kit/queue/jetstream-url.ts";
 import { promptly } from "../support/promptly.ts";

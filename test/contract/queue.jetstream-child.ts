@@ -1,8 +1,8 @@
 import { once } from "node:events";
-import { systemClock } from "#kit/clock.ts";
-import { createLogger } from "#kit/logger.ts";
-import { createMetrics } from "#kit/metrics.ts";
+import { createLogger } from "#kit/base/logger.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
 import { openJetstreamQueue } from "#kit/queue/jetstream.ts";
+import { systemClock } from "#kit/time/clock.ts";
 
 // Opens a queue when it is told to, and says all that it receives.
 const [, , url = "", name = "", redeliverMs = ""] = process.argv;

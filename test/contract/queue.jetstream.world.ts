@@ -2,15 +2,15 @@ import { randomBytes } from "node:crypto";
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, afterEach, describe } from "vitest";
-import { systemClock } from "#kit/clock.ts";
-import { createLogger } from "#kit/logger.ts";
-import { createMetrics } from "#kit/metrics.ts";
+import { createLogger } from "#kit/base/logger.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
 import {
   type JetstreamOptions,
   type JetstreamQueue,
   openJetstreamQueue,
 } from "#kit/queue/jetstream.ts";
 import { parseNatsUrl } from "#kit/queue/jetstream-url.ts";
+import { systemClock } from "#kit/time/clock.ts";
 import { findBackend } from "../support/backends.ts";
 import { removeStream } from "../support/stores.ts";
 

@@ -1,6 +1,6 @@
 import { buffer } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { leaseMs } from "#kit/paid-work/limits.ts";
+import { leaseMs } from "#common/paid-work/limits.ts";
 import { sampleMp3 } from "../../services/upstreams/media/samples.fixture.ts";
 import { createWorld, upstreamAt } from "../../services/upstreams/media/world.fixture.ts";
 import { answer as answerBy } from "../support/scripted-answers.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { BodyForm } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { openSpeechStore } from "../../services/media/speech/context.ts";
 import type { OpenWorldStores } from "../support/world-stores.ts";

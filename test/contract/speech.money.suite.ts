@@ -1,7 +1,7 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ErrorReason, RefusalError } from "#kit/errors.ts";
-import { leaseMs } from "#kit/paid-work/limits.ts";
+import { leaseMs } from "#common/paid-work/limits.ts";
+import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import {
   type ApplyRequest,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { migrate } from "#kit/mongo/migrate.ts";
+import { migrate } from "#kit/store/mongo/migrate.ts";
 import type { SpeechStore } from "../../services/media/speech/store.ts";
 import {
   createMongoSpeechStore,

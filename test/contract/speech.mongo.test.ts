@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { migrate } from "#kit/mongo/migrate.ts";
+import { migrate } from "#kit/store/mongo/migrate.ts";
 import {
   createMongoSpeechStore,
   speechMongoSchema,

@@ -1,6 +1,6 @@
 import { buffer } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { GenerationError } from "../../services/upstreams/media/port.ts";
 import { until } from "../support/until.ts";
 import type { OpenWorldStores } from "../support/world-stores.ts";

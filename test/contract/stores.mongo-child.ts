@@ -1,8 +1,8 @@
 import { once } from "node:events";
-import { openMongo } from "#kit/mongo/connect.ts";
+import { openMongo } from "#kit/store/mongo/connect.ts";
 import { createMongoAuthStore } from "../../services/auth/store-mongo.ts";
-import type { Intent } from "../../services/text/store.ts";
-import { createMongoUsageStore } from "../../services/text/store-mongo.ts";
+import type { Intent } from "../../services/text/store/store.ts";
+import { createMongoUsageStore } from "../../services/text/store/store-mongo.ts";
 
 const now = Date.UTC(2026, 0, 15);
 /** Racers of one process. */

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
 import { createMongoAuthStore } from "../../services/auth/store-mongo.ts";
-import { createMongoUsageStore } from "../../services/text/store-mongo.ts";
+import { createMongoUsageStore } from "../../services/text/store/store-mongo.ts";
 import { children } from "../support/children.ts";
 import { describeMongo } from "../support/mongo.ts";
 

@@ -1,10 +1,10 @@
-import { openS3Blobs } from "#kit/blobs/s3.ts";
-import { systemClock } from "#kit/clock.ts";
-import { randomIds } from "#kit/ids.ts";
-import { createLogger } from "#kit/logger.ts";
-import { createMetrics } from "#kit/metrics.ts";
-import { openMongo } from "#kit/mongo/connect.ts";
+import { randomIds } from "#kit/base/ids.ts";
+import { createLogger } from "#kit/base/logger.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
 import { openJetstreamQueue } from "#kit/queue/jetstream.ts";
+import { openS3Blobs } from "#kit/store/blobs/s3.ts";
+import { openMongo } from "#kit/store/mongo/connect.ts";
+import { systemClock } from "#kit/time/clock.ts";
 
 // Uses one store and says "used", or why not: what a process trusts is decided when it starts.
 const [, , kind, url = "", name = ""] = process.argv;

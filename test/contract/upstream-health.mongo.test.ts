@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { manualClock } from "#kit/clock.ts";
-import { createLogger } from "#kit/logger.ts";
-import { createMetrics } from "#kit/metrics.ts";
+import { createLogger } from "#kit/base/logger.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
 import { createInferences, type InferenceCall } from "#kit/telemetry/inference.ts";
+import { manualClock } from "#kit/time/clock.ts";
 import { createUpstreamAccounts } from "#kit/upstream/accounts.ts";
 import {
   createUpstreamHealth,

@@ -1,11 +1,13 @@
 import { expect, test } from "vitest";
-import type { Database } from "#kit/database.ts";
+import type { Database } from "#kit/store/database.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { createLedgerStore, createUsageStore } from "../../services/billing/index.ts";
-import { ledgerMongoSchema } from "../../services/billing/store-mongo-schema.ts";
-import { usageMongoIndexes } from "../../services/billing/store-mongo-usage-docs.ts";
-import { countEntries } from "../../services/billing/usage.ts";
-import { entriesBetween } from "../../services/billing/usage-counting.ts";
+import {
+  ledgerMongoSchema,
+  usageMongoIndexes,
+} from "../../services/billing/ledger/store-mongo-schema.ts";
+import { countEntries } from "../../services/billing/usage/usage.ts";
+import { entriesBetween } from "../../services/billing/usage/usage-counting.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { billingWorld } from "./ledger.world.ts";
 import { audit, usageRollupContract } from "./usage-rollup.suite.ts";

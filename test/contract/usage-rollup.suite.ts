@@ -1,18 +1,18 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "vitest";
-import type { Database } from "#kit/database.ts";
+import type { Database } from "#kit/store/database.ts";
 import {
   EntryKind,
   type Line,
   Unit,
   type UsageResult,
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import { auditWallet } from "../../services/billing/audit.ts";
-import { beginUsageAudit } from "../../services/billing/audit-usage.ts";
 import { createLedgerStore, createUsageStore } from "../../services/billing/index.ts";
-import type { Operation } from "../../services/billing/operations.ts";
-import { countEntries, uncounted } from "../../services/billing/usage.ts";
-import { entriesBetween } from "../../services/billing/usage-counting.ts";
+import { auditWallet } from "../../services/billing/ledger/audit.ts";
+import type { Operation } from "../../services/billing/ledger/operations.ts";
+import { beginUsageAudit } from "../../services/billing/usage/audit-usage.ts";
+import { countEntries, uncounted } from "../../services/billing/usage/usage.ts";
+import { entriesBetween } from "../../services/billing/usage/usage-counting.ts";
 import { billingWorld } from "./ledger.world.ts";
 import {
   accountId,

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { createLedgerStore } from "../../services/billing/index.ts";
-import { createSqliteUsage } from "../../services/billing/store-sqlite-usage.ts";
-import type { LineQuery } from "../../services/billing/usage-store.ts";
+import { createSqliteUsage } from "../../services/billing/usage/store-sqlite-usage.ts";
+import type { LineQuery } from "../../services/billing/usage/usage-store.ts";
 import { sqliteFiles } from "../support/sqlite-files.ts";
 import { billingWorld } from "./ledger.world.ts";
 import { audit, usageRollupContract } from "./usage-rollup.suite.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Review, UsageStore } from "../../services/text/store.ts";
+import type { Review, UsageStore } from "../../services/text/store/store.ts";
 import { intentOf, type UsageStores } from "./usage.suite.ts";
 
 const start = Date.UTC(2026, 0, 15);

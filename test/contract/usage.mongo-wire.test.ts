@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { Closing, UsageStore } from "../../services/text/store.ts";
-import { createMongoUsageStore } from "../../services/text/store-mongo.ts";
-import { textCollections } from "../../services/text/store-mongo-docs.ts";
+import type { Closing, UsageStore } from "../../services/text/store/store.ts";
+import { createMongoUsageStore } from "../../services/text/store/store-mongo.ts";
+import { textCollections } from "../../services/text/store/store-mongo-docs.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { type Fate, type MongoWire, openMongoWire } from "../support/mongo-wire.ts";
 import { until } from "../support/until.ts";

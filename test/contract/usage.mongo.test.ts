@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { createMongoUsageStore } from "../../services/text/store-mongo.ts";
-import { textMongoSchema } from "../../services/text/store-mongo-docs.ts";
+import { createMongoUsageStore } from "../../services/text/store/store-mongo.ts";
+import { textMongoSchema } from "../../services/text/store/store-mongo-docs.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { keptBesideContract } from "./usage.kept.suite.ts";
 import { type UsageStores, usageStoreContract } from "./usage.suite.ts";

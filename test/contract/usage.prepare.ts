@@ -1,12 +1,12 @@
 import { create } from "@bufbuild/protobuf";
-import { viewOf } from "#kit/catalog-client.ts";
-import { errorRow, isRefusal } from "#kit/errors.ts";
-import { createFairShare, tooManyAtOnce } from "#kit/fair-share.ts";
+import { viewOf } from "#common/agreements/catalog-client.ts";
+import { errorRow, isRefusal } from "#kit/base/errors.ts";
 import { ImageError } from "#kit/images/index.ts";
 import { OutsideError } from "#kit/outside/index.ts";
+import { createFairShare, tooManyAtOnce } from "#kit/share/fair-share.ts";
 import { AdmissionSchema } from "#proto/genmesh/common/v1/access_pb.ts";
-import { contextCountShare } from "../../services/text/limits.ts";
-import { createFileMeter } from "../../services/text/measuring/meter.ts";
+import { contextCountShare } from "../../services/text/base/limits.ts";
+import { createFileMeter } from "../../services/text/files/measuring/meter.ts";
 import type { ImageSources } from "../../services/text/request/images.ts";
 import type { OpaqueMaker } from "../../services/text/request/opaque.ts";
 import { parseRequest } from "../../services/text/request/parse.ts";
@@ -48,7 +48,7 @@ const images: ImageSources = {
 };
 
 async function notFound() {
-  const { ErrorReason, RefusalError } = await import("#kit/errors.ts");
+  const { ErrorReason, RefusalError } = await import("#kit/base/errors.ts");
   return new RefusalError(ErrorReason.FILE_NOT_FOUND);
 }
 

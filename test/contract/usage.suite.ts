@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { maxKeptAnswerBytes } from "../../services/text/limits.ts";
-import type { Charge, Intent, UsageStore } from "../../services/text/store.ts";
+import { maxKeptAnswerBytes } from "../../services/text/base/limits.ts";
+import type { Charge, Intent, UsageStore } from "../../services/text/store/store.ts";
 
 /** Two clients of one new, empty store. */
 export type UsageStores = () => Promise<[UsageStore, UsageStore]>;

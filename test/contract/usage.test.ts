@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createSqliteUsageStore } from "../../services/text/store-sqlite.ts";
+import { createSqliteUsageStore } from "../../services/text/store/store-sqlite.ts";
 import { sqliteFiles } from "../support/sqlite-files.ts";
 import { keptBesideContract } from "./usage.kept.suite.ts";
 import { type UsageStores, usageStoreContract } from "./usage.suite.ts";

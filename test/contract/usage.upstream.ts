@@ -1,4 +1,4 @@
-import type { JsonObject } from "#kit/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import { dataFrame, typedFrame } from "../../services/upstreams/text/frame.ts";
 import type {
   AnswerEvent,

@@ -1,19 +1,19 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Interceptor, ServiceImpl } from "@connectrpc/connect";
 import { pino } from "pino";
-import { createCatalogView } from "#kit/catalog-client.ts";
-import { type ManualClock, manualClock } from "#kit/clock.ts";
-import { randomIds } from "#kit/ids.ts";
+import { createCatalogView } from "#common/agreements/catalog-client.ts";
+import { createPeers, type Peers } from "#common/agreements/peers.ts";
+import { randomIds } from "#kit/base/ids.ts";
+import { createMetrics, type Metrics } from "#kit/base/metrics.ts";
 import { createImageVerifier } from "#kit/images/index.ts";
-import { createMetrics, type Metrics } from "#kit/metrics.ts";
 import { createGuardedFetcher } from "#kit/outside/index.ts";
-import { createPeers, type Peers } from "#kit/peers.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
 import { type RpcService, rpcService } from "#kit/rpc/service.ts";
-import { openSqlite, type SqliteDatabase } from "#kit/sqlite.ts";
+import { openSqlite, type SqliteDatabase } from "#kit/store/sqlite.ts";
+import { type ManualClock, manualClock } from "#kit/time/clock.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import {
   CatalogService,
@@ -267,7 +267,6 @@ export function snapshotWith(
     reasoningAliases: { fast: "low", deep: "high" },
     inputModalities: ["text", "image"],
     tools: ["function", "web_search"],
-    tokensPerSecond: 200n,
     inputUsdMicrosPerMillionTokens: 1_000_000n,
     cachedInputUsdMicrosPerMillionTokens: 100_000n,
     outputUsdMicrosPerMillionTokens: 10_000_000n,

@@ -1,7 +1,7 @@
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
-import { whenAborted } from "#kit/abort.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { whenAborted } from "#kit/base/abort.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { fromConnectError } from "#kit/rpc/error-wire.ts";
 import { ErrorInfoSchema } from "#proto/google/rpc/error_details_pb.ts";
 import { failure, type Handlers, pairings, part, read, wireWorld } from "./wire.world.ts";

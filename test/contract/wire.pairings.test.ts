@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { fromConnectError } from "#kit/rpc/error-wire.ts";
 import { failure, type Handlers, pairings, part, read, wireWorld } from "./wire.world.ts";
 

@@ -2,7 +2,7 @@ import { request } from "node:http";
 import { connect } from "node:net";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { whenAborted } from "#kit/abort.ts";
+import { whenAborted } from "#kit/base/abort.ts";
 import { prefixOf } from "#kit/rpc/wire/envelope.ts";
 import {
   GenerateRequestSchema,

@@ -11,8 +11,8 @@ import {
 } from "@connectrpc/connect";
 import { connectNodeAdapter, createConnectTransport } from "@connectrpc/connect-node";
 import { expect } from "vitest";
-import { randomIds } from "#kit/ids.ts";
-import { createLogger } from "#kit/logger.ts";
+import { randomIds } from "#kit/base/ids.ts";
+import { createLogger } from "#kit/base/logger.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import { type RpcService, rpcService } from "#kit/rpc/service.ts";
 import { singlePeer } from "#kit/rpc/wire-pool.ts";

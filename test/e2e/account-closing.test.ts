@@ -1,7 +1,7 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, describe, expect, test } from "vitest";
-import { closingLeastMs, driveClosing } from "#kit/closing.ts";
-import type { Peers } from "#kit/peers.ts";
+import { closingLeastMs, driveClosing } from "#common/agreements/account-closing.ts";
+import type { Peers } from "#common/agreements/peers.ts";
 import { EntryKind, HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { until } from "../support/until.ts";
 import { refusalOf } from "./caller.ts";

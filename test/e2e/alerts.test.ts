@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "vitest";
-import { deliverWaiting } from "#kit/alert-delivery.ts";
+import { deliverWaiting } from "#common/agreements/alert-delivery.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { until } from "../support/until.ts";
 import { type Received, startWebhookReceiver, verified } from "../support/webhook-receiver.ts";

@@ -101,7 +101,6 @@ export function chat(
     reasoningAliases: { fast: "low", Deep: "high" },
     inputModalities: ["text", "image"],
     tools: ["*"],
-    tokensPerSecond: 200,
     pricing,
     ...changes,
   };

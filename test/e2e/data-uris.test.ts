@@ -9,7 +9,7 @@ import { ownWorldOnly } from "./world.ts";
 
 const reader = chat("reader", {
   ...{ inputModalities: ["text", "image", "pdf", "audio"], upstreamModel: "up-model" },
-  ...{ maxInputTokens: 200_000, pdfTokensPerPage: 1_000, audioTokensPerSecond: 20 },
+  ...{ maxInputTokens: 200_000, audioTokensPerSecond: 20 },
 });
 const { world, media, png, ...rest } = await startMediaWorld({
   models: [reader, chat("reader-legacy", { ...reader, id: "reader-legacy", upstream: "legacy" })],

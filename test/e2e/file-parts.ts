@@ -1,4 +1,4 @@
-import { samplePdf, wavOf } from "../../services/text/measuring/samples.fixture.ts";
+import { wavOf } from "../../services/text/files/measuring/samples.fixture.ts";
 import { sampleMp3 } from "../../services/upstreams/media/samples.fixture.ts";
 import { type CatalogObject, chat } from "./catalog.ts";
 
@@ -9,7 +9,7 @@ export function withReaders(usual: CatalogObject): CatalogObject {
     maxInputTokens: 200_000,
     upstreamModel: "up-model",
   };
-  const said = { ...takes, pdfTokensPerPage: 1_000, audioTokensPerSecond: 20 };
+  const said = { ...takes, audioTokensPerSecond: 20 };
   const models = [
     chat("reader", said),
     chat("reader-silent", takes),
@@ -22,7 +22,10 @@ export function withReaders(usual: CatalogObject): CatalogObject {
 
 export const uriOf = (bytes: Buffer, type = "application/pdf") =>
   `data:${type};base64,${bytes.toString("base64")}`;
-export const pdf = samplePdf(["one", "two", "three"]);
+/** A file that begins as a PDF does; what else is in it is for upstream to read. */
+export const pdfOf = (rest: string | Buffer) =>
+  Buffer.concat([Buffer.from("%PDF-1.7\n"), Buffer.from(rest), Buffer.from("\n%%EOF\n")]);
+export const pdf = pdfOf("1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj");
 export const wav = wavOf(2 * 8_000);
 export const mp3 = sampleMp3(2);
 export const inputFile = (bytes: Buffer, fields: object = {}) => ({

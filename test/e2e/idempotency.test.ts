@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "vitest";
-import { maxJoiners } from "../../services/text/limits.ts";
+import { maxJoiners } from "../../services/text/base/limits.ts";
 import { promptly } from "../support/promptly.ts";
 import { until } from "../support/until.ts";
 import { type Caller, refusalOf } from "./caller.ts";

@@ -1,7 +1,7 @@
 import sharp from "sharp";
 import { afterAll, describe, expect, test } from "vitest";
 import { noise } from "#kit/images/samples.fixture.ts";
-import { wavOf } from "../../services/text/measuring/samples.fixture.ts";
+import { wavOf } from "../../services/text/files/measuring/samples.fixture.ts";
 import { refusalOf } from "./caller.ts";
 import { asked, inputAudio, uriOf, withReaders } from "./file-parts.ts";
 import { upload } from "./media-world.ts";

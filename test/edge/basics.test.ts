@@ -1,6 +1,6 @@
 import { levels } from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ErrorReason, knownReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, knownReason, refuse } from "#kit/base/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { admissionLimits } from "../../gateway/admission/index.ts";
 import { type EdgeWorld, startEdge } from "./world.ts";

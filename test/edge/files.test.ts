@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { FileArea } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { type EdgeWorld, startEdge } from "./world.ts";
 

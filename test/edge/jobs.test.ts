@@ -2,7 +2,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { JobKind, type JobSchema, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { until } from "../support/until.ts";
 import { openRaw } from "./raw.ts";

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { expect, test } from "vitest";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { anonymousLinesASecond } from "../../gateway/limits.ts";
 import { type EdgeParts, type EdgeWorld, startEdge } from "./world.ts";
 

@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import type { HandlerContext } from "@connectrpc/connect";
 import { afterEach, describe, expect, test } from "vitest";
-import { ErrorReason, RefusalError, refuse } from "#kit/errors.ts";
+import { ErrorReason, RefusalError, refuse } from "#kit/base/errors.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { promptly } from "../support/promptly.ts";
 import { untilStill } from "../support/until.ts";

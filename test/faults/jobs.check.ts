@@ -1,6 +1,6 @@
 import { pino } from "pino";
-import type { Clock } from "#kit/clock.ts";
-import { createMetrics } from "#kit/metrics.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import { createJobEvents } from "../../services/media/events.ts";
 import { noFailPoints } from "../../services/media/fail-points.ts";
 import { storageIdOf } from "../../services/media/files/file.ts";

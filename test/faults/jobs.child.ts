@@ -1,6 +1,6 @@
 import type { Interceptor } from "@connectrpc/connect";
-import { ErrorReason, isRefusal, RefusalError } from "#kit/errors.ts";
-import { randomIds } from "#kit/ids.ts";
+import { ErrorReason, isRefusal, RefusalError } from "#kit/base/errors.ts";
+import { randomIds } from "#kit/base/ids.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import {
   type ApplyRequest,

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from "#kit/clock.ts";
+import { type Clock, systemClock } from "#kit/time/clock.ts";
 import { startScriptedMediaUpstream } from "../support/scripted-media-upstream.ts";
 import type { ComfyDouble } from "../support/upstreams/comfyui.ts";
 import { type ComfyOptions, startComfy } from "../support/upstreams/comfyui.ts";

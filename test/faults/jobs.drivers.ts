@@ -1,8 +1,8 @@
 import { tmpdir } from "node:os";
 import { pino } from "pino";
-import type { Clock } from "#kit/clock.ts";
 import { createImageVerifier } from "#kit/images/index.ts";
 import { createGuardedFetcher } from "#kit/outside/index.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import { createHttpClient } from "#kit/upstream/client.ts";
 import { createBuiltinRenderer } from "../../services/builtin/index.ts";
 import { createMediaUpstreams } from "../../services/upstreams/media/index.ts";

@@ -1,7 +1,7 @@
-import type { Clock } from "#kit/clock.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import { type Job, upstreamOf } from "../../services/media/jobs/job.ts";
 import { maxAttempts } from "../../services/media/limits.ts";
-import { seedOf } from "../../services/upstreams/called/values.ts";
+import { seedOf } from "../../services/upstreams/by-template/values.ts";
 import { capabilitiesOf } from "../../services/upstreams/protocols.ts";
 import { alice } from "../contract/jobs.world.ts";
 import { checkAccount, gatherer, type LawStores } from "../support/laws.ts";

@@ -1,4 +1,4 @@
-import { RefusalError } from "#kit/errors.ts";
+import { RefusalError } from "#kit/base/errors.ts";
 import type { JobKind } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { FailPoint } from "../../services/media/fail-points.ts";
 import { alice, createJobsWorld, type JobsWorld } from "../contract/jobs.world.ts";

@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { createInterface } from "node:readline";
 import { setTimeout as delay, setImmediate as turn } from "node:timers/promises";
-import type { Clock } from "#kit/clock.ts";
+import type { Clock } from "#kit/time/clock.ts";
 
 /**
  * The one time of a run's processes. It goes by steps, not by the machine's clock: each step waits until every living process has

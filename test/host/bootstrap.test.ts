@@ -2,7 +2,7 @@ import { watch } from "node:fs";
 import { access, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createLogger } from "#kit/logger.ts";
+import { createLogger } from "#kit/base/logger.ts";
 import { envToConfig } from "../../services/host/config.ts";
 import { type Mesh, startMesh } from "../../services/host/mesh.ts";
 import { operatorOf } from "./operator.ts";

@@ -1,7 +1,7 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createPeers } from "#kit/peers.ts";
+import { createPeers } from "#common/agreements/peers.ts";
 import { tokenInterceptor } from "#kit/rpc/access.ts";
 import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { amount, usd } from "../../services/host/cli/arguments.ts";

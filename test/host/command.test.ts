@@ -1,6 +1,5 @@
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { readFile, writeFile } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { root, startProcess, tempFolder, type Variables } from "./process.ts";
@@ -20,18 +19,6 @@ describe("bin/genmesh.js", () => {
       1,
     );
     expect((await run(process.execPath, [script, "no-such-command"])).code).toBe(2);
-  });
-
-  test("tells of a model that thinks and does not say how fast, which is no fault", async () => {
-    await using folder = await tempFolder();
-    const file = join(folder.path, "c.yaml");
-    const example = await readFile(join(root, "deploy/catalog.yaml"), "utf8");
-    await writeFile(file, example.replace(/^ +tokensPerSecond:.*$/m, ""));
-    const { code, stdout } = await run(process.execPath, [script, "catalog", "check", file]);
-    expect(code).toBe(0);
-    expect(stdout).toMatch(
-      /^notice: chat-1: thinks and has no tokensPerSecond: .+\n.+ no faults\n$/,
-    );
   });
 
   test("a variable that makes no sense is told in one line", async () => {

@@ -5,8 +5,8 @@ import {
   createGrpcWebTransport,
 } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ErrorReason, isRefusal } from "#kit/errors.ts";
-import { createPeers, type Peers } from "#kit/peers.ts";
+import { createPeers, type Peers } from "#common/agreements/peers.ts";
+import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
 import { tokenInterceptor } from "#kit/rpc/access.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { Health, HealthCheckResponse_ServingStatus } from "#proto/grpc/health/v1/health_pb.ts";

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { createPeers, type Peers } from "#kit/peers.ts";
+import { createPeers, type Peers } from "#common/agreements/peers.ts";
 import { tokenInterceptor } from "#kit/rpc/access.ts";
 
 /** Clients of a process's gRPC port that carry the admin token of its data directory. */

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { createLogger } from "#kit/logger.ts";
+import { createLogger } from "#kit/base/logger.ts";
 import { envToConfig } from "../../services/host/config.ts";
 import { type RoleProcess, startRole } from "../../services/host/role.ts";
 import { describeS3 } from "../contract/blobs.s3.world.ts";

@@ -1,7 +1,7 @@
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { afterEach, describe, expect, test } from "vitest";
-import { createLogger } from "#kit/logger.ts";
-import { createPeers } from "#kit/peers.ts";
+import { createPeers } from "#common/agreements/peers.ts";
+import { createLogger } from "#kit/base/logger.ts";
 import { envToConfig } from "../../services/host/config.ts";
 import { type RoleProcess, startRole } from "../../services/host/role.ts";
 import { certificateFolder, mountSecret, noCertificates } from "../support/certificates.ts";

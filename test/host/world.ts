@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { createLogger } from "#kit/logger.ts";
+import { createLogger } from "#kit/base/logger.ts";
 import { envToConfig } from "../../services/host/config.ts";
 import { type Mesh, startMesh } from "../../services/host/mesh.ts";
 import { type CommandEnd, runOperatorCommand } from "../support/operator-command.ts";

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { systemClock } from "#kit/clock.ts";
+import { systemClock } from "#kit/time/clock.ts";
 import { tempFolder } from "../host/process.ts";
 import { checkAccount, gatherer, hasEnded, jobsOf, lawStores } from "../support/laws.ts";
 import { until } from "../support/until.ts";

@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { Peers } from "#kit/peers.ts";
+import type { Peers } from "#common/agreements/peers.ts";
 import type { CreateKeyRequestSchema } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { operatorPeers } from "../../services/host/cli/client.ts";

@@ -1,5 +1,5 @@
-import { fileURLToPath } from "node:url";
 import { needsOf, type PeerName, peerNames } from "../../services/host/roles.ts";
+import { folderOf, roomOf } from "../rooms.ts";
 import { importsOf } from "./imports.ts";
 import { houseFiles } from "./own-files.ts";
 
@@ -33,12 +33,12 @@ type Rooms = ReadonlyMap<string, readonly string[]>;
 
 /**
  * The picture in docs/architecture.md, as SVG: folders and dots from the files and their imports, calls and stores from the roles' needs.
- * It counts nothing, so that it changes only where the house does. test/house-picture.test.ts holds that the committed one is this one.
+ * It counts nothing, so that it changes only where the house does. test/house-pages.test.ts holds that the committed one is this one.
  */
 export function drawHouse(): string {
   const files = productFiles();
   const gateway = roomsOf(files, "gateway");
-  const shelves = ["services/upstreams", "services/kit"].map((folder) => ({
+  const shelves = ["services/upstreams", "services/common", "services/kit"].map((folder) => ({
     folder,
     rooms: [...roomsOf(files, folder)],
   }));
@@ -131,11 +131,16 @@ function productFiles(): string[] {
 function roomsOf(all: readonly string[], folder: string): Rooms {
   const rooms = new Map<string, string[]>();
   for (const file of all.filter((name) => name.startsWith(`${folder}/`))) {
-    const [first = "", ...rest] = file.slice(folder.length + 1).split("/");
-    const room = rest.length > 0 ? first : "";
-    rooms.set(room, [...(rooms.get(room) ?? []), file]);
+    const [name = ""] = insideOf(folder, file).split("/");
+    rooms.set(name, [...(rooms.get(name) ?? []), file]);
   }
   return new Map([...rooms].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** The room of a file, by its path below the part; "" for the part's own files. */
+function insideOf(part: string, file: string): string {
+  const room = roomOf(file);
+  return room ? folderOf(room).slice(part.length + 1) : "";
 }
 
 /** Does a part import one of these files? */
@@ -189,7 +194,7 @@ function arrow(path: string, isBoth = false): string {
 function svg(height: number, inside: readonly string[]): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-labelledby="title desc">
 <title id="title">The parts of genmesh, who calls whom, and who uses what of what they share</title>
-<desc id="desc">The gateway calls auth, catalog, text, billing and media; text and media call billing and catalog. What they share stands in upstreams and the kit; none of them imports another.</desc>
+<desc id="desc">The gateway calls auth, catalog, text, billing and media; text and media call billing and catalog. What they share stands in upstreams, common and the kit; none of them imports another.</desc>
 <style>
 text { font: 14px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #1f2937; }
 .name { font-weight: 600; }
@@ -212,5 +217,3 @@ ${inside.join("\n")}
 </svg>
 `;
 }
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) process.stdout.write(drawHouse());

@@ -14,7 +14,7 @@ export function importsOf(file: string, { values = false } = {}): string[] {
     if (values && type !== undefined) return [];
     const name = from ?? dynamic ?? bare ?? "";
     if (name.startsWith(".")) return [relative(root, join(root, dirname(file), name))];
-    return [name.replace(/^#kit\//, "services/kit/").replace(/^#proto\//, "proto/gen/")];
+    return [name.replace(/^#(kit|common)\//, "services/$1/").replace(/^#proto\//, "proto/gen/")];
   });
 }
 

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from "#kit/clock.ts";
+import { type Clock, systemClock } from "#kit/time/clock.ts";
 
 /** The machine's clock, with a lever: what a process waits hours for happens at once. */
 export interface JumpClock extends Clock {

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import { auditWallet } from "../../services/billing/audit.ts";
 import { createLedgerStore } from "../../services/billing/index.ts";
-import type { LedgerStore } from "../../services/billing/store.ts";
-import type { Entry, Wallet } from "../../services/billing/wallet.ts";
+import { auditWallet } from "../../services/billing/ledger/audit.ts";
+import type { LedgerStore } from "../../services/billing/ledger/store.ts";
+import type { Entry, Wallet } from "../../services/billing/ledger/wallet.ts";
 import { createJobStore } from "../../services/media/context.ts";
 import { openFileStores } from "../../services/media/files/context.ts";
 import { blobKeyOf } from "../../services/media/files/file.ts";

@@ -2,7 +2,7 @@
 // is stands in a file beside that one, named after the process.
 import { readFileSync, writeFileSync } from "node:fs";
 import { isMainThread } from "node:worker_threads";
-import { systemClock } from "#kit/clock.ts";
+import { systemClock } from "#kit/time/clock.ts";
 import { jumpClock } from "./jump-clock.ts";
 
 /** Milliseconds between two looks at the file. */

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { createLogger } from "#kit/logger.ts";
-import { createMetrics } from "#kit/metrics.ts";
+import { createLogger } from "#kit/base/logger.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
 import { traceFields } from "#kit/telemetry/spans.ts";
 import { operatorPeers } from "../../services/host/cli/client.ts";
 import { envToConfig, envToOperatorConfig } from "../../services/host/config.ts";

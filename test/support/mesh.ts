@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Peers } from "#kit/peers.ts";
+import type { Peers } from "#common/agreements/peers.ts";
 import { operatorPeers } from "../../services/host/cli/client.ts";
 import { envToOperatorConfig } from "../../services/host/config.ts";
 import { readMeshArguments } from "../../services/host/run-mesh/options.ts";

@@ -60,7 +60,7 @@ const parts: [title: string, files: RegExp][] = [
   ],
   [
     "Stores, queue and internal calls: every role that has them",
-    /^services\/(host|kit\/(queue|blobs|telemetry\/rpc))/,
+    /^services\/(host|kit\/(queue|store|telemetry\/rpc))/,
   ],
 ];
 

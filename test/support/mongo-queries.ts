@@ -1,5 +1,5 @@
 import type { CommandStartedEvent, Db, Document } from "mongodb";
-import type { MongoIndex } from "#kit/mongo/migrate.ts";
+import type { MongoIndex } from "#kit/store/mongo/migrate.ts";
 
 /** A query as it was sent, and what an index must know of it. */
 export interface Query {

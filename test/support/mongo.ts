@@ -1,7 +1,7 @@
 import { MongoClient } from "mongodb";
 import { afterAll, afterEach, describe } from "vitest";
-import { type MongoDatabase, type MongoOptions, openMongo } from "#kit/mongo/connect.ts";
-import { type MongoSchema, migrate } from "#kit/mongo/migrate.ts";
+import { type MongoDatabase, type MongoOptions, openMongo } from "#kit/store/mongo/connect.ts";
+import { type MongoSchema, migrate } from "#kit/store/mongo/migrate.ts";
 import { findBackend } from "./backends.ts";
 import { createDatabases } from "./databases.ts";
 import { createQueryWatch, judge, scans } from "./mongo-queries.ts";

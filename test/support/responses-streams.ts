@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { JsonObject } from "#kit/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import { createSseParser } from "#kit/upstream/sse.ts";
 import type { AnswerEvent } from "../../services/upstreams/text/port.ts";
 import type { ResponseFacts } from "../../services/upstreams/text/responses/complete-response.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { pipeline } from "node:stream";
-import { parseS3Url } from "#kit/blobs/s3-url.ts";
+import { parseS3Url } from "#kit/store/blobs/s3-url.ts";
 
 /** How a store refuses to write. */
 export interface WriteRefusal {

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach } from "vitest";
-import { openSqlite, type SqliteDatabase } from "#kit/sqlite.ts";
+import { openSqlite, type SqliteDatabase } from "#kit/store/sqlite.ts";
 
 /** Databases in files of a test's own. */
 export interface SqliteFiles {

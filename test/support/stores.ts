@@ -3,8 +3,8 @@ import { jetstreamManager, type StreamAPI } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { Client } from "minio";
 import { MongoClient } from "mongodb";
-import { parseS3Url } from "#kit/blobs/s3-url.ts";
 import { parseNatsUrl } from "#kit/queue/jetstream-url.ts";
+import { parseS3Url } from "#kit/store/blobs/s3-url.ts";
 import { findBackend } from "./backends.ts";
 
 /** A database, a bucket and a stream at the real servers of the test's own. */

@@ -1,9 +1,9 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { manualClock } from "#kit/clock.ts";
-import { randomIds } from "#kit/ids.ts";
-import type { JsonObject } from "#kit/json.ts";
-import { createLogger } from "#kit/logger.ts";
-import { createMetrics } from "#kit/metrics.ts";
+import { randomIds } from "#kit/base/ids.ts";
+import type { JsonObject } from "#kit/base/json.ts";
+import { createLogger } from "#kit/base/logger.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
+import { manualClock } from "#kit/time/clock.ts";
 import { createHttpClient } from "#kit/upstream/client.ts";
 import {
   type Upstream,

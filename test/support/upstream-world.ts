@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { RefusalError } from "#kit/errors.ts";
+import type { RefusalError } from "#kit/base/errors.ts";
 import { createTextUpstreams } from "../../services/upstreams/text/index.ts";
 import type {
   JsonAnswer,

@@ -1,10 +1,10 @@
 import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
-import type { BlobStore } from "#kit/blobs.ts";
-import { type Clock, systemClock } from "#kit/clock.ts";
-import type { Database } from "#kit/database.ts";
-import { createLogger } from "#kit/logger.ts";
+import { createLogger } from "#kit/base/logger.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
+import type { BlobStore } from "#kit/store/blobs.ts";
+import type { Database } from "#kit/store/database.ts";
+import { type Clock, systemClock } from "#kit/time/clock.ts";
 import { envToConfig } from "../../services/host/config.ts";
 import { createHostContext } from "../../services/host/context.ts";
 import { openStores, storeOf } from "../../services/host/stores.ts";

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from "fastify";
-import { unitName } from "#kit/answer-values.ts";
-import { optionalNumber, requiredString } from "#kit/body.ts";
-import { driveClosing } from "#kit/closing.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { JsonObject } from "#kit/json.ts";
+import { driveClosing } from "#common/agreements/account-closing.ts";
+import { unitName } from "#common/documents/answer-values.ts";
+import { optionalNumber, requiredString } from "#common/words/body.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import type { Account } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Edge } from "../../context.ts";

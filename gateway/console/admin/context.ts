@@ -1,10 +1,10 @@
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from "fastify";
-import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, isRefusal, type Reason, refuse } from "#kit/errors.ts";
-import { type JsonObject, parseSettings, parseTextBody } from "#kit/json.ts";
-import { audited, type DoneAction, type PlannedAction } from "#kit/operator-actions.ts";
-import type { Peers } from "#kit/peers.ts";
+import type { Peers } from "#common/agreements/peers.ts";
+import { audited, type DoneAction, type PlannedAction } from "#common/words/operator-actions.ts";
+import { ErrorReason, isRefusal, type Reason, refuse } from "#kit/base/errors.ts";
+import { type JsonObject, parseSettings, parseTextBody } from "#kit/base/json.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { Account } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Edge } from "../../context.ts";

@@ -1,7 +1,7 @@
-import { holdKindName, isoTimeOrNull, unitName } from "#kit/answer-values.ts";
-import { type JobNames, jobNames, statusNames } from "#kit/job-document.ts";
-import { limitResetWord } from "#kit/key-limits.ts";
-import { scopeName } from "#kit/scopes.ts";
+import { holdKindName, isoTimeOrNull, unitName } from "#common/documents/answer-values.ts";
+import { type JobNames, jobNames, statusNames } from "#common/documents/job-document.ts";
+import { limitResetWord } from "#common/words/key-limits.ts";
+import { scopeName } from "#common/words/scopes.ts";
 import type { Account, ApiKey, OperatorAction } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { ActionOutcome } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import {

@@ -1,7 +1,7 @@
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance } from "fastify";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { isoMs } from "#kit/iso-time.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { isoMs } from "#kit/base/iso-time.ts";
 import type { Edge } from "../../context.ts";
 import { exportPage } from "../../limits.ts";
 import { exportEntries, exportFormats, exportHeaders } from "../../made-files.ts";

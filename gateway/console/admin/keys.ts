@@ -1,13 +1,18 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance } from "fastify";
-import { optionalArray, optionalNumber, optionalString, requiredString } from "#kit/body.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { isoMs } from "#kit/iso-time.ts";
-import type { JsonObject } from "#kit/json.ts";
-import { limitResetOf, limitResetWord } from "#kit/key-limits.ts";
-import { optionalOutsideUrl } from "#kit/outside-url.ts";
-import { maxWebhookUrlLength } from "#kit/request-bounds.ts";
-import { scopeNames } from "#kit/scopes.ts";
+import {
+  optionalArray,
+  optionalNumber,
+  optionalString,
+  requiredString,
+} from "#common/words/body.ts";
+import { limitResetOf, limitResetWord } from "#common/words/key-limits.ts";
+import { optionalOutsideUrl } from "#common/words/outside-url.ts";
+import { maxWebhookUrlLength } from "#common/words/request-bounds.ts";
+import { scopeNames } from "#common/words/scopes.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { isoMs } from "#kit/base/iso-time.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import type { ApiKey } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { KeyLimitReset, type Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";

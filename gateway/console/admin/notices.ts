@@ -1,5 +1,5 @@
 import type { FastifyInstance } from "fastify";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { GetAlertsResponse } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Webhook } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "../../context.ts";

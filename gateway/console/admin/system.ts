@@ -1,8 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance } from "fastify";
-import { isoTimeOrNull } from "#kit/answer-values.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { isoTimeOrNull } from "#common/documents/answer-values.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import {
   DraftChange_Kind,
   ModelKind,

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from "fastify";
-import { isoTimeOrNull, unitName } from "#kit/answer-values.ts";
-import { optionalNumber, requiredString } from "#kit/body.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { isoTimeOrNull, unitName } from "#common/documents/answer-values.ts";
+import { optionalNumber, requiredString } from "#common/words/body.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { HoldState } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { JobStatus, JobWait_Refusal } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "../../context.ts";

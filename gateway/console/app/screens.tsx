@@ -2,7 +2,7 @@ import lazy from "preact-iso/lazy";
 import { Route, Router } from "preact-iso/router";
 import { Page } from "./kit/page.tsx";
 import { Empty } from "./kit/states.tsx";
-import { isOperator } from "./places.ts";
+import { isOperator } from "./navigation.ts";
 
 // Each screen is loaded when the reader goes there.
 const Overview = lazy(() => import("./screens/overview.tsx").then((m) => m.Overview));

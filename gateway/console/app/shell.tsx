@@ -6,7 +6,7 @@ import { Segments } from "./kit/form.tsx";
 import { Icon } from "./kit/icon.tsx";
 import { ErrorText } from "./kit/states.tsx";
 import { Toasts } from "./kit/toast.tsx";
-import { groups, isOperator } from "./places.ts";
+import { groups, isOperator } from "./navigation.ts";
 import { rightsOf } from "./scopes.ts";
 import { Screens } from "./screens.tsx";
 import { SecretDialog } from "./secret-dialog.tsx";

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from "fastify";
-import { toJobDocument } from "#kit/job-document.ts";
+import { toJobDocument } from "#common/documents/job-document.ts";
 import type { Edge } from "../../context.ts";
 import { familyTags, forEachFamily, jobFamilies, jobIdParam } from "../../jobs.ts";
 import { deadlinesMs } from "../../limits.ts";

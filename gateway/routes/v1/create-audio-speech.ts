@@ -1,5 +1,5 @@
 import type { FastifyInstance } from "fastify";
-import { maxSpeechCharacters, speechSpeed } from "#kit/request-bounds.ts";
+import { maxSpeechCharacters, speechSpeed } from "#common/words/request-bounds.ts";
 import { soundFormats, soundTypes } from "#kit/sound/formats.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { BodyForm, FileArea } from "#proto/genmesh/media/v1/media_service_pb.ts";

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from "fastify";
-import { unixSeconds } from "#kit/answer-values.ts";
-import { maxSpeechCharacters, speechSpeed } from "#kit/request-bounds.ts";
+import { unixSeconds } from "#common/documents/answer-values.ts";
+import { maxSpeechCharacters, speechSpeed } from "#common/words/request-bounds.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { GenerateSpeechResponse } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "../../context.ts";

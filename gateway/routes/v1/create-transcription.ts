@@ -1,6 +1,6 @@
 import type { FastifyInstance } from "fastify";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { joinInTurns } from "#kit/in-turns.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { joinInTurns } from "#kit/base/in-turns.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import type { Edge } from "../../context.ts";

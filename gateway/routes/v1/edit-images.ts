@@ -1,7 +1,7 @@
 import type { FastifyInstance } from "fastify";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { joinInTurns } from "#kit/base/in-turns.ts";
 import { imageMimeTypes, sniffFormat } from "#kit/images/sniff.ts";
-import { joinInTurns } from "#kit/in-turns.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { BodyForm, ImageAnswer, JobKind } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "../../context.ts";

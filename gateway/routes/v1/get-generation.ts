@@ -1,5 +1,5 @@
 import type { FastifyInstance } from "fastify";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Line } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Edge } from "../../context.ts";
 import { deadlinesMs } from "../../limits.ts";
@@ -16,7 +16,7 @@ import {
   type RouteSchema,
   string,
 } from "../../schemas.ts";
-import { seenKey, toRequestDocument } from "../../usage.ts";
+import { seenKey, toRequestDocument } from "../../usage-query.ts";
 
 const getGenerationSchema: RouteSchema = {
   operationId: "getGeneration",

@@ -1,8 +1,8 @@
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { csvLine } from "#kit/csv.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { maxKeysPerAccount } from "#kit/request-bounds.ts";
+import { maxKeysPerAccount } from "#common/words/request-bounds.ts";
+import { csvLine } from "#kit/base/csv.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { UsageBucket, UsageResult } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Edge } from "../../context.ts";
 import { deadlinesMs, usageLimits } from "../../limits.ts";
@@ -22,7 +22,7 @@ import {
   string,
   stringOrNull,
 } from "../../schemas.ts";
-import { filterKeys, usageKinds } from "../../usage.ts";
+import { filterKeys, usageKinds } from "../../usage-query.ts";
 
 const groups = ["model", "api_key_id", "kind"];
 const exampleStart = 1_763_683_200;

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from "fastify";
-import { entryDocument } from "#kit/entry-document.ts";
+import { entryDocument } from "#common/documents/entry-document.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
 import { deadlinesMs, exportPage, pageLimits } from "../../limits.ts";
@@ -17,7 +17,7 @@ import {
   type RouteSchema,
   string,
 } from "../../schemas.ts";
-import { refuseCursor, seenKey, usageKinds } from "../../usage.ts";
+import { refuseCursor, seenKey, usageKinds } from "../../usage-query.ts";
 
 const entrySchema = object(
   {

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from "fastify";
-import { holdKindName, isoTime, unitName } from "#kit/answer-values.ts";
+import { holdKindName, isoTime, unitName } from "#common/documents/answer-values.ts";
 import type { Hold } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
@@ -17,7 +17,7 @@ import {
   string,
   stringOrNull,
 } from "../../schemas.ts";
-import { refuseCursor, seenKey } from "../../usage.ts";
+import { refuseCursor, seenKey } from "../../usage-query.ts";
 
 const listBillingHoldsSchema: RouteSchema = {
   operationId: "listBillingHolds",

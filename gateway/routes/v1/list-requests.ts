@@ -1,5 +1,5 @@
 import type { FastifyInstance } from "fastify";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Edge } from "../../context.ts";
 import { deadlinesMs, pageLimits } from "../../limits.ts";
 import { queryLimit, queryOneOf, queryString } from "../../query.ts";
@@ -22,7 +22,7 @@ import {
   toRequestDocument,
   usageKinds,
   usageStatuses,
-} from "../../usage.ts";
+} from "../../usage-query.ts";
 
 const listRequestsSchema: RouteSchema = {
   operationId: "listRequests",

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from "fastify";
-import { toJobDocument } from "#kit/job-document.ts";
+import { toJobDocument } from "#common/documents/job-document.ts";
 import {
   maxImages,
   maxPromptCharacters,
@@ -8,7 +8,7 @@ import {
   metadataLimits,
   musicModes,
   videoSizes,
-} from "#kit/request-bounds.ts";
+} from "#common/words/request-bounds.ts";
 import { BodyForm, ImageAnswer } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "../../context.ts";
 import {

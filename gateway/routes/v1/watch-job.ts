@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { statusName } from "#kit/job-document.ts";
+import { statusName } from "#common/documents/job-document.ts";
 import type { Edge } from "../../context.ts";
 import { toErrorBody } from "../../errors.ts";
 import { followJob } from "../../follow-job.ts";

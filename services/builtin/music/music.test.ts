@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { MusicRequest } from "#kit/builtin-models.ts";
+import type { MusicRequest } from "#common/words/builtin-models.ts";
 import { createRandom } from "../seed.ts";
 import { readMp3 } from "../testing/probe.ts";
 import { compose, setLyrics } from "./compose.ts";

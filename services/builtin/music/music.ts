@@ -1,4 +1,4 @@
-import type { MusicRequest, SoundResult } from "#kit/builtin-models.ts";
+import type { MusicRequest, SoundResult } from "#common/words/builtin-models.ts";
 import { fadeEnds, master, type Stereo } from "../audio/dsp.ts";
 import { openMp3 } from "../audio/mp3.ts";
 import { addReverb } from "../audio/reverb.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { longestSpeechSeconds } from "#kit/builtin-models.ts";
+import { longestSpeechSeconds } from "#common/words/builtin-models.ts";
 import { secondsOf } from "#kit/sound/seconds.ts";
 import { readMp3 } from "../testing/probe.ts";
 import { soundsOf } from "./letters.ts";

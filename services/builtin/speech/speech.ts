@@ -1,4 +1,8 @@
-import { longestSpeechSeconds, type SoundResult, type SpeechRequest } from "#kit/builtin-models.ts";
+import {
+  longestSpeechSeconds,
+  type SoundResult,
+  type SpeechRequest,
+} from "#common/words/builtin-models.ts";
 import { pcmRate, soundTypes } from "#kit/sound/formats.ts";
 import { fadeEnds } from "../audio/dsp.ts";
 import { openMp3 } from "../audio/mp3.ts";

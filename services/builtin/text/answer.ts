@@ -1,4 +1,4 @@
-import type { JsonObject } from "#kit/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import type { Memory, Thought } from "./chat-content.ts";
 import { seal } from "./seal.ts";
 

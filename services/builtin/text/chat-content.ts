@@ -1,4 +1,4 @@
-import type { JsonObject } from "#kit/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import { createRandom } from "../seed.ts";
 import { readConversation } from "./conversation.ts";
 import { planFor } from "./plan.ts";

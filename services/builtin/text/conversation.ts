@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { imageTokens, type Look, lookAt } from "./look.ts";
 import { unseal } from "./seal.ts";
 

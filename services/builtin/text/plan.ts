@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { Random } from "../seed.ts";
 import { type Conversation, heard } from "./conversation.ts";
 import { fillSchema, type Material } from "./fill-schema.ts";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { deflateRawSync, inflateRawSync } from "node:zlib";
-import { isJsonObject, type JsonObject } from "#kit/json.ts";
+import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 
 /** Notes are short; more than this unpacked is none of ours. */
 const maxNoteBytes = 64 * 1024;

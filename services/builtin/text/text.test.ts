@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { manualClock } from "#kit/clock.ts";
-import type { JsonObject } from "#kit/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
+import { manualClock } from "#kit/time/clock.ts";
 import {
   collect,
   testContext,

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
 import sharp from "sharp";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { VideoRequest } from "#kit/builtin-models.ts";
+import type { VideoRequest } from "#common/words/builtin-models.ts";
 import { decodeFrames, haveFfmpeg, meanDifference, probeStreams } from "../testing/ffmpeg.ts";
 import { readMp4 } from "../testing/probe.ts";
 import { renderVideo } from "./video.ts";

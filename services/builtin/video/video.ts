@@ -1,5 +1,5 @@
 import { rename, rm, writeFile } from "node:fs/promises";
-import type { VideoRequest, VideoResult } from "#kit/builtin-models.ts";
+import type { VideoRequest, VideoResult } from "#common/words/builtin-models.ts";
 import { paintCaption } from "../caption/caption.ts";
 import { usualFramesPerSecond } from "../limits.ts";
 import { type Mood, readMood } from "../paint/mood.ts";

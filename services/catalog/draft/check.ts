@@ -1,5 +1,5 @@
 import { type DescMessage, type Message, toJson } from "@bufbuild/protobuf";
-import { isJsonObject, type JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonValue } from "#kit/base/json.ts";
 import {
   DraftChange_Kind,
   ModelSchema,

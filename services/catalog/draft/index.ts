@@ -1,9 +1,9 @@
 import { Worker } from "node:worker_threads";
-import { untilAborted } from "#kit/abort.ts";
-import { unavailable } from "#kit/errors.ts";
-import { createFairShare } from "#kit/fair-share.ts";
-import { threadOptions } from "#kit/thread.ts";
-import { createWorkerPool } from "#kit/worker-pool.ts";
+import { untilAborted } from "#kit/base/abort.ts";
+import { unavailable } from "#kit/base/errors.ts";
+import { createFairShare } from "#kit/share/fair-share.ts";
+import { threadOptions } from "#kit/threads/thread.ts";
+import { createWorkerPool } from "#kit/threads/worker-pool.ts";
 import {
   draftIdleMs,
   draftShare,

@@ -1,5 +1,5 @@
 import { parentPort } from "node:worker_threads";
-import { muteThread } from "#kit/thread.ts";
+import { muteThread } from "#kit/threads/thread.ts";
 import type { CatalogText } from "../source.ts";
 import { checkDraft, type DraftVerdict } from "./check.ts";
 

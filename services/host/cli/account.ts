@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
-import { isoTime, unitName } from "#kit/answer-values.ts";
-import { systemClock } from "#kit/clock.ts";
-import { driveClosing } from "#kit/closing.ts";
-import { randomIds } from "#kit/ids.ts";
-import type { Peers } from "#kit/peers.ts";
+import { driveClosing } from "#common/agreements/account-closing.ts";
+import type { Peers } from "#common/agreements/peers.ts";
+import { isoTime, unitName } from "#common/documents/answer-values.ts";
+import { randomIds } from "#kit/base/ids.ts";
+import { systemClock } from "#kit/time/clock.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { makeSecret } from "../../auth/key.ts";

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { isoMs } from "#kit/iso-time.ts";
-import { limitResetOf } from "#kit/key-limits.ts";
-import { scopeNames } from "#kit/scopes.ts";
+import { limitResetOf } from "#common/words/key-limits.ts";
+import { scopeNames } from "#common/words/scopes.ts";
+import { isoMs } from "#kit/base/iso-time.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { KeyLimitReset, type Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { ConfigError } from "../env.ts";

@@ -1,4 +1,4 @@
-import { unitName } from "#kit/answer-values.ts";
+import { unitName } from "#common/documents/answer-values.ts";
 import { type AuditedWallet, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { type Output, printTable, sumCell, walletName } from "./output.ts";
 

@@ -1,8 +1,8 @@
 import { userInfo } from "node:os";
 import type { Command } from "commander";
-import { isoTime } from "#kit/answer-values.ts";
-import { randomIds } from "#kit/ids.ts";
-import { audited, type DoneAction, type PlannedAction } from "#kit/operator-actions.ts";
+import { isoTime } from "#common/documents/answer-values.ts";
+import { audited, type DoneAction, type PlannedAction } from "#common/words/operator-actions.ts";
+import { randomIds } from "#kit/base/ids.ts";
 import { ActionOutcome } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { wholeNumber, withExamples } from "./arguments.ts";
 import { dollars, printJson, printTable } from "./output.ts";

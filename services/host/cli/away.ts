@@ -1,7 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
-import { ErrorReason, isRefusal, RefusalError } from "#kit/errors.ts";
+import { ErrorReason, isRefusal, RefusalError } from "#kit/base/errors.ts";
 import { fromConnectError } from "#kit/rpc/error-wire.ts";
 import { mapErrors } from "#kit/rpc/interceptors.ts";
 import { again, againForMs } from "./again.ts";

@@ -27,11 +27,10 @@ export function catalogCommands(program: Command, cli: Cli): void {
 
 async function check(cli: Cli, file: string, { online = false }): Promise<void> {
   const ask = (snapshot: Snapshot) => askUpstreams(cli, snapshot);
-  const { faults, notices, models } = await checkCatalogFile(file, online ? ask : undefined);
+  const { faults, models } = await checkCatalogFile(file, online ? ask : undefined);
   if (faults.length > 0) cli.exitCode = 1;
-  if (cli.json) return printJson(cli, { ok: faults.length === 0, models, faults, notices });
+  if (cli.json) return printJson(cli, { ok: faults.length === 0, models, faults });
   for (const { path, message } of faults) cli.out(`${path || "(file)"}: ${message}\n`);
-  for (const { path, message } of notices) cli.out(`notice: ${path}: ${message}\n`);
   cli.out(`${file}: ${faults.length === 0 ? `${models} models, no faults` : faultCount(faults)}\n`);
 }
 

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
-import { createPeers, type Peers } from "#kit/peers.ts";
+import { createPeers, type Peers } from "#common/agreements/peers.ts";
 import { tokenInterceptor } from "#kit/rpc/access.ts";
 import type { OperatorConfig } from "../config.ts";
 import { ConfigError } from "../env.ts";

@@ -1,5 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import { ErrorReason, isRefusal, type RefusalError, reasonName } from "#kit/errors.ts";
+import { ErrorReason, isRefusal, type RefusalError, reasonName } from "#kit/base/errors.ts";
 import { ConfigError } from "../env.ts";
 
 const tokenHint =

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { holdKindName, isoTime, unitName } from "#kit/answer-values.ts";
+import { holdKindName, isoTime, unitName } from "#common/documents/answer-values.ts";
 import { type Hold, HoldState } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { ConfigError } from "../env.ts";
 import { type Sum, sumIn, sumOption, withExamples } from "./arguments.ts";

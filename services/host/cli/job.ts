@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
-import { isoTime } from "#kit/answer-values.ts";
+import { isoTime } from "#common/documents/answer-values.ts";
 import {
   type InspectJobResponse,
   type Job,

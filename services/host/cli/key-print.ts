@@ -1,6 +1,6 @@
-import { isoTime } from "#kit/answer-values.ts";
-import { limitResetWord } from "#kit/key-limits.ts";
-import { scopeName } from "#kit/scopes.ts";
+import { isoTime } from "#common/documents/answer-values.ts";
+import { limitResetWord } from "#common/words/key-limits.ts";
+import { scopeName } from "#common/words/scopes.ts";
 import type { ApiKey } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { dollars } from "./output.ts";
 

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { limitResetWord } from "#kit/key-limits.ts";
+import { limitResetWord } from "#common/words/key-limits.ts";
 import type { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
 import { ConfigError } from "../env.ts";
 import {

@@ -1,6 +1,6 @@
 import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
-import { isoTime } from "#kit/answer-values.ts";
+import { isoTime } from "#common/documents/answer-values.ts";
 import { KeyLimitReset, type Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { ConfigError } from "../env.ts";
 import {

@@ -1,8 +1,8 @@
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Command, Option } from "commander";
-import { unitName } from "#kit/answer-values.ts";
-import { csvLine } from "#kit/csv.ts";
-import { entryColumns, entryDocument } from "#kit/entry-document.ts";
+import { unitName } from "#common/documents/answer-values.ts";
+import { entryColumns, entryDocument } from "#common/documents/entry-document.ts";
+import { csvLine } from "#kit/base/csv.ts";
 import type { LedgerDifference } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { time, withExamples } from "./arguments.ts";
 import { type AuditTotals, auditTotals, type Part, parts } from "./audit-totals.ts";

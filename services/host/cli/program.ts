@@ -1,5 +1,5 @@
 import { Command, CommanderError } from "commander";
-import type { Peers } from "#kit/peers.ts";
+import type { Peers } from "#common/agreements/peers.ts";
 import type { OperatorConfig } from "../config.ts";
 import { accountCommands } from "./account.ts";
 import { withExamples } from "./arguments.ts";

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { isoTime } from "#kit/answer-values.ts";
+import { isoTime } from "#common/documents/answer-values.ts";
 import { type Webhook, Webhook_State } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { withExamples } from "./arguments.ts";
 import { auditedByCli } from "./audit.ts";

@@ -1,6 +1,6 @@
 import { enableCompileCache } from "node:module";
 import { envToConfig, hasColours, readEnv } from "../config.ts";
-import { consoleLine } from "../console-line.ts";
+import { consoleLine } from "../console-address.ts";
 import { ConfigError, type EnvReader, envReader } from "../env.ts";
 import { readMeshArguments } from "./options.ts";
 import { startLocalMesh } from "./run.ts";
@@ -56,7 +56,7 @@ async function main(): Promise<void> {
 /** Where people read along, lines are made short. */
 async function terminal(read: EnvReader) {
   if (!process.stderr.isTTY) return undefined;
-  const { terminalLines } = await import("#kit/log-terminal.ts");
+  const { terminalLines } = await import("#kit/base/log-terminal.ts");
   return terminalLines({ colours: hasColours(read) });
 }
 

@@ -1,6 +1,6 @@
-import { systemClock } from "#kit/clock.ts";
-import { randomIds } from "#kit/ids.ts";
-import { createLogger } from "#kit/logger.ts";
+import { randomIds } from "#kit/base/ids.ts";
+import { createLogger } from "#kit/base/logger.ts";
+import { systemClock } from "#kit/time/clock.ts";
 import { type Bootstrap, bootstrap } from "../bootstrap.ts";
 import { operatorPeers } from "../cli/client.ts";
 import { type Config, envToConfig, envToOperatorConfig } from "../config.ts";

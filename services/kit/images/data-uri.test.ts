@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { textOf } from "../base64.ts";
+import { textOf } from "#kit/base/base64.ts";
 import { isDataUri, isTooLong, readDataUri, readImageUri } from "./data-uri.ts";
 
 it("reads scheme, type and encoding without case", async () => {

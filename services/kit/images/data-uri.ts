@@ -1,4 +1,4 @@
-import { type ReadBase64, readBase64, type SlicedText } from "../base64.ts";
+import { type ReadBase64, readBase64, type SlicedText } from "#kit/base/base64.ts";
 
 /** A data URI taken apart. */
 export interface DataUri extends ReadBase64 {

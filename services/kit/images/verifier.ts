@@ -1,6 +1,6 @@
 import { open } from "node:fs/promises";
-import type { Clock } from "../clock.ts";
-import { createFairShare, type FairShareBounds } from "../fair-share.ts";
+import { createFairShare, type FairShareBounds } from "#kit/share/fair-share.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import { type DecoderProcess, startDecoder } from "./decoder-process.ts";
 import {
   besidePixels,

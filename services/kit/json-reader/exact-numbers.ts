@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { isJsonObject, type JsonObject, type JsonValue, shapeFault } from "../json.ts";
+import { isJsonObject, type JsonObject, type JsonValue, shapeFault } from "#kit/base/json.ts";
 
 /** What a number can be that a double may round: more than 15 digits, or so small that it may become 0. */
 const maybeRounded = /[0-9][0-9.]{15}|[eE]-[0-9]{3}/;

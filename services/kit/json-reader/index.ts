@@ -1,11 +1,11 @@
 import { Worker } from "node:worker_threads";
-import { untilAborted } from "../abort.ts";
-import { ErrorReason, RefusalError, refuse, unavailable } from "../errors.ts";
-import { createFairShare, type FairShareBounds } from "../fair-share.ts";
-import { copyInTurns } from "../in-turns.ts";
-import { shapeFault } from "../json.ts";
-import { threadOptions } from "../thread.ts";
-import { createWorkerPool } from "../worker-pool.ts";
+import { untilAborted } from "#kit/base/abort.ts";
+import { ErrorReason, RefusalError, refuse, unavailable } from "#kit/base/errors.ts";
+import { copyInTurns } from "#kit/base/in-turns.ts";
+import { shapeFault } from "#kit/base/json.ts";
+import { createFairShare, type FairShareBounds } from "#kit/share/fair-share.ts";
+import { threadOptions } from "#kit/threads/thread.ts";
+import { createWorkerPool } from "#kit/threads/worker-pool.ts";
 import { type ReadBody, readShaped, type Wanted } from "./read.ts";
 import type { ReadJob, ReadReply } from "./worker.ts";
 

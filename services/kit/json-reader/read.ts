@@ -1,5 +1,5 @@
-import { ErrorReason, refuse } from "../errors.ts";
-import { hasHalfCharacter, withEscapedHalves, withoutHalves } from "../half-characters.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { hasHalfCharacter, withEscapedHalves, withoutHalves } from "#kit/base/half-characters.ts";
 import {
   fingerprintOf,
   isJsonObject,
@@ -7,13 +7,13 @@ import {
   type JsonValue,
   parseJsonBody,
   parseShaped,
-} from "../json.ts";
-import { weightOf } from "../weight.ts";
+} from "#kit/base/json.ts";
+import { weightOf } from "#kit/base/weight.ts";
 import { type ExactBody, withExactNumbers } from "./exact-numbers.ts";
 
 /** What is wanted of a body beside its values. */
 export interface Wanted {
-  /** Its weight (see `weightOf` in kit/weight.ts), which this many levels of nesting may have. */
+  /** Its weight (see `weightOf` in kit/base/weight.ts), which this many levels of nesting may have. */
   weighLevels?: number;
   /** Its fingerprint, without some of its fields, told apart from those of other uses by a tag. */
   fingerprint?: { tag?: string; without?: readonly string[] };

@@ -1,6 +1,6 @@
 import { parentPort } from "node:worker_threads";
-import { ErrorReason, isRefusal, type Reason } from "../errors.ts";
-import { muteThread } from "../thread.ts";
+import { ErrorReason, isRefusal, type Reason } from "#kit/base/errors.ts";
+import { muteThread } from "#kit/threads/thread.ts";
 import { type ReadBody, readBody, type Wanted } from "./read.ts";
 
 /** The entry of a reading thread: answers each body with what was read of it, or with the refusal. */

@@ -1,5 +1,5 @@
 import type { Dispatcher } from "undici";
-import { readInTurns } from "../in-turns.ts";
+import { readInTurns } from "#kit/base/in-turns.ts";
 import { formatAddress, isPublicAddress, parseLiteral } from "./address.ts";
 import { decodedBody } from "./body.ts";
 import { withDeadline } from "./deadline.ts";

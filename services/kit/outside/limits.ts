@@ -1,4 +1,4 @@
-import { maxUrlCharacters } from "../url.ts";
+import { maxUrlCharacters } from "#kit/base/url.ts";
 
 /** The bounds of one fetch. */
 export type OutsideLimits = {

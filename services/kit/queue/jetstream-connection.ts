@@ -5,7 +5,7 @@ import {
   credsAuthenticator,
   type NatsConnection,
 } from "@nats-io/transport-node";
-import type { Clock } from "../clock.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import { isRejection } from "./jetstream-errors.ts";
 import type { JetstreamEvents } from "./jetstream-events.ts";
 import {

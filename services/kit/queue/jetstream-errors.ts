@@ -1,6 +1,6 @@
 import { JetStreamApiError, JetStreamError } from "@nats-io/jetstream";
 import { errors } from "@nats-io/transport-node";
-import { ErrorReason, RefusalError } from "../errors.ts";
+import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 
 /** Hint of the refusal of a queue that is away, in ms. */
 const awayRetryMs = 1_000;

@@ -1,5 +1,5 @@
-import type { Logger } from "../logger.ts";
-import type { Metrics } from "../metrics.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
 
 /** What a queue tells its operator. */
 export interface JetstreamEvents {

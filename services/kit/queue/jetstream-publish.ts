@@ -1,7 +1,7 @@
 import { jetstream } from "@nats-io/jetstream";
 import { headers as emptyHeaders } from "@nats-io/transport-node";
-import { untilAborted } from "../abort.ts";
-import type { Clock } from "../clock.ts";
+import { untilAborted } from "#kit/base/abort.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { Link } from "./jetstream-connection.ts";
 import { awayRefusal, isApiError, isMissing } from "./jetstream-errors.ts";
 import type { JetstreamEvents } from "./jetstream-events.ts";
@@ -46,78 +46,95 @@ export interface WriterContext {
 
 /** Makes a {@link StreamWriter}. */
 export function createStreamWriter(context: WriterContext): StreamWriter {
-  const { settings, clock, events } = context;
-  let healing: Promise<void> | undefined;
-  let isHealthy = false;
+  return new HealingWriter(context);
+}
 
-  // Many find out at the same time that it is gone.
-  let ensuring: Promise<void> | undefined;
-  const ensure = ({ nc }: Link) => {
-    ensuring ??= ensureStream(nc, settings)
-      .then((how) => {
-        if (how !== "kept") events.streamWritten(how);
-      })
-      .finally(() => {
-        ensuring = undefined;
-      });
-    return ensuring;
-  };
-  const healUntilWell = async (link: Link) => {
+/** Knows whether the stream takes publications, and makes it again where it is gone. */
+class HealingWriter implements StreamWriter {
+  readonly #context: WriterContext;
+  #healing: Promise<void> | undefined;
+  #isHealthy = false;
+  /** Many find out at the same time that it is gone. */
+  #ensuring: Promise<void> | undefined;
+
+  constructor(context: WriterContext) {
+    this.#context = context;
+  }
+
+  async publish(publication: Publication): Promise<void> {
+    const { events } = this.#context;
+    const link = this.#context.link();
+    if (!link) throw awayRefusal("no connection");
+    if (!this.#isHealthy) {
+      // Just connected, most likely; otherwise the sweeper comes back to it.
+      await within(healWaitMs, link, this.heal(link)).catch(() => {});
+      if (!this.#isHealthy) throw awayRefusal("the stream cannot be had");
+    }
+    try {
+      await within(publishBudgetMs, link, this.#write(link, publication));
+      events.published("sent");
+    } catch (error) {
+      events.published("refused");
+      // The next publication need not wait for a server that does not answer.
+      if (!isApiError(error)) {
+        this.#isHealthy = false;
+        void this.heal(link);
+      }
+      throw awayRefusal(error);
+    }
+  }
+
+  heal(link: Link): Promise<void> {
+    this.#healing ??= this.#healUntilWell(link).finally(() => {
+      this.#healing = undefined;
+      const now = this.#context.link();
+      // The link broke meanwhile, and the next one came too early to begin.
+      if (now && now !== link && link.broken.aborted) void this.heal(now);
+    });
+    return this.#healing;
+  }
+
+  trouble(): string | undefined {
+    return this.#isHealthy ? undefined : "the queue's stream cannot be had";
+  }
+
+  async #healUntilWell(link: Link): Promise<void> {
+    const { clock, events } = this.#context;
     for (let tries = 0; !link.broken.aborted; tries++) {
       try {
-        await ensure(link);
-        isHealthy = true;
+        await this.#ensure(link);
+        this.#isHealthy = true;
         return;
       } catch (error) {
-        isHealthy = false;
+        this.#isHealthy = false;
         if (tries === 0) events.streamTrouble(error);
         await clock.sleep(reconnectPauseMs, link.broken).catch(() => {});
       }
     }
-  };
-  const heal = (link: Link) => {
-    healing ??= healUntilWell(link).finally(() => {
-      healing = undefined;
-      const now = context.link();
-      // The link broke meanwhile, and the next one came too early to begin.
-      if (now && now !== link && link.broken.aborted) void heal(now);
-    });
-    return healing;
-  };
-  const write = async (link: Link, publication: Publication) => {
+  }
+
+  async #write(link: Link, publication: Publication): Promise<void> {
+    const { settings } = this.#context;
     try {
       await send(link, settings, publication);
     } catch (error) {
       if (!isMissing(error)) throw error;
-      await ensure(link);
+      await this.#ensure(link);
       await send(link, settings, publication);
     }
-  };
-  return {
-    async publish(publication) {
-      const link = context.link();
-      if (!link) throw awayRefusal("no connection");
-      if (!isHealthy) {
-        // Just connected, most likely; otherwise the sweeper comes back to it.
-        await within(healWaitMs, link, heal(link)).catch(() => {});
-        if (!isHealthy) throw awayRefusal("the stream cannot be had");
-      }
-      try {
-        await within(publishBudgetMs, link, write(link, publication));
-        events.published("sent");
-      } catch (error) {
-        events.published("refused");
-        // The next publication need not wait for a server that does not answer.
-        if (!isApiError(error)) {
-          isHealthy = false;
-          void heal(link);
-        }
-        throw awayRefusal(error);
-      }
-    },
-    heal,
-    trouble: () => (isHealthy ? undefined : "the queue's stream cannot be had"),
-  };
+  }
+
+  #ensure({ nc }: Link): Promise<void> {
+    const { settings, events } = this.#context;
+    this.#ensuring ??= ensureStream(nc, settings)
+      .then((how) => {
+        if (how !== "kept") events.streamWritten(how);
+      })
+      .finally(() => {
+        this.#ensuring = undefined;
+      });
+    return this.#ensuring;
+  }
 }
 
 async function send(link: Link, settings: StreamSettings, publication: Publication) {

@@ -32,77 +32,91 @@ export interface ReceiverContext {
  * goes on with it, and a message that comes while nothing waits goes back to the queue at once.
  */
 export function createReceiver(topic: string, context: ReceiverContext): JetstreamSubscription {
-  const life = new AbortController();
-  let waiter: PromiseWithResolvers<JsMsg> | undefined;
-  // The link that a request is going on over: what is asked over one that broke is not waited for.
-  let asking: Link | undefined;
-  // Of this link it is known that the consumer is there.
-  let consumerOf: { link: Link; consumer: Consumer } | undefined;
+  return new Receiver(topic, context);
+}
 
-  /** Makes one request: a message, or undefined where there was none in time. */
-  const ask = async (link: Link): Promise<JsMsg | undefined> => {
-    for (let round = 1; ; round++) {
-      try {
-        if (consumerOf?.link !== link) {
-          consumerOf = { link, consumer: await makeConsumer(link, topic, context) };
-        }
-        return (await consumerOf.consumer.next({ expires: pullExpiryMs })) ?? undefined;
-      } catch (error) {
-        consumerOf = undefined;
-        if (!isRequestEnded(error) || round === maxConsumerRounds) throw error;
-      }
-    }
-  };
-  const askWhileAwaited = async (link: Link): Promise<void> => {
-    if (asking === link) return;
-    asking = link;
+class Receiver implements JetstreamSubscription {
+  readonly #topic: string;
+  readonly #context: ReceiverContext;
+  readonly #life = new AbortController();
+  #waiter: PromiseWithResolvers<JsMsg> | undefined;
+  /** The link that a request is going on over: what is asked over one that broke is not waited for. */
+  #asking: Link | undefined;
+  /** Of this link it is known that the consumer is there. */
+  #consumerOf: { link: Link; consumer: Consumer } | undefined;
+
+  constructor(topic: string, context: ReceiverContext) {
+    this.#topic = topic;
+    this.#context = context;
+  }
+
+  async next(signal: AbortSignal): Promise<JetstreamDelivery> {
+    const { connection, closed, events } = this.#context;
+    const stop = AbortSignal.any([signal, this.#life.signal, closed]);
+    stop.throwIfAborted();
+    const link = connection.link();
+    if (!link) throw awayRefusal("no connection");
+    const mine = Promise.withResolvers<JsMsg>();
+    this.#waiter = mine;
+    const over = AbortSignal.any([stop, link.broken]);
+    const leave = () => {
+      if (this.#waiter === mine) this.#waiter = undefined;
+      mine.reject(over.reason);
+    };
+    over.addEventListener("abort", leave, { once: true });
+    void this.#askWhileAwaited(link);
     try {
-      while (waiter && !link.broken.aborted) {
-        const message = await ask(link);
+      const message = await mine.promise;
+      events.delivered(this.#topic);
+      return deliveryOf(message);
+    } catch (error) {
+      stop.throwIfAborted();
+      throw awayRefusal(error);
+    } finally {
+      over.removeEventListener("abort", leave);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#life.abort(new Error("the subscription has ended"));
+  }
+
+  async #askWhileAwaited(link: Link): Promise<void> {
+    if (this.#asking === link) return;
+    this.#asking = link;
+    try {
+      while (this.#waiter && !link.broken.aborted) {
+        const message = await this.#ask(link);
         if (!message) continue;
-        if (waiter) waiter.resolve(message);
+        if (this.#waiter) this.#waiter.resolve(message);
         else message.nak();
-        waiter = undefined;
+        this.#waiter = undefined;
       }
     } catch (error) {
       // After a break the waiter is that of another link.
       if (link.broken.aborted) return;
-      waiter?.reject(error);
-      waiter = undefined;
+      this.#waiter?.reject(error);
+      this.#waiter = undefined;
     } finally {
-      if (asking === link) asking = undefined;
+      if (this.#asking === link) this.#asking = undefined;
     }
-  };
-  return {
-    async next(signal) {
-      const stop = AbortSignal.any([signal, life.signal, context.closed]);
-      stop.throwIfAborted();
-      const link = context.connection.link();
-      if (!link) throw awayRefusal("no connection");
-      const mine = Promise.withResolvers<JsMsg>();
-      waiter = mine;
-      const over = AbortSignal.any([stop, link.broken]);
-      const leave = () => {
-        if (waiter === mine) waiter = undefined;
-        mine.reject(over.reason);
-      };
-      over.addEventListener("abort", leave, { once: true });
-      void askWhileAwaited(link);
+  }
+
+  /** Makes one request: a message, or undefined where there was none in time. */
+  async #ask(link: Link): Promise<JsMsg | undefined> {
+    for (let round = 1; ; round++) {
       try {
-        const message = await mine.promise;
-        context.events.delivered(topic);
-        return deliveryOf(message);
+        if (this.#consumerOf?.link !== link) {
+          const consumer = await makeConsumer(link, this.#topic, this.#context);
+          this.#consumerOf = { link, consumer };
+        }
+        return (await this.#consumerOf.consumer.next({ expires: pullExpiryMs })) ?? undefined;
       } catch (error) {
-        stop.throwIfAborted();
-        throw awayRefusal(error);
-      } finally {
-        over.removeEventListener("abort", leave);
+        this.#consumerOf = undefined;
+        if (!isRequestEnded(error) || round === maxConsumerRounds) throw error;
       }
-    },
-    async [Symbol.asyncDispose]() {
-      life.abort(new Error("the subscription has ended"));
-    },
-  };
+    }
+  }
 }
 
 /** Makes the consumer of `topic`, and its stream where that is missing too. */

@@ -1,7 +1,7 @@
-import type { Clock } from "../clock.ts";
-import { type Ids, randomIds } from "../ids.ts";
-import type { Logger } from "../logger.ts";
-import type { Metrics } from "../metrics.ts";
+import { type Ids, randomIds } from "#kit/base/ids.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import { type Connection, openConnection } from "./jetstream-connection.ts";
 import { isBadSetting } from "./jetstream-errors.ts";
 import { createJetstreamEvents } from "./jetstream-events.ts";

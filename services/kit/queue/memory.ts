@@ -1,4 +1,4 @@
-import type { Clock } from "../clock.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import {
   type Delivery,
   maxWaiting,

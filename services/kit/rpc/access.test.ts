@@ -1,10 +1,10 @@
 import { createClient, type HandlerContext } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
+import { ErrorReason, type Reason } from "#kit/base/errors.ts";
 import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { BillingService } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { Health } from "#proto/grpc/health/v1/health_pb.ts";
-import { ErrorReason, type Reason } from "../errors.ts";
 import { type AccessTokens, accessInterceptor, tokenInterceptor } from "./access.ts";
 import { createDirectTransport } from "./direct-transport.ts";
 import { healthService } from "./health.ts";

@@ -1,9 +1,9 @@
 import { hash, timingSafeEqual } from "node:crypto";
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { memo } from "#kit/base/memo.ts";
 import { RpcAccess, rpc_access } from "#proto/genmesh/common/v1/rpc_access_pb.ts";
-import { ErrorReason, refuse } from "../errors.ts";
-import { memo } from "../memo.ts";
 import { type IsCaller, isOpenService } from "./gate.ts";
 import {
   parsePrincipal,

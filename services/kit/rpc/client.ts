@@ -7,8 +7,8 @@ import {
   makeAnyClient,
   type Transport,
 } from "@connectrpc/connect";
-import { later } from "../push-stream.ts";
-import { staged } from "../stages.ts";
+import { later } from "#kit/stream/push-stream.ts";
+import { staged } from "#kit/stream/stages.ts";
 
 /**
  * A connect-es client whose server streams hand over what the transport gives. Connect's own pass every message through

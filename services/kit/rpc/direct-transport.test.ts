@@ -6,11 +6,11 @@ import {
   type ServiceImpl,
 } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
+import { ErrorReason, RefusalError, refuse } from "#kit/base/errors.ts";
+import { randomIds } from "#kit/base/ids.ts";
+import { createLogger } from "#kit/base/logger.ts";
 import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { CatalogService } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { ErrorReason, RefusalError, refuse } from "../errors.ts";
-import { randomIds } from "../ids.ts";
-import { createLogger } from "../logger.ts";
 import { accessInterceptor, tokenInterceptor } from "./access.ts";
 import { createDirectTransport } from "./direct-transport.ts";
 import { serverErrorInterceptor } from "./interceptors.ts";

@@ -7,7 +7,7 @@ import {
   type MethodImplSpec,
   type Transport,
 } from "@connectrpc/connect";
-import { staged } from "../stages.ts";
+import { staged } from "#kit/stream/stages.ts";
 import { refusingTransport } from "./refusing-transport.ts";
 import type { RpcService } from "./service.ts";
 import { Call } from "./wire/call.ts";

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { ErrorReason, errorRow, RefusalError, reasonName, reasonOfName } from "#kit/base/errors.ts";
 import { ErrorInfoSchema } from "#proto/google/rpc/error_details_pb.ts";
-import { ErrorReason, errorRow, RefusalError, reasonName, reasonOfName } from "../errors.ts";
 
 /** `ErrorInfo.domain` of everything that genmesh refuses. */
 export const errorDomain = "genmesh";

@@ -6,7 +6,7 @@ import {
   parseContentType,
 } from "@connectrpc/connect/protocol-connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
-import { ErrorReason, RefusalError } from "../errors.ts";
+import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import { toConnectError } from "./error-wire.ts";
 import { endFlag, prefixOf } from "./wire/envelope.ts";
 

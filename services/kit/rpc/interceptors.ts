@@ -5,12 +5,12 @@ import {
   type StreamRequest,
   type UnaryRequest,
 } from "@connectrpc/connect";
-import { causesOf } from "../causes.ts";
-import { ErrorReason, isRefusal, RefusalError } from "../errors.ts";
-import type { Ids } from "../ids.ts";
-import type { Logger } from "../logger.ts";
-import type { Pushed } from "../push-stream.ts";
-import { staged } from "../stages.ts";
+import { ErrorReason, isRefusal, RefusalError } from "#kit/base/errors.ts";
+import type { Ids } from "#kit/base/ids.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import type { Pushed } from "#kit/stream/push-stream.ts";
+import { staged } from "#kit/stream/stages.ts";
+import { causesOf } from "#kit/telemetry/causes.ts";
 import { toConnectError } from "./error-wire.ts";
 import { requestIdHeader } from "./principal.ts";
 

@@ -1,7 +1,7 @@
 import { isIPv6 } from "node:net";
 import type { Dispatcher } from "undici";
-import type { Clock } from "../clock.ts";
-import type { Logger } from "../logger.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import {
   type Connections,
   type ConnectionsOptions,

@@ -1,5 +1,5 @@
-import type { Clock } from "../clock.ts";
-import type { Logger } from "../logger.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import type { Clock } from "#kit/time/clock.ts";
 
 /** Milliseconds between two look-ups: a new pod is used within 5 s, with the 2 s that a resolver may need. */
 const resolveIntervalMs = 2_000;

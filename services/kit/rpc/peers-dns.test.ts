@@ -2,10 +2,10 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
+import { createLogger } from "#kit/base/logger.ts";
+import { type ManualClock, manualClock, systemClock } from "#kit/time/clock.ts";
 import { promptly } from "../../../test/support/promptly.ts";
 import { until as eventually } from "../../../test/support/until.ts";
-import { type ManualClock, manualClock, systemClock } from "../clock.ts";
-import { createLogger } from "../logger.ts";
 import { createDnsPeers, type DnsPeers, type DnsPeersOptions } from "./peers-dns.ts";
 import type { CallOutcome, PeerPool } from "./wire-pool.ts";
 

@@ -1,6 +1,6 @@
 import { lookup as systemLookup } from "node:dns/promises";
-import { type Clock, systemClock } from "../clock.ts";
-import type { Logger } from "../logger.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import { type Clock, systemClock } from "#kit/time/clock.ts";
 import { affinityRank } from "./affinity.ts";
 import { type PeerAddress, peerAddress } from "./peers-dns-address.ts";
 import { followName } from "./peers-dns-name.ts";

@@ -1,6 +1,6 @@
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
-import { ErrorReason, refuse } from "../errors.ts";
-import { accountOrKeyIdPattern } from "../request-bounds.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { accountOrKeyIdPattern } from "#kit/base/ids.ts";
 
 /** On whose behalf an internal call is made. */
 export interface Principal {

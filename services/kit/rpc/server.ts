@@ -10,8 +10,8 @@ import {
 import type { Interceptor } from "@connectrpc/connect";
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
 import Fastify, { type onRequestHookHandler } from "fastify";
-import { overlongQueryAt } from "../query-bounds.ts";
-import { schemaless } from "../schemaless.ts";
+import { schemaless } from "#kit/base/schemaless.ts";
+import { overlongQueryAt } from "#kit/edge/query-bounds.ts";
 import {
   type IsCaller,
   isOpenPath,

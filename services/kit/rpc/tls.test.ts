@@ -4,6 +4,8 @@ import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { type ConnectionOptions, connect } from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { createLogger } from "#kit/base/logger.ts";
+import { type ManualClock, manualClock } from "#kit/time/clock.ts";
 import {
   type Authority,
   type CertificateFolder,
@@ -13,8 +15,6 @@ import {
   type Pair,
 } from "../../../test/support/certificates.ts";
 import { until } from "../../../test/support/until.ts";
-import { type ManualClock, manualClock } from "../clock.ts";
-import { createLogger } from "../logger.ts";
 import { createDnsPeers, type DnsPeers } from "./peers-dns.ts";
 import {
   clientTlsOptions,

@@ -1,6 +1,6 @@
 import type { Server, TlsOptions } from "node:tls";
-import { type Clock, systemClock } from "../clock.ts";
-import type { Logger } from "../logger.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import { type Clock, systemClock } from "#kit/time/clock.ts";
 import {
   checkTlsMaterial,
   readTlsFiles,

@@ -1,5 +1,5 @@
 import type { Span } from "@opentelemetry/api";
-import { staged } from "../stages.ts";
+import { staged } from "#kit/stream/stages.ts";
 import type { HttpBody, HttpClient, HttpRequest } from "../upstream/client.ts";
 import { type Attributes, endSpan, errorType, failSpan, isTraced, startSpan } from "./spans.ts";
 

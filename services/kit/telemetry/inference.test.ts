@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createMetrics } from "../metrics.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
 import { createInferences, followedStream } from "./inference.ts";
 
 describe("inferences", () => {

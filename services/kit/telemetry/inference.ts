@@ -1,7 +1,7 @@
 import { performance } from "node:perf_hooks";
-import { ErrorReason, isRefusal } from "../errors.ts";
-import type { Metrics } from "../metrics.ts";
-import { staged } from "../stages.ts";
+import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
+import { staged } from "#kit/stream/stages.ts";
 import { type Attributes, failSpan, runIn, startSpan } from "./spans.ts";
 
 /** One generation at one upstream. */

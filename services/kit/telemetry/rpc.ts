@@ -2,9 +2,9 @@ import { performance } from "node:perf_hooks";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { ConnectError, type Interceptor } from "@connectrpc/connect";
 import { context, propagation, ROOT_CONTEXT, type Span, trace } from "@opentelemetry/api";
-import { memo } from "../memo.ts";
-import { childrenOf, type Metrics } from "../metrics.ts";
-import { type Stage, staged } from "../stages.ts";
+import { memo } from "#kit/base/memo.ts";
+import { childrenOf, type Metrics } from "#kit/base/metrics.ts";
+import { type Stage, staged } from "#kit/stream/stages.ts";
 import { codeName } from "./codes.ts";
 import { type Attributes, endSpan, failSpan, isTraced, runIn, startSpan } from "./spans.ts";
 

@@ -9,7 +9,7 @@ import {
   TraceFlags,
   trace,
 } from "@opentelemetry/api";
-import { isRefusal, reasonName } from "../errors.ts";
+import { isRefusal, reasonName } from "#kit/base/errors.ts";
 import { codeName } from "./codes.ts";
 import { type AttributeName, type SpanFamily, spanRules } from "./schema.ts";
 

@@ -1,6 +1,6 @@
-import type { Clock } from "../clock.ts";
-import type { Logger } from "../logger.ts";
-import type { Metrics } from "../metrics.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
+import type { Clock } from "#kit/time/clock.ts";
 
 /** Milliseconds between two lines of the log about the same upstream: each request to it is refused alike. */
 const lineMs = 60_000;

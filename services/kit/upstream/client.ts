@@ -1,5 +1,5 @@
 import type { Pool } from "undici";
-import type { Pushed } from "../push-stream.ts";
+import type { Pushed } from "#kit/stream/push-stream.ts";
 import { UpstreamError } from "./errors.ts";
 import { exchange, type ReplyHeaders } from "./exchange.ts";
 import { httpLimits } from "./limits.ts";

@@ -6,7 +6,7 @@ import {
   createInflateRaw,
   createZstdDecompress,
 } from "node:zlib";
-import { later, type Pushed, pushed } from "../push-stream.ts";
+import { later, type Pushed, pushed } from "#kit/stream/push-stream.ts";
 import type { BodyRoom, HttpBody, HttpReply } from "./client.ts";
 import { UpstreamError } from "./errors.ts";
 import { httpLimits } from "./limits.ts";

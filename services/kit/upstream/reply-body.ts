@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Dispatcher } from "undici";
-import { type Flow, pushed, type Sink } from "../push-stream.ts";
+import { type Flow, pushed, type Sink } from "#kit/stream/push-stream.ts";
 import { BackPressure } from "./back-pressure.ts";
 import type { BodyRoom, HttpBody } from "./client.ts";
 import { UpstreamError } from "./errors.ts";

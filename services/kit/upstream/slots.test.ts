@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { manualClock } from "../clock.ts";
+import { manualClock } from "#kit/time/clock.ts";
 import { heldBackLookMs, heldBackMs } from "./limits.ts";
 import { createSlots } from "./slots.ts";
 

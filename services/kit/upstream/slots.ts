@@ -1,12 +1,12 @@
-import { type Clock, systemClock } from "../clock.ts";
 import {
   createFairShare,
   type FairShare,
   type FairShareBounds,
   PlaceUse,
   type Turn,
-} from "../fair-share.ts";
-import { createGiveWay, type GiveWay } from "../give-way.ts";
+} from "#kit/share/fair-share.ts";
+import { createGiveWay, type GiveWay } from "#kit/share/give-way.ts";
+import { type Clock, systemClock } from "#kit/time/clock.ts";
 import { UpstreamError } from "./errors.ts";
 import { heldBackLookMs, heldBackMs } from "./limits.ts";
 

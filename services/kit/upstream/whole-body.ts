@@ -1,5 +1,5 @@
-import { joinInTurns } from "../in-turns.ts";
-import { consume } from "../push-stream.ts";
+import { joinInTurns } from "#kit/base/in-turns.ts";
+import { consume } from "#kit/stream/push-stream.ts";
 import type { BodyRoom, HttpBody } from "./client.ts";
 import { UpstreamError } from "./errors.ts";
 

@@ -1,11 +1,11 @@
-import { ErrorReason, isRefusal, type Reason, RefusalError } from "#kit/errors.ts";
-import { tooManyAtOnce } from "#kit/fair-share.ts";
+import { ErrorReason, isRefusal, type Reason, RefusalError } from "#kit/base/errors.ts";
 import {
   ImageError,
   type ImageRules,
   type ImageVerifier,
   type VerifiedImage,
 } from "#kit/images/index.ts";
+import { tooManyAtOnce } from "#kit/share/fair-share.ts";
 import { busyRetryMs, maxImageBytes, maxImagePixels } from "./limits.ts";
 
 /** Which refusals an image at fault gives. */

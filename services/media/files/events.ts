@@ -1,5 +1,5 @@
-import type { Logger } from "#kit/logger.ts";
-import type { Metrics } from "#kit/metrics.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
 import type { AccountFile, FileOrigin } from "./file.ts";
 
 /** What the account files count and log. Never a name, a purpose, an address or a key. */

@@ -1,13 +1,13 @@
-import { whenAborted } from "#kit/abort.ts";
-import { createFairShare } from "#kit/fair-share.ts";
+import { whenAborted } from "#kit/base/abort.ts";
+import { createFairShare } from "#kit/share/fair-share.ts";
 import { eraseBatch } from "../limits.ts";
-import { createReferenceImporter } from "../references/importer.ts";
 import type { ReferenceImporter } from "../references/port.ts";
 import { createImageCheck } from "./check.ts";
 import { clearFile } from "./clear.ts";
 import { type FilesDeps, openFileStores, type StorageContext } from "./context.ts";
 import { createFilesEvents } from "./events.ts";
 import { storageIdOf } from "./file.ts";
+import { createReferenceImporter } from "./importer.ts";
 import { defaultQuotaBytes } from "./limits.ts";
 import { createFilesRoutes, type FilesMethods } from "./routes.ts";
 import { createSaver } from "./saver.ts";

@@ -1,4 +1,4 @@
-import type { FairShareBounds } from "#kit/fair-share.ts";
+import type { FairShareBounds } from "#kit/share/fair-share.ts";
 
 const kib = 1024;
 const mib = 1024 * kib;

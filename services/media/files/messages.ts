@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import {
   type StoredFile,
   StoredFileSchema,

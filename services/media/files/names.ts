@@ -1,4 +1,4 @@
-import { plainFileName } from "#kit/file-name.ts";
+import { plainFileName } from "#common/words/file-name.ts";
 import { soundTypes } from "#kit/sound/formats.ts";
 import { maxDownloadStemBytes } from "./limits.ts";
 

@@ -1,4 +1,4 @@
-import { indexStep, type MongoSchema } from "#kit/mongo/migrate.ts";
+import { indexStep, type MongoSchema } from "#kit/store/mongo/migrate.ts";
 import { hasRoom, type QuotaUsage } from "./quota.ts";
 
 /** Collections of the quota. */

@@ -1,7 +1,7 @@
 import type { Collection } from "mongodb";
-import { batchedByName } from "#kit/batching.ts";
-import type { MongoDatabase } from "#kit/mongo/connect.ts";
-import { awayRefusal, isDuplicate } from "#kit/mongo/errors.ts";
+import { batchedByName } from "#kit/base/batching.ts";
+import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
+import { awayRefusal, isDuplicate } from "#kit/store/mongo/errors.ts";
 import { conflictPauseMs, maxConflicts, maxQuotaOperations, tailCopiedAt } from "./limits.ts";
 import type { QuotaStore, QuotaUsage } from "./quota.ts";
 import {

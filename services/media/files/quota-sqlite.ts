@@ -1,4 +1,4 @@
-import type { SqliteDatabase, SqlRunner } from "#kit/sqlite.ts";
+import type { SqliteDatabase, SqlRunner } from "#kit/store/sqlite.ts";
 import { type QuotaCharge, type QuotaStore, storedLimitOf } from "./quota.ts";
 
 /** Tables, step by step; a step that was shipped is never changed. */

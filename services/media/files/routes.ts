@@ -1,9 +1,9 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { BlobNotFoundError } from "#kit/blobs.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { readInTurns } from "#kit/in-turns.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { readInTurns } from "#kit/base/in-turns.ts";
 import { type Principal, principalOf } from "#kit/rpc/principal.ts";
+import { BlobNotFoundError } from "#kit/store/blobs.ts";
 import {
   FileArea,
   type LocateFileRequest,

@@ -1,5 +1,5 @@
-import { withinTime } from "#kit/abort.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { withinTime } from "#kit/base/abort.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { clearFile } from "./clear.ts";
 import type { StorageContext } from "./context.ts";
 import { type AccountFile, blobKeyOf } from "./file.ts";

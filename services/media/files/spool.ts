@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { mkdir, open, opendir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { Clock } from "#kit/clock.ts";
-import { onDisk } from "#kit/disk-errors.ts";
-import type { Ids } from "#kit/ids.ts";
+import { onDisk } from "#kit/base/disk-errors.ts";
+import type { Ids } from "#kit/base/ids.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import { staleSpoolMs } from "./limits.ts";
 
 /** Bytes that were written to a file of their own, which goes when this is disposed of. */

@@ -1,5 +1,5 @@
 import type { ObjectId } from "mongodb";
-import { indexStep, type MongoSchema } from "#kit/mongo/migrate.ts";
+import { indexStep, type MongoSchema } from "#kit/store/mongo/migrate.ts";
 import type { AccountFile } from "./file.ts";
 import type { JobPin, NewFile, UploadSlot } from "./store.ts";
 

@@ -1,5 +1,5 @@
 import type { Collection } from "mongodb";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { AccountFile } from "./file.ts";
 import { fullPinsRetryMs, maxPinsPerFile } from "./limits.ts";
 import type { JobPin } from "./store.ts";

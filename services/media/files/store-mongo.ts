@@ -1,7 +1,7 @@
 import type { Collection, Filter } from "mongodb";
-import type { MongoDatabase } from "#kit/mongo/connect.ts";
-import { mongodb } from "#kit/mongo/driver.ts";
-import { awayRefusal, isDuplicate } from "#kit/mongo/errors.ts";
+import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
+import { mongodb } from "#kit/store/mongo/driver.ts";
+import { awayRefusal, isDuplicate } from "#kit/store/mongo/errors.ts";
 import type { AccountFile } from "./file.ts";
 import { maxBeginTries } from "./limits.ts";
 import type { Begun, FilePage, FileStore, NewFile } from "./store.ts";

@@ -1,4 +1,4 @@
-import type { SqliteDatabase, SqlRow, SqlRunner } from "#kit/sqlite.ts";
+import type { SqliteDatabase, SqlRow, SqlRunner } from "#kit/store/sqlite.ts";
 import type { AccountFile, FileOrigin, FileState } from "./file.ts";
 import type { Begun, FilePage, FileStore, JobPin, NewFile } from "./store.ts";
 

@@ -1,7 +1,7 @@
-import { codePoints } from "#kit/body.ts";
-import { ErrorReason, RefusalError, refuse } from "#kit/errors.ts";
-import { checkIdempotencyKey, refuseAtEdge } from "#kit/idempotency.ts";
-import { fingerprintOf } from "#kit/json.ts";
+import { codePoints } from "#common/words/body.ts";
+import { checkIdempotencyKey, refuseAtEdge } from "#common/words/idempotency.ts";
+import { ErrorReason, RefusalError, refuse } from "#kit/base/errors.ts";
+import { fingerprintOf } from "#kit/base/json.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { UploadFileRequest } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Blame, ImageCheck } from "./check.ts";

@@ -1,6 +1,6 @@
-import { withinTime } from "#kit/abort.ts";
-import type { Clock } from "#kit/clock.ts";
-import { ErrorReason } from "#kit/errors.ts";
+import { withinTime } from "#kit/base/abort.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { MediaUpstreams } from "../../upstreams/media/port.ts";
 import type { JobEvents } from "../events.ts";
 import { cancelUpstreamMs } from "../limits.ts";

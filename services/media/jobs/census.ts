@@ -1,4 +1,4 @@
-import type { Clock } from "#kit/clock.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { JobEvents } from "../events.ts";
 import { censusIntervalMs } from "../limits.ts";
 import { type JobState, type MediaKind, mediaKinds } from "./job.ts";

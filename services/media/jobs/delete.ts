@@ -1,6 +1,6 @@
-import type { BlobStore } from "#kit/blobs.ts";
-import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { BlobStore } from "#kit/store/blobs.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { JobEvents } from "../events.ts";
 import type { FailPoints } from "../fail-points.ts";
 import type { ReferenceImporter } from "../references/port.ts";

@@ -1,13 +1,13 @@
-import { withinTime } from "#kit/abort.ts";
-import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, isRefusal, RefusalError } from "#kit/errors.ts";
+import { withinTime } from "#kit/base/abort.ts";
+import { ErrorReason, isRefusal, RefusalError } from "#kit/base/errors.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { JobEvents } from "../events.ts";
 import type { FailPoints } from "../fail-points.ts";
 import { importTimeoutMs, reservingBeatMs } from "../limits.ts";
 import type { ReferenceImporter, ReferenceInput } from "../references/port.ts";
-import type { JobHolds } from "./holds.ts";
 import { isTerminal, type Job } from "./job.ts";
+import type { JobHolds } from "./job-holds.ts";
 import type { JobStore } from "./store.ts";
 import { publishWake } from "./wake.ts";
 

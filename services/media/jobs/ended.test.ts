@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { UpstreamSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { holdVerdict } from "./holds.ts";
 import { type Job, type JobOutput, owedOf, wasCancelled } from "./job.ts";
+import { holdVerdict } from "./job-holds.ts";
 import { expiresAt, fail, inState, lose, now, stepped, win } from "./lifecycle.fixture.ts";
 import { type JobCommand, step } from "./lifecycle.ts";
 

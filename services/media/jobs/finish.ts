@@ -1,11 +1,11 @@
-import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { JobEvents } from "../events.ts";
 import type { FailPoints } from "../fail-points.ts";
 import { maxFailedJobs, retiredAtOnce } from "../limits.ts";
 import { type CancelUpstreamContext, cancelAtUpstream } from "./cancel-upstream.ts";
-import { hasWon, type JobHolds } from "./holds.ts";
 import { earnedOf, isShown, isTerminal, type Job, owedOf, wasCancelled } from "./job.ts";
+import { hasWon, type JobHolds } from "./job-holds.ts";
 import type { JobStore, SurplusQuery } from "./store.ts";
 
 /** What ending a job needs. */

@@ -1,4 +1,4 @@
-import { ErrorReason, errorRow, type Reason } from "#kit/errors.ts";
+import { ErrorReason, errorRow, type Reason } from "#kit/base/errors.ts";
 import type { ModelCall, Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { GeneratedOutput, GenerationRequest, Refusal } from "../../upstreams/media/port.ts";
 import { maxEvents, maxQueuedMs, reservingLeaseMs } from "../limits.ts";

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { ModelCallSchema, UpstreamSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { maxFailedRequestBytes } from "../limits.ts";
 import { hasText, type Job, type JobSpec, newJob } from "./job.ts";

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { UpstreamSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type Job, type JobState, newJob } from "./job.ts";
 import { type JobCommand, step } from "./lifecycle.ts";

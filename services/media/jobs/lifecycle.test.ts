@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 
 import type { GenerationRequest } from "../../upstreams/media/port.ts";
 import { leaseMs, maxQueuedMs, maxRunningMs } from "../limits.ts";

@@ -1,4 +1,4 @@
-import { ErrorReason, reasonName } from "#kit/errors.ts";
+import { ErrorReason, reasonName } from "#kit/base/errors.ts";
 import type { Refusal } from "../../upstreams/media/port.ts";
 import {
   leaseMs,

@@ -1,4 +1,4 @@
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { LostAnswer } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { isRepeatable } from "../../upstreams/protocols.ts";
 import { maxAttempts } from "../limits.ts";

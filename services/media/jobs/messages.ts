@@ -21,7 +21,7 @@ import {
   type ShownState,
   shownState,
 } from "./job.ts";
-import type { QueuePlace } from "./line.ts";
+import type { QueuePlace } from "./waiting-jobs.ts";
 
 const kinds = {
   image: JobKind.IMAGE,

@@ -1,7 +1,7 @@
-import type { BlobStore, ListedBlob } from "#kit/blobs.ts";
-import type { Clock } from "#kit/clock.ts";
-import { createLeaseTime, erasingPatienceMs } from "#kit/lease-time.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
+import type { BlobStore, ListedBlob } from "#kit/store/blobs.ts";
+import type { Clock } from "#kit/time/clock.ts";
+import { createLeaseTime, erasingPatienceMs } from "#kit/time/lease-time.ts";
 import { FileArea } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import {
   type GeneratedOutput,

@@ -1,4 +1,4 @@
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { maxPageBytes } from "../limits.ts";
 import type { Job, JobState, MediaKind, ShownState } from "./job.ts";
 import { statesShownAs } from "./job.ts";

@@ -1,7 +1,7 @@
 import type { Collection, Filter } from "mongodb";
-import type { MongoDatabase } from "#kit/mongo/connect.ts";
-import { awayRefusal, isDuplicate, mongoFault } from "#kit/mongo/errors.ts";
-import { createTurns } from "#kit/mongo/turns.ts";
+import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
+import { awayRefusal, isDuplicate, mongoFault } from "#kit/store/mongo/errors.ts";
+import { createTurns } from "#kit/store/mongo/turns.ts";
 import {
   claimPage,
   enoughIdleGroups,
@@ -12,7 +12,6 @@ import {
 } from "../limits.ts";
 import { type Candidate, fairestOf, fewestRunning } from "./fairness.ts";
 import type { Job } from "./job.ts";
-import { readLine, type WaitingLine } from "./line.ts";
 import type { ClaimQuery, JobStore, WorkQuery } from "./store.ts";
 import {
   type JobDocument,
@@ -23,6 +22,7 @@ import {
   type ServedDocument,
   type Transition,
 } from "./store-mongo-docs.ts";
+import { readLine, type WaitingLine } from "./waiting-jobs.ts";
 
 /** A job that might be claimed, and the place to be taken with it. */
 interface PlacedCandidate extends Candidate {

@@ -1,10 +1,10 @@
 import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import type { Collection, Document, ObjectId, UpdateFilter } from "mongodb";
-import type { MongoDatabase } from "#kit/mongo/connect.ts";
-import { mongodb } from "#kit/mongo/driver.ts";
-import { awayRefusal } from "#kit/mongo/errors.ts";
-import { indexStep, type MongoSchema } from "#kit/mongo/migrate.ts";
-import { createTurns } from "#kit/mongo/turns.ts";
+import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
+import { mongodb } from "#kit/store/mongo/driver.ts";
+import { awayRefusal } from "#kit/store/mongo/errors.ts";
+import { indexStep, type MongoSchema } from "#kit/store/mongo/migrate.ts";
+import { createTurns } from "#kit/store/mongo/turns.ts";
 import { ModelCallSchema, UpstreamSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { changesKept, maxTransitionRounds } from "../limits.ts";
 import {

@@ -1,9 +1,9 @@
 import type { Collection, Document, Filter } from "mongodb";
-import type { MongoDatabase } from "#kit/mongo/connect.ts";
-import { mongodb } from "#kit/mongo/driver.ts";
-import { awayRefusal, isDuplicate } from "#kit/mongo/errors.ts";
-import { migrate } from "#kit/mongo/migrate.ts";
-import { createTurns } from "#kit/mongo/turns.ts";
+import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
+import { mongodb } from "#kit/store/mongo/driver.ts";
+import { awayRefusal, isDuplicate } from "#kit/store/mongo/errors.ts";
+import { migrate } from "#kit/store/mongo/migrate.ts";
+import { createTurns } from "#kit/store/mongo/turns.ts";
 import { jobsReadAtOnce, maxInsertRounds, maxTakeRounds } from "../limits.ts";
 import type { Standing } from "./census.ts";
 import { type Job, type JobSlot, type JobState, mediaKinds } from "./job.ts";

@@ -1,8 +1,8 @@
-import type { SqlRunner } from "#kit/sqlite.ts";
+import type { SqlRunner } from "#kit/store/sqlite.ts";
 import { enoughIdleGroups, linePage, maxClaimGroups, maxLostJobs } from "../limits.ts";
 import { type Candidate, fairestOf, fewestRunning } from "./fairness.ts";
-import { type LaneNames, readLine, type WaitingLine } from "./line.ts";
 import type { WorkQuery } from "./store.ts";
+import { type LaneNames, readLine, type WaitingLine } from "./waiting-jobs.ts";
 
 const runningSql = `SELECT account_id, model, count(*) AS jobs FROM media_job
   WHERE state = 'running' AND kind = ? GROUP BY account_id, model`;

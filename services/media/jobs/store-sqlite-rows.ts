@@ -1,5 +1,5 @@
 import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
-import type { SqlRow, SqlRunner, SqlValue } from "#kit/sqlite.ts";
+import type { SqlRow, SqlRunner, SqlValue } from "#kit/store/sqlite.ts";
 import { ModelCallSchema, UpstreamSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import {
   isParked,

@@ -1,5 +1,5 @@
-import { turn } from "#kit/in-turns.ts";
-import type { SqliteDatabase, SqlRunner } from "#kit/sqlite.ts";
+import { turn } from "#kit/base/in-turns.ts";
+import type { SqliteDatabase, SqlRunner } from "#kit/store/sqlite.ts";
 import { jobsReadAtOnce } from "../limits.ts";
 import type { Standing } from "./census.ts";
 import { isTerminal, type Job, type JobHead, type JobState, mediaKinds } from "./job.ts";

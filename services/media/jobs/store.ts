@@ -1,4 +1,4 @@
-import { clockSlackMs, type PutOffWork } from "#kit/lease-time.ts";
+import { clockSlackMs, type PutOffWork } from "#kit/time/lease-time.ts";
 import {
   leaseMs,
   lostAnswerMs,
@@ -14,14 +14,14 @@ import {
 import type { Standing } from "./census.ts";
 import type { Job, JobHead, JobSlot, JobState, MediaKind } from "./job.ts";
 import type { JobCommand } from "./lifecycle.ts";
-import type { WaitingLine } from "./line.ts";
 import type { RenewCommand } from "./renewals.ts";
+import type { WaitingLine } from "./waiting-jobs.ts";
 
 /** A worker's search for work. */
 export interface WorkQuery {
   kind: MediaKind;
   now: number;
-  /** A lease that ends then or before, or a time to live, is over (see `kit/lease-time.ts`); default `now`. */
+  /** A lease that ends then or before, or a time to live, is over (see `kit/time/lease-time.ts`); default `now`. */
   leasesOverAt?: number;
   /** Upstreams (names) that this worker has no place at. */
   fullUpstreams: readonly string[];

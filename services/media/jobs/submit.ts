@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
-import type { LiveCatalog } from "#kit/catalog-client.ts";
-import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, refuse, unavailable } from "#kit/errors.ts";
-import { checkIdempotencyKey, refuseAtEdge } from "#kit/idempotency.ts";
-import type { Ids } from "#kit/ids.ts";
+import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
+import { checkIdempotencyKey, refuseAtEdge } from "#common/words/idempotency.ts";
+import { ErrorReason, refuse, unavailable } from "#kit/base/errors.ts";
+import type { Ids } from "#kit/base/ids.ts";
 import type { JsonReader } from "#kit/json-reader/index.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import { traceHeaders } from "#kit/telemetry/spans.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import { BodyForm, type ImageAnswer } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { JobEvents } from "../events.ts";

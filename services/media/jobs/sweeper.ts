@@ -1,5 +1,5 @@
-import type { Clock } from "#kit/clock.ts";
-import { createBringForward, type LeaseTime } from "#kit/lease-time.ts";
+import type { Clock } from "#kit/time/clock.ts";
+import { createBringForward, type LeaseTime } from "#kit/time/lease-time.ts";
 import type { JobEvents } from "../events.ts";
 import type { FailPoints } from "../fail-points.ts";
 import { leaseMs, sweepBatch, sweepConcurrency, sweepIntervalMs, sweepRetryMs } from "../limits.ts";

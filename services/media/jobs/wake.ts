@@ -1,6 +1,6 @@
-import type { Clock } from "#kit/clock.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
 import { joinTrace, type TraceHeaders } from "#kit/telemetry/spans.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { JobEvents } from "../events.ts";
 import type { FailPoints } from "../fail-points.ts";
 import type { Job, MediaKind } from "./job.ts";

@@ -1,8 +1,8 @@
 import { equals } from "@bufbuild/protobuf";
-import { createSharedLooks } from "#kit/batching.ts";
-import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { turn } from "#kit/in-turns.ts";
+import { createSharedLooks } from "#kit/base/batching.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { turn } from "#kit/base/in-turns.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import {
   type Job as JobMessage,
   JobSchema,
@@ -10,10 +10,10 @@ import {
 } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { sharedLookMs, watchHeartbeatMs, watchPollMs } from "../limits.ts";
 import { isShown, type Job, type JobHead } from "./job.ts";
-import type { QueuePlace, QueuePlaces } from "./line.ts";
 import { markOf } from "./marks.ts";
 import { jobMessage } from "./messages.ts";
 import type { JobStore } from "./store.ts";
+import type { QueuePlace, QueuePlaces } from "./waiting-jobs.ts";
 
 /** What watching needs. */
 interface WatchContext {

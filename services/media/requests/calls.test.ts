@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { viewOf } from "#kit/catalog-client.ts";
+import { viewOf } from "#common/agreements/catalog-client.ts";
 import { parseCatalog } from "../../catalog/parse.ts";
 import { checkRequest } from "./index.ts";
 

@@ -1,7 +1,7 @@
-import { optionalNumber, optionalString, requiredString } from "#kit/body.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { JsonObject } from "#kit/json.ts";
-import { maxModelIdCharacters, maxPromptCharacters } from "#kit/request-bounds.ts";
+import { optionalNumber, optionalString, requiredString } from "#common/words/body.ts";
+import { maxModelIdCharacters, maxPromptCharacters } from "#common/words/request-bounds.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 
 /** A field that has two spellings; `param` is the one that was used. */
 export interface Spelled<T> {

@@ -1,7 +1,7 @@
-import { optionalNumber, optionalString } from "#kit/body.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { JsonObject } from "#kit/json.ts";
-import { imageRatios, maxImages } from "#kit/request-bounds.ts";
+import { optionalNumber, optionalString } from "#common/words/body.ts";
+import { imageRatios, maxImages } from "#common/words/request-bounds.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import type { ImageSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import {
   type Dimensions,

@@ -1,8 +1,8 @@
-import type { CatalogView } from "#kit/catalog-client.ts";
-import { ErrorReason, isRefusal, refuse } from "#kit/errors.ts";
-import type { JsonObject } from "#kit/json.ts";
-import { optionalOutsideUrl } from "#kit/outside-url.ts";
-import { maxWebhookUrlLength } from "#kit/request-bounds.ts";
+import type { CatalogView } from "#common/agreements/catalog-client.ts";
+import { optionalOutsideUrl } from "#common/words/outside-url.ts";
+import { maxWebhookUrlLength } from "#common/words/request-bounds.ts";
+import { ErrorReason, isRefusal, refuse } from "#kit/base/errors.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import {
   LostAnswer,
   type ModelCall,

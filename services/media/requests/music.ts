@@ -1,7 +1,7 @@
-import { optionalString, requiredString } from "#kit/body.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { JsonObject } from "#kit/json.ts";
-import { maxPromptCharacters, musicModes } from "#kit/request-bounds.ts";
+import { optionalString, requiredString } from "#common/words/body.ts";
+import { maxPromptCharacters, musicModes } from "#common/words/request-bounds.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import type { MusicSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { maxTitleCharacters } from "../limits.ts";
 import type { PricedRequest } from "./index.ts";

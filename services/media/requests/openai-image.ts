@@ -1,6 +1,6 @@
-import { optionalString } from "#kit/body.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { JsonObject, JsonValue } from "#kit/json.ts";
+import { optionalString } from "#common/words/body.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { JsonObject, JsonValue } from "#kit/base/json.ts";
 import { BodyForm, ImageAnswer } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { MediaKind } from "../jobs/job.ts";
 

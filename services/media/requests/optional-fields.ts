@@ -1,7 +1,7 @@
-import { optionalNumber, optionalString } from "#kit/body.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { isJsonObject, type JsonObject } from "#kit/json.ts";
-import { maxPromptCharacters, maxSeed, metadataLimits } from "#kit/request-bounds.ts";
+import { optionalNumber, optionalString } from "#common/words/body.ts";
+import { maxPromptCharacters, maxSeed, metadataLimits } from "#common/words/request-bounds.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import type { Model, Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { GenerationExtras, GenerationRequest } from "../../upstreams/media/port.ts";
 import { isTaken } from "../../upstreams/optional-fields.ts";

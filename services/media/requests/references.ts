@@ -1,8 +1,8 @@
-import { optionalArray } from "#kit/body.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { optionalArray } from "#common/words/body.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
+import { parseUrl } from "#kit/base/url.ts";
 import { isDataUri } from "#kit/images/index.ts";
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
-import { parseUrl } from "#kit/url.ts";
 import { BodyForm } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { StoredReference } from "../jobs/job.ts";
 import { maxFileIdLength } from "../limits.ts";

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
-import { viewOf } from "#kit/catalog-client.ts";
-import { ErrorReason, type RefusalError } from "#kit/errors.ts";
-import type { JsonObject } from "#kit/json.ts";
+import { viewOf } from "#common/agreements/catalog-client.ts";
+import { ErrorReason, type RefusalError } from "#kit/base/errors.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import { AdmissionSchema } from "#proto/genmesh/common/v1/access_pb.ts";
 import { parseCatalog } from "../../catalog/parse.ts";
 import { isTaken } from "../../upstreams/optional-fields.ts";

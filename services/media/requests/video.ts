@@ -1,7 +1,7 @@
-import { optionalString } from "#kit/body.ts";
-import { ErrorReason, type Reason, refuse } from "#kit/errors.ts";
-import type { JsonObject } from "#kit/json.ts";
-import { videoSizes } from "#kit/request-bounds.ts";
+import { optionalString } from "#common/words/body.ts";
+import { videoSizes } from "#common/words/request-bounds.ts";
+import { ErrorReason, type Reason, refuse } from "#kit/base/errors.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import {
   type Model,
   NativeAudio,

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { createFlights } from "./flights.ts";
 
 const never = () => new AbortController().signal;

@@ -1,4 +1,4 @@
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 
 /** Work in flight, as it sees itself. */
 export interface Flight {

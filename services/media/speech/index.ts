@@ -1,9 +1,9 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { ErrorReason, RefusalError } from "#kit/errors.ts";
-import { createFairShare } from "#kit/fair-share.ts";
-import { createRequestHolds } from "#kit/paid-work/holds.ts";
+import { createRequestHolds } from "#common/paid-work/request-holds.ts";
+import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import { type Principal, principalOf, requestIdHeader } from "#kit/rpc/principal.ts";
+import { createFairShare } from "#kit/share/fair-share.ts";
 import { soundTypes } from "#kit/sound/formats.ts";
 import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { HoldVerdict } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";

@@ -1,4 +1,4 @@
-import type { FairShareBounds } from "#kit/fair-share.ts";
+import type { FairShareBounds } from "#kit/share/fair-share.ts";
 
 /**
  * Requests that one process has under way: each is a connection to an upstream, and its sound takes of {@link soundsInMemory} beside.

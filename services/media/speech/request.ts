@@ -1,9 +1,13 @@
-import { codePoints, optionalNumber, optionalString, requiredString } from "#kit/body.ts";
-import type { CatalogView } from "#kit/catalog-client.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
-import { costOf } from "#kit/money.ts";
-import { maxModelIdCharacters, maxSpeechCharacters, speechSpeed } from "#kit/request-bounds.ts";
+import type { CatalogView } from "#common/agreements/catalog-client.ts";
+import { codePoints, optionalNumber, optionalString, requiredString } from "#common/words/body.ts";
+import { costOf } from "#common/words/money.ts";
+import {
+  maxModelIdCharacters,
+  maxSpeechCharacters,
+  speechSpeed,
+} from "#common/words/request-bounds.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { type SoundFormat, soundFormats } from "#kit/sound/formats.ts";
 import {
   type Model,

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { createFairShare } from "#kit/fair-share.ts";
+import { createFairShare } from "#kit/share/fair-share.ts";
 import { UnkeptSpeechError } from "../../upstreams/media/port.ts";
 import { takeRoom } from "./room.ts";
 

@@ -1,5 +1,5 @@
-import type { FairShare } from "#kit/fair-share.ts";
-import { openRoom } from "#kit/memory-room.ts";
+import type { FairShare } from "#kit/share/fair-share.ts";
+import { openRoom } from "#kit/share/memory-room.ts";
 import { generateLimits } from "../../upstreams/media/limits.ts";
 import { UnkeptSpeechError } from "../../upstreams/media/port.ts";
 import { soundStepBytes } from "./limits.ts";

@@ -1,10 +1,10 @@
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { FairShare } from "#kit/fair-share.ts";
-import { keyLimitOf } from "#kit/holds.ts";
-import { checkIdempotencyKey, refuseAtEdge } from "#kit/idempotency.ts";
-import type { JsonObject } from "#kit/json.ts";
+import { keyLimitOf } from "#common/agreements/hold-client.ts";
+import { checkIdempotencyKey, refuseAtEdge } from "#common/words/idempotency.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import type { JsonReader } from "#kit/json-reader/index.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
+import type { FairShare } from "#kit/share/fair-share.ts";
 import { soundFormats } from "#kit/sound/formats.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import { BodyForm, type GenerateSpeechRequest } from "#proto/genmesh/media/v1/media_service_pb.ts";

@@ -1,8 +1,4 @@
-import { untilAborted } from "#kit/abort.ts";
-import { ErrorReason, errorRow, isRefusal, RefusalError, refuse } from "#kit/errors.ts";
-import { noPlaceInTime } from "#kit/fair-share.ts";
-import { type KeyLimit, noHoldReasons } from "#kit/holds.ts";
-import { refuseLate } from "#kit/paid-work/holds.ts";
+import { type KeyLimit, noHoldReasons } from "#common/agreements/hold-client.ts";
 import {
   beatMs,
   drawBudgetMs,
@@ -10,8 +6,12 @@ import {
   leaseMarginMs,
   leaseMs,
   settleRetryMs,
-} from "#kit/paid-work/limits.ts";
+} from "#common/paid-work/limits.ts";
+import { refuseLate } from "#common/paid-work/request-holds.ts";
+import { untilAborted } from "#kit/base/abort.ts";
+import { ErrorReason, errorRow, isRefusal, RefusalError, refuse } from "#kit/base/errors.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
+import { noPlaceInTime } from "#kit/share/fair-share.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import { StatusError } from "../../upstreams/media/faults.ts";
 import { GenerationError, NotTakenError, UnkeptSpeechError } from "../../upstreams/media/port.ts";

@@ -1,9 +1,9 @@
 import type { Collection, Filter, ObjectId } from "mongodb";
-import type { MongoDatabase } from "#kit/mongo/connect.ts";
-import { mongodb } from "#kit/mongo/driver.ts";
-import { isDuplicate } from "#kit/mongo/errors.ts";
-import { indexStep, type MongoSchema } from "#kit/mongo/migrate.ts";
-import { longestDueMs } from "#kit/paid-work/limits.ts";
+import { longestDueMs } from "#common/paid-work/limits.ts";
+import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
+import { mongodb } from "#kit/store/mongo/driver.ts";
+import { isDuplicate } from "#kit/store/mongo/errors.ts";
+import { indexStep, type MongoSchema } from "#kit/store/mongo/migrate.ts";
 import type {
   SpeechAudio,
   SpeechCloser,

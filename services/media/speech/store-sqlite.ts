@@ -1,6 +1,6 @@
-import { longestDueMs } from "#kit/paid-work/limits.ts";
+import { longestDueMs } from "#common/paid-work/limits.ts";
 import type { SoundFormat } from "#kit/sound/formats.ts";
-import type { SqliteDatabase, SqlRow } from "#kit/sqlite.ts";
+import type { SqliteDatabase, SqlRow } from "#kit/store/sqlite.ts";
 import type { SpeechIntent, SpeechRecord, SpeechStore } from "./store.ts";
 
 /** Tables, step by step; a step that was shipped is never changed. */

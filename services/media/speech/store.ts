@@ -1,5 +1,5 @@
-import type { PutOffWork } from "#kit/lease-time.ts";
 import type { SoundFormat } from "#kit/sound/formats.ts";
+import type { PutOffWork } from "#kit/time/lease-time.ts";
 
 /** Under what a request is found again by its caller. */
 export interface SpeechSlot {

@@ -1,8 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { createLeaseTime, erasingPatienceMs } from "#kit/lease-time.ts";
-import { keepHoldMs, settleRetryMs } from "#kit/paid-work/limits.ts";
-import { createSweep, type Sweep } from "#kit/paid-work/sweep.ts";
+import { keepHoldMs, settleRetryMs } from "#common/paid-work/limits.ts";
+import { createSweep, type Sweep } from "#common/paid-work/sweep.ts";
+import { createLeaseTime, erasingPatienceMs } from "#kit/time/lease-time.ts";
 import { type HoldVerdict, HoldVerdictSchema } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
 import { blobKeyOf, type SpeechContext } from "./context.ts";
 import { drawSpeech, finishSpeech } from "./ending.ts";

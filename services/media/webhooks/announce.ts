@@ -1,5 +1,5 @@
-import type { Clock } from "#kit/clock.ts";
-import { toJobDocument } from "#kit/job-document.ts";
+import { toJobDocument } from "#common/documents/job-document.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { FailPoints } from "../fail-points.ts";
 import { isTerminal, type Job, wasCancelled } from "../jobs/job.ts";
 import { jobMessage } from "../jobs/messages.ts";

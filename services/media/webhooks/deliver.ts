@@ -1,5 +1,5 @@
-import type { Clock } from "#kit/clock.ts";
 import { type GuardedFetcher, OutsideError } from "#kit/outside/index.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { FailPoints } from "../fail-points.ts";
 import type { WebhookEvents } from "./events.ts";
 import {

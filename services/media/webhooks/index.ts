@@ -1,9 +1,9 @@
-import type { Clock } from "#kit/clock.ts";
-import type { Database } from "#kit/database.ts";
-import { createBringForward } from "#kit/lease-time.ts";
-import type { Logger } from "#kit/logger.ts";
-import type { Metrics } from "#kit/metrics.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
 import type { GuardedFetcher } from "#kit/outside/index.ts";
+import type { Database } from "#kit/store/database.ts";
+import type { Clock } from "#kit/time/clock.ts";
+import { createBringForward } from "#kit/time/lease-time.ts";
 import type { FailPoints } from "../fail-points.ts";
 import type { Job } from "../jobs/job.ts";
 import type { JobStore } from "../jobs/store.ts";

@@ -2,12 +2,12 @@ import { createHash } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { checkIdempotencyKey } from "#kit/idempotency.ts";
+import { checkIdempotencyKey } from "#common/words/idempotency.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { accountOrKeyIdPattern } from "#kit/base/ids.ts";
 import { isOutsideUrl } from "#kit/outside/url.ts";
-import { accountOrKeyIdPattern } from "#kit/request-bounds.ts";
 import { principalOf } from "#kit/rpc/principal.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import {
   type MediaService,
   Webhook_State,

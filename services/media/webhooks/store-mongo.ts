@@ -1,7 +1,7 @@
 import type { Collection, Document, Filter } from "mongodb";
-import type { MongoDatabase } from "#kit/mongo/connect.ts";
-import { awayRefusal, isDuplicate } from "#kit/mongo/errors.ts";
-import { indexStep, type MongoSchema, migrate } from "#kit/mongo/migrate.ts";
+import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
+import { awayRefusal, isDuplicate } from "#kit/store/mongo/errors.ts";
+import { indexStep, type MongoSchema, migrate } from "#kit/store/mongo/migrate.ts";
 import { maxWebhookRounds } from "./limits.ts";
 import type { WebhookSecrets } from "./sign.ts";
 import { latestWebhookDue, toldUntil, type WebhookStore, type WebhooksQuery } from "./store.ts";
@@ -72,13 +72,6 @@ const sparsely = { ignoreUndefined: true } as const;
 /** Webhooks in MongoDB. */
 export function createMongoWebhookStore(db: MongoDatabase): WebhookStore {
   const webhooks = db.collection<WebhookDocument>(collections.webhooks);
-  const secrets = db.collection<SecretsDocument>(collections.secrets);
-  const findSecrets = async (accountId: string): Promise<WebhookSecrets | undefined> => {
-    const doc = await secrets.findOne({ _id: accountId });
-    if (!doc) return undefined;
-    const { current, createdAt, previous, operation } = doc;
-    return { accountId, current, createdAt, previous, operation };
-  };
   return {
     open: () => migrate(db, [webhooksMongoSchema]),
     insert: (webhook) => db.attempt(() => insertNew(webhooks, documentOf(webhook, 1))),
@@ -135,7 +128,7 @@ export function createMongoWebhookStore(db: MongoDatabase): WebhookStore {
       }),
     eraseAccount: (accountId, limit) =>
       db.attempt(async () => {
-        await secrets.deleteOne({ _id: accountId });
+        await db.collection<SecretsDocument>(collections.secrets).deleteOne({ _id: accountId });
         const found = await webhooks
           .find({ accountId }, { projection: { _id: 1 } })
           .limit(limit)
@@ -151,6 +144,22 @@ export function createMongoWebhookStore(db: MongoDatabase): WebhookStore {
           { $set: { dueAt: at }, $inc: { v: 1 } },
         );
       }),
+    ...createSecretsStore(db),
+  };
+}
+
+type SecretsStore = Pick<WebhookStore, "findSecrets" | "insertSecrets" | "replaceSecrets">;
+
+/** The secrets of accounts, with which webhooks are signed. */
+function createSecretsStore(db: MongoDatabase): SecretsStore {
+  const secrets = db.collection<SecretsDocument>(collections.secrets);
+  const findSecrets = async (accountId: string): Promise<WebhookSecrets | undefined> => {
+    const doc = await secrets.findOne({ _id: accountId });
+    if (!doc) return undefined;
+    const { current, createdAt, previous, operation } = doc;
+    return { accountId, current, createdAt, previous, operation };
+  };
+  return {
     findSecrets: (accountId) => db.attempt(() => findSecrets(accountId)),
     insertSecrets: (first) =>
       db.attempt(async () => {

@@ -1,4 +1,4 @@
-import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/sqlite.ts";
+import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/store/sqlite.ts";
 import type { WebhookSecrets } from "./sign.ts";
 import { latestWebhookDue, toldUntil, type WebhookStore } from "./store.ts";
 import { hostOf, type ListedWebhook, stepWebhook, type Webhook } from "./webhook.ts";

@@ -1,4 +1,4 @@
-import { clockSlackMs, type PutOffWork } from "#kit/lease-time.ts";
+import { clockSlackMs, type PutOffWork } from "#kit/time/lease-time.ts";
 import { bodyKeptMs, pausesMs, webhookKeptMs } from "./limits.ts";
 import type { WebhookSecrets } from "./sign.ts";
 import type { ListedWebhook, Webhook, WebhookCommand, WebhookType } from "./webhook.ts";

@@ -1,10 +1,10 @@
 import type { Span } from "@opentelemetry/api";
-import type { BlobStore } from "#kit/blobs.ts";
-import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, isRefusal } from "#kit/errors.ts";
-import type { Ids } from "#kit/ids.ts";
+import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
+import type { Ids } from "#kit/base/ids.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";
+import type { BlobStore } from "#kit/store/blobs.ts";
 import { errorType, failSpan, joinTrace, traced } from "#kit/telemetry/spans.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import {
   GenerationError,
   type GenerationFault,

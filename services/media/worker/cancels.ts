@@ -1,4 +1,4 @@
-import type { Clock } from "#kit/clock.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { JobEvents } from "../events.ts";
 import { wasCancelled } from "../jobs/job.ts";
 import type { JobStore } from "../jobs/store.ts";

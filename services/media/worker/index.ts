@@ -1,5 +1,5 @@
-import { whenAborted } from "#kit/abort.ts";
-import { createHoldClient } from "#kit/holds.ts";
+import { createHoldClient } from "#common/agreements/hold-client.ts";
+import { whenAborted } from "#kit/base/abort.ts";
 import type { Service } from "#kit/rpc/service.ts";
 import {
   createJobStore,
@@ -8,8 +8,8 @@ import {
   retentionMsOf,
 } from "../context.ts";
 import { noFailPoints } from "../fail-points.ts";
-import { createJobHolds } from "../jobs/holds.ts";
 import type { MediaKind } from "../jobs/job.ts";
+import { createJobHolds } from "../jobs/job-holds.ts";
 import { defaultWorkers, maxWorkers } from "../limits.ts";
 import { createWorker } from "./worker.ts";
 

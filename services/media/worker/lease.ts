@@ -1,5 +1,5 @@
-import type { Clock } from "#kit/clock.ts";
-import { ErrorReason, RefusalError } from "#kit/errors.ts";
+import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { JobEvents } from "../events.ts";
 import type { Job } from "../jobs/job.ts";
 import type { JobStore } from "../jobs/store.ts";

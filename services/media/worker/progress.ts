@@ -1,4 +1,4 @@
-import type { Clock } from "#kit/clock.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { Job } from "../jobs/job.ts";
 import type { JobStore } from "../jobs/store.ts";
 import { progressEveryMs } from "../limits.ts";

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { expect, test, vi } from "vitest";
-import type { BlobStore } from "#kit/blobs.ts";
-import { systemClock } from "#kit/clock.ts";
+import type { BlobStore } from "#kit/store/blobs.ts";
+import { systemClock } from "#kit/time/clock.ts";
 import type { JobEvents } from "../events.ts";
 import { noFailPoints } from "../fail-points.ts";
 import type { Job, JobOutput } from "../jobs/job.ts";

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
-import { BlobExistsError, type BlobStore } from "#kit/blobs.ts";
-import type { Clock } from "#kit/clock.ts";
-import { piecesOf } from "#kit/in-turns.ts";
+import { piecesOf } from "#kit/base/in-turns.ts";
+import { BlobExistsError, type BlobStore } from "#kit/store/blobs.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { GenerationTask } from "../../upstreams/media/port.ts";
 import type { JobEvents } from "../events.ts";
 import type { FailPoints } from "../fail-points.ts";

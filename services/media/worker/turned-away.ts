@@ -1,4 +1,4 @@
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import type { NotTakenError } from "../../upstreams/media/port.ts";
 import { failureFor, type Job, type JobFailure } from "../jobs/job.ts";
 import { emptySinceOf } from "../jobs/lifecycle.ts";

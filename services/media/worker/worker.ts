@@ -1,13 +1,19 @@
-import type { LiveCatalog } from "#kit/catalog-client.ts";
-import type { LeaseTime } from "#kit/lease-time.ts";
+import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
 import type { Subscription, WakeQueue } from "#kit/queue/port.ts";
+import type { LeaseTime } from "#kit/time/lease-time.ts";
+import {
+  type Bounds,
+  boundsOf,
+  type Capacity,
+  createCapacity,
+  type Full,
+} from "../jobs/capacity.ts";
 import { finish } from "../jobs/finish.ts";
 import { isOf, type Job, type MediaKind, mediaKinds, upstreamOf } from "../jobs/job.ts";
 import { topicOf } from "../jobs/wake.ts";
 import { claimPollMs, claimRetryMs } from "../limits.ts";
 import { type Attempt, type AttemptContext, beginAttempt } from "./attempt.ts";
 import { createCancelWatch } from "./cancels.ts";
-import { type Bounds, boundsOf, type Capacity, createCapacity, type Full } from "./capacity.ts";
 
 /** What claiming needs. */
 export interface WorkerContext extends AttemptContext {

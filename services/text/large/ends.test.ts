@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import {
   events,
   feed,

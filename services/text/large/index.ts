@@ -1,10 +1,10 @@
 import { Worker } from "node:worker_threads";
-import { untilAborted } from "#kit/abort.ts";
-import { unavailable } from "#kit/errors.ts";
-import { createFairShare } from "#kit/fair-share.ts";
-import { copyInTurns } from "#kit/in-turns.ts";
-import { threadOptions } from "#kit/thread.ts";
-import { createWorkerPool } from "#kit/worker-pool.ts";
+import { untilAborted } from "#kit/base/abort.ts";
+import { unavailable } from "#kit/base/errors.ts";
+import { copyInTurns } from "#kit/base/in-turns.ts";
+import { createFairShare } from "#kit/share/fair-share.ts";
+import { threadOptions } from "#kit/threads/thread.ts";
+import { createWorkerPool } from "#kit/threads/worker-pool.ts";
 import type { Lift } from "../../upstreams/text/large-parts.ts";
 import { largeAnswerBytes } from "../../upstreams/text/limits.ts";
 import type { ReadPlain } from "../../upstreams/text/plain.ts";
@@ -14,7 +14,7 @@ import {
   largeAnswerThreadIdleMs,
   largeAnswerThreads,
   largeAnswerTimeoutMs,
-} from "../limits.ts";
+} from "../base/limits.ts";
 import { type Task, type TaskArguments, type TaskResult, tasks } from "./tasks.ts";
 import type { LargeJob } from "./worker.ts";
 

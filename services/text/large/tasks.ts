@@ -1,7 +1,7 @@
 import { liftParts } from "../../upstreams/text/large-parts.ts";
 import { readPlain } from "../../upstreams/text/plain.ts";
-import { eventsOfAnswer, responseIn } from "../replay.ts";
-import { bodyWithUsage, lastFramesWithUsage } from "../shown-usage.ts";
+import { eventsOfAnswer, responseIn } from "../answers/replay.ts";
+import { bodyWithUsage, lastFramesWithUsage } from "../metering/shown-usage.ts";
 
 /** What is done with whole answers: each takes as long as its answer is large, and needs nothing but its arguments. */
 export const tasks = {

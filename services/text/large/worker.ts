@@ -1,5 +1,5 @@
 import { parentPort } from "node:worker_threads";
-import { muteThread } from "#kit/thread.ts";
+import { muteThread } from "#kit/threads/thread.ts";
 import { type Task, tasks } from "./tasks.ts";
 
 /** The entry of a thread for large answers. What goes wrong ends the thread. */

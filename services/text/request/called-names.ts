@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 
 /**
  * What the names of called tools add to an input. Templates (gpt-oss's for one) write the name of the call before each result of

@@ -1,5 +1,5 @@
 import { createHmac } from "node:crypto";
-import type { JsonObject } from "#kit/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import { callerNames } from "../../upstreams/text/responses/complete-response.ts";
 
 /**

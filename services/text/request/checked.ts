@@ -1,4 +1,4 @@
-import type { JsonObject } from "#kit/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 
 /** A place of a body that holds bytes in base64, which are no text. */
 export interface InlinePart {

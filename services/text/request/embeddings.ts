@@ -1,11 +1,11 @@
-import { optionalNumber, optionalString } from "#kit/body.ts";
-import type { CatalogView } from "#kit/catalog-client.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { JsonValue } from "#kit/json.ts";
-import { growthOf } from "#kit/text-growth.ts";
+import type { CatalogView } from "#common/agreements/catalog-client.ts";
+import { optionalNumber, optionalString } from "#common/words/body.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { JsonValue } from "#kit/base/json.ts";
+import { growthOf } from "#kit/base/text-growth.ts";
 import { type EmbeddingSpec, ModelKind } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
-import { holdAmountOf } from "../pricing.ts";
+import { holdAmountOf } from "../metering/pricing.ts";
 import { bytesPerToken } from "../tokens/count.ts";
 import { capableUpstreams, findAllowed } from "./model.ts";
 import type { ParsedRequest } from "./parse.ts";

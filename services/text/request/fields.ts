@@ -1,6 +1,6 @@
-import { codePoints, optionalObject, optionalString } from "#kit/body.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { codePoints, optionalObject, optionalString } from "#common/words/body.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 
 /** Items or messages of a body that are checked before others get their turn: a few ms. */

@@ -1,8 +1,8 @@
-import { optionalString, requiredString } from "#kit/body.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { JsonObject } from "#kit/json.ts";
+import { optionalString, requiredString } from "#common/words/body.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { maxFileNameCharacters } from "../limits.ts";
+import { maxFileNameCharacters } from "../base/limits.ts";
 import type { FilePart } from "./checked.ts";
 import { fieldOf, objectAt, unsupported } from "./fields.ts";
 

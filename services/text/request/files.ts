@@ -1,11 +1,10 @@
-import { base64Of, type ReadBase64, readBase64 } from "#kit/base64.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import { base64Of, type ReadBase64, readBase64 } from "#kit/base/base64.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import { isTooLong, readDataUri } from "#kit/images/index.ts";
-import type { JsonObject } from "#kit/json.ts";
 import { type GuardedFetcher, OutsideError } from "#kit/outside/index.ts";
-import { maxFileBytes, maxFileParts, maxPdfPages } from "../limits.ts";
-import type { FileMeter } from "../measuring/meter.ts";
-import type { PdfFault } from "../measuring/pdf-syntax.ts";
+import { maxFileBytes, maxFileParts } from "../base/limits.ts";
+import type { FileMeter } from "../files/measuring/meter.ts";
 import type { MeasuredFile } from "../tokens/files.ts";
 import type { FilePart } from "./checked.ts";
 import { isFetchable } from "./images.ts";
@@ -33,8 +32,8 @@ interface Total {
 }
 
 /**
- * Measures every PDF and sound by its bytes, and takes inline what stands at an address: what upstream fetched itself could be another
- * file. Changes the parts in place, so that each is labelled as what it is. Refuses at the file's own field with INVALID_VALUE,
+ * Measures every sound by its bytes, sees that a PDF is one, and takes inline what stands at an address: what upstream fetched itself
+ * could be another file. Changes the parts in place, so that each is labelled as what it is. Refuses at the file's own field with INVALID_VALUE,
  * RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE.
  */
 export async function takeFiles(
@@ -79,7 +78,7 @@ async function takePdf(
   { holder, param }: FilePart,
   sources: FileSources,
   total: Total,
-  asking: Asking,
+  { signal }: Asking,
 ): Promise<MeasuredFile> {
   const { file_url: url, file_data: data } = holder;
   const at = `${param}.${typeof url === "string" ? "file_url" : "file_data"}`;
@@ -87,21 +86,17 @@ async function takePdf(
     typeof url === "string" ? undefined : await readInline(String(data), readDataUri, at, total);
   const bytes =
     typeof url === "string"
-      ? added(await fetched(url, at, sources, asking.signal), at, total)
+      ? added(await fetched(url, at, sources, signal), at, total)
       : (inline?.bytes ?? invalid(at, `The file must be a data URI: ${pdfHead}…`));
-  const pdf = await sources.fileMeter.measure("pdf", bytes, asking);
-  if (typeof pdf === "string") return invalid(at, faults[pdf]);
+  if (!isPdf(bytes)) return invalid(at, "The file must be a PDF.");
   putInline(holder, bytes, inline?.isCanonical === true);
-  return { kind: "pdf", ...pdf };
+  return { kind: "pdf", bytes: bytes.length };
 }
 
-const faults: Readonly<Record<PdfFault, string>> = {
-  "no-pdf": "The file must be a PDF.",
-  encrypted: "The PDF is encrypted. Send it without its password.",
-  uncountable:
-    "The PDF is damaged, or its pages cannot be counted. Save it anew, for instance by printing it to a file.",
-  "too-many-pages": `A PDF may have at most ${maxPdfPages} pages.`,
-};
+/** Does it begin as a PDF does? What else is in it upstream reads, or refuses. */
+function isPdf(bytes: Uint8Array): boolean {
+  return /^%PDF-[12]\.\d/.test(Buffer.from(bytes.subarray(0, 8)).toString("latin1"));
+}
 
 const pdfHead = "data:application/pdf;base64,";
 
@@ -145,7 +140,7 @@ async function fetched(
   }
 }
 
-/** What was measured is what type and name say: upstreams go by either, and would read the bytes as text under another. */
+/** A PDF is what type and name say: upstreams go by either, and would read the bytes as text under another. */
 function putInline(holder: JsonObject, bytes: Uint8Array, isCanonical: boolean): void {
   const { file_data: data, filename } = holder;
   delete holder.file_url;

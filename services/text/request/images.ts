@@ -1,6 +1,7 @@
-import { base64Of, type ReadBase64, readBase64 } from "#kit/base64.ts";
-import { ErrorReason, isRefusal, refuse, unavailable } from "#kit/errors.ts";
-import { tooManyAtOnce } from "#kit/fair-share.ts";
+import { base64Of, type ReadBase64, readBase64 } from "#kit/base/base64.ts";
+import { ErrorReason, isRefusal, refuse, unavailable } from "#kit/base/errors.ts";
+import type { JsonObject } from "#kit/base/json.ts";
+import { parseUrl } from "#kit/base/url.ts";
 import {
   ImageError,
   type ImageOwner,
@@ -10,14 +11,13 @@ import {
   isTooLong,
   readImageUri,
 } from "#kit/images/index.ts";
-import type { JsonObject } from "#kit/json.ts";
 import {
   type GuardedFetcher,
   isLocalNameOrNonPublicLiteral,
   OutsideError,
 } from "#kit/outside/index.ts";
-import { parseUrl } from "#kit/url.ts";
-import { imagesAtOnce, maxImageBytes, maxImagePixels, maxImages } from "../limits.ts";
+import { tooManyAtOnce } from "#kit/share/fair-share.ts";
+import { imagesAtOnce, maxImageBytes, maxImagePixels, maxImages } from "../base/limits.ts";
 import type { ImageSize } from "../tokens/patches.ts";
 import type { ImagePart } from "./checked.ts";
 

@@ -1,8 +1,8 @@
-import { requiredString } from "#kit/body.ts";
-import type { CatalogView } from "#kit/catalog-client.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import type { JsonObject } from "#kit/json.ts";
-import { maxModelIdCharacters } from "#kit/request-bounds.ts";
+import type { CatalogView } from "#common/agreements/catalog-client.ts";
+import { requiredString } from "#common/words/body.ts";
+import { maxModelIdCharacters } from "#common/words/request-bounds.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import type { Model, ModelKind, Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import { servesText } from "../../upstreams/protocols.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { hashInTurns } from "#kit/in-turns.ts";
+import { hashInTurns } from "#kit/base/in-turns.ts";
 import { ask, prepare, refusalOf } from "../../../test/contract/usage.prepare.ts";
 import { slowness } from "../../../test/support/reference-machine.ts";
 import { hashesToRemember, type OpaqueMaker } from "./opaque.ts";

@@ -1,7 +1,7 @@
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { hashInTurns, turn } from "#kit/in-turns.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { hashInTurns, turn } from "#kit/base/in-turns.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { maxOpaqueStates } from "../limits.ts";
+import { maxOpaqueStates } from "../base/limits.ts";
 import type { OpaquePart } from "./checked.ts";
 
 /** Who a piece of opaque state was made for, and by which upstream. */

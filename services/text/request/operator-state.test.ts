@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { isRefusal } from "#kit/errors.ts";
-import type { JsonObject } from "#kit/json.ts";
+import { isRefusal } from "#kit/base/errors.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import { keepStateOut } from "./operator-state.ts";
 
 const looked = { ourFiles: new Set<JsonObject>(), onTool() {}, passParameters: [] };

@@ -1,7 +1,7 @@
-import { optionalBoolean } from "#kit/body.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { turn } from "#kit/in-turns.ts";
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { optionalBoolean } from "#common/words/body.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { turn } from "#kit/base/in-turns.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { fieldOf, unsupported } from "./fields.ts";
 import { type MemberKind, membersOf, namesWithin } from "./nested-names.ts";

@@ -1,4 +1,4 @@
-import type { JsonObject } from "#kit/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { outputBounds } from "../../upstreams/text/output-limit.ts";
 import type { TextOperation } from "../../upstreams/text/port.ts";

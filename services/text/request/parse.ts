@@ -1,17 +1,17 @@
-import { optionalBoolean, optionalObject } from "#kit/body.ts";
-import type { JsonObject } from "#kit/json.ts";
+import { optionalBoolean, optionalObject } from "#common/words/body.ts";
+import type { JsonObject } from "#kit/base/json.ts";
+import { weightOf } from "#kit/base/weight.ts";
 import type { JsonReader } from "#kit/json-reader/index.ts";
-import { weightOf } from "#kit/weight.ts";
 import { outputBounds } from "../../upstreams/text/output-limit.ts";
 import type { TextOperation } from "../../upstreams/text/port.ts";
-import { maxJsonDepth } from "../limits.ts";
+import { maxJsonDepth } from "../base/limits.ts";
 
 /** A body that is JSON, and what it asks for; nothing else is checked yet. */
 export interface ParsedRequest {
   operation: TextOperation;
   /** Ours alone: it may be changed. */
   body: JsonObject;
-  /** See `weightOf` in kit/weight.ts. Without the bound of the output, which is no text: naming one costs no input. */
+  /** See `weightOf` in kit/base/weight.ts. Without the bound of the output, which is no text: naming one costs no input. */
   weight: number;
   /**
    * What a repeat under the same idempotency key must agree in; "" without a key. `stream` and `stream_options` are left

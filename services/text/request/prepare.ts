@@ -1,6 +1,6 @@
-import type { CatalogView } from "#kit/catalog-client.ts";
-import type { FairShare } from "#kit/fair-share.ts";
-import type { JsonObject } from "#kit/json.ts";
+import type { CatalogView } from "#common/agreements/catalog-client.ts";
+import type { JsonObject } from "#kit/base/json.ts";
+import type { FairShare } from "#kit/share/fair-share.ts";
 import {
   type ChatSpec,
   type Model,
@@ -11,9 +11,9 @@ import {
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import { isNativeChat } from "../../upstreams/protocols.ts";
 import { untranslatable } from "../../upstreams/text/chat/request.ts";
-import { leastOutputTokens } from "../limits.ts";
-import type { FileMeter } from "../measuring/meter.ts";
-import { holdAmountOf, priceOf } from "../pricing.ts";
+import { leastOutputTokens } from "../base/limits.ts";
+import type { FileMeter } from "../files/measuring/meter.ts";
+import { holdAmountOf, priceOf } from "../metering/pricing.ts";
 import { counterFor, type TokenCounter } from "../tokens/count.ts";
 import { checkContext, guessInput, inputBoundOf, mediaTokensOf } from "../tokens/input-bound.ts";
 import { nameForAccount } from "./caller-names.ts";

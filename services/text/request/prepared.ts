@@ -1,7 +1,7 @@
-import type { JsonObject } from "#kit/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import type { Model, Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Sound, TextOperation } from "../../upstreams/text/port.ts";
-import type { TextPrice, TokenBounds } from "../pricing.ts";
+import type { TextPrice, TokenBounds } from "../metering/pricing.ts";
 import type { MediaTokens } from "../tokens/input-bound.ts";
 import { noMedia, type TakenMedia } from "./media.ts";
 import type { AnswerForm } from "./parse.ts";

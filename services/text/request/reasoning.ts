@@ -1,8 +1,7 @@
-import { optionalObject } from "#kit/body.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { optionalObject } from "#common/words/body.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import type { TextOperation } from "../../upstreams/text/port.ts";
 import { fieldOf } from "./fields.ts";
 
 /** Characters of an effort: names are words, a caller may send megabytes. */
@@ -39,25 +38,6 @@ export function resolveEffort(
   const effort = spec.reasoningEfforts.find((one) => one.toLowerCase() === wanted) ?? alias?.[1];
   if (effort === undefined) refuseEffort(param, spec);
   holder[name] = effort;
-}
-
-/**
- * Does a resolved body ask for no reasoning at all (`none`; `minimal` is some)? Only in the name that the operation has for it:
- * a chat upstream may ignore `reasoning`, and who says two things asks for the more.
- */
-export function isWithoutReasoning(operation: TextOperation, body: JsonObject): boolean {
-  const nested = isJsonObject(body.reasoning) ? body.reasoning.effort : undefined;
-  const own = operation === "chat" ? body.reasoning_effort : nested;
-  const efforts = [own, nested ?? own, body.reasoning_effort ?? own];
-  return efforts.every((effort) => isNone(effort));
-}
-
-function isNone(effort: JsonValue | undefined): boolean {
-  return (
-    typeof effort === "string" &&
-    effort.length <= maxEffortLength &&
-    effort.toLowerCase() === "none"
-  );
 }
 
 function refuseEffort(param: string, spec: ChatSpec): never {

@@ -1,5 +1,5 @@
-import { optionalObject, optionalString } from "#kit/body.ts";
-import type { JsonObject } from "#kit/json.ts";
+import { optionalObject, optionalString } from "#common/words/body.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { CheckedBody } from "./checked.ts";
 import { checkMetadata, instructionsOf, outputLimit } from "./fields.ts";

@@ -1,9 +1,9 @@
-import { optionalArray, requiredString } from "#kit/body.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { turn } from "#kit/in-turns.ts";
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { optionalArray, requiredString } from "#common/words/body.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { turn } from "#kit/base/in-turns.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { maxTools } from "../limits.ts";
+import { maxTools } from "../base/limits.ts";
 import { fieldOf, itemsAtOnce, objectAt, unsupported } from "./fields.ts";
 import type { OnTool } from "./operator-state.ts";
 

@@ -1,13 +1,18 @@
-import { optionalArray, optionalNumber, optionalObject, optionalString } from "#kit/body.ts";
-import { ErrorReason, refuse } from "#kit/errors.ts";
+import {
+  optionalArray,
+  optionalNumber,
+  optionalObject,
+  optionalString,
+} from "#common/words/body.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import { readDataUri } from "#kit/images/index.ts";
-import type { JsonObject } from "#kit/json.ts";
 import { ModelKind } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import { soundUnitMs } from "../../upstreams/text/port.ts";
-import { maxSoundPromptCharacters } from "../limits.ts";
-import { holdAmountOf } from "../pricing.ts";
-import type { SoundEnding } from "../sound/length.ts";
+import { maxSoundPromptCharacters } from "../base/limits.ts";
+import type { SoundEnding } from "../files/sound/length.ts";
+import { holdAmountOf } from "../metering/pricing.ts";
 import { capableUpstreams, findAllowed } from "./model.ts";
 import type { ParsedRequest } from "./parse.ts";
 import type { PrepareContext } from "./prepare.ts";

@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { afterEach, describe, expect, test } from "vitest";
-import { maxCounts } from "../limits.ts";
+import { maxCounts } from "../base/limits.ts";
 import { createTokenCounter, slicesOf } from "./count.ts";
 import { type CountThreadOptions, startWorker } from "./thread.ts";
 

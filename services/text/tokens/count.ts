@@ -1,11 +1,11 @@
-import { createFairShare } from "#kit/fair-share.ts";
+import { createFairShare } from "#kit/share/fair-share.ts";
 import {
   countTurnWaitMs,
   maxCounts,
   tokenBatchCharacters,
   tokenBatchesAtOnce,
   tokenBatchPieces,
-} from "../limits.ts";
+} from "../base/limits.ts";
 import type { Tokens } from "./most.ts";
 import { CountError, type CountThreadOptions, createCountThread } from "./thread.ts";
 

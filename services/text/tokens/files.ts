@@ -1,12 +1,9 @@
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { usualPageTokens, usualSecondTokens, usualSoundTokensAtLeast } from "../limits.ts";
+import { usualSecondTokens, usualSoundTokensAtLeast } from "../base/limits.ts";
 import { bytesPerToken } from "./count.ts";
 
-/** A PDF or a sound, by what its bytes say. */
-export type MeasuredFile =
-  /** `textBytes` undefined: the text on its pages has no bound that can be told. */
-  | { kind: "pdf"; pages: number; textBytes: number | undefined }
-  | { kind: "audio"; seconds: number };
+/** A PDF, which upstream alone reads, or a sound by what its bytes say. */
+export type MeasuredFile = { kind: "pdf"; bytes: number } | { kind: "audio"; seconds: number };
 
 /** Tokens of a file. */
 export interface FileTokens {
@@ -19,20 +16,14 @@ export interface FileTokens {
 }
 
 /**
- * Tokens of a file as models count it: of a PDF the text of its pages and a picture of each, of a sound its seconds. A token of text
- * covers at least a byte. Text without a known bound may fill the window.
+ * Tokens of a file. A PDF has no bound that can be told from outside, so it may fill the window; where upstream reports nothing it is taken
+ * for as many tokens as a text of its size. A sound is its seconds.
  */
 export function fileTokens(file: MeasuredFile, spec: ChatSpec): FileTokens {
   if (file.kind === "audio") return soundTokens(file.seconds, Number(spec.audioTokensPerSecond));
-  const { pages, textBytes } = file;
-  const said = Number(spec.pdfTokensPerPage);
   const window = Number(spec.maxInputTokens);
-  const text = Math.ceil((textBytes ?? 0) / bytesPerToken);
-  return {
-    estimate: Math.min(window, pages * (said || usualPageTokens.estimate) + text),
-    most: Math.min(window, pages * (said || usualPageTokens.most) + (textBytes ?? window)),
-    least: pages * said,
-  };
+  const estimate = Math.min(window, Math.ceil(file.bytes / bytesPerToken));
+  return { estimate, most: window, least: 0 };
 }
 
 function soundTokens(exact: number, said: number): FileTokens {

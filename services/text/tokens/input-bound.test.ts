@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import type { JsonObject } from "#kit/json.ts";
-import { weightOf } from "#kit/weight.ts";
+import type { JsonObject } from "#kit/base/json.ts";
+import { weightOf } from "#kit/base/weight.ts";
 import { snapshotWith } from "../../../test/contract/usage.world.ts";
 import { testParsing } from "../../../test/support/parsing.ts";
 import { promptly } from "../../../test/support/promptly.ts";
-import { maxJsonDepth } from "../limits.ts";
+import { maxJsonDepth } from "../base/limits.ts";
 import { checkChat } from "../request/chat.ts";
 import type { CheckedBody } from "../request/checked.ts";
 import { noMedia } from "../request/media.ts";

@@ -1,7 +1,7 @@
-import { ErrorReason, refuse } from "#kit/errors.ts";
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { mostCharactersPerToken } from "../limits.ts";
+import { mostCharactersPerToken } from "../base/limits.ts";
 import type { CheckedBody, InlinePart } from "../request/checked.ts";
 import type { TakenMedia } from "../request/media.ts";
 import { bytesPerToken, type TokenCounter } from "./count.ts";
@@ -20,9 +20,9 @@ import { CountError } from "./thread.ts";
  * turn markers, the preamble for tools) is covered by a fixed number for each item and one for the request; the name of the tool
  * that some write before each result counts with each. Images count
  * in 32-pixel patches at full detail, at least as many as the model may make of the
- * smallest, or in tiles where its catalog says so, PDFs by their pages and the text on them, and sounds by their seconds
- * (tokens/files.ts), their base64 not at all. A tool that upstream runs itself adds text that no part of genmesh
- * sees: then, and wherever the sum is above it, the bound is what the model takes at most. Reported usage above the bound
+ * smallest, or in tiles where its catalog says so, and sounds by their seconds (tokens/files.ts), their base64 not at all.
+ * What is in a PDF upstream alone knows, and what a tool adds that upstream runs itself: with either, and wherever the sum is
+ * above it, the bound is what the model takes at most. Reported usage above the bound
  * is charged up to the hold.
  */
 export function inputBoundOf(
@@ -137,8 +137,8 @@ export function contextRoom(maxOutputTokens: number | undefined, spec: ChatSpec)
 }
 
 /**
- * Refuses with CONTEXT_LENGTH_EXCEEDED what does not fit. What fits by its bytes is not counted, nor what fits by no measure;
- * the rest is, because bytes are about four times the tokens, in a turn of its account. What cannot be counted passes: upstream
+ * Refuses with CONTEXT_LENGTH_EXCEEDED what does not fit. What fits by its bytes is not counted, beside a PDF neither, of which only
+ * upstream knows what it adds; nor is what fits by no measure. The rest is, because bytes are about four times the tokens, in a turn of its account. What cannot be counted passes: upstream
  * refuses it where it does not fit.
  */
 export async function checkContext(
@@ -152,6 +152,8 @@ export async function checkContext(
   if (byteBound <= room) return;
   const { texts, opaqueBytes } = textsOf(checked.body, taken.parts);
   const rest = mediaTokensOf(taken, spec).least + opaqueTokens(opaqueBytes);
+  const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  if (rest + bytes <= room) return;
   const characters = texts.reduce((sum, text) => sum + text.length, 0);
   if (rest < room && characters <= (room - rest) * mostCharactersPerToken) {
     using _turn = await counting.turn();

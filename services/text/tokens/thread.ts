@@ -1,12 +1,12 @@
 import { Worker } from "node:worker_threads";
-import { threadOptions } from "#kit/thread.ts";
-import { createWorkerPool, type WorkerPool } from "#kit/worker-pool.ts";
+import { threadOptions } from "#kit/threads/thread.ts";
+import { createWorkerPool, type WorkerPool } from "#kit/threads/worker-pool.ts";
 import {
   tokenAnswerTimeoutMs,
   tokenBatchTries,
   tokenThreadHeapMib,
   tokenThreadIdleMs,
-} from "../limits.ts";
+} from "../base/limits.ts";
 import type { Tokens } from "./most.ts";
 
 /** Pieces of text whose tokens are added up, until they are more than `limit`. */

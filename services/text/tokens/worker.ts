@@ -1,6 +1,6 @@
 import { parentPort } from "node:worker_threads";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
-import { muteThread } from "#kit/thread.ts";
+import { muteThread } from "#kit/threads/thread.ts";
 import { mostTokens, type Tokens } from "./most.ts";
 import type { Batch } from "./thread.ts";
 

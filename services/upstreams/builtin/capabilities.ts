@@ -1,4 +1,4 @@
-import { longestSpeechSeconds } from "#kit/builtin-models.ts";
+import { longestSpeechSeconds } from "#common/words/builtin-models.ts";
 import { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Capabilities, JobAbilities } from "../capabilities.ts";
 

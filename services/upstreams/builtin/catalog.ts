@@ -1,4 +1,4 @@
-import { eachValid, type FoundFault, whereValid } from "#kit/valid-parts.ts";
+import { eachValid, type FoundFault, whereValid } from "#kit/base/valid-parts.ts";
 import type { At, OfferedModel } from "../catalog-rules.ts";
 
 /** What the built-in renderer can make. More would be a job that can only fail. */

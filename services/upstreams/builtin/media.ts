@@ -1,8 +1,8 @@
 import { createReadStream } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { ofDisk } from "#kit/disk-errors.ts";
-import { ErrorReason, isRefusal } from "#kit/errors.ts";
+import { ofDisk } from "#kit/base/disk-errors.ts";
+import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
 import type { DriverContext } from "../media/context.ts";
 import { videoDimensions } from "../media/dimensions.ts";
 import { failed } from "../media/faults.ts";

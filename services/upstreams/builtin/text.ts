@@ -1,6 +1,6 @@
-import type { BuiltinText } from "#kit/builtin-models.ts";
-import type { Clock } from "#kit/clock.ts";
-import type { JsonObject } from "#kit/json.ts";
+import type { BuiltinText } from "#common/words/builtin-models.ts";
+import type { JsonObject } from "#kit/base/json.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import { factsOf, type RequestFacts } from "../text/answer-defaults.ts";
 import { toCompletion } from "../text/chat/completion.ts";
 import { ChatFromResponses } from "../text/chat/from-responses.ts";

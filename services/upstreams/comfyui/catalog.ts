@@ -1,6 +1,6 @@
-import { partsOf } from "#kit/call/template.ts";
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
-import type { FoundFault } from "#kit/valid-parts.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
+import type { FoundFault } from "#kit/base/valid-parts.ts";
+import { partsOf } from "#kit/template/template.ts";
 import type { At, OfferedCall } from "../catalog-rules.ts";
 
 /** A graph in API format: nodes by their ids. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { JsonObject } from "#kit/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import type { ModelCall } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { until } from "../../../test/support/until.ts";
 import {
@@ -7,7 +7,7 @@ import {
   type ComfyOptions,
   startComfy,
 } from "../../../test/support/upstreams/comfyui.ts";
-import { seedOf } from "../called/values.ts";
+import { seedOf } from "../by-template/values.ts";
 import type { GenerationTask } from "../media/port.ts";
 import { sampleMp4, samplePng } from "../media/samples.fixture.ts";
 import {

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { isJsonObject, type JsonObject } from "#kit/json.ts";
-import { enqueue } from "../called/begin.ts";
-import { callOf, inputOf } from "../called/call.ts";
-import { placeReferences } from "../called/references.ts";
+import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
+import { enqueue } from "../by-template/begin.ts";
+import { callOf, inputOf } from "../by-template/call.ts";
+import { placeReferences } from "../by-template/references.ts";
 import { checkedTaskId } from "../media/begin.ts";
 import type { DriverContext } from "../media/context.ts";
 import { jsonBody, urlOf } from "../media/exchange.ts";

@@ -1,5 +1,5 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
-import type { FoundFault } from "#kit/valid-parts.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
+import type { FoundFault } from "#kit/base/valid-parts.ts";
 import type { Model, ModelCall } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { OnlineCheck } from "../online/index.ts";
 import { inputsOf } from "../online/samples.ts";

@@ -1,8 +1,8 @@
-import { isJsonObject, type JsonValue } from "#kit/json.ts";
-import { openSocket } from "#kit/upstream/socket.ts";
+import { isJsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { DriverContext } from "../media/context.ts";
 import { urlOf } from "../media/exchange.ts";
 import type { GenerationTask } from "../media/port.ts";
+import { openSocket } from "../socket.ts";
 
 /** What a server tells of a task while it is at work, where its WebSocket lets it. */
 export interface Progress extends Disposable {

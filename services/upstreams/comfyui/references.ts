@@ -1,4 +1,4 @@
-import { digestInTurns } from "#kit/in-turns.ts";
+import { digestInTurns } from "#kit/base/in-turns.ts";
 import { encodeForm } from "../form.ts";
 import type { DriverContext } from "../media/context.ts";
 import { exchangeJson, urlOf } from "../media/exchange.ts";

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import type { DriverContext } from "../media/context.ts";
 import { exchange, exchangeJson, jsonBody, urlOf } from "../media/exchange.ts";

@@ -1,4 +1,4 @@
-import { isJsonObject } from "#kit/json.ts";
+import { isJsonObject } from "#kit/base/json.ts";
 import type { OnlineCheck } from "../online/index.ts";
 
 /** Looks for the model, and for each voice. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createMetrics } from "#kit/metrics.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
 import { createUpstreamAccounts } from "#kit/upstream/accounts.ts";
 import {
   type ElevenLabsDouble,

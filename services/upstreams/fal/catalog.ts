@@ -1,5 +1,5 @@
-import type { FoundFault } from "#kit/valid-parts.ts";
-import { modelNameFaults } from "../called/catalog.ts";
+import type { FoundFault } from "#kit/base/valid-parts.ts";
+import { modelNameFaults } from "../by-template/catalog.ts";
 import type { At, OfferedModel } from "../catalog-rules.ts";
 
 /** Owner and app, and what the app has below. */

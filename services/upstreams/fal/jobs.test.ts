@@ -11,8 +11,8 @@ import {
   falFailures,
   startFal,
 } from "../../../test/support/upstreams/fal.ts";
-import { falCalls, modelCall } from "../called/calls.fixture.ts";
-import { seedOf } from "../called/values.ts";
+import { falCalls, modelCall } from "../by-template/calls.fixture.ts";
+import { seedOf } from "../by-template/values.ts";
 import type { GenerationTask } from "../media/port.ts";
 import { samplePng } from "../media/samples.fixture.ts";
 import {

@@ -1,6 +1,6 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
-import { callAgainst } from "../online/called.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { OnlineCheck } from "../online/index.ts";
+import { callAgainst } from "../online/templates.ts";
 import { queueOrigin } from "./upload.ts";
 
 /** Where fal describes its models; it takes no key. A stand-in for fal has one origin. */

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { createGuardedFetcher } from "#kit/outside/index.ts";
 import { reply } from "../../../test/support/upstreams/double.ts";
 import { type FalDouble, startFal } from "../../../test/support/upstreams/fal.ts";
-import { falCalls, modelCall } from "../called/calls.fixture.ts";
+import { falCalls, modelCall } from "../by-template/calls.fixture.ts";
 import type { GenerationTask } from "../media/port.ts";
 import { samplePng } from "../media/samples.fixture.ts";
 import {

@@ -1,5 +1,5 @@
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { uploadedUrl } from "../called/references.ts";
+import { uploadedUrl } from "../by-template/references.ts";
 import type { DriverContext } from "../media/context.ts";
 import { exchangeJson, jsonBody } from "../media/exchange.ts";
 import { generateLimits, generateTimes } from "../media/limits.ts";

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { begin, checkedTaskId } from "../media/begin.ts";
 import type { DriverContext } from "../media/context.ts";
 import { exchangeJson, type JsonReply, jsonBody, urlOf } from "../media/exchange.ts";

@@ -1,6 +1,6 @@
+import type { JsonObject, JsonValue } from "#kit/base/json.ts";
+import { parseUrl } from "#kit/base/url.ts";
 import { isDataUri } from "#kit/images/index.ts";
-import type { JsonObject, JsonValue } from "#kit/json.ts";
-import { parseUrl } from "#kit/url.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { DriverContext } from "../media/context.ts";
 import { isWithin } from "../media/download.ts";

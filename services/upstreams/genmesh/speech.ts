@@ -1,6 +1,6 @@
+import { piecesOf } from "#kit/base/in-turns.ts";
+import { isJsonObject } from "#kit/base/json.ts";
 import { isDataUri } from "#kit/images/index.ts";
-import { piecesOf } from "#kit/in-turns.ts";
-import { isJsonObject } from "#kit/json.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { DriverContext } from "../media/context.ts";
 import { download } from "../media/download.ts";

@@ -1,4 +1,4 @@
-import type { MetricReading, Metrics } from "#kit/metrics.ts";
+import type { MetricReading, Metrics } from "#kit/base/metrics.ts";
 import { callersErrors } from "#kit/telemetry/inference.ts";
 
 /** Metrics of each process that say how upstreams do: the alerts are made of the same. */

@@ -1,6 +1,6 @@
-import type { Clock } from "#kit/clock.ts";
-import type { Logger } from "#kit/logger.ts";
-import type { Metrics } from "#kit/metrics.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import {
   type Counted,
   endedSince,

@@ -1,4 +1,4 @@
-import type { MongoDatabase } from "#kit/mongo/connect.ts";
+import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import type { UpstreamReport } from "./figures.ts";
 import type { HealthStore } from "./store.ts";
 

@@ -1,4 +1,4 @@
-import type { JsonValue } from "#kit/json.ts";
+import type { JsonValue } from "#kit/base/json.ts";
 import type { JsonReply } from "./exchange.ts";
 import { errorOfBeginning, failed } from "./faults.ts";
 import { generateLimits } from "./limits.ts";

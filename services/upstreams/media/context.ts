@@ -1,11 +1,11 @@
-import type { BuiltinRenderer } from "#kit/builtin-models.ts";
-import type { Clock } from "#kit/clock.ts";
+import type { BuiltinRenderer } from "#common/words/builtin-models.ts";
+import type { Logger } from "#kit/base/logger.ts";
 import type { ImageVerifier } from "#kit/images/index.ts";
-import type { Logger } from "#kit/logger.ts";
 import type { GuardedFetcher } from "#kit/outside/index.ts";
 import type { Inferences } from "#kit/telemetry/inference.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { UpstreamAccounts } from "#kit/upstream/accounts.ts";
-import type { CallContext } from "#kit/upstream/call.ts";
+import type { CallContext } from "../call.ts";
 import type { GenerateMemory } from "./memory.ts";
 
 /** What generating media needs; the connections are not closed here. */

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
+import { parseUrl } from "#kit/base/url.ts";
 import { ImageError } from "#kit/images/index.ts";
 import type { HttpReply } from "#kit/upstream/client.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
-import { parseUrl } from "#kit/url.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { DriverContext } from "./context.ts";
 import { exchange } from "./exchange.ts";

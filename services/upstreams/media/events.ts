@@ -1,4 +1,4 @@
-import type { Logger } from "#kit/logger.ts";
+import type { Logger } from "#kit/base/logger.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { DriverContext } from "./context.ts";
 import { StatusError } from "./faults.ts";

@@ -1,4 +1,7 @@
-import { isJsonObject, type JsonObject } from "#kit/json.ts";
+import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
+import type { HttpReply } from "#kit/upstream/client.ts";
+import { UpstreamError } from "#kit/upstream/errors.ts";
+import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import {
   callUpstream,
   errorIn,
@@ -8,10 +11,7 @@ import {
   objectIn,
   readErrorBody,
   type UpstreamCall,
-} from "#kit/upstream/call.ts";
-import type { HttpReply } from "#kit/upstream/client.ts";
-import { UpstreamError } from "#kit/upstream/errors.ts";
-import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+} from "../call.ts";
 import type { Capabilities } from "../capabilities.ts";
 import { capabilitiesOf } from "../protocols.ts";
 import type { DriverContext } from "./context.ts";

@@ -1,8 +1,8 @@
-import { BuiltinError } from "#kit/builtin-models.ts";
+import { BuiltinError } from "#common/words/builtin-models.ts";
 import { ImageError } from "#kit/images/index.ts";
 import { OutsideError } from "#kit/outside/index.ts";
-import { isPolicyCode } from "#kit/upstream/call.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
+import { isPolicyCode } from "../call.ts";
 import { GenerationError, type GenerationFault, NotTakenError } from "./port.ts";
 
 /** An HTTP answer that is no success. Holds nothing of upstream's own text. */

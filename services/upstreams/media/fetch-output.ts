@@ -1,5 +1,5 @@
+import { piecesOf } from "#kit/base/in-turns.ts";
 import { isDataUri } from "#kit/images/index.ts";
-import { piecesOf } from "#kit/in-turns.ts";
 import type { DriverContext } from "./context.ts";
 import { type Download, download, downloadOnce, whileLate } from "./download.ts";
 import type { FileAnswers } from "./file-answers.ts";

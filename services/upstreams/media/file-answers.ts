@@ -1,5 +1,5 @@
-import { objectIn } from "#kit/upstream/call.ts";
 import type { HttpReply } from "#kit/upstream/client.ts";
+import { objectIn } from "../call.ts";
 import type { DriverContext } from "./context.ts";
 import { bodyOf } from "./download.ts";
 import { exchangeJson } from "./exchange.ts";

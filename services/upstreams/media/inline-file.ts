@@ -1,4 +1,4 @@
-import { readBase64 } from "#kit/base64.ts";
+import { readBase64 } from "#kit/base/base64.ts";
 import { isDataUri, isTooLong, readDataUri } from "#kit/images/index.ts";
 import { tooLarge } from "./download.ts";
 import { failed } from "./faults.ts";

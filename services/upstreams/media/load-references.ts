@@ -1,4 +1,4 @@
-import { readInTurns } from "#kit/in-turns.ts";
+import { readInTurns } from "#kit/base/in-turns.ts";
 import type { FormFile } from "../form.ts";
 import { failed, unknown } from "./faults.ts";
 import { generateLimits } from "./limits.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { type SlicedText, textOf } from "#kit/base64.ts";
-import { inTurns, joinInTurns, turn } from "#kit/in-turns.ts";
+import { type SlicedText, textOf } from "#kit/base/base64.ts";
+import { inTurns, joinInTurns, turn } from "#kit/base/in-turns.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import { generateLimits } from "./limits.ts";
 

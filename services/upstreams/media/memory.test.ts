@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { systemClock } from "#kit/clock.ts";
+import { systemClock } from "#kit/time/clock.ts";
 import {
   type ScriptedMediaUpstream,
   startScriptedMediaUpstream,

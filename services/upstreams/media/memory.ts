@@ -1,4 +1,4 @@
-import { createFairShare, type FairShare, type Turn } from "#kit/fair-share.ts";
+import { createFairShare, type FairShare, type Turn } from "#kit/share/fair-share.ts";
 import type { MediaUpstreamsContext } from "./context.ts";
 import { generateLimits } from "./limits.ts";
 import { type GenerationTask, NotTakenError, type ReferenceBytes } from "./port.ts";

@@ -1,4 +1,4 @@
-import { joinInTurns } from "#kit/in-turns.ts";
+import { joinInTurns } from "#kit/base/in-turns.ts";
 import { soundTypes } from "#kit/sound/formats.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import type { DriverContext } from "./context.ts";

@@ -1,4 +1,4 @@
-import { isRefusal } from "#kit/errors.ts";
+import { isRefusal } from "#kit/base/errors.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import type { Slots } from "#kit/upstream/slots.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";

@@ -1,7 +1,7 @@
-import { ErrorReason, isRefusal } from "#kit/errors.ts";
-import type { Turn } from "#kit/fair-share.ts";
-import { joinInTurns } from "#kit/in-turns.ts";
-import { type NamelessFile, openNamelessFile } from "#kit/nameless-file.ts";
+import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
+import { joinInTurns } from "#kit/base/in-turns.ts";
+import type { Turn } from "#kit/share/fair-share.ts";
+import { type NamelessFile, openNamelessFile } from "#kit/store/nameless-file.ts";
 import type { DriverContext } from "./context.ts";
 import { takeImageRoom } from "./memory.ts";
 import type { GenerationTask } from "./port.ts";

@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { create } from "@bufbuild/protobuf";
-import { openFolderBlobs } from "#kit/blobs/folder.ts";
-import { type Clock, systemClock } from "#kit/clock.ts";
-import { randomIds } from "#kit/ids.ts";
+import { randomIds } from "#kit/base/ids.ts";
+import { createLogger } from "#kit/base/logger.ts";
 import { createImageVerifier } from "#kit/images/index.ts";
-import { createLogger } from "#kit/logger.ts";
 import { createGuardedFetcher } from "#kit/outside/index.ts";
+import { openFolderBlobs } from "#kit/store/blobs/folder.ts";
+import { type Clock, systemClock } from "#kit/time/clock.ts";
 import { createHttpClient } from "#kit/upstream/client.ts";
 import {
   type Upstream,

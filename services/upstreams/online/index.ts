@@ -1,11 +1,11 @@
-import type { CallContext } from "#kit/upstream/call.ts";
-import type { FaultPath, FoundFault } from "#kit/valid-parts.ts";
+import type { FaultPath, FoundFault } from "#kit/base/valid-parts.ts";
 import type {
   Model,
   ModelCall,
   Snapshot,
   Upstream,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type { CallContext } from "../call.ts";
 import { checkComfyUiOnline } from "../comfyui/online.ts";
 import { checkElevenLabsOnline } from "../elevenlabs/online.ts";
 import { checkFalOnline } from "../fal/online.ts";

@@ -1,7 +1,7 @@
-import type { JsonValue } from "#kit/json.ts";
-import { type CallContext, callUpstream, type UpstreamCall } from "#kit/upstream/call.ts";
+import type { JsonValue } from "#kit/base/json.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { type CallContext, callUpstream, type UpstreamCall } from "../call.ts";
 import { capabilitiesOf } from "../protocols.ts";
 
 /** Bytes of a document: ComfyUI's list of all nodes has some MiB. */

@@ -1,5 +1,5 @@
-import { fill, type Template } from "#kit/call/template.ts";
-import { isJsonObject, type JsonObject } from "#kit/json.ts";
+import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
+import { fill, type Template } from "#kit/template/template.ts";
 import {
   type ImageSpec,
   type Model,
@@ -8,7 +8,7 @@ import {
   VideoMode,
   type VideoSpec,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { valuesOf } from "../called/values.ts";
+import { valuesOf } from "../by-template/values.ts";
 import type { GenerationRequest } from "../media/port.ts";
 
 /** Where references would be. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { parseOutputPath } from "#kit/call/output-path.ts";
-import type { JsonObject, JsonValue } from "#kit/json.ts";
+import type { JsonObject, JsonValue } from "#kit/base/json.ts";
+import { parseOutputPath } from "#kit/template/output-path.ts";
 import { hasText, schemaFaults } from "./schema.ts";
 
 const document: JsonObject = {

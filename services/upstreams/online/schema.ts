@@ -1,6 +1,6 @@
-import type { OutputPath } from "#kit/call/output-path.ts";
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
-import type { FaultPath, FoundFault } from "#kit/valid-parts.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
+import type { FaultPath, FoundFault } from "#kit/base/valid-parts.ts";
+import type { OutputPath } from "#kit/template/output-path.ts";
 
 /** Schemas within schemas that are followed: deeper ones refer to themselves. */
 const maxDepth = 32;

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonValue } from "#kit/base/json.ts";
 import { encodeForm, type FormField } from "../form.ts";
 import { begin } from "../media/begin.ts";
 import type { DriverContext } from "../media/context.ts";

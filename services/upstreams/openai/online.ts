@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { OnlineCheck } from "../online/index.ts";
 
 /** Looks for the model in the list that servers with OpenAI's API have. */

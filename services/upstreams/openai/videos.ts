@@ -1,5 +1,5 @@
-import { isJsonObject, type JsonObject } from "#kit/json.ts";
-import { isPolicyCode } from "#kit/upstream/call.ts";
+import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
+import { isPolicyCode } from "../call.ts";
 import { encodeForm, type FormField } from "../form.ts";
 import { begin, checkedTaskId } from "../media/begin.ts";
 import type { DriverContext } from "../media/context.ts";

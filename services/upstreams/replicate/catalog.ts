@@ -1,6 +1,6 @@
-import { parseOutputPath } from "#kit/call/output-path.ts";
-import type { FoundFault } from "#kit/valid-parts.ts";
-import { modelNameFaults } from "../called/catalog.ts";
+import type { FoundFault } from "#kit/base/valid-parts.ts";
+import { parseOutputPath } from "#kit/template/output-path.ts";
+import { modelNameFaults } from "../by-template/catalog.ts";
 import type { At, OfferedCall, OfferedModel } from "../catalog-rules.ts";
 
 /** Owner and name, and a version behind them. */

@@ -13,8 +13,8 @@ import {
   replicateErrors,
   startReplicate,
 } from "../../../test/support/upstreams/replicate.ts";
-import { modelCall, replicateCalls } from "../called/calls.fixture.ts";
-import { seedOf } from "../called/values.ts";
+import { modelCall, replicateCalls } from "../by-template/calls.fixture.ts";
+import { seedOf } from "../by-template/values.ts";
 import type { GenerationTask } from "../media/port.ts";
 import { samplePng } from "../media/samples.fixture.ts";
 import {

@@ -1,8 +1,8 @@
-import type { JsonObject } from "#kit/json.ts";
-import { enqueue, queueId } from "../called/begin.ts";
-import { callOf, inputOf } from "../called/call.ts";
-import { outputsOf } from "../called/outputs.ts";
-import { placeReferences, uploadedUrl } from "../called/references.ts";
+import type { JsonObject } from "#kit/base/json.ts";
+import { enqueue, queueId } from "../by-template/begin.ts";
+import { callOf, inputOf } from "../by-template/call.ts";
+import { outputsOf } from "../by-template/outputs.ts";
+import { placeReferences, uploadedUrl } from "../by-template/references.ts";
 import { encodeForm } from "../form.ts";
 import type { DriverContext } from "../media/context.ts";
 import { exchangeJson, type JsonReply, jsonBody, urlOf } from "../media/exchange.ts";

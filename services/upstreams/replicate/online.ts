@@ -1,6 +1,6 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
-import { callAgainst } from "../online/called.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { OnlineCheck } from "../online/index.ts";
+import { callAgainst } from "../online/templates.ts";
 
 /** Compares calls with the `openapi_schema` of each model's version. */
 export const checkReplicateOnline: OnlineCheck = async ({ upstream, model, read }) => {

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 
 /**
  * What may stand in a place of an answer: a text, number, boolean or null ("plain"); a list of them ("list"); an object

@@ -1,4 +1,4 @@
-import { isJsonObject } from "#kit/json.ts";
+import { isJsonObject } from "#kit/base/json.ts";
 import type { ChatFacts } from "./chat/from-responses.ts";
 import { stopsOf } from "./chat/stops.ts";
 import type { UpstreamsContext } from "./context.ts";

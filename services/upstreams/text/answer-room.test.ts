@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { ErrorReason, RefusalError } from "#kit/errors.ts";
-import { noPlaceInTime } from "#kit/fair-share.ts";
+import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
+import { noPlaceInTime } from "#kit/share/fair-share.ts";
 import { answerLimits, httpLimits } from "#kit/upstream/limits.ts";
 import { testRequest } from "../../../test/support/text-requests.ts";
 import { startUpstreamWorld, type UpstreamWorld } from "../../../test/support/upstream-world.ts";

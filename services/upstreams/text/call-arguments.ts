@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 
 /** Arguments of a call as JSON text: some servers (llama.cpp) give the object itself. What is no object stays as it is. */
 export function argumentsText(value: JsonValue | undefined): JsonValue | undefined {

@@ -1,11 +1,11 @@
-import type { BuiltinText } from "#kit/builtin-models.ts";
-import type { Clock } from "#kit/clock.ts";
-import type { Ids } from "#kit/ids.ts";
-import type { Logger } from "#kit/logger.ts";
-import type { Metrics } from "#kit/metrics.ts";
+import type { BuiltinText } from "#common/words/builtin-models.ts";
+import type { Ids } from "#kit/base/ids.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
 import type { Inferences } from "#kit/telemetry/inference.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import type { UpstreamAccounts } from "#kit/upstream/accounts.ts";
-import type { CallContext } from "#kit/upstream/call.ts";
+import type { CallContext } from "../call.ts";
 import type { Lift } from "./large-parts.ts";
 import type { ReadPlain } from "./plain.ts";
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { testRequest } from "../../../test/support/text-requests.ts";
 import { startUpstreamWorld, type UpstreamWorld } from "../../../test/support/upstream-world.ts";
 

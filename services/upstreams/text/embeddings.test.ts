@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { JsonValue } from "#kit/json.ts";
+import type { JsonValue } from "#kit/base/json.ts";
 import { readEmbeddings, type VectorFormat } from "./embeddings.ts";
 
 /** Vectors that are shown of such an answer; undefined: it is none. */

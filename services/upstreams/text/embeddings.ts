@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { answerLimits } from "#kit/upstream/limits.ts";
 import { UpstreamFailure } from "./failure.ts";
 import type { ReportedUsage } from "./port.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ErrorReason, errorRow } from "#kit/errors.ts";
+import { ErrorReason, errorRow } from "#kit/base/errors.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import { failureOf, failureOfStatus, refusalOf, UpstreamFailure } from "./failure.ts";
 

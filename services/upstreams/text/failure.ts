@@ -1,8 +1,8 @@
-import { ErrorReason, type Reason, RefusalError } from "#kit/errors.ts";
-import { noPlaceInTime } from "#kit/fair-share.ts";
-import type { JsonObject } from "#kit/json.ts";
-import { isEmptyAccount, isPolicyCode } from "#kit/upstream/call.ts";
+import { ErrorReason, type Reason, RefusalError } from "#kit/base/errors.ts";
+import type { JsonObject } from "#kit/base/json.ts";
+import { noPlaceInTime } from "#kit/share/fair-share.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
+import { isEmptyAccount, isPolicyCode } from "../call.ts";
 import type { ReportedUsage } from "./port.ts";
 
 /** Why an upstream gave no answer. */

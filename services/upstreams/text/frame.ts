@@ -1,5 +1,5 @@
-import { errorRow, type Reason } from "#kit/errors.ts";
-import type { JsonObject } from "#kit/json.ts";
+import { errorRow, type Reason } from "#kit/base/errors.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 
 /** An event of the Responses stream as bytes: its `event:` line is its `type`. */
 export function typedFrame(event: JsonObject): Buffer {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { JsonObject } from "#kit/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import { cutAnswer, textOfAnswer, textOfCompacted, textOfDeltaEvent } from "./generated.ts";
 import { unseenOf } from "./hidden-output.ts";
 

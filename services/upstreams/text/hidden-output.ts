@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { textOfItem, thoughtOfChoice } from "./generated.ts";
 
 /** What is known of output that an answer did not show: reasoning, most of all. */
@@ -17,10 +17,6 @@ export interface Unseen {
 export class UnseenNotes implements Unseen {
   sealedCharacters = 0;
   silentItems = 0;
-  /** May the model be thinking now? Where it thinks at all: before its first text, and between its items. */
-  isBetweenTexts = true;
-  /** A reasoning item was shown: the model thinks, also where its catalog says otherwise. */
-  hasReasoned = false;
   #shown = 0;
   /** By the first events of their items, by the last ones, and by the answer's end; undefined: nothing told of items. */
   #hosted: { begun: number; done: number; whole: number } | undefined;
@@ -53,26 +49,20 @@ export class UnseenNotes implements Unseen {
   }
 
   /** A chunk of a chat completion. */
-  noteChunk(chunk: JsonObject, text: string): void {
-    if (text !== "") this.isBetweenTexts = false;
+  noteChunk(chunk: JsonObject): void {
     const { sealedCharacters, shownCharacters } = unseenOf(chunk);
     this.sealedCharacters += sealedCharacters;
     this.#shown += shownCharacters;
   }
 
   #noteDelta(type: string, delta: JsonValue | undefined): void {
-    const isSummary = type.startsWith("response.reasoning_summary");
-    // Summaries come while the model thinks on; everything else is what it does.
-    if (!isSummary) this.isBetweenTexts = false;
-    const isThought = isSummary || type.startsWith("response.reasoning");
+    const isThought = type.startsWith("response.reasoning");
     if (isThought && typeof delta === "string") this.#shownNow += delta.length;
   }
 
   #noteItem(type: string, item: JsonObject): void {
     const isReasoning = item.type === "reasoning";
-    if (isReasoning) this.hasReasoned = true;
     const isDone = type === "response.output_item.done";
-    if (isReasoning || isDone) this.isBetweenTexts = true;
     if (this.#hosted && isHosted(item)) this.#hosted[isDone ? "done" : "begun"]++;
     if (!isDone) return;
     const sealed = sealedIn(item);

@@ -1,16 +1,10 @@
-import { isRefusal } from "#kit/errors.ts";
-import { jsonInTurns, turn } from "#kit/in-turns.ts";
-import { isJsonObject, type JsonObject } from "#kit/json.ts";
-import {
-  anyObjectIn,
-  callUpstream,
-  errorIn,
-  isTooDeep,
-  readErrorBody,
-} from "#kit/upstream/call.ts";
+import { isRefusal } from "#kit/base/errors.ts";
+import { jsonInTurns, turn } from "#kit/base/in-turns.ts";
+import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import type { HttpReply } from "#kit/upstream/client.ts";
 import { answerLimits } from "#kit/upstream/limits.ts";
 import { OutputLimit, type Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { anyObjectIn, callUpstream, errorIn, isTooDeep, readErrorBody } from "../call.ts";
 import { encodeForm } from "../form.ts";
 import { factsOf, type RequestFacts } from "./answer-defaults.ts";
 import { errorOfChoice, errorOfChunk } from "./chat/native.ts";

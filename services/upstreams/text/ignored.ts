@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from "#kit/json.ts";
+import type { JsonObject, JsonValue } from "#kit/base/json.ts";
 import { isDefault } from "./chat/request.ts";
 import type { UpstreamRequest } from "./port.ts";
 

@@ -1,5 +1,5 @@
-import { RefusalError } from "#kit/errors.ts";
-import { staged } from "#kit/stages.ts";
+import { RefusalError } from "#kit/base/errors.ts";
+import { staged } from "#kit/stream/stages.ts";
 import type { Inferences } from "#kit/telemetry/inference.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import { createSlots, type Place, type Slots } from "#kit/upstream/slots.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { isJsonObject, type JsonObject, type JsonValue, shapeFault } from "#kit/json.ts";
-import { anyObjectIn, isTooDeep } from "#kit/upstream/call.ts";
+import { isJsonObject, type JsonObject, type JsonValue, shapeFault } from "#kit/base/json.ts";
+import { anyObjectIn, isTooDeep } from "../call.ts";
 import { only } from "./allowed.ts";
 import { tokenFields } from "./chat/visible-fields.ts";
 import { UpstreamFailure } from "./failure.ts";

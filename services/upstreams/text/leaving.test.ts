@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { heldBytes } from "../../../test/support/held-bytes.ts";
 import { promptly } from "../../../test/support/promptly.ts";
 import type { Behaviour } from "../../../test/support/scripted-upstream.ts";

@@ -1,4 +1,4 @@
-import type { JsonValue } from "#kit/json.ts";
+import type { JsonValue } from "#kit/base/json.ts";
 
 /** Items nest content parts and those nest little more; deeper is the model's own data. */
 const maxDepth = 4;

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject } from "#kit/json.ts";
+import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 
 /** Events after which a text or a call is whole. */
 const wholeTypes = new Set([

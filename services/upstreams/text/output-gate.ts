@@ -1,7 +1,7 @@
-import type { JsonObject } from "#kit/json.ts";
-import { objectIn } from "#kit/upstream/call.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { OutputLimit, type Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { objectIn } from "../call.ts";
 import { cutAnswer, textOfAnswer } from "./generated.ts";
 import { boundSlack, largeEventBytes, maxRecentCharacters, maxUncountedBytes } from "./limits.ts";
 import {

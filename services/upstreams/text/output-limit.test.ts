@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { JsonObject } from "#kit/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import { OutputLimit } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { withOutputLimit } from "./output-limit.ts";
 

@@ -1,4 +1,4 @@
-import type { JsonObject } from "#kit/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import { OutputLimit } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 
 /** The names that servers have for the bound of an answer's output. */

@@ -1,6 +1,6 @@
-import { isJsonObject, type JsonObject } from "#kit/json.ts";
-import { isTooDeep } from "#kit/upstream/call.ts";
+import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
+import { isTooDeep } from "../call.ts";
 
 const done = Buffer.from("[DONE]");
 /** Names, or types, of events that keep a connection open and say nothing, also where something stands in them. */

@@ -1,5 +1,5 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
-import { isTooDeep } from "#kit/upstream/call.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
+import { isTooDeep } from "../call.ts";
 import { textLimits } from "./limits.ts";
 import { opaqueIn } from "./opaque.ts";
 import type { CutReason } from "./stream-reader.ts";

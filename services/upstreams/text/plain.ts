@@ -1,4 +1,4 @@
-import { anyObjectIn } from "#kit/upstream/call.ts";
+import { anyObjectIn } from "../call.ts";
 import { readEmbeddings, type VectorFormat } from "./embeddings.ts";
 import { UpstreamFailure } from "./failure.ts";
 import type { JsonAnswer } from "./port.ts";

@@ -1,4 +1,4 @@
-import type { JsonObject } from "#kit/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { isNativeChat, servesText } from "../protocols.ts";
 import type { RequestFacts } from "./answer-defaults.ts";

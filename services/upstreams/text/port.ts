@@ -1,5 +1,5 @@
-import type { Reason } from "#kit/errors.ts";
-import type { JsonObject } from "#kit/json.ts";
+import type { Reason } from "#kit/base/errors.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import type { Place } from "#kit/upstream/slots.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Unseen, UnseenNotes } from "./hidden-output.ts";
@@ -166,8 +166,6 @@ export interface StreamAnswer {
   unseen?: Readonly<UnseenNotes>;
   /** What upstream reported so far. Absent: it reports at the end alone. */
   usageSoFar?(): ReportedUsage | undefined;
-  /** Was the answer ended at a stop sequence that only we looked for? */
-  isStopped?(): boolean;
 }
 
 /** Sends requests to upstreams. */

@@ -1,5 +1,5 @@
-import { turn } from "#kit/in-turns.ts";
-import { consume } from "#kit/push-stream.ts";
+import { turn } from "#kit/base/in-turns.ts";
+import { consume } from "#kit/stream/push-stream.ts";
 import type { HttpBody } from "#kit/upstream/client.ts";
 import { arrived, arrivedBytesATurn, justArrived, maxArrivedBytes, queued } from "./limits.ts";
 import type { AnswerEvent } from "./port.ts";

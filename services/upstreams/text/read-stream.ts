@@ -1,4 +1,4 @@
-import { type Flow, Pushed, type Sink } from "#kit/push-stream.ts";
+import { type Flow, Pushed, type Sink } from "#kit/stream/push-stream.ts";
 import type { HttpBody, HttpReply } from "#kit/upstream/client.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import { answerLimits } from "#kit/upstream/limits.ts";
@@ -44,7 +44,6 @@ export async function readStream(options: ReadStreamOptions): Promise<StreamAnsw
       isOutputDone: () => reader.isOutputDone,
       unseen: reader.unseen,
       usageSoFar: () => reader.usage,
-      isStopped: () => reader.isStopped === true,
     };
   } catch (error) {
     request.signal.throwIfAborted();

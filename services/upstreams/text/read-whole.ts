@@ -1,5 +1,5 @@
-import { turn } from "#kit/in-turns.ts";
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { turn } from "#kit/base/in-turns.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { UpstreamFailure } from "./failure.ts";
 import type { LargeParts } from "./large-parts.ts";
 import type { AnswerEvent, StreamAnswer } from "./port.ts";

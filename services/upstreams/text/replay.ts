@@ -1,4 +1,4 @@
-import type { JsonObject } from "#kit/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import { NativeChat } from "./chat/native.ts";
 import type { AnswerEvent } from "./port.ts";
 import { wholeEventsBy } from "./read-whole.ts";

@@ -1,4 +1,4 @@
-import { ErrorReason, type Reason } from "#kit/errors.ts";
+import { ErrorReason, type Reason } from "#kit/base/errors.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { UpstreamFailure } from "./failure.ts";
 import type { UnseenNotes } from "./hidden-output.ts";

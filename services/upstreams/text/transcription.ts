@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { FormField } from "../form.ts";
 import { type Fields, only } from "./allowed.ts";
 import { UpstreamFailure } from "./failure.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { JsonObject } from "#kit/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import { chatUsageOf, completeUsage, usageIn, usageOfChat, usageOfResponse } from "./usage.ts";
 
 test("what was reported is read as it is, believable or not", () => {

@@ -1,8 +1,8 @@
-import { turn } from "#kit/in-turns.ts";
-import { isJsonObject, type JsonObject } from "#kit/json.ts";
-import { anyObjectIn } from "#kit/upstream/call.ts";
+import { turn } from "#kit/base/in-turns.ts";
+import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { answerLimits } from "#kit/upstream/limits.ts";
 import { createSseParser, type SseEvent } from "#kit/upstream/sse.ts";
+import { anyObjectIn } from "../call.ts";
 import type { RequestFacts } from "./answer-defaults.ts";
 import { ChunkCollector } from "./chat/chunk-collector.ts";
 import { NativeChat } from "./chat/native.ts";

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject } from "#kit/json.ts";
+import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { maxWithheldBytes } from "./limits.ts";
 import { parseEvent } from "./parse-event.ts";

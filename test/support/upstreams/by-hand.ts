@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { systemClock } from "#kit/clock.ts";
+import { systemClock } from "#kit/time/clock.ts";
 import { createBuiltinRenderer } from "../../../services/builtin/index.ts";
 import type { Behaviour } from "../scripted-behaviours.ts";
 import type { MediaOutputs } from "../scripted-media-upstream.ts";

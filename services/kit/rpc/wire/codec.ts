@@ -1,7 +1,7 @@
 import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import { createMethodSerializationLookup } from "@connectrpc/connect/protocol";
-import { memo } from "../../memo.ts";
+import { memo } from "#kit/base/memo.ts";
 import { plain, prefixOf } from "./envelope.ts";
 
 /** How a method's messages are written and read. */

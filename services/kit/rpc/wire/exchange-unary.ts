@@ -1,4 +1,4 @@
-import { joinInTurns } from "../../in-turns.ts";
+import { joinInTurns } from "#kit/base/in-turns.ts";
 import type { PickedPeer } from "../wire-pool.ts";
 import type { Call } from "./call.ts";
 import { tooLarge } from "./envelope.ts";

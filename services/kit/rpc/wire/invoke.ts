@@ -18,7 +18,7 @@ import {
   type UnaryRequest,
   type UnaryResponse,
 } from "@connectrpc/connect";
-import { staged } from "../../stages.ts";
+import { staged } from "#kit/stream/stages.ts";
 import type { Call } from "./call.ts";
 
 type AnyRequest = UnaryRequest | StreamRequest;

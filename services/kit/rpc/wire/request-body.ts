@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { joinInTurns } from "../../in-turns.ts";
+import { joinInTurns } from "#kit/base/in-turns.ts";
 import { type Envelope, EnvelopeParser, tooLarge } from "./envelope.ts";
 import { Inbox } from "./inbox.ts";
 

@@ -10,7 +10,7 @@ import {
   type UnaryRequest,
   type UnaryResponse,
 } from "@connectrpc/connect";
-import { staged } from "../../stages.ts";
+import { staged } from "#kit/stream/stages.ts";
 import type { Call } from "./call.ts";
 import { type Copied, intercepted, UnaryCall } from "./invoke.ts";
 

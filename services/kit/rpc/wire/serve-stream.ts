@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { consume } from "../../push-stream.ts";
+import { consume } from "#kit/stream/push-stream.ts";
 import { appendTo } from "./headers.ts";
 import { invokeStream } from "./invoke.ts";
 import { readMessages } from "./request-body.ts";

@@ -1,5 +1,5 @@
-import type { Reason } from "#kit/errors.ts";
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import type { Reason } from "#kit/base/errors.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { only } from "../allowed.ts";
 import { errorBody } from "../frame.ts";
 import type { FinishReason } from "./completion.ts";

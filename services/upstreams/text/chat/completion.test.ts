@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { ErrorReason } from "#kit/errors.ts";
-import type { JsonObject } from "#kit/json.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import { UpstreamFailure } from "../failure.ts";
 import { readResponse } from "../responses/json-answer.ts";
 import { toCompletion } from "./completion.ts";

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { only } from "../allowed.ts";
 import type { Ending } from "../port.ts";
 import { isText } from "../responses/complete-item.ts";

@@ -1,5 +1,5 @@
-import type { Reason } from "#kit/errors.ts";
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import type { Reason } from "#kit/base/errors.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { failureOfError, reasonOfError } from "../failure.ts";
 import { textOfDeltaEvent, textOfItem } from "../generated.ts";

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject } from "#kit/json.ts";
+import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { only } from "../allowed.ts";
 import { reasonOfError, UpstreamFailure } from "../failure.ts";
 import { textOfAnswer } from "../generated.ts";

@@ -1,5 +1,5 @@
-import type { Reason } from "#kit/errors.ts";
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import type { Reason } from "#kit/base/errors.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { fits, only } from "../allowed.ts";
 import { failureOfError, reasonOfError, UpstreamFailure } from "../failure.ts";
@@ -155,7 +155,7 @@ export class NativeChat implements StreamReader {
     const plain = plainlySaid(said);
     choice.delta = plain;
     const text = textOfAnswer(chunk);
-    this.unseen.noteChunk(chunk, text);
+    this.unseen.noteChunk(chunk);
     const pieces = Array.isArray(plain.tool_calls) ? this.#pieces(plain.tool_calls) : undefined;
     const delta = pieces === plain.tool_calls ? plain : { ...plain, tool_calls: pieces ?? [] };
     // What is said beside a reason goes out now; the reason alone waits.

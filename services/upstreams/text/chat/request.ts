@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { reasoningItemsOf, stateBeside } from "./kept-state.ts";
 import { isTooMuch, maxStopCharacters, maxStops, stopsOf } from "./stops.ts";
 

@@ -1,4 +1,4 @@
-import type { JsonValue } from "#kit/json.ts";
+import type { JsonValue } from "#kit/base/json.ts";
 
 /** Stop sequences that are looked for here in one stream: four times as many as OpenAI takes. */
 export const maxStops = 16;

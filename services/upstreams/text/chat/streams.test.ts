@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { JsonObject, JsonValue } from "#kit/json.ts";
+import type { JsonObject, JsonValue } from "#kit/base/json.ts";
 import { createSseParser } from "#kit/upstream/sse.ts";
 import { readEvents } from "../../../../test/support/text-requests.ts";
 import { UpstreamFailure } from "../failure.ts";

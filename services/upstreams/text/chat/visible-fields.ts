@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { type Fields, only } from "../allowed.ts";
 import { withArgumentsText } from "../call-arguments.ts";
 import { chatNames, plainUsage } from "../usage.ts";

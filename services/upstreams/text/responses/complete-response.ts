@@ -1,5 +1,5 @@
-import { errorRow, type Reason } from "#kit/errors.ts";
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { errorRow, type Reason } from "#kit/base/errors.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { completeUsage } from "../usage.ts";
 import { completeItem, type ItemFacts } from "./complete-item.ts";
 import { plainItems } from "./plain-calls.ts";

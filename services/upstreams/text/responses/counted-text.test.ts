@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { JsonObject } from "#kit/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import { inPart, perfect, read } from "../../../../test/support/responses-streams.ts";
 
 // What a caller is shown of a stream is counted as output, once, however its upstream shows it.

@@ -1,4 +1,4 @@
-import type { JsonObject } from "#kit/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { typedFrame, typedFrameOf } from "../frame.ts";
 import type { AnswerEvent, Ending, ReportedUsage } from "../port.ts";

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { completeItem } from "./complete-item.ts";
 import { itemEvents } from "./item-events.ts";
 import type { OpenItem } from "./output-tracker.ts";

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { callKindOf, type OpenPart, partKindOf, partObject } from "./parts.ts";
 
 /** Where in the output something is. */

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject } from "#kit/json.ts";
+import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { reasonOfError, UpstreamFailure } from "../failure.ts";
 import { textOfCompacted, textOfItems } from "../generated.ts";
 import { textLimits } from "../limits.ts";

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { UpstreamFailure } from "../failure.ts";
 import { textOfItem } from "../generated.ts";
 import { textLimits } from "../limits.ts";

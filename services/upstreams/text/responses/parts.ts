@@ -1,4 +1,4 @@
-import type { JsonObject } from "#kit/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 
 /** A kind of text that an item streams in numbered parts. */
 export interface PartKind {

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { argumentsText } from "../call-arguments.ts";
 
 /** Fields that hold arguments as JSON text, by the type of their item. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { ErrorReason, errorRow } from "#kit/errors.ts";
-import type { JsonObject } from "#kit/json.ts";
+import { ErrorReason, errorRow } from "#kit/base/errors.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import {
   begun,
   expectWhole,

@@ -1,5 +1,5 @@
-import type { Reason } from "#kit/errors.ts";
-import { isJsonObject, type JsonObject } from "#kit/json.ts";
+import type { Reason } from "#kit/base/errors.ts";
+import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { failureOfError, reasonOfError, UpstreamFailure } from "../failure.ts";
 import { UnseenNotes } from "../hidden-output.ts";

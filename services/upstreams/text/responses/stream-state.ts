@@ -1,4 +1,4 @@
-import type { JsonObject } from "#kit/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import type { ResponseFacts, ResponseStatus } from "./complete-response.ts";
 import type { Emitter } from "./emitter.ts";
 import type { OutputTracker } from "./output-tracker.ts";

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 
 /**
  * Fields of a response object that callers see as upstream says them: `Response` of the openai package, 7.57, and Open

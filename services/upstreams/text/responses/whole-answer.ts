@@ -1,4 +1,4 @@
-import type { JsonObject } from "#kit/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import { opaqueIn } from "../opaque.ts";
 import type { AnswerEvent, Ending } from "../port.ts";
 import { usageOfResponse } from "../usage.ts";

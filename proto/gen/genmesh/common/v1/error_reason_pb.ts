@@ -16,7 +16,7 @@ export const file_genmesh_common_v1_error_reason: GenFile = /*@__PURE__*/
 
 /**
  * Every reason for which a call is refused, defined once. On the wire it travels as google.rpc.ErrorInfo with
- * domain "genmesh" and the name below without its prefix; services/kit/errors.ts gives each its gRPC code,
+ * domain "genmesh" and the name below without its prefix; services/kit/base/errors.ts gives each its gRPC code,
  * HTTP status, type and code.
  *
  * @generated from enum genmesh.common.v1.ErrorReason
@@ -545,7 +545,7 @@ export const ErrorReason = {
 
 /**
  * Every reason for which a call is refused, defined once. On the wire it travels as google.rpc.ErrorInfo with
- * domain "genmesh" and the name below without its prefix; services/kit/errors.ts gives each its gRPC code,
+ * domain "genmesh" and the name below without its prefix; services/kit/base/errors.ts gives each its gRPC code,
  * HTTP status, type and code.
  *
  * @generated from enum genmesh.common.v1.ErrorReason

@@ -1,0 +1,165 @@
+import { createHash } from "node:crypto";
+import type { LimitPeriod } from "../base/periods.ts";
+import type { Entry, KeyLimit } from "../ledger/wallet.ts";
+
+/** What is told. */
+export type AlertType = "balance.low" | "key.limit_reached";
+
+/** Something to be told of an account, written down once. Times are ms since the epoch. */
+export interface Alert {
+  /** Made of what it tells, so that any number of processes that find the same write one. */
+  alertId: string;
+  accountId: string;
+  /** The key whose webhook is told; "": the account's. */
+  keyId: string;
+  type: AlertType;
+  /** What is signed and sent: JSON. */
+  body: string;
+  at: number;
+  /** When it may be forgotten: what it tells cannot be found again. Undefined: never, as an earlier release kept limits for ever. */
+  forgetAt: number | undefined;
+}
+
+/** Told when the account's available USD micros fall below this. */
+export interface LowBalance {
+  usdMicros: bigint;
+  /** When it was set, in ms since the epoch: what was so before is not told. */
+  since: number;
+}
+
+/** What an account set for its alerts. */
+export interface AlertSettings {
+  lowBalance?: LowBalance;
+  /** Where the account is told; a key's stands in the key. */
+  webhookUrl?: string;
+  /** By key id. */
+  keys: Readonly<Record<string, LowBalance>>;
+}
+
+/** Nothing is set. */
+export const noSettings: AlertSettings = { keys: {} };
+
+const dayMs = 86_400_000;
+/**
+ * Milliseconds for which an alert is kept: longer than the limit's period, so that it is told once in it. One for ever, and a low
+ * balance, as long as a month's.
+ */
+const keptMs: Readonly<Record<LimitPeriod, number>> = {
+  day: 2 * dayMs,
+  week: 9 * dayMs,
+  month: 40 * dayMs,
+  ever: 40 * dayMs,
+};
+
+/**
+ * The alerts of entries that follow a balance, in their order: one for each limit, the account's and its keys', that what is
+ * available fell below. An entry's number is in its alert's id, so each fall is told once, by whichever process counts it.
+ */
+export function lowBalances(
+  accountId: string,
+  before: bigint,
+  entries: readonly Entry[],
+  settings: AlertSettings,
+): Alert[] {
+  const limits: [keyId: string, limit: LowBalance][] = Object.entries(settings.keys);
+  if (settings.lowBalance) limits.unshift(["", settings.lowBalance]);
+  const alerts: Alert[] = [];
+  let balance = before;
+  for (const { n, at, freeDelta, heldDelta } of entries) {
+    const after = balance + freeDelta + heldDelta;
+    for (const [keyId, { usdMicros, since }] of limits) {
+      if (balance < usdMicros || after >= usdMicros || at < since) continue;
+      alerts.push({
+        ...{ alertId: alertIdOf([accountId, keyId, "balance.low", `${n}`]), accountId, keyId },
+        type: "balance.low",
+        body: bodyOf("balance.low", at, {
+          accountId,
+          keyId: keyId || null,
+          availableUsdMicros: Number(after),
+          lowBalanceUsdMicros: Number(usdMicros),
+        }),
+        at,
+        forgetAt: at + keptMs.ever,
+      });
+    }
+    balance = after;
+  }
+  return alerts;
+}
+
+const resetWords: Readonly<Record<LimitPeriod, string | null>> = {
+  day: "daily",
+  week: "weekly",
+  month: "monthly",
+  ever: null,
+};
+
+/**
+ * A request of a key was refused for its limit. `period` names the running one: once in it this is told; a limit for ever is told
+ * once for each amount, and again after 40 days.
+ */
+export function limitReached(
+  { accountId, keyId }: { accountId: string; keyId: string },
+  limit: KeyLimit,
+  period: string,
+  at: number,
+): Alert {
+  const isForEver = limit.period === "ever";
+  const once = isForEver ? `${limit.amount}` : period;
+  return {
+    alertId: alertIdOf([accountId, keyId, "key.limit_reached", limit.period, once]),
+    accountId,
+    keyId,
+    type: "key.limit_reached",
+    body: bodyOf("key.limit_reached", at, {
+      accountId,
+      keyId,
+      limitUsdMicros: Number(limit.amount),
+      limit_reset: resetWords[limit.period],
+    }),
+    at,
+    forgetAt: at + keptMs[limit.period],
+  };
+}
+
+function bodyOf(type: AlertType, at: number, data: Record<string, string | number | null>): string {
+  return JSON.stringify({ type, timestamp: new Date(at).toISOString(), data });
+}
+
+function alertIdOf(parts: readonly string[]): string {
+  return `evt_${createHash("sha256").update(parts.join("\n")).digest("hex").slice(0, 24)}`;
+}
+
+/** Settings as they are stored. */
+export function settingsText({ lowBalance, webhookUrl, keys }: AlertSettings): string {
+  const textOf = ({ usdMicros, since }: LowBalance) => ({ usdMicros: `${usdMicros}`, since });
+  return JSON.stringify({
+    ...(lowBalance ? { lowBalance: textOf(lowBalance) } : {}),
+    ...(webhookUrl === undefined ? {} : { webhookUrl }),
+    keys: Object.fromEntries(Object.entries(keys).map(([id, limit]) => [id, textOf(limit)])),
+  });
+}
+
+interface StoredLowBalance {
+  usdMicros: string;
+  since: number;
+}
+
+/** The settings of a {@link settingsText}. */
+export function settingsOf(text: string): AlertSettings {
+  const stored: {
+    lowBalance?: StoredLowBalance;
+    webhookUrl?: string;
+    keys: Record<string, StoredLowBalance>;
+  } = JSON.parse(text);
+  const limitOf = ({ usdMicros, since }: StoredLowBalance): LowBalance => ({
+    usdMicros: BigInt(usdMicros),
+    since,
+  });
+  const { lowBalance, webhookUrl, keys } = stored;
+  return {
+    ...(lowBalance ? { lowBalance: limitOf(lowBalance) } : {}),
+    ...(webhookUrl === undefined ? {} : { webhookUrl }),
+    keys: Object.fromEntries(Object.entries(keys).map(([id, limit]) => [id, limitOf(limit)])),
+  };
+}

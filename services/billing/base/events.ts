@@ -1,0 +1,224 @@
+import { ErrorReason, isRefusal, type Reason, reasonName } from "#kit/base/errors.ts";
+import type { Ids } from "#kit/base/ids.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import { childrenOf, type Metrics } from "#kit/base/metrics.ts";
+import type { Clock } from "#kit/time/clock.ts";
+import type { Difference } from "../ledger/audit.ts";
+import type { Operation, Outcome } from "../ledger/operations.ts";
+import type { WalletHold } from "../ledger/store.ts";
+import type { Unit, WalletRef } from "../ledger/wallet.ts";
+
+/** Who is asked about a hold. */
+export type Owner = "text" | "media";
+/** What came of asking. `failed`: the owner has a fault with this hold, `away`: with all of them. */
+export type Verdict = "keep" | "settle" | "release" | "failed" | "away";
+
+/** The business facts of billing: logged and counted here and nowhere else. None of these throws. */
+export interface BillingEvents {
+  /** An operation has its outcome. */
+  operation(wallet: WalletRef, operation: Operation, outcome: Outcome): void;
+  /** A wallet's transition was overtaken by another process, and goes again. */
+  conflict(unit: Unit): void;
+  /** A wallet's transition failed in a way that the code does not know. Answers the id under which it was logged. */
+  applyFailed(wallet: WalletRef, error: unknown): string;
+  /** The operator ended a hold. */
+  holdEnded(
+    wallet: WalletRef,
+    holdId: string,
+    state: "settled" | "released",
+    charged: bigint,
+  ): void;
+  /** An owner was asked about a hold whose check time had passed. */
+  ownerAsked(owner: Owner, verdict: Verdict, hold: WalletHold, error?: unknown): void;
+  /** How long the oldest of all open holds has been open, in ms; 0 where none is. */
+  oldestHold(ageMs: number): void;
+  /** A look for holds failed as a whole. */
+  sweepFailed(error: unknown): void;
+  /** A wallet's journal (undefined: which, is not known) could not be added up behind the callers' backs. */
+  countingFailed(wallet: WalletRef | undefined, error: unknown): void;
+  /** An alert of an account ("": which, is not known) could not be written down, or forgotten. */
+  alertFailed(accountId: string, error: unknown): void;
+  /** Alerts are not told: their account has too many that are kept. */
+  alertsLeftOut(accountId: string, count: number): void;
+  /** An audit found something. */
+  auditDifference(wallet: WalletRef, difference: Difference): void;
+}
+
+/** Of a store that is away, what watches the stores tells once; what failed is tried again. */
+function levelOf(error: unknown): "debug" | "error" {
+  return isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE) ? "debug" : "error";
+}
+
+/** Makes the events of one service. */
+export function createBillingEvents(deps: {
+  log: Logger;
+  metrics: Metrics;
+  ids: Ids;
+  clock: Clock;
+}): BillingEvents {
+  const { log, metrics, ids, clock } = deps;
+  const count = createCounters(metrics);
+  return {
+    operation(wallet, operation, outcome) {
+      if (outcome.kind === "refused") tellRefused({ log, count }, wallet, operation, outcome);
+      else tellDone({ log, count }, wallet, operation, outcome);
+    },
+    conflict: (unit) => count.conflict(unit),
+    applyFailed(wallet, error) {
+      const incident = ids.make("incident", 12);
+      log.error({ err: error, incident, ...wallet }, "ledger operation failed");
+      return incident;
+    },
+    holdEnded(wallet, holdId, state, charged) {
+      log.info({ ...wallet, holdId, state, charged: `${charged}` }, "hold ended by the operator");
+    },
+    ownerAsked(owner, verdict, hold, error) {
+      count.asked(owner, verdict);
+      count.aged(owner, Math.max(0, clock.now() - hold.openedAt) / 1_000);
+      const facts = { owner, verdict, ...hold.wallet, holdId: hold.holdId, ref: hold.ref };
+      if (verdict === "failed" || verdict === "away") {
+        log.warn({ ...facts, err: error }, "owner of a hold gave no verdict");
+      } else if (verdict !== "keep") {
+        log.info(facts, "hold ended by its owner's verdict");
+      }
+    },
+    oldestHold: (ageMs) => count.oldest(ageMs / 1_000),
+    sweepFailed(error) {
+      log.error({ err: error }, "holds could not be read");
+    },
+    countingFailed(wallet, error) {
+      log[levelOf(error)]({ err: error, ...wallet }, "usage could not be counted");
+    },
+    alertFailed(accountId, error) {
+      log[levelOf(error)]({ err: error, accountId }, "an alert could not be kept");
+    },
+    alertsLeftOut(accountId, count) {
+      log.warn({ accountId, count }, "an account has too many alerts, and is not told more");
+    },
+    auditDifference(wallet, difference) {
+      count.difference(difference.field);
+      log.error({ ...wallet, ...difference }, "ledger audit found a difference");
+    },
+  };
+}
+
+/** Where an operation is told. */
+interface Told {
+  log: Logger;
+  count: ReturnType<typeof createCounters>;
+}
+
+type Refused = Extract<Outcome, { kind: "refused" }>;
+
+function tellRefused({ log, count }: Told, wallet: WalletRef, { kind }: Operation, told: Refused) {
+  const { reason, metadata } = told;
+  count.refused(kind, reason);
+  if (!strange.has(reasonName(reason))) return;
+  const facts = { ...wallet, operation: kind, reason: reasonName(reason) };
+  log.warn({ ...facts, metadata }, "billing operation refused");
+}
+
+function tellDone(
+  { log, count }: Told,
+  wallet: WalletRef,
+  operation: Operation,
+  outcome: Exclude<Outcome, Refused>,
+): void {
+  const { unit } = wallet;
+  if (outcome.replayed) {
+    count.done(unit, operation.kind, "replayed");
+    return;
+  }
+  count.done(unit, operation.kind, "done");
+  if (operation.kind === "grant") {
+    count.money(unit, "granted", operation.amount);
+    const { amount, grantId } = operation;
+    log.info({ ...wallet, amount: `${amount}`, operationId: grantId }, "funds granted");
+  }
+  if (outcome.kind === "refunded") {
+    count.money(unit, "refunded", outcome.amount);
+    const { amount, entry } = outcome;
+    log.info({ ...wallet, amount: `${amount}`, entry }, "charge given back");
+  }
+  if (outcome.kind === "reserved") count.money(unit, "held", outcome.held);
+  if (outcome.kind === "drawn") count.money(unit, "charged", outcome.charged);
+  if (outcome.kind === "closed") {
+    count.money(unit, "charged", outcome.charged);
+    if (operation.kind === "settle" && operation.amount > outcome.charged) {
+      const facts = { holdId: operation.holdId, asked: `${operation.amount}` };
+      log.warn({ ...wallet, ...facts, charged: `${outcome.charged}` }, "settlement cut to hold");
+    }
+  }
+}
+
+/** Refusals that no correct caller meets. */
+const strange = new Set(["OPERATION_MISMATCH", "OPERATION_CONFLICT", "INVALID_ARGUMENT"]);
+
+/** Seconds: from a request that takes its time to a hold that stays open for days. */
+const ageBuckets = [60, 300, 900, 1_800, 3_600, 21_600, 86_400, 604_800];
+
+function createCounters(metrics: Metrics) {
+  const operations = childrenOf(
+    metrics.counter(
+      "genmesh_billing_operations_total",
+      "Operations by unit, kind and whether they changed something or were known already",
+      ["unit", "operation", "outcome"],
+    ),
+  );
+  const refusals = childrenOf(
+    metrics.counter("genmesh_billing_refusals_total", "Operations refused, by kind and reason", [
+      "operation",
+      "reason",
+    ]),
+  );
+  const money = childrenOf(
+    metrics.counter(
+      "genmesh_billing_amount_total",
+      "USD micros or credits granted, set aside in holds, charged and given back; a rate, not the books",
+      ["unit", "flow"],
+    ),
+  );
+  const asked = childrenOf(
+    metrics.counter(
+      "genmesh_billing_owner_checks_total",
+      "Owners asked about holds whose check time had passed, by verdict",
+      ["owner", "verdict"],
+    ),
+  );
+  const ages = metrics.histogram(
+    "genmesh_billing_checked_hold_age_seconds",
+    "Age of the holds whose owners were asked about them",
+    ["owner"],
+    ageBuckets,
+  );
+  const oldest = metrics.gauge(
+    "genmesh_billing_oldest_hold_seconds",
+    "Age of the oldest open hold of all wallets, 0 where none is open",
+    [],
+  );
+  const conflicts = childrenOf(
+    metrics.counter(
+      "genmesh_billing_conflicts_total",
+      "Transitions of wallets that another process overtook, and that went again",
+      ["unit"],
+    ),
+  );
+  const differences = childrenOf(
+    metrics.counter("genmesh_billing_audit_differences_total", "Differences that audits found", [
+      "field",
+    ]),
+  );
+  return {
+    done: (unit: Unit, operation: Operation["kind"], outcome: "done" | "replayed") =>
+      operations(unit, operation, outcome).inc(),
+    refused: (operation: Operation["kind"], reason: Reason) =>
+      refusals(operation, reasonName(reason)).inc(),
+    money: (unit: Unit, flow: "granted" | "held" | "charged" | "refunded", amount: bigint) =>
+      money(unit, flow).inc(Number(amount)),
+    aged: (owner: Owner, seconds: number) => ages.observe({ owner }, seconds),
+    oldest: (seconds: number) => oldest.set(seconds),
+    conflict: (unit: Unit) => conflicts(unit).inc(),
+    asked: (owner: Owner, verdict: Verdict) => asked(owner, verdict).inc(),
+    difference: (field: Difference["field"]) => differences(field).inc(),
+  };
+}

@@ -1,0 +1,96 @@
+import { monthOf } from "#common/words/money.ts";
+
+/** Periods of UTC begin with a day. */
+const dayMs = 86_400_000;
+
+/** After what a key's limit begins anew, by UTC; weeks begin on Mondays. "ever": after nothing. */
+export type LimitPeriod = "day" | "week" | "month" | "ever";
+
+/** What was charged in a day, week or month (UTC); "" for none. */
+export interface PeriodTotal {
+  /** "2026-11-23": the day, or the Monday of the week; "2026-11": the month. */
+  period: string;
+  spent: bigint;
+}
+
+/** The period of the last entry, and the one that counted before: it counts on when a clock comes back that was ahead. */
+export interface Periods extends PeriodTotal {
+  last: PeriodTotal;
+}
+
+/** What an entry adds to its periods. */
+export interface PeriodCharge {
+  /** Of the entry, in ms since the epoch. */
+  at: number;
+  spentDelta: bigint;
+  /** Of a refund: when that was charged which it gives back. */
+  refundedAt: number | undefined;
+}
+
+const noPeriod: PeriodTotal = { period: "", spent: 0n };
+/** Before the first entry. */
+export const noPeriods: Periods = { ...noPeriod, last: noPeriod };
+/** The names of the periods (UTC) of a time. */
+type PeriodNames = Readonly<Record<Exclude<LimitPeriod, "ever">, string>>;
+
+/** The periods of a time in ms since the epoch. Remembers the last ones: they are asked for at every entry. */
+export const periodsAt = (() => {
+  let known = Number.NaN;
+  let names: PeriodNames = { day: "", week: "", month: "" };
+  return (ms: number): PeriodNames => {
+    const asked = Math.floor(ms / dayMs);
+    if (asked !== known) {
+      known = asked;
+      names = { day: dayName(asked), week: dayName(mondayOf(asked)), month: monthOf(ms) };
+    }
+    return names;
+  };
+})();
+
+/** Days since the epoch fall on Thursdays: the first Monday is day 4. */
+const firstMonday = 4;
+
+/** The Monday of a day's week; both in days since the epoch. */
+export function mondayOf(day: number): number {
+  return day - ((((day - firstMonday) % 7) + 7) % 7);
+}
+
+function dayName(day: number): string {
+  return new Date(day * dayMs).toISOString().slice(0, 10);
+}
+
+/** What was charged in a period: 0 where it is not remembered. */
+export function spentInPeriod(period: string, periods: Periods): bigint {
+  if (period === periods.period) return periods.spent;
+  return period === periods.last.period ? periods.last.spent : 0n;
+}
+
+/** The totals after a charge in a period: another than that which counted is begun, or counts on. */
+function chargedIn(period: string, charge: bigint, periods: Periods): Periods {
+  const spent = spentInPeriod(period, periods) + charge;
+  if (period === periods.period) return { period, spent, last: periods.last };
+  return { period, spent, last: { period: periods.period, spent: periods.spent } };
+}
+
+/**
+ * The totals after a charge or a refund. A refund lowers the period of its charge, as long as that is known: what a period says it has
+ * spent is never below 0.
+ */
+export function periodsAfter(
+  charge: PeriodCharge,
+  periods: Periods,
+  kind: keyof PeriodNames,
+): Periods {
+  const period = periodsAt(charge.at)[kind];
+  if (charge.refundedAt === undefined) return chargedIn(period, charge.spentDelta, periods);
+  const begun = chargedIn(period, 0n, periods);
+  const charged = periodsAt(charge.refundedAt)[kind];
+  if (charged === begun.period) return { ...begun, spent: lowered(begun.spent, charge) };
+  const { last } = begun;
+  if (charged !== last.period) return begun;
+  return { ...begun, last: { ...last, spent: lowered(last.spent, charge) } };
+}
+
+function lowered(spent: bigint, { spentDelta }: PeriodCharge): bigint {
+  return spent + spentDelta > 0n ? spent + spentDelta : 0n;
+}

@@ -1,0 +1,96 @@
+import { ErrorReason, isRefusal, type RefusalError } from "#kit/base/errors.ts";
+import type { Clock } from "#kit/time/clock.ts";
+import type { Operation as OperationMessage } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import type { BillingEvents } from "../base/events.ts";
+import { maxApplyOperations } from "../base/limits.ts";
+import { refusalError } from "./messages.ts";
+import type { Outcome, Refused } from "./operations.ts";
+import { type Addressed, broken, readOperation } from "./requests.ts";
+import type { LedgerStore } from "./store.ts";
+import { walletName } from "./wallet.ts";
+
+/** What the ledger's operations need. */
+export interface LedgerContext {
+  store: LedgerStore;
+  clock: Clock;
+  events: BillingEvents;
+}
+
+/** Applies one operation. Throws its refusal. */
+export async function applyOne(
+  { store, clock, events }: LedgerContext,
+  { wallet, operation }: Addressed,
+): Promise<Exclude<Outcome, Refused>> {
+  const [outcome] = await store.apply(wallet, [operation], clock.now());
+  if (!outcome) throw new Error("an operation without an outcome");
+  events.operation(wallet, operation, outcome);
+  if (outcome.kind === "refused") throw refusalError(outcome);
+  return outcome;
+}
+
+/**
+ * Applies operations of any wallets, each with an outcome of its own, in their order: one that is malformed, or whose
+ * wallet's transition fails, is refused alone. Refuses as a whole only where there are none or too many.
+ */
+export async function applyEach(
+  ctx: LedgerContext,
+  messages: readonly OperationMessage[],
+): Promise<Outcome[]> {
+  if (messages.length === 0 || messages.length > maxApplyOperations) broken("operations");
+  const outcomes: Outcome[] = [];
+  const sound: { at: number; addressed: Addressed }[] = [];
+  for (const [at, message] of messages.entries()) {
+    try {
+      sound.push({ at, addressed: readOperation(message) });
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      outcomes[at] = refusedBy(error);
+    }
+  }
+  const groups = Map.groupBy(sound, ({ addressed }) => walletName(addressed.wallet));
+  await Promise.all(
+    [...groups.values()].map(async (group) => {
+      const results = await applyGroup(
+        ctx,
+        group.map(({ addressed }) => addressed),
+      );
+      for (const [i, { at }] of group.entries()) {
+        const outcome = results[i];
+        if (outcome) outcomes[at] = outcome;
+      }
+    }),
+  );
+  return outcomes;
+}
+
+/** Applies operations of one wallet. Where their transition fails, all of them are refused. */
+async function applyGroup(
+  { store, clock, events }: LedgerContext,
+  group: readonly Addressed[],
+): Promise<Outcome[]> {
+  const wallet = group[0]?.wallet;
+  if (!wallet) return [];
+  const operations = group.map(({ operation }) => operation);
+  let outcomes: Outcome[];
+  try {
+    outcomes = await store.apply(wallet, operations, clock.now());
+  } catch (error) {
+    const refused = failed(error, () => events.applyFailed(wallet, error));
+    return operations.map(() => refused);
+  }
+  for (const [i, operation] of operations.entries()) {
+    const outcome = outcomes[i];
+    if (outcome) events.operation(wallet, operation, outcome);
+  }
+  return outcomes;
+}
+
+function failed(error: unknown, log: () => string): Refused {
+  if (isRefusal(error)) return refusedBy(error);
+  const metadata = { incident: log() };
+  return { kind: "refused", reason: ErrorReason.INTERNAL_ERROR, metadata };
+}
+
+function refusedBy({ reason, metadata }: RefusalError): Refused {
+  return { kind: "refused", reason, metadata: { ...metadata } };
+}

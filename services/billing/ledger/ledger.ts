@@ -1,0 +1,352 @@
+import { ErrorReason, type Reason } from "#kit/base/errors.ts";
+import { maxGranted, maxOpenHolds, openHoldsRetryMs } from "../base/limits.ts";
+import { seal, type UnsealedEntry } from "./chain.ts";
+import {
+  closeSlot,
+  type Draw,
+  type Extend,
+  type Grant,
+  type Operation,
+  type Outcome,
+  type Refund,
+  type Refused,
+  type Release,
+  type Reserve,
+  type Settle,
+} from "./operations.ts";
+import { counted, type Room, roomFor } from "./room.ts";
+import {
+  advanceHold,
+  advanceKey,
+  advanceWallet,
+  type ChargeTold,
+  countsForKey,
+  type Entry,
+  entryTime,
+  type KeyCounter,
+  type OpenHold,
+  operationIds,
+  type Wallet,
+} from "./wallet.ts";
+
+/** What a fold may look at: one wallet at one moment. */
+export interface LedgerView {
+  wallet: Wallet;
+  /** The open hold of this id. */
+  hold(holdId: string): OpenHold | undefined;
+  /** The counters of this key; asked of USD wallets only. */
+  key(keyId: string): KeyCounter | undefined;
+  /** The entry that an operation made, however long ago. */
+  recorded(operationId: string): Entry | undefined;
+  /** The wallet's entries after this number, in their order; undefined where not all are at hand. */
+  entriesAfter(number: number): readonly Entry[] | undefined;
+}
+
+/** An entry to be written, with all that it changes. A store writes all of it or nothing. */
+export interface Change {
+  entry: Entry;
+  /** The wallet after it. */
+  wallet: Wallet;
+  /** The entry's hold after it; undefined: it is not open, and no row of it stays. */
+  hold: OpenHold | undefined;
+  /** The key's counters after it; undefined: unchanged. */
+  key: KeyCounter | undefined;
+}
+
+/** An outcome, and the change behind it where there is one. Replays and refusals change nothing. */
+export interface Folded {
+  outcome: Outcome;
+  change?: Change;
+}
+
+/** The transition function of a wallet. */
+export type Fold = (view: LedgerView, operation: Operation, now: number) => Folded;
+
+/** What one operation does to a wallet at `now` (ms since the epoch). Pure: the view is not changed. */
+export const fold: Fold = (view, operation, now) => {
+  switch (operation.kind) {
+    case "grant":
+      return grant(view, operation, now);
+    case "reserve":
+      return reserve(view, operation, now);
+    case "settle":
+    case "release":
+      return close(view, operation, now);
+    case "extend":
+      return extend(view, operation, now);
+    case "draw":
+      return draw(view, operation, now);
+    case "refund":
+      return refund(view, operation, now);
+  }
+};
+
+function grant(view: LedgerView, operation: Grant, now: number): Folded {
+  const { amount } = operation;
+  const operationId = operationIds.grant(operation.grantId);
+  const known = view.recorded(operationId);
+  if (known) {
+    if (known.amount !== amount) return mismatch(operationId);
+    return { outcome: { kind: "granted", wallet: view.wallet, replayed: true } };
+  }
+  if (view.wallet.granted + amount > maxGranted) {
+    return refused(ErrorReason.INVALID_ARGUMENT, { field: "amount" });
+  }
+  // From here on it must succeed.
+  const change = record(view, now, {
+    ...blank,
+    operationId,
+    kind: "grant",
+    amount,
+    freeDelta: amount,
+  });
+  return { outcome: { kind: "granted", wallet: change.wallet, replayed: false }, change };
+}
+
+function reserve(view: LedgerView, operation: Reserve, now: number): Folded {
+  const { holdId, amount: most, least = most, holdKind, keyId, ref, checkAt } = operation;
+  const operationId = operationIds.open(holdId);
+  const known = view.recorded(operationId);
+  if (known) {
+    // What was held then is what counts, though wallet and key may have more or less by now.
+    const same =
+      known.amount >= least &&
+      known.amount <= most &&
+      known.holdKind === holdKind &&
+      known.keyId === keyId &&
+      known.ref === ref &&
+      known.checkAt === checkAt;
+    if (!same) return mismatch(operationId);
+    const state = view.hold(holdId) ? "open" : stateOf(endOf(view, holdId));
+    return { outcome: { kind: "reserved", state, held: known.amount, replayed: true } };
+  }
+  // Its request is over, and this a copy of its opening that was under way for too long: its money would lie idle.
+  if (view.recorded(operationIds.charge(holdId))) return refused(ErrorReason.OPERATION_CONFLICT);
+  const whole = counted(view, operation, operation.keyLimit);
+  if ("reason" in whole) return { outcome: whole };
+  const room = roomFor(whole, operation, now);
+  const amount = smaller(room.spendable, most);
+  const refusal = refusalOf(view, operation, room);
+  if (refusal) return { outcome: refusal };
+  // From here on it must succeed.
+  const change = record(whole, now, {
+    ...blank,
+    operationId,
+    kind: "hold",
+    holdId,
+    holdKind,
+    keyId,
+    amount,
+    freeDelta: -amount,
+    heldDelta: amount,
+    ref,
+    checkAt,
+  });
+  return { outcome: { kind: "reserved", state: "open", held: amount, replayed: false }, change };
+}
+
+/**
+ * Why a new hold cannot be opened: first what waiting does not mend (the key's limit, then the balance), last what it
+ * does. None of these is recorded, so the same operation may succeed later.
+ */
+function refusalOf({ wallet }: LedgerView, operation: Reserve, room: Room): Refused | undefined {
+  const { amount, least = amount, keyLimit } = operation;
+  const money = { required: `${least}`, spendable: `${room.spendable}` };
+  if (room.ofKey !== undefined && room.ofKey < least) {
+    const metadata = { limit: `${keyLimit?.amount}`, ...money };
+    return refused(ErrorReason.KEY_LIMIT_EXCEEDED, metadata).outcome;
+  }
+  if (wallet.free < least) {
+    const { INSUFFICIENT_BALANCE, INSUFFICIENT_CREDITS } = ErrorReason;
+    const reason = wallet.unit === "usd_micros" ? INSUFFICIENT_BALANCE : INSUFFICIENT_CREDITS;
+    return refused(reason, money).outcome;
+  }
+  if (wallet.openHolds >= maxOpenHolds) {
+    const retryMs = openHoldsRetryMs[wallet.unit];
+    const metadata = { limit: `${maxOpenHolds}`, retry_after_ms: `${retryMs}` };
+    return refused(ErrorReason.TOO_MANY_OPEN_REQUESTS, metadata).outcome;
+  }
+  return undefined;
+}
+
+function close(view: LedgerView, operation: Settle | Release, now: number): Folded {
+  const { holdId } = operation;
+  const operationId =
+    operation.kind === "release" ? closeSlot(operation) : operationIds.close(holdId);
+  const hold = view.hold(holdId);
+  if (!hold) {
+    const closed = view.recorded(operationId) ?? endOf(view, holdId);
+    if (!closed) return refused(ErrorReason.HOLD_NOT_FOUND);
+    const state = stateOf(closed);
+    return { outcome: { kind: "closed", state, charged: closed.spentDelta, replayed: true } };
+  }
+  const asked = operation.kind === "settle" ? operation.amount : 0n;
+  if (operation.kind === "settle" && operation.withinHold && asked > hold.amount) {
+    return refused(ErrorReason.INVALID_ARGUMENT, { field: "settle_amount" });
+  }
+  // From here on it must succeed.
+  const charged = smaller(asked, hold.amount);
+  const change = record(view, now, {
+    ...ofHold(hold),
+    operationId,
+    kind: operation.kind,
+    amount: asked,
+    freeDelta: hold.amount - charged,
+    heldDelta: -hold.amount,
+    spentDelta: charged,
+    record: operation.record ?? "",
+  });
+  const state = operation.kind === "settle" ? "settled" : "released";
+  return { outcome: { kind: "closed", state, charged, replayed: false }, change };
+}
+
+function draw(view: LedgerView, operation: Draw, now: number): Folded {
+  const { holdId, amount, keyId, record: told, fromFree } = operation;
+  const operationId = operationIds.charge(holdId);
+  const hold = view.hold(holdId);
+  // A hold that is open has not been charged: each of these entries ends it.
+  const known = hold ? undefined : decidedCharge(view, holdId);
+  if (known) return { outcome: { kind: "drawn", charged: known.spentDelta, replayed: true } };
+  const whole = hold ? view : counted(view, operation, fromFree?.keyLimit);
+  if ("reason" in whole) return { outcome: whole };
+  const room = fromFree ? roomFor(whole, { keyId, ...fromFree }, now).spendable : 0n;
+  // From here on it must succeed.
+  const charged = hold ? smaller(amount, hold.amount) : amount <= room ? amount : 0n;
+  const held = hold?.amount ?? 0n;
+  const change = record(whole, now, {
+    ...(hold ? ofHold(hold) : { ...blank, holdId, keyId, ref: holdId }),
+    operationId,
+    kind: "draw",
+    amount,
+    freeDelta: held - charged,
+    heldDelta: -held,
+    spentDelta: charged,
+    record: told,
+  });
+  return { outcome: { kind: "drawn", charged, replayed: false }, change };
+}
+
+function refund(view: LedgerView, operation: Refund, now: number): Folded {
+  const { holdId, entry: n, refundId } = operation;
+  const charge = decidedCharge(view, holdId);
+  if (charge?.n !== n) return refused(ErrorReason.ENTRY_NOT_FOUND);
+  const amount = operation.amount ?? charge.spentDelta;
+  const operationId = operationIds.refund(holdId);
+  const known = view.recorded(operationId);
+  if (known) {
+    if (known.ref !== refundId)
+      return refused(ErrorReason.OPERATION_CONFLICT, { entry: `${known.n}` });
+    if (known.amount !== amount) return mismatch(refundId);
+    return {
+      outcome: { kind: "refunded", wallet: view.wallet, amount, entry: known.n, replayed: true },
+    };
+  }
+  if (charge.spentDelta === 0n)
+    return refused(ErrorReason.INVALID_ARGUMENT, { field: "entry_number" });
+  if (amount > charge.spentDelta) return refused(ErrorReason.INVALID_ARGUMENT, { field: "amount" });
+  // From here on it must succeed.
+  const change = record(view, now, {
+    ...blank,
+    operationId,
+    kind: "refund",
+    holdId,
+    holdKind: charge.holdKind,
+    keyId: charge.keyId,
+    amount,
+    freeDelta: amount,
+    spentDelta: -amount,
+    ref: refundId,
+    record: JSON.stringify(toldOf(charge)),
+  });
+  const { entry, wallet } = change;
+  return { outcome: { kind: "refunded", wallet, amount, entry: entry.n, replayed: false }, change };
+}
+
+/** What a refund says of its charge. */
+function toldOf({ n, at, record }: Entry): ChargeTold {
+  const told: Partial<ChargeTold> = record === "" ? {} : JSON.parse(record);
+  const { model, operation, answerId } = told;
+  return {
+    refundOf: n,
+    chargedMs: at,
+    ...(model === undefined ? {} : { model }),
+    ...(operation === undefined ? {} : { operation }),
+    ...(answerId === undefined ? {} : { answerId }),
+  };
+}
+
+/** The entry that decided what a request is charged; a settlement of its hold did, as older releases make them. */
+function decidedCharge(view: LedgerView, holdId: string): Entry | undefined {
+  return view.recorded(operationIds.charge(holdId)) ?? view.recorded(operationIds.close(holdId));
+}
+
+/** The entry that ended a hold, or keeps it from being opened. */
+function endOf(view: LedgerView, holdId: string): Entry | undefined {
+  return decidedCharge(view, holdId) ?? view.recorded(operationIds.lapse(holdId));
+}
+
+function extend(view: LedgerView, operation: Extend, now: number): Folded {
+  const { holdId, step, checkAt } = operation;
+  const operationId = operationIds.extend(holdId, step);
+  const known = view.recorded(operationId);
+  if (known) {
+    if (known.checkAt !== checkAt) return mismatch(operationId);
+    return { outcome: { kind: "extended", replayed: true } };
+  }
+  const hold = view.hold(holdId);
+  if (!hold) return refused(ErrorReason.HOLD_NOT_FOUND);
+  if (step !== hold.extensions + 1) return refused(ErrorReason.OPERATION_CONFLICT);
+  // From here on it must succeed.
+  const change = record(view, now, { ...ofHold(hold), operationId, kind: "extend", checkAt });
+  return { outcome: { kind: "extended", replayed: false }, change };
+}
+
+/** The change that an entry makes, numbered, timed and chained as the wallet's next. */
+function record(view: LedgerView, now: number, content: Content): Change {
+  const { wallet } = view;
+  const unsealed: UnsealedEntry = { ...content, n: wallet.n + 1, at: entryTime(wallet, now) };
+  const entry = seal(wallet.hash, wallet, unsealed);
+  return {
+    entry,
+    wallet: advanceWallet(wallet, entry),
+    hold: advanceHold(entry.kind === "extend" ? view.hold(entry.holdId) : undefined, entry),
+    key: countsForKey(wallet.unit, entry) ? advanceKey(view.key(entry.keyId), entry) : undefined,
+  };
+}
+
+/** An entry's own part: all but its place in the journal. */
+type Content = Omit<UnsealedEntry, "n" | "at">;
+
+/** An entry that moves nothing and names no hold. */
+const blank = {
+  holdId: "",
+  holdKind: "",
+  keyId: "",
+  amount: 0n,
+  freeDelta: 0n,
+  heldDelta: 0n,
+  spentDelta: 0n,
+  ref: "",
+  record: "",
+  checkAt: 0,
+} satisfies Partial<Content>;
+
+function ofHold({ holdId, holdKind, keyId, ref }: OpenHold) {
+  return { ...blank, holdId, holdKind, keyId, ref };
+}
+
+function stateOf(closed: Entry | undefined): "settled" | "released" {
+  return closed?.kind === "settle" || closed?.kind === "draw" ? "settled" : "released";
+}
+
+function smaller(a: bigint, b: bigint): bigint {
+  return a < b ? a : b;
+}
+
+function mismatch(operationId: string): { outcome: Refused } {
+  return refused(ErrorReason.OPERATION_MISMATCH, { operation_id: operationId });
+}
+
+function refused(reason: Reason, metadata: Record<string, string> = {}): { outcome: Refused } {
+  return { outcome: { kind: "refused", reason, metadata } };
+}

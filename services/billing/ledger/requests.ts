@@ -1,0 +1,232 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { maxKeysPerAccount } from "#common/words/request-bounds.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { accountOrKeyIdPattern } from "#kit/base/ids.ts";
+import {
+  type DrawRequest,
+  type EndHoldRequest,
+  type GrantRequest,
+  HoldKind,
+  type Operation as OperationMessage,
+  type RefundRequest,
+  type ReleaseRequest,
+  type RequestRecord,
+  type ReserveRequest,
+  type SettleRequest,
+  Unit,
+} from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
+import {
+  defaultPageSize,
+  grantIdPattern,
+  holdIdPattern,
+  maxAmount,
+  maxEntryNumber,
+  maxGrantAmount,
+  maxPageSize,
+  maxRecordLength,
+  maxTimeMs,
+  refPattern,
+} from "../base/limits.ts";
+import type { LimitPeriod } from "../base/periods.ts";
+import { recordText } from "./messages.ts";
+import type { Draw, Grant, Operation, Refund, Release, Reserve, Settle } from "./operations.ts";
+import type { HoldKind as HoldKindName, KeyLimit, WalletRef } from "./wallet.ts";
+
+/** An operation and the wallet that it is for. */
+export interface Addressed<O extends Operation = Operation> {
+  wallet: WalletRef;
+  operation: O;
+}
+
+const holdKinds: Partial<Record<HoldKind, HoldKindName>> = {
+  [HoldKind.TEXT]: "text",
+  [HoldKind.SPEECH]: "speech",
+  [HoldKind.JOB]: "job",
+};
+
+/** Checks a request to open a hold. This and its neighbours refuse with INVALID_ARGUMENT, naming the field. */
+export function readReserve(message: ReserveRequest): Addressed<Reserve> {
+  const wallet = readWallet(message);
+  const holdId = readHoldId(message.holdId);
+  const amount = readAmount("amount", message.amount, 0n, maxAmount);
+  const holdKind = holdKinds[message.kind] ?? broken("kind");
+  if (!accountOrKeyIdPattern.test(message.keyId)) broken("key_id");
+  if (!refPattern.test(message.ref)) broken("ref");
+  const checkAt = message.checkTime ? timestampMs(message.checkTime) : broken("check_time");
+  if (checkAt < 0 || checkAt > maxTimeMs) broken("check_time");
+  const keyLimit = readKeyLimit(message);
+  const least = message.leastAmount;
+  if (least !== undefined) readAmount("least_amount", least, 0n, amount);
+  const { keyId, ref } = message;
+  return {
+    wallet,
+    operation: {
+      kind: "reserve",
+      holdId,
+      amount,
+      holdKind,
+      keyId,
+      ref,
+      // A timestamp may say microseconds; the ledger counts whole ms.
+      checkAt: Math.floor(checkAt),
+      keyLimit,
+      least,
+    },
+  };
+}
+
+const periods: Readonly<Record<KeyLimitReset, LimitPeriod>> = {
+  // Peers of before other limits say nothing.
+  [KeyLimitReset.UNSPECIFIED]: "month",
+  [KeyLimitReset.DAILY]: "day",
+  [KeyLimitReset.WEEKLY]: "week",
+  [KeyLimitReset.MONTHLY]: "month",
+  [KeyLimitReset.NEVER]: "ever",
+};
+
+function readKeyLimit({
+  keyMonthlyLimit: limit,
+  keyLimitReset,
+}: ReserveRequest | DrawRequest): KeyLimit | undefined {
+  if (limit === undefined) return undefined;
+  const amount = readAmount("key_monthly_limit", limit, 0n, maxAmount);
+  return { amount, period: periods[keyLimitReset] ?? broken("key_limit_reset") };
+}
+
+/** Checks a request to end a hold with a charge. */
+export function readSettle(message: SettleRequest): Addressed<Settle> {
+  const wallet = readWallet(message);
+  const holdId = readHoldId(message.holdId);
+  const amount = readAmount("amount", message.amount, 0n, maxAmount);
+  const record = readRecord(message.record);
+  return { wallet, operation: { kind: "settle", holdId, amount, record } };
+}
+
+/** Checks a request to end a hold without one. */
+export function readRelease(message: ReleaseRequest): Addressed<Release> {
+  const wallet = readWallet(message);
+  const holdId = readHoldId(message.holdId);
+  return { wallet, operation: { kind: "release", holdId, record: readRecord(message.record) } };
+}
+
+/** What an entry keeps of a request, as text; empty where nothing is told. */
+function readRecord(told: RequestRecord | undefined): string {
+  const record = told ? recordText(told) : "";
+  return record.length > maxRecordLength ? broken("record") : record;
+}
+
+/** Checks a request's charge. */
+export function readDraw(message: DrawRequest): Addressed<Draw> {
+  const wallet = readWallet(message);
+  const holdId = readHoldId(message.holdId);
+  const amount = readAmount("amount", message.amount, 0n, maxAmount);
+  const { keyId, fromFree } = message;
+  if (!accountOrKeyIdPattern.test(keyId)) broken("key_id");
+  const keyLimit = readKeyLimit(message);
+  const record = readRecord(message.record);
+  return {
+    wallet,
+    operation: {
+      kind: "draw",
+      holdId,
+      amount,
+      keyId,
+      record,
+      ...(fromFree ? { fromFree: { keyLimit } } : {}),
+    },
+  };
+}
+
+/** Checks one operation of several. */
+export function readOperation({ operation }: OperationMessage): Addressed {
+  switch (operation.case) {
+    case "reserve":
+      return readReserve(operation.value);
+    case "settle":
+      return readSettle(operation.value);
+    case "release":
+      return readRelease(operation.value);
+    case "draw":
+      return readDraw(operation.value);
+    case undefined:
+      return broken("operation");
+  }
+}
+
+/** Checks a grant. */
+export function readGrant(message: GrantRequest): Addressed<Grant> {
+  const wallet = readWallet(message);
+  const amount = readAmount("amount", message.amount, 1n, maxGrantAmount);
+  const grantId = message.operationId;
+  if (!grantIdPattern.test(grantId)) broken("operation_id");
+  return { wallet, operation: { kind: "grant", grantId, amount } };
+}
+
+/** A refund, before its charge is looked up. */
+export interface AskedRefund extends Pick<Refund, "entry" | "refundId" | "amount"> {
+  wallet: WalletRef;
+}
+
+/** Checks a refund. */
+export function readRefund(message: RefundRequest): AskedRefund {
+  const wallet = readWallet(message);
+  const { operationId: refundId, amount, entryNumber } = message;
+  if (entryNumber < 1n || entryNumber > maxEntryNumber) broken("entry_number");
+  if (!grantIdPattern.test(refundId)) broken("operation_id");
+  if (amount !== undefined) readAmount("amount", amount, 1n, maxAmount);
+  return { wallet, entry: Number(entryNumber), refundId, amount };
+}
+
+/** Checks the operator's decision on a hold. */
+export function readEndHold(message: EndHoldRequest): Addressed<Settle | Release> {
+  const wallet = readWallet(message);
+  const holdId = readHoldId(message.holdId);
+  if (message.settleAmount === undefined) return { wallet, operation: { kind: "release", holdId } };
+  const amount = readAmount("settle_amount", message.settleAmount, 0n, maxAmount);
+  return { wallet, operation: { kind: "settle", holdId, amount, withinHold: true } };
+}
+
+/** Checks an account's id. */
+export function readAccountId(accountId: string): string {
+  return accountOrKeyIdPattern.test(accountId) ? accountId : broken("account_id");
+}
+
+/** Checks the ids of keys. */
+export function readKeyIds(keyIds: readonly string[]): readonly string[] {
+  const fits =
+    keyIds.length <= maxKeysPerAccount && keyIds.every((id) => accountOrKeyIdPattern.test(id));
+  return fits ? keyIds : broken("key_ids");
+}
+
+/** Checks a hold's id. */
+export function readHoldId(holdId: string): string {
+  return holdIdPattern.test(holdId) ? holdId : broken("hold_id");
+}
+
+/** Checks a page size; 0 is the default. */
+export function readPageSize(pageSize: number): number {
+  if (pageSize === 0) return defaultPageSize;
+  return pageSize >= 1 && pageSize <= maxPageSize ? pageSize : broken("page_size");
+}
+
+/** Refuses a field. */
+export function broken(field: string): never {
+  refuse(ErrorReason.INVALID_ARGUMENT, { metadata: { field } });
+}
+
+function readWallet(message: { accountId: string; unit: Unit }): WalletRef {
+  const accountId = readAccountId(message.accountId);
+  switch (message.unit) {
+    case Unit.USD_MICROS:
+      return { accountId, unit: "usd_micros" };
+    case Unit.CREDITS:
+      return { accountId, unit: "credits" };
+    default:
+      return broken("unit");
+  }
+}
+
+function readAmount(field: string, amount: bigint, least: bigint, most: bigint): bigint {
+  return amount >= least && amount <= most ? amount : broken(field);
+}

@@ -1,0 +1,146 @@
+import { indexStep, type MongoSchema } from "#kit/store/mongo/migrate.ts";
+import type { EntryKind, HoldKind } from "./wallet.ts";
+
+/** Collections of the ledger. */
+export const ledgerCollections = { wallets: "ledger_wallet", journal: "ledger_journal" } as const;
+
+/** A wallet: all that one change may touch lies in this one document. */
+export interface WalletDocument {
+  /** `<account>/<unit>`. */
+  _id: string;
+  /** Rises with every change but the removal of copied entries from the tail: what compare-and-set compares. */
+  v: number;
+  granted: bigint;
+  free: bigint;
+  held: bigint;
+  spent: bigint;
+  month: MonthDocument;
+  openHolds: number;
+  /** Number, time and hash of the last entry. */
+  n: number;
+  at: number;
+  h: string;
+  keys: Record<string, KeyDocument>;
+  holds: Record<string, HoldDocument>;
+  /** Earliest check time of the open holds; absent without any. */
+  dueAt?: number;
+  /** The last entries, those that are in the journal already among them or not: at most 256. */
+  tail: TailDocument[];
+}
+
+export interface MonthDocument {
+  ym: string;
+  spent: bigint;
+  /** The month that counted before; absent where there was none, or an older version wrote this. */
+  last?: { ym: string; spent: bigint };
+}
+
+export interface KeyDocument extends MonthDocument {
+  held: bigint;
+  /** Absent, all three, where an older version wrote this. */
+  day?: PeriodDocument;
+  week?: PeriodDocument;
+  ever?: bigint;
+}
+
+export interface PeriodDocument {
+  p: string;
+  spent: bigint;
+  /** As in {@link MonthDocument}. */
+  last?: { p: string; spent: bigint };
+}
+
+export interface HoldDocument {
+  amount: bigint;
+  kind: HoldKind;
+  keyId: string;
+  ref: string;
+  openedAt: number;
+  checkAt: number;
+  extensions: number;
+}
+
+/** An entry but for its operation id. */
+export interface EntryDocument {
+  n: number;
+  kind: EntryKind;
+  holdKind: HoldKind | "";
+  keyId: string;
+  amount: bigint;
+  dFree: bigint;
+  dHeld: bigint;
+  dSpent: bigint;
+  ref: string;
+  at: number;
+  checkAt: number;
+  h: string;
+}
+
+/** An entry in a wallet's tail. */
+export interface TailDocument extends EntryDocument {
+  op: string;
+}
+
+/** An entry in the journal. */
+export interface JournalDocument extends EntryDocument {
+  /** `<wallet>:<operation id>`: an operation has one entry, and a hold's stand side by side. */
+  _id: string;
+  wallet: string;
+}
+
+const indexes: MongoSchema["indexes"] = {
+  [ledgerCollections.wallets]: [
+    // Only wallets with open holds are in it.
+    { name: "due", key: { dueAt: 1, _id: 1 }, partial: { dueAt: { $exists: true } } },
+  ],
+  [ledgerCollections.journal]: [{ name: "number", key: { wallet: 1, n: 1 }, unique: true }],
+};
+
+/** Collections of usage. */
+export const usageCollections = {
+  cursors: "ledger_usage_cursor",
+  rows: "ledger_usage",
+  lines: "ledger_line",
+  totals: "ledger_key_total",
+} as const;
+
+/** What usage's queries rest on. */
+export const usageMongoIndexes: MongoSchema["indexes"] = {
+  [usageCollections.rows]: [
+    { name: "hour", key: { account: 1, hour: 1 } },
+    { name: "key", key: { account: 1, keyId: 1, hour: 1 } },
+    { name: "wallet", key: { wallet: 1, _id: 1 } },
+  ],
+  [usageCollections.lines]: [
+    { name: "all", key: { account: 1, place: 1 } },
+    { name: "key", key: { account: 1, keyId: 1, place: 1 } },
+    { name: "model", key: { account: 1, model: 1, place: 1 } },
+    {
+      name: "status",
+      key: { account: 1, unusualStatus: 1, place: 1 },
+      partial: { unusualStatus: { $exists: true } },
+    },
+    {
+      name: "kind",
+      key: { account: 1, unusualKind: 1, place: 1 },
+      partial: { unusualKind: { $exists: true } },
+    },
+    {
+      name: "public",
+      key: { account: 1, publicId: 1, place: 1 },
+      partial: { publicId: { $exists: true } },
+    },
+    {
+      name: "request",
+      key: { account: 1, requestId: 1, place: 1 },
+      partial: { requestId: { $exists: true } },
+    },
+  ],
+};
+
+/** What the ledger and usage keep in MongoDB: one component, as they were made together. */
+export const ledgerMongoSchema: MongoSchema = {
+  component: "ledger",
+  indexes: { ...indexes, ...usageMongoIndexes },
+  steps: [indexStep(indexes)],
+};

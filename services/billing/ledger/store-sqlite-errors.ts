@@ -1,0 +1,15 @@
+import { unavailable } from "#kit/base/errors.ts";
+
+/** SQLite's codes for "not now": busy, locked, out of memory, I/O error, full, cannot open. */
+const awayCodes = new Set([5, 6, 7, 10, 13, 14]);
+
+/** Runs `work`; a database that is away becomes SERVICE_UNAVAILABLE, anything else stays what it is. */
+export function mapErrors<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    const code = error instanceof Error && "errcode" in error ? Number(error.errcode) & 0xff : 0;
+    if (!awayCodes.has(code)) throw error;
+    throw unavailable(error);
+  }
+}

@@ -1,0 +1,366 @@
+import { maxClockLagMs } from "../base/limits.ts";
+import {
+  type LimitPeriod,
+  noPeriods,
+  type PeriodCharge,
+  type Periods,
+  periodsAfter,
+  periodsAt,
+  spentInPeriod,
+} from "../base/periods.ts";
+
+/** What a wallet counts. */
+export type Unit = "usd_micros" | "credits";
+/** The units of an account's two wallets. */
+export const units: readonly Unit[] = ["usd_micros", "credits"];
+/** What a hold stands for, and so who is asked about it. */
+export type HoldKind = "text" | "speech" | "job";
+/** What an entry of the journal did. */
+export type EntryKind = "grant" | "hold" | "settle" | "release" | "extend" | "draw" | "refund";
+
+/** Whose wallet. */
+export interface WalletRef {
+  /** 1 to 64 characters of [A-Za-z0-9_-]. */
+  accountId: string;
+  unit: Unit;
+}
+
+/**
+ * A wallet as its entries left it. Law: `free + held + spent === granted`, each 0 or more. Amounts are in the wallet's
+ * unit.
+ */
+export interface Wallet extends WalletRef {
+  /** All that was ever put in. */
+  granted: bigint;
+  /** What a new hold may take. */
+  free: bigint;
+  /** The sum of the open holds. */
+  held: bigint;
+  /** All that was ever charged. */
+  spent: bigint;
+  /** "2026-11": the month (UTC) of the last entry; "" before the first. */
+  month: string;
+  /** Charged in {@link month}. */
+  monthSpent: bigint;
+  /** The month that counted before this one: it counts on when a clock comes back that was ahead. */
+  lastMonth: MonthTotal;
+  /** How many holds are open. */
+  openHolds: number;
+  /** Number of the last entry; 0 before the first. */
+  n: number;
+  /** Time of the last entry, in ms since the epoch; 0 before the first. */
+  at: number;
+  /** Hash of the last entry; "" before the first. */
+  hash: string;
+}
+
+/** What was charged in a month (UTC). */
+export interface MonthTotal {
+  /** "2026-11"; "" for none. */
+  month: string;
+  spent: bigint;
+}
+
+/** An open hold. */
+export interface OpenHold {
+  holdId: string;
+  amount: bigint;
+  holdKind: HoldKind;
+  /** The key that pays. */
+  keyId: string;
+  /** The job or request. */
+  ref: string;
+  /** In ms since the epoch. */
+  openedAt: number;
+  /** When its owner is asked next, in ms since the epoch. */
+  checkAt: number;
+  /** How often its check time was moved. */
+  extensions: number;
+}
+
+/** A key's limit: what it may have spent and hold in a period, in USD micros. */
+export interface KeyLimit {
+  amount: bigint;
+  period: LimitPeriod;
+}
+
+/** What a key did in its account's USD wallet: the counters behind its limit. */
+export interface KeyCounter {
+  keyId: string;
+  /** The month (UTC) of the key's last entry. */
+  month: string;
+  /** Charged in {@link month}. */
+  spent: bigint;
+  /** As in {@link Wallet}. */
+  lastMonth: MonthTotal;
+  /** The sum of the key's open holds, whenever they were opened: their charges would fall in the running period. */
+  held: bigint;
+  /** Undefined: an earlier release wrote some of the key's entries, and they were not added up yet. */
+  totals: KeyTotals | undefined;
+}
+
+/** What a key was charged beside its months. */
+export interface KeyTotals {
+  day: Periods;
+  week: Periods;
+  /** All that was ever charged. */
+  ever: bigint;
+}
+
+/** One line of a wallet's journal. Entries are only ever added. */
+export interface Entry {
+  /** Its place in the journal, from 1 without gaps. */
+  n: number;
+  /** The operation that made it, unique in the wallet. */
+  operationId: string;
+  kind: EntryKind;
+  /** The hold that it opened, changed or ended; of a draw: its request's, open or not; of a refund: its charge's; "" for grants. */
+  holdId: string;
+  /** Of that hold; of a refund its charge's; "" for grants, and for a draw that found its hold closed. */
+  holdKind: HoldKind | "";
+  /** The key that pays; "" for grants. */
+  keyId: string;
+  /** What the operation named: for a settlement what was asked for, which may be above what was charged. */
+  amount: bigint;
+  freeDelta: bigint;
+  heldDelta: bigint;
+  spentDelta: bigint;
+  /** The job or request; of a refund: the operator's id of it; "" for grants. */
+  ref: string;
+  /** What a draw says of its request, or a refund of its charge ({@link ChargeTold}), as JSON; "" for all others. */
+  record: string;
+  /** In ms since the epoch; before the entry above it only where that one's clock was wrong: see {@link entryTime}. */
+  at: number;
+  /** The check time that it set, in ms since the epoch; 0 where it sets none. */
+  checkAt: number;
+  /** SHA-256 over the entry and the hash before it, lower-case hexadecimal. */
+  hash: string;
+}
+
+/**
+ * Ids of operations: settle and release share one slot, so a hold ends once. No hold is called "grant", "charge" or
+ * "refund": too short.
+ */
+export const operationIds = {
+  open: (holdId: string) => `${holdId}:open`,
+  close: (holdId: string) => `${holdId}:close`,
+  /** What a request is charged: one slot a wallet and request, whether or not its hold is still open. */
+  charge: (holdId: string) => `charge:${holdId}`,
+  /** Its lease was over, and its owner knew of no charge: unlike a close, it decides nothing about the charge. */
+  lapse: (holdId: string) => `${holdId}:lapse`,
+  /** What was charged is given back: one slot a charge. */
+  refund: (holdId: string) => `refund:${holdId}`,
+  /** `step` counts from 1. */
+  extend: (holdId: string, step: number) => `${holdId}:extend:${step}`,
+  grant: (grantId: string) => `grant:${grantId}`,
+};
+
+/** The hold in an operation id; "" in that of a grant. */
+export function holdIdOf(operationId: string): string {
+  const colon = operationId.indexOf(":");
+  const head = operationId.slice(0, colon);
+  if (head === "charge" || head === "refund") return operationId.slice(colon + 1);
+  return head === "grant" ? "" : head;
+}
+
+/** An entry's `ref` as it is hashed and stored: its record stands behind a line break, which no ref has. */
+export function packedRef({ ref, record }: Pick<Entry, "ref" | "record">): string {
+  return record === "" ? ref : `${ref}\n${record}`;
+}
+
+/** The parts of a {@link packedRef}. */
+export function unpackedRef(packed: string): Pick<Entry, "ref" | "record"> {
+  const at = packed.indexOf("\n");
+  return at < 0
+    ? { ref: packed, record: "" }
+    : { ref: packed.slice(0, at), record: packed.slice(at + 1) };
+}
+
+/** The name under which a wallet is stored: no account id has a slash. */
+export function walletName(wallet: WalletRef): string {
+  return `${wallet.accountId}/${wallet.unit}`;
+}
+
+/** A wallet before its first entry. */
+export function emptyWallet({ accountId, unit }: WalletRef): Wallet {
+  return {
+    accountId,
+    unit,
+    granted: 0n,
+    free: 0n,
+    held: 0n,
+    spent: 0n,
+    month: "",
+    monthSpent: 0n,
+    lastMonth: noMonth,
+    openHolds: 0,
+    n: 0,
+    at: 0,
+    hash: "",
+  };
+}
+
+const noMonth: MonthTotal = { month: "", spent: 0n };
+
+/**
+ * The time that an entry made now gets: the clock's, or that of the wallet's last entry, where the clock is a little behind.
+ * One that is far behind was set right: the last entry's was ahead, and its month must not count until it has really come.
+ */
+export function entryTime(wallet: Wallet, now: number): number {
+  return now < wallet.at && wallet.at - now <= maxClockLagMs ? wallet.at : now;
+}
+
+/** What was charged in the month of `now`: 0 where none of the last entries is of it. */
+export function spentThisMonth(wallet: Wallet, now: number): bigint {
+  const { month, monthSpent: spent, lastMonth } = wallet;
+  return spentIn(periodsAt(entryTime(wallet, now)).month, { month, spent, lastMonth });
+}
+
+type Months = MonthTotal & { lastMonth: MonthTotal };
+
+function spentIn(month: string, months: Months): bigint {
+  return spentInPeriod(month, periodsOf(months));
+}
+
+function periodsOf({ month, spent, lastMonth }: Months): Periods {
+  return { period: month, spent, last: { period: lastMonth.month, spent: lastMonth.spent } };
+}
+
+/** What a refund says of the charge that it gives back. */
+export interface ChargeTold {
+  /** The number of its entry. */
+  refundOf: number;
+  /** When it was charged, in ms since the epoch. */
+  chargedMs: number;
+  /** Of its request, as far as its entry says. */
+  model?: string;
+  operation?: string;
+  answerId?: string;
+}
+
+/** What a refund says of its charge; undefined for all other entries, and where it is not to be read. */
+export function chargeTold({
+  kind,
+  record,
+}: {
+  kind: string;
+  record: string;
+}): ChargeTold | undefined {
+  if (kind !== "refund") return undefined;
+  try {
+    const told: ChargeTold = JSON.parse(record);
+    const fits = Number.isSafeInteger(told.refundOf) && Number.isFinite(told.chargedMs);
+    return fits ? told : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The time at which an entry's charge counts, in ms since the epoch: a refund takes back what was charged then. */
+export function countedAt(entry: Entry): number {
+  return chargeTold(entry)?.chargedMs ?? entry.at;
+}
+
+function chargeOf(entry: Entry): PeriodCharge {
+  const { at, spentDelta, kind } = entry;
+  return { at, spentDelta, refundedAt: kind === "refund" ? countedAt(entry) : undefined };
+}
+
+function monthsAfter(entry: Entry, months: Months): Months {
+  const { period, spent, last } = periodsAfter(chargeOf(entry), periodsOf(months), "month");
+  return { month: period, spent, lastMonth: { month: last.period, spent: last.spent } };
+}
+
+/** Of a key without entries. */
+export const noTotals: KeyTotals = { day: noPeriods, week: noPeriods, ever: 0n };
+
+/** A key's totals after an entry of its. */
+export function advanceTotals(totals: KeyTotals, entry: Entry): KeyTotals {
+  const charge = chargeOf(entry);
+  return {
+    day: periodsAfter(charge, totals.day, "day"),
+    week: periodsAfter(charge, totals.week, "week"),
+    ever: totals.ever + entry.spentDelta,
+  };
+}
+
+/** The wallet after an entry that {@link advanceHold} and the law allow. */
+export function advanceWallet(wallet: Wallet, entry: Entry): Wallet {
+  const { month, monthSpent: spent, lastMonth } = wallet;
+  const months = monthsAfter(entry, { month, spent, lastMonth });
+  const opened = entry.kind === "hold" ? 1 : 0;
+  const closed = endsHold(entry) ? 1 : 0;
+  return {
+    accountId: wallet.accountId,
+    unit: wallet.unit,
+    granted: entry.kind === "grant" ? wallet.granted + entry.freeDelta : wallet.granted,
+    free: wallet.free + entry.freeDelta,
+    held: wallet.held + entry.heldDelta,
+    spent: wallet.spent + entry.spentDelta,
+    month: months.month,
+    monthSpent: months.spent,
+    lastMonth: months.lastMonth,
+    openHolds: wallet.openHolds + opened - closed,
+    n: entry.n,
+    at: entry.at,
+    hash: entry.hash,
+  };
+}
+
+/** A draw that found its hold closed names no kind of hold. */
+function endsHold({ kind, holdKind }: Entry): boolean {
+  return kind === "settle" || kind === "release" || (kind === "draw" && holdKind !== "");
+}
+
+/** The hold of an entry after it; undefined where it ended, or there is none. */
+export function advanceHold(hold: OpenHold | undefined, entry: Entry): OpenHold | undefined {
+  if (entry.kind === "hold" && entry.holdKind !== "") {
+    return {
+      holdId: entry.holdId,
+      amount: entry.heldDelta,
+      holdKind: entry.holdKind,
+      keyId: entry.keyId,
+      ref: entry.ref,
+      openedAt: entry.at,
+      checkAt: entry.checkAt,
+      extensions: 0,
+    };
+  }
+  if (entry.kind === "extend" && hold) {
+    return { ...hold, checkAt: entry.checkAt, extensions: hold.extensions + 1 };
+  }
+  return undefined;
+}
+
+/** Does an entry count for a key? Limits are in USD, so the credit wallets keep no counters. */
+export function countsForKey(unit: Unit, entry: Entry): boolean {
+  return unit === "usd_micros" && entry.keyId !== "" && entry.kind !== "extend";
+}
+
+/** What a key was charged in the month of `at`: 0 where none of its last entries is of it. */
+export function keySpentThisMonth(counter: KeyCounter, at: number): bigint {
+  return spentIn(periodsAt(at).month, counter);
+}
+
+/** The same for a limit's period; undefined where the key's totals are not there. */
+export function keySpentIn(
+  period: LimitPeriod,
+  counter: KeyCounter,
+  at: number,
+): bigint | undefined {
+  if (period === "month") return keySpentThisMonth(counter, at);
+  const { totals } = counter;
+  if (period === "ever" || !totals) return totals?.ever;
+  return spentInPeriod(periodsAt(at)[period], totals[period]);
+}
+
+/** A key's counters after an entry that {@link countsForKey}: a new month begins with what is still held. */
+export function advanceKey(counter: KeyCounter | undefined, entry: Entry): KeyCounter {
+  const before = counter ?? { ...noMonth, lastMonth: noMonth, totals: noTotals };
+  return {
+    keyId: entry.keyId,
+    ...monthsAfter(entry, before),
+    held: (counter?.held ?? 0n) + entry.heldDelta,
+    totals: before.totals && advanceTotals(before.totals, entry),
+  };
+}

@@ -1,0 +1,136 @@
+import { type BoundedMap, createBoundedMap } from "#kit/base/bounded-map.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
+import { turn } from "#kit/base/in-turns.ts";
+import { addingWaitMs, maxAddings, maxTotalsRounds, usagePageSize } from "../base/limits.ts";
+import type { Operation, Outcome, ToldTotals } from "../ledger/operations.ts";
+import { uncountedKey } from "../ledger/room.ts";
+import type { LedgerStore } from "../ledger/store.ts";
+import {
+  advanceTotals,
+  countsForKey,
+  noTotals,
+  type WalletRef,
+  walletName,
+} from "../ledger/wallet.ts";
+
+/** How far a key's journal is added up, and the page that is read on for it. */
+interface Adding {
+  told: ToldTotals;
+  page: Promise<void> | undefined;
+}
+
+/** By wallet and key. */
+type Addings = BoundedMap<Adding>;
+
+/**
+ * The store, whose transitions also know what earlier releases did not keep of a key: what it was charged in a day, a week and
+ * altogether. The first operation that needs that is refused by the fold; the journal is then added up, from its first entry, and the
+ * operation is made again with what it comes to. The transition writes that down, so this happens once a key. Operations of the
+ * same key share one adding up; where it takes longer than a caller waits they are refused, and the next ones go on where it stands.
+ */
+export function withKeyTotals(store: LedgerStore): LedgerStore {
+  const addings: Addings = createBoundedMap(maxAddings);
+  return {
+    ...store,
+    async apply(wallet, operations, now) {
+      const outcomes = await store.apply(wallet, operations, now);
+      return outcomes.some(uncountedKey)
+        ? await applyCounted(store, addings, wallet, operations, now, outcomes)
+        : outcomes;
+    },
+  };
+}
+
+async function applyCounted(
+  store: LedgerStore,
+  addings: Addings,
+  wallet: WalletRef,
+  operations: readonly Operation[],
+  now: number,
+  first: readonly Outcome[],
+): Promise<Outcome[]> {
+  const outcomes = [...first];
+  const untilMs = performance.now() + addingWaitMs;
+  for (let round = 0; round < maxTotalsRounds; round++) {
+    const left = [...outcomes.entries()].flatMap(([at, outcome]) => {
+      const missing = uncountedKey(outcome);
+      const operation = operations[at];
+      return missing && operation ? [{ at, operation, ...missing }] : [];
+    });
+    if (left.length === 0) return outcomes;
+    const again: { at: number; operation: Operation }[] = [];
+    for (const { at, operation, keyId, upTo } of left) {
+      const adding = addingOf(addings, wallet, keyId);
+      // The journal is shorter than what was added up of it: it was set back, by a backup.
+      if (round > 0 && adding.told.upTo > upTo) adding.told = nothingTold;
+      const keyTotals = await addUp(store, wallet, keyId, adding, { upTo, untilMs });
+      if (keyTotals) again.push({ at, operation: { ...operation, keyTotals } as Operation });
+    }
+    if (again.length === 0) break;
+    const results = await store.apply(
+      wallet,
+      again.map(({ operation }) => operation),
+      now,
+    );
+    for (const [i, { at }] of again.entries()) {
+      const outcome = results[i];
+      if (outcome) outcomes[at] = outcome;
+    }
+  }
+  // The journal is long, or written to faster than it can be read: its callers come back.
+  const metadata = { retry_after_ms: "1000" };
+  return outcomes.map((outcome) =>
+    uncountedKey(outcome)
+      ? { kind: "refused", reason: ErrorReason.SERVICE_UNAVAILABLE, metadata }
+      : outcome,
+  );
+}
+
+const nothingTold: ToldTotals = { totals: noTotals, upTo: 0 };
+
+function addingOf(addings: Addings, wallet: WalletRef, keyId: string): Adding {
+  const name = `${walletName(wallet)}/${keyId}`;
+  const known = addings.get(name);
+  if (known) return known;
+  const begun: Adding = { told: nothingTold, page: undefined };
+  addings.set(name, begun);
+  return begun;
+}
+
+/** What a key's entries up to a number come to; undefined where that takes too long. */
+async function addUp(
+  store: Pick<LedgerStore, "entries">,
+  wallet: WalletRef,
+  keyId: string,
+  adding: Adding,
+  { upTo, untilMs }: { upTo: number; untilMs: number },
+): Promise<ToldTotals | undefined> {
+  while (adding.told.upTo < upTo) {
+    if (performance.now() > untilMs) return undefined;
+    adding.page ??= addPage(store, wallet, keyId, adding, upTo).finally(() => {
+      adding.page = undefined;
+    });
+    await adding.page;
+  }
+  return adding.told;
+}
+
+async function addPage(
+  store: Pick<LedgerStore, "entries">,
+  wallet: WalletRef,
+  keyId: string,
+  adding: Adding,
+  upTo: number,
+): Promise<void> {
+  const { upTo: n } = adding.told;
+  let { totals } = adding.told;
+  const limit = Math.min(usagePageSize, upTo - n);
+  const entries = await store.entries(wallet, { below: n + limit + 1, limit });
+  for (const entry of entries.toReversed()) {
+    const counts = entry.n > n && entry.keyId === keyId && countsForKey(wallet.unit, entry);
+    if (counts) totals = advanceTotals(totals, entry);
+  }
+  adding.told = { totals, upTo: n + limit };
+  // Other requests come first.
+  await turn();
+}

@@ -1,0 +1,120 @@
+import { amountOf, refOfName } from "../ledger/store-mongo-docs.ts";
+import { walletName } from "../ledger/wallet.ts";
+import {
+  type Line,
+  type LineKind,
+  noSums,
+  sumNames,
+  type UsageCursor,
+  type UsageKind,
+  type UsageSums,
+} from "./usage.ts";
+import { type LinePlace, usualKind, usualStatus } from "./usage-store.ts";
+
+/** How far a wallet's journal is counted. */
+export interface CursorDocument {
+  /** The wallet. */
+  _id: string;
+  n: number;
+  balance: bigint;
+  /** As in {@link UsageCursor}; absent where only releases without totals have counted. */
+  keysN?: number;
+}
+
+/** All that a key was ever charged. It says which of its entries it counts, as a row of the rollup does. */
+export interface TotalDocument {
+  /** `<wallet>:<key>`. */
+  _id: string;
+  n: number;
+  spent: bigint;
+}
+
+/** Sums as they are stored. */
+export type SumFields = { [name in keyof UsageSums]: bigint };
+
+/** A row of the rollup. It says itself which of its entries it counts, so an entry is counted once however often it is tried. */
+export interface RowDocument extends SumFields {
+  /** `<wallet>:<slot>`. */
+  _id: string;
+  account: string;
+  wallet: string;
+  hour: number;
+  keyId: string;
+  kind: UsageKind;
+  model: string;
+  /** The highest number among the entries that it counts: compare-and-set goes by it. */
+  n: number;
+}
+
+/** A line of an account's journals. */
+export interface LineDocument {
+  /** `<wallet>:<number>`. */
+  _id: string;
+  account: string;
+  wallet: string;
+  n: number;
+  at: number;
+  /** Time, unit and number as one text that sorts as they do. */
+  place: string;
+  kind: LineKind;
+  keyId: string;
+  model: string;
+  status: string;
+  /** Status and kind where they are not the usual ones: only these lines are in the indexes on them. */
+  unusualStatus?: string;
+  unusualKind?: LineKind;
+  amount: bigint;
+  balance: bigint;
+  publicId?: string;
+  requestId?: string;
+  record: string;
+}
+
+/** The sums of a row, or of rows that the server added up. */
+export function sumsOf(fields: SumFields): UsageSums {
+  const sums = { ...noSums };
+  for (const name of sumNames) sums[name] = amountOf(fields[name]);
+  return sums;
+}
+
+/** Times and numbers in as many digits as they ever have. */
+export function placeText({ at, unit, n }: LinePlace): string {
+  return `${String(at).padStart(15, "0")} ${unit} ${String(n).padStart(16, "0")}`;
+}
+
+/** A line as it is stored. */
+export function lineDocument(line: Line): LineDocument {
+  const { wallet, n, at, kind, keyId, model, status, publicId, requestId } = line;
+  const name = walletName(wallet);
+  return {
+    _id: `${name}:${n}`,
+    account: wallet.accountId,
+    wallet: name,
+    ...{ n, at, place: placeText({ at, unit: wallet.unit, n }), kind, keyId, model, status },
+    ...(status === "" || status === usualStatus ? {} : { unusualStatus: status }),
+    ...(kind === usualKind ? {} : { unusualKind: kind }),
+    amount: line.amount,
+    balance: line.balance,
+    ...(publicId === "" ? {} : { publicId }),
+    ...(requestId === "" ? {} : { requestId }),
+    record: line.record,
+  };
+}
+
+/** The line of a document. */
+export function lineOf(doc: LineDocument): Line {
+  return {
+    wallet: refOfName(doc.wallet),
+    n: Number(doc.n),
+    at: Number(doc.at),
+    kind: doc.kind,
+    keyId: doc.keyId,
+    model: doc.model,
+    status: doc.status,
+    amount: amountOf(doc.amount),
+    balance: amountOf(doc.balance),
+    publicId: doc.publicId ?? "",
+    requestId: doc.requestId ?? "",
+    record: doc.record,
+  };
+}

@@ -1,0 +1,331 @@
+import { turn } from "#kit/base/in-turns.ts";
+import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/store/sqlite.ts";
+import {
+  linesReadOn,
+  looksBehind,
+  maxLookedThrough,
+  maxSameIds,
+  usageRowsPage,
+} from "../base/limits.ts";
+import { mapErrors } from "../ledger/store-sqlite-errors.ts";
+import { type Unit, unpackedRef, type WalletRef } from "../ledger/wallet.ts";
+import { sumColumns, usageSchema } from "./store-sqlite-usage-schema.ts";
+import {
+  addSums,
+  byKey,
+  bySlot,
+  type CountedEntries,
+  type Line,
+  type LineKind,
+  noSums,
+  sumNames,
+  type UsageCursor,
+  type UsageKind,
+  type UsageSums,
+  uncounted,
+} from "./usage.ts";
+import {
+  fitsQuery,
+  type GroupQuery,
+  indexFor,
+  type KeyTotal,
+  type LineIndex,
+  type LinePage,
+  type LinePlace,
+  type LineQuery,
+  placeOf,
+  type UsageGroup,
+  type UsageRow,
+  type UsageStore,
+  usualKind,
+  usualStatus,
+} from "./usage-store.ts";
+
+/** Usage in the process's SQLite file: what some entries come to, and how far that is, is one transaction. */
+export function createSqliteUsage(db: SqliteDatabase): UsageStore {
+  const read = async <T>(work: () => T): Promise<T> => mapErrors(work);
+  return {
+    open: () => read(() => db.migrate("ledger_usage", usageSchema)),
+    cursor: (wallet) => read(() => readCursor(db, wallet)),
+    count: (wallet, before, counted) =>
+      db.write((tx) => mapErrors(() => write(tx, wallet, before, counted))),
+    behind: (after) => read(() => readBehind(db, after)),
+    keyTotals: (wallet, keyIds) => read(() => readKeyTotals(db, wallet, keyIds)),
+    groups: (query) => read(() => readGroups(db, query)),
+    lines: (query) => readLines(db, query),
+    find: (accountId, keyId, id) => read(() => find(db, accountId, keyId, id)),
+    rows: (wallet) => readRows(db, wallet),
+  };
+}
+
+function walletId(db: SqlRunner, { accountId, unit }: WalletRef): SqlValue | undefined {
+  const sql = "SELECT id FROM ledger_wallet WHERE account_id = ? AND unit = ?";
+  return db.get(sql, accountId, unit)?.id;
+}
+
+function readCursor(db: SqlRunner, wallet: WalletRef): UsageCursor {
+  const id = walletId(db, wallet);
+  if (id === undefined) return uncounted;
+  const row = db.get("SELECT n, balance FROM ledger_usage_cursor WHERE wallet = ?", id);
+  if (!row) return uncounted;
+  const n = Number(row.n);
+  // Rollup and totals are written together, and only ever by one release.
+  return { n, balance: row.balance as bigint, keysN: n };
+}
+
+/** Does nothing where another has counted meanwhile: what is left is counted from where that ended. */
+function write(
+  tx: SqlRunner,
+  wallet: WalletRef,
+  before: UsageCursor,
+  { cursor, lines, steps, keySteps }: CountedEntries,
+): void {
+  const id = walletId(tx, wallet);
+  if (id === undefined || readCursor(tx, wallet).n !== before.n) return;
+  const { accountId, unit } = wallet;
+  for (const line of lines) {
+    tx.run(
+      "INSERT INTO ledger_line VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      accountId,
+      line.at,
+      unit,
+      line.n,
+      id,
+      line.kind,
+      line.keyId,
+      line.model,
+      line.status,
+      line.amount,
+      line.balance,
+      line.publicId,
+      line.requestId,
+    );
+  }
+  for (const [first, ...rest] of bySlot(steps).values()) {
+    if (!first) continue;
+    const { hour, keyId, kind, model } = first.slot;
+    const sums = rest.reduce((sum, step) => addSums(sum, step.sums), first.sums);
+    const n = rest.at(-1)?.n ?? first.n;
+    const values = sumNames.map((name) => sums[name]);
+    tx.run(addToRow, accountId, hour, keyId, kind, model, unit, n, ...values);
+  }
+  for (const [keyId, { n, spent }] of byKey(keySteps)) {
+    tx.run(addToTotal, accountId, unit, keyId, n, spent);
+  }
+  tx.run(
+    `INSERT INTO ledger_usage_cursor VALUES (?, ?, ?)
+     ON CONFLICT (wallet) DO UPDATE SET n = excluded.n, balance = excluded.balance`,
+    id,
+    cursor.n,
+    cursor.balance,
+  );
+}
+
+const addToRow = `INSERT INTO ledger_usage VALUES (?, ?, ?, ?, ?, ?, ?, ${sumColumns.map(() => "?").join(", ")})
+  ON CONFLICT (account_id, hour, key_id, kind, model, unit) DO UPDATE SET n = excluded.n,
+  ${sumColumns.map((name) => `${name} = ${name} + excluded.${name}`).join(", ")}`;
+
+const addToTotal = `INSERT INTO ledger_key_total VALUES (?, ?, ?, ?, ?)
+  ON CONFLICT (account_id, unit, key_id) DO UPDATE SET n = excluded.n, spent = spent + excluded.spent`;
+
+function readKeyTotals(
+  db: SqlRunner,
+  { accountId, unit }: WalletRef,
+  keyIds: readonly string[] | undefined,
+): KeyTotal[] {
+  const only = keyIds ? "AND key_id IN (SELECT value FROM json_each(?))" : "";
+  const sql = `SELECT key_id, n, spent FROM ledger_key_total WHERE account_id = ? AND unit = ? ${only}`;
+  return db.all(sql, accountId, unit, ...(keyIds ? [JSON.stringify(keyIds)] : [])).map((row) => ({
+    keyId: String(row.key_id),
+    n: Number(row.n),
+    spent: row.spent as bigint,
+  }));
+}
+
+function readBehind(
+  db: SqlRunner,
+  after: string | undefined,
+): { wallets: WalletRef[]; next: string | undefined } {
+  const rows = db.all(
+    `SELECT w.id, w.account_id, w.unit, w.n > coalesce(c.n, 0) AS is_behind FROM ledger_wallet w
+     LEFT JOIN ledger_usage_cursor c ON c.wallet = w.id WHERE w.id > ? ORDER BY w.id LIMIT ?`,
+    BigInt(after ?? 0),
+    looksBehind,
+  );
+  return {
+    wallets: rows
+      .filter((row) => row.is_behind === 1n)
+      .map((row) => ({ accountId: String(row.account_id), unit: row.unit as Unit })),
+    next: rows.length < looksBehind ? undefined : String(rows.at(-1)?.id),
+  };
+}
+
+function readGroups(db: SqlRunner, query: GroupQuery): UsageGroup[] {
+  const { accountId, from, until, width, keyIds, models, kinds } = query;
+  const conditions = ["account_id = ?", "hour >= ?", "hour < ?"];
+  const values: SqlValue[] = [width, accountId, from, until];
+  const only = (column: string, list: readonly string[] | undefined) => {
+    if (!list) return;
+    conditions.push(`${column} IN (SELECT value FROM json_each(?))`);
+    values.push(JSON.stringify(list));
+  };
+  only("key_id", keyIds);
+  only("model", models);
+  only("kind", kinds);
+  const by = [
+    "hour - hour % ? AS start",
+    "unit",
+    query.byKey ? "key_id" : "'' AS key_id",
+    query.byModel ? "model" : "'' AS model",
+    query.byKind ? "kind" : "'' AS kind",
+  ];
+  const sums = sumColumns.map((name) => `sum(${name}) AS ${name}`);
+  // Named, as for lines: else the hours of all keys are gone through.
+  const sql = `SELECT ${[...by, ...sums].join(", ")} FROM ledger_usage
+    ${keyIds ? "INDEXED BY ledger_usage_key" : ""} WHERE ${conditions.join(" AND ")} GROUP BY 1, 2, 3, 4, 5`;
+  return db.all(sql, ...values).map((row) => ({
+    start: Number(row.start),
+    unit: row.unit as Unit,
+    keyId: String(row.key_id),
+    model: String(row.model),
+    kind: String(row.kind) as UsageKind | "",
+    sums: sumsOf(row),
+  }));
+}
+
+/**
+ * Lines by an index, newest or oldest first. The index is named: by itself SQLite goes through all lines of the account, whose order is the
+ * one that is asked for, and a named index that a query cannot take is an error.
+ */
+function selectLines(index: keyof typeof indexConditions): string {
+  const by = index === "all" ? "" : `INDEXED BY ledger_line_${index}`;
+  return `SELECT l.*, e.ref FROM ledger_line l ${by}
+    LEFT JOIN ledger_entry e ON e.wallet = l.wallet AND e.n = l.n
+    WHERE l.account_id = ? ${indexConditions[index]}`;
+}
+
+/** The condition of each index, as its query must have it for the index to be taken. */
+const indexConditions = {
+  key: "AND l.key_id = ?",
+  model: "AND l.model = ?",
+  status: `AND l.status = ? AND l.status <> '${usualStatus}' AND l.status <> ''`,
+  kind: `AND l.kind = ? AND l.kind <> '${usualKind}'`,
+  public: "AND l.public_id = ? AND l.public_id <> ''",
+  request: "AND l.request_id = ? AND l.request_id <> ''",
+  all: "",
+} as const satisfies Record<LineIndex | "public" | "request", string>;
+
+/** Reads a page along its index, and on as long as lines that do not fit leave room on it. */
+async function readLines(db: SqlRunner, query: LineQuery): Promise<LinePage> {
+  const index = indexFor(query);
+  const named = { ...query, kind: query.kinds?.[0], all: undefined, key: query.keyId }[index];
+  const isNewer = query.before !== undefined;
+  const order = isNewer ? "ASC" : "DESC";
+  const beyond = `AND (l.at, l.unit, l.n) ${isNewer ? ">" : "<"} (?, ?, ?)`;
+  const lines: Line[] = [];
+  let place = query.before ?? query.after;
+  let looked = 0;
+  let size = query.limit + 1;
+  for (;;) {
+    const sql = `${selectLines(index)} ${place ? beyond : ""}
+       ORDER BY l.at ${order}, l.unit ${order}, l.n ${order} LIMIT ?`;
+    const values = [
+      query.accountId,
+      ...(named === undefined ? [] : [named]),
+      ...(place ? [place.at, place.unit, place.n] : []),
+      size,
+    ];
+    const rows = mapErrors(() => db.all(sql, ...values));
+    for (const line of rows.map(lineOf)) {
+      if (!fitsQuery(line, query)) place = placeOf(line);
+      else if (lines.length < query.limit) {
+        lines.push(line);
+        place = placeOf(line);
+      } else return pageOf(lines, isNewer, place);
+    }
+    looked += rows.length;
+    if (rows.length < size) return pageOf(lines, isNewer, undefined);
+    if (looked >= maxLookedThrough) return pageOf(lines, isNewer, place);
+    size = linesReadOn;
+    // Other requests come first.
+    await turn();
+  }
+}
+
+function pageOf(lines: Line[], isNewer: boolean, next: LinePlace | undefined): LinePage {
+  return { lines: isNewer ? lines.reverse() : lines, next };
+}
+
+function find(
+  db: SqlRunner,
+  accountId: string,
+  keyId: string | undefined,
+  id: string,
+): Line | undefined {
+  for (const index of ["public", "request"] as const) {
+    const sql = `${selectLines(index)} ORDER BY l.at DESC, l.unit DESC, l.n DESC LIMIT ?`;
+    const found = db.all(sql, accountId, id, maxSameIds).map(lineOf);
+    const line = found.find(
+      (one) => one.kind !== "refund" && (keyId === undefined || one.keyId === keyId),
+    );
+    if (line) return line;
+  }
+  return undefined;
+}
+
+async function* readRows(
+  db: SqliteDatabase,
+  { accountId, unit }: WalletRef,
+): AsyncIterable<readonly UsageRow[]> {
+  let last: SqlValue[] = [-1, "", "", ""];
+  for (;;) {
+    const rows = mapErrors(() =>
+      db.all(
+        `SELECT * FROM ledger_usage WHERE account_id = ? AND (hour, key_id, kind, model) > (?, ?, ?, ?)
+           AND unit = ? ORDER BY hour, key_id, kind, model LIMIT ?`,
+        accountId,
+        ...last,
+        unit,
+        usageRowsPage,
+      ),
+    );
+    yield rows.map((row) => ({
+      slot: {
+        hour: Number(row.hour),
+        keyId: String(row.key_id),
+        kind: row.kind as UsageKind,
+        model: String(row.model),
+      },
+      sums: sumsOf(row),
+      n: Number(row.n),
+    }));
+    const end = rows.at(-1);
+    if (!end || rows.length < usageRowsPage) return;
+    last = [end.hour, end.key_id, end.kind, end.model] as SqlValue[];
+    // Other requests come first.
+    await turn();
+  }
+}
+
+function sumsOf(row: SqlRow): UsageSums {
+  const sums = { ...noSums };
+  for (const [i, name] of sumNames.entries()) sums[name] = row[sumColumns[i] ?? ""] as bigint;
+  return sums;
+}
+
+function lineOf(row: SqlRow): Line {
+  return {
+    wallet: { accountId: String(row.account_id), unit: row.unit as Unit },
+    n: Number(row.n),
+    at: Number(row.at),
+    kind: row.kind as LineKind,
+    keyId: String(row.key_id),
+    model: String(row.model),
+    status: String(row.status),
+    amount: row.amount as bigint,
+    balance: row.balance as bigint,
+    publicId: String(row.public_id),
+    requestId: String(row.request_id),
+    record: unpackedRef(String(row.ref ?? "")).record,
+  };
+}

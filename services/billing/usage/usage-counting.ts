@@ -1,0 +1,217 @@
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { turn } from "#kit/base/in-turns.ts";
+import type { Clock } from "#kit/time/clock.ts";
+import type { Alerts } from "../alerts/alerts.ts";
+import type { BillingEvents } from "../base/events.ts";
+import {
+  behindIntervalMs,
+  countedAtOnce,
+  countIntervalMs,
+  countingMs,
+  countingRetryMs,
+} from "../base/limits.ts";
+import type { LedgerStore } from "../ledger/store.ts";
+import { type Entry, units, type WalletRef, walletName } from "../ledger/wallet.ts";
+import { countEntries } from "./usage.ts";
+import type { UsageStore } from "./usage-store.ts";
+
+/** What counting needs. */
+export interface CountingContext {
+  store: Pick<LedgerStore, "wallet" | "entries">;
+  usage: UsageStore;
+  alerts: Pick<Alerts, "beforeCount">;
+  clock: Clock;
+  events: BillingEvents;
+}
+
+/**
+ * Brings rollup and lines up to the journals: before each read what that reads, and behind the writers' backs what was written
+ * to. Databases of earlier releases are counted so too, from their first entry on.
+ */
+export interface Counting {
+  /** Counts an account's journals to their ends. Refuses with USAGE_BEING_COUNTED where that takes long. */
+  catchUp(accountId: string): Promise<void>;
+  /** The same for one wallet and the totals of its keys, however long it takes. */
+  catchUpWallet(wallet: WalletRef): Promise<void>;
+  /** The same for as long as a call may take; false where that was too short. */
+  catchUpKeys(wallet: WalletRef): Promise<boolean>;
+  /** A wallet was written to. */
+  note(wallet: WalletRef): void;
+  /** Looks for wallets that were not counted when a process ended, then counts what is noted, until `signal` aborts. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** Makes it. */
+export function createCounting(context: CountingContext): Counting {
+  return new JournalCounting(context);
+}
+
+class JournalCounting implements Counting {
+  readonly #context: CountingContext;
+  /** Wallets that the next look counts. */
+  readonly #noted = new Map<string, WalletRef>();
+  readonly #running = new Map<string, Promise<boolean>>();
+
+  constructor(context: CountingContext) {
+    this.#context = context;
+  }
+
+  async catchUp(accountId: string): Promise<void> {
+    const mayGoOn = this.#forAMoment();
+    const wallets = units.map((unit) => ({ accountId, unit }));
+    const whole = await Promise.all(
+      wallets.map((wallet) => this.#countAlone(wallet, mayGoOn, false)),
+    );
+    if (whole.every(Boolean)) return;
+    const metadata = { retry_after_ms: `${countingRetryMs}` };
+    for (const wallet of wallets) this.#noted.set(walletName(wallet), wallet);
+    refuse(ErrorReason.USAGE_BEING_COUNTED, { metadata });
+  }
+
+  catchUpWallet(wallet: WalletRef): Promise<void> {
+    return this.#countToEnd(wallet);
+  }
+
+  async catchUpKeys(wallet: WalletRef): Promise<boolean> {
+    const isWhole = await this.#countAlone(wallet, this.#forAMoment(), true);
+    if (!isWhole) this.#noted.set(walletName(wallet), wallet);
+    return isWhole;
+  }
+
+  note(wallet: WalletRef): void {
+    const name = walletName(wallet);
+    if (!this.#noted.has(name)) this.#noted.set(name, wallet);
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, events } = this.#context;
+    let lookBehindAtMs = clock.steady();
+    let behind: Promise<void> | undefined;
+    // Beside what is noted: journals of an earlier release can take minutes, and alerts of all others would wait for them.
+    const lookBehind = async () => {
+      try {
+        await this.#countBehind(signal);
+      } catch (error) {
+        events.countingFailed(undefined, error);
+      }
+      lookBehindAtMs = clock.steady() + behindIntervalMs;
+      behind = undefined;
+    };
+    while (!signal.aborted) {
+      try {
+        if (clock.steady() >= lookBehindAtMs) behind ??= lookBehind();
+        await this.#countNoted(signal);
+      } catch (error) {
+        events.countingFailed(undefined, error);
+      }
+      await clock.sleep(countIntervalMs, signal).catch(() => undefined);
+    }
+    await behind;
+  }
+
+  /** How much of a wallet's journal is to be counted: rollup and lines, and the totals of its keys where asked for. */
+  async #standing(wallet: WalletRef, withKeys: boolean) {
+    const { store, usage } = this.#context;
+    const { n: last } = await store.wallet(wallet);
+    const cursor = await usage.cursor(wallet);
+    return { last, cursor, isWhole: cursor.n >= last && (!withKeys || cursor.keysN >= last) };
+  }
+
+  /** Counts a wallet up to where its journal is now, for as long as `mayGoOn` says; true where it is there. */
+  async #count(wallet: WalletRef, mayGoOn: () => boolean, withKeys: boolean): Promise<boolean> {
+    const { store, usage, alerts } = this.#context;
+    const { last, ...begun } = await this.#standing(wallet, withKeys);
+    let { cursor } = begun;
+    while (cursor.n < last || (withKeys && cursor.keysN < last)) {
+      if (!mayGoOn()) return false;
+      // The rollup first: what a release before this one counted lacks the totals of keys, and nothing else.
+      const from = cursor.n < last ? cursor.n : cursor.keysN;
+      const upTo = Math.min(from + countedAtOnce, last);
+      const entries = await entriesBetween(store, wallet, from, upTo);
+      // What was counted before was looked through for alerts then.
+      if (cursor.n < last) await alerts.beforeCount(wallet, cursor.balance, entries);
+      await usage.count(wallet, cursor, countEntries(wallet, cursor, entries, upTo));
+      cursor = await usage.cursor(wallet);
+      await turn();
+    }
+    return true;
+  }
+
+  /** One at a time for a wallet in this process: several would do the same work. A caller does not wait for entries that it does not read. */
+  async #countAlone(
+    wallet: WalletRef,
+    mayGoOn: () => boolean,
+    withKeys: boolean,
+  ): Promise<boolean> {
+    const running = this.#running;
+    const name = walletName(wallet);
+    for (let other = running.get(name); other; other = running.get(name)) {
+      if ((await this.#standing(wallet, withKeys)).isWhole) return true;
+      if (!mayGoOn()) return false;
+      await other.catch(() => false);
+    }
+    const counting = this.#count(wallet, mayGoOn, withKeys).finally(() => running.delete(name));
+    running.set(name, counting);
+    return counting;
+  }
+
+  /** Counts all of a wallet, a moment at a time, so that what waits for it is told in time. */
+  async #countToEnd(wallet: WalletRef, signal?: AbortSignal): Promise<void> {
+    for (let isWhole = false; !isWhole && !signal?.aborted; ) {
+      const mayGoOn = this.#forAMoment();
+      isWhole = await this.#countAlone(wallet, () => !signal?.aborted && mayGoOn(), true);
+    }
+  }
+
+  /** As long as a caller waits. */
+  #forAMoment(): () => boolean {
+    const { clock } = this.#context;
+    const beganAtMs = clock.steady();
+    return () => clock.steady() - beganAtMs < countingMs;
+  }
+
+  async #countNoted(signal: AbortSignal): Promise<void> {
+    const wallets = [...this.#noted.values()];
+    this.#noted.clear();
+    for (const wallet of wallets) {
+      if (signal.aborted) return;
+      await this.#attempt(wallet, signal);
+    }
+  }
+
+  async #countBehind(signal: AbortSignal): Promise<void> {
+    let after: string | undefined;
+    do {
+      const { wallets, next } = await this.#context.usage.behind(after);
+      for (const wallet of wallets) {
+        if (signal.aborted) return;
+        await this.#attempt(wallet, signal);
+      }
+      after = next;
+    } while (after !== undefined && !signal.aborted);
+  }
+
+  async #attempt(wallet: WalletRef, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#countToEnd(wallet, signal);
+    } catch (error) {
+      // With the next look: alerts wait for what is counted.
+      this.#noted.set(walletName(wallet), wallet);
+      this.#context.events.countingFailed(wallet, error);
+    }
+  }
+}
+
+/**
+ * The entries after a number, up to another, in their order. Numbers have no gaps: where some are missing all the same, what is
+ * there counts, and an audit tells.
+ */
+export async function entriesBetween(
+  store: Pick<LedgerStore, "entries">,
+  wallet: WalletRef,
+  after: number,
+  upTo: number,
+): Promise<Entry[]> {
+  const entries = await store.entries(wallet, { below: upTo + 1, limit: upTo - after });
+  return entries.filter(({ n }) => n > after).reverse();
+}

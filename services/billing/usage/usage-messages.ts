@@ -1,0 +1,164 @@
+import { create } from "@bufbuild/protobuf";
+import { type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import {
+  type FindLineRequest,
+  type GetUsageRequest,
+  type Line as LineMessage,
+  LineSchema,
+  type ListLinesRequest,
+  type UsageResult,
+  UsageResultSchema,
+} from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { maxBuckets, maxLookUpLength, maxUsageModels } from "../base/limits.ts";
+import { recordMessage, unitMessage } from "../ledger/messages.ts";
+import { broken, readAccountId, readKeyIds, readPageSize } from "../ledger/requests.ts";
+import { chargeTold, type Unit } from "../ledger/wallet.ts";
+import {
+  addSums,
+  type Line,
+  type LineKind,
+  noSums,
+  refundedKind,
+  type UsageKind,
+  type UsageSums,
+  usageKinds,
+} from "./usage.ts";
+import {
+  type GroupQuery,
+  type LinePlace,
+  type LineQuery,
+  placeOf,
+  type UsageGroup,
+} from "./usage-store.ts";
+
+const hourSeconds = 3_600;
+const daySeconds = 86_400;
+
+/** Checks a request for usage. This and its neighbours refuse with INVALID_ARGUMENT, naming the field. */
+export function readUsageRequest(message: GetUsageRequest): GroupQuery {
+  const accountId = readAccountId(message.accountId);
+  const { widthSeconds: width, buckets, keyIds, models, kinds } = message;
+  if (width !== hourSeconds && width !== daySeconds) broken("width_seconds");
+  if (buckets < 1 || buckets > maxBuckets) broken("buckets");
+  const start = Number(message.startSeconds);
+  if (start % width !== 0 || start < 0 || start > maxStartSeconds) broken("start_seconds");
+  if (models.length > maxUsageModels) broken("models");
+  const list = <T>(items: readonly T[]) => (items.length > 0 ? items : undefined);
+  return {
+    accountId,
+    from: start,
+    until: start + buckets * width,
+    width,
+    keyIds: list(readKeyIds(keyIds)),
+    models: list(models),
+    kinds: list(kinds.map(readUsageKind)),
+    byKey: message.byKey,
+    byModel: message.byModel,
+    byKind: message.byKind,
+  };
+}
+
+/** The end of year 9999. */
+const maxStartSeconds = 253_402_300_799;
+
+/** Results of a bucket: the wallets' groups of the same key, model and kind are one. */
+export function usageResults(groups: readonly UsageGroup[]): UsageResult[] {
+  const results = new Map<string, { group: UsageGroup; sums: UsageSums; spent: Spent }>();
+  for (const group of groups) {
+    const name = JSON.stringify([group.keyId, group.model, group.kind]);
+    const known = results.get(name);
+    const spent = known?.spent ?? { usd_micros: 0n, credits: 0n };
+    spent[group.unit] += group.sums.spent;
+    results.set(name, { group, sums: addSums(known?.sums ?? noSums, group.sums), spent });
+  }
+  return [...results]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([, { group, sums, spent }]) => {
+      const { spent: _together, ...counts } = sums;
+      const { keyId, model, kind } = group;
+      const amounts = { spentUsdMicros: spent.usd_micros, spentCredits: spent.credits };
+      return create(UsageResultSchema, { keyId, model, kind, ...counts, ...amounts });
+    });
+}
+
+type Spent = Record<Unit, bigint>;
+
+/** Checks a request for lines. */
+export function readLinesRequest(message: ListLinesRequest): LineQuery {
+  const { keyId, model, status, kinds, after, before } = message;
+  if (after !== "" && before !== "") broken("before");
+  if (message.untilTime && (after !== "" || before !== "")) broken("until_time");
+  for (const [field, value] of Object.entries({ model, status })) {
+    if (value.length > maxLookUpLength) broken(field);
+  }
+  return {
+    accountId: readAccountId(message.accountId),
+    keyId: readKeyId(keyId),
+    model: model || undefined,
+    status: status || undefined,
+    kinds: kinds.length > 0 ? kinds.map(readLineKind) : undefined,
+    onlyMoney: message.onlyMoney,
+    after: after === "" ? placeAt(message.untilTime) : readPlace("after", after),
+    before: before === "" ? undefined : readPlace("before", before),
+    limit: readPageSize(message.pageSize),
+  };
+}
+
+/** Checks what one request is looked up by. */
+export function readFindLine(message: FindLineRequest) {
+  const { id } = message;
+  if (id === "" || id.length > maxLookUpLength) broken("id");
+  return { accountId: readAccountId(message.accountId), keyId: readKeyId(message.keyId), id };
+}
+
+/** Checks a key's id; undefined where there is none. */
+export function readKeyId(keyId: string): string | undefined {
+  return keyId === "" ? undefined : readKeyIds([keyId])[0];
+}
+
+/** A line as the wire shows it. */
+export function lineMessage(line: Line): LineMessage {
+  const record = line.record === "" ? undefined : recordMessage(line.record);
+  // Which upstream answered is the operator's to know.
+  if (record) record.upstream = "";
+  return create(LineSchema, {
+    cursor: placeToken(placeOf(line)),
+    unit: unitMessage(line.wallet.unit),
+    number: BigInt(line.n),
+    kind: line.kind,
+    refundedKind: line.kind === "refund" ? refundedKind(line) : "",
+    keyId: line.keyId,
+    model: line.model,
+    time: timestampFromMs(line.at),
+    amount: line.amount,
+    balance: line.balance,
+    id: line.publicId,
+    refundOf: BigInt(line.kind === "refund" ? (chargeTold(line)?.refundOf ?? 0) : 0),
+    ...(record && line.kind !== "refund" ? { record } : {}),
+  });
+}
+
+const unitLetters: Record<Unit, string> = { usd_micros: "u", credits: "c" };
+
+/** A line's place in a cursor. */
+export function placeToken({ at, unit, n }: LinePlace): string {
+  return `${at}.${unitLetters[unit]}.${n}`;
+}
+
+/** The place before all lines of a time: no line has number 0. */
+function placeAt(time: Timestamp | undefined): LinePlace | undefined {
+  return time && { at: timestampMs(time), unit: "credits", n: 0 };
+}
+
+function readPlace(field: string, token: string): LinePlace {
+  const [, at, letter, n] = /^(\d{1,15})\.([uc])\.(\d{1,15})$/.exec(token) ?? broken(field);
+  return { at: Number(at), unit: letter === "u" ? "usd_micros" : "credits", n: Number(n) };
+}
+
+function readUsageKind(kind: string): UsageKind {
+  return usageKinds.find((known) => known === kind) ?? broken("kinds");
+}
+
+function readLineKind(kind: string): LineKind {
+  return kind === "grant" || kind === "refund" ? kind : readUsageKind(kind);
+}

@@ -1,0 +1,84 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { turn } from "#kit/base/in-turns.ts";
+import type { BillingService, UsageBucket } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { maxGroupedSeconds, maxUsageResults } from "../base/limits.ts";
+import { holdMessage } from "../ledger/messages.ts";
+import { readAccountId, readPageSize } from "../ledger/requests.ts";
+import type { LedgerStore } from "../ledger/store.ts";
+import type { Counting } from "./usage-counting.ts";
+import {
+  lineMessage,
+  placeToken,
+  readFindLine,
+  readKeyId,
+  readLinesRequest,
+  readUsageRequest,
+  usageResults,
+} from "./usage-messages.ts";
+import type { UsageStore } from "./usage-store.ts";
+
+/** What the methods need. */
+export interface UsageRoutesContext {
+  store: Pick<LedgerStore, "holds">;
+  usage: UsageStore;
+  counting: Counting;
+}
+
+type UsageMethods = Pick<
+  ServiceImpl<typeof BillingService>,
+  "getUsage" | "listLines" | "findLine" | "listAccountHolds"
+>;
+
+/** The methods of BillingService that read usage; their promises stand in its proto file. */
+export function createUsageRoutes({ store, usage, counting }: UsageRoutesContext): UsageMethods {
+  return {
+    async getUsage(request) {
+      const query = readUsageRequest(request);
+      await counting.catchUp(query.accountId);
+      const { until, width } = query;
+      const buckets: Pick<UsageBucket, "startSeconds" | "results">[] = [];
+      let results = 0;
+      for (let from = query.from; from < until && results < maxUsageResults; ) {
+        const end = Math.min(from + maxGroupedSeconds, until);
+        const groups = Map.groupBy(
+          await usage.groups({ ...query, from, until: end }),
+          ({ start }) => start,
+        );
+        for (; from < end && results < maxUsageResults; from += width) {
+          const bucket = usageResults(groups.get(from) ?? []);
+          results += bucket.length;
+          buckets.push({ startSeconds: BigInt(from), results: bucket });
+        }
+        // Other requests come first.
+        await turn();
+      }
+      return { buckets };
+    },
+    async listLines(request) {
+      const query = readLinesRequest(request);
+      await counting.catchUp(query.accountId);
+      const { lines, next } = await usage.lines(query);
+      return {
+        lines: lines.map(lineMessage),
+        hasMore: next !== undefined,
+        nextPageToken: next === undefined || query.before ? "" : placeToken(next),
+      };
+    },
+    async findLine(request) {
+      const { accountId, keyId, id } = readFindLine(request);
+      await counting.catchUp(accountId);
+      const line = await usage.find(accountId, keyId, id);
+      if (!line) refuse(ErrorReason.REQUEST_NOT_FOUND);
+      return { line: lineMessage(line) };
+    },
+    async listAccountHolds(request) {
+      const accountId = readAccountId(request.accountId);
+      const keyId = readKeyId(request.keyId);
+      const limit = readPageSize(request.pageSize);
+      const after = request.pageToken || undefined;
+      const { items, next } = await store.holds({ accountId, keyId, limit, after });
+      return { holds: items.map(holdMessage), nextPageToken: next ?? "" };
+    },
+  };
+}

@@ -1,0 +1,59 @@
+import type { Logger } from "#kit/base/logger.ts";
+import type { Clock } from "#kit/time/clock.ts";
+import type { WaitingAlert } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import type { Peers } from "./peers.ts";
+
+/** Milliseconds between two looks for alerts that wait. */
+const lookMs = 1_000;
+
+/** Whom delivering alerts calls. */
+type AlertPeers = Pick<Peers, "auth" | "billing" | "media">;
+
+/**
+ * Hands each alert of billing to the webhooks of media, for the address that its key or account names now. An alert is ended only
+ * when its webhook is written down under the alert's own id: a process that dies in between loses nothing, and another's second
+ * try writes no second webhook.
+ */
+export async function deliverWaiting({ auth, billing, media }: AlertPeers): Promise<void> {
+  const { alerts } = await billing.listWaitingAlerts({});
+  const deliver = async (waiting: WaitingAlert) => {
+    const { alertId, accountId, keyId, type, body, accountWebhookUrl } = waiting;
+    const ofKey = keyId === "" ? "" : (await auth.getKeyWebhook({ keyId })).webhookUrl;
+    const url = ofKey || accountWebhookUrl;
+    if (url !== "") {
+      // What its own address is told stands in the key's own log.
+      const logged = ofKey === "" ? "" : keyId;
+      const event = { webhookId: alertId, accountId, keyId: logged, type, url, body };
+      await media.announceEvent(event);
+    }
+    await billing.endAlert({ alertId });
+  };
+  // An account's go one after the other, beside those of others; one that fails holds up its account's alone.
+  const ofAccounts = Map.groupBy(alerts, ({ accountId }) => accountId).values();
+  const ends = await Promise.allSettled(
+    [...ofAccounts].map(async (own) => {
+      for (const alert of own) await deliver(alert);
+    }),
+  );
+  const failed = ends.find(({ status }) => status === "rejected");
+  if (failed) throw (failed as PromiseRejectedResult).reason;
+}
+
+/** Does so again and again, until `signal` aborts. Never rejects. */
+export async function deliverAlerts(
+  { clock, log, peers }: { clock: Clock; log: Logger; peers: AlertPeers },
+  signal: AbortSignal,
+): Promise<void> {
+  let failed = false;
+  while (!signal.aborted) {
+    try {
+      await deliverWaiting(peers);
+      failed = false;
+    } catch (error) {
+      if (!failed && !signal.aborted)
+        log.warn({ err: error }, "alerts could not be handed over yet");
+      failed = true;
+    }
+    await clock.sleep(lookMs, signal).catch(() => {});
+  }
+}

@@ -1,0 +1,150 @@
+import type { Client } from "@connectrpc/connect";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { Logger } from "#kit/base/logger.ts";
+import type { Clock } from "#kit/time/clock.ts";
+import type {
+  CatalogService,
+  Model,
+  ModelKind,
+  Snapshot,
+  Upstream,
+} from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+
+/** One snapshot with its indexes. A request or job takes one and lives by it to its end. */
+export interface CatalogView {
+  readonly snapshot: Snapshot;
+  /** In the catalog's order, without the inactive ones. */
+  readonly activeModels: readonly Model[];
+  /** Refuses with MODEL_NOT_FOUND where no active model has the id, or where it is of another kind. */
+  findModel(id: string, kind?: ModelKind): Model;
+  /** Where the model is served, in the order of trying: its upstream, then its fallbacks. */
+  upstreamsOf(model: Model): readonly Upstream[];
+}
+
+/** Keeps the snapshot in force at hand, without a call per request. */
+export interface LiveCatalog extends AsyncDisposable {
+  /** The view in force. Refuses with SERVICE_UNAVAILABLE where none has ever come. */
+  current(): CatalogView;
+  /** Resolves with the first snapshot; never rejects. */
+  ready(): Promise<void>;
+  /** Undefined once there is a snapshot; else one line that says why not. */
+  notReady(): string | undefined;
+}
+
+/** What a live catalog needs. */
+export interface CatalogViewDeps {
+  catalog: Client<typeof CatalogService>;
+  clock: Clock;
+  log: Logger;
+  /** The first call waits for this; default: for nothing. */
+  after?: Promise<void>;
+}
+
+/** Wait before the first new attempt, milliseconds; it doubles with each that fails. */
+const firstRetryMs = 50;
+/** Longest wait between two attempts, milliseconds: a change must not go unheard for long after an outage. */
+const maxRetryMs = 2_000;
+/** Silence after which a watch counts as dead, milliseconds: three heartbeats. */
+const silenceMs = 15_000;
+/** Failed attempts before it is worth a line in the log: a peer that restarts is back by then. */
+const quietAttempts = 6;
+
+/**
+ * Follows the catalog from now on. While the catalog is away, the last snapshot stays in force and the watch is tried
+ * again and again.
+ */
+export function createCatalogView({ catalog, clock, log, after }: CatalogViewDeps): LiveCatalog {
+  const stop = new AbortController();
+  const first = Promise.withResolvers<void>();
+  let view: CatalogView | undefined;
+
+  /** One watch to its end; true where it brought anything. */
+  const watch = async (): Promise<boolean> => {
+    const call = new AbortController();
+    const signal = AbortSignal.any([stop.signal, call.signal]);
+    let heardAtMs = clock.steady();
+    let heard = false;
+    whenSilent(clock, () => heardAtMs, signal).then(
+      () => call.abort(),
+      () => {},
+    );
+    try {
+      const knownVersion = view?.snapshot.version ?? "";
+      for await (const { snapshot } of catalog.watchSnapshots({ knownVersion }, { signal })) {
+        heardAtMs = clock.steady();
+        heard = true;
+        if (!snapshot || snapshot.version === view?.snapshot.version) continue;
+        view = viewOf(snapshot);
+        first.resolve();
+        log.info({ catalogVersion: snapshot.version }, "catalog snapshot in force");
+      }
+    } catch (error) {
+      log.debug({ err: error }, "catalog watch ended");
+    } finally {
+      call.abort();
+    }
+    return heard;
+  };
+
+  const follow = async () => {
+    await after;
+    let failed = 0;
+    while (!stop.signal.aborted) {
+      failed = (await watch()) ? 0 : failed + 1;
+      if (failed === quietAttempts && !stop.signal.aborted) {
+        log.warn({ hasSnapshot: view !== undefined }, "catalog cannot be reached");
+      }
+      const waitMs = Math.min(firstRetryMs * 2 ** Math.min(failed, 10), maxRetryMs);
+      await clock.sleep(waitMs, stop.signal).catch(() => {});
+    }
+  };
+  const following = follow();
+
+  return {
+    current: () => view ?? refuse(ErrorReason.SERVICE_UNAVAILABLE),
+    ready: () => first.promise,
+    notReady: () => (view ? undefined : "no catalog snapshot has come yet"),
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      await following;
+    },
+  };
+}
+
+/** Makes the view of a snapshot; its indexes are built once. */
+export function viewOf(snapshot: Snapshot): CatalogView {
+  const activeModels = snapshot.models.filter((model) => model.active);
+  const byId = new Map(activeModels.map((model) => [model.id, model]));
+  const upstreams = new Map(activeModels.map((model) => [model, upstreamsIn(snapshot, model)]));
+  return {
+    snapshot,
+    activeModels,
+    findModel(id, kind) {
+      const model = byId.get(id);
+      if (!model || (kind !== undefined && model.kind !== kind)) {
+        refuse(ErrorReason.MODEL_NOT_FOUND, { param: "model", metadata: { model: id } });
+      }
+      return model;
+    },
+    upstreamsOf: (model) => upstreams.get(model) ?? upstreamsIn(snapshot, model),
+  };
+}
+
+function upstreamsIn(snapshot: Snapshot, model: Model): Upstream[] {
+  return [model.upstream, ...model.fallbackUpstreams].flatMap((name) =>
+    Object.hasOwn(snapshot.upstreams, name) ? (snapshot.upstreams[name] ?? []) : [],
+  );
+}
+
+/** Resolves once nothing was heard for 15 s; rejects when `signal` aborts. */
+async function whenSilent(
+  clock: Clock,
+  heardAtMs: () => number,
+  signal: AbortSignal,
+): Promise<void> {
+  for (;;) {
+    const leftMs = heardAtMs() + silenceMs - clock.steady();
+    if (leftMs <= 0) return;
+    await clock.sleep(leftMs, signal);
+  }
+}

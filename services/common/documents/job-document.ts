@@ -1,0 +1,138 @@
+import { ErrorReason, errorRow, knownReason } from "#kit/base/errors.ts";
+import {
+  type Job,
+  type JobError,
+  JobKind,
+  JobStatus,
+  type OutputFile,
+} from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { isoTimeOrNull } from "./answer-values.ts";
+
+/** How the public API names a kind of job. */
+export interface JobNames {
+  /** First segment of its paths. */
+  path: "images" | "videos" | "music";
+  /** For people and operation ids. */
+  name: "image" | "video" | "music";
+  /** `object` of its documents. */
+  object: "image.job" | "video.job" | "music.job";
+  /** The field that holds its outputs. */
+  outputs: "images" | "videos" | "clips";
+}
+
+type Kind = Exclude<JobKind, typeof JobKind.UNSPECIFIED>;
+type Status = Exclude<JobStatus, typeof JobStatus.UNSPECIFIED>;
+
+/** The names of every kind. */
+export const jobNames: Readonly<Record<Kind, JobNames>> = {
+  [JobKind.IMAGE]: { path: "images", name: "image", object: "image.job", outputs: "images" },
+  [JobKind.VIDEO]: { path: "videos", name: "video", object: "video.job", outputs: "videos" },
+  [JobKind.MUSIC]: { path: "music", name: "music", object: "music.job", outputs: "clips" },
+};
+
+/** The public names of states. */
+export const statusNames: Readonly<Record<Status, "queued" | "running" | "completed" | "failed">> =
+  {
+    [JobStatus.QUEUED]: "queued",
+    [JobStatus.RUNNING]: "running",
+    [JobStatus.COMPLETED]: "completed",
+    [JobStatus.FAILED]: "failed",
+  };
+
+/** The names of a job's kind; throws where the media service sent none. */
+function namesOf(kind: JobKind): JobNames {
+  const names = kind === JobKind.UNSPECIFIED ? undefined : jobNames[kind];
+  if (!names) throw new Error("a job without a kind");
+  return names;
+}
+
+/** The public name of a state; throws where the media service sent none. */
+export function statusName(status: JobStatus): (typeof statusNames)[Status] {
+  const name = status === JobStatus.UNSPECIFIED ? undefined : statusNames[status];
+  if (!name) throw new Error("a job without a state");
+  return name;
+}
+
+/** True exactly for `completed` and `failed`. */
+export function isTerminal({ status }: Job): boolean {
+  return status === JobStatus.COMPLETED || status === JobStatus.FAILED;
+}
+
+/** A private file of a job's outputs. */
+interface OutputItem {
+  id: string;
+  /** Fetched with the key that made the job; `?download=1` gives attachment disposition. */
+  url: string;
+  mimeType: string;
+  sizeBytes: number;
+  sha256: string;
+  width?: number;
+  height?: number;
+  durationSeconds?: number;
+  /** When it goes; absent: it is kept for ever. */
+  expiresAt?: string;
+}
+
+/** The public document of a job; `baseUrl` ends in `/v1`. Outputs are under `images`, `videos` or `clips`. */
+export function toJobDocument(job: Job, baseUrl: string): Record<string, unknown> {
+  const names = namesOf(job.kind);
+  const terminal = isTerminal(job);
+  return {
+    id: job.jobId,
+    jobId: job.jobId,
+    object: names.object,
+    status: statusName(job.status),
+    statusUrl: `${baseUrl}/${names.path}/generations/${job.jobId}`,
+    terminal,
+    model: job.model,
+    modelId: job.model,
+    modelName: job.modelName,
+    ...(job.mode === "" ? {} : { mode: job.mode }),
+    progress: job.progress,
+    ...(job.kind === JobKind.IMAGE ? { n: job.outputCount } : {}),
+    ...(job.size === "" ? {} : { size: job.size }),
+    ...(job.durationSeconds === 0 ? {} : { durationSeconds: job.durationSeconds }),
+    ...(job.resolution === "" ? {} : { resolution: job.resolution }),
+    ...(job.aspectRatio === "" ? {} : { aspectRatio: job.aspectRatio }),
+    creditsReserved: Number(job.creditsReserved),
+    ...(terminal ? { creditsCharged: Number(job.creditsCharged ?? 0n) } : {}),
+    createdAt: isoTimeOrNull(job.createTime),
+    startedAt: isoTimeOrNull(job.startTime),
+    ...(job.queuePosition === undefined ? {} : { queuePosition: job.queuePosition }),
+    ...(job.estimatedStartTime ? { estimatedStartAt: isoTimeOrNull(job.estimatedStartTime) } : {}),
+    completedAt: isoTimeOrNull(job.completeTime),
+    ...(job.expireTime ? { expiresAt: isoTimeOrNull(job.expireTime) } : {}),
+    ...(job.seed === undefined ? {} : { seed: job.seed }),
+    ...(Object.keys(job.metadata).length === 0 ? {} : { metadata: job.metadata }),
+    ...(job.retryOf === "" ? {} : { retryOf: job.retryOf }),
+    [names.outputs]: job.outputs.map((file) => toOutputItem(file, job, names, baseUrl)),
+    error: job.status === JobStatus.FAILED ? toJobError(job.error) : null,
+  };
+}
+
+function toOutputItem(file: OutputFile, job: Job, names: JobNames, baseUrl: string): OutputItem {
+  const expiresAt = isoTimeOrNull(job.expireTime);
+  return {
+    id: file.fileId,
+    url: `${baseUrl}/${names.path}/generations/${job.jobId}/files/${file.fileId}`,
+    mimeType: file.mimeType,
+    sizeBytes: Number(file.sizeBytes),
+    sha256: file.sha256,
+    ...(file.width === 0 ? {} : { width: file.width }),
+    ...(file.height === 0 ? {} : { height: file.height }),
+    ...(file.durationSeconds === 0 ? {} : { durationSeconds: file.durationSeconds }),
+    ...(expiresAt === null ? {} : { expiresAt }),
+  };
+}
+
+// A reason of a newer build reads as what every failed job is.
+function toJobError(error: JobError | undefined) {
+  const reason = (error && knownReason(error.reason)) ?? ErrorReason.GENERATION_FAILED;
+  const row = errorRow(reason);
+  return {
+    message: error?.message || row.message,
+    type: row.type,
+    code: row.code,
+    param: error?.param || null,
+  };
+}

@@ -1,0 +1,64 @@
+import type { Clock } from "#kit/time/clock.ts";
+import { createBringForward, type LeaseTime, type PutOffWork } from "#kit/time/lease-time.ts";
+import { leaseMs, sweepBatch, sweepIntervalMs, sweepRetryMs } from "./limits.ts";
+
+/** Where rows of paid requests stand that their own process may have left behind. */
+export interface DueRows<Row> extends PutOffWork {
+  /** Rows past their lease, and those that are due to be driven on: read by one index, the longest due first. */
+  due(now: number, limit: number): Promise<Row[]>;
+  /** Tries a row that is not open again at `dueAt`, not before. */
+  defer(requestId: string, dueAt: number): Promise<void>;
+}
+
+/** What a sweep does. */
+export interface SweepOptions<Row> {
+  clock: Clock;
+  /** By which it judges the leases of other processes. */
+  leaseTime: LeaseTime;
+  store: DueRows<Row>;
+  idOf(row: Row): string;
+  /** Drives a row one step on. Any replica may do it, at any time, also several at once. */
+  drive(row: Row): Promise<unknown>;
+  /** Called at the end of each round. */
+  afterRound?(): Promise<void>;
+  /** A row could not be driven on, or (without an id) the rows could not be read. */
+  failed(requestId: string | undefined, error: unknown): void;
+}
+
+/** Takes up what other processes left behind. Several at once do no harm. */
+export interface Sweep {
+  /** Takes up what is due, every second, until `signal` aborts. Never rejects. */
+  run(signal: AbortSignal): Promise<void>;
+  /** One round; answers how many rows it took up. */
+  once(): Promise<number>;
+}
+
+/** Makes a sweep. */
+export function createSweep<Row>(options: SweepOptions<Row>): Sweep {
+  const { clock, leaseTime, store, idOf, drive, afterRound, failed } = options;
+  const bringForward = createBringForward(clock, leaseMs, store);
+  const driveOn = async (row: Row) => {
+    try {
+      await drive(row);
+    } catch (error) {
+      failed(idOf(row), error);
+      await store.defer(idOf(row), clock.now() + sweepRetryMs).catch(() => {});
+    }
+  };
+  const once = async () => {
+    await bringForward();
+    const due = await store.due(leaseTime(), sweepBatch);
+    await Promise.all(due.map(driveOn));
+    await afterRound?.();
+    return due.length;
+  };
+  return {
+    once,
+    async run(signal) {
+      while (!signal.aborted) {
+        await once().catch((error) => failed(undefined, error));
+        await clock.sleep(sweepIntervalMs, signal).catch(() => {});
+      }
+    },
+  };
+}

@@ -1,0 +1,26 @@
+import { ErrorReason, knownReason, refuse } from "#kit/base/errors.ts";
+import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
+import { codePoints } from "./body.ts";
+
+/** Most characters of an Idempotency-Key (the contract's). */
+export const maxIdempotencyKeyLength = 255;
+
+/** Checks a caller's Idempotency-Key; absent stays absent. Refuses with INVALID_IDEMPOTENCY_KEY. */
+export function checkIdempotencyKey(key: string | undefined): string | undefined {
+  if (key === undefined) return undefined;
+  if (key === "" || codePoints(key, maxIdempotencyKeyLength) > maxIdempotencyKeyLength) {
+    refuse(ErrorReason.INVALID_IDEMPOTENCY_KEY, { param: "Idempotency-Key" });
+  }
+  return key;
+}
+
+/**
+ * Refuses what the edge would have refused (scope, rate), had the request brought no idempotency key: to be called once it is
+ * known that no recorded answer comes before. A reason that this build does not know, of a newer edge, refuses as well.
+ */
+export function refuseAtEdge(admission: Admission | undefined): void {
+  if (!admission?.refuseWith) return;
+  const reason = knownReason(admission.refuseWith) ?? ErrorReason.PERMISSION_DENIED;
+  const message = admission.refusalMessage;
+  refuse(reason, message ? { message } : {});
+}

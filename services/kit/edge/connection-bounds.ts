@@ -1,0 +1,219 @@
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+
+/** Connections that a port holds at once. */
+export interface ConnectionBounds {
+  total: number;
+  /** Of one address (IPv6: one network of 64 bits, which a single machine has whole), so that no machine takes them all. */
+  each: number;
+  /** Addresses that stand for many callers (proxies): only the total holds for them, and theirs are not closed for others. */
+  isShared(address: string | undefined): boolean;
+  /** Does the body of a request come so slowly that its connection may give way as one without a request? Absent: none does. */
+  isSlow?(request: IncomingMessage): boolean;
+}
+
+/** What hears of the valid keys of a connection. */
+const hearing = new WeakMap<Socket, (accountId: string) => void>();
+
+/** What hears of the requests of a connection. */
+const requests = new WeakMap<
+  Socket,
+  (request: IncomingMessage, response: ServerResponse) => void
+>();
+
+/** A caller has shown a valid key of the account on this connection: it counts as the account's. */
+export function noteValidKey(socket: Socket, accountId: string): void {
+  hearing.get(socket)?.(accountId);
+}
+
+/**
+ * An account gives way with what it has above this part of the total: more than a program's pool of connections is, and all callers
+ * of a small account.
+ */
+const shareThatStays = 0.01;
+
+/**
+ * Connections of a group that are asked for a newcomer whether their bodies come slowly; the next newcomer asks others. Asking all
+ * of thousands would make each newcomer dear.
+ */
+const askedForOne = 16;
+
+/** Connections that give way together: those of an account, or all that have shown no key. */
+interface Group {
+  size: number;
+  /** Without a request; longest so first. */
+  idle: Set<Socket>;
+  /** With requests under way; who was asked last is last. */
+  busy: Map<Socket, Set<IncomingMessage>>;
+}
+
+function emptyGroup(): Group {
+  return { size: 0, idle: new Set(), busy: new Map() };
+}
+
+/**
+ * Bounds the connections of a server. One over its address's bound is closed as soon as it comes. Where the total is reached, the
+ * connection closes that has been without a request for longest and has never shown a valid key, so that callers without a key
+ * cannot shut out those with one, from however many addresses. Where there is none, it is the one of the account that has most, so
+ * that one account cannot shut out the others either; an account with few keeps them. Where a group has none without a request, one
+ * closes whose requests all come slowly. Else the newcomer closes.
+ */
+export function boundConnections(server: Server, bounds: ConnectionBounds): void {
+  const connections = new Connections(bounds);
+  server.prependListener("connection", (socket: Socket) => connections.came(socket));
+  server.prependListener("request", ((request, response) => {
+    requests.get(request.socket)?.(request, response);
+  }) satisfies RequestListener);
+  // The socket that speaks TLS is another one than came, and the one that requests and keys are of.
+  server.on("secureConnection", (socket: Wrapping) => {
+    const { _parent: raw } = socket;
+    const [ofKeys, ofRequests] = raw ? [hearing.get(raw), requests.get(raw)] : [];
+    if (ofKeys) hearing.set(socket, ofKeys);
+    if (ofRequests) requests.set(socket, ofRequests);
+  });
+}
+
+/** The open connections of one server. */
+class Connections {
+  readonly #total: number;
+  readonly #each: number;
+  readonly #isShared: ConnectionBounds["isShared"];
+  readonly #isSlow: (request: IncomingMessage) => boolean;
+  /** With what frees its places. */
+  readonly #open = new Map<Socket, () => void>();
+  readonly #withoutKey = emptyGroup();
+  readonly #accounts = new Map<string, Group>();
+  /** Of each network. */
+  readonly #counts = new Map<string, number>();
+  readonly #few: number;
+
+  constructor({ total, each, isShared, isSlow = () => false }: ConnectionBounds) {
+    this.#total = total;
+    this.#each = each;
+    this.#isShared = isShared;
+    this.#isSlow = isSlow;
+    this.#few = Math.max(1, total * shareThatStays);
+  }
+
+  came(socket: Socket): void {
+    const { remoteAddress: address } = socket;
+    const shared = address === undefined || this.#isShared(address);
+    const counted = shared ? undefined : networkOf(address);
+    const count = counted === undefined ? 0 : (this.#counts.get(counted) ?? 0);
+    if ((counted !== undefined && count >= this.#each) || !this.#makeRoom()) {
+      socket.destroy();
+      return;
+    }
+    if (counted !== undefined) this.#counts.set(counted, count + 1);
+    // A proxy's stand for many callers, of several accounts.
+    const leaveGroup = shared ? undefined : this.#follow(socket);
+    const left = () => {
+      if (!this.#open.delete(socket)) return;
+      leaveGroup?.();
+      if (counted === undefined) return;
+      const rest = (this.#counts.get(counted) ?? 1) - 1;
+      if (rest === 0) this.#counts.delete(counted);
+      else this.#counts.set(counted, rest);
+    };
+    this.#open.set(socket, left);
+    socket.once("close", left);
+  }
+
+  /** Is there room for a newcomer, where need be by closing another? */
+  #makeRoom(): boolean {
+    if (this.#open.size < this.#total) return true;
+    const least = this.#leastNeeded();
+    if (!least) return false;
+    // Its event comes later.
+    this.#open.get(least)?.();
+    least.destroy();
+    return true;
+  }
+
+  /** One that closes for a newcomer. */
+  #leastNeeded(): Socket | undefined {
+    const many = [...this.#accounts.values().filter(({ size }) => size > this.#few)];
+    many.sort((a, b) => b.size - a.size);
+    for (const group of [this.#withoutKey, ...many]) {
+      const socket = this.#givesWayIn(group);
+      if (socket) return socket;
+    }
+    return undefined;
+  }
+
+  #givesWayIn({ idle, busy }: Group): Socket | undefined {
+    const [longest] = idle;
+    if (longest) return longest;
+    for (const [socket, underWay] of [...busy.entries().take(askedForOne)]) {
+      if (underWay.values().every(this.#isSlow)) return socket;
+      busy.delete(socket);
+      busy.set(socket, underWay);
+    }
+    return undefined;
+  }
+
+  /** Keeps a connection in the group that it belongs to; answers what takes it out of that. */
+  #follow(socket: Socket): () => void {
+    let group = this.#withoutKey;
+    let ownerId: string | undefined;
+    const underWay = new Set<IncomingMessage>();
+    const place = () => {
+      if (underWay.size === 0) {
+        group.busy.delete(socket);
+        group.idle.add(socket);
+      } else {
+        group.idle.delete(socket);
+        group.busy.set(socket, underWay);
+      }
+    };
+    const leave = () => {
+      group.size--;
+      group.idle.delete(socket);
+      group.busy.delete(socket);
+      if (ownerId !== undefined && group.size === 0) this.#accounts.delete(ownerId);
+    };
+    const join = (to: Group) => {
+      group = to;
+      group.size++;
+      place();
+    };
+    join(this.#withoutKey);
+    hearing.set(socket, (accountId) => {
+      if (accountId === ownerId || !this.#open.has(socket)) return;
+      leave();
+      const known = this.#accounts.get(accountId) ?? emptyGroup();
+      this.#accounts.set(accountId, known);
+      ownerId = accountId;
+      join(known);
+    });
+    requests.set(socket, (request, response) => {
+      if (!this.#open.has(socket)) return;
+      underWay.add(request);
+      place();
+      response.once("close", () => {
+        underWay.delete(request);
+        if (this.#open.has(socket)) place();
+      });
+    });
+    return leave;
+  }
+}
+
+/** A socket that speaks TLS, with the one that carries it; no part of Node's documented interface. */
+type Wrapping = Socket & { _parent?: Socket | null };
+
+/** Whose connections count together: an IPv4 address, or the first 64 bits of an IPv6 address. */
+export function networkOf(address: string): string {
+  const mapped = /^::ffff:([\d.]+)$/i.exec(address)?.[1];
+  if (mapped !== undefined) return mapped;
+  if (!address.includes(":")) return address;
+  const [head = "", tail] = address.split("::");
+  const groups = head === "" ? [] : head.split(":");
+  if (tail !== undefined) {
+    const after = tail === "" ? [] : tail.split(":");
+    while (groups.length + after.length < groupsOfIpv6) groups.push("0");
+  }
+  return `${groups.slice(0, groupsOfIpv6 / 2).join(":")}::/64`;
+}
+
+const groupsOfIpv6 = 8;

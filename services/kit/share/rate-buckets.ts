@@ -1,0 +1,130 @@
+import { createBoundedMap } from "#kit/base/bounded-map.ts";
+import type { Clock } from "#kit/time/clock.ts";
+
+/** Whose requests are counted, and how many a minute they may be. */
+export interface RatedKey {
+  keyId: string;
+  accountId: string;
+  requestsPerMinute: number;
+  accountRequestsPerMinute: number;
+}
+
+/** What became of one request, told of the tighter of its two buckets (key, account). */
+export interface RateVerdict {
+  ok: boolean;
+  /** Requests a minute. */
+  limit: number;
+  /** Requests that would be admitted right now. */
+  remaining: number;
+  /** Until all of the limit is there again. */
+  resetMs: number;
+  /** Until a request would be admitted; 0 where `ok`. At least 1 otherwise. */
+  retryAfterMs: number;
+}
+
+/** Token buckets a key and an account, in this process. */
+export interface RateBuckets {
+  /** Counts a request where both buckets have room; a refused one counts in neither. */
+  take(key: RatedKey): RateVerdict;
+  /** Counts as many requests as both buckets have room for, up to `wanted` (1 or more); `ok` where that is at least one. */
+  takeSome(key: RatedKey, wanted: number): RateVerdict & { granted: number };
+  /** A request that was counted was not made after all. */
+  giveBack(key: RatedKey): void;
+  /** Buckets that are kept. */
+  readonly size: number;
+}
+
+/** Milliseconds. A bucket holds a minute: full, it admits a whole minute's requests at once, and refills evenly over a minute. */
+export const bucketMs = 60_000;
+/** Tolerance for sums of fractions of milliseconds, far below the share of one request at the highest rate (0.06 ms). */
+const epsilonMs = 1e-6;
+/** Idle buckets dropped for each one taken: more than can be added, so that they never pile up. */
+const sweepsPerTake = 2;
+
+/** How much of its minute is used, as of a moment. A bucket that was idle for a minute is as good as none. */
+interface Bucket {
+  usedMs: number;
+  atMs: number;
+}
+
+/**
+ * Makes buckets, all of them with room; of keys and of accounts `maxBuckets` each are kept. A request uses 1/limit of a
+ * minute, and a minute drains in a minute: the token bucket, counted in time, so that keys of different rates can share an
+ * account's bucket. The burst is a whole minute's requests: `limit` and `remaining` then mean what clients take them for,
+ * the first `limit` requests are admitted at any pace, and no minute ever sees more than twice the limit.
+ */
+export function createRateBuckets(deps: { clock: Clock; maxBuckets: number }): RateBuckets {
+  const { clock, maxBuckets } = deps;
+  const keys = createBoundedMap<Bucket>(maxBuckets);
+  const accounts = createBoundedMap<Bucket>(maxBuckets);
+  const bucketOf = (buckets: typeof keys, name: string, nowMs: number): Bucket => {
+    for (let i = 0; i < sweepsPerTake; i += 1) {
+      const oldest = buckets.oldest();
+      if (!oldest || nowMs - oldest[1].atMs < bucketMs) break;
+      buckets.delete(oldest[0]);
+    }
+    let bucket = buckets.get(name);
+    if (!bucket) {
+      bucket = { usedMs: 0, atMs: nowMs };
+      buckets.set(name, bucket);
+    }
+    bucket.usedMs = Math.max(0, bucket.usedMs - (nowMs - bucket.atMs));
+    bucket.atMs = nowMs;
+    return bucket;
+  };
+  const bothOf = (key: RatedKey) => {
+    const nowMs = clock.steady();
+    // A key that was given more than its account's default was meant to have it.
+    const accountLimit = Math.max(key.accountRequestsPerMinute, key.requestsPerMinute);
+    return [
+      { bucket: bucketOf(keys, key.keyId, nowMs), limit: key.requestsPerMinute },
+      { bucket: bucketOf(accounts, key.accountId, nowMs), limit: accountLimit },
+    ] as const;
+  };
+  const takeSome: RateBuckets["takeSome"] = (key, wanted) => {
+    const both = bothOf(key);
+    const granted = Math.min(wanted, ...both.map(({ bucket, limit }) => roomIn(bucket, limit)));
+    for (const { bucket, limit } of both) bucket.usedMs += (granted * bucketMs) / limit;
+    const [byKey, byAccount] = both.map(({ bucket, limit }) => verdict(granted > 0, bucket, limit));
+    return { ...tighter(byKey as RateVerdict, byAccount as RateVerdict), granted };
+  };
+  return {
+    get size() {
+      return keys.size + accounts.size;
+    },
+    take(key) {
+      const { granted: _, ...told } = takeSome(key, 1);
+      return told;
+    },
+    takeSome,
+    giveBack(key) {
+      for (const { bucket, limit } of bothOf(key)) {
+        bucket.usedMs = Math.max(0, bucket.usedMs - bucketMs / limit);
+      }
+    },
+  };
+}
+
+/** The one of two verdicts that a refused caller waits for longer, or an admitted one exhausts sooner. */
+export function tighter(one: RateVerdict, other: RateVerdict): RateVerdict {
+  if (one.retryAfterMs !== other.retryAfterMs) {
+    return one.retryAfterMs > other.retryAfterMs ? one : other;
+  }
+  return other.remaining < one.remaining ? other : one;
+}
+
+/** Requests that would be admitted now. */
+function roomIn(bucket: Bucket, limit: number): number {
+  return Math.max(0, Math.floor(((bucketMs - bucket.usedMs + epsilonMs) * limit) / bucketMs));
+}
+
+function verdict(ok: boolean, bucket: Bucket, limit: number): RateVerdict {
+  const waitMs = bucket.usedMs + bucketMs / limit - bucketMs;
+  return {
+    ok,
+    limit,
+    remaining: roomIn(bucket, limit),
+    resetMs: bucket.usedMs,
+    retryAfterMs: ok || waitMs <= epsilonMs ? 0 : Math.max(1, Math.ceil(waitMs - epsilonMs)),
+  };
+}

@@ -1,0 +1,41 @@
+import type { Clock } from "#kit/time/clock.ts";
+import { isS3Fault, type S3Fault } from "./s3-call.ts";
+import { awayRefusal } from "./s3-errors.ts";
+import { attemptBudgetMs, attemptPauseMs, maxAttemptPauseMs } from "./s3-limits.ts";
+
+/** How to go on. */
+export interface AttemptOptions {
+  signal?: AbortSignal | undefined;
+  /** Answers that time can change, besides that the store is away. */
+  also?: S3Fault[];
+  /** An attempt takes as long as it takes. */
+  long?: boolean;
+}
+
+/**
+ * Runs work that may be done twice. Where the store is away, or one of `also` is its answer, it runs again, with growing
+ * pauses, for some seconds from its beginning (of `long` work: from the first failure); then, and where the store denies,
+ * it is refused with SERVICE_UNAVAILABLE. All other errors pass at once. Rejects with the signal's reason where that
+ * aborts in a pause.
+ */
+export async function attempt<T>(
+  clock: Clock,
+  work: (unsure: boolean) => Promise<T>,
+  { signal, also = [], long = false }: AttemptOptions = {},
+): Promise<T> {
+  let unsure = false;
+  let giveUpAt = long ? undefined : clock.steady() + attemptBudgetMs;
+  for (let pauseMs = attemptPauseMs; ; pauseMs = Math.min(2 * pauseMs, maxAttemptPauseMs)) {
+    try {
+      return await work(unsure);
+    } catch (error) {
+      if (isS3Fault(error, "denied", "unsupported", "no-bucket")) throw awayRefusal(error);
+      if (!isS3Fault(error, "away", ...also)) throw error;
+      giveUpAt ??= clock.steady() + attemptBudgetMs;
+      if (clock.steady() + pauseMs >= giveUpAt) throw awayRefusal(error);
+      unsure = true;
+    }
+    // Between half and all of the pause: replicas that failed together do not come back together.
+    await clock.sleep(pauseMs * (0.5 + Math.random() / 2), signal);
+  }
+}

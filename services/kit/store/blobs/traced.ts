@@ -1,0 +1,18 @@
+import type { BlobStore } from "#kit/store/blobs.ts";
+import { traced } from "#kit/telemetry/spans.ts";
+
+/** `store`, whose verbs are spans of the traces that they are part of. */
+export function tracedBlobs(store: BlobStore, kind: "file" | "s3"): BlobStore {
+  const seen = <T>(verb: "put" | "open" | "stat" | "delete", work: () => Promise<T>) =>
+    traced(
+      { family: "blob", name: `${verb} blob`, attributes: { "genmesh.blob.store": kind } },
+      work,
+    );
+  return {
+    put: (key, source, signal) => seen("put", () => store.put(key, source, signal)),
+    openRead: (key, range) => seen("open", () => store.openRead(key, range)),
+    stat: (key) => seen("stat", () => store.stat(key)),
+    delete: (key) => seen("delete", () => store.delete(key)),
+    list: (prefix) => store.list(prefix),
+  };
+}

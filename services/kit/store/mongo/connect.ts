@@ -1,0 +1,202 @@
+import {
+  type Collection,
+  type CommandStartedEvent,
+  type Db,
+  type Document,
+  MongoClient,
+} from "mongodb";
+import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
+import { type Clock, systemClock } from "#kit/time/clock.ts";
+import { type Attempt, createAttempt } from "./attempts.ts";
+import { awayRefusal, mongoFault } from "./errors.ts";
+import {
+  connectTimeoutMs,
+  majorityTimeoutMs,
+  minHeartbeatMs,
+  operationTimeoutMs,
+  poolWaitMs,
+  serverSelectionTimeoutMs,
+  socketTimeoutMs,
+} from "./limits.ts";
+import { inTime, type Settling, settled } from "./settled.ts";
+import { traceCommands } from "./spans.ts";
+
+/**
+ * One MongoDB database, shared by the services of a process. Reads are majority reads of the primary and so never roll
+ * back; writes are confirmed by a majority, in the journal. Int64 comes back as bigint, and a bigint is stored as one.
+ */
+export interface MongoDatabase extends AsyncDisposable {
+  /** A collection; its types are what the caller says they are. */
+  collection<T extends Document>(name: string): Collection<T>;
+  /** Pauses between attempts are its. */
+  readonly clock: Clock;
+  /** Runs work that may be done twice, again while the server is away. See {@link createAttempt}. */
+  attempt: Attempt;
+  /** Asks the server, once; rejects where it is away, or, after an attempt was given up, where it takes no writes. */
+  ping(): Promise<void>;
+  /** Milliseconds since the epoch as the server has it. Refuses with SERVICE_UNAVAILABLE where it is away. */
+  serverTime(): Promise<number>;
+  /** Runs work that takes as long as it takes (building an index), on a connection of its own. */
+  patiently<T>(work: (db: MongoDatabase) => Promise<T>): Promise<T>;
+}
+
+/** How to reach a database. */
+export interface MongoOptions {
+  /** `mongodb://` or `mongodb+srv://`; all that it says of pools, TLS and credentials holds. */
+  url: string;
+  /** Default: the one that the URL names, which then must name one. */
+  name?: string;
+  /** Default: the machine's. */
+  clock?: Clock;
+  /** Is told of each command before it is sent. */
+  onCommand?: (event: CommandStartedEvent) => void;
+  /** Commands of a trace are spans of it; costs each command a little. */
+  isTraced?: boolean;
+}
+
+/** The database that a URL names; undefined where it names none. */
+export function mongoDatabaseName(url: string): string | undefined {
+  const name = /^mongodb(?:\+srv)?:\/\/[^/?]+\/([^/?]+)/.exec(url)?.[1];
+  return name === undefined ? undefined : decodeURIComponent(name);
+}
+
+/** Prepares a connection pool; connects with the first operation. Throws where the URL makes no sense. */
+export function openMongo(options: MongoOptions): MongoDatabase {
+  return open(options, { isPatient: false });
+}
+
+/** A client of the driver, and what bounds its operations. */
+interface OwnClient {
+  client: MongoClient;
+  db: Db;
+  settling: Settling;
+  isConnected: boolean;
+}
+
+/** `isPatient`: operations take as long as they take. */
+function open(options: MongoOptions, { isPatient }: { isPatient: boolean }): MongoDatabase {
+  const { clock = systemClock } = options;
+  const server = new ServerClient(options, isPatient);
+  const attempt = createAttempt(clock);
+  // A server whose disk is full, or that may not be written to, answers questions all the same.
+  let isInDoubt = false;
+  return {
+    clock,
+    collection: (name) => server.collection(name),
+    async attempt(work) {
+      try {
+        return await attempt(async (unsure) => {
+          await server.connect();
+          return await work(unsure);
+        });
+      } catch (error) {
+        isInDoubt ||= isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE);
+        throw error;
+      }
+    },
+    async ping() {
+      await server.connect();
+      await server.within((db) => db.command({ ping: 1 }));
+      if (isInDoubt) await server.within(tryToWrite);
+      isInDoubt = false;
+    },
+    async serverTime() {
+      try {
+        await server.connect();
+        const { localTime } = await server.within((db) => db.command({ hello: 1 }));
+        return Number(localTime);
+      } catch (error) {
+        throw mongoFault(error) === "away" ? awayRefusal(error) : error;
+      }
+    },
+    async patiently(work) {
+      await using patient = open(options, { isPatient: true });
+      return await work(patient);
+    },
+    [Symbol.asyncDispose]: () => server.close(),
+  };
+}
+
+/** The driver's client of one database; another takes its place where operations get no answer in time. */
+class ServerClient {
+  readonly #options: MongoOptions;
+  readonly #name: string;
+  readonly #isPatient: boolean;
+  #own: OwnClient;
+  #isClosed = false;
+
+  constructor(options: MongoOptions, isPatient: boolean) {
+    const name = options.name ?? mongoDatabaseName(options.url);
+    if (name === undefined) throw new Error("the MongoDB URL names no database");
+    this.#options = options;
+    this.#name = name;
+    this.#isPatient = isPatient;
+    this.#own = this.#make();
+  }
+
+  async connect(): Promise<void> {
+    const one = this.#own;
+    // A driver's client whose first connection failed stays closed for ever, unless it is told to connect anew.
+    if (!one.isConnected) await this.within(() => one.client.connect());
+    one.isConnected = true;
+  }
+
+  /** `work`, which is given up after the time of an operation unless the client is patient. */
+  within<T>(work: (db: Db) => Promise<T>): Promise<T> {
+    const { db, settling } = this.#own;
+    return this.#isPatient ? work(db) : inTime(work(db), settling);
+  }
+
+  collection<T extends Document>(name: string): Collection<T> {
+    let known = { own: this.#own, object: this.#own.db.collection<T>(name) };
+    if (this.#isPatient) return known.object;
+    return settled(() => {
+      const own = this.#own;
+      if (known.own !== own) known = { own, object: own.db.collection<T>(name) };
+      return { object: known.object, settling: own.settling };
+    });
+  }
+
+  close(): Promise<void> {
+    this.#isClosed = true;
+    return this.#own.client.close();
+  }
+
+  #make(): OwnClient {
+    const { url, onCommand, isTraced = false } = this.#options;
+    const client = new MongoClient(url, {
+      appName: "genmesh",
+      connectTimeoutMS: connectTimeoutMs,
+      serverSelectionTimeoutMS: serverSelectionTimeoutMs,
+      socketTimeoutMS: this.#isPatient ? 0 : socketTimeoutMs,
+      waitQueueTimeoutMS: poolWaitMs,
+      minHeartbeatFrequencyMS: minHeartbeatMs,
+      writeConcern: { w: "majority", journal: true, wtimeoutMS: majorityTimeoutMs },
+      readConcern: { level: "majority" },
+      readPreference: "primary",
+      // The stores make every write safe to repeat and repeat it themselves; the driver's way needs a replica set.
+      retryWrites: false,
+      retryReads: false,
+      useBigInt64: true,
+      monitorCommands: onCommand !== undefined || isTraced,
+    });
+    if (onCommand) client.on("commandStarted", onCommand);
+    if (isTraced) traceCommands(client);
+    const onLost = () => {
+      // The first of those that hung together has made it anew.
+      if (this.#isClosed || this.#own.client !== client) return;
+      this.#own = this.#make();
+      client.close().catch(() => {});
+    };
+    const settling = { withinMs: operationTimeoutMs, onLost };
+    return { client, db: client.db(this.#name), settling, isConnected: false };
+  }
+}
+
+/** Where it is tried whether the server takes writes: one document. */
+const trialCollection = "write_trials";
+
+async function tryToWrite(db: Db): Promise<void> {
+  const trials = db.collection<{ _id: string; at: Date }>(trialCollection);
+  await trials.updateOne({ _id: "last" }, { $set: { at: new Date() } }, { upsert: true });
+}

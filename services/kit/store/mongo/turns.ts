@@ -1,0 +1,67 @@
+import { untilAborted, withinTime } from "#kit/base/abort.ts";
+import type { Clock } from "#kit/time/clock.ts";
+import { awayRefusal, isAwayRefusal } from "./errors.ts";
+import { operationTimeoutMs } from "./limits.ts";
+
+/**
+ * Runs work when its turn has come. `hasWaited`: other work of its name was before it. `signal`: the caller has left; work that has not begun
+ * by then never does, and is rejected with the signal's reason.
+ */
+type InTurn = <T>(
+  name: string,
+  work: (hasWaited: boolean) => Promise<T>,
+  signal?: AbortSignal,
+) => Promise<T>;
+
+/**
+ * Runs work of the same name one after the other. Requests for the same place in a unique index come together: a server that keeps such
+ * an index by locks has each two of them wait for each other, a second a pair. With turns only other processes can come in between.
+ *
+ * Where work is refused because the database is away, all that waits behind it is refused with it and never begun: the last of many
+ * would else wait for a server that is gone as often as there are others before it. What comes later is tried again. Work whose turn has
+ * not come for as long as one operation may take is refused likewise.
+ */
+export function createTurns(clock: Pick<Clock, "sleep">): InTurn {
+  const last = new Map<string, Promise<void>>();
+  return async (name, work, signal) => {
+    signal?.throwIfAborted();
+    const before = last.get(name);
+    const over = Promise.withResolvers<void>();
+    const { promise } = over;
+    last.set(name, promise);
+    const end = (error?: unknown) => {
+      if (last.get(name) === promise) last.delete(name);
+      if (isAwayRefusal(error)) over.reject(error);
+      else over.resolve();
+    };
+    // Nothing may wait behind it.
+    promise.catch(() => {});
+    try {
+      if (before) await turnAfter(before, clock, signal);
+    } catch (error) {
+      if (isAwayRefusal(error)) end(error);
+      // What is behind one that gives up waits for what it has waited for.
+      else before?.then(() => end(), end);
+      throw error;
+    }
+    try {
+      const done = await work(before !== undefined);
+      end();
+      return done;
+    } catch (error) {
+      end(error);
+      throw error;
+    }
+  };
+}
+
+function turnAfter(
+  before: Promise<void>,
+  clock: Pick<Clock, "sleep">,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const late = () => awayRefusal(new Error("others had their turns for too long"));
+  return withinTime({ clock, ms: operationTimeoutMs, late }, (inTime) =>
+    untilAborted(before, signal ? AbortSignal.any([inTime, signal]) : inTime),
+  );
+}

@@ -1,0 +1,276 @@
+import { createBatchWait } from "#kit/base/batching.ts";
+import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
+import type { SqlRow, SqlRunner } from "./sqlite.ts";
+
+/** Statements of one transaction, and what belongs to it beside them. */
+export interface SqlTransaction extends SqlRunner {
+  /** Changes when another connection has changed the file: what was remembered of it counts no more. */
+  readonly othersVersion: SqlRow[string] | undefined;
+  /**
+   * Calls `flush` before the commit: for rows that several transactions of one commit change, which are written once. A
+   * function that is given several times is called once. Where it throws, the transactions that asked for it fail.
+   */
+  beforeCommit(flush: () => void): void;
+  /** Calls `forget` where the transaction is undone, alone or with others. It may run again after that. */
+  onUndo(forget: () => void): void;
+}
+
+/** What committing needs of a connection. */
+interface CommitConnection {
+  prepare(sql: string): { run(): unknown };
+  exec(sql: string): void;
+  readonly isTransaction: boolean;
+}
+
+/** A transaction that waits for its turn. */
+interface Pending {
+  work: (tx: SqlTransaction) => unknown;
+  resolve: (value: never) => void;
+  reject: (error: unknown) => void;
+}
+
+/** One that ran, and what it came to. */
+interface Done {
+  pending: Pending;
+  value: unknown;
+}
+
+/**
+ * Commits many transactions as one. They run one after the other without a savepoint each, which would cost as much as
+ * a short transaction: one that throws after it changed something takes the others back with it, and they run again
+ * without it.
+ */
+export function committer(
+  db: CommitConnection,
+  runner: SqlRunner,
+): (batch: readonly Pending[]) => void {
+  const committing = new Committing(db, runner);
+  return (batch) => committing.run(batch);
+}
+
+/** The commits of one connection, one at a time. */
+class Committing {
+  readonly #db: CommitConnection;
+  readonly #runner: SqlRunner;
+  readonly #begin: { run(): unknown };
+  readonly #commit: { run(): unknown };
+  /** What was put off, and who asked for each. */
+  readonly #flushes = new Map<() => void, Set<Pending>>();
+  readonly #undos = new Set<() => void>();
+  readonly #hasChanged: () => boolean;
+  readonly #tx: SqlTransaction;
+  #current: Pending | undefined;
+  #othersVersion: SqlTransaction["othersVersion"];
+
+  constructor(db: CommitConnection, runner: SqlRunner) {
+    this.#db = db;
+    this.#runner = runner;
+    this.#begin = db.prepare("BEGIN IMMEDIATE");
+    this.#commit = db.prepare("COMMIT");
+    const { statements, hasChanged } = watched(runner);
+    this.#hasChanged = hasChanged;
+    const othersVersion = () => this.#othersVersion;
+    this.#tx = {
+      ...statements,
+      get othersVersion() {
+        return othersVersion();
+      },
+      beforeCommit: (flush) => {
+        const askers = this.#flushes.get(flush) ?? new Set();
+        this.#flushes.set(flush, askers);
+        if (this.#current) askers.add(this.#current);
+      },
+      onUndo: (forget) => this.#undos.add(forget),
+    };
+  }
+
+  /** Commits the transactions of a batch, and settles each. */
+  run(batch: readonly Pending[]): void {
+    let done: readonly Done[];
+    try {
+      done = this.#commitAll(batch);
+    } catch (error) {
+      this.#undo();
+      const refusal = new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, { cause: error });
+      for (const one of batch) one.reject(refusal);
+      return;
+    }
+    for (const { pending, value } of done) pending.resolve(value as never);
+  }
+
+  #commitAll(batch: readonly Pending[]): readonly Done[] {
+    let rest = batch;
+    while (rest.length > 0) {
+      this.#begin.run();
+      this.#othersVersion = this.#runner.get("PRAGMA data_version")?.data_version;
+      const outcome = this.#runAll(rest);
+      if ("done" in outcome) {
+        this.#commit.run();
+        this.#undos.clear();
+        this.#flushes.clear();
+        return outcome.done;
+      }
+      this.#undo();
+      rest = rest.filter((one) => !outcome.failed.has(one));
+    }
+    return [];
+  }
+
+  /** What they came to, or those that failed after they changed something. One that failed before is rejected. */
+  #runAll(batch: readonly Pending[]): { done: Done[] } | Failed {
+    const done: Done[] = [];
+    for (const pending of batch) {
+      this.#current = pending;
+      try {
+        done.push({ pending, value: pending.work(this.#tx) });
+        this.#hasChanged();
+      } catch (error) {
+        // A full disk ends the transaction by itself, and with it everything in it.
+        if (!this.#db.isTransaction) throw error;
+        pending.reject(error);
+        if (this.#hasChanged()) return { failed: new Set([pending]) };
+      }
+    }
+    return this.#flushAll() ?? { done };
+  }
+
+  /** The transactions that could not be written; undefined: all are written. */
+  #flushAll(): Failed | undefined {
+    for (const [flush, askers] of this.#flushes) {
+      try {
+        flush();
+      } catch (error) {
+        if (!this.#db.isTransaction) throw error;
+        for (const pending of askers) pending.reject(error);
+        return { failed: askers };
+      }
+    }
+    return undefined;
+  }
+
+  #undo(): void {
+    this.#hasChanged();
+    if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
+    for (const forget of this.#undos) forget();
+    this.#undos.clear();
+    this.#flushes.clear();
+  }
+}
+
+/** Transactions that are rejected already. */
+interface Failed {
+  failed: ReadonlySet<Pending>;
+}
+
+/** A runner that knows whether anything was changed through it since it was last asked. */
+function watched(runner: SqlRunner): { statements: SqlRunner; hasChanged(): boolean } {
+  let changed = false;
+  const note = (sql: string) => {
+    if (!sql.startsWith("SELECT")) changed = true;
+  };
+  return {
+    statements: {
+      all(sql, ...values) {
+        note(sql);
+        return runner.all(sql, ...values);
+      },
+      get(sql, ...values) {
+        note(sql);
+        return runner.get(sql, ...values);
+      },
+      run(sql, ...values) {
+        const changes = runner.run(sql, ...values);
+        if (changes > 0) changed = true;
+        return changes;
+      },
+    },
+    hasChanged() {
+      const was = changed;
+      changed = false;
+      return was;
+    },
+  };
+}
+
+/** How a transaction is committed. */
+export interface WriteOptions {
+  /** Waits, up to 20 ms, for another transaction to share its commit with: for work that no caller waits for. */
+  lazy?: boolean;
+}
+
+/** Transactions in one commit: bounds the time for which the event loop stands still. */
+const maxBatch = 256;
+/**
+ * Milliseconds for which a commit waits while every turn of the event loop brings another transaction: what it costs
+ * hardly depends on how many it takes along. A lone one waits a turn, and none where those before were alone too.
+ */
+const maxGatherMs = 2;
+/** Milliseconds for which a lazy transaction waits for others. */
+const maxLazyMs = 20;
+
+/** Transactions that wait for their commit, and when it comes. */
+export function createQueue(commitTogether: (batch: readonly Pending[]) => void) {
+  const batchWait = createBatchWait();
+  let pending: Pending[] = [];
+  let scheduled = false;
+  let lazyTimer: NodeJS.Timeout | undefined;
+  let gatherUntil = 0;
+  /** How many waited a turn ago. */
+  let gathered = 0;
+  /** How many of the pending transactions a caller waits for. */
+  let awaited = 0;
+
+  const commit = () => {
+    gathered = 0;
+    batchWait.ended(awaited);
+    awaited = 0;
+    const batch = pending.slice(0, maxBatch);
+    pending = pending.slice(maxBatch);
+    if (pending.length > 0) scheduleTurn();
+    commitTogether(batch);
+  };
+  const flush = () => {
+    scheduled = false;
+    const isGrowing = pending.length > gathered && pending.length < maxBatch;
+    if (isGrowing && performance.now() < gatherUntil) {
+      gathered = pending.length;
+      scheduleTurn();
+    } else if (pending.length > 0) commit();
+  };
+  const commitNow = () => {
+    scheduled = false;
+    if (pending.length > 0) commit();
+  };
+  const begin = (schedule: () => void) => {
+    if (scheduled) return;
+    clearTimeout(lazyTimer);
+    lazyTimer = undefined;
+    scheduled = true;
+    schedule();
+  };
+  const scheduleTurn = () =>
+    begin(() => {
+      if (gathered === 0) gatherUntil = performance.now() + maxGatherMs;
+      setImmediate(flush);
+    });
+  const schedule = () => {
+    // All that this turn's callbacks add goes along either way.
+    if (batchWait.isWorthwhile()) scheduleTurn();
+    else begin(() => queueMicrotask(commitNow));
+  };
+  return {
+    add<T>(work: (tx: SqlTransaction) => T, options?: WriteOptions): Promise<T> {
+      return new Promise<T>((resolve, reject) => {
+        pending.push({ work, resolve: resolve as (value: never) => void, reject });
+        if (!options?.lazy) {
+          awaited++;
+          if (!scheduled) schedule();
+        } else if (!scheduled) lazyTimer ??= setTimeout(scheduleTurn, maxLazyMs);
+      });
+    },
+    finish() {
+      clearTimeout(lazyTimer);
+      while (pending.length > 0) commit();
+    },
+  };
+}

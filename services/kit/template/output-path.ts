@@ -1,0 +1,37 @@
+import { isJsonObject, type JsonValue } from "#kit/base/json.ts";
+
+/** Where something stands in an upstream's answer: `images[*].url`, `video.url`, `output[*]`. */
+export type OutputPath = readonly (string | number | "*")[];
+
+/** Steps of a path: the deepest answers that upstreams give have five. */
+const maxSteps = 16;
+
+const step = /\.?([A-Za-z_][\w-]*)|\[(\*|\d{1,3})\]/y;
+
+/** Reads a path; undefined where the text is none. */
+export function parseOutputPath(text: string): OutputPath | undefined {
+  const steps: (string | number)[] = [];
+  step.lastIndex = 0;
+  while (step.lastIndex < text.length) {
+    const isFirst = step.lastIndex === 0;
+    const found = step.exec(text);
+    if (!found || steps.length === maxSteps) return undefined;
+    const [all, name, index] = found;
+    if (name !== undefined && all.startsWith(".") === isFirst) return undefined;
+    steps.push(name ?? (index === "*" ? "*" : Number(index)));
+  }
+  return steps.length > 0 ? steps : undefined;
+}
+
+/** What stands there, in order; nothing where an answer has no such place. One value where a list was meant is a list of one. */
+export function readOutputPath(path: OutputPath, answer: JsonValue): JsonValue[] {
+  let found: JsonValue[] = [answer];
+  for (const part of path) {
+    found = found.flatMap((value): JsonValue[] => {
+      if (part === "*") return Array.isArray(value) ? value : [value];
+      if (typeof part === "number") return Array.isArray(value) ? value.slice(part, part + 1) : [];
+      return isJsonObject(value) && Object.hasOwn(value, part) ? [value[part] ?? null] : [];
+    });
+  }
+  return found.filter((value) => value !== null);
+}

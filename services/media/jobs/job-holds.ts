@@ -1,0 +1,125 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { HoldClient, RequestRecord } from "#common/agreements/hold-client.ts";
+import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
+import { HoldKind, HoldState, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { type HoldVerdict, HoldVerdictSchema } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
+import { holdCheckMs, keepReservingMs } from "../limits.ts";
+import { earnedOf, type Job, owedOf, wasCancelled } from "./job.ts";
+
+/** The money of jobs: one hold a job, named after it. Every operation may be repeated. */
+export interface JobHolds {
+  /**
+   * Holds the job's price; "closed" where the hold was ended before (by an operator). Refuses with INSUFFICIENT_CREDITS
+   * and the like, and with SERVICE_UNAVAILABLE where the outcome is unknown.
+   */
+  reserve(job: Job): Promise<"open" | "closed">;
+  /**
+   * Charges what a job owes that has won or lost, lets the rest go, and answers what was charged: another amount only where an
+   * operator ended the hold before. `now` is in ms since the epoch.
+   */
+  end(job: Job, now: number): Promise<bigint>;
+  /** Lets the price of a job go that was never accepted. */
+  release(job: Pick<Job, "jobId" | "accountId">): Promise<void>;
+}
+
+/** Makes them over a client of billing. */
+export function createJobHolds(client: HoldClient): JobHolds {
+  return {
+    async reserve(job) {
+      const { state } = await client.reserve({
+        ...refOf(job),
+        amount: job.spec.price,
+        kind: HoldKind.JOB,
+        keyId: job.keyId,
+        ref: job.jobId,
+        // Part of the operation's content, so it is made of what the job has written down.
+        checkTimeMs: job.createdAt + holdCheckMs,
+      });
+      return state === HoldState.OPEN ? "open" : "closed";
+    },
+    async end(job, now) {
+      const hold = { ...refOf(job), record: recordOf(job, now) };
+      const amount = hasWon(job) ? earnedOf(job) : owedOf(job);
+      if (hasWon(job) || amount > 0n)
+        return (await client.settle({ ...hold, amount })).chargedAmount;
+      return (await ifOpened(client.release(hold)))?.chargedAmount ?? 0n;
+    },
+    async release(job) {
+      await ifOpened(client.release(refOf(job)));
+    },
+  };
+}
+
+/** Undefined where the hold was never opened. */
+async function ifOpened<T>(ending: Promise<T>): Promise<T | undefined> {
+  try {
+    return await ending;
+  } catch (error) {
+    if (isRefusal(error, ErrorReason.HOLD_NOT_FOUND)) return undefined;
+    throw error;
+  }
+}
+
+/** Did it get its outputs, so that it is charged for them? */
+export function hasWon({ state }: Pick<Job, "state">): boolean {
+  return state === "settling" || state === "completed";
+}
+
+/** What the journal keeps of a job: nothing that its caller wrote. */
+function recordOf(job: Job, now: number): RequestRecord {
+  const { spec, outputs, createdAt } = job;
+  const made = hasWon(job) ? outputs : [];
+  const seconds = made.reduce((sum, { durationSeconds }) => sum + durationSeconds, 0);
+  return {
+    model: spec.model,
+    operation: spec.kind,
+    status: hasWon(job) ? "completed" : wasCancelled(job) ? "cancelled" : "failed",
+    images: spec.kind === "image" ? BigInt(made.length) : 0n,
+    mediaMs: BigInt(Math.round(seconds * 1_000)),
+    requestId: spec.requestId ?? "",
+    startTime: timestampFromMs(createdAt),
+    endTime: timestampFromMs(job.completedAt ?? now),
+  };
+}
+
+function refOf({ accountId, jobId }: Pick<Job, "jobId" | "accountId">) {
+  return { accountId, unit: Unit.CREDITS, holdId: jobId };
+}
+
+/**
+ * What is to become of a job's hold, when billing asks. `job` is read from where no write rolls back; undefined where there
+ * is none of that id in that account: its intent would stand there before any hold.
+ */
+export function holdVerdict(job: Job | undefined, now: number): HoldVerdict {
+  const verdict = verdictOf(job, now);
+  return create(HoldVerdictSchema, { verdict });
+}
+
+const release: HoldVerdict["verdict"] = { case: "release", value: true };
+
+function verdictOf(job: Job | undefined, now: number): HoldVerdict["verdict"] {
+  switch (job?.state) {
+    case "reserving":
+      return keepUntil(now + keepReservingMs);
+    case "queued":
+    case "running":
+      // The job ends by then, and its end ends the hold.
+      return keepUntil(Math.max(now + keepReservingMs, job.deadline));
+    case "settling":
+    case "completed":
+      return { case: "settleAmount", value: earnedOf(job) };
+    case "failing":
+    case "failed":
+      return owedOf(job) > 0n ? { case: "settleAmount", value: owedOf(job) } : release;
+    case "deleted":
+      return job.charged ? { case: "settleAmount", value: job.charged } : release;
+    case undefined:
+    case "rejected":
+      return release;
+  }
+}
+
+function keepUntil(ms: number): HoldVerdict["verdict"] {
+  return { case: "keepUntil", value: timestampFromMs(ms) };
+}

@@ -1,0 +1,71 @@
+import { staged } from "#kit/stream/stages.ts";
+import {
+  type StreamGenerateResponse,
+  StreamGenerateResponseSchema,
+} from "#proto/genmesh/text/v1/text_service_pb.ts";
+import { answerPieceBytes } from "../base/limits.ts";
+import type { Answer } from "./joins.ts";
+
+/**
+ * An answer as the messages of its call, the first of which says what is to be known of it. `takesPieces`: a large whole answer goes in several, as
+ * its caller takes them. `over`: its caller is served, or gone; may be called twice.
+ */
+export function messagesOf(
+  answer: Answer,
+  { takesPieces }: { takesPieces: boolean },
+  over: () => void,
+): AsyncIterable<StreamGenerateResponse> {
+  const { replayed, ignored } = answer;
+  const cost = answer.kind === "json" ? answer.cost : undefined;
+  const costs = cost === undefined ? {} : { costUsdMicros: cost };
+  let notes: Notes = { replayed, ignoredParameters: [...ignored], ...costs };
+  const message = (part: StreamGenerateResponse["part"]): StreamGenerateResponse => {
+    // Whole, so that nothing on its way has to make one of it.
+    const whole = { $typeName: StreamGenerateResponseSchema.typeName, part, ...notes };
+    notes = noNotes;
+    return whole;
+  };
+  const fail = (error: unknown) => {
+    over();
+    return error;
+  };
+  if (answer.kind === "json") {
+    const { body, room } = answer;
+    if (takesPieces && body.length > answerPieceBytes) {
+      notes = { ...notes, wholeBytes: BigInt(body.length) };
+      const until = (stop: (reason: unknown) => void) =>
+        room?.goes((reason) => {
+          stop(reason);
+          over();
+        });
+      const pass = (value: Uint8Array) => {
+        room?.moved();
+        return message({ case: "complete", value });
+      };
+      return staged(inPieces(body), { until, pass, end: over, fail, leave: over });
+    }
+    over();
+    return only(message({ case: "complete", value: body }));
+  }
+  const pass = (value: Uint8Array) => message({ case: "events", value });
+  return staged(answer.events, { pass, end: over, fail, leave: over });
+}
+
+type Notes = Pick<
+  StreamGenerateResponse,
+  "replayed" | "ignoredParameters" | "costUsdMicros" | "wholeBytes"
+>;
+
+/** Of every message but the first. */
+const noNotes: Notes = { replayed: false, ignoredParameters: [] };
+
+async function* only<T>(value: T): AsyncIterable<T> {
+  yield value;
+}
+
+/** One is given when the one before it was taken. */
+async function* inPieces(body: Uint8Array): AsyncIterable<Uint8Array> {
+  for (let at = 0; at < body.length; at += answerPieceBytes) {
+    yield body.subarray(at, at + answerPieceBytes);
+  }
+}

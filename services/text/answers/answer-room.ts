@@ -1,0 +1,75 @@
+import { unavailable } from "#kit/base/errors.ts";
+import { createFairShare } from "#kit/share/fair-share.ts";
+import { createGiveWay } from "#kit/share/give-way.ts";
+import { openRoom } from "#kit/share/memory-room.ts";
+import type { Payers } from "#kit/share/payers.ts";
+import type { Clock } from "#kit/time/clock.ts";
+import { heldBackLookMs, heldBackMs } from "#kit/upstream/limits.ts";
+import { answersInMemory } from "../base/limits.ts";
+
+/** Room in memory for one whole answer, from before most of it is read until its caller has taken it, or is gone. */
+export interface AnswerRoom extends Disposable {
+  /** As `UpstreamRequest.reach`. */
+  reach(bytes: number): Promise<void>;
+  /** Gives back what is more than so many bytes. */
+  shrink(bytes: number): void;
+  /**
+   * Its caller takes it from now on, piece by piece. One that takes nothing for 5 s is ended, with what `end` is given, where another account waits
+   * for room.
+   */
+  goes(end: (reason: Error) => void): void;
+  /** A piece was taken. */
+  moved(): void;
+}
+
+/** Shares the memory of a process between the whole answers of accounts. */
+export interface AnswerRooms {
+  /** Room without a byte yet. */
+  open(accountId: string, signal: AbortSignal): AnswerRoom;
+}
+
+/** Makes it, all free. */
+export function createAnswerRooms({ clock, payers }: AnswerRoomsOptions): AnswerRooms {
+  const share = createFairShare(answersInMemory, { clock, isPaying: payers?.isPaying });
+  const giveWay = createGiveWay({
+    ...{ share, clock },
+    ...{ afterMs: heldBackMs, lookMs: heldBackLookMs },
+  });
+  return {
+    open(accountId, signal) {
+      const room = openRoom(share, { accountId, ended: "the answer has ended" }, signal);
+      let holder: Disposable | undefined;
+      let movedAtMs = 0;
+      return {
+        async reach(bytes) {
+          const reached = room.reach(bytes);
+          giveWay.look();
+          await reached;
+        },
+        shrink: room.shrink,
+        goes(end) {
+          if (room.bytes === 0) return;
+          movedAtMs = clock.steady();
+          const stillMs = () => clock.steady() - movedAtMs;
+          holder = giveWay.holds({ accountId, stillMs, end: () => end(heldBack()) });
+        },
+        moved() {
+          movedAtMs = clock.steady();
+        },
+        [Symbol.dispose]() {
+          holder?.[Symbol.dispose]();
+          room[Symbol.dispose]();
+        },
+      };
+    },
+  };
+}
+
+interface AnswerRoomsOptions {
+  clock: Clock;
+  payers?: Pick<Payers, "isPaying"> | undefined;
+}
+
+function heldBack(): Error {
+  return unavailable(new Error("the caller took nothing of its answer"));
+}

@@ -1,0 +1,255 @@
+import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
+import { keyLimitOf } from "#common/agreements/hold-client.ts";
+import { checkIdempotencyKey, refuseAtEdge } from "#common/words/idempotency.ts";
+import { isRefusal, unavailable } from "#kit/base/errors.ts";
+import type { Principal } from "#kit/rpc/principal.ts";
+import type { FairShare } from "#kit/share/fair-share.ts";
+import { consume } from "#kit/stream/push-stream.ts";
+import { staged } from "#kit/stream/stages.ts";
+import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
+import { replayFactor } from "../base/limits.ts";
+import type { FileMeter } from "../files/measuring/meter.ts";
+import { chargeOf } from "../metering/pricing.ts";
+import type { Meter } from "../paid/meter.ts";
+import type { ImageSources } from "../request/images.ts";
+import { type AnswerForm, answerForms, type ParsedRequest } from "../request/parse.ts";
+import { prepareRequest } from "../request/prepare.ts";
+import type { PreparedRequest } from "../request/prepared.ts";
+import type { IdempotencySlot, UsageStore } from "../store/store.ts";
+import { counterFor, type TokenCounter } from "../tokens/count.ts";
+import { createTally } from "../tokens/tally.ts";
+import { type Begun, type GenerateContext, generate } from "./generate.ts";
+import { type Answer, createJoins, type Joins, type Seat } from "./joins.ts";
+import { type FoundAnswer, findKeptAnswer } from "./kept-answer.ts";
+import { piecesOf } from "./replay.ts";
+import { type StopReason, stopped, stopReasonOf } from "./stop-reason.ts";
+
+/** What answering needs. */
+export interface AnsweringContext extends GenerateContext {
+  catalog: Pick<LiveCatalog, "current">;
+  store: UsageStore;
+  meter: Meter;
+  counter: TokenCounter;
+  fileMeter: FileMeter;
+  /** Places for counting before there is money. */
+  contextCounts: FairShare;
+  /** Places for bytes of answers that are given again as streams. */
+  replays: FairShare;
+  /** Images of one caller's requests. */
+  images(principal: Principal, requestId: string): ImageSources;
+}
+
+/** A request of the public API, its body parsed. */
+export interface Call {
+  parsed: ParsedRequest;
+  principal: Principal;
+  admission: Admission | undefined;
+  idempotencyKey: string | undefined;
+  /** The caller's, for calls to peers and for logs. */
+  requestId: string;
+}
+
+/** What an input comes to, by the price in force. Amounts in USD micros. */
+export interface CountedInput {
+  inputTokens: number;
+  /** None of it cached. */
+  cost: bigint;
+  /** With the bound of the output. */
+  hold: bigint;
+}
+
+/** Answers requests: the idempotency look-up, then scope, catalog, imports, limits, hold. */
+export interface Answering {
+  /** A seat at the answer; see `joins.ts`. Refuses at once with INVALID_IDEMPOTENCY_KEY, INVALID_JSON or RATE_LIMIT_EXCEEDED. */
+  ask(call: Call): Seat;
+  /** What the input of a request comes to; refuses as a request does before its money is held. */
+  count(call: Omit<Call, "idempotencyKey">, signal: AbortSignal): Promise<CountedInput>;
+  /** Resolves when nothing is in flight. */
+  whenEmpty(): Promise<void>;
+  /** Stops everything that runs; what comes later is refused with SERVICE_UNAVAILABLE. */
+  stop(reason: StopReason): void;
+}
+
+/** Makes the answering side of a process. */
+export function createAnswering(context: AnsweringContext): Answering {
+  const joins = createJoins();
+  let closedFor: StopReason | undefined;
+  const answer = async (call: Call, keyed: Keyed | undefined, stop: AbortController) => {
+    if (closedFor) stop.abort(stopped(closedFor));
+    try {
+      // Synchronous up to here, so that an equal request cannot end unnoticed in between.
+      if (keyed) await waitForOtherForms(joins, keyed, call.parsed.form, stop.signal);
+      return await answerOf(call, keyed, stop, context);
+    } catch (error) {
+      throw asRefusal(error, stop.signal);
+    }
+  };
+  return {
+    ask(call) {
+      const { parsed, principal, admission } = call;
+      const { operation, form } = parsed;
+      const key = checkIdempotencyKey(call.idempotencyKey);
+      if (key === undefined) {
+        return joins.take(undefined, principal.accountId, (stop) => answer(call, undefined, stop));
+      }
+      const slot = { keyId: principal.keyId, operation, key };
+      const keyed: Keyed = { slot, fingerprint: parsed.fingerprint };
+      const begin = (stop: AbortController) => answer(call, keyed, stop);
+      const name = flightName(keyed, form);
+      // What the edge refuses can find an answer, not begin one, and others must not join in its refusal.
+      const seat = admission?.refuseWith
+        ? (joins.join(name) ?? joins.take(undefined, principal.accountId, begin))
+        : joins.take(name, principal.accountId, begin);
+      if (seat.joined) context.events.joined(operation);
+      return seat;
+    },
+    async count(call, signal) {
+      refuseAtEdge(call.admission);
+      const prepared = await prepare({ ...call, idempotencyKey: undefined }, signal, context);
+      const counter = counterFor(call.principal.accountId, context.counter);
+      const tally = createTally(prepared, counter, (error) => {
+        context.events.trouble("tokens are guessed", call.requestId, error);
+      });
+      const inputTokens = await tally.input();
+      const { price, holdAmount: hold } = prepared;
+      const tokens = { input: inputTokens, cachedInput: 0, output: 0 };
+      return { inputTokens, cost: chargeOf(price, tokens, hold), hold };
+    },
+    whenEmpty: joins.whenEmpty,
+    stop(reason) {
+      closedFor = reason;
+      joins.stopAll(reason);
+    },
+  };
+}
+
+/** What callers are told of a request that this process stopped. */
+function asRefusal(error: unknown, signal: AbortSignal): unknown {
+  const reason = stopReasonOf(signal);
+  if (isRefusal(error) || reason === undefined || reason === "left") return error;
+  return unavailable(error);
+}
+
+/** The slot of a request with an idempotency key. */
+interface Keyed {
+  slot: IdempotencySlot;
+  fingerprint: string;
+}
+
+/** Equal requests of one form share a flight. */
+function flightName({ slot, fingerprint }: Keyed, form: AnswerForm): string {
+  return JSON.stringify([slot.keyId, slot.operation, form, slot.key, fingerprint]);
+}
+
+/**
+ * Waits for an equal request in flight that wants another form, to its end: it goes on though its own callers leave,
+ * and what it recorded is there then. Never refuses.
+ */
+async function waitForOtherForms(
+  joins: Joins,
+  keyed: Keyed,
+  form: AnswerForm,
+  signal: AbortSignal,
+): Promise<void> {
+  const others = answerForms.filter((other) => other !== form);
+  for (const seat of others.map((other) => joins.watch(flightName(keyed, other)))) {
+    if (!seat) continue;
+    signal.addEventListener("abort", seat.leave, { once: true });
+    try {
+      const answer = await seat.answer;
+      if (answer.kind === "json" || signal.aborted) continue;
+      // The stream is another's; only its end counts here.
+      await consume(answer.events, () => true);
+    } catch {
+      // Its refusal is its own; this request is tried by itself.
+    } finally {
+      signal.removeEventListener("abort", seat.leave);
+      seat.leave();
+    }
+  }
+}
+
+async function answerOf(
+  call: Call,
+  keyed: Keyed | undefined,
+  stop: AbortController,
+  context: AnsweringContext,
+): Promise<Answer> {
+  const { parsed, principal, admission } = call;
+  let prepared: PreparedRequest | undefined;
+  for (;;) {
+    if (keyed) {
+      const answer = await findKeptAnswer(keyed.slot, keyed.fingerprint, context, stop.signal);
+      if (answer) {
+        context.events.replayed(parsed.operation);
+        const again = await replay(call, answer, stop.signal, context);
+        return { ...again, replayed: true, ignored: answer.ignored };
+      }
+    }
+    refuseAtEdge(admission);
+    stop.signal.throwIfAborted();
+    prepared ??= await prepare(call, stop.signal, context);
+    stop.signal.throwIfAborted();
+    const metered = await context.meter.open(
+      prepared,
+      {
+        principal,
+        callId: call.requestId,
+        keyLimit: keyLimitOf(admission),
+      },
+      keyed && { key: keyed.slot.key, fingerprint: keyed.fingerprint },
+      stop.signal,
+    );
+    // Taken meanwhile: by another process, or by an equal request that wants another form.
+    if (!metered) continue;
+    const begun = await generate(
+      prepared,
+      call.requestId,
+      metered,
+      stop,
+      keyed !== undefined,
+      context,
+    );
+    return { ...begun, replayed: false };
+  }
+}
+
+function prepare(
+  { parsed, principal, admission, requestId }: Call,
+  signal: AbortSignal,
+  context: AnsweringContext,
+): Promise<PreparedRequest> {
+  const { accountId } = principal;
+  return prepareRequest(
+    parsed,
+    { accountId, admission },
+    {
+      view: context.catalog.current(),
+      counter: context.counter,
+      fileMeter: context.fileMeter,
+      contextCounts: context.contextCounts,
+      makers: (hashes) => context.store.findMakers(hashes, context.clock.now()),
+      images: context.images(principal, requestId),
+    },
+    signal,
+  );
+}
+
+async function replay(
+  { parsed: { operation, form }, principal: { accountId } }: Call,
+  { body: answer, cost }: FoundAnswer,
+  signal: AbortSignal,
+  { replays, large }: AnsweringContext,
+): Promise<Begun> {
+  if (form === "json") return { kind: "json", body: answer, cost };
+  const turn = await replays.take(accountId, signal, answer.length * replayFactor);
+  const over = () => turn[Symbol.dispose]();
+  signal.addEventListener("abort", over, { once: true });
+  try {
+    const ready = await large.run("events", { accountId, signal }, answer, operation, form);
+    return { kind: "events", events: staged(piecesOf(ready), { end: over }) };
+  } catch (error) {
+    over();
+    throw error;
+  }
+}

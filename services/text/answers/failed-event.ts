@@ -1,0 +1,26 @@
+import { errorRow, type Reason } from "#kit/base/errors.ts";
+import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
+import { dataFrame, errorBody, typedFrame } from "../../upstreams/text/frame.ts";
+import type { TextOperation } from "../../upstreams/text/port.ts";
+import { dataOf } from "../base/frames.ts";
+
+/**
+ * The last event of a stream that we ourselves break off. Chat: an error chunk. Responses: `response.failed` with the
+ * response object of the stream's first event; `sequence` events went before it.
+ */
+export function failedEvent(
+  operation: TextOperation,
+  reason: Reason,
+  firstFrame: Uint8Array | undefined,
+  sequence: number,
+): Uint8Array {
+  if (operation === "chat") return dataFrame({ error: errorBody(reason) });
+  const first = firstFrame && dataOf(firstFrame)?.response;
+  const response: JsonObject = isJsonObject(first) ? first : { object: "response" };
+  const { code, message } = errorRow(reason);
+  return typedFrame({
+    type: "response.failed",
+    sequence_number: sequence,
+    response: { ...response, status: "failed", error: { code, message } },
+  });
+}

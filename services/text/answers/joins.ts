@@ -1,0 +1,175 @@
+import { tooManyAtOnce } from "#kit/share/fair-share.ts";
+import { pushed } from "#kit/stream/push-stream.ts";
+import { staged } from "#kit/stream/stages.ts";
+import { maxJoiners } from "../base/limits.ts";
+import type { Begun } from "./generate.ts";
+import { createReplayRoom, type ReplayBytes, type ReplayRoom } from "./replay-room.ts";
+import { type EventReader, type SharedEvents, shareEvents } from "./shared-events.ts";
+import { type StopReason, stopped } from "./stop-reason.ts";
+
+/** What an answer is told with. */
+export interface AnswerNotes {
+  replayed: boolean;
+  /** Properties of the request that were not sent upstream; see `request/parameters.ts`. */
+  ignored: readonly string[];
+}
+
+/** An answer to one caller. */
+export type Answer = Begun & AnswerNotes;
+
+/** Makes what a flight resolves to. */
+export type Begin = (stop: AbortController) => Promise<Answer>;
+
+/** A caller's part in a request. */
+export interface Seat {
+  /** Rejects with the refusal of the request. */
+  answer: Promise<Answer>;
+  /** True where another caller began it. */
+  joined: boolean;
+  /** The caller is gone, or served. The last one's leaving stops what still runs. May be called twice. */
+  leave(): void;
+}
+
+/** Requests in flight, by what makes them equal. */
+export interface Joins {
+  /**
+   * A seat in the flight of this name, or in a new one of the account that `begin` starts. Synchronous up to the registration, so equal
+   * requests cannot miss each other. A request without a name is joined by none. Refuses with RATE_LIMIT_EXCEEDED where the flight
+   * has `maxJoiners`.
+   */
+  take(name: string | undefined, accountId: string, begin: Begin): Seat;
+  /** A seat in a flight of this name, if there is one. Refuses as {@link take}. */
+  join(name: string): Seat | undefined;
+  /** The same for a flight that sits this one out: there is one of it for each form of answer, so it needs no bound. */
+  watch(name: string): Seat | undefined;
+  /** Resolves when nothing is in flight. */
+  whenEmpty(): Promise<void>;
+  /** Stops everything that runs. */
+  stopAll(reason: StopReason): void;
+}
+
+interface Flight {
+  stop: AbortController;
+  begun: Promise<Answer>;
+  /** Set once a stream has begun. */
+  shared: SharedEvents | undefined;
+  seats: number;
+  /** Nothing is left to stop. */
+  isLanded: boolean;
+  /** What is kept of its stream: for the last of its seats, also once it has landed. */
+  kept: ReplayBytes;
+}
+
+/** Makes an empty set of flights. */
+export function createJoins(room: ReplayRoom = createReplayRoom()): Joins {
+  const named = new Map<string, Flight>();
+  const all = new Set<Flight>();
+  let empty = Promise.withResolvers<void>();
+  empty.resolve();
+
+  const start = (name: string | undefined, accountId: string, begin: Begin): Flight => {
+    const stop = new AbortController();
+    const kept = room.open(accountId);
+    const unname = () => {
+      if (name !== undefined && named.get(name) === flight) named.delete(name);
+    };
+    const land = () => {
+      flight.isLanded = true;
+      if (flight.seats === 0) kept.free();
+      unname();
+      all.delete(flight);
+      if (all.size === 0) empty.resolve();
+    };
+    const begun = begin(stop).then((answer) => {
+      if (answer.kind === "json") {
+        land();
+        return answer;
+      }
+      const fail = (error: unknown) => {
+        land();
+        return error;
+      };
+      const events = staged(answer.events, { end: land, fail });
+      if (name !== undefined) flight.shared = shareEvents(events, { room: kept });
+      return { ...answer, events };
+    });
+    begun.catch(land);
+    const flight: Flight = { stop, begun, shared: undefined, seats: 0, isLanded: false, kept };
+    if (all.size === 0) empty = Promise.withResolvers();
+    all.add(flight);
+    if (name !== undefined) named.set(name, flight);
+    // No request joins what is being stopped; an abandoned stream is read no more.
+    const onStop = () => {
+      unname();
+      void begun.then(land, land);
+    };
+    stop.signal.addEventListener("abort", onStop, { once: true });
+    return flight;
+  };
+  const join = (name: string): Seat | undefined => {
+    // Beside these there is the seat of the one that began it.
+    if ((named.get(name)?.seats ?? 0) > maxJoiners) throw tooManyAtOnce();
+    return watch(name);
+  };
+  const watch = (name: string): Seat | undefined => {
+    const running = named.get(name);
+    if (!running) return undefined;
+    // Of a stream whose beginning is gone no joiner gets a part; its answer will be recorded.
+    const reader = running.shared?.read();
+    return running.shared && !reader ? undefined : sit(running, true, reader);
+  };
+  return {
+    take(name, accountId, begin) {
+      const seat = name === undefined ? undefined : join(name);
+      return seat ?? sit(start(name, accountId, begin), false, undefined);
+    },
+    join,
+    watch,
+    whenEmpty: () => empty.promise,
+    stopAll(reason) {
+      for (const flight of [...all]) flight.stop.abort(stopped(reason));
+    },
+  };
+}
+
+const nothing = pushed<Uint8Array>((sink) => ({
+  resume: () => sink.end(),
+  leave: () => undefined,
+}));
+
+function sit(flight: Flight, joined: boolean, early: EventReader | undefined): Seat {
+  flight.seats++;
+  let isLeft = false;
+  let reader = early;
+  let room: Disposable | undefined;
+  const answer = flight.begun.then((begun): Answer => {
+    const told = { ...begun, replayed: begun.replayed || joined };
+    if (told.kind === "json") {
+      // A joiner gets the same bytes; their room is that of the request that began it.
+      if (joined) return { ...told, room: undefined };
+      if (isLeft) told.room?.[Symbol.dispose]();
+      else room = told.room;
+      return told;
+    }
+    // Nothing was read before every caller that waited for the beginning has a reader.
+    if (!isLeft) reader ??= flight.shared?.read();
+    // One that has left must not read in the place of the others.
+    const rest = flight.shared ? nothing : told.events;
+    return { ...told, events: reader?.events ?? rest };
+  });
+  // A joiner that left does not hear of the refusal.
+  answer.catch(() => {});
+  return {
+    answer,
+    joined,
+    leave() {
+      if (isLeft) return;
+      isLeft = true;
+      reader?.close();
+      room?.[Symbol.dispose]();
+      if (--flight.seats > 0) return;
+      if (flight.isLanded) flight.kept.free();
+      else flight.stop.abort(stopped("left"));
+    },
+  };
+}

@@ -1,0 +1,147 @@
+import { jsonInTurns } from "#kit/base/in-turns.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
+import { ChunkCollector } from "../../upstreams/text/chat/chunk-collector.ts";
+import { dataFrame } from "../../upstreams/text/frame.ts";
+import type { AnswerEvent, ReportedUsage, TextOperation } from "../../upstreams/text/port.ts";
+import { replayedEvents } from "../../upstreams/text/replay.ts";
+import { dataOf, doneFrame } from "../base/frames.ts";
+import { maxKeptAnswerBytes, replayPieceBytes } from "../base/limits.ts";
+import type { LargeAnswers } from "../large/index.ts";
+import type { ChargedTokens } from "../metering/pricing.ts";
+import { estimatedUsage } from "../metering/shown-usage.ts";
+import type { AnswerForm } from "../request/parse.ts";
+import type { KeptAnswer } from "../store/store.ts";
+
+/** What is kept of a complete answer; undefined: the stream did not add up to one. */
+export function keepable(answer: Uint8Array | undefined): KeptAnswer {
+  return answer && answer.length <= maxKeptAnswerBytes ? answer : "not_kept";
+}
+
+/** Makes the JSON answer out of a stream, for the idempotency key. */
+export interface Collector {
+  add(event: AnswerEvent): void;
+  /**
+   * The answer, once the terminal event was added, with what we counted in the place of usage that upstream did not
+   * report; undefined where the stream did not add up to one.
+   */
+  answer(
+    reported: ReportedUsage | undefined,
+    estimate: ChargedTokens | undefined,
+  ): Promise<Uint8Array | undefined>;
+}
+
+/** A collector for one stream of an account. */
+export function createCollector(
+  operation: TextOperation,
+  accountId: string,
+  large: Pick<LargeAnswers, "run">,
+): Collector {
+  return operation === "chat" ? chatCollector() : responseCollector(accountId, large);
+}
+
+/** A frame of more bytes holds an answer that is too large to keep: what stands around it has fewer than this. */
+const mostFrameBytes = maxKeptAnswerBytes + 1_024;
+
+/** The terminal event of a Responses stream carries the whole response. */
+function responseCollector(accountId: string, large: Pick<LargeAnswers, "run">): Collector {
+  let last: AnswerEvent | undefined;
+  return {
+    add(event) {
+      last = event;
+    },
+    async answer(_reported, estimate) {
+      if (!last || last.frame.length > mostFrameBytes) return undefined;
+      return await large.run("response", { accountId }, last.frame, estimate);
+    },
+  };
+}
+
+/** The response object in a frame, with what we counted where upstream reported nothing; undefined where there is none. */
+export function responseIn(
+  frame: Uint8Array,
+  estimate: ChargedTokens | undefined,
+): Uint8Array | undefined {
+  const response = dataOf(frame)?.response;
+  if (!isJsonObject(response)) return undefined;
+  const usage = estimate ? { usage: estimatedUsage("responses", estimate) } : {};
+  return Buffer.from(JSON.stringify({ ...response, ...usage }));
+}
+
+function chatCollector(): Collector {
+  /** Undefined once the answer is too large to keep: what it was so far takes no more memory then. */
+  let chunks: ChunkCollector | undefined = new ChunkCollector();
+  return {
+    add({ frame }) {
+      if (frame.length > mostFrameBytes) chunks = undefined;
+      const chunk = chunks && dataOf(frame);
+      if (chunk) chunks?.add(chunk);
+      if (chunks && chunks.characters > maxKeptAnswerBytes) chunks = undefined;
+    },
+    async answer(reported, estimate) {
+      const counted = estimate && estimatedUsage("chat", estimate);
+      const completion = chunks?.completion(counted);
+      if (!completion) return undefined;
+      completion.usage ??= usageOf(reported);
+      return Buffer.from(await jsonInTurns(completion));
+    },
+  };
+}
+
+function usageOf(reported: ReportedUsage | undefined): JsonValue {
+  if (!reported) return null;
+  const { inputTokens, cachedInputTokens, outputTokens } = reported;
+  return {
+    prompt_tokens: inputTokens,
+    completion_tokens: outputTokens,
+    total_tokens: inputTokens + outputTokens,
+    prompt_tokens_details: { cached_tokens: cachedInputTokens },
+  };
+}
+
+/** Events of a stream that are ready, in their order, and where pieces of it end that hold whole events. */
+interface ReadyEvents {
+  bytes: Uint8Array;
+  ends: number[];
+}
+
+/** A kept answer as the event stream that it would have been, `[DONE]` included. Only responses and chat have one. */
+export function eventsOfAnswer(
+  answer: Uint8Array,
+  operation: TextOperation,
+  form: AnswerForm,
+): ReadyEvents {
+  const value: unknown = JSON.parse(Buffer.from(answer).toString());
+  const hasEvents = operation === "responses" || operation === "chat";
+  if (!isJsonObject(value) || !hasEvents) throw new TypeError("no answer to stream");
+  const events = replayedEvents(operation, value, { withUsage: form === "events+usage" });
+  const told = events.map((event) => event.frame);
+  const last = told.pop();
+  if (last) told.push(operation === "chat" ? withKeptUsage(last, value) : last);
+  const frames = [...told, doneFrame];
+  const ends: number[] = [];
+  let [begun, end] = [0, 0];
+  for (const frame of frames) {
+    if (end > begun && end + frame.length > begun + replayPieceBytes) {
+      ends.push(end);
+      begun = end;
+    }
+    end += frame.length;
+  }
+  return { bytes: Buffer.concat(frames), ends: [...ends, end] };
+}
+
+/** The usage chunk of a chat as it was shown: what an upstream's own may say has neither what it cost nor `estimated`. */
+function withKeptUsage(frame: Uint8Array, { usage }: JsonObject): Uint8Array {
+  const chunk = dataOf(frame);
+  if (!isJsonObject(chunk?.usage) || !isJsonObject(usage)) return frame;
+  return dataFrame({ ...chunk, usage });
+}
+
+/** Gives a stream that is ready piece by piece: one reader takes it as fast as it can, and others have their turns. */
+export async function* piecesOf({ bytes, ends }: ReadyEvents): AsyncIterable<Uint8Array> {
+  let from = 0;
+  for (const end of ends) {
+    yield bytes.subarray(from, end);
+    from = end;
+  }
+}

@@ -1,0 +1,125 @@
+import type { Logger } from "#kit/base/logger.ts";
+import { childrenOf, type Metrics } from "#kit/base/metrics.ts";
+import type { ReportedUsage, TextOperation } from "../../upstreams/text/port.ts";
+import type { EndKind } from "../metering/charge.ts";
+import type { Charge, Intent, UsageRecord } from "../store/store.ts";
+
+/** What the text service counts and logs. Never a prompt, an answer or a key. */
+export interface TextEvents {
+  /** A request is closed: what it came to. */
+  closed(request: Intent, end: EndKind, charge: Charge): void;
+  /** Reported usage that cannot be: what we counted is charged. */
+  review(request: Intent, reported: ReportedUsage): void;
+  /** The first output of a request is on its way, so long after the request came. */
+  firstOutput(operation: TextOperation, elapsedMs: number): void;
+  /** An answer is not kept for its idempotency key, because its account has as many bytes of them as it may. */
+  unkept(request: Intent): void;
+  /** A recorded answer was given again. */
+  replayed(operation: TextOperation): void;
+  /** A request joined one in flight. */
+  joined(operation: TextOperation): void;
+  /** This process may no longer speak for a request that it runs. */
+  lost(request: Intent): void;
+  /** A request of a dead process was closed. */
+  orphan(request: UsageRecord): void;
+  /** Something of ours failed and will be tried again, or is left to the sweeper. */
+  trouble(what: string, requestId: string | undefined, error: unknown): void;
+}
+
+/** Makes the events of one service. */
+export function createTextEvents(deps: { log: Logger; metrics: Metrics }): TextEvents {
+  const { log, metrics } = deps;
+  const count = createCounters(metrics);
+  const requestsOf = childrenOf(count.requests);
+  const tokensOf = childrenOf(count.tokens);
+  const chargedFor = childrenOf(count.charged);
+  const firstOutputOf = childrenOf(count.firstOutput);
+  return {
+    closed({ operation }, end, charge) {
+      requestsOf(operation, end).inc();
+      if (charge.amount === undefined) return;
+      const source = charge.estimated ? "estimated" : "reported";
+      tokensOf("input", source).inc(charge.input);
+      tokensOf("cached_input", source).inc(charge.cachedInput);
+      tokensOf("output", source).inc(charge.output);
+      chargedFor(operation).inc(Number(charge.amount));
+    },
+    review(request, reported) {
+      count.reviews.inc();
+      log.error(
+        { ...facts(request), reported },
+        "reported usage is not believable: charged by our own count",
+      );
+    },
+    firstOutput: (operation, elapsedMs) => firstOutputOf(operation).observe(elapsedMs / 1_000),
+    unkept(request) {
+      count.unkept.inc();
+      log.info(facts(request), "an answer is not kept: its account has too many");
+    },
+    replayed: (operation) => count.repeats.inc({ operation, kind: "replayed" }),
+    joined: (operation) => count.repeats.inc({ operation, kind: "joined" }),
+    lost(request) {
+      count.lost.inc();
+      log.warn(facts(request), "a running request was taken over by another process");
+    },
+    orphan(request) {
+      count.orphans.inc();
+      log.warn({ ...facts(request), owner: request.owner }, "closed a request of a dead process");
+    },
+    trouble: (what, requestId, error) => log.warn({ requestId, err: error }, what),
+  };
+}
+
+/** What is counted. */
+function createCounters(metrics: Metrics) {
+  return {
+    requests: metrics.counter("genmesh_text_requests_total", "Text requests by their end.", [
+      "operation",
+      "end",
+    ]),
+    tokens: metrics.counter(
+      "genmesh_text_tokens_total",
+      "Tokens charged, as the upstream reported them or as estimated here.",
+      ["direction", "source"],
+    ),
+    charged: metrics.counter(
+      "genmesh_text_charged_usd_micros_total",
+      "USD micros charged for text.",
+      ["operation"],
+    ),
+    firstOutput: metrics.histogram(
+      "genmesh_text_first_output_seconds",
+      "From a text request's coming to its first output.",
+      ["operation"],
+    ),
+    repeats: metrics.counter(
+      "genmesh_text_repeats_total",
+      "Text requests that were given another's answer at no cost: a recorded one, or one in flight.",
+      ["operation", "kind"],
+    ),
+    reviews: metrics.counter(
+      "genmesh_text_reviews_total",
+      "Text requests whose reported usage was not believable.",
+      [],
+    ),
+    unkept: metrics.counter(
+      "genmesh_text_answers_unkept_total",
+      "Answers not kept for their idempotency key: their account has too many.",
+      [],
+    ),
+    orphans: metrics.counter(
+      "genmesh_text_orphans_total",
+      "Text requests of processes that are gone, which this one closed.",
+      [],
+    ),
+    lost: metrics.counter(
+      "genmesh_text_lost_total",
+      "Running text requests that another process took over.",
+      [],
+    ),
+  };
+}
+
+function facts({ requestId, accountId, modelId, operation }: Intent) {
+  return { requestId, accountId, modelId, operation };
+}

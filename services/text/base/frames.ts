@@ -1,0 +1,26 @@
+import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
+
+/** What follows the terminal event of a stream that did not break. */
+export const doneFrame: Uint8Array = Buffer.from("data: [DONE]\n\n");
+
+/** The JSON object of one event's `data:` lines; undefined where it is none. */
+export function dataOf(frame: Uint8Array): JsonObject | undefined {
+  const text = Buffer.from(frame.buffer, frame.byteOffset, frame.length).toString();
+  const data = text
+    .split(/\r\n|\n|\r/)
+    .filter((line) => line.startsWith("data:"))
+    .map((line) => line.slice(line.startsWith("data: ") ? 6 : 5))
+    .join("\n");
+  try {
+    const value: unknown = JSON.parse(data);
+    return isJsonObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Several frames as one piece; a single one is not copied. */
+export function joinFrames(frames: readonly Uint8Array[]): Uint8Array {
+  const [first] = frames;
+  return first && frames.length === 1 ? first : Buffer.concat(frames);
+}

@@ -1,0 +1,30 @@
+/** What a WAV says of itself. */
+export interface SampleWav {
+  code: number;
+  channels: number;
+  rate: number;
+  bits: number;
+  bytesPerSecond: number;
+  /** Bytes of samples that it claims. */
+  claimed: number;
+}
+
+/** A WAV with so many bytes of silence: a byte for each of 8,000 samples a second, unless it says otherwise. */
+export function wavOf(samples: number, said: Partial<SampleWav> = {}): Buffer<ArrayBuffer> {
+  const { code = 1, channels = 1, rate = 8_000, bits = 8, claimed = samples } = said;
+  const block = (channels * bits) / 8;
+  const head = Buffer.alloc(44);
+  head.write("RIFF", 0);
+  head.writeUInt32LE(36 + samples, 4);
+  head.write("WAVEfmt ", 8);
+  head.writeUInt32LE(16, 16);
+  head.writeUInt16LE(code, 20);
+  head.writeUInt16LE(channels, 22);
+  head.writeUInt32LE(rate, 24);
+  head.writeUInt32LE(said.bytesPerSecond ?? rate * block, 28);
+  head.writeUInt16LE(block, 32);
+  head.writeUInt16LE(bits, 34);
+  head.write("data", 36);
+  head.writeUInt32LE(claimed, 40);
+  return Buffer.concat([head, Buffer.alloc(samples, 128)]);
+}

@@ -1,0 +1,123 @@
+import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
+import { dataFrame, typedFrame } from "../../upstreams/text/frame.ts";
+import { secondsOfUnits, type TextOperation } from "../../upstreams/text/port.ts";
+import { dataOf } from "../base/frames.ts";
+import type { ChargedTokens } from "./pricing.ts";
+import { findUsage, isSpace } from "./usage-position.ts";
+
+/** Tokens that we counted, as the `usage` of an answer; `estimated` is a field of ours. */
+export function estimatedUsage(operation: TextOperation, tokens: ChargedTokens): JsonObject {
+  const { input, cachedInput, output } = tokens;
+  const cached = { cached_tokens: cachedInput };
+  const reasoning = { reasoning_tokens: 0 };
+  const total = { total_tokens: input + output, estimated: true };
+  if (operation === "transcriptions") {
+    return { type: "duration", seconds: secondsOfUnits(input), estimated: true };
+  }
+  if (operation === "embeddings") return { prompt_tokens: input, ...total };
+  if (operation === "chat") {
+    return {
+      prompt_tokens: input,
+      completion_tokens: output,
+      prompt_tokens_details: cached,
+      completion_tokens_details: reasoning,
+      ...total,
+    };
+  }
+  return {
+    input_tokens: input,
+    output_tokens: output,
+    input_tokens_details: cached,
+    output_tokens_details: reasoning,
+    ...total,
+  };
+}
+
+/** What an answer shows of its charge. */
+export interface ShownCharge {
+  /** USD micros; undefined where another process decided that. */
+  cost?: bigint | undefined;
+  /** Tokens that we counted; undefined: upstream's own word of them holds. */
+  estimate?: ChargedTokens | undefined;
+}
+
+/** What an answer cost: dollars, as OpenRouter tells them, and the integer, which is the truth. */
+function costFields(cost: bigint) {
+  return { cost: Number(cost) / 1_000_000, costUsdMicros: Number(cost) };
+}
+
+/**
+ * JSON, or a frame of it, whose usage shows what the answer cost, as the pieces that make it; as it is where it has no usage. It
+ * yields now and then: an answer may have many megabytes.
+ */
+export function* piecesWithCost(bytes: Uint8Array, cost: bigint): Generator<void, Uint8Array[]> {
+  const json = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const inside = yield* findUsage(json);
+  if (inside === undefined) return [bytes];
+  let next = inside;
+  while (isSpace(json[next])) next++;
+  const isEmpty = json[next] === "}".charCodeAt(0);
+  const figures = `${JSON.stringify(costFields(cost)).slice(1, -1)}${isEmpty ? "" : ","}`;
+  return [json.subarray(0, inside), Buffer.from(figures), json.subarray(inside)];
+}
+
+/** The same at once, for what is in a thread already, or short. */
+function withCost(bytes: Uint8Array, cost: bigint): Uint8Array {
+  const work = piecesWithCost(bytes, cost);
+  let step = work.next();
+  while (!step.done) step = work.next();
+  return step.value.length === 1 ? bytes : Buffer.concat(step.value);
+}
+
+/** A JSON answer that shows what it cost and what we counted; without `estimate` upstream's own word of its tokens holds. */
+export function bodyWithUsage(
+  body: Uint8Array,
+  operation: TextOperation,
+  { cost, estimate }: ShownCharge,
+): Uint8Array {
+  if (!estimate) return cost === undefined ? body : withCost(body, cost);
+  const answer: unknown = JSON.parse(Buffer.from(body).toString());
+  if (!isJsonObject(answer)) return body;
+  const usage = {
+    ...(cost === undefined ? {} : costFields(cost)),
+    ...estimatedUsage(operation, estimate),
+  };
+  return Buffer.from(JSON.stringify({ ...answer, usage }));
+}
+
+/**
+ * The frames that end a stream, with what it cost and what we counted: see {@link lastFramesWithEstimate}. `cost` undefined:
+ * another process decided it.
+ */
+export function lastFramesWithUsage(
+  frame: Uint8Array,
+  operation: TextOperation,
+  { cost, estimate }: ShownCharge,
+  inChunk: boolean,
+): Uint8Array[] {
+  const frames = lastFramesWithEstimate(operation, frame, estimate, inChunk);
+  return cost === undefined ? frames : frames.map((one) => withCost(one, cost));
+}
+
+/**
+ * The frames that end a stream, with what we counted: in the response object, or, `inChunk`, in the usage chunk of a chat
+ * stream, which is added where upstream sent none. As it is where `estimate` is undefined.
+ */
+function lastFramesWithEstimate(
+  operation: TextOperation,
+  frame: Uint8Array,
+  estimate: ChargedTokens | undefined,
+  inChunk: boolean,
+): Uint8Array[] {
+  const event = estimate && dataOf(frame);
+  if (!estimate || !event) return [frame];
+  const usage = estimatedUsage(operation, estimate);
+  if (operation !== "chat") {
+    const { type, response } = event;
+    if (typeof type !== "string" || !isJsonObject(response)) return [frame];
+    return [typedFrame({ ...event, response: { ...response, usage } })];
+  }
+  if (!inChunk || !Array.isArray(event.choices)) return [frame];
+  const chunk = dataFrame({ ...event, choices: [], usage });
+  return event.choices.length > 0 ? [frame, chunk] : [chunk];
+}

@@ -1,0 +1,41 @@
+import type { Clock } from "#kit/time/clock.ts";
+
+/** Bounds waits of the same length without a timer each: thousands of requests end every second, and hardly one waits so long. */
+export interface Budgets {
+  /** What `work` gives, or `otherwise` once the budget is spent (and up to a tick more); the work goes on. */
+  within<T>(work: Promise<T>, otherwise: T): Promise<T>;
+  /** Ends the waits whose time is over; to be called every tick while something waits. */
+  tick(): void;
+  /** True where nothing waits. */
+  isIdle(): boolean;
+}
+
+interface Wait {
+  until: number;
+  end(): void;
+}
+
+/** Budgets of `budgetMs` each. `begun` is called with each wait that begins. */
+export function createBudgets(clock: Clock, budgetMs: number, begun: () => void): Budgets {
+  const waits = new Set<Wait>();
+  return {
+    within(work, otherwise) {
+      return new Promise((resolve, reject) => {
+        const wait: Wait = { until: clock.steady() + budgetMs, end: () => resolve(otherwise) };
+        waits.add(wait);
+        begun();
+        work.then(resolve, reject).finally(() => waits.delete(wait));
+      });
+    },
+    tick() {
+      const now = clock.steady();
+      for (const wait of waits) {
+        // They stand in the order of their times.
+        if (wait.until > now) return;
+        waits.delete(wait);
+        wait.end();
+      }
+    },
+    isIdle: () => waits.size === 0,
+  };
+}

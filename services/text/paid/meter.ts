@@ -1,0 +1,203 @@
+import { type KeyLimit, noHoldReasons } from "#common/agreements/hold-client.ts";
+import { drawBudgetMs, holdCheckMs, leaseMs } from "#common/paid-work/limits.ts";
+import { refuseLate } from "#common/paid-work/request-holds.ts";
+import { ErrorReason, isRefusal, RefusalError } from "#kit/base/errors.ts";
+import type { Ids } from "#kit/base/ids.ts";
+import type { Principal } from "#kit/rpc/principal.ts";
+import { answerIdOf } from "../../upstreams/text/answer-defaults.ts";
+import { beatTickMs, countAheadEveryMs, countAheadMs, countPatienceMs } from "../base/limits.ts";
+import { noCharge } from "../metering/charge.ts";
+import { outputWithin } from "../metering/pricing.ts";
+import type { PreparedRequest } from "../request/prepared.ts";
+import type { Intent } from "../store/store.ts";
+import { counterFor, type TokenCounter } from "../tokens/count.ts";
+import { createTally } from "../tokens/tally.ts";
+import { createBudgets } from "./budget.ts";
+import { createMetered, type Metered, type MeteredContext } from "./paid-request.ts";
+import type { ClosingContext } from "./settling.ts";
+import { createTicker } from "./ticker.ts";
+
+/** What metering needs. */
+export interface MeterContext extends Omit<ClosingContext, "background" | "budgets"> {
+  ids: Ids;
+  counter: TokenCounter;
+}
+
+/** Who a request is made for. */
+export interface Payer {
+  principal: Principal;
+  /** The caller's HTTP request. */
+  callId?: string | undefined;
+  /** Undefined: none. */
+  keyLimit: KeyLimit | undefined;
+}
+
+/** Opens requests and keeps the running ones alive (docs/money.md). */
+export interface Meter {
+  /**
+   * Holds the money of a request, which may then be sent upstream. Undefined where its idempotency slot is taken. Refuses as
+   * billing does, with SERVICE_UNAVAILABLE where that took too long or failed, or with the reason of `signal`; the hold is then
+   * gone or on its way out.
+   */
+  open(
+    request: PreparedRequest,
+    payer: Payer,
+    idempotency: Intent["idempotency"],
+    signal: AbortSignal,
+  ): Promise<Metered | undefined>;
+  /** Checkpoints what runs, every 2 s each, until `signal` aborts. */
+  keepAlive(signal: AbortSignal): Promise<void>;
+  /** Resolves when every end that was decided is written down, or left to the sweeper. */
+  idle(): Promise<void>;
+}
+
+/** Makes a meter. */
+export function createMeter(context: MeterContext): Meter {
+  const { clock, store } = context;
+  const running = new Set<Metered>();
+  const ending = new Set<Promise<unknown>>();
+  const background = (work: Promise<unknown>) => {
+    ending.add(work);
+    void work.finally(() => ending.delete(work));
+  };
+  const budgets = createBudgets(clock, drawBudgetMs, () => ticker.wake());
+  const patience = createBudgets(clock, countPatienceMs, () => ticker.wake());
+  let countedAheadMs = Number.NEGATIVE_INFINITY;
+  /** Has the counting thread loaded by the time of the first checkpoint. */
+  const countAhead = () => {
+    // The first is the oldest.
+    const [oldest] = running;
+    const now = clock.steady();
+    if (!oldest || now - oldest.openedAt < countAheadMs) return;
+    if (now - countedAheadMs < countAheadEveryMs) return;
+    countedAheadMs = now;
+    // What cannot be counted is guessed, where it is needed.
+    context.counter.count(["."]).catch(() => {});
+  };
+  const ticker = createTicker({
+    clock,
+    tickMs: beatTickMs,
+    isIdle: () => running.size === 0 && budgets.isIdle() && patience.isIdle(),
+    tick() {
+      budgets.tick();
+      patience.tick();
+      for (const metered of running) metered.beat();
+      countAhead();
+    },
+  });
+  const metering = { ...context, background, budgets, patience };
+  return {
+    async open(request, payer, idempotency, signal) {
+      const openedAt = clock.steady();
+      const { keyLimit } = payer;
+      const asked = intentOf(request, payer, idempotency, context);
+      if (idempotency && !(await store.open(asked, signal))) return undefined;
+      const paid = { openedAt, signal, keyLimit };
+      const intent = await hold(asked, request, paid, context).catch(async (error) => {
+        await giveUp(asked, error, metering);
+        throw withAffordable(error, request);
+      });
+      const counter = counterFor(intent.accountId, context.counter);
+      const tally = createTally(request, counter, (error) => {
+        context.events.trouble("tokens are guessed", intent.requestId, error);
+      });
+      const metered = createMetered({ intent, tally, openedAt, keyLimit }, metering, () =>
+        running.delete(metered),
+      );
+      running.add(metered);
+      ticker.wake();
+      return metered;
+    },
+    keepAlive: (signal) => ticker.run(signal),
+    async idle() {
+      while (ending.size > 0) await Promise.all(ending);
+    },
+  };
+}
+
+function intentOf(
+  request: PreparedRequest,
+  { principal, callId }: Payer,
+  idempotency: Intent["idempotency"],
+  { clock, ids, owner }: MeterContext,
+): Intent {
+  const now = clock.now();
+  const { operation } = request;
+  // The time comes first, so that what billing writes about neighbours lies side by side in its index.
+  const requestId = ids.make(`text_${now.toString(36)}`, 15);
+  const answerId = answerIdOf({ operation, requestId });
+  return {
+    requestId,
+    accountId: principal.accountId,
+    keyId: principal.keyId,
+    operation,
+    modelId: request.model.id,
+    catalogVersion: request.catalogVersion,
+    price: request.price,
+    bounds: request.bounds,
+    holdAmount: request.holdAmount,
+    holdCheckAt: now + holdCheckMs,
+    owner,
+    openedAt: now,
+    leaseUntil: now + leaseMs,
+    // Nothing of it was sent: until its first checkpoint it costs nothing.
+    inputTokens: 0,
+    outputTokens: 0,
+    ...(idempotency ? { idempotency } : {}),
+    told: { ...(callId ? { callId } : {}), streamed: request.form !== "json", answerId },
+  };
+}
+
+/** Opens the hold; the intent with what is held. Refuses where 5 s have passed since `openedAt`, by the monotonic clock. */
+async function hold(
+  intent: Intent,
+  { leastHold }: PreparedRequest,
+  paid: { openedAt: number; signal: AbortSignal; keyLimit: KeyLimit | undefined },
+  { clock, holds }: MeterContext,
+): Promise<Intent> {
+  const { openedAt, signal, keyLimit } = paid;
+  const holdAmount = await holds.open(intent, { keyLimit, least: leastHold });
+  signal.throwIfAborted();
+  // Its lease runs from the first look for money: what is late could be sent without any.
+  refuseLate(openedAt, clock);
+  // The whole amount pays for the whole bound; less for a smaller one.
+  const output = outputWithin(intent.price, intent.bounds, holdAmount);
+  return { ...intent, holdAmount, bounds: { ...intent.bounds, output } };
+}
+
+/** Ends a request that was not sent: there is no hold, or it is on its way out, at the latest when its lease is over. Never rejects. */
+async function giveUp(intent: Intent, error: unknown, context: MeteredContext): Promise<void> {
+  const { clock, events, holds, store, owner } = context;
+  const { requestId } = intent;
+  if (!isRefusal(error, ...noHoldReasons)) {
+    events.closed(intent, "unsent", noCharge);
+    const told = { ...intent.told, status: "unsent", endedAt: clock.now() };
+    const drawing = holds.draw(intent, noCharge, told).catch((trouble) => {
+      // Billing that is away is told of where that is found, once, and not for each request.
+      if (isRefusal(trouble, ErrorReason.SERVICE_UNAVAILABLE)) return;
+      events.trouble("a hold is left to its lease", requestId, trouble);
+    });
+    context.background(drawing);
+  }
+  if (!intent.idempotency) return;
+  await store.withdraw(requestId, owner).catch((trouble) => {
+    events.trouble("an intent could not be withdrawn", requestId, trouble);
+  });
+}
+
+/** A refusal for want of money also says which bound of the output there would be money for. */
+function withAffordable(error: unknown, request: PreparedRequest): unknown {
+  const { INSUFFICIENT_BALANCE, KEY_LIMIT_EXCEEDED } = ErrorReason;
+  if (!isRefusal(error, INSUFFICIENT_BALANCE, KEY_LIMIT_EXCEEDED)) return error;
+  const { reason, message, metadata } = error;
+  // A billing of before named no amounts.
+  if (metadata.spendable === undefined) return error;
+  if (!request.heldByBound) return error;
+  const { price, bounds } = request;
+  const output = outputWithin(price, bounds, BigInt(metadata.spendable));
+  const hint = `With max_output_tokens of at most ${output} it would be accepted.`;
+  return new RefusalError(reason, {
+    message: output > 0 ? `${message} ${hint}` : message,
+    metadata: { ...metadata, max_output_tokens: `${output}` },
+  });
+}

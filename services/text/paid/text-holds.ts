@@ -1,0 +1,92 @@
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { HoldClient, KeyLimit, RequestRecord } from "#common/agreements/hold-client.ts";
+import { createRequestHolds } from "#common/paid-work/request-holds.ts";
+import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { soundUnitMs } from "../../upstreams/text/port.ts";
+import type { Charge, Intent, Told } from "../store/store.ts";
+
+/** The holds of text requests: one each, in the USD wallet, under the request's own id. All calls may be repeated. */
+export interface TextHolds {
+  /**
+   * Opens the hold, for the intent's amount or, where `least` is named, for what wallet and key have from that on; answers
+   * what it took, in USD micros. Refuses with {@link noHoldReasons}: then there is none.
+   */
+  open(intent: Intent, terms: HoldTerms): Promise<bigint>;
+  /**
+   * Charges the request and ends its hold, in one step; answers what was charged, by this call or an earlier one of any replica.
+   * Where the hold is closed without a charge, `fromFree` still charges what wallet and key can pay; without it, nothing.
+   */
+  draw(request: DrawnRequest, charge: Charge, told: DrawNotes): Promise<bigint>;
+  /** Is the hold still open? Asked by a repeat of its opening, which changes nothing. */
+  isOpen(intent: Intent): Promise<boolean>;
+}
+
+/** What a hold depends on beside its intent. Amounts in USD micros. */
+export interface HoldTerms {
+  /** Undefined: none. */
+  keyLimit: KeyLimit | undefined;
+  /** Undefined: the intent's amount and nothing less. */
+  least: bigint | undefined;
+}
+
+/** Whose charge. */
+export type DrawnRequest = Pick<
+  Intent,
+  "requestId" | "accountId" | "keyId" | "modelId" | "operation" | "openedAt"
+>;
+
+/** What a draw is made with beside its charge. Times in ms since the epoch. */
+export interface DrawNotes extends Told {
+  /** How the request ended. */
+  status: string;
+  endedAt: number;
+  fromFree?: { keyLimit: KeyLimit | undefined } | undefined;
+}
+
+/** Of a request's id as its caller gave it: billing takes no longer ones. */
+const refPattern = /^[\w.:-]{1,100}$/;
+
+/** Text's view of the holds of billing. */
+export function createTextHolds(client: HoldClient): TextHolds {
+  const holds = createRequestHolds(client, { kind: HoldKind.TEXT, unit: Unit.USD_MICROS });
+  const termsOf = ({ holdAmount, holdCheckAt, told }: Intent) => ({
+    amount: holdAmount,
+    checkAt: holdCheckAt,
+    ref: told?.callId && refPattern.test(told.callId) ? told.callId : undefined,
+  });
+  return {
+    open: (intent, terms) => holds.open(intent, { ...termsOf(intent), ...terms }),
+    draw: (request, charge, told) =>
+      holds.draw(request, {
+        amount: charge.amount ?? 0n,
+        record: recordOf(request, charge, told),
+        fromFree: told.fromFree,
+      }),
+    isOpen: (intent) => holds.isOpen(intent, { ...termsOf(intent), keyLimit: undefined }),
+  };
+}
+
+/** What the journal keeps of a request: nothing that its caller wrote. */
+function recordOf(request: DrawnRequest, charge: Charge, told: DrawNotes): RequestRecord {
+  const { firstOutputAt } = told;
+  const isSound = request.operation === "transcriptions";
+  return {
+    model: request.modelId,
+    operation: request.operation,
+    status: told.status,
+    streamed: told.streamed ?? false,
+    estimated: charge.estimated,
+    upstream: told.upstream ?? "",
+    answerId: told.answerId ?? "",
+    requestId: told.callId ?? "",
+    finishReason: told.finishReason ?? "",
+    inputTokens: isSound ? 0n : BigInt(charge.input),
+    mediaMs: isSound ? BigInt(charge.input * soundUnitMs) : 0n,
+    cachedInputTokens: BigInt(charge.cachedInput),
+    outputTokens: BigInt(charge.output),
+    reasoningTokens: BigInt(charge.reasoning ?? 0),
+    startTime: timestampFromMs(request.openedAt),
+    ...(firstOutputAt === undefined ? {} : { firstOutputTime: timestampFromMs(firstOutputAt) }),
+    endTime: timestampFromMs(told.endedAt),
+  };
+}

@@ -1,0 +1,191 @@
+import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
+import type { SqlRow } from "#kit/store/sqlite.ts";
+import type { TextOperation } from "../../upstreams/text/port.ts";
+import type { EndKind } from "../metering/charge.ts";
+import type { OpaqueMaker } from "../request/opaque.ts";
+import type { Charge, KeyedRecord, Review, Told, UsageRecord } from "./store.ts";
+
+/** Under what the steps below are counted. */
+export const schemaName = "text";
+
+/** Tables of the text service, step by step; a step that was shipped is never changed. */
+export const textSchema: readonly string[] = [
+  `CREATE TABLE text_usage (
+    request_id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL,
+    key_id TEXT NOT NULL,
+    operation TEXT NOT NULL,
+    model_id TEXT NOT NULL,
+    catalog_version TEXT NOT NULL,
+    price_input INTEGER NOT NULL,
+    price_cached INTEGER NOT NULL,
+    price_output INTEGER NOT NULL,
+    bound_input INTEGER NOT NULL,
+    bound_output INTEGER NOT NULL,
+    hold_amount INTEGER NOT NULL,
+    hold_check_at INTEGER NOT NULL,
+    owner TEXT NOT NULL,
+    opened_at INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    dispatched INTEGER NOT NULL,
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    idem_key TEXT,
+    fingerprint TEXT,
+    charge TEXT,
+    reported TEXT,
+    end_kind TEXT,
+    closed_at INTEGER
+  ) STRICT;
+  CREATE UNIQUE INDEX text_usage_idem ON text_usage (key_id, operation, idem_key) WHERE idem_key IS NOT NULL;
+  CREATE INDEX text_usage_due ON text_usage (due_at);
+  CREATE INDEX text_usage_review ON text_usage (closed_at) WHERE status = 'review';
+  CREATE TABLE text_answer (
+    request_id TEXT PRIMARY KEY,
+    body BLOB NOT NULL
+  ) STRICT;
+  CREATE TABLE text_opaque (
+    hash TEXT NOT NULL,
+    account_id TEXT NOT NULL,
+    upstream TEXT NOT NULL,
+    until INTEGER NOT NULL,
+    PRIMARY KEY (hash, account_id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX text_opaque_until ON text_opaque (until);`,
+  `CREATE TABLE text_review (
+    request_id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL,
+    model_id TEXT NOT NULL,
+    reported TEXT NOT NULL,
+    charged INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    until INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX text_review_at ON text_review (at);
+  CREATE INDEX text_review_until ON text_review (until);`,
+  // What is at work is looked for in both directions of time, and not among the answers that are kept.
+  `DROP INDEX text_usage_due;
+  CREATE INDEX text_usage_due ON text_usage (due_at) WHERE status <> 'closed';
+  CREATE INDEX text_usage_kept ON text_usage (due_at) WHERE status = 'closed';`,
+  // Names of a JSON array; null: none, or the answer is an older release's.
+  "ALTER TABLE text_answer ADD COLUMN ignored TEXT",
+  // Bytes of kept answers. Those of older releases are not among them: they are over within a day.
+  `CREATE TABLE text_kept (
+    account_id TEXT NOT NULL,
+    until INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    PRIMARY KEY (account_id, until)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX text_kept_until ON text_kept (until);`,
+  // What a record says beside the charge, as JSON; null: an older release wrote the row.
+  "ALTER TABLE text_usage ADD COLUMN told TEXT",
+];
+
+/** A row of `text_usage`. */
+export function recordOf(row: SqlRow): UsageRecord {
+  return {
+    requestId: String(row.request_id),
+    accountId: String(row.account_id),
+    keyId: String(row.key_id),
+    operation: String(row.operation) as TextOperation,
+    modelId: String(row.model_id),
+    catalogVersion: String(row.catalog_version),
+    price: {
+      input: BigInt(row.price_input as bigint),
+      cachedInput: BigInt(row.price_cached as bigint),
+      output: BigInt(row.price_output as bigint),
+    },
+    bounds: { input: Number(row.bound_input), output: Number(row.bound_output) },
+    holdAmount: BigInt(row.hold_amount as bigint),
+    holdCheckAt: Number(row.hold_check_at),
+    inputTokens: Number(row.input_tokens),
+    owner: String(row.owner),
+    openedAt: Number(row.opened_at),
+    leaseUntil: Number(row.due_at),
+    status: String(row.status) as UsageRecord["status"],
+    dispatched: Number(row.dispatched) === 1,
+    outputTokens: Number(row.output_tokens),
+    ...(row.idem_key === null
+      ? {}
+      : { idempotency: { key: String(row.idem_key), fingerprint: String(row.fingerprint) } }),
+    ...(typeof row.told === "string" ? { told: toldOfText(row.told) } : {}),
+    ...(row.charge === null ? {} : { charge: chargeOfText(String(row.charge)) }),
+    ...(row.reported === null ? {} : { reported: String(row.reported) }),
+    ...(row.end_kind === null ? {} : { end: String(row.end_kind) as EndKind }),
+    ...(row.closed_at === null ? {} : { closedAt: Number(row.closed_at) }),
+  };
+}
+
+/** A row of `text_usage` with the `body` and `ignored` of its answer. One that is over has a key only where an answer was given. */
+export function keyedOf(row: SqlRow): KeyedRecord {
+  const charge = row.charge === null ? undefined : chargeOfText(String(row.charge));
+  const answerId = typeof row.told === "string" ? toldOfText(row.told).answerId : undefined;
+  return {
+    requestId: String(row.request_id),
+    ...(answerId === undefined ? {} : { answerId }),
+    fingerprint: String(row.fingerprint),
+    answer:
+      row.body instanceof Uint8Array ? row.body : row.status === "open" ? undefined : "not_kept",
+    cost: charge && (charge.amount ?? 0n),
+    ...(typeof row.ignored === "string" ? { ignored: namesOf(row.ignored) } : {}),
+  };
+}
+
+function namesOf(text: string): string[] {
+  const names: unknown = JSON.parse(text);
+  return Array.isArray(names) ? names.map(String) : [];
+}
+
+/** A row of `text_review`, or of a request that an older release put in review. */
+export function reviewOf(row: SqlRow): Review {
+  return {
+    requestId: String(row.request_id),
+    accountId: String(row.account_id),
+    modelId: String(row.model_id),
+    reported: String(row.reported),
+    charged: row.charged === null ? undefined : BigInt(row.charged as bigint),
+    at: Number(row.at),
+  };
+}
+
+/** A row of `text_opaque`. */
+export function makerOf(row: SqlRow): OpaqueMaker {
+  return {
+    hash: String(row.hash),
+    accountId: String(row.account_id),
+    upstream: String(row.upstream),
+  };
+}
+
+/** What a record says, as JSON; null: nothing. */
+export function toldText(told: Told | undefined): string | null {
+  return told ? JSON.stringify(told) : null;
+}
+
+function toldOfText(text: string): Told {
+  const told: unknown = JSON.parse(text);
+  return isJsonObject(told) ? (told as Told) : {};
+}
+
+/** A charge as JSON; its amount as text, because it is money. */
+export function chargeText(charge: Charge): string {
+  return JSON.stringify({ ...charge, amount: charge.amount?.toString() ?? null });
+}
+
+function chargeOfText(text: string): Charge {
+  const parsed: unknown = JSON.parse(text);
+  const { amount, input, cachedInput, output, reasoning, estimated }: JsonObject = isJsonObject(
+    parsed,
+  )
+    ? parsed
+    : {};
+  return {
+    amount: typeof amount === "string" ? BigInt(amount) : undefined,
+    input: Number(input),
+    cachedInput: Number(cachedInput),
+    output: Number(output),
+    ...(reasoning === undefined ? {} : { reasoning: Number(reasoning) }),
+    estimated: estimated === true,
+  };
+}

@@ -1,0 +1,20 @@
+import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
+import { fill, type Template } from "#kit/template/template.ts";
+import type { ModelCall } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { failed } from "../media/faults.ts";
+import type { GenerationTask } from "../media/port.ts";
+import { valuesOf } from "./values.ts";
+
+/** The call of a task. Throws a `failed` GenerationError where its job has none. */
+export function callOf({ call }: Pick<GenerationTask, "call">): ModelCall {
+  if (!call) throw failed("the job says of no call of its model");
+  return call;
+}
+
+/** What a task's model is called with. `references`: how the upstream is told of each. */
+export function inputOf(task: GenerationTask, references: readonly string[]): JsonObject {
+  const template: Template = JSON.parse(callOf(task).input);
+  const input = fill(template, valuesOf(task, references));
+  if (!isJsonObject(input)) throw failed("the model's call has no input");
+  return input;
+}

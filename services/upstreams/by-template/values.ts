@@ -1,0 +1,52 @@
+import { createHash } from "node:crypto";
+import type { CallValues } from "#kit/template/template.ts";
+import { videoDimensions } from "../media/dimensions.ts";
+import type { GenerationRequest, GenerationTask } from "../media/port.ts";
+
+/**
+ * The values of a generation for its model's template, by the names that a catalog is checked for (catalog/calls.ts).
+ * `references`: how the upstream is told of each.
+ */
+export function valuesOf(
+  task: Pick<GenerationTask, "request" | "jobId" | "references">,
+  references: readonly string[],
+): CallValues {
+  const { request, jobId } = task;
+  const given = references.length > 0 ? { references: [...references] } : {};
+  const { seed = seedOf(jobId), negativePrompt }: Extras & { kind: string } = request;
+  const common = { seed, negativePrompt, ...given };
+  switch (request.kind) {
+    case "image": {
+      const { prompt, count, width, height, size, resolution, aspectRatio } = request;
+      // A caller's "auto" is the same as none.
+      const named = size === "auto" ? undefined : size;
+      return { ...common, prompt, count, width, height, size: named, resolution, aspectRatio };
+    }
+    case "video":
+      return { ...common, ...videoValues(request, task.references[0]) };
+    case "music": {
+      const { mode: musicMode, title, description, lyrics } = request;
+      return { ...common, musicMode, title, description, lyrics };
+    }
+  }
+}
+
+/** What a caller may say of every kind; jobs of earlier versions have none of it. */
+interface Extras {
+  seed?: number | undefined;
+  negativePrompt?: string | undefined;
+}
+
+function videoValues(
+  request: Extract<GenerationRequest, { kind: "video" }>,
+  reference: GenerationTask["references"][number] | undefined,
+): CallValues {
+  const { prompt, durationSeconds: seconds, resolution, aspectRatio, audio } = request;
+  const { width, height } = videoDimensions(resolution, aspectRatio, reference);
+  return { prompt, seconds, resolution, aspectRatio, width, height, audio: audio !== "none" };
+}
+
+/** The same for every attempt of a job and another for each job: 31 bits, the most that all upstreams take. */
+export function seedOf(jobId: string): number {
+  return createHash("sha256").update(jobId).digest().readUInt32BE(0) >>> 1;
+}

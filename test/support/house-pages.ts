@@ -1,0 +1,63 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { folderOf, type Room, rooms } from "../rooms.ts";
+import { thisCheckout } from "./checkout.ts";
+import { drawHouse } from "./house-picture.ts";
+
+const architecture = "docs/architecture.md";
+const [before, after] = ["<!-- rooms: npm run house -->", "<!-- end of rooms -->"];
+
+/** Each page that is made from the table of rooms or from the imports: its path from the root, and its text. */
+export function housePages(): Map<string, string> {
+  const pages = rooms.map((room) => [`${folderOf(room)}/README.md`, signOf(room)] as const);
+  const page = readFileSync(join(thisCheckout, architecture), "utf8");
+  const [head, , tail] = page.split(new RegExp(`${before}|${after}`));
+  return new Map([
+    ["docs/architecture.svg", drawHouse()],
+    [architecture, `${head}${before}\n${tableOfRooms()}${after}${tail}`],
+    ...pages,
+  ]);
+}
+
+/** What a newcomer reads at the door of a room. */
+function signOf(room: Room): string {
+  const inner = rooms.filter(({ path }) => path.startsWith(`${room.path}/`));
+  const lines = [
+    `# ${room.path}`,
+    `Decides ${room.decides}.`,
+    `May import: ${importsOf(room)}.`,
+    inner.length > 0 ? `Rooms in it: ${namesOf(inner.map(({ path }) => path))}.` : undefined,
+    "All rooms: [architecture.md](ROOT/docs/architecture.md#rooms).",
+  ];
+  const root = folderOf(room)
+    .split("/")
+    .map(() => "..")
+    .join("/");
+  return `${lines.filter(Boolean).join("\n\n").replace("ROOT", root)}\n`;
+}
+
+function tableOfRooms(): string {
+  const rows = rooms.map(
+    (room) => `| [${room.path}](../${folderOf(room)}) | ${room.decides} | ${importsOf(room)} |\n`,
+  );
+  return `| room | decides | may import |\n| --- | --- | --- |\n${rows.join("")}`;
+}
+
+function importsOf({ path, imports }: Room): string {
+  const parent = path.slice(0, Math.max(0, path.lastIndexOf("/")));
+  const around = rooms.some((room) => room.path === parent)
+    ? [`the files of ${parent} beside it`]
+    : [];
+  const named = namesOf(imports.map((name) => (name === path ? "its inner rooms" : name)));
+  return [named, ...around].filter(Boolean).join(", ") || "no other room";
+}
+
+const namesOf = (names: readonly string[]) => names.join(", ");
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  for (const [path, text] of housePages()) {
+    const file = join(thisCheckout, path);
+    if (!existsSync(file) || readFileSync(file, "utf8") !== text) writeFileSync(file, text);
+  }
+}
