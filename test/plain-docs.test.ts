@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, posix } from "node:path";
 import { describe, expect, test } from "vitest";
 import { thisCheckout } from "./support/checkout.ts";
 import { ownFiles } from "./support/own-files.ts";
@@ -49,6 +49,13 @@ describe("the pages are plain", () => {
   test.each(pages)("%s uses the glossary's words", (page) => {
     const blocks = blocksOf(page).filter((block) => !(isRow(block) && generated.includes(page)));
     expect(blocks.filter((block) => unwantedIn(block).length > 0)).toEqual([]);
+  });
+
+  test("the start page leads to every page", () => {
+    const start = read("docs/README.md");
+    const named = (page: string) => start.includes(`](${posix.relative("docs", page)}`);
+    const others = pages.filter((page) => page !== "docs/README.md");
+    expect(others.filter((page) => !named(page))).toEqual([]);
   });
 
   test("the glossary is short, and names words that are not to be used", () => {
