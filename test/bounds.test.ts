@@ -71,7 +71,7 @@ const inCode: Readonly<Record<string, number>> = {
   "pixels of an image": files.maxImagePixels,
   "files of a text request": text.maxFileParts,
   "bytes of the files of a text request": text.maxFileBytes / mib,
-  "sounds measured at once": text.measuringShare.places,
+  "audio files measured at once": text.measuringShare.places,
   "files of one account that wait to be measured": text.measuringShare.each.waiting,
   "bodies of up to 64 KiB held at once, beside larger ones":
     edge.smallBodyBounds(edge.defaultMaxBytesInFlight).places / mib,

@@ -78,11 +78,13 @@ export function metricsPage(): string {
   });
   return `# Metrics
 
-Generated from the source by \`npm run metrics\`. Every process has \`/metrics\` on its operations port, in Prometheus' format, and sends the same
-figures to a collector where \`OTEL_EXPORTER_OTLP_ENDPOINT\` names one ([configuration.md](configuration.md)): under the name of OpenTelemetry's
-conventions where one stands behind the arrow, else under the same name. A histogram has the series \`_bucket\`, \`_sum\` and \`_count\`. Durations and ages are in
-seconds, money is in USD micros or credits. No label holds anything that a caller wrote, and none names an account or a key. What to be woken for stands in
-[operations.md](operations.md#runbook). Beside these, each process exports \`process_*\` and \`nodejs_*\`, as Node's client for Prometheus makes them.
+Generated from the source by \`npm run metrics\`. Every process has \`/metrics\` on its operations port, in Prometheus' format. Where
+\`OTEL_EXPORTER_OTLP_ENDPOINT\` names a collector, the process sends it the same figures ([configuration.md](configuration.md)). A name
+behind an arrow is the name in OpenTelemetry's conventions, under which the figure is sent. Without an arrow it is sent under its own name.
+
+A histogram has the series \`_bucket\`, \`_sum\` and \`_count\`. Durations and ages are in seconds. Money is in USD micros or credits. No
+label holds anything that a caller wrote, and none names an account or a key. Each process also exports \`process_*\` and \`nodejs_*\`, as
+Node's client for Prometheus makes them. [operations.md](operations.md#runbook) says which figures raise an alert.
 
 ${sections.join("\n")}`;
 }

@@ -1,0 +1,66 @@
+import { readFileSync } from "node:fs";
+import { join, posix } from "node:path";
+import { describe, expect, test } from "vitest";
+import { thisCheckout } from "./support/checkout.ts";
+import { ownFiles } from "./support/own-files.ts";
+
+const read = (file: string) => readFileSync(join(thisCheckout, file), "utf8");
+const pages = ownFiles().filter((file) => /^(docs\/)?[\w-]+\.md$/.test(file));
+/** Their tables are made of texts in the code. */
+const generated = ["docs/errors.md", "docs/metrics.md"];
+
+const mostWords = 30;
+
+/** Paragraphs, items of lists, headings and rows of tables. `code` becomes the one word CODE, a link its text; what is made from code is left out. */
+function blocksOf(page: string): string[] {
+  return read(page)
+    .replaceAll(/^ *```.*?^ *```$/gms, "")
+    .replaceAll(/^<!-- .*?^<!-- end of .*?$/gms, "")
+    .replaceAll(/`[^`]+`/g, "CODE")
+    .replaceAll(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
+    .replaceAll(/<https?:[^>]*>/g, "CODE")
+    .split(/\n(?=\s*\n|\s*(?:[*-]|\d+\.) |#|\|)/)
+    .map((block) => block.replaceAll(/\s+/g, " ").trim());
+}
+
+const isRow = (block: string) => block.startsWith("|");
+
+const sentencesOf = (block: string) => block.split(/(?<=[.!?]["*)]*) /);
+
+/** A number, a dash or the mark of an item is no word. */
+const wordsOf = (sentence: string) => sentence.split(" ").filter((word) => /\p{L}/u.test(word));
+
+/** The words in the last column of the glossary's tables. */
+const unwanted = [...read("docs/glossary.md").matchAll(/^\|.*\|([^|]*)\|$/gm)].flatMap(
+  ([, cell = ""]) => [...cell.matchAll(/`([^`]+)`/g)].map(([, word = ""]) => word),
+);
+
+/** Whole words alone: parts of a path or of a name are none. */
+const unwantedIn = (block: string) =>
+  block.match(new RegExp(`(?<![\\w/.-])(?:${unwanted.join("|")})s?(?![\\w/-]|\\.\\w)`, "gi")) ?? [];
+
+describe("the pages are plain", () => {
+  test.each(pages)("sentences of %s have at most 30 words", (page) => {
+    const prose = blocksOf(page).filter((block) => !isRow(block));
+    const sentences = prose.flatMap(sentencesOf);
+    expect(sentences.filter((sentence) => wordsOf(sentence).length > mostWords)).toEqual([]);
+  });
+
+  test.each(pages)("%s uses the glossary's words", (page) => {
+    const blocks = blocksOf(page).filter((block) => !(isRow(block) && generated.includes(page)));
+    expect(blocks.filter((block) => unwantedIn(block).length > 0)).toEqual([]);
+  });
+
+  test("the start page leads to every page", () => {
+    const start = read("docs/README.md");
+    const named = (page: string) => start.includes(`](${posix.relative("docs", page)}`);
+    const others = pages.filter((page) => page !== "docs/README.md");
+    expect(others.filter((page) => !named(page))).toEqual([]);
+  });
+
+  test("the glossary is short, and names words that are not to be used", () => {
+    const terms = blocksOf("docs/glossary.md").filter((block) => /^\| [a-zU]/.test(block));
+    expect(terms.filter((term) => !term.startsWith("| word")).length).toBeLessThanOrEqual(40);
+    expect(unwanted.length).toBeGreaterThan(10);
+  });
+});
