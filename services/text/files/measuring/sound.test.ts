@@ -14,7 +14,6 @@ import {
   WebMOutputFormat,
 } from "mediabunny";
 import { describe, expect, test } from "vitest";
-import { chanceOf, changeBytes } from "../../../../test/support/chance.ts";
 import { sampleMp3 } from "../../../upstreams/media/samples.fixture.ts";
 import { wavOf } from "./samples.fixture.ts";
 import { measureSound } from "./sound.ts";
