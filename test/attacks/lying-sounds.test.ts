@@ -285,6 +285,7 @@ test("a file that says that it is longer is charged what it says", async () => {
 /** A WAV of any bytes. */
 function wavOf(samples: Buffer, { format = 1, bits = 8, rate = 8_000 } = {}): Buffer {
   const head = Buffer.from(wav(0).subarray(0, 44));
+  head.writeUInt32LE(36 + samples.length, 4);
   head.writeUInt16LE(format, 20);
   head.writeUInt32LE(rate, 24);
   head.writeUInt16LE(bits / 8, 32);
