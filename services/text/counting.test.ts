@@ -164,7 +164,7 @@ describe("where a count does not end", () => {
         body: { input: "x" },
         media: noMedia,
         items: 0,
-        mediaTokens: { estimate: 0, most: 0, least: 0 },
+        mediaTokens: { estimate: 0, held: 0, most: 0, least: 0 },
         toolTokens: 0,
         guessedInput: intent.inputTokens,
       },

@@ -23,7 +23,7 @@ import { createAnswerRooms } from "./answers/answer-room.ts";
 import { createAnswering } from "./answers/answering.ts";
 import { createTextEvents } from "./base/events.ts";
 import { contextCountShare, readFileTimeoutMs, replayShare, stopCountsMs } from "./base/limits.ts";
-import { createFileMeter } from "./files/measuring/meter.ts";
+import { createSoundMeter } from "./files/measuring/meter.ts";
 import type { LargeAnswers } from "./large/index.ts";
 import { createMeter } from "./paid/meter.ts";
 import { createReaper } from "./paid/reaper.ts";
@@ -72,7 +72,7 @@ export function createText(deps: TextDeps): Service {
   const counter = endedBy(hurry.signal, deps.counter);
   const common = { clock, ids, store, holds, counter, events, owner: ids.make("text", 12) };
   const reader = createJsonReader();
-  const fileMeter = createFileMeter();
+  const soundMeter = createSoundMeter();
   const meter = createMeter(common);
   const reaper = createReaper({ ...common, leaseTime: createLeaseTime(clock, leaseMs) });
   const images = (principal: Principal, requestId: string) => imagesOf(deps, principal, requestId);
@@ -85,7 +85,7 @@ export function createText(deps: TextDeps): Service {
     meter,
     images,
     contextCounts,
-    fileMeter,
+    soundMeter,
     replays: createFairShare(replayShare),
     rooms: createAnswerRooms(deps),
   });
@@ -113,7 +113,7 @@ export function createText(deps: TextDeps): Service {
       work.abort();
       await Promise.all(loops);
       await reader[Symbol.asyncDispose]();
-      await fileMeter[Symbol.asyncDispose]();
+      await soundMeter[Symbol.asyncDispose]();
     },
   };
 

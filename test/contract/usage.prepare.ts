@@ -6,7 +6,7 @@ import { OutsideError } from "#kit/outside/index.ts";
 import { createFairShare, tooManyAtOnce } from "#kit/share/fair-share.ts";
 import { AdmissionSchema } from "#proto/genmesh/common/v1/access_pb.ts";
 import { contextCountShare } from "../../services/text/base/limits.ts";
-import { createFileMeter } from "../../services/text/files/measuring/meter.ts";
+import { createSoundMeter } from "../../services/text/files/measuring/meter.ts";
 import type { ImageSources } from "../../services/text/request/images.ts";
 import type { OpaqueMaker } from "../../services/text/request/opaque.ts";
 import { parseRequest } from "../../services/text/request/parse.ts";
@@ -75,7 +75,7 @@ export async function prepare(body: unknown, options: Options = {}): Promise<Pre
       images,
       counter: createTokenCounter(),
       contextCounts: createFairShare(contextCountShare, { late: tooManyAtOnce }),
-      fileMeter: createFileMeter(),
+      soundMeter: createSoundMeter(),
       makers: async (hashes) => (options.makers ?? []).filter((m) => hashes.includes(m.hash)),
     },
     new AbortController().signal,

@@ -97,18 +97,40 @@ describe("what files cost", () => {
     expect((await payer.settled()).available).toBe(10_000_000 - 200_000);
   });
 
-  test("is held by seconds", async () => {
-    const second = await added(inputAudio(wavOf(8_000 * 100)));
-    expect(second).toBeGreaterThanOrEqual(2_000);
-    expect(second).toBeLessThan(2_100);
-    for (const claimed of [8, 1 << 30]) {
-      expect(await added(inputAudio(wavOf(8_000 * 100, { claimed })))).toBe(second);
+  test("is held by the seconds that a sound's bytes can be", async () => {
+    // 300,044 bytes at 995 a second, of which its head says as much as it likes.
+    for (const claimed of [8_000, 1 << 30]) {
+      const held = await added(inputAudio(wavOf(300_000, { claimed })));
+      expect(held).toBeGreaterThanOrEqual(302 * 20);
+      expect(held).toBeLessThan(302 * 20 + 100);
     }
-    const silent = await added(inputAudio(wavOf(8_000 * 100)), "reader-silent");
-    expect(silent).toBeGreaterThanOrEqual(5_000);
-    expect(silent).toBeLessThan(5_100);
+    const silent = await added(inputAudio(wavOf(300_000)), "reader-silent");
+    expect(silent).toBeGreaterThanOrEqual(302 * 50);
+    expect(silent).toBeLessThan(302 * 50 + 100);
     const short = await added(inputAudio(wavOf(8)), "reader-silent");
     expect(short).toBeGreaterThanOrEqual(768);
+  });
+
+  test("is the model's window at the most", async () => {
+    const long = await holdOf("/responses", {
+      ...asked(inputAudio(wavOf(15_000_000, { rate: 48_000 }))),
+    });
+    expect(long).toBe(200_000 + 4_000);
+  });
+
+  test("who leaves before usage came pays for a sound's own seconds", async () => {
+    const payer = await world.caller();
+    world.play({ kind: "hang" });
+    const leaving = new AbortController();
+    const sent = payer
+      .post("/responses", asked(inputAudio(wavOf(300_000))), { signal: leaving.signal })
+      .catch(() => {});
+    await world.upstream.request(1);
+    leaving.abort();
+    await sent;
+    const cost = 10_000_000 - (await payer.settled()).available;
+    expect(cost).toBeGreaterThanOrEqual(38 * 20);
+    expect(cost).toBeLessThan(38 * 20 + 100);
   });
 
   test("in chat is the same", async () => {

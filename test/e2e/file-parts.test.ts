@@ -277,11 +277,6 @@ describe("files that are not taken", () => {
       `${value} ${at}.input_audio.data`,
     ],
     [
-      "an MP3 with something else in it",
-      inputAudio(Buffer.concat([mp3, pdf, mp3]), "mp3"),
-      `${value} ${at}.input_audio.data`,
-    ],
-    [
       "sound as a data URI",
       { type: "input_audio", input_audio: { data: uriOf(wav, "audio/wav"), format: "wav" } },
       `${value} ${at}.input_audio.data`,

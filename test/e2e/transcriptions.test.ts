@@ -111,7 +111,7 @@ describe("the official SDK", () => {
     const text = await client.audio.transcriptions.create({ ...asked, response_format: "text" });
     expect(text).toBe("Good morning.\n");
     const words = [{ word: "Good", start: 0, end: 0.4, secret: "OPERATOR" }];
-    world.play({ kind: "json", body: { ...said.body, duration: 2, words, language: "english" } });
+    world.play({ kind: "json", body: { ...said.body, duration: 4, words, language: "english" } });
     const verbose = await client.audio.transcriptions.create({
       ...asked,
       response_format: "verbose_json",
@@ -120,9 +120,9 @@ describe("the official SDK", () => {
       temperature: 0.2,
     });
     expect(verbose).toEqual({
-      ...{ text: "Good morning.", duration: 2, language: "english" },
+      ...{ text: "Good morning.", duration: 4, language: "english" },
       words: [{ word: "Good", start: 0, end: 0.4 }],
-      usage: { type: "duration", seconds: 2, cost: 0.00204, costUsdMicros: 2_040 },
+      usage: { type: "duration", seconds: 4, cost: 0.00402, costUsdMicros: 4_020 },
     });
     const form = await formOf(seen[0] as NonNullable<(typeof seen)[0]>);
     expect([...form].filter(([name]) => name !== "file")).toEqual(
@@ -138,8 +138,8 @@ describe("the official SDK", () => {
     expect([sent.name, Buffer.from(await sent.arrayBuffer()).equals(sound)]).toEqual([
       ...["said.wav", true],
     ]);
-    // Two and a half seconds twice, and two that upstream reported.
-    expect(await charged(payer)).toBe(2_520 + 2_520 + 2_040);
+    // Two and a half seconds twice, and four that upstream reported.
+    expect(await charged(payer)).toBe(2_520 + 2_520 + 4_020);
   });
 });
 
@@ -169,18 +169,39 @@ test.each(["ears", "ears-legacy", "ears-peer", "ears-backed"])(
 );
 
 describe("money", () => {
-  test("is held before anything is sent, and no more is charged", async () => {
-    const poor = await world.caller({ usdMicros: 2_519n });
-    const seen = world.play({ kind: "json", body: { ...said.body, duration: 9 } });
+  /** A second for each 995 bytes: 20,044 of them. */
+  const held = 20_160;
+
+  test("is held by bytes before anything is sent, and no more is charged", async () => {
+    const poor = await world.caller({ usdMicros: BigInt(held - 1) });
+    const seen = world.play({ kind: "json", body: { ...said.body, duration: 50 } });
     const refused = await post(poor);
     expect(refusalOf(refused)).toBe("402 insufficient_quota insufficient_balance null");
     expect(refused.json.error).toMatchObject({
-      ...{ requiredUsdMicros: 2_520, spendableUsdMicros: 2_519 },
+      ...{ requiredUsdMicros: held, spendableUsdMicros: held - 1 },
     });
     expect(seen).toHaveLength(0);
-    const able = await world.caller({ usdMicros: 2_520n });
-    expect((await post(able)).status).toBe(200);
-    expect(await charged(able)).toBe(2_520);
+    const able = await world.caller({ usdMicros: BigInt(held) });
+    const { json } = await post(able);
+    expect(json.usage).toMatchObject({ seconds: 20, costUsdMicros: held });
+    expect(await charged(able)).toBe(held);
+  });
+
+  test("is held for the model's longest sound at the most", async () => {
+    const poor = await world.caller({ usdMicros: 1n });
+    const { json } = await post(poor, [["file", blob(wav(59))]]);
+    expect(json.error.requiredUsdMicros).toBe(60_000);
+  });
+
+  test.each([
+    ["less than the container says", 2, 2_520],
+    ["nothing", undefined, 2_520],
+    ["more than it says", 9, 9_000],
+  ])("is the larger of both where upstream reports %s", async (_, duration, cost) => {
+    const payer = await world.caller();
+    world.play({ kind: "json", body: { text: "Good morning.", duration } });
+    expect((await post(payer)).status).toBe(200);
+    expect(await charged(payer)).toBe(cost);
   });
 
   test("is charged once for a key, by the sound's own bytes", async () => {
@@ -251,6 +272,16 @@ describe("refused before anything is sent", () => {
       "415 invalid_request_error unsupported_media_type",
     );
   });
+});
+
+test("goes up as it came, under the ending and type of what it is", async () => {
+  const payer = await world.caller();
+  const seen = world.play(said);
+  const tagged = Buffer.concat([sampleMp3(), Buffer.from("TAG a title".padEnd(128))]);
+  expect((await post(payer, [["file", blob(tagged)]])).status).toBe(200);
+  const file = seen[0] && ((await formOf(seen[0])).get("file") as File);
+  expect([file?.name, file?.type]).toEqual(["said.mp3", "audio/mpeg"]);
+  expect(Buffer.from((await file?.arrayBuffer()) ?? new ArrayBuffer(0)).equals(tagged)).toBe(true);
 });
 
 test("an MP3 is measured too", async () => {

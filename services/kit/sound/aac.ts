@@ -1,9 +1,9 @@
 import { endOfId3 } from "./id3.ts";
 
 /** Samples of a block of AAC. */
-export const aacSamples = 1_024;
+const aacSamples = 1_024;
 /** Samples a second by their code in a description of AAC; behind it the rate is written out. */
-export const aacRates = [
+const aacRates = [
   96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000,
   7_350,
 ];

@@ -13,24 +13,13 @@ const rates = [
 ];
 
 /** Bytes of the block that says what the stream is. */
-export const flacFactBytes = 34;
-
-/** A FLAC as it is played. */
-export interface MeasuredFlac {
-  /** The block that says what the stream is. */
-  facts: Buffer;
-  /** Samples a second, as it says. */
-  rate: number;
-  /** Where its blocks of facts end. */
-  end: number;
-  seconds: number;
-}
+const factBytes = 34;
 
 /**
- * Measures a FLAC: the sum of all frames of which a head stands anywhere in it, at the lower of the frame's and the file's rate.
+ * Seconds of a FLAC: the sum of all frames of which a head stands anywhere in it, at the lower of the frame's and the file's rate.
  * Decoders find frames the same way, also those of a second file behind the first. Undefined where it is none.
  */
-export function measureFlac(bytes: Buffer): MeasuredFlac | undefined {
+export function lengthOfFlac(bytes: Buffer): number | undefined {
   const head = readHead(bytes);
   if (!head) return undefined;
   let [frames, falseStarts, seconds] = [0, 0, 0];
@@ -46,25 +35,25 @@ export function measureFlac(bytes: Buffer): MeasuredFlac | undefined {
     if (frame.rate > 0) lowest = Math.min(lowest, frame.rate);
     seconds += frame.samples / (frame.rate > 0 ? Math.min(frame.rate, head.rate) : lowest);
   }
-  return frames === 0 ? undefined : { ...head, seconds };
+  return frames === 0 ? undefined : seconds;
 }
 
-/** What the file says of its stream, its rate, and where its blocks of facts end. */
-function readHead(bytes: Buffer): Omit<MeasuredFlac, "seconds"> | undefined {
-  let facts: Buffer | undefined;
+/** Samples a second as the file says, and where its blocks of facts end. */
+function readHead(bytes: Buffer): { rate: number; end: number } | undefined {
+  let rate: number | undefined;
   for (let at = 4; at + 4 <= bytes.length; ) {
     const kind = bytes[at] ?? 0;
     const size = bytes.readUIntBE(at + 1, 3);
     if ((kind & 0x7f) === 0) {
       // Decoders differ in which of two counts.
-      if (facts || size !== flacFactBytes || at + 4 + size > bytes.length) return undefined;
-      facts = Buffer.from(bytes.subarray(at + 4, at + 4 + size));
+      const isWhole = size === factBytes && at + 4 + size <= bytes.length;
+      if (rate !== undefined || !isWhole) return undefined;
+      // In the upper 20 bits of three bytes.
+      rate = bytes.readUIntBE(at + 14, 3) >>> 4;
     }
     at += 4 + size;
     if ((kind & 0x80) === 0) continue;
-    // Rate, in the upper 20 bits of three bytes.
-    const rate = facts ? facts.readUIntBE(10, 3) >>> 4 : 0;
-    return facts && rate > 0 && at <= bytes.length ? { facts, rate, end: at } : undefined;
+    return rate && at <= bytes.length ? { rate, end: at } : undefined;
   }
   return undefined;
 }

@@ -14,9 +14,9 @@ for (const first of [0xff, 0x0b, 0x56]) starts[first] = 1;
 
 /**
  * Do samples have frames of a codec? Some recorders write DTS into WAVs as if it were samples, so libav looks for frames of all
- * codecs in them, and plays those: minutes stand in the bytes of a second. Without `mpeg`: of other codecs than MPEG's layers.
+ * codecs in them, and plays those: minutes stand in the bytes of a second.
  */
-export function hasFramesOfCodec(samples: Buffer, { mpeg = true } = {}): boolean {
+export function hasFramesOfCodec(samples: Buffer): boolean {
   let syncs = 0;
   for (let at = 0; at + 8 <= samples.length; at++) {
     const first = samples[at] ?? 0;
@@ -24,7 +24,6 @@ export function hasFramesOfCodec(samples: Buffer, { mpeg = true } = {}): boolean
     if (plainSyncs.has(samples.readUInt32BE(at)) && ++syncs >= syncsInAll) return true;
     let [end, frames] = [at, 0];
     for (let bytes = frameBytes(samples, end); bytes > 0; bytes = frameBytes(samples, end)) {
-      if (!mpeg && isMpeg(samples, end)) break;
       end += bytes;
       if (++frames >= framesInARow) return true;
     }
@@ -46,11 +45,6 @@ const mpegRates = [44_100, 48_000, 32_000];
 const ac3Bytes = [
   64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024, 1152, 1280,
 ];
-
-/** Is the frame at a place one of MPEG's layers? */
-function isMpeg(bytes: Buffer, at: number): boolean {
-  return bytes[at] === 0xff && ((bytes[at + 1] ?? 0) & 6) !== 0;
-}
 
 /** Bytes of the frame that begins at a place, by its head; 0: none does. */
 function frameBytes(bytes: Buffer, at: number): number {

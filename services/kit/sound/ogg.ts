@@ -1,19 +1,17 @@
 import { maxPackets } from "./limits.ts";
-import { opusRate, readOpusHead, samplesOfOpus } from "./opus.ts";
+import { isOpusHead, opusRate, samplesOfOpus } from "./opus.ts";
 
 /** Bytes of a page's head before its table. */
-export const oggHeadBytes = 27;
+const oggHeadBytes = 27;
 /** How a page begins: its name, and version 0. */
 const pageName = "OggS\0";
 /** A piece of this size goes on in the next. */
 const wholePiece = 255;
 
-/** A packet, and the time of the page on which it ends where it is that page's last; -1: it is not. */
-export interface OggPacket {
+interface OggPacket {
   bytes: Buffer;
   /** Does it begin a stream? */
   isFirst: boolean;
-  granule: number;
 }
 
 /**
@@ -25,7 +23,7 @@ export function lengthOfOpus(bytes: Buffer): number | undefined {
   let isSecond = false;
   for (const packet of oggPackets(bytes)) {
     if (!packet || ++packets > maxPackets) return undefined;
-    if (packet.isFirst && !readOpusHead(packet.bytes)) return undefined;
+    if (packet.isFirst && !isOpusHead(packet.bytes)) return undefined;
     const isTags = isSecond && packet.bytes.toString("latin1", 0, 8) === "OpusTags";
     if (!packet.isFirst && !isTags) samples += samplesOfOpus(packet.bytes);
     isSecond = packet.isFirst;
@@ -37,7 +35,7 @@ export function lengthOfOpus(bytes: Buffer): number | undefined {
  * The packets of a file in their order, of one that is cut short those before the cut; undefined as the last where bytes are no page,
  * or a page's packets no packets.
  */
-export function* oggPackets(bytes: Buffer): Generator<OggPacket | undefined> {
+function* oggPackets(bytes: Buffer): Generator<OggPacket | undefined> {
   let serial: number | undefined;
   const begun: Buffer[] = [];
   for (let at = 0; at < bytes.length; ) {
@@ -46,7 +44,6 @@ export function* oggPackets(bytes: Buffer): Generator<OggPacket | undefined> {
     if (name !== pageName) return yield undefined;
     const flags = bytes[at + 5] ?? 0;
     const [isContinued, isFirst] = [(flags & 1) !== 0, (flags & 2) !== 0];
-    const granule = Number(bytes.readBigInt64LE(at + 6));
     // Of streams beside each other decoders play one or all.
     if (!isFirst && bytes.readUInt32LE(at + 14) !== serial) return yield undefined;
     serial = bytes.readUInt32LE(at + 14);
@@ -54,7 +51,6 @@ export function* oggPackets(bytes: Buffer): Generator<OggPacket | undefined> {
     at += oggHeadBytes + (bytes[at + 26] ?? 0);
     // Of a packet that is not continued, and of one that was not begun, decoders play nothing.
     if (isContinued !== begun.length > 0) return yield undefined;
-    const lastEnd = pieces.findLastIndex((piece) => piece < wholePiece);
     let begin = at;
     for (const [index, piece] of pieces.entries()) {
       at += piece;
@@ -64,7 +60,7 @@ export function* oggPackets(bytes: Buffer): Generator<OggPacket | undefined> {
       begin = at;
       const packet = begun.length === 0 ? end : Buffer.concat([...begun.splice(0), end]);
       const isPageFirst = isFirst && index === pieces.findIndex((one) => one < wholePiece);
-      yield { bytes: packet, isFirst: isPageFirst, granule: index === lastEnd ? granule : -1 };
+      yield { bytes: packet, isFirst: isPageFirst };
     }
     if (begin < at) begun.push(bytes.subarray(begin, at));
   }

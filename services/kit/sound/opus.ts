@@ -25,24 +25,13 @@ function samplesOf(configuration: number): number {
 const headBytes = 19;
 
 /**
- * The first packet of a stream (RFC 7845, section 5.1), with nothing behind what it needs; undefined where it is none that
- * is known: one or two channels, or up to eight as loudspeakers stand.
+ * Does a stream begin with this packet (RFC 7845, section 5.1), in a form that is known: one or two channels, or up to eight as
+ * loudspeakers stand?
  */
-export function readOpusHead(packet: Buffer): Buffer | undefined {
-  if (packet.length < headBytes || packet.toString("latin1", 0, 8) !== "OpusHead") return undefined;
+export function isOpusHead(packet: Buffer): boolean {
+  if (packet.length < headBytes || packet.toString("latin1", 0, 8) !== "OpusHead") return false;
   const [version = 0, channels = 0, family = 0] = [packet[8], packet[9], packet[18]];
-  if (version >>> 4 !== 0 || channels === 0 || family > 1 || channels > (family === 0 ? 2 : 8)) {
-    return undefined;
-  }
-  const bytes = family === 0 ? headBytes : headBytes + 2 + channels;
-  return packet.length < bytes ? undefined : Buffer.from(packet.subarray(0, bytes));
-}
-
-/** Such a packet for one or two channels. */
-export function opusHeadOf(channels: number): Buffer {
-  const head = Buffer.alloc(headBytes);
-  head.write("OpusHead\u0001");
-  head[9] = channels;
-  head.writeUInt32LE(opusRate, 12);
-  return head;
+  if (version >>> 4 !== 0 || channels === 0 || family > 1) return false;
+  if (channels > (family === 0 ? 2 : 8)) return false;
+  return packet.length >= (family === 0 ? headBytes : headBytes + 2 + channels);
 }

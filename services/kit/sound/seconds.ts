@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { lengthOfAac } from "./aac.ts";
-import { measureFlac } from "./flac.ts";
+import { lengthOfFlac } from "./flac.ts";
 import { pcmRate, type SoundFormat } from "./formats.ts";
 import { hasFramesOfCodec } from "./frames.ts";
 import { lengthOfOpus } from "./ogg.ts";
@@ -29,7 +29,7 @@ export function secondsOf(bytes: Uint8Array, format: MeasuredFormat): number | u
 const readers: Readonly<Record<MeasuredFormat, (sound: Buffer) => number | undefined>> = {
   opus: lengthOfOpus,
   aac: lengthOfAac,
-  flac: (sound) => (beginsWith(sound, "fLaC") ? measureFlac(sound)?.seconds : undefined),
+  flac: (sound) => (beginsWith(sound, "fLaC") ? lengthOfFlac(sound) : undefined),
   wav: (sound) => (beginsWith(sound, "RIFF") ? lengthOfWav(sound, lookedThroughBytes) : undefined),
   pcm: lengthOfPcm,
 };

@@ -8,9 +8,9 @@ const extensible = 0xfffe;
 /** Names of chunks that describe a sound in ways of their own. */
 const otherHeads: ReadonlySet<string> = new Set(["XMA2", "SMV0", "ds64"]);
 /** Bytes of a chunk's name and size. */
-export const wavChunkHead = 8;
+const wavChunkHead = 8;
 /** Chunks before the samples: a few say what they are and who made them. */
-export const maxWavChunks = 1_000;
+const maxWavChunks = 1_000;
 
 /**
  * Seconds of a WAV: all bytes behind the head of its samples, as samples. A size that stands there counts for nothing, for
@@ -30,12 +30,10 @@ interface WavSamples {
   facts: WavFacts;
   /** Their first byte. */
   at: number;
-  /** Bytes of them as their head says, which need not be so. */
-  size: number;
 }
 
 /** Finds the samples of a WAV; undefined where it is none, or has none of a plain format. */
-export function samplesOfWav(bytes: Buffer): WavSamples | undefined {
+function samplesOfWav(bytes: Buffer): WavSamples | undefined {
   if (bytes.toString("latin1", 8, 12) !== "WAVE") return undefined;
   let facts: WavFacts | undefined;
   let at = 12;
@@ -45,7 +43,7 @@ export function samplesOfWav(bytes: Buffer): WavSamples | undefined {
     const body = at + wavChunkHead;
     // Decoders then read another head in the place of the usual one.
     if (otherHeads.has(name)) return undefined;
-    if (name === "data") return facts && { facts, at: body, size };
+    if (name === "data") return facts && { facts, at: body };
     if (name === "fmt ") {
       // Decoders differ in which of two heads counts.
       if (facts || size < 16 || body + size > bytes.length) return undefined;
@@ -58,12 +56,9 @@ export function samplesOfWav(bytes: Buffer): WavSamples | undefined {
 }
 
 /** What samples are. */
-export interface WavFacts {
-  format: number;
-  channels: number;
+interface WavFacts {
   rate: number;
   blockBytes: number;
-  bits: number;
 }
 
 /** What the head of a WAV says of its samples; undefined where it makes no sense. */
@@ -79,5 +74,5 @@ function factsOfWav(head: Buffer): WavFacts | undefined {
   if (rate === 0 || rate > maxSoundRate || rate * channels > maxSamplesASecond) return undefined;
   // Some decoders go by one of them, some by the other.
   if (blockBytes !== (channels * bits) / 8) return undefined;
-  return { format, channels, rate, blockBytes, bits };
+  return { rate, blockBytes };
 }

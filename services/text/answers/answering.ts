@@ -8,7 +8,7 @@ import { consume } from "#kit/stream/push-stream.ts";
 import { staged } from "#kit/stream/stages.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import { replayFactor } from "../base/limits.ts";
-import type { FileMeter } from "../files/measuring/meter.ts";
+import type { SoundMeter } from "../files/measuring/meter.ts";
 import { chargeOf } from "../metering/pricing.ts";
 import type { Meter } from "../paid/meter.ts";
 import type { ImageSources } from "../request/images.ts";
@@ -30,7 +30,7 @@ export interface AnsweringContext extends GenerateContext {
   store: UsageStore;
   meter: Meter;
   counter: TokenCounter;
-  fileMeter: FileMeter;
+  soundMeter: SoundMeter;
   /** Places for counting before there is money. */
   contextCounts: FairShare;
   /** Places for bytes of answers that are given again as streams. */
@@ -226,7 +226,7 @@ function prepare(
     {
       view: context.catalog.current(),
       counter: context.counter,
-      fileMeter: context.fileMeter,
+      soundMeter: context.soundMeter,
       contextCounts: context.contextCounts,
       makers: (hashes) => context.store.findMakers(hashes, context.clock.now()),
       images: context.images(principal, requestId),

@@ -37,8 +37,8 @@ export const measuringShare: FairShareBounds = {
   each: { places: 1, waiting: 32 },
   waitMs: 30_000,
 };
-/** For one sound, the thread's start included, in ms: the worst takes a core three seconds, and more where others use it too. */
-export const measuringTimeoutMs = 10_000;
+/** For one sound, the thread's start included, in ms. The largest takes a core a tenth of a second; some broken ones never end. */
+export const measuringTimeoutMs = 3_000;
 /** JavaScript heap of such a thread, in MiB: the index of a long sound. */
 export const measuringHeapMib = 384;
 /** Without work for this long such a thread ends, in ms. */

@@ -4,14 +4,14 @@ import type { JsonObject } from "#kit/base/json.ts";
 import { isTooLong, readDataUri } from "#kit/images/index.ts";
 import { type GuardedFetcher, OutsideError } from "#kit/outside/index.ts";
 import { maxFileBytes, maxFileParts } from "../base/limits.ts";
-import type { FileMeter } from "../files/measuring/meter.ts";
+import type { SoundMeter } from "../files/measuring/meter.ts";
 import type { MeasuredFile } from "../tokens/files.ts";
 import type { FilePart } from "./checked.ts";
 import { isFetchable } from "./images.ts";
 
 /** Who knows of files what a request alone does not tell. */
 export interface FileSources {
-  fileMeter: FileMeter;
+  soundMeter: SoundMeter;
   /** For addresses that callers name. */
   outside: Pick<GuardedFetcher, "fetchBytes">;
   /** For development and tests: addresses need be neither public nor https. */
@@ -54,11 +54,11 @@ export async function takeFiles(
   return { files, base64Bytes: total.base64Bytes };
 }
 
-type Asking = Parameters<FileMeter["measure"]>[2];
+type Asking = Parameters<SoundMeter["measure"]>[1];
 
 async function takeSound(
   { holder, param }: FilePart,
-  { fileMeter }: FileSources,
+  { soundMeter }: FileSources,
   total: Total,
   asking: Asking,
 ): Promise<MeasuredFile> {
@@ -66,12 +66,13 @@ async function takeSound(
   const data = String(holder.data);
   const read = await readInline(data, readBase64, at, total);
   if (!read) return invalid(at, "The sound must be base64.");
-  const sound = await fileMeter.measure("speech", read.bytes, asking);
-  if (!sound) return invalid(at, "The sound must be a whole WAV or MP3 file.");
-  // What goes up is what was measured, never the caller's file: another reader could find other sound in that.
-  holder.data = base64Of(sound.bytes);
-  holder.format = sound.format;
-  return { kind: "audio", seconds: sound.seconds };
+  const sound = await soundMeter.measure(read.bytes, asking);
+  if (sound?.kind !== "wav" && sound?.kind !== "mp3") {
+    return invalid(at, "The sound must be a WAV or MP3 file.");
+  }
+  if (!read.isCanonical) holder.data = base64Of(sound.bytes);
+  holder.format = sound.kind;
+  return { kind: "audio", seconds: sound.seconds, mostSeconds: sound.mostSeconds };
 }
 
 async function takePdf(

@@ -12,7 +12,7 @@ import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import { isNativeChat } from "../../upstreams/protocols.ts";
 import { untranslatable } from "../../upstreams/text/chat/request.ts";
 import { leastOutputTokens } from "../base/limits.ts";
-import type { FileMeter } from "../files/measuring/meter.ts";
+import type { SoundMeter } from "../files/measuring/meter.ts";
 import { holdAmountOf, priceOf } from "../metering/pricing.ts";
 import { counterFor, type TokenCounter } from "../tokens/count.ts";
 import { checkContext, guessInput, inputBoundOf, mediaTokensOf } from "../tokens/input-bound.ts";
@@ -36,7 +36,7 @@ export interface PrepareContext {
   view: CatalogView;
   images: ImageSources;
   counter: TokenCounter;
-  fileMeter: FileMeter;
+  soundMeter: SoundMeter;
   /** Places for counting before there is money. */
   contextCounts: FairShare;
   makers: OpaqueMakers;
@@ -78,7 +78,7 @@ export async function prepareRequest(
     accountId: caller.accountId,
     inlineAddresses: upstreams.some((upstream) => upstream.inlineImages),
   };
-  const sources = { ...context.images, fileMeter: context.fileMeter };
+  const sources = { ...context.images, soundMeter: context.soundMeter };
   const media = await takeMedia(checked, sources, taking, signal);
   const input = inputBoundOf(checked, media, parsed.weight, developerPrompt, spec);
   // A hosted tool's bound is the whole window; what it leaves room for is known only upstream.

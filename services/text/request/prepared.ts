@@ -62,7 +62,7 @@ export const noConversation = {
   leastHold: undefined,
   heldByBound: false,
   media: noMedia,
-  mediaTokens: { estimate: 0, most: 0, least: 0 },
+  mediaTokens: { estimate: 0, held: 0, most: 0, least: 0 },
   items: 0,
   toolTokens: 0,
   hosted: false,

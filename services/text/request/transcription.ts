@@ -11,7 +11,7 @@ import { ModelKind } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import { soundUnitMs } from "../../upstreams/text/port.ts";
 import { maxSoundPromptCharacters } from "../base/limits.ts";
-import type { SoundEnding } from "../files/sound/length.ts";
+import type { SoundKind } from "../files/measuring/sound.ts";
 import { holdAmountOf } from "../metering/pricing.ts";
 import { capableUpstreams, findAllowed } from "./model.ts";
 import type { ParsedRequest } from "./parse.ts";
@@ -28,25 +28,25 @@ const passed: ReadonlySet<string> = new Set([
   "temperature",
   "timestamp_granularities",
 ]);
-/** Of what a sound is written as. */
-const mimeTypes: Readonly<Record<SoundEnding, string>> = {
+const mimeTypes: Readonly<Record<SoundKind, string>> = {
   flac: "audio/flac",
   m4a: "audio/mp4",
   mp3: "audio/mpeg",
   ogg: "audio/ogg",
   wav: "audio/wav",
+  webm: "audio/webm",
 };
 /** OpenAI's parameters that are not done here. */
 const unknown = ["chunking_strategy", "known_speaker_names", "known_speaker_references"];
 
 /**
- * Validates a request for a transcription, measures its sound and prices it: what is held is what a decoder makes of it at
- * the most. Refuses with the public code and the field at fault.
+ * Validates a request for a transcription, measures its sound and prices it. What is held is for the seconds that so many bytes can
+ * be, at most the model's. Refuses with the public code and the field at fault.
  */
 export async function prepareTranscription(
   { operation, form, body: asked }: ParsedRequest,
   { accountId, admission }: { accountId: string; admission: Admission | undefined },
-  { view, fileMeter }: PrepareContext,
+  { view, soundMeter }: PrepareContext,
   signal: AbortSignal,
 ): Promise<PreparedRequest> {
   const model = findAllowed(asked, ModelKind.TRANSCRIPTION, view, admission);
@@ -56,13 +56,11 @@ export async function prepareTranscription(
   const file = optionalObject(asked, "file");
   if (!file) return refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param: "file" });
   const bytes = await bytesOf(file);
-  // What goes up is what was measured, never the caller's file: another reader could find other sound in that.
-  const sound = await fileMeter.measure("sound", bytes, { accountId, signal });
-  if (!sound || !(sound.seconds > 0)) {
+  const sound = await soundMeter.measure(bytes, { accountId, signal });
+  if (!sound) {
     return refuse(ErrorReason.INVALID_VALUE, {
       param: "file",
-      message:
-        "The file must be a sound (MP3, WAV, FLAC, M4A, MP4, OGG or WebM) with nothing else in it.",
+      message: "The file must be a sound (MP3, WAV, FLAC, M4A, MP4, OGG or WebM).",
     });
   }
   const { maxSeconds, usdMicrosPerMinute } = model.spec.value;
@@ -73,13 +71,14 @@ export async function prepareTranscription(
     });
   }
   const units = unitsOf(sound.seconds);
+  const mostUnits = unitsOf(Math.min(sound.mostSeconds, Number(maxSeconds)));
   // For a million thousandths of a minute.
   const perMillion = usdMicrosPerMinute * 1_000n;
   const price = { input: perMillion, cachedInput: perMillion, output: 0n };
-  const bounds = { input: units, output: 0 };
+  const bounds = { input: mostUnits, output: 0 };
   const { file: _, ...fields } = asked;
   const name = optionalString(file, "name", {}, "file") || "sound";
-  const fileName = `${name.replace(/\.[^.]*$/, "")}.${sound.ending}`;
+  const fileName = `${name.replace(/\.[^.]*$/, "")}.${sound.kind}`;
   return {
     ...noConversation,
     operation,
@@ -93,7 +92,7 @@ export async function prepareTranscription(
     bounds,
     holdAmount: holdAmountOf(price, bounds),
     tokensAsSuch: units,
-    sound: { bytes: sound.bytes, fileName, mimeType: mimeTypes[sound.ending], units },
+    sound: { bytes: sound.bytes, fileName, mimeType: mimeTypes[sound.kind], units, mostUnits },
     guessedInput: units,
   };
 }

@@ -3,13 +3,18 @@ import { usualSecondTokens, usualSoundTokensAtLeast } from "../base/limits.ts";
 import { bytesPerToken } from "./count.ts";
 
 /** A PDF, which upstream alone reads, or a sound by what its bytes say. */
-export type MeasuredFile = { kind: "pdf"; bytes: number } | { kind: "audio"; seconds: number };
+export type MeasuredFile = { kind: "pdf"; bytes: number } | MeasuredAudio;
+
+/** `seconds` as its container says, `mostSeconds` as its bytes can be. */
+type MeasuredAudio = { kind: "audio"; seconds: number; mostSeconds: number };
 
 /** Tokens of a file. */
 export interface FileTokens {
   /** When upstream reports none. */
   estimate: number;
-  /** For a hold, and for a caller that leaves. */
+  /** For a hold. */
+  held: number;
+  /** For a caller that leaves. */
   most: number;
   /** That count against the context window: what is certain. */
   least: number;
@@ -17,21 +22,25 @@ export interface FileTokens {
 
 /**
  * Tokens of a file. A PDF has no bound that can be told from outside, so it may fill the window; where upstream reports nothing it is taken
- * for as many tokens as a text of its size. A sound is its seconds.
+ * for as many tokens as a text of its size. A sound is the seconds that its container says; held are those that its bytes can be.
  */
 export function fileTokens(file: MeasuredFile, spec: ChatSpec): FileTokens {
-  if (file.kind === "audio") return soundTokens(file.seconds, Number(spec.audioTokensPerSecond));
+  if (file.kind === "audio") return soundTokens(file, Number(spec.audioTokensPerSecond));
   const window = Number(spec.maxInputTokens);
   const estimate = Math.min(window, Math.ceil(file.bytes / bytesPerToken));
-  return { estimate, most: window, least: 0 };
+  return { estimate, held: window, most: window, least: 0 };
 }
 
-function soundTokens(exact: number, said: number): FileTokens {
-  const seconds = Math.ceil(exact);
-  if (said > 0) return { estimate: seconds * said, most: seconds * said, least: seconds * said };
+function soundTokens({ seconds, mostSeconds }: MeasuredAudio, said: number): FileTokens {
+  const tokens = (exact: number, perSecond: number) => Math.ceil(exact) * perSecond;
+  const mostOf = (exact: number) =>
+    said > 0
+      ? tokens(exact, said)
+      : Math.max(tokens(exact, usualSecondTokens.most), usualSoundTokensAtLeast);
   return {
-    estimate: seconds * usualSecondTokens.estimate,
-    most: Math.max(seconds * usualSecondTokens.most, usualSoundTokensAtLeast),
-    least: 0,
+    estimate: tokens(seconds, said || usualSecondTokens.estimate),
+    held: mostOf(mostSeconds),
+    most: mostOf(seconds),
+    least: tokens(seconds, said),
   };
 }

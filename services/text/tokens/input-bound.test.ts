@@ -22,7 +22,7 @@ import {
 } from "./patches.ts";
 
 const counter = createTokenCounter();
-const none = { media: noMedia, mediaTokens: { estimate: 0, most: 0, least: 0 } };
+const none = { media: noMedia, mediaTokens: { estimate: 0, held: 0, most: 0, least: 0 } };
 
 function specOf(maxInputTokens: bigint) {
   const spec = snapshotWith({ maxInputTokens }).models[0]?.spec;

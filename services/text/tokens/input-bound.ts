@@ -35,7 +35,7 @@ export function inputBoundOf(
   const most = Number(spec.maxInputTokens);
   if (checked.hosted) return most;
   const text = weight - taken.base64Bytes + Buffer.byteLength(developerPrompt);
-  const sum = text + overheadOf(checked) + mediaTokensOf(taken, spec).most;
+  const sum = text + overheadOf(checked) + mediaTokensOf(taken, spec).held;
   return Math.min(sum, most);
 }
 
@@ -43,7 +43,9 @@ export function inputBoundOf(
 export interface MediaTokens {
   /** When upstream reports none. */
   estimate: number;
-  /** For a hold, and for a caller that leaves. */
+  /** For a hold. */
+  held: number;
+  /** For a caller that leaves. */
   most: number;
   /** That count against the context window: models scale images to fit. */
   least: number;
@@ -56,14 +58,17 @@ export function mediaTokensOf(taken: TakenMedia, spec: ChatSpec): MediaTokens {
     tile: Number(spec.imageTokensPerTile),
     base: Number(spec.imageTokensBase),
   };
+  const images = sumOf(taken, (size) => mostImageTokens(size, count));
   const sum = {
     estimate: sumOf(taken, (size) => estimatedImageTokens(size, count)),
-    most: sumOf(taken, (size) => mostImageTokens(size, count)),
+    held: images,
+    most: images,
     least: sumOf(taken, leastImageTokens),
   };
   for (const file of taken.files) {
-    const { estimate, most, least } = fileTokens(file, spec);
+    const { estimate, held, most, least } = fileTokens(file, spec);
     sum.estimate += estimate;
+    sum.held += held;
     sum.most += most;
     sum.least += least;
   }

@@ -12,7 +12,7 @@ const request = {
   body: { input: "one two three" },
   media: noMedia,
   items: 1,
-  mediaTokens: { estimate: 0, most: 0, least: 0 },
+  mediaTokens: { estimate: 0, held: 0, most: 0, least: 0 },
   toolTokens: 0,
   guessedInput: 50,
 };

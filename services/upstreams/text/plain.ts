@@ -2,13 +2,12 @@ import { anyObjectIn } from "../call.ts";
 import { readEmbeddings, type VectorFormat } from "./embeddings.ts";
 import { UpstreamFailure } from "./failure.ts";
 import type { JsonAnswer } from "./port.ts";
-import { readTranscription } from "./transcription.ts";
+import { readTranscription, type SoundUnits } from "./transcription.ts";
 
 /** What an answer is read by whose parts are all looked at and written anew: none of them is text that goes through as it came. */
 export type PlainRequest =
   | { operation: "embeddings"; modelId: string; inputs: number; format: VectorFormat }
-  /** `units`: of the sound, as it was measured. */
-  | { operation: "transcriptions"; units: number | undefined };
+  | ({ operation: "transcriptions" } & SoundUnits);
 
 /** Such an answer as we show it; without one, it was none, and its usage is all that counts of it. */
 export type PlainAnswer =
@@ -31,7 +30,7 @@ export function readPlain(bytes: Uint8Array, request: PlainRequest): PlainAnswer
     const { object, ...answer } =
       request.operation === "embeddings"
         ? readEmbeddings(found, request)
-        : readTranscription(found, request.units);
+        : readTranscription(found, request);
     return { answer: { ...answer, body: Buffer.from(JSON.stringify(object)) } };
   } catch (error) {
     if (!(error instanceof UpstreamFailure)) throw error;

@@ -91,10 +91,11 @@ function embeddings(request: UpstreamRequest): Plan {
 }
 
 function transcriptions(request: UpstreamRequest): Plan {
+  const { units = 0, mostUnits = 0 } = request.sound ?? {};
   return {
     path: "/audio/transcriptions",
     body: { ...request.body, model: request.upstreamModel },
-    plain: { operation: "transcriptions", units: request.sound?.units },
+    plain: { operation: "transcriptions", units, mostUnits },
     ...isPlain,
   };
 }

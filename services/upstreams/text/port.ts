@@ -13,8 +13,10 @@ export interface Sound {
   /** With an ending: upstreams look at it. */
   fileName: string;
   mimeType: string;
-  /** How long it is, in {@link soundUnitMs}. */
+  /** How long its container says that it is, in {@link soundUnitMs}. */
   units: number;
+  /** How long it can be at the most, in the same: what is held for. */
+  mostUnits: number;
 }
 
 /** Sound is counted in thousandths of a minute, in ms: so a price for a minute is a whole one for a million of them. */

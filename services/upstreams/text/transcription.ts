@@ -29,13 +29,16 @@ const shown: Fields = {
   ],
 };
 
+/** How long a sound is by its container, and at the most. */
+export type SoundUnits = Pick<Sound, "units" | "mostUnits">;
+
 /**
- * A transcription as we show it. It is charged by the seconds that upstream reports, or else by those that we measured. Throws
- * `UpstreamFailure` where it is none.
+ * A transcription as we show it. It is charged by the seconds that its container says or that upstream reports, whichever are more,
+ * up to those that are held for. Throws `UpstreamFailure` where it is none.
  */
-export function readTranscription(found: JsonObject, units: number | undefined): ReadAnswer {
+export function readTranscription(found: JsonObject, { units, mostUnits }: SoundUnits): ReadAnswer {
   if (typeof found.text !== "string") throw new UpstreamFailure("garbage");
-  const inputTokens = unitsIn(found) ?? units ?? 0;
+  const inputTokens = Math.min(Math.max(units, unitsIn(found) ?? 0), mostUnits);
   const usage: ReportedUsage = { inputTokens, cachedInputTokens: 0, outputTokens: 0 };
   const seconds = secondsOfUnits(inputTokens);
   return {

@@ -1,8 +1,5 @@
-/** Ids of WebM's elements: what holds all, what holds the packets of some seconds, a packet with facts of it, the tracks, and one of them. */
-const ebml = {
-  ...{ segment: 0x18538067, cluster: 0x1f43b675, group: 0xa0 },
-  ...{ tracks: 0x1654ae6b, track: 0xae },
-};
+/** Ids of WebM's elements: its start, what holds all, what holds the packets of some seconds, and a packet with facts of it. */
+const ebml = { start: 0x1a45dfa3, segment: 0x18538067, cluster: 0x1f43b675, group: 0xa0 };
 /** Bytes of an element's id and size at the most. */
 const maxHeadBytes = 4 + 8;
 
@@ -17,21 +14,24 @@ interface Element {
 }
 
 /**
- * The same file up to the end of its last whole block, where it is cut short: the library reads nothing of a cluster that says that it
- * goes on behind the file's end, so the last one's size is written anew. What is no WebM stays as it is. Uses up the bytes.
+ * A WebM up to the end of its last whole block, as a recorder leaves it that was switched off: the library reads nothing of a cluster
+ * that goes on behind the file's end, and looks for ever for what follows some elements that do. So the last cluster's size is written
+ * anew. Other files stay as they are.
  */
-export function wholeWebm<B extends Buffer>(view: B): B {
+export function wholeWebm(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  if (view.length < maxHeadBytes || view.readUInt32BE(0) !== ebml.start) return bytes;
   let [cluster, group]: (Element | undefined)[] = [];
   let at = 0;
   while (at < view.length) {
     const element = elementAt(view, at);
-    if (!element && view.length - at > maxHeadBytes) return view;
+    if (!element && view.length - at > maxHeadBytes) return bytes;
     if (!element) break;
     const { id, from, end } = element;
     if (id === ebml.cluster) cluster = element;
     if (id === ebml.group) group = element;
     const isOpened = id === ebml.segment || id === ebml.cluster || id === ebml.group;
-    if (!isOpened && end === undefined) return view;
+    if (!isOpened && end === undefined) return bytes;
     const next = isOpened ? from : (end ?? view.length);
     if (next > view.length) break;
     at = next;
@@ -39,7 +39,7 @@ export function wholeWebm<B extends Buffer>(view: B): B {
   for (const cut of [cluster, group]) {
     if (cut?.end !== undefined && cut.end > at) writeSize(view, cut, at - cut.from);
   }
-  return view.subarray(0, at) as B;
+  return bytes.subarray(0, at);
 }
 
 /** Writes a smaller size into the same bytes. */
@@ -50,31 +50,6 @@ function writeSize(view: Buffer, { sizeAt, from }: Element, size: number): void 
     left = Math.floor(left / 256);
   }
   view[sizeAt] = (view[sizeAt] ?? 0) | (0x80 >>> (from - sizeAt - 1));
-}
-
-/** Tracks that a WebM describes. */
-export function webmTracks(view: Buffer): number {
-  let tracks = 0;
-  for (const segment of elementsIn(view, 0, view.length, ebml.segment)) {
-    if (segment.id !== ebml.segment) continue;
-    for (const { id, from, end } of elementsIn(view, segment.from, segment.end, ebml.cluster)) {
-      if (id !== ebml.tracks) continue;
-      for (const one of elementsIn(view, from, end)) if (one.id === ebml.track) tracks++;
-    }
-  }
-  return tracks;
-}
-
-/** Elements that stand behind each other, up to one of the id `last`. */
-function* elementsIn(view: Buffer, from: number, end = view.length, last?: number) {
-  const to = Math.min(view.length, end);
-  for (let at = from; at < to; ) {
-    const element = elementAt(view, at);
-    if (!element) return;
-    yield element;
-    if (element.id === last) return;
-    at = element.end ?? to;
-  }
 }
 
 /** The element whose head stands whole at a place; undefined where none does. */
