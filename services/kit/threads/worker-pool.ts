@@ -1,28 +1,28 @@
 import type { Transferable, Worker } from "node:worker_threads";
 
-/** Threads that answer each message with one message; what comes while all are at work waits in order. */
+/** Threads that answer each message with one message. A job that comes while all threads are at work waits in order. */
 export interface WorkerPool<Job, Answer> extends AsyncDisposable {
   /**
-   * The answer to a job; what `transfer` lists goes to the thread and is empty here. A thread that ends, or does not answer in
-   * time, is replaced and the job tried again; rejects where that fails too, and from disposal on.
+   * The answer to a job. Each item of `transfer` moves to the thread and is empty here afterwards. A thread that ends, or does
+   * not answer in time, is replaced, and the job is tried again. Rejects where the last try fails, and after disposal.
    */
   run(job: Job, transfer?: readonly Transferable[]): Promise<Answer>;
 }
 
-/** How a {@link WorkerPool} works. */
+/** Settings of a {@link WorkerPool}. */
 export interface WorkerPoolOptions {
-  /** Names the threads in errors: "counting". */
+  /** Name of the threads in errors: "counting". */
   name: string;
   start: () => Worker;
-  /** Threads at most; each starts when it is first needed. */
+  /** The most threads. Each starts when it is first needed. */
   threads: number;
-  /** For one job, the thread's start included, in ms. */
+  /** Milliseconds for one job, the start of the thread included. */
   answerTimeoutMs: number;
   /** Times that a job is tried. A job with a transfer list has one try, for its bytes are gone. */
   tries: number;
-  /** Without work for this long a thread ends, in ms. */
+  /** A thread without work for this many ms ends. */
   idleMs: number;
-  /** Makes the error of a job that was not answered; `why` says nothing of its content. */
+  /** Makes the error of a job that got no answer. `why` holds nothing of the job's content. */
   toError: (why: string) => Error;
 }
 
@@ -37,7 +37,7 @@ interface Place<Answer> {
   idle: NodeJS.Timeout | undefined;
 }
 
-/** Makes a pool without a thread yet. */
+/** Makes a pool that has no thread yet. */
 export function createWorkerPool<Job, Answer>(options: WorkerPoolOptions): WorkerPool<Job, Answer> {
   const { name, threads, tries, idleMs, toError } = options;
   const waiting: Waiting<Job, Answer>[] = [];
@@ -76,7 +76,7 @@ export function createWorkerPool<Job, Answer>(options: WorkerPoolOptions): Worke
       const entry = { ...Promise.withResolvers<Answer>(), job, transfer };
       waiting.push(entry);
       const free = places.filter(({ isBusy }) => !isBusy);
-      // A living thread first, so that jobs that come one by one need only one.
+      // A living thread comes first, so that jobs that come one by one need only one.
       const place = free.find(({ thread }) => thread?.isUsable()) ?? free[0];
       if (place) void work(place);
       return await entry.promise;
@@ -92,11 +92,11 @@ export function createWorkerPool<Job, Answer>(options: WorkerPoolOptions): Worke
 
 /** A thread that does one job at a time, and keeps the process alive only while it does. */
 interface Thread<Answer> {
-  /** False once it has ended or was given up. */
+  /** False once the thread has ended or was given up. */
   isUsable(): boolean;
-  /** Rejects where the thread ends, or does not answer in time: it is of no more use then. */
+  /** Rejects where the thread ends, or does not answer in time. The thread cannot be used after that. */
   answer(job: unknown, transfer: readonly Transferable[]): Promise<Answer>;
-  /** Ends it, in the middle of a job too, and resolves when it is gone. */
+  /** Ends the thread, even in the middle of a job. Resolves when it is gone. */
   end(): Promise<void>;
 }
 
@@ -119,7 +119,7 @@ function startThread<Answer>(options: WorkerPoolOptions): Thread<Answer> {
   return {
     isUsable: () => isUsable,
     async answer(job, transfer) {
-      // A timer of the machine: it bounds the work of a core.
+      // A timer of the machine, since it bounds the work of a core.
       const limit = setTimeout(fail, answerTimeoutMs, `the ${name} thread does not answer`);
       current = Promise.withResolvers();
       worker.ref();
@@ -147,7 +147,7 @@ function startOr({ name, start, toError }: WorkerPoolOptions): Worker {
   }
 }
 
-/** The code of an error, for a message: its own text could have some of what the job holds. */
+/** The code of an error, for a message. The error's own text could hold some of the job's content. */
 function codeOf(error: unknown): string {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return typeof code === "string" ? ` (${code})` : "";
