@@ -12,7 +12,7 @@ const phrases = [
   /\bof (ours|theirs)\b/,
   /\banew\b/,
   /\bso (many|much)\b/,
-  /\b(is|are|was|were|be|been) told\b/,
+  /\b(is|are|was|were|be|been) told\b(?! apart)/,
   /\b(stands?|stood|standing) (in|for|at|there)\b/,
   /\bbut for\b/,
   /\balike\b/,

@@ -3,15 +3,15 @@ import { ErrorReason, isRefusal, type Reason } from "#kit/base/errors.ts";
 import { muteThread } from "#kit/threads/thread.ts";
 import { type ReadBody, readBody, type Wanted } from "./read.ts";
 
-/** The entry of a reading thread: answers each body with what was read of it, or with the refusal. */
+/** The entry of a reading thread. It answers each body with the result of reading it, or with the refusal. */
 
-/** What it is asked. */
+/** A message to the thread. */
 export interface ReadJob {
   bytes: Uint8Array;
   wanted: Wanted;
 }
 
-/** What it answers. */
+/** The thread's answer. */
 export type ReadReply = { read: ReadBody } | { reason: Reason; message: string; param?: string };
 
 const port = parentPort;
@@ -22,7 +22,7 @@ port.on("message", ({ bytes, wanted }: ReadJob) => {
   try {
     reply = { read: readBody(bytes, wanted) };
   } catch (error) {
-    // A body that nests too deep for the stack, or is too much for the heap's strings, is no JSON to us.
+    // A body that nests too deep for the stack, or is too much for the heap's strings, counts as no JSON.
     if (!isRefusal(error) && !(error instanceof RangeError)) throw error;
     reply = isRefusal(error)
       ? {
