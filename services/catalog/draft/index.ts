@@ -14,16 +14,15 @@ import {
 import { type DraftVerdict, faultyDraft } from "./check.ts";
 import type { DraftJob } from "./worker.ts";
 
-/** Judges drafts in a thread: a file as large as may be takes a tenth of a second, a hostile one longer. */
+/** Judges drafts in a thread. The largest file takes a tenth of a second, and a hostile one takes longer. */
 export interface DraftChecker extends AsyncDisposable {
   /**
-   * Refuses with SERVICE_UNAVAILABLE where the thread gives no answer in time, with RATE_LIMIT_EXCEEDED where too many drafts
-   * wait.
+   * Refuses with SERVICE_UNAVAILABLE where the thread gives no answer in time, and with RATE_LIMIT_EXCEEDED where too many drafts wait.
    */
   check(job: DraftJob, signal: AbortSignal): Promise<DraftVerdict>;
 }
 
-/** Makes it, without a thread yet. */
+/** Makes a checker without a thread yet. */
 export function createDraftChecker(): DraftChecker {
   const pool = createWorkerPool<DraftJob, DraftVerdict>({
     name: "drafts",

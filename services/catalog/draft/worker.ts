@@ -3,9 +3,9 @@ import { muteThread } from "#kit/threads/thread.ts";
 import type { CatalogText } from "../source.ts";
 import { checkDraft, type DraftVerdict } from "./check.ts";
 
-/** The entry of the thread that judges drafts of the catalog. What goes wrong ends the thread. */
+/** The entry of the thread that judges drafts of the catalog. An error ends the thread. */
 
-/** What it is asked: a draft, and the file that is in force. */
+/** A message to the thread: a draft, and the file in force. */
 export interface DraftJob {
   draft: CatalogText;
   inForce: CatalogText;
