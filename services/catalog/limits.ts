@@ -84,7 +84,3 @@ export const maxDraftChangeCharacters = 256 * 1024;
 export const draftShare = { places: 1, each: { places: 1, waiting: 8 }, waitMs: 20_000 } as const;
 /** For one draft, the thread's start included, in ms: a hundred times what the largest honest one takes. */
 export const draftTimeoutMs = 20_000;
-/** JavaScript heap of the thread in MiB: two files of 1 MiB as YAML documents with all their nodes. */
-export const draftThreadHeapMib = 512;
-/** Without work for this long the thread ends, in ms: an operator mends a draft and asks again within a minute. */
-export const draftIdleMs = 60_000;
