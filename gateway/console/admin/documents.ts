@@ -88,7 +88,7 @@ export function keyDocument(key: ApiKey, nowMs: number) {
     revokedAt: isoTimeOrNull(key.revokeTime),
     lastUsedAt: isoTimeOrNull(key.lastUseTime),
     limitUsdMicros: key.monthlyUsdMicrosLimit ?? null,
-    limitReset: key.monthlyUsdMicrosLimit === undefined ? null : limitResetWord(key.limitReset),
+    limit_reset: key.monthlyUsdMicrosLimit === undefined ? null : limitResetWord(key.limitReset),
     requestsPerMinute: key.requestsPerMinute,
   };
 }

@@ -1,7 +1,9 @@
-import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
 import { isoTime } from "#common/documents/answer-values.ts";
-import { KeyLimitReset, type Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import { limitResetWord } from "#common/words/key-limits.ts";
+import { scopeName } from "#common/words/scopes.ts";
+import type { KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { ConfigError } from "../env.ts";
 import {
   collect,
@@ -98,26 +100,30 @@ interface CreateOptions {
 async function createKey(cli: Cli, accountId: string, options: CreateOptions): Promise<void> {
   const monthly = options.monthlyUsd ?? options.monthlyUsdMicros;
   const limit = options.limitUsd ?? options.limitUsdMicros ?? monthly;
-  const { limitReset = KeyLimitReset.MONTHLY } = options;
-  if (monthly !== undefined && (monthly !== limit || options.limitReset))
+  const { limitReset } = options;
+  if (monthly !== undefined && (monthly !== limit || limitReset !== undefined))
     throw new ConfigError(
       "--monthly-usd stands for --limit-usd with --limit-reset monthly: name one of them",
     );
   if (options.model) await checkModels(cli, options.model);
+  const { name, scope, model, expiresAt, requestsPerMinute, webhookUrl } = options;
   const wanted = {
-    accountId,
-    name: options.name ?? "",
-    scopes: options.scope ?? [],
-    allowedModels: options.model ?? [],
-    ...(options.expiresAt === undefined ? {} : { expireTime: timestampFromMs(options.expiresAt) }),
-    ...(limit === undefined ? {} : { monthlyUsdMicrosLimit: limit, limitReset }),
-    webhookUrl: options.webhookUrl ?? "",
-    requestsPerMinute: options.requestsPerMinute ?? 0,
+    ...(name ? { name } : {}),
+    ...(scope ? { scopes: scope.map(scopeName) } : {}),
+    ...(model ? { models: model } : {}),
+    ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt).toISOString() }),
+    ...(limit === undefined ? {} : { limitUsdMicros: Number(limit) }),
+    ...(limit === undefined || limitReset === undefined
+      ? {}
+      : { limit_reset: limitResetWord(limitReset) }),
+    ...(requestsPerMinute === undefined ? {} : { requestsPerMinute }),
+    ...(webhookUrl ? { webhookUrl } : {}),
   };
+  const body = new TextEncoder().encode(JSON.stringify(wanted));
   const { key, secret } = await auditedByCli(
     cli,
     { action: "key.create", accountId },
-    () => cli.peers().auth.createKey(wanted),
+    () => cli.peers().auth.addKey({ accountId, body }),
     (made) => ({ target: made.key?.keyId }),
   );
   showSecret(cli, key?.keyId ?? "", secret);
