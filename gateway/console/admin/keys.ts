@@ -1,4 +1,5 @@
 import type { FastifyInstance } from "fastify";
+import { operatorsKeyDocument } from "#common/documents/key-document.ts";
 import { optionalNumber, requiredString } from "#common/words/body.ts";
 import { limitResetOf } from "#common/words/key-limits.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
@@ -7,7 +8,6 @@ import type { ApiKey } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { Edge } from "../../context.ts";
 import { setLowBalance } from "../../keys.ts";
 import { type AdminCall, adminRoute, listOf } from "./context.ts";
-import { keyDocument } from "./documents.ts";
 import { maxNamesCharacters, pageSizes } from "./limits.ts";
 
 /** Routes of the keys of all accounts. */
@@ -47,12 +47,12 @@ async function list(call: AdminCall) {
 }
 
 function shown({ clock }: AdminCall, keys: readonly ApiKey[]) {
-  return keys.map((key) => keyDocument(key, clock.now()));
+  return keys.map((key) => operatorsKeyDocument(key, clock.now()));
 }
 
 function one(call: AdminCall, key: ApiKey | undefined) {
   if (!key) throw new Error("auth answered no key and did not refuse");
-  return keyDocument(key, call.clock.now());
+  return operatorsKeyDocument(key, call.clock.now());
 }
 
 /** A key with what a form to change it begins with, and a list does not show. */
@@ -61,7 +61,7 @@ async function inFull(call: AdminCall, key: ApiKey) {
   const asked = { accountId, keyIds: [keyId] };
   const { keys } = await call.peers.billing.getKeyUsage(asked, call.options);
   return {
-    ...keyDocument(key, call.clock.now()),
+    ...operatorsKeyDocument(key, call.clock.now()),
     webhookUrl: webhookUrl || null,
     lowBalanceUsdMicros: keys[0]?.lowBalanceUsdMicros ?? null,
   };

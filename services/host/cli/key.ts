@@ -1,8 +1,10 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
 import { isoTime } from "#common/documents/answer-values.ts";
+import { printedKey } from "#common/documents/key-document.ts";
 import { limitResetWord } from "#common/words/key-limits.ts";
 import { scopeName } from "#common/words/scopes.ts";
+import type { ApiKey } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { ConfigError } from "../env.ts";
 import {
@@ -17,9 +19,8 @@ import {
 } from "./arguments.ts";
 import { auditedByCli } from "./audit.ts";
 import { explain } from "./explain.ts";
-import { limitCell, printableKey } from "./key-print.ts";
 import { updateCommand } from "./key-update.ts";
-import { printFacts, printJson, printTable } from "./output.ts";
+import { dollars, printFacts, printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
 
 /** Longest grace of a rotation, seconds (30 days). */
@@ -164,7 +165,7 @@ async function revoke(cli: Cli, keyId: string): Promise<void> {
     () => cli.peers().auth.revokeKey({ keyId }),
     (made) => ({ accountId: made.key?.accountId }),
   );
-  if (cli.json) return printJson(cli, { key: key && printableKey(key) });
+  if (cli.json) return printJson(cli, { key: key && printedKey(key) });
   cli.out(`${keyId} is revoked.\n`);
 }
 
@@ -185,7 +186,7 @@ function showSecret(cli: Cli, keyId: string, apiKey: string, formerEnds?: Timest
 
 async function list(cli: Cli, accountId: string): Promise<void> {
   const { keys } = await cli.peers().auth.listKeys({ accountId });
-  if (cli.json) return printJson(cli, { keys: keys.map(printableKey) });
+  if (cli.json) return printJson(cli, { keys: keys.map(printedKey) });
   printTable(
     cli,
     [
@@ -201,7 +202,7 @@ async function list(cli: Cli, accountId: string): Promise<void> {
       "state",
     ],
     keys.map((key) => {
-      const one = printableKey(key);
+      const one = printedKey(key);
       return [
         one.keyId,
         one.name || "–",
@@ -217,4 +218,11 @@ async function list(cli: Cli, accountId: string): Promise<void> {
     }),
     "no keys",
   );
+}
+
+/** A key's limit in a table. */
+function limitCell({ monthlyUsdMicrosLimit: limit, limitReset }: ApiKey): string {
+  if (limit === undefined) return "none";
+  const reset = limitResetWord(limitReset);
+  return reset === "monthly" ? dollars(limit) : `${dollars(limit)} ${reset ?? "for ever"}`;
 }
