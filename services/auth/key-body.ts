@@ -13,6 +13,7 @@ import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { isoMs } from "#kit/base/iso-time.ts";
 import type { JsonObject, JsonValue } from "#kit/base/json.ts";
 import { KeyLimitReset, type Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import type { Key } from "./key.ts";
 import type { KeyRights } from "./key-rights.ts";
 import {
   defaultGraceSeconds,
@@ -109,6 +110,20 @@ export function askedRights(asked: AskedKey, before: KeyRights): KeyRights {
     ...(monthlyUsdMicrosLimit == null ? {} : { monthlyUsdMicrosLimit }),
     ...(limitReset === undefined ? {} : { limitReset }),
     ...(expiresAtMs == null ? {} : { expiresAtMs }),
+  };
+}
+
+/** The key with what is asked for; a part that is not named stays as it is. */
+export function keyWith(asked: AskedKey, key: Key): Key {
+  const { name = key.name, disabled = key.disabled, webhookUrl = key.webhookUrl } = asked;
+  const { disabled: _, webhookUrl: _url, ...rest } = key;
+  const { monthlyUsdMicrosLimit: _limit, expiresAtMs: _expiry, ...kept } = rest;
+  return {
+    ...kept,
+    ...askedRights(asked, key),
+    ...(name === undefined ? {} : { name }),
+    ...(disabled ? { disabled } : {}),
+    ...(webhookUrl == null ? {} : { webhookUrl }),
   };
 }
 

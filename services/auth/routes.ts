@@ -20,7 +20,7 @@ import type { ActionStore } from "./action.ts";
 import { createActionRoutes } from "./actions.ts";
 import type { AuthEvents } from "./events.ts";
 import { digestOf, type Key, makeSecret, nameKeyOf, refuseClosing, validityOf } from "./key.ts";
-import { askedRights, readKeyChange, readOperatorsKey } from "./key-body.ts";
+import { keyWith, readKeyChange, readOperatorsKey } from "./key-body.ts";
 import { defaultAccountRequestsPerMinute, defaultKeyRequestsPerMinute, idChars } from "./limits.ts";
 import { changed, createManagedKeyRoutes, lowBalanceField } from "./managed-keys.ts";
 import { toAccountMessage, toKeyMessage } from "./messages.ts";
@@ -236,13 +236,7 @@ async function addKey(context: RoutesContext, accountId: string, body: JsonObjec
   const nowMs = clock.now();
   const asked = readOperatorsKey(body, nowMs);
   const secret = makeSecret(ids);
-  const unbounded = newKey(context, accountId, secret);
-  const key = await store.createKey({
-    ...unbounded,
-    ...askedRights(asked, unbounded),
-    ...(asked.name === undefined ? {} : { name: asked.name }),
-    ...(asked.webhookUrl == null ? {} : { webhookUrl: asked.webhookUrl }),
-  });
+  const key = await store.createKey(keyWith(asked, newKey(context, accountId, secret)));
   events.keyChanged("created", key);
   return { key: toKeyMessage(key, nowMs), secret };
 }
