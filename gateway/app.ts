@@ -81,7 +81,6 @@ export async function buildGateway(deps: GatewayDeps): Promise<FastifyInstance> 
   if (edge.settings.console) {
     await app.register((scope) => consoleRoutes(scope, edge, unknown), { prefix: "/console" });
   }
-  app.addHook("onClose", () => edge.reader[Symbol.asyncDispose]());
   await app.ready();
   return app;
 }
@@ -108,7 +107,7 @@ function createEdge(deps: GatewayDeps): Edge {
     repeated,
     readers,
     reads: createFairShare(readShare, { clock, isPaying }),
-    reader: createJsonReader(),
+    reader: createJsonReader(deps.workshop),
     urls: createPublicUrls(settings.publicUrl),
   };
 }

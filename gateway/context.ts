@@ -12,6 +12,7 @@ import type { Principal } from "#kit/rpc/principal.ts";
 import type { FairShare, FairShareBounds, Turn } from "#kit/share/fair-share.ts";
 import type { Payers } from "#kit/share/payers.ts";
 import type { BlobStore } from "#kit/store/blobs.ts";
+import type { Workshop } from "#kit/threads/workshop.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import type { AdmissionSchema, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { AdmittedKey } from "./admission/key-cache.ts";
@@ -114,6 +115,8 @@ export interface GatewayDeps {
   metrics: Metrics;
   /** Hear of each account that was given what costs money; one that they do not know has smaller shares. */
   payers: Payers;
+  /** Threads for what would keep the event loop. */
+  workshop: Workshop;
   /** Undefined when requests will be served; else one line that says why not (starting, a peer away, draining). */
   notReady: () => string | undefined;
   /** Aborts when the time for draining is over: streams that are still open then end with an error event. */

@@ -1,12 +1,9 @@
 import type { CallOptions } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { isoTimeOrNull } from "#common/documents/answer-values.ts";
-import { limitResetWord } from "#common/words/key-limits.ts";
+import { type KeyCharges, toKeyDocument } from "#common/documents/key-document.ts";
 import { maxWebhookUrlLength } from "#common/words/request-bounds.ts";
-import { effectiveScopes, scopeName, scopeNames } from "#common/words/scopes.ts";
+import { scopeNames } from "#common/words/scopes.ts";
 import type { ApiKey, UpdateManagedKeyResponse } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
-import type { KeyUsage } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import { type KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "./context.ts";
 import { deadlinesMs } from "./limits.ts";
 import { callerOf, callOptions } from "./request.ts";
@@ -23,11 +20,8 @@ import {
   string,
 } from "./schemas.ts";
 
-/** What a key was charged, as far as its document needs it; what is absent is not known, and null. */
-type Usage = Partial<Omit<KeyUsage, "keyId" | "$typeName" | "$unknown">>;
-
 /** A key that was made a moment ago. */
-export const noUsage: Usage = {
+export const noUsage: KeyCharges = {
   monthSpent: 0n,
   held: 0n,
   spent: 0n,
@@ -41,7 +35,7 @@ export async function usageOfKeys(
   request: FastifyRequest,
   reply: FastifyReply,
   keys: readonly ApiKey[],
-): Promise<(key: ApiKey) => Usage> {
+): Promise<(key: ApiKey) => KeyCharges> {
   if (keys.length === 0) return () => noUsage;
   const { accountId } = callerOf(request).principal;
   const answer = await edge.peers.billing.getKeyUsage(
@@ -91,104 +85,6 @@ export async function setLowBalance(
     { accountId, keyId, ...(usdMicros === undefined ? {} : { usdMicros }) },
     options,
   );
-}
-
-/** A key as its account's managers see it: OpenRouter's properties, and ours. */
-export function toKeyDocument(key: ApiKey, usage: Usage) {
-  return {
-    hash: key.keyId,
-    name: key.name,
-    disabled: key.disabled,
-    webhookUrl: key.webhookUrl || null,
-    lowBalanceUsdMicros: micros(usage.lowBalanceUsdMicros),
-    ...sharedFields(key, usage),
-    created_at: isoTimeOrNull(key.createTime),
-    updated_at: isoTimeOrNull(key.updateTime),
-    lastUsedAt: isoTimeOrNull(key.lastUseTime),
-    formerSecretExpiresAt: isoTimeOrNull(key.formerSecretEndTime),
-  };
-}
-
-/** A key as its own holder sees it. */
-export function toOwnKeyDocument(key: ApiKey, usage: Usage) {
-  const isManager = effectiveScopes(key.scopes).has(Scope.KEYS);
-  return {
-    ...sharedFields(key, usage),
-    is_free_tier: false,
-    is_management_key: isManager,
-    is_provisioning_key: isManager,
-    rate_limit: {
-      requests: key.requestsPerMinute,
-      interval: "60s",
-      note: "The same as requestsPerMinute.",
-    },
-  };
-}
-
-function sharedFields(key: ApiKey, usage: Usage) {
-  const limit = key.monthlyUsdMicrosLimit;
-  const left = remainingOf(limit, usage.held, spentIn(key.limitReset, usage));
-  return {
-    label: `...${key.secretHint}`,
-    limit: dollars(limit),
-    limit_remaining: dollars(left),
-    limit_reset: limit === undefined ? null : limitResetWord(key.limitReset),
-    usage: dollars(usage.spent),
-    usage_daily: dollars(usage.daySpent),
-    usage_weekly: dollars(usage.weekSpent),
-    usage_monthly: dollars(usage.monthSpent),
-    // There are no keys of upstreams that a caller brings.
-    include_byok_in_limit: false,
-    byok_usage: 0,
-    byok_usage_daily: 0,
-    byok_usage_weekly: 0,
-    byok_usage_monthly: 0,
-    creator_user_id: null,
-    expires_at: isoTimeOrNull(key.expireTime),
-    id: key.keyId,
-    accountId: key.accountId,
-    scopes: [...effectiveScopes(key.scopes)].map(scopeName),
-    models: key.allowedModels.length === 0 ? null : key.allowedModels,
-    requestsPerMinute: key.requestsPerMinute,
-    spentUsdMicros: micros(usage.spent),
-    spentMonthUsdMicros: micros(usage.monthSpent),
-    limitUsdMicros: micros(limit),
-    limitRemainingUsdMicros: micros(left),
-  };
-}
-
-/** What a new hold may take of a limit; undefined: there is none, or it is not known. */
-function remainingOf(
-  limit: bigint | undefined,
-  held: bigint | undefined,
-  spent: bigint | undefined,
-): bigint | undefined {
-  if (limit === undefined || spent === undefined || held === undefined) return undefined;
-  const left = limit - spent - held;
-  return left > 0n ? left : 0n;
-}
-
-/** What counts against a limit. */
-function spentIn(reset: KeyLimitReset, usage: Usage): bigint | undefined {
-  switch (limitResetWord(reset)) {
-    case "daily":
-      return usage.daySpent;
-    case "weekly":
-      return usage.weekSpent;
-    case "monthly":
-      return usage.monthSpent;
-    case null:
-      return usage.spent;
-  }
-}
-
-// Exact up to 2^53 micros: nine billion dollars.
-function micros(amount: bigint | undefined): number | null {
-  return amount === undefined ? null : Number(amount);
-}
-
-function dollars(amount: bigint | undefined): number | null {
-  return amount === undefined ? null : Number(amount) / 1_000_000;
 }
 
 const usd = (description: string) => nullable(number(`${description}, in dollars.`));

@@ -13,6 +13,7 @@ import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { isoMs } from "#kit/base/iso-time.ts";
 import type { JsonObject, JsonValue } from "#kit/base/json.ts";
 import { KeyLimitReset, type Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import type { Key } from "./key.ts";
 import type { KeyRights } from "./key-rights.ts";
 import {
   defaultGraceSeconds,
@@ -23,8 +24,8 @@ import {
   maxRequestsPerMinute,
 } from "./limits.ts";
 
-// Bodies of the public key management: OpenRouter's properties, and ours. Unknown ones are refused, for a misspelt bound
-// would make a key without it.
+// The one reader of the bodies that make or change a key, for the public API, the console and the command: OpenRouter's
+// properties, and ours. Unknown ones are refused, for a misspelt bound would make a key without it.
 
 /** What a body asks for; a part that is absent stays as it is, one that is null has no bound. */
 export interface AskedKey {
@@ -59,11 +60,17 @@ const shared = [
 /** OpenRouter's, which mean nothing here. */
 const withoutEffect = ["include_byok_in_limit", "creator_user_id", "workspace_id"];
 
-/** The body of a creation. `name` must be there. */
+/** The body of a creation by a key. `name` must be there. */
 export function readNewKey(body: JsonObject, nowMs: number): AskedKey & { name: string } {
   refuseUnknown(body, shared);
   const name = readKeyName(body);
   return { ...readBounds(body, nowMs), name };
+}
+
+/** The body of a creation by an operator. `name` may be left out. */
+export function readOperatorsKey(body: JsonObject, nowMs: number): AskedKey {
+  refuseUnknown(body, shared);
+  return { ...readBounds(body, nowMs), ...readNamePart(body) };
 }
 
 const lowBalance = "lowBalanceUsdMicros";
@@ -74,7 +81,7 @@ export function readKeyChange(body: JsonObject, nowMs: number): AskedKey {
   const disabled = optionalBoolean(body, "disabled");
   return {
     ...readBounds(body, nowMs),
-    ...(has(body, "name") ? { name: readKeyName(body) } : {}),
+    ...readNamePart(body),
     ...(disabled === undefined ? {} : { disabled }),
     ...(has(body, lowBalance)
       ? { lowBalanceUsdMicros: wholeMicros(body[lowBalance], lowBalance) }
@@ -103,6 +110,20 @@ export function askedRights(asked: AskedKey, before: KeyRights): KeyRights {
     ...(monthlyUsdMicrosLimit == null ? {} : { monthlyUsdMicrosLimit }),
     ...(limitReset === undefined ? {} : { limitReset }),
     ...(expiresAtMs == null ? {} : { expiresAtMs }),
+  };
+}
+
+/** The key with what is asked for; a part that is not named stays as it is. */
+export function keyWith(asked: AskedKey, key: Key): Key {
+  const { name = key.name, disabled = key.disabled, webhookUrl = key.webhookUrl } = asked;
+  const { disabled: _, webhookUrl: _url, ...rest } = key;
+  const { monthlyUsdMicrosLimit: _limit, expiresAtMs: _expiry, ...kept } = rest;
+  return {
+    ...kept,
+    ...askedRights(asked, key),
+    ...(name === undefined ? {} : { name }),
+    ...(disabled ? { disabled } : {}),
+    ...(webhookUrl == null ? {} : { webhookUrl }),
   };
 }
 
@@ -143,6 +164,10 @@ function refuseUnknown(body: JsonObject, known: readonly string[]): void {
     param: [...unknown].slice(0, maxModelIdCharacters).join(""),
     message: `There is no such property here. There are: ${known.join(", ")}.`,
   });
+}
+
+function readNamePart(body: JsonObject): { name?: string } {
+  return has(body, "name") ? { name: readKeyName(body) } : {};
 }
 
 function readKeyName(body: JsonObject): string {

@@ -19,7 +19,14 @@ import {
 } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { AuthEvents } from "./events.ts";
 import { digestOf, isSameOperation, type Key, type KeyOperation, makeSecret } from "./key.ts";
-import { type AskedKey, askedRights, readKeyChange, readNewKey, readRotation } from "./key-body.ts";
+import {
+  type AskedKey,
+  askedRights,
+  keyWith,
+  readKeyChange,
+  readNewKey,
+  readRotation,
+} from "./key-body.ts";
 import {
   allRights,
   inherited,
@@ -133,28 +140,25 @@ async function createManagedKey(
   const acting = await actingKey(context, principal);
   refuseNoManager(acting);
   const nowMs = clock.now();
-  const before = inherited(acting);
   const asked = readNewKey(body, nowMs);
-  const rights = askedRights(asked, before);
-  if (rights.scopes.length === 0) {
+  const secret = makeSecret(ids);
+  const before = {
+    keyId: ids.make("key", idChars),
+    accountId: acting.accountId,
+    secret: digestOf(secret),
+    createdAtMs: nowMs,
+    ...inherited(acting),
+    ...(operation ? { madeBy: operation } : {}),
+  };
+  const key = keyWith(asked, before);
+  if (key.scopes.length === 0) {
     refuse(ErrorReason.PERMISSION_DENIED, {
       param: "scopes",
       message:
         "Name the new key's 'scopes': the API key of this request has only scopes that a new key does not get unasked.",
     });
   }
-  refuseBeyond(acting, rights);
-  const secret = makeSecret(ids);
-  const key: Key = {
-    keyId: ids.make("key", idChars),
-    accountId: acting.accountId,
-    secret: digestOf(secret),
-    createdAtMs: nowMs,
-    name: asked.name,
-    ...rights,
-    ...(asked.webhookUrl == null ? {} : { webhookUrl: asked.webhookUrl }),
-    ...(operation ? { madeBy: operation } : {}),
-  };
+  refuseBeyond(acting, key);
   const stored = await store.createKey(key).catch(refuseFull);
   if (stored.keyId !== key.keyId) return shown(stored);
   events.keyChanged("created", stored);
@@ -232,18 +236,7 @@ function refuseChange(key: Key, asked: AskedKey, acting: Key): void {
 /** The key after a change, or the same object where nothing is asked for. */
 export function changed(key: Key, asked: AskedKey, nowMs: number): Key {
   if (Object.keys(asked).length === 1) return key;
-  const { name = key.name, disabled = key.disabled } = asked;
-  const { webhookUrl = key.webhookUrl } = asked;
-  const { disabled: _disabled, monthlyUsdMicrosLimit: _limit, expiresAtMs: _expiry, ...rest } = key;
-  const { webhookUrl: _url, ...kept } = rest;
-  return {
-    ...kept,
-    ...askedRights(asked, key),
-    ...(webhookUrl == null ? {} : { webhookUrl }),
-    updatedAtMs: nowMs,
-    ...(name === undefined ? {} : { name }),
-    ...(disabled ? { disabled } : {}),
-  };
+  return { ...keyWith(asked, key), updatedAtMs: nowMs };
 }
 
 async function rotateManagedKey(

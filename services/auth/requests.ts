@@ -1,18 +1,20 @@
-import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampDate, timestampMs } from "@bufbuild/protobuf/wkt";
 import { codePoints } from "#common/words/body.ts";
-import { isLimitReset } from "#common/words/key-limits.ts";
-import { maxModelIdCharacters, maxWebhookUrlLength } from "#common/words/request-bounds.ts";
+import { isLimitReset, limitResetWord } from "#common/words/key-limits.ts";
+import { scopeName } from "#common/words/scopes.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { accountOrKeyIdPattern } from "#kit/base/ids.ts";
-import { isOutsideUrl } from "#kit/outside/url.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import type { RatedKey } from "#kit/share/rate-buckets.ts";
-import type { Identity, KeyUse as KeyUseMessage } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
-import { type KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import type {
+  CreateKeyRequest,
+  Identity,
+  KeyUse as KeyUseMessage,
+} from "#proto/genmesh/auth/v1/auth_service_pb.ts";
+import { KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import {
   defaultGraceSeconds,
-  defaultKeyRequestsPerMinute,
   defaultPageSize,
-  maxAllowedModels,
   maxClientChars,
   maxGraceSeconds,
   maxIssuerChars,
@@ -27,7 +29,8 @@ import {
 import type { SessionIdentity } from "./session.ts";
 import type { AccountCursor, AccountSearch, KeyPage, KeyUse } from "./store.ts";
 
-// What a request's fields may hold. Everything here refuses with INVALID_ARGUMENT, naming the field, never its value.
+// What a request's fields may hold. Everything here refuses with INVALID_ARGUMENT, naming the field, never its value. What the
+// body of a key may hold stands in `key-body.ts`.
 
 const sha256Bytes = 32;
 const knownScopes: ReadonlySet<number> = new Set(
@@ -76,48 +79,34 @@ function isRate(value: number): boolean {
   return value >= 1 && value <= maxRequestsPerMinute;
 }
 
-/** Route families, each once. */
+/** Route families of an account's first key, each once. */
 export function readScopes(scopes: readonly Scope[]): Scope[] {
   if (!scopes.every((scope) => knownScopes.has(scope))) invalid("scopes");
   return [...new Set(scopes)];
 }
 
-/** Model ids, each once. Whether the catalog has them is not asked: a key may precede its model. */
-export function readAllowedModels(models: readonly string[]): string[] {
-  const fits = models.every((id) => id !== "" && id.length <= maxModelIdCharacters);
-  if (!fits || models.length > maxAllowedModels) invalid("allowed_models");
-  return [...new Set(models)];
+/** The fields of {@link CreateKeyRequest} as the body of a key. It goes with CreateKey. */
+export function asKeyBody(req: CreateKeyRequest): JsonObject {
+  const { name, webhookUrl, requestsPerMinute, expireTime, limitReset: reset } = req;
+  const limit = req.monthlyUsdMicrosLimit;
+  return {
+    ...(name === "" ? {} : { name }),
+    ...(req.scopes.length === 0 ? {} : { scopes: req.scopes.map(scopeName) }),
+    ...(req.allowedModels.length === 0 ? {} : { models: [...req.allowedModels] }),
+    ...(expireTime ? { expiresAt: timeText(expireTime) } : {}),
+    ...(limit === undefined ? {} : { limitUsdMicros: Number(limit) }),
+    ...(reset === KeyLimitReset.UNSPECIFIED
+      ? {}
+      : { limit_reset: isLimitReset(reset) ? limitResetWord(reset) : String(reset) }),
+    ...(requestsPerMinute === 0 ? {} : { requestsPerMinute }),
+    ...(webhookUrl === "" ? {} : { webhookUrl }),
+  };
 }
 
-/** A moment that lies in the future; absent: none. */
-export function readExpiry(time: Timestamp | undefined, nowMs: number): number | undefined {
-  if (!time) return undefined;
-  const ms = timestampMs(time);
-  // The last moment that a Date, and with it every later reader, can hold.
-  return ms > nowMs && ms <= 8.64e15 ? ms : invalid("expire_time");
-}
-
-/** A key's limit, 0 or more; absent: none. */
-export function readMonthlyLimit(micros: bigint | undefined): bigint | undefined {
-  return micros === undefined || micros >= 0n ? micros : invalid("monthly_usd_micros_limit");
-}
-
-/** When a limit begins anew. */
-export function readLimitReset(reset: KeyLimitReset): KeyLimitReset {
-  return isLimitReset(reset) ? reset : invalid("limit_reset");
-}
-
-/** The address that a key tells of its jobs and alerts; empty: none. */
-export function readWebhookUrl(url: string): string {
-  const fits = url === "" || (url.length <= maxWebhookUrlLength && isOutsideUrl(url));
-  return fits ? url : invalid("webhook_url");
-}
-
-/** Requests a minute; 0: the default. */
-export function readKeyRate(perMinute: number): number {
-  if (perMinute === 0) return defaultKeyRequestsPerMinute;
-  const fits = perMinute >= 1 && perMinute <= maxRequestsPerMinute;
-  return fits ? perMinute : invalid("requests_per_minute");
+/** A time in ISO 8601; "" where a date cannot hold it, which no body may name. */
+function timeText(time: Timestamp): string {
+  const date = timestampDate(time);
+  return Number.isNaN(date.getTime()) ? "" : date.toISOString();
 }
 
 /** Milliseconds of grace; absent: the default. */

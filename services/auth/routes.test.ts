@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ErrorReason } from "#kit/base/errors.ts";
-import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import { KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { createAuthWorld } from "../../test/contract/keys.world.ts";
 
 let world: Awaited<ReturnType<typeof createAuthWorld>>;
@@ -22,6 +22,7 @@ describe("who may call", () => {
     createAccount: (c: typeof world.mesh) => c.createAccount({ name: "n" }),
     getAccount: (c: typeof world.mesh) => c.getAccount({ accountId: "a" }),
     listAccounts: (c: typeof world.mesh) => c.listAccounts({}),
+    addKey: (c: typeof world.mesh) => c.addKey({ accountId: "a" }),
     createKey: (c: typeof world.mesh) => c.createKey({ accountId: "a" }),
     rotateKey: (c: typeof world.mesh) => c.rotateKey({ keyId: "k" }),
     revokeKey: (c: typeof world.mesh) => c.revokeKey({ keyId: "k" }),
@@ -155,22 +156,51 @@ describe("keys", () => {
     return made.account?.accountId ?? "";
   };
 
-  test("a key has what it was given", async () => {
-    const accountId = await account();
-    const made = await world.admin.createKey({
-      accountId,
-      scopes: [Scope.TEXT, Scope.TEXT, Scope.FILES],
-      allowedModels: ["chat-1", "chat-1"],
-      expireTime: timestampFromMs(world.clock.now() + 1_000),
-      monthlyUsdMicrosLimit: 0n,
+  const bytes = (body: object) => new TextEncoder().encode(JSON.stringify(body));
+
+  /** By a body, or by the fields of before. */
+  const make = (wanted: { accountId: string; body?: Uint8Array<ArrayBuffer> }) =>
+    wanted.body ? world.admin.addKey(wanted) : world.admin.createKey(wanted);
+
+  /** What a body asks for, in the fields of before. */
+  const asFields = (expiresAtMs: number) => ({
+    scopes: [Scope.TEXT, Scope.TEXT, Scope.FILES],
+    allowedModels: ["chat-1", "chat-1"],
+    expireTime: timestampFromMs(expiresAtMs),
+    monthlyUsdMicrosLimit: 0n,
+    limitReset: KeyLimitReset.NEVER,
+    requestsPerMinute: 1,
+    name: "Ada's",
+    webhookUrl: "https://example.com/hooks",
+  });
+  const asBody = (expiresAtMs: number) => ({
+    body: bytes({
+      scopes: ["text", "text", "files"],
+      models: ["chat-1", "chat-1"],
+      expiresAt: new Date(expiresAtMs).toISOString(),
+      limit: 0,
+      limit_reset: null,
       requestsPerMinute: 1,
-    });
+      name: "Ada's",
+      webhookUrl: "https://example.com/hooks",
+    }),
+  });
+
+  test.each([
+    ["a body", asBody],
+    ["the fields of before", asFields],
+  ])("a key has what %s gave it", async (_, given) => {
+    const accountId = await account();
+    const made = await make({ accountId, ...given(world.clock.now() + 1_000) });
     expect(made.key).toMatchObject({
       accountId,
       scopes: [Scope.TEXT, Scope.FILES],
       allowedModels: ["chat-1"],
       monthlyUsdMicrosLimit: 0n,
+      limitReset: KeyLimitReset.NEVER,
       requestsPerMinute: 1,
+      name: "Ada's",
+      webhookUrl: "https://example.com/hooks",
     });
     const found = await lookUp(made.secret);
     expect(found.key).toEqual(made.key);
@@ -183,21 +213,54 @@ describe("keys", () => {
   });
 
   test.each([
-    ["scopes", { scopes: [Scope.UNSPECIFIED] }],
-    ["scopes", { scopes: [99 as Scope] }],
-    ["allowed_models", { allowedModels: [""] }],
-    ["allowed_models", { allowedModels: Array.from({ length: 201 }, (_, i) => `m${i}`) }],
-    ["expire_time", { expireTime: timestampFromMs(Date.UTC(2026, 0, 15, 12)) }],
-    ["expire_time", { expireTime: { seconds: 10n ** 15n, nanos: 0 } as Timestamp }],
-    ["monthly_usd_micros_limit", { monthlyUsdMicrosLimit: -1n }],
-    ["requests_per_minute", { requestsPerMinute: -1 }],
-    ["requests_per_minute", { requestsPerMinute: 1_000_001 }],
-  ])("a bad %s is refused", async (field, request) => {
+    ["an empty body", { body: bytes({}) }],
+    ["no body", {}],
+    ["a body that takes every bound away", { body: bytes({ models: null, limit: null }) }],
+  ])("of %s a key has no bounds and no name", async (_, given) => {
     const accountId = await account();
-    await expect(world.admin.createKey({ accountId, ...request })).rejects.toMatchObject({
-      reason: ErrorReason.INVALID_ARGUMENT,
-      metadata: { field },
+    const { key } = await make({ accountId, ...given });
+    expect(key).toMatchObject({
+      ...{ name: "", scopes: [], allowedModels: [], requestsPerMinute: 3_000, webhookUrl: "" },
+      limitReset: KeyLimitReset.MONTHLY,
     });
+    expect([key?.monthlyUsdMicrosLimit, key?.expireTime]).toEqual([undefined, undefined]);
+  });
+
+  test.each([
+    ["scopes[0]", { scopes: [Scope.UNSPECIFIED] }],
+    ["scopes[0]", { scopes: [99 as Scope] }],
+    ["models[0]", { allowedModels: [""] }],
+    ["models", { allowedModels: Array.from({ length: 201 }, (_, i) => `m${i}`) }],
+    ["expiresAt", { expireTime: timestampFromMs(Date.UTC(2026, 0, 15, 12)) }],
+    ["expiresAt", { expireTime: { seconds: 10n ** 15n, nanos: 0 } as Timestamp }],
+    ["limitUsdMicros", { monthlyUsdMicrosLimit: -1n }],
+    ["limit_reset", { limitReset: 9 as KeyLimitReset }],
+    ["requestsPerMinute", { requestsPerMinute: -1 }],
+    ["requestsPerMinute", { requestsPerMinute: 1_000_001 }],
+    ["name", { name: " " }],
+    ["name", { body: bytes({ name: " " }) }],
+    ["scopes[0]", { body: bytes({ scopes: ["nothing"] }) }],
+    ["limit_reset", { body: bytes({ limit: 1, limit_reset: "yearly" }) }],
+    ["webhookUrl", { body: bytes({ webhookUrl: "ftp://example.com" }) }],
+    ["expiresAt", { body: bytes({ expiresAt: "2026-01-15T12:00:00Z" }) }],
+  ])("a bad %s is refused, and no key is made", async (param, request) => {
+    const accountId = await account();
+    await expect(make({ accountId, ...request })).rejects.toMatchObject({
+      reason: ErrorReason.INVALID_VALUE,
+      param,
+    });
+    expect((await world.admin.listKeys({ accountId })).keys).toHaveLength(1);
+  });
+
+  test("an unknown property is refused, and so is what only a change may name", async () => {
+    const accountId = await account();
+    for (const param of ["limitUsdMicro", "disabled", "lowBalanceUsdMicros"]) {
+      const made = make({ accountId, body: bytes({ [param]: null }) });
+      await expect(made).rejects.toMatchObject({
+        reason: ErrorReason.UNSUPPORTED_PARAMETER,
+        param,
+      });
+    }
   });
 
   test("rotation: both secrets to the end of the grace, then the new one", async () => {

@@ -3,27 +3,25 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Ids } from "#kit/base/ids.ts";
-import { parseSettings } from "#kit/base/json.ts";
+import { type JsonObject, parseSettings } from "#kit/base/json.ts";
 import type { RateBuckets } from "#kit/share/rate-buckets.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import {
   type AuthService,
   type CreateAccountRequest,
-  type CreateKeyRequest,
   type ListAccountsRequest,
   type ListAllKeysRequest,
   type LookUpKeyRequest,
   LookUpKeyResponseSchema,
   WatchKeysResponseSchema,
 } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
-import { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
 import { createClosingRoutes } from "./account-closing.ts";
 import type { ActionStore } from "./action.ts";
 import { createActionRoutes } from "./actions.ts";
 import type { AuthEvents } from "./events.ts";
 import { digestOf, type Key, makeSecret, nameKeyOf, refuseClosing, validityOf } from "./key.ts";
-import { readKeyChange } from "./key-body.ts";
-import { defaultAccountRequestsPerMinute, idChars } from "./limits.ts";
+import { keyWith, readKeyChange, readOperatorsKey } from "./key-body.ts";
+import { defaultAccountRequestsPerMinute, defaultKeyRequestsPerMinute, idChars } from "./limits.ts";
 import { changed, createManagedKeyRoutes, lowBalanceField } from "./managed-keys.ts";
 import { toAccountMessage, toKeyMessage } from "./messages.ts";
 import * as read from "./requests.ts";
@@ -101,7 +99,8 @@ export function createAuthRoutes(context: RoutesContext): ServiceImpl<typeof Aut
     ...createClosingRoutes(context),
     ...createActionRoutes(context),
     listAllKeys: (req) => listAllKeys(context, req),
-    createKey: (req) => createKey(context, req),
+    addKey: (req) => addKey(context, req.accountId, parseSettings(req.body)),
+    createKey: (req) => addKey(context, req.accountId, read.asKeyBody(req)),
     async rotateKey(req) {
       const graceMs = read.readGraceMs(req.graceSeconds);
       const secret = makeSecret(ids);
@@ -230,27 +229,14 @@ async function searchAccounts({ store }: RoutesContext, req: ListAccountsRequest
   };
 }
 
-async function createKey(context: RoutesContext, req: CreateKeyRequest) {
+async function addKey(context: RoutesContext, accountId: string, body: JsonObject) {
   const { clock, ids, store, events } = context;
-  const account = await store.findAccount(req.accountId);
+  const account = await store.findAccount(accountId);
   if (account) refuseClosing(account);
   const nowMs = clock.now();
-  const expiresAtMs = read.readExpiry(req.expireTime, nowMs);
-  const monthlyUsdMicrosLimit = read.readMonthlyLimit(req.monthlyUsdMicrosLimit);
+  const asked = readOperatorsKey(body, nowMs);
   const secret = makeSecret(ids);
-  const key = await store.createKey({
-    ...newKey(context, req.accountId, secret),
-    ...(req.name === "" ? {} : { name: read.readName(req.name) }),
-    scopes: read.readScopes(req.scopes),
-    allowedModels: read.readAllowedModels(req.allowedModels),
-    requestsPerMinute: read.readKeyRate(req.requestsPerMinute),
-    ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
-    ...(monthlyUsdMicrosLimit === undefined ? {} : { monthlyUsdMicrosLimit }),
-    ...(req.webhookUrl === "" ? {} : { webhookUrl: read.readWebhookUrl(req.webhookUrl) }),
-    ...(req.limitReset === KeyLimitReset.UNSPECIFIED
-      ? {}
-      : { limitReset: read.readLimitReset(req.limitReset) }),
-  });
+  const key = await store.createKey(keyWith(asked, newKey(context, accountId, secret)));
   events.keyChanged("created", key);
   return { key: toKeyMessage(key, nowMs), secret };
 }
@@ -269,6 +255,6 @@ function newKey({ clock, ids }: RoutesContext, accountId: string, secret: string
     scopes: [],
     allowedModels: [],
     createdAtMs: clock.now(),
-    requestsPerMinute: read.readKeyRate(0),
+    requestsPerMinute: defaultKeyRequestsPerMinute,
   };
 }

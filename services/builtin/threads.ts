@@ -82,15 +82,12 @@ export function createThreads(options: ThreadsOptions): Threads {
   const toError = (why: string) => new UpstreamError("timeout", { cause: new Error(why) });
   const closing = new AbortController();
   const pool = createWorkerPool<Task, TaskReply>({
-    name,
     threads,
     start: () => new Worker(new URL("./worker.ts", import.meta.url), threadOptions(name, heapMib)),
-    answerTimeoutMs: timeoutMs,
-    // What takes too long would do so again.
-    tries: 1,
     idleMs,
-    toError,
   });
+  // What takes too long would do so again.
+  const how = { name, answerTimeoutMs: timeoutMs, tries: 1, toError };
   return {
     async run<Kind extends TaskKind>(
       kind: Kind,
@@ -107,7 +104,7 @@ export function createThreads(options: ThreadsOptions): Threads {
       const progress = onProgress && listenTo(onProgress, signal);
       try {
         const task = { kind, request, stop, progress: progress?.port2 };
-        const reply = await pool.run(task, progress ? [progress.port2] : []);
+        const reply = await pool.run(task, how, progress ? [progress.port2] : []);
         signal.throwIfAborted();
         if ("failed" in reply) throw new BuiltinError(reply.failed, reply.code);
         return reply.result as Tasks[Kind]["result"];

@@ -8,6 +8,7 @@ import { createLogger } from "#kit/base/logger.ts";
 import { createMetrics } from "#kit/base/metrics.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
+import { createWorkshop } from "#kit/threads/workshop.ts";
 import { type Clock, manualClock, systemClock } from "#kit/time/clock.ts";
 import { promptly } from "../../test/support/promptly.ts";
 import { checkCatalogFile, createCatalog } from "./index.ts";
@@ -33,7 +34,7 @@ function world(clock: Clock) {
   const lines: { level: number; msg: string; path?: string }[] = [];
   const log = createLogger("trace", { write: (line) => lines.push(JSON.parse(line)) });
   const metrics = createMetrics();
-  const service = createCatalog({ file, clock, log, metrics });
+  const service = createCatalog({ file, clock, log, metrics, workshop: createWorkshop() });
   const transport = createDirectTransport({
     services: () => service.rpc,
     clientInterceptors: [],

@@ -14,7 +14,7 @@ export { type CatalogCheck, checkCatalogFile } from "./source.ts";
  */
 export function createCatalog(context: CatalogContext): Service {
   const source = createSnapshotSource(context);
-  const drafts = createDraftChecker();
+  const drafts = createDraftChecker(context.workshop);
   const stop = new AbortController();
   const closing = new AbortController();
   let watching: Promise<void> | undefined;
@@ -40,7 +40,6 @@ export function createCatalog(context: CatalogContext): Service {
       stop.abort();
       closing.abort();
       await watching;
-      await drafts[Symbol.asyncDispose]();
     },
   };
 }

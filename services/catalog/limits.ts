@@ -90,7 +90,3 @@ export const maxDraftChangeCharacters = 256 * 1024;
 export const draftShare = { places: 1, each: { places: 1, waiting: 8 }, waitMs: 20_000 } as const;
 /** Milliseconds for one draft, the start of the thread included: a hundred times the time of the largest honest one. */
 export const draftTimeoutMs = 20_000;
-/** JavaScript heap of the thread in MiB: two files of 1 MiB as YAML documents with all their nodes. */
-export const draftThreadHeapMib = 512;
-/** A thread without work for this many ms ends. An operator corrects a draft and sends it again within a minute. */
-export const draftIdleMs = 60_000;

@@ -2,6 +2,7 @@ import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 import type { FoundFault } from "#kit/base/valid-parts.ts";
+import type { Workshop } from "#kit/threads/workshop.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type CatalogEvents, createCatalogEvents } from "./events.ts";
@@ -22,6 +23,8 @@ export interface CatalogContext {
   clock: Clock;
   log: Logger;
   metrics: Metrics;
+  /** Threads in which drafts are judged. */
+  workshop: Workshop;
 }
 
 /** A catalog as text. */

@@ -4,6 +4,7 @@ import { createMetrics, type Metrics } from "#kit/base/metrics.ts";
 import type { Service } from "#kit/rpc/service.ts";
 import { createPayers, type Payers } from "#kit/share/payers.ts";
 import { createInferences, type Inferences } from "#kit/telemetry/inference.ts";
+import { createWorkshop, type Workshop } from "#kit/threads/workshop.ts";
 import { type Clock, type CorrectedClock, correctedClock } from "#kit/time/clock.ts";
 import type { Config } from "./config.ts";
 
@@ -30,6 +31,8 @@ export interface HostContext {
   inferences: Inferences;
   /** Each hold of this process fills it. Code that shares something between accounts reads it. */
   payers: Payers;
+  /** Threads for what would keep the event loop. What starts the process closes them. */
+  workshop: Workshop;
 }
 
 /** Makes it. */
@@ -45,6 +48,7 @@ export function createHostContext(config: Config, options: ProcessOptions): Host
     metrics,
     inferences: createInferences({ metrics }),
     payers: createPayers({ clock }),
+    workshop: createWorkshop(),
   };
 }
 

@@ -52,6 +52,7 @@ const readyPollMs = 5;
 export async function startMesh(config: Config, options: ProcessOptions): Promise<Mesh> {
   const context = createHostContext(config, options);
   await using stack = new AsyncDisposableStack();
+  stack.use(context.workshop);
   const dir = stack.use(openOwnDataDir(context));
   const tokens = loadTokens(dir, config.tokens, context.ids);
   const { http, grpc } = addressesOf(config);

@@ -16,6 +16,7 @@ export async function startGateway(
   signal: AbortSignal,
 ): Promise<RoleProcess> {
   await using stack = new AsyncDisposableStack();
+  stack.use(context.workshop);
   const { config } = context;
   const tls = await openCertificates(context, stack);
   const peers = openPeers(context, { stack, tls: tls.client });

@@ -27,6 +27,7 @@ export async function startService(
   signal: AbortSignal,
 ): Promise<RoleProcess> {
   await using stack = new AsyncDisposableStack();
+  stack.use(context.workshop);
   const { config } = context;
   const { http } = config.ports;
   const tls = await openCertificates(context, stack);

@@ -70,7 +70,7 @@ const makers: Readonly<Record<Part, Maker>> = {
     const { createBuiltinText } = await import("../builtin/index.ts");
     const { createTextUpstreams } = await import("../upstreams/text/index.ts");
     const { allowPrivate } = context.config.references;
-    const large = stack.use(createLargeAnswers());
+    const large = createLargeAnswers(context.workshop);
     return createText({
       ...context,
       peers,
@@ -87,16 +87,17 @@ const makers: Readonly<Record<Part, Maker>> = {
       }),
       health: await tools.health(),
       large,
-      counter: stack.use(createTokenCounter()),
+      counter: stack.use(createTokenCounter(context.workshop)),
       images: await tools.images(),
       outside: await tools.outside(),
       allowPrivateReferences: allowPrivate,
     });
   },
-  async media(_context, { scratch }, tools) {
+  async media(context, { scratch }, tools) {
     const { createMedia } = await import("../media/index.ts");
     return createMedia({
       ...(await tools.media()),
+      workshop: context.workshop,
       verifier: await tools.images(),
       fetcher: await tools.outside(),
       tempFolder: scratch("uploads"),

@@ -9,6 +9,7 @@ import type { WakeQueue } from "#kit/queue/port.ts";
 import type { Payers } from "#kit/share/payers.ts";
 import type { BlobStore } from "#kit/store/blobs.ts";
 import type { Database } from "#kit/store/database.ts";
+import type { Workshop } from "#kit/threads/workshop.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import { createLeaseTime, type LeaseTime } from "#kit/time/lease-time.ts";
 import type { MediaUpstreams } from "../upstreams/media/port.ts";
@@ -48,7 +49,9 @@ export interface MediaDeps extends MediaCommonDeps {
   verifier: ImageVerifier;
   /** Fetches addresses that callers name. */
   fetcher: GuardedFetcher;
-  /** A folder of this process for uploads under way. Made where it does not exist. */
+  /** Threads for what would keep the event loop. */
+  workshop: Workshop;
+  /** A folder of our own for uploads on their way; made where it does not exist. */
   tempFolder: string;
   /** Bytes an account may store. Default: 1 GiB. */
   quotaBytes?: number;

@@ -42,7 +42,7 @@ export function createMedia(deps: MediaDeps): Service {
     new AbortController(),
   ];
   const parts = createParts(deps, { life: life.signal, closing: closing.signal });
-  const { store, speech, files, webhooks, driver, reader, methods } = parts;
+  const { store, speech, files, webhooks, driver, methods } = parts;
   let loops: Promise<void>[] | undefined;
 
   return {
@@ -76,7 +76,6 @@ export function createMedia(deps: MediaDeps): Service {
       await driver.idle();
       await speech[Symbol.asyncDispose]();
       await files[Symbol.asyncDispose]();
-      await reader[Symbol.asyncDispose]();
     },
   };
 }
@@ -90,7 +89,7 @@ function createParts(
   const { events, changes, leaseTime } = deps.shared ?? createMediaShared(deps);
   const failPoints = deps.failPoints ?? noFailPoints;
   const retentionMs = retentionMsOf(deps);
-  const reader = createJsonReader();
+  const reader = createJsonReader(deps.workshop);
   const holdClient = createHoldClient(deps.peers.billing, deps);
   const store = changes.observed(createJobStore(deps.database));
 
@@ -147,7 +146,7 @@ function createParts(
     resolveOtherHold: speech.resolveHold,
   });
   return {
-    ...{ store, speech, files, webhooks, driver, reader },
+    ...{ store, speech, files, webhooks, driver },
     methods: {
       ...jobs,
       ...erasing,

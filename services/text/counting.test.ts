@@ -19,8 +19,8 @@ import { createMetered } from "./paid/paid-request.ts";
 import { noMedia } from "./request/media.ts";
 import { createSqliteUsageStore } from "./store/store-sqlite.ts";
 import type { TokenCounter } from "./tokens/count.ts";
+import { CountError } from "./tokens/count.ts";
 import { createTally } from "./tokens/tally.ts";
-import { CountError } from "./tokens/thread.ts";
 
 const ask = { model: "chat-1", input: "Tell me of the sea." };
 const asStream = { ...ask, stream: true };

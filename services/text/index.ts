@@ -14,6 +14,7 @@ import { rpcService, type Service } from "#kit/rpc/service.ts";
 import { createFairShare, tooManyAtOnce } from "#kit/share/fair-share.ts";
 import type { Payers } from "#kit/share/payers.ts";
 import type { Database } from "#kit/store/database.ts";
+import type { Workshop } from "#kit/threads/workshop.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import { createLeaseTime } from "#kit/time/lease-time.ts";
 import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
@@ -33,8 +34,7 @@ import { createTextRoutes } from "./routes.ts";
 import type { UsageStore } from "./store/store.ts";
 import { createMongoUsageStore } from "./store/store-mongo.ts";
 import { createSqliteUsageStore } from "./store/store-sqlite.ts";
-import type { TokenCounter } from "./tokens/count.ts";
-import { CountError } from "./tokens/thread.ts";
+import { CountError, type TokenCounter } from "./tokens/count.ts";
 
 /** What the text service needs. What is disposable here belongs to the host, which made it. */
 export interface TextDeps {
@@ -51,6 +51,8 @@ export interface TextDeps {
   health: Pick<UpstreamHealth, "read">;
   counter: TokenCounter;
   large: Pick<LargeAnswers, "run">;
+  /** Threads for what would keep the event loop. */
+  workshop: Workshop;
   /** Hear of each account whose money is held. */
   payers?: Payers;
   images: Pick<ImageVerifier, "verify">;
@@ -71,8 +73,8 @@ export function createText(deps: TextDeps): Service {
   const hurry = new AbortController();
   const counter = endedBy(hurry.signal, deps.counter);
   const common = { clock, ids, store, holds, counter, events, owner: ids.make("text", 12) };
-  const reader = createJsonReader();
-  const soundMeter = createSoundMeter();
+  const reader = createJsonReader(deps.workshop);
+  const soundMeter = createSoundMeter(deps.workshop);
   const meter = createMeter(common);
   const reaper = createReaper({ ...common, leaseTime: createLeaseTime(clock, leaseMs) });
   const images = (principal: Principal, requestId: string) => imagesOf(deps, principal, requestId);
@@ -112,8 +114,6 @@ export function createText(deps: TextDeps): Service {
       await stop();
       work.abort();
       await Promise.all(loops);
-      await reader[Symbol.asyncDispose]();
-      await soundMeter[Symbol.asyncDispose]();
     },
   };
 

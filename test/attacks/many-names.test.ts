@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { ErrorReason } from "#kit/base/errors.ts";
 import { createJsonReader, mediumShare } from "#kit/json-reader/index.ts";
+import { createWorkshop } from "#kit/threads/workshop.ts";
 
 /** Bodies that one account sends at once. */
 const bodies = 40;
@@ -45,7 +46,8 @@ test.each([
 ])(
   "small bodies of many %s wait for one another, and no other account for them",
   async (_, made) => {
-    await using reader = createJsonReader();
+    await using workshop = createWorkshop();
+    const reader = createJsonReader(workshop);
     let over = 0;
     const hostile = Array.from({ length: bodies }, async () => {
       await reader.read(made(), { fingerprint: {} }, { accountId: "hostile", signal });
@@ -63,7 +65,8 @@ test.each([
 );
 
 test("an account has a bounded number of them waiting", async () => {
-  await using reader = createJsonReader();
+  await using workshop = createWorkshop();
+  const reader = createJsonReader(workshop);
   const most = mediumShare.each.places + mediumShare.each.waiting;
   const asked = Array.from({ length: most + 10 }, () =>
     reader.read(ofNewNames(6), {}, { accountId: "hostile", signal }),

@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, test } from "vitest";
+import { createWorkshop } from "#kit/threads/workshop.ts";
 import { createTokenCounter } from "../../services/text/tokens/count.ts";
 import type { Caller } from "../e2e/caller.ts";
 import { chat, developerPrompt } from "../e2e/catalog.ts";
@@ -26,11 +27,8 @@ const world = await startWorld({
     };
   },
 });
-const counter = createTokenCounter();
-afterAll(async () => {
-  await counter[Symbol.asyncDispose]();
-  await world[Symbol.asyncDispose]();
-});
+const counter = createTokenCounter(createWorkshop());
+afterAll(() => world[Symbol.asyncDispose]());
 ownWorldOnly();
 
 const opening = 10_000_000;

@@ -17,6 +17,7 @@ import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
 import type { RpcService, Service } from "#kit/rpc/service.ts";
+import { createWorkshop } from "#kit/threads/workshop.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { AdmissionSchema } from "#proto/genmesh/common/v1/access_pb.ts";
@@ -140,10 +141,12 @@ export async function createJobsWorld(options: JobsWorldOptions = {}) {
     await service.start();
     return service;
   };
-  await started(createCatalog({ ...common, file }));
+  const workshop = stack.use(createWorkshop());
+  await started(createCatalog({ ...common, workshop, file }));
   await started(createBilling({ ...common, peers }));
   const api = createMedia({
     ...media,
+    workshop,
     verifier,
     fetcher: createGuardedFetcher({ allowPrivate: true }),
     tempFolder: join(folder, "uploads"),

@@ -18,6 +18,7 @@ import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
 import type { RpcService, Service } from "#kit/rpc/service.ts";
 import type { BlobStore } from "#kit/store/blobs.ts";
 import type { Database } from "#kit/store/database.ts";
+import { createWorkshop } from "#kit/threads/workshop.ts";
 import { createLeaseTime } from "#kit/time/lease-time.ts";
 import { EntryKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { AdmissionSchema } from "#proto/genmesh/common/v1/access_pb.ts";
@@ -103,7 +104,8 @@ export async function createSpeechWorld(options: SpeechWorldOptions = {}) {
     await service.start();
   };
   const file = join(import.meta.dirname, "../../deploy/catalog.yaml");
-  await started(createCatalog({ ...common, metrics: createMetrics(), file }));
+  const workshop = stack.use(createWorkshop());
+  await started(createCatalog({ ...common, workshop, metrics: createMetrics(), file }));
   const ledger = stack.use(await openStores("billing"));
   await started(
     createBilling({
@@ -141,7 +143,7 @@ export async function createSpeechWorld(options: SpeechWorldOptions = {}) {
       },
       retentionMs,
       leaseTime: createLeaseTime(clock, leaseMs),
-      reader: createJsonReader(),
+      reader: createJsonReader(workshop),
     });
     const rpc = { desc: MediaService, impl: speech.methods };
     const own = { speech, rpc };

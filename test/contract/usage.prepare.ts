@@ -4,6 +4,7 @@ import { errorRow, isRefusal } from "#kit/base/errors.ts";
 import { ImageError } from "#kit/images/index.ts";
 import { OutsideError } from "#kit/outside/index.ts";
 import { createFairShare, tooManyAtOnce } from "#kit/share/fair-share.ts";
+import { createWorkshop } from "#kit/threads/workshop.ts";
 import { AdmissionSchema } from "#proto/genmesh/common/v1/access_pb.ts";
 import { contextCountShare } from "../../services/text/base/limits.ts";
 import { createSoundMeter } from "../../services/text/files/measuring/meter.ts";
@@ -59,6 +60,8 @@ export interface Options {
   snapshot?: ReturnType<typeof snapshotWith>;
 }
 
+const workshop = createWorkshop();
+
 export async function prepare(body: unknown, options: Options = {}): Promise<PreparedRequest> {
   const parsed = await parseRequest(
     options.operation ?? "responses",
@@ -73,9 +76,9 @@ export async function prepare(body: unknown, options: Options = {}): Promise<Pre
     {
       view: viewOf(options.snapshot ?? snapshotWith()),
       images,
-      counter: createTokenCounter(),
+      counter: createTokenCounter(workshop),
       contextCounts: createFairShare(contextCountShare, { late: tooManyAtOnce }),
-      soundMeter: createSoundMeter(),
+      soundMeter: createSoundMeter(workshop),
       makers: async (hashes) => (options.makers ?? []).filter((m) => hashes.includes(m.hash)),
     },
     new AbortController().signal,

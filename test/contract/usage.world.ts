@@ -13,6 +13,7 @@ import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import { callHeaders, type Principal } from "#kit/rpc/principal.ts";
 import { type RpcService, rpcService } from "#kit/rpc/service.ts";
 import { openSqlite, type SqliteDatabase } from "#kit/store/sqlite.ts";
+import { createWorkshop } from "#kit/threads/workshop.ts";
 import { type ManualClock, manualClock } from "#kit/time/clock.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import {
@@ -40,8 +41,9 @@ export const funds = 1_000_000_000n;
 const tokens = { mesh: ["mesh-token"], admin: "admin-token" };
 const silent = pino({ level: "silent" });
 /** One for all worlds of a file, as a process has one. */
-const counter = createTokenCounter();
-const large = createLargeAnswers();
+const workshop = createWorkshop();
+const counter = createTokenCounter(workshop);
+const large = createLargeAnswers(workshop);
 
 /** What a test sets itself. */
 export interface TextWorldOptions {
@@ -140,6 +142,7 @@ export async function createTextWorld(options: TextWorldOptions): Promise<TextWo
   const billing = createBilling(common);
   const text = createText({
     ...common,
+    workshop,
     peers: createPeers(() => transport("mesh-token", options.between ? [options.between] : [])),
     catalog,
     upstreams: options.upstreams,

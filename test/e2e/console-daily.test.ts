@@ -47,20 +47,20 @@ describe("operators do in the console what the command line does", () => {
       ...{ id, state: "active", name: "Shop", models: ["scripted"] },
     });
     await until("it to be taken", async () => (await app.get("/models")).status === 200);
-    const limits = { limitUsdMicros: 500, limitReset: "daily", lowBalanceUsdMicros: 40 };
+    const limits = { limitUsdMicros: 500, limit_reset: "daily", lowBalanceUsdMicros: 40 };
     const rights = { scopes: ["text"], models: null, requestsPerMinute: 9 };
     const changed = await patch({ ...limits, ...rights, webhookUrl: null });
     expect(changed.json).toMatchObject({
       ...{ ...limits, scopes: ["text"], models: [], requestsPerMinute: 9, webhookUrl: null },
     });
     expect((await get(`/keys/${id}`)).json).toEqual(changed.json);
-    const without = { limitUsdMicros: null, lowBalanceUsdMicros: null, limitReset: null };
+    const without = { limitUsdMicros: null, lowBalanceUsdMicros: null, limit_reset: null };
     expect((await patch(without)).json).toMatchObject({
-      ...{ limitUsdMicros: null, limitReset: null, lowBalanceUsdMicros: null },
+      ...{ limitUsdMicros: null, limit_reset: null, lowBalanceUsdMicros: null },
     });
     const misspelt = await patch({ limitUsdMicro: 1 });
     expect([misspelt.status, misspelt.code]).toEqual([400, "unsupported_parameter"]);
-    expect((await patch({ limitReset: "yearly" })).code).toBe("invalid_value");
+    expect((await patch({ limit_reset: "yearly" })).code).toBe("invalid_value");
     expect((await operator.patch("/keys/key_none", { name: "x" })).status).toBe(404);
     expect((await get(`/keys/${id.slice(0, -1)}`)).code).toBe("object_not_found");
     // The key of another, which nothing was said about, is as it was.

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, describe, expect, test } from "vitest";
+import { createWorkshop } from "#kit/threads/workshop.ts";
 import { createTokenCounter } from "../../services/text/tokens/count.ts";
 import { startScriptedUpstream } from "../support/scripted-upstream.ts";
 import { until } from "../support/until.ts";
@@ -81,7 +82,7 @@ describe("kill -9", () => {
     const before = await first.caller.balance();
     expect(before).toMatchObject({ available: openingUsdMicros - 30 });
     expect(before.reserved).toBeGreaterThan(8_000);
-    const output = 4 * (await createTokenCounter().count([deltas.join("")]));
+    const output = 4 * (await createTokenCounter(createWorkshop()).count([deltas.join("")]));
     await until("checkpoints with all of it", () => writtenDown(first.dataDir, output / 4), {
       withinMs: 60_000,
     });

@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, test } from "vitest";
+import { createWorkshop } from "#kit/threads/workshop.ts";
 import { createTokenCounter } from "../../services/text/tokens/count.ts";
 import { until } from "../support/until.ts";
 import { developerPrompt, ownPrompt, promptMark } from "./catalog.ts";
@@ -75,7 +76,7 @@ describe("the developer prompt goes up", () => {
     };
     world.play({ kind: "ok", usage: null });
     const difference = (await costOf("scripted")) - (await costOf("no-prompt"));
-    expect(difference).toBe(await createTokenCounter().count([developerPrompt]));
+    expect(difference).toBe(await createTokenCounter(createWorkshop()).count([developerPrompt]));
   });
 });
 

@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, test } from "vitest";
+import { createWorkshop } from "#kit/threads/workshop.ts";
 import { createTokenCounter } from "../../services/text/tokens/count.ts";
 import { requestsUnderWay } from "../support/requests-under-way.ts";
 import type { Behaviour, Break } from "../support/scripted-behaviours.ts";
@@ -13,7 +14,7 @@ ownWorldOnly();
 
 const opening = 10_000_000;
 const messages = [{ role: "user", content: "Hi" }];
-const counter = createTokenCounter();
+const counter = createTokenCounter(createWorkshop());
 /** Five tokens each, so that 20 micros are a delta. */
 const deltas = [" the sea is wide and", " the sky is blue and", " so it goes on and"];
 

@@ -18,6 +18,7 @@ import { rpcService } from "#kit/rpc/service.ts";
 import { createPayers } from "#kit/share/payers.ts";
 import { openFolderBlobs } from "#kit/store/blobs/folder.ts";
 import type { BlobStore } from "#kit/store/blobs.ts";
+import { createWorkshop } from "#kit/threads/workshop.ts";
 import type { ManualClock } from "#kit/time/clock.ts";
 import type { CreateKeyRequestSchema } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { BillingService } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
@@ -83,8 +84,9 @@ export async function startEdge(parts: EdgeParts = {}): Promise<EdgeWorld> {
   const auth = stack.use(await createAuthWorld());
   const { clock } = auth;
   const metrics = createMetrics();
+  const workshop = stack.use(createWorkshop());
   const catalog = stack.use(
-    createCatalog({ file: catalogFile, clock, log: logger, metrics: createMetrics() }),
+    createCatalog({ file: catalogFile, clock, log: logger, metrics: createMetrics(), workshop }),
   );
   await catalog.start();
   const services = [
@@ -129,6 +131,7 @@ export async function startEdge(parts: EdgeParts = {}): Promise<EdgeWorld> {
       log: logger,
       metrics,
       payers: createPayers({ clock }),
+      workshop,
       notReady: parts.notReady ?? (() => undefined),
       settings,
       ...(parts.cutOff ? { cutOff: parts.cutOff } : {}),

@@ -56,7 +56,7 @@ test("what would be done twice is not repeated, and the command says that it may
   const { accountId } = await json("account", "create", "--name", "K");
   const { keyId } = await json("key", "create", accountId);
   for (const [method, ...words] of [
-    ["CreateKey", "key", "create", accountId],
+    ["AddKey", "key", "create", accountId],
     ["RotateKey", "key", "rotate", keyId],
   ]) {
     front.breaks(method ?? "", "after", 1);
@@ -67,7 +67,7 @@ test("what would be done twice is not repeated, and the command says that it may
         /^genmesh: the service auth at \S+ broke off; it may have done what was asked, .+INTERNAL_ERROR.+\n$/,
       ),
     });
-    expect(timesOf(method ?? "")).toBe(method === "CreateKey" ? 2 : 1);
+    expect(timesOf(method ?? "")).toBe(method === "AddKey" ? 2 : 1);
   }
 });
 

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import { driveClosing } from "#common/agreements/account-closing.ts";
+import { accountDocument } from "#common/documents/account-document.ts";
 import { unitName } from "#common/documents/answer-values.ts";
 import { optionalNumber, requiredString } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
@@ -15,7 +16,6 @@ import {
   readOperationId,
   readUnit,
 } from "./context.ts";
-import { accountDocument } from "./documents.ts";
 import { maxAmount } from "./limits.ts";
 
 /** Routes of accounts and their funds. */

@@ -1,5 +1,6 @@
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance } from "fastify";
+import { ledgerEntryDocument } from "#common/documents/entry-document.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { isoMs } from "#kit/base/iso-time.ts";
 import type { Edge } from "../../context.ts";
@@ -8,7 +9,6 @@ import { exportEntries, exportFormats, exportHeaders } from "../../made-files.ts
 import { takeTurn } from "../../plugins/reads.ts";
 import { queryOneOf } from "../../query.ts";
 import { type AdminCall, adminRoute, listOf } from "./context.ts";
-import { entryDocument } from "./documents.ts";
 
 /** Routes of an account's ledger: its entries as they stand, and what moved its balances as a file. */
 export function entryRoutes(app: FastifyInstance, edge: Edge): void {
@@ -18,7 +18,7 @@ export function entryRoutes(app: FastifyInstance, edge: Edge): void {
     async handle(call) {
       const asked = { accountId: call.param("accountId"), ...call.page() };
       const { entries, nextPageToken } = await call.peers.billing.listEntries(asked, call.options);
-      return listOf(entries.map(entryDocument), nextPageToken);
+      return listOf(entries.map(ledgerEntryDocument), nextPageToken);
     },
   });
   adminRoute(app, edge, {

@@ -1,25 +1,14 @@
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance } from "fastify";
-import {
-  optionalArray,
-  optionalNumber,
-  optionalString,
-  requiredString,
-} from "#common/words/body.ts";
-import { limitResetOf, limitResetWord } from "#common/words/key-limits.ts";
-import { optionalOutsideUrl } from "#common/words/outside-url.ts";
-import { maxWebhookUrlLength } from "#common/words/request-bounds.ts";
-import { scopeNames } from "#common/words/scopes.ts";
+import { operatorsKeyDocument } from "#common/documents/key-document.ts";
+import { optionalNumber, requiredString } from "#common/words/body.ts";
+import { limitResetOf } from "#common/words/key-limits.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
-import { isoMs } from "#kit/base/iso-time.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 import type { ApiKey } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
-import { KeyLimitReset, type Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
 import { setLowBalance } from "../../keys.ts";
 import { type AdminCall, adminRoute, listOf } from "./context.ts";
-import { keyDocument } from "./documents.ts";
-import { maxAmount, pageSizes } from "./limits.ts";
+import { maxNamesCharacters, pageSizes } from "./limits.ts";
 
 /** Routes of the keys of all accounts. */
 export function keyRoutes(app: FastifyInstance, edge: Edge): void {
@@ -58,12 +47,12 @@ async function list(call: AdminCall) {
 }
 
 function shown({ clock }: AdminCall, keys: readonly ApiKey[]) {
-  return keys.map((key) => keyDocument(key, clock.now()));
+  return keys.map((key) => operatorsKeyDocument(key, clock.now()));
 }
 
 function one(call: AdminCall, key: ApiKey | undefined) {
   if (!key) throw new Error("auth answered no key and did not refuse");
-  return keyDocument(key, call.clock.now());
+  return operatorsKeyDocument(key, call.clock.now());
 }
 
 /** A key with what a form to change it begins with, and a list does not show. */
@@ -72,7 +61,7 @@ async function inFull(call: AdminCall, key: ApiKey) {
   const asked = { accountId, keyIds: [keyId] };
   const { keys } = await call.peers.billing.getKeyUsage(asked, call.options);
   return {
-    ...keyDocument(key, call.clock.now()),
+    ...operatorsKeyDocument(key, call.clock.now()),
     webhookUrl: webhookUrl || null,
     lowBalanceUsdMicros: keys[0]?.lowBalanceUsdMicros ?? null,
   };
@@ -87,29 +76,17 @@ async function show(call: AdminCall) {
   return inFull(call, key);
 }
 
-/** What a change may name: as in PATCH /keys/{id} of the API, but for the name that the limit's reset has here. */
-const changeable = [
-  ...["name", "disabled", "scopes", "models", "limitUsdMicros", "limitReset", "expiresAt"],
-  ...["requestsPerMinute", "webhookUrl", "lowBalanceUsdMicros"],
-];
-
+/** What a change may name, and what it may hold, is that of PATCH /keys/{id} of the API. */
 async function change(call: AdminCall) {
   const keyId = call.param("keyId");
   const asked = await call.body();
-  const unknown = Object.keys(asked).find((name) => !changeable.includes(name));
-  if (unknown !== undefined) {
-    const message = `There is no such property here. There are: ${changeable.join(", ")}.`;
-    refuse(ErrorReason.UNSUPPORTED_PARAMETER, { param: unknown.slice(0, 64), message });
-  }
-  const { limitReset, ...others } = asked;
-  const changes = { ...others, ...(limitReset === undefined ? {} : { limit_reset: limitReset }) };
   const changed = await call.audited(
     {
       ...{ action: "key.update", target: keyId },
-      details: { changed: Object.keys(asked).join(", ") },
+      details: { changed: Object.keys(asked).join(", ").slice(0, maxNamesCharacters) },
     },
     async () => {
-      const body = new TextEncoder().encode(JSON.stringify(changes));
+      const body = bytesOf(asked);
       const { key, lowBalance } = await call.peers.auth.updateKey({ keyId, body }, call.options);
       if (!key) throw new Error("auth answered no key and did not refuse");
       await setLowBalance(call, key, lowBalance, call.options);
@@ -120,34 +97,21 @@ async function change(call: AdminCall) {
   return inFull(call, changed);
 }
 
+/** What a new key may hold is that of POST /keys of the API, without `name` too. */
 async function create(call: AdminCall) {
   const body = await call.body();
   const accountId = requiredString(body, "accountId", { min: 1, max: 64 });
-  const expiresAt = optionalString(body, "expiresAt", { max: 40 });
-  const expiresMs =
-    expiresAt === undefined
-      ? undefined
-      : (isoMs(expiresAt) ?? refuse(ErrorReason.INVALID_VALUE, { param: "expiresAt" }));
-  const rule = { min: 0, max: maxAmount, integer: true };
-  const limit = optionalNumber(body, "limitUsdMicros", rule);
-  const reset = readReset(body);
-  const rate = { min: 1, max: 1_000_000, integer: true };
-  const wanted = {
-    accountId,
-    name: optionalString(body, "name", { max: 200 }) ?? "",
-    scopes: readStrings(body, "scopes").map(toScope),
-    allowedModels: readStrings(body, "models"),
-    requestsPerMinute: optionalNumber(body, "requestsPerMinute", rate) ?? 0,
-    webhookUrl: optionalOutsideUrl(body, "webhookUrl", maxWebhookUrlLength) ?? "",
-    ...(expiresMs === undefined ? {} : { expireTime: timestampFromMs(expiresMs) }),
-    ...(limit === undefined ? {} : { monthlyUsdMicrosLimit: BigInt(limit), limitReset: reset }),
-  };
+  const { accountId: _, ...wanted } = body;
+  const { limitUsdMicros, limit_reset: reset } = wanted;
   const { key, secret } = await call.audited(
     {
       ...{ action: "key.create", accountId },
-      details: { limitUsdMicros: limit ?? null, limitReset: limitResetWord(reset) },
+      details: {
+        limitUsdMicros: typeof limitUsdMicros === "number" ? limitUsdMicros : null,
+        limit_reset: typeof reset === "string" ? (limitResetOf(reset) ? reset : null) : null,
+      },
     },
-    () => call.peers.auth.createKey(wanted, call.options),
+    () => call.peers.auth.addKey({ accountId, body: bytesOf(wanted) }, call.options),
     (made) => ({ target: made.key?.keyId }),
   );
   call.reply.code(201);
@@ -180,23 +144,6 @@ async function revoke(call: AdminCall) {
   return one(call, key);
 }
 
-/** As in PATCH /keys/{id}; not named: monthly. */
-function readReset(body: JsonObject): KeyLimitReset {
-  if (body.limitReset === null) return KeyLimitReset.NEVER;
-  const word = optionalString(body, "limitReset", { max: 20 });
-  if (word === undefined) return KeyLimitReset.MONTHLY;
-  return limitResetOf(word) ?? refuse(ErrorReason.INVALID_VALUE, { param: "limitReset" });
-}
-
-function readStrings(body: JsonObject, name: string): string[] {
-  return (optionalArray(body, name) ?? []).map((value, i) =>
-    typeof value === "string"
-      ? value
-      : refuse(ErrorReason.INVALID_TYPE, { param: `${name}[${i}]` }),
-  );
-}
-
-function toScope(name: string): Scope {
-  const scope = Object.hasOwn(scopeNames, name) ? scopeNames[name] : undefined;
-  return scope ?? refuse(ErrorReason.INVALID_VALUE, { param: "scopes" });
+function bytesOf(body: JsonObject): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(JSON.stringify(body));
 }

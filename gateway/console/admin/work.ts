@@ -1,5 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { isoTimeOrNull, unitName } from "#common/documents/answer-values.ts";
+import { ledgerEntryDocument } from "#common/documents/entry-document.ts";
+import { operatorsJobDocument } from "#common/documents/job-document.ts";
 import { optionalNumber, requiredString } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { HoldState } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
@@ -8,7 +10,7 @@ import type { Edge } from "../../context.ts";
 import { statusFilter } from "../../jobs.ts";
 import { queryOneOf } from "../../query.ts";
 import { type AdminCall, adminRoute, listOf, readOperationId, readUnit } from "./context.ts";
-import { entryDocument, holdDocument, jobDocument, reviewDocument } from "./documents.ts";
+import { holdDocument, reviewDocument } from "./documents.ts";
 import { auditMs, maxDifferences } from "./limits.ts";
 
 /** Routes of jobs, holds, reviews and the ledger. */
@@ -22,7 +24,7 @@ export function workRoutes(app: FastifyInstance, edge: Edge): void {
     const status = queryOneOf(call.request, "status", statusFilter) ?? JobStatus.UNSPECIFIED;
     const asked = { ...call.page(), accountId: call.query("account"), status };
     const { jobs, nextPageToken } = await call.peers.media.listAccountJobs(asked, call.options);
-    return listOf(jobs.map(jobDocument), nextPageToken);
+    return listOf(jobs.map(operatorsJobDocument), nextPageToken);
   });
   get("/jobs/:jobId", inspect);
   paid("/jobs/:jobId/retry", retry);
@@ -60,7 +62,7 @@ async function inspect(call: AdminCall) {
   if (!job) refuse(ErrorReason.JOB_NOT_FOUND);
   const { entries } = await billing.listEntries({ accountId, holdId }, call.options);
   return {
-    ...jobDocument({ ...job, accountId }),
+    ...operatorsJobDocument({ ...job, accountId }),
     ...{ holdId, attempts, upstream: upstream || null },
     events: events.map((one) => ({
       at: isoTimeOrNull(one.time),
@@ -75,7 +77,7 @@ async function inspect(call: AdminCall) {
           nextTryAt: isoTimeOrNull(wait.nextTryTime),
         }
       : null,
-    entries: entries.map(entryDocument),
+    entries: entries.map(ledgerEntryDocument),
   };
 }
 
@@ -89,7 +91,7 @@ async function retry(call: AdminCall) {
   );
   if (!job) throw new Error("media answered no job and did not refuse");
   call.reply.code(201);
-  return jobDocument(job);
+  return operatorsJobDocument(job);
 }
 
 async function endHold(call: AdminCall, how: "settle" | "release") {

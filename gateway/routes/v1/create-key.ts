@@ -1,7 +1,8 @@
 import type { FastifyInstance } from "fastify";
+import { toKeyDocument } from "#common/documents/key-document.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
-import { keyBodyFields, keyDocument, noUsage, secretAnswer, toKeyDocument } from "../../keys.ts";
+import { keyBodyFields, keyDocument, noUsage, secretAnswer } from "../../keys.ts";
 import { bodyLimitsBytes, deadlinesMs } from "../../limits.ts";
 import { callOptions, noteIgnored, noteReplayed, submissionOf } from "../../request.ts";
 import { errors, idempotencyHeader, object, type RouteSchema } from "../../schemas.ts";

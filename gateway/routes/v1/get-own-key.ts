@@ -1,6 +1,7 @@
 import type { FastifyInstance } from "fastify";
+import { toOwnKeyDocument } from "#common/documents/key-document.ts";
 import type { Edge } from "../../context.ts";
-import { ownKeySchema, toOwnKeyDocument, usageOfKeys } from "../../keys.ts";
+import { ownKeySchema, usageOfKeys } from "../../keys.ts";
 import { deadlinesMs } from "../../limits.ts";
 import { callOptions } from "../../request.ts";
 import { errors, json, object, type RouteSchema } from "../../schemas.ts";

@@ -1,8 +1,9 @@
 import type { FastifyInstance } from "fastify";
+import { toKeyDocument } from "#common/documents/key-document.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { announcesBody } from "../../body.ts";
 import type { Edge } from "../../context.ts";
-import { keyParams, secretAnswer, toKeyDocument, usageOfKeys } from "../../keys.ts";
+import { keyParams, secretAnswer, usageOfKeys } from "../../keys.ts";
 import { bodyLimitsBytes, deadlinesMs } from "../../limits.ts";
 import { callOptions, noteReplayed, submissionOf } from "../../request.ts";
 import { errors, idempotencyHeader, integer, object, type RouteSchema } from "../../schemas.ts";

@@ -1,5 +1,5 @@
-import type { Line } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import { isoTime, unitName } from "./answer-values.ts";
+import { type Entry, EntryKind, type Line } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { isoTime, isoTimeOrNull, unitName } from "./answer-values.ts";
 
 /** A change of a balance, as the public API shows it. */
 export function entryDocument(line: Line) {
@@ -37,3 +37,31 @@ export const entryColumns = [
   "request",
   "refundOf",
 ] as const satisfies readonly (keyof ReturnType<typeof entryDocument>)[];
+
+const entryKinds = new Map<number, string>([
+  [EntryKind.GRANT, "grant"],
+  [EntryKind.HOLD, "hold"],
+  [EntryKind.SETTLE, "settle"],
+  [EntryKind.RELEASE, "release"],
+  [EntryKind.EXTEND, "extend"],
+  [EntryKind.DRAW, "draw"],
+  [EntryKind.REFUND, "refund"],
+]);
+
+/** An entry of the ledger as operators see it. */
+export function ledgerEntryDocument(entry: Entry) {
+  return {
+    object: "ledger.entry",
+    accountId: entry.accountId,
+    unit: unitName(entry.unit),
+    number: entry.number,
+    kind: entryKinds.get(entry.kind) ?? "",
+    holdId: entry.holdId,
+    ref: entry.ref,
+    freeDelta: entry.freeDelta,
+    heldDelta: entry.heldDelta,
+    spentDelta: entry.spentDelta,
+    refundOf: entry.refundOf === 0n ? null : entry.refundOf,
+    createdAt: isoTimeOrNull(entry.time),
+  };
+}

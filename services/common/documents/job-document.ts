@@ -6,7 +6,7 @@ import {
   JobStatus,
   type OutputFile,
 } from "#proto/genmesh/media/v1/media_service_pb.ts";
-import { isoTimeOrNull } from "./answer-values.ts";
+import { isoTime, isoTimeOrNull } from "./answer-values.ts";
 
 /** The public API's names for a kind of job. */
 export interface JobNames {
@@ -134,5 +134,51 @@ function toJobError(error: JobError | undefined) {
     type: row.type,
     code: row.code,
     param: error?.param || null,
+  };
+}
+
+// A service of a later release may know more.
+const jobKinds: Partial<Record<JobKind, JobNames>> = jobNames;
+const jobStatuses: Partial<Record<JobStatus, string>> = statusNames;
+
+/** What kind of job it is, and its state, for operators; "" where a later release knows more. */
+export function jobWords({ kind, status }: Job): { kind: string; status: string } {
+  return { kind: jobKinds[kind]?.name ?? "", status: jobStatuses[status] ?? "" };
+}
+
+/** A job as operators see it in the console. */
+export function operatorsJobDocument(job: Job) {
+  return {
+    object: "job",
+    id: job.jobId,
+    accountId: job.accountId,
+    keyId: job.keyId,
+    ...jobWords(job),
+    model: job.model,
+    progress: job.progress,
+    creditsReserved: job.creditsReserved,
+    creditsCharged: job.creditsCharged ?? null,
+    createdAt: isoTimeOrNull(job.createTime),
+    startedAt: isoTimeOrNull(job.startTime),
+    completedAt: isoTimeOrNull(job.completeTime),
+    retryOf: job.retryOf || null,
+    error: job.error?.message ?? null,
+  };
+}
+
+/** A job as the command prints it for scripts. */
+export function printedJob(job: Job) {
+  return {
+    jobId: job.jobId,
+    ...jobWords(job),
+    model: job.model,
+    progress: job.progress,
+    creditsReserved: job.creditsReserved,
+    creditsCharged: job.creditsCharged,
+    createdAt: isoTime(job.createTime),
+    startedAt: isoTime(job.startTime) || undefined,
+    completedAt: isoTime(job.completeTime) || undefined,
+    retryOf: job.retryOf || undefined,
+    error: job.error?.message,
   };
 }

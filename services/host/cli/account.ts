@@ -2,9 +2,11 @@ import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
 import { driveClosing } from "#common/agreements/account-closing.ts";
 import type { Peers } from "#common/agreements/peers.ts";
+import { accountState, printedAccount } from "#common/documents/account-document.ts";
 import { isoTime, unitName } from "#common/documents/answer-values.ts";
 import { randomIds } from "#kit/base/ids.ts";
 import { systemClock } from "#kit/time/clock.ts";
+import type { Account } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { makeSecret } from "../../auth/key.ts";
@@ -335,43 +337,20 @@ async function balance(cli: Cli, accountId: string): Promise<void> {
   );
 }
 
-interface ListedAccount {
-  accountId: string;
-  name: string;
-  createdAt: string;
-  suspendedAt: string | undefined;
-  closingAt?: string;
-  closedAt?: string;
-}
-
-function shownState({ closedAt, closingAt, suspendedAt }: ListedAccount): string {
-  if (closedAt) return "closed";
-  return closingAt ? "closing" : stateOf(suspendedAt);
-}
-
 async function list(cli: Cli): Promise<void> {
   const peers = cli.peers();
-  const accounts: ListedAccount[] = [];
+  const accounts: Account[] = [];
   let pageToken = "";
   do {
     const page = await peers.auth.listAccounts({ pageSize: 1000, pageToken });
-    for (const one of page.accounts) {
-      accounts.push({
-        accountId: one.accountId,
-        name: one.name,
-        createdAt: isoTime(one.createTime),
-        suspendedAt: one.suspendTime && isoTime(one.suspendTime),
-        ...(one.closingTime ? { closingAt: isoTime(one.closingTime) } : {}),
-        ...(one.closeTime ? { closedAt: isoTime(one.closeTime) } : {}),
-      });
-    }
+    accounts.push(...page.accounts);
     pageToken = page.nextPageToken;
   } while (pageToken !== "");
-  if (cli.json) return printJson(cli, { accounts });
+  if (cli.json) return printJson(cli, { accounts: accounts.map(printedAccount) });
   printTable(
     cli,
     ["account", "name", "made", "state"],
-    accounts.map((one) => [one.accountId, one.name, one.createdAt, shownState(one)]),
+    accounts.map((one) => [one.accountId, one.name, isoTime(one.createTime), accountState(one)]),
     "no accounts",
   );
 }

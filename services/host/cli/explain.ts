@@ -8,14 +8,13 @@ const tokenHint =
 export const serverHint =
   "is it running, and is --server the address of its gRPC port (with another GRPC_PORT: --server 127.0.0.1:PORT)?";
 
-/** What the fields that an operator fills in may hold, by their names in the protocol. */
+/** What the fields that an operator fills in may hold, by their names in the protocol or in the body of a key. */
 const rules: Readonly<Record<string, string>> = {
   name: "--name must be 1 to 200 characters, and not blank",
   api_key: "--api-key must be 20 to 200 characters of A-Z, a-z, 0-9, _ and -",
-  expire_time: "--expires-at must lie in the future",
+  expiresAt: "--expires-at must lie in the future",
   entry_number: "--entry must be the number of an entry that charged something",
   amount: "--usd or --amount must be above 0, and at most what was charged",
-  allowed_models: "--model must be an id of a model, each at most once",
 };
 
 /** One line for a person: what went wrong and what to do about it. */
@@ -48,6 +47,8 @@ function refusalText(refusal: RefusalError): string {
       return "there is no such key (genmesh key list ACCOUNT shows them)";
     case ErrorReason.INVALID_ARGUMENT:
       return rules[refusal.metadata.field ?? ""] ?? refusal.message;
+    case ErrorReason.INVALID_VALUE:
+      return rules[refusal.param ?? ""] ?? refusal.message;
     default: {
       const facts = Object.entries(refusal.metadata).map(([name, value]) => `${name}=${value}`);
       return facts.length > 0 ? `${refusal.message} (${facts.join(", ")})` : refusal.message;

@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
 import { isoTime } from "#common/documents/answer-values.ts";
+import { jobWords, printedJob } from "#common/documents/job-document.ts";
 import {
   type InspectJobResponse,
   type Job,
-  JobKind,
   JobStatus,
   type JobWait,
   JobWait_Refusal,
@@ -14,17 +14,6 @@ import { auditedByCli } from "./audit.ts";
 import { printFacts, printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
 
-const kindNames = new Map<number, string>([
-  [JobKind.IMAGE, "image"],
-  [JobKind.VIDEO, "video"],
-  [JobKind.MUSIC, "music"],
-]);
-const statusNames = new Map<number, string>([
-  [JobStatus.QUEUED, "queued"],
-  [JobStatus.RUNNING, "running"],
-  [JobStatus.COMPLETED, "completed"],
-  [JobStatus.FAILED, "failed"],
-]);
 /** Jobs that one listing shows: what a person reads, not an export. */
 const listLimit = 100;
 
@@ -58,7 +47,7 @@ export function jobCommands(program: Command, cli: Cli): void {
       () => cli.peers().media.retryJob({ jobId, operationId: id }),
       (answer) => ({ accountId: answer.job?.accountId }),
     );
-    if (cli.json) printJson(cli, { job: made && plain(made) });
+    if (cli.json) printJson(cli, { job: made && printedJob(made) });
     else cli.out(`${made?.jobId} repeats ${jobId}; ${made?.creditsReserved} credits are held.\n`);
   });
 }
@@ -68,15 +57,15 @@ async function list(cli: Cli, accountId: string): Promise<void> {
   // Media knows jobs, not accounts: it has none of one that does not exist.
   await auth.getAccount({ accountId });
   const { jobs } = await media.listAccountJobs({ accountId, pageSize: listLimit });
-  if (cli.json) return printJson(cli, { jobs: jobs.map(plain) });
+  if (cli.json) return printJson(cli, { jobs: jobs.map(printedJob) });
   printTable(
     cli,
     ["job", "kind", "model", "status", "held", "charged", "made"],
     jobs.map((job) => [
       job.jobId,
-      kindNames.get(job.kind) ?? "",
+      jobWords(job).kind,
       job.model,
-      statusNames.get(job.status) ?? "",
+      jobWords(job).status,
       String(job.creditsReserved),
       job.creditsCharged === undefined ? "" : String(job.creditsCharged),
       isoTime(job.createTime),
@@ -105,7 +94,7 @@ async function show(cli: Cli, jobId: string): Promise<void> {
   if (cli.json) {
     const { keyId, attempts, job, wait, upstream } = found;
     return printJson(cli, {
-      job: job && plain(job),
+      job: job && printedJob(job),
       accountId,
       keyId,
       holdId,
@@ -145,9 +134,9 @@ function factsOf({
   if (!job) return [];
   const facts: [string, string | undefined][] = [
     ["job", job.jobId],
-    ["kind", kindNames.get(job.kind)],
+    ["kind", jobWords(job).kind],
     ["model", job.model],
-    ["status", `${statusNames.get(job.status)} (${job.progress} %)`],
+    ["status", `${jobWords(job).status} (${job.progress} %)`],
     ["account", accountId],
     ["key", keyId],
     ["hold", holdId],
@@ -181,21 +170,4 @@ function waitWords(wait: JobWait, job: Job): string {
   const why = `${reason} (${times} in all)`;
   if (job.status !== JobStatus.QUEUED) return why;
   return `${why}; next try ${nextTryAt ?? "as soon as a worker has room"}`;
-}
-
-function plain(job: Job) {
-  return {
-    jobId: job.jobId,
-    kind: kindNames.get(job.kind),
-    model: job.model,
-    status: statusNames.get(job.status),
-    progress: job.progress,
-    creditsReserved: job.creditsReserved,
-    creditsCharged: job.creditsCharged,
-    createdAt: isoTime(job.createTime),
-    startedAt: isoTime(job.startTime) || undefined,
-    completedAt: isoTime(job.completeTime) || undefined,
-    retryOf: job.retryOf || undefined,
-    error: job.error?.message,
-  };
 }

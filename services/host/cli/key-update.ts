@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { printedKey } from "#common/documents/key-document.ts";
 import { limitResetWord } from "#common/words/key-limits.ts";
 import type { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
 import { ConfigError } from "../env.ts";
@@ -11,7 +12,6 @@ import {
   withExamples,
 } from "./arguments.ts";
 import { auditedByCli } from "./audit.ts";
-import { printableKey } from "./key-print.ts";
 import { printJson } from "./output.ts";
 import type { Cli } from "./program.ts";
 
@@ -75,7 +75,7 @@ async function update(cli: Cli, keyId: string, options: UpdateOptions): Promise<
     () => change(cli, keyId, changes),
     (done) => ({ accountId: done.key?.accountId }),
   );
-  if (cli.json) return printJson(cli, { key: key && printableKey(key) });
+  if (cli.json) return printJson(cli, { key: key && printedKey(key) });
   cli.out(`${keyId} is changed.\n`);
 }
 

@@ -1,7 +1,11 @@
-import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
 import { isoTime } from "#common/documents/answer-values.ts";
-import { KeyLimitReset, type Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import { printedKey } from "#common/documents/key-document.ts";
+import { limitResetWord } from "#common/words/key-limits.ts";
+import { scopeName } from "#common/words/scopes.ts";
+import type { ApiKey } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
+import type { KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { ConfigError } from "../env.ts";
 import {
   collect,
@@ -15,9 +19,8 @@ import {
 } from "./arguments.ts";
 import { auditedByCli } from "./audit.ts";
 import { explain } from "./explain.ts";
-import { limitCell, printableKey } from "./key-print.ts";
 import { updateCommand } from "./key-update.ts";
-import { printFacts, printJson, printTable } from "./output.ts";
+import { dollars, printFacts, printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
 
 /** Longest grace of a rotation, seconds (30 days). */
@@ -98,26 +101,30 @@ interface CreateOptions {
 async function createKey(cli: Cli, accountId: string, options: CreateOptions): Promise<void> {
   const monthly = options.monthlyUsd ?? options.monthlyUsdMicros;
   const limit = options.limitUsd ?? options.limitUsdMicros ?? monthly;
-  const { limitReset = KeyLimitReset.MONTHLY } = options;
-  if (monthly !== undefined && (monthly !== limit || options.limitReset))
+  const { limitReset } = options;
+  if (monthly !== undefined && (monthly !== limit || limitReset !== undefined))
     throw new ConfigError(
       "--monthly-usd stands for --limit-usd with --limit-reset monthly: name one of them",
     );
   if (options.model) await checkModels(cli, options.model);
+  const { name, scope, model, expiresAt, requestsPerMinute, webhookUrl } = options;
   const wanted = {
-    accountId,
-    name: options.name ?? "",
-    scopes: options.scope ?? [],
-    allowedModels: options.model ?? [],
-    ...(options.expiresAt === undefined ? {} : { expireTime: timestampFromMs(options.expiresAt) }),
-    ...(limit === undefined ? {} : { monthlyUsdMicrosLimit: limit, limitReset }),
-    webhookUrl: options.webhookUrl ?? "",
-    requestsPerMinute: options.requestsPerMinute ?? 0,
+    ...(name ? { name } : {}),
+    ...(scope ? { scopes: scope.map(scopeName) } : {}),
+    ...(model ? { models: model } : {}),
+    ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt).toISOString() }),
+    ...(limit === undefined ? {} : { limitUsdMicros: Number(limit) }),
+    ...(limit === undefined || limitReset === undefined
+      ? {}
+      : { limit_reset: limitResetWord(limitReset) }),
+    ...(requestsPerMinute === undefined ? {} : { requestsPerMinute }),
+    ...(webhookUrl ? { webhookUrl } : {}),
   };
+  const body = new TextEncoder().encode(JSON.stringify(wanted));
   const { key, secret } = await auditedByCli(
     cli,
     { action: "key.create", accountId },
-    () => cli.peers().auth.createKey(wanted),
+    () => cli.peers().auth.addKey({ accountId, body }),
     (made) => ({ target: made.key?.keyId }),
   );
   showSecret(cli, key?.keyId ?? "", secret);
@@ -158,7 +165,7 @@ async function revoke(cli: Cli, keyId: string): Promise<void> {
     () => cli.peers().auth.revokeKey({ keyId }),
     (made) => ({ accountId: made.key?.accountId }),
   );
-  if (cli.json) return printJson(cli, { key: key && printableKey(key) });
+  if (cli.json) return printJson(cli, { key: key && printedKey(key) });
   cli.out(`${keyId} is revoked.\n`);
 }
 
@@ -179,7 +186,7 @@ function showSecret(cli: Cli, keyId: string, apiKey: string, formerEnds?: Timest
 
 async function list(cli: Cli, accountId: string): Promise<void> {
   const { keys } = await cli.peers().auth.listKeys({ accountId });
-  if (cli.json) return printJson(cli, { keys: keys.map(printableKey) });
+  if (cli.json) return printJson(cli, { keys: keys.map(printedKey) });
   printTable(
     cli,
     [
@@ -195,7 +202,7 @@ async function list(cli: Cli, accountId: string): Promise<void> {
       "state",
     ],
     keys.map((key) => {
-      const one = printableKey(key);
+      const one = printedKey(key);
       return [
         one.keyId,
         one.name || "–",
@@ -211,4 +218,11 @@ async function list(cli: Cli, accountId: string): Promise<void> {
     }),
     "no keys",
   );
+}
+
+/** A key's limit in a table. */
+function limitCell({ monthlyUsdMicrosLimit: limit, limitReset }: ApiKey): string {
+  if (limit === undefined) return "none";
+  const reset = limitResetWord(limitReset);
+  return reset === "monthly" ? dollars(limit) : `${dollars(limit)} ${reset ?? "for ever"}`;
 }

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { createWorkshop } from "#kit/threads/workshop.ts";
 import { createJsonReader } from "./index.ts";
 
 /** Takes a thread some hundred ms. */
@@ -7,7 +8,8 @@ const medium = Buffer.from(JSON.stringify({ a: "word ".repeat(40 * 1024) }));
 const signal = new AbortController().signal;
 
 test("a body of 200 KiB does not wait behind the largest of two accounts", async () => {
-  await using reader = createJsonReader();
+  await using workshop = createWorkshop();
+  const reader = createJsonReader(workshop);
   const read = (accountId: string, bytes: Buffer) =>
     reader.read(bytes, { fingerprint: {} }, { accountId, signal });
   let over = 0;

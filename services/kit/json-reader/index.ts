@@ -1,21 +1,16 @@
-import { Worker } from "node:worker_threads";
 import { untilAborted } from "#kit/base/abort.ts";
 import { ErrorReason, RefusalError, refuse, unavailable } from "#kit/base/errors.ts";
 import { copyInTurns } from "#kit/base/in-turns.ts";
 import { shapeFault } from "#kit/base/json.ts";
 import { createFairShare, type FairShareBounds } from "#kit/share/fair-share.ts";
-import { threadOptions } from "#kit/threads/thread.ts";
-import { createWorkerPool } from "#kit/threads/worker-pool.ts";
+import type { Lane, ThreadTask, Workshop } from "#kit/threads/workshop.ts";
+import type { inThread } from "./in-thread.ts";
 import { type ReadBody, readShaped, type Wanted } from "./read.ts";
-import type { ReadJob, ReadReply } from "./worker.ts";
 
 export type { ReadBody, Wanted } from "./read.ts";
 
-/**
- * Reads request bodies. Short ones are read at once. Large ones, and those with many names or values, are read in threads, so that none
- * blocks the event loop.
- */
-export interface JsonReader extends AsyncDisposable {
+/** Reads request bodies: short ones at once, large ones and those of many names or values in threads, so that none keeps the event loop. */
+export interface JsonReader {
   /**
    * Refuses with INVALID_JSON, INVALID_VALUE, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED (too many bodies of the account wait) or
    * SERVICE_UNAVAILABLE. Rejects with the signal's reason.
@@ -73,30 +68,22 @@ export const readingShare: FairShareBounds = {
  * does not end a healthy thread.
  */
 const readTimeoutMs = 30_000;
-/** JavaScript heap of a thread in MiB: a body of 64 MiB as text, as values, and once more in canonical form. */
-const heapMib = 512;
-/**
- * A thread without work for this many ms ends. Starting another takes 50 ms, and an idle one may keep 40 MiB of bodies that it read.
- */
-const idleMs = 15_000;
 
-/** Makes a reader without a thread yet. */
-export function createJsonReader(): JsonReader {
-  const laneOf = (bounds: FairShareBounds) => ({
+const reading: Omit<ThreadTask, "lane"> = {
+  name: "reading",
+  module: new URL("./in-thread.ts", import.meta.url),
+  answerTimeoutMs: readTimeoutMs,
+  tries: 1,
+  toError: (why) => unavailable(new Error(why)),
+};
+/** A reader whose long work is done in the workshop. */
+export function createJsonReader(workshop: Workshop): JsonReader {
+  const laneOf = (lane: Lane, bounds: FairShareBounds) => ({
     share: createFairShare(bounds),
-    pool: createWorkerPool<ReadJob, ReadReply>({
-      name: "reading",
-      start: () =>
-        new Worker(new URL("./worker.ts", import.meta.url), threadOptions("json", heapMib)),
-      threads: bounds.places,
-      answerTimeoutMs: readTimeoutMs,
-      tries: 1,
-      idleMs,
-      toError: (why) => unavailable(new Error(why)),
-    }),
+    task: { ...reading, lane },
   });
-  const medium = laneOf(mediumShare);
-  const large = laneOf(readingShare);
+  const medium = laneOf("short", mediumShare);
+  const large = laneOf("long", readingShare);
   return {
     async read(bytes, wanted, { accountId, signal }) {
       if (bytes.length <= smallBytes) {
@@ -104,18 +91,15 @@ export function createJsonReader(): JsonReader {
         if (fault === undefined) return readShaped(bytes, wanted);
         if (fault === "deep") refuse(ErrorReason.INVALID_JSON);
       }
-      const { share, pool } = bytes.length <= mediumBytes ? medium : large;
+      const { share, task } = bytes.length <= mediumBytes ? medium : large;
       const turn = await share.take(accountId, signal);
       // The turn ends with the work, even where the caller has left before.
       const work = copyInTurns(bytes)
-        .then((copy) => pool.run({ bytes: copy, wanted }, [copy.buffer]))
+        .then((copy) => workshop.run<typeof inThread>(task, { bytes: copy, wanted }, [copy.buffer]))
         .finally(() => turn[Symbol.dispose]());
       const reply = await untilAborted(work, signal);
       if ("read" in reply) return reply.read;
       throw new RefusalError(reply.reason, reply);
-    },
-    async [Symbol.asyncDispose]() {
-      await Promise.all([medium, large].map(({ pool }) => pool[Symbol.asyncDispose]()));
     },
   };
 }

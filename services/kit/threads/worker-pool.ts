@@ -6,28 +6,33 @@ export interface WorkerPool<Job, Answer> extends AsyncDisposable {
    * The answer to a job. Each item of `transfer` moves to the thread and is empty here afterwards. A thread that ends, or does
    * not answer in time, is replaced, and the job is tried again. Rejects where the last try fails, and after disposal.
    */
-  run(job: Job, transfer?: readonly Transferable[]): Promise<Answer>;
+  run(job: Job, how: JobOptions, transfer?: readonly Transferable[]): Promise<Answer>;
 }
 
-/** Settings of a {@link WorkerPool}. */
-export interface WorkerPoolOptions {
-  /** Name of the threads in errors: "counting". */
+/** How one job is worked on. */
+export interface JobOptions {
+  /** Names the job in errors: "counting". */
   name: string;
-  start: () => Worker;
-  /** The most threads. Each starts when it is first needed. */
-  threads: number;
-  /** Milliseconds for one job, the start of the thread included. */
+  /** The thread's start included, in ms. */
   answerTimeoutMs: number;
-  /** Times that a job is tried. A job with a transfer list has one try, for its bytes are gone. */
+  /** Times that the job is tried. A job with a transfer list has one try, for its bytes are gone. */
   tries: number;
-  /** A thread without work for this many ms ends. */
-  idleMs: number;
-  /** Makes the error of a job that got no answer. `why` holds nothing of the job's content. */
+  /** Makes the error of a job that was not answered; `why` says nothing of its content. */
   toError: (why: string) => Error;
+}
+
+/** How a {@link WorkerPool} works. */
+export interface WorkerPoolOptions {
+  start: () => Worker;
+  /** Threads at most; each starts when it is first needed. */
+  threads: number;
+  /** Without work for this long a thread ends, in ms. */
+  idleMs: number;
 }
 
 interface Waiting<Job, Answer> extends PromiseWithResolvers<Answer> {
   readonly job: Job;
+  readonly how: JobOptions;
   readonly transfer: readonly Transferable[];
 }
 
@@ -37,24 +42,28 @@ interface Place<Answer> {
   idle: NodeJS.Timeout | undefined;
 }
 
-/** Makes a pool that has no thread yet. */
-export function createWorkerPool<Job, Answer>(options: WorkerPoolOptions): WorkerPool<Job, Answer> {
-  const { name, threads, tries, idleMs, toError } = options;
+/** Makes a pool without a thread yet. */
+export function createWorkerPool<Job, Answer>({
+  start,
+  threads,
+  idleMs,
+}: WorkerPoolOptions): WorkerPool<Job, Answer> {
   const waiting: Waiting<Job, Answer>[] = [];
   const places = Array.from(
     { length: threads },
     (): Place<Answer> => ({ thread: undefined, isBusy: false, idle: undefined }),
   );
   let isClosed = false;
-  const closed = () => toError(`the ${name} thread is closed`);
+  const closed = ({ name, toError }: JobOptions) => toError(`the ${name} thread is closed`);
 
   const attempt = async (place: Place<Answer>, one: Waiting<Job, Answer>): Promise<Answer> => {
-    const most = one.transfer.length > 0 ? 1 : tries;
+    const { job, how, transfer } = one;
+    const most = transfer.length > 0 ? 1 : how.tries;
     for (let tried = 1; ; tried++) {
       try {
-        if (isClosed) throw closed();
-        if (!place.thread?.isUsable()) place.thread = startThread<Answer>(options);
-        return await place.thread.answer(one.job, one.transfer);
+        if (isClosed) throw closed(how);
+        if (!place.thread?.isUsable()) place.thread = startThread<Answer>(start, how);
+        return await place.thread.answer(job, how, transfer);
       } catch (error) {
         void place.thread?.end();
         if (isClosed || tried >= most) throw error;
@@ -71,9 +80,9 @@ export function createWorkerPool<Job, Answer>(options: WorkerPoolOptions): Worke
     place.idle = setTimeout(() => void place.thread?.end(), idleMs).unref();
   };
   return {
-    async run(job, transfer = []) {
-      if (isClosed) throw closed();
-      const entry = { ...Promise.withResolvers<Answer>(), job, transfer };
+    async run(job, how, transfer = []) {
+      if (isClosed) throw closed(how);
+      const entry = { ...Promise.withResolvers<Answer>(), job, how, transfer };
       waiting.push(entry);
       const free = places.filter(({ isBusy }) => !isBusy);
       // A living thread comes first, so that jobs that come one by one need only one.
@@ -83,7 +92,7 @@ export function createWorkerPool<Job, Answer>(options: WorkerPoolOptions): Worke
     },
     async [Symbol.asyncDispose]() {
       isClosed = true;
-      for (const entry of waiting.splice(0)) entry.reject(closed());
+      for (const entry of waiting.splice(0)) entry.reject(closed(entry.how));
       for (const { idle } of places) clearTimeout(idle);
       await Promise.all(places.map(({ thread }) => thread?.end()));
     },
@@ -94,38 +103,37 @@ export function createWorkerPool<Job, Answer>(options: WorkerPoolOptions): Worke
 interface Thread<Answer> {
   /** False once the thread has ended or was given up. */
   isUsable(): boolean;
-  /** Rejects where the thread ends, or does not answer in time. The thread cannot be used after that. */
-  answer(job: unknown, transfer: readonly Transferable[]): Promise<Answer>;
-  /** Ends the thread, even in the middle of a job. Resolves when it is gone. */
+  /** Rejects where the thread ends, or does not answer in time: it is of no more use then. */
+  answer(job: unknown, how: JobOptions, transfer: readonly Transferable[]): Promise<Answer>;
+  /** Ends it, in the middle of a job too, and resolves when it is gone. */
   end(): Promise<void>;
 }
 
-function startThread<Answer>(options: WorkerPoolOptions): Thread<Answer> {
-  const { name, answerTimeoutMs, toError } = options;
-  const worker = startOr(options);
-  let current: PromiseWithResolvers<Answer> | undefined;
+function startThread<Answer>(start: () => Worker, first: JobOptions): Thread<Answer> {
+  const worker = startOr(start, first);
+  let current: { how: JobOptions; answer: PromiseWithResolvers<Answer> } | undefined;
   let isUsable = true;
   let code = "";
   worker.unref();
   const fail = (why: string) => {
     isUsable = false;
-    current?.reject(toError(why));
+    current?.answer.reject(current.how.toError(`the ${current.how.name} thread ${why}`));
   };
   worker.on("error", (error) => {
     code = codeOf(error);
   });
-  worker.once("exit", () => fail(`the ${name} thread ended${code}`));
-  worker.on("message", (answer: Answer) => current?.resolve(answer));
+  worker.once("exit", () => fail(`ended${code}`));
+  worker.on("message", (answer: Answer) => current?.answer.resolve(answer));
   return {
     isUsable: () => isUsable,
-    async answer(job, transfer) {
-      // A timer of the machine, since it bounds the work of a core.
-      const limit = setTimeout(fail, answerTimeoutMs, `the ${name} thread does not answer`);
-      current = Promise.withResolvers();
+    async answer(job, how, transfer) {
+      // A timer of the machine: it bounds the work of a core.
+      const limit = setTimeout(fail, how.answerTimeoutMs, "does not answer");
+      current = { how, answer: Promise.withResolvers() };
       worker.ref();
       try {
         worker.postMessage(job, transfer);
-        return await current.promise;
+        return await current.answer.promise;
       } finally {
         clearTimeout(limit);
         worker.unref();
@@ -139,7 +147,7 @@ function startThread<Answer>(options: WorkerPoolOptions): Thread<Answer> {
   };
 }
 
-function startOr({ name, start, toError }: WorkerPoolOptions): Worker {
+function startOr(start: () => Worker, { name, toError }: JobOptions): Worker {
   try {
     return start();
   } catch (error) {

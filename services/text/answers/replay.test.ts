@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { createWorkshop } from "#kit/threads/workshop.ts";
 import { promptly } from "../../../test/support/promptly.ts";
 import { maxKeptAnswerBytes } from "../base/limits.ts";
 import { createLargeAnswers } from "../large/index.ts";
@@ -12,7 +13,7 @@ const chunk = (delta: string, finish: string | null = null) => ({
 });
 
 test("a delta named like the prototype of all objects changes no other object", async () => {
-  const collector = createCollector("chat", "acct_1", createLargeAnswers());
+  const collector = createCollector("chat", "acct_1", createLargeAnswers(createWorkshop()));
   collector.add(chunk('{"role":"assistant","content":"Hi"}'));
   collector.add(chunk('{"__proto__":{"polluted":"yes"},"constructor":{"prototype":{"bad":1}}}'));
   collector.add(chunk("{}", "stop"));
@@ -27,7 +28,7 @@ test("a delta named like the prototype of all objects changes no other object", 
 });
 
 test("nothing more is put together of a chat that is too large to keep", async () => {
-  const collector = createCollector("chat", "acct_1", createLargeAnswers());
+  const collector = createCollector("chat", "acct_1", createLargeAnswers(createWorkshop()));
   const content = "sea ".repeat(2_048);
   const most = Math.ceil(maxKeptAnswerBytes / content.length);
   for (let n = 0; n <= most; n++) collector.add(chunk(JSON.stringify({ content })));
@@ -36,7 +37,7 @@ test("nothing more is put together of a chat that is too large to keep", async (
 });
 
 test("one whose pieces are large in all, and its text is not, is kept", async () => {
-  const collector = createCollector("chat", "acct_1", createLargeAnswers());
+  const collector = createCollector("chat", "acct_1", createLargeAnswers(createWorkshop()));
   const { frame } = chunk('{"role":"assistant","content":"Hi"}');
   const padded = {
     frame: Buffer.concat([Buffer.from(`: ${"x".repeat(65_536)}\n`), frame]),
@@ -50,7 +51,7 @@ test("one whose pieces are large in all, and its text is not, is kept", async ()
 });
 
 test("the log probabilities of a long chat are put together as they come", async () => {
-  const collector = createCollector("chat", "acct_1", createLargeAnswers());
+  const collector = createCollector("chat", "acct_1", createLargeAnswers(createWorkshop()));
   const tokens = Array.from({ length: 20_000 }, (_, n) => ({ token: `${n}`, logprob: n }));
   const pieces = tokens.map((token) => ({
     frame: Buffer.from(

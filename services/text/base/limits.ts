@@ -39,10 +39,6 @@ export const measuringShare: FairShareBounds = {
 };
 /** For one sound, the thread's start included, in ms. The largest takes a core a tenth of a second; some broken ones never end. */
 export const measuringTimeoutMs = 3_000;
-/** JavaScript heap of such a thread, in MiB: the index of a long sound. */
-export const measuringHeapMib = 384;
-/** Without work for this long such a thread ends, in ms. */
-export const measuringThreadIdleMs = 60_000;
 /** Milliseconds for reading a file of the account from media. */
 export const readFileTimeoutMs = 10_000;
 
@@ -175,10 +171,6 @@ export const largeAnswerShare: FairShareBounds = {
 };
 /** For one answer, the thread's start included, in ms: twenty times what the largest takes, so that a busy machine ends no sound thread. */
 export const largeAnswerTimeoutMs = 60_000;
-/** JavaScript heap of such a thread in MiB: 64 MiB of log probabilities as text, as values, and as text once more. */
-export const largeAnswerHeapMib = 768;
-/** Without work for this long such a thread ends, in ms: starting it anew takes 100, and few answers are large. */
-export const largeAnswerThreadIdleMs = 10_000;
 /** Times that an intent tries for a slot in which it finds an answer whose time is over: others may be as quick. */
 export const maxOpenTries = 8;
 /** Makers of opaque state in one command: some hundred KB. */
@@ -222,10 +214,6 @@ export const contextCountShare: FairShareBounds = {
 export const tokenAnswerTimeoutMs = 10_000;
 /** Threads that a batch is tried on: what ends two of them would end a third. */
 export const tokenBatchTries = 2;
-/** Without work for this long the counting thread ends, and some 35 MiB are free: loading it anew takes 0.3 s of another core. */
-export const tokenThreadIdleMs = 60_000;
-/** JavaScript heap of the counting thread in MiB: the vocabulary takes 35, what it remembers of words up to 100. */
-export const tokenThreadHeapMib = 256;
 /** What a checkpoint or an answer's end waits for its counts, in ms: both must be written well within the lease. */
 export const countPatienceMs = 10_000;
 /**

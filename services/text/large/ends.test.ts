@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from "vitest";
 import { ErrorReason } from "#kit/base/errors.ts";
+import { createWorkshop } from "#kit/threads/workshop.ts";
 import {
   events,
   feed,
@@ -14,8 +15,9 @@ const ask = { model: "chat-1", input: "Tell me of the sea." };
 const text = "sea ".repeat(largeAnswerBytes / 4);
 const upstreams = scriptedUpstreams(async () => jsonAnswer());
 // Threads that take nothing: as where each of them is at work for too long.
-const large = createLargeAnswers();
-await large[Symbol.asyncDispose]();
+const workshop = createWorkshop();
+const large = createLargeAnswers(workshop);
+await workshop[Symbol.asyncDispose]();
 const world = await createTextWorld({ upstreams, large });
 afterAll(() => world[Symbol.asyncDispose]());
 

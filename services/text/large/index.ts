@@ -1,25 +1,16 @@
-import { Worker } from "node:worker_threads";
 import { untilAborted } from "#kit/base/abort.ts";
 import { unavailable } from "#kit/base/errors.ts";
 import { copyInTurns } from "#kit/base/in-turns.ts";
 import { createFairShare } from "#kit/share/fair-share.ts";
-import { threadOptions } from "#kit/threads/thread.ts";
-import { createWorkerPool } from "#kit/threads/worker-pool.ts";
+import type { ThreadTask, Workshop } from "#kit/threads/workshop.ts";
 import type { Lift } from "../../upstreams/text/large-parts.ts";
 import { largeAnswerBytes } from "../../upstreams/text/limits.ts";
 import type { ReadPlain } from "../../upstreams/text/plain.ts";
-import {
-  largeAnswerHeapMib,
-  largeAnswerShare,
-  largeAnswerThreadIdleMs,
-  largeAnswerThreads,
-  largeAnswerTimeoutMs,
-} from "../base/limits.ts";
-import { type Task, type TaskArguments, type TaskResult, tasks } from "./tasks.ts";
-import type { LargeJob } from "./worker.ts";
+import { largeAnswerShare, largeAnswerTimeoutMs } from "../base/limits.ts";
+import { type inThread, type Task, type TaskArguments, type TaskResult, tasks } from "./tasks.ts";
 
 /** Works on whole answers: on short ones at once, on large ones in threads, so that none keeps the event loop. */
-export interface LargeAnswers extends AsyncDisposable {
+export interface LargeAnswers {
   lift: Lift;
   plain: ReadPlain;
   /**
@@ -33,24 +24,20 @@ export interface LargeAnswers extends AsyncDisposable {
   ): Promise<TaskResult<T>>;
 }
 
-/** Makes {@link LargeAnswers} without a thread yet. */
-export function createLargeAnswers(): LargeAnswers {
-  const pool = createWorkerPool<LargeJob, unknown>({
-    name: "answers",
-    start: () =>
-      new Worker(
-        new URL("./worker.ts", import.meta.url),
-        threadOptions("answers", largeAnswerHeapMib),
-      ),
-    threads: largeAnswerThreads,
-    answerTimeoutMs: largeAnswerTimeoutMs,
-    tries: 1,
-    idleMs: largeAnswerThreadIdleMs,
-    toError: (why) => unavailable(new Error(why)),
-  });
+const largeAnswer: ThreadTask = {
+  name: "answers",
+  lane: "long",
+  module: new URL("./tasks.ts", import.meta.url),
+  answerTimeoutMs: largeAnswerTimeoutMs,
+  tries: 1,
+  toError: (why) => unavailable(new Error(why)),
+};
+
+/** Makes {@link LargeAnswers} whose long work is done in the workshop. */
+export function createLargeAnswers(workshop: Workshop): LargeAnswers {
   const share = createFairShare(largeAnswerShare);
   const never = new AbortController().signal;
-  const inThread = async <T extends Task>(
+  const elsewhere = async <T extends Task>(
     task: T,
     { accountId, signal = never }: { accountId: string; signal?: AbortSignal },
     prepare: () => Promise<{ bytes: Uint8Array<ArrayBuffer>; given: unknown[] }>,
@@ -58,7 +45,10 @@ export function createLargeAnswers(): LargeAnswers {
     const turn = await share.take(accountId, signal);
     const doing = async () => {
       const { bytes, given } = await prepare();
-      return (await pool.run({ task, given }, [bytes.buffer])) as TaskResult<T>;
+      const job = { task, given };
+      return (await workshop.run<typeof inThread>(largeAnswer, job, [
+        bytes.buffer,
+      ])) as TaskResult<T>;
     };
     // The turn ends with the work, also where the caller has left before.
     const work = doing().finally(() => turn[Symbol.dispose]());
@@ -69,27 +59,26 @@ export function createLargeAnswers(): LargeAnswers {
     const [first, ...rest] = given;
     if (first.length <= largeAnswerBytes) return work(...given);
     // Copied in its turn, and not before: what waits lies in memory once.
-    return await inThread(task, asking, async () => {
+    return await elsewhere(task, asking, async () => {
       const bytes = await copyInTurns(first);
       return { bytes, given: [bytes, ...rest] };
     });
   };
   return {
     async lift(job, asking) {
-      return await inThread("lift", asking, async () => {
+      return await elsewhere("lift", asking, async () => {
         const bytes = await copyInTurns(job.bytes);
         return { bytes, given: [{ ...job, bytes }] };
       });
     },
     async plain(read, request, asking) {
       if (read.length <= largeAnswerBytes) return tasks.plain(read, request);
-      return await inThread("plain", asking, async () => {
+      return await elsewhere("plain", asking, async () => {
         const bytes = hasOwnBuffer(read) ? read : await copyInTurns(read);
         return { bytes, given: [bytes, request] };
       });
     },
     run,
-    [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose](),
   };
 }
 

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { createWorkshop } from "#kit/threads/workshop.ts";
 import { createLargeAnswers } from "../large/index.ts";
 import { lastFramesShown, withShownCost } from "./shown-charge.ts";
 
@@ -15,9 +16,9 @@ const large = { output: [{ content: [{ text: '"usage":{'.repeat(9), logprobs }] 
 
 /** Threads for large answers that take nothing: as where each of them is at work for too long. */
 async function noThreads() {
-  const answers = createLargeAnswers();
-  await answers[Symbol.asyncDispose]();
-  return answers;
+  const workshop = createWorkshop();
+  await workshop[Symbol.asyncDispose]();
+  return createLargeAnswers(workshop);
 }
 
 test("a large answer shows its cost, also while the threads are busy", async () => {

@@ -98,20 +98,7 @@ export function createMongoUsageStore(db: MongoDatabase): UsageStore {
     reviews: reviews.reviews,
     rememberMakers: makers.rememberMakers,
     findMakers: makers.findMakers,
-    eraseKept: (keyIds, limit) =>
-      db.attempt(async () => {
-        const kept = {
-          ...{ keyId: { $in: [...keyIds] }, status: "closed" as const },
-          "idem.key": { $exists: true },
-        };
-        const docs = await usage
-          .find(kept, { projection: { _id: 1 } })
-          .limit(limit)
-          .toArray();
-        if (docs.length === 0) return 0;
-        await usage.deleteMany({ _id: { $in: docs.map(({ _id }) => _id) }, status: "closed" });
-        return docs.length;
-      }),
+    eraseKept: (keyIds, limit) => db.attempt(() => eraseKept(usage, keyIds, limit)),
     async forget(now, limit) {
       const over = { keptUntil: { $lte: now } };
       const answers = await db.attempt(() => deleteSome(usage, over, limit));
@@ -119,6 +106,25 @@ export function createMongoUsageStore(db: MongoDatabase): UsageStore {
       return (await Promise.all(others)).reduce((sum, gone) => sum + gone, answers);
     },
   };
+}
+
+/** Deletes up to `limit` closed requests of these keys whose answers are kept; answers how many went. */
+async function eraseKept(
+  usage: Collection<UsageDocument>,
+  keyIds: readonly string[],
+  limit: number,
+): Promise<number> {
+  const kept = {
+    ...{ keyId: { $in: [...keyIds] }, status: "closed" as const },
+    "idem.key": { $exists: true },
+  };
+  const docs = await usage
+    .find(kept, { projection: { _id: 1 } })
+    .limit(limit)
+    .toArray();
+  if (docs.length === 0) return 0;
+  await usage.deleteMany({ _id: { $in: docs.map(({ _id }) => _id) }, status: "closed" });
+  return docs.length;
 }
 
 /** The part of the store that remembers makers of opaque state. */

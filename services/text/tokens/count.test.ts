@@ -8,9 +8,9 @@ import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { afterEach, describe, expect, test } from "vitest";
+import { createWorkshop, startThread, type WorkshopOptions } from "#kit/threads/workshop.ts";
 import { maxCounts } from "../base/limits.ts";
 import { createTokenCounter, slicesOf } from "./count.ts";
-import { type CountThreadOptions, startWorker } from "./thread.ts";
 
 const mib = 1024 * 1024;
 const prompt = "The quick brown fox jumps over the lazy dog. ".repeat(24_000).slice(0, mib);
@@ -22,10 +22,15 @@ afterEach(async () => {
 });
 
 /** With time for a thread to start on a busy machine; what is too long is one test's subject. */
-function counterWith(options: CountThreadOptions = {}) {
-  const counter = createTokenCounter({ answerTimeoutMs: 50_000, ...options });
-  stack.push(counter);
-  return counter;
+function counterWith(options: WorkshopOptions & { answerTimeoutMs?: number } = {}) {
+  const workshop = createWorkshop(options);
+  const counter = createTokenCounter(workshop, { answerTimeoutMs: 50_000, ...options });
+  const ended = async () => {
+    await counter[Symbol.asyncDispose]();
+    await workshop[Symbol.asyncDispose]();
+  };
+  stack.push({ [Symbol.asyncDispose]: ended });
+  return Object.assign(counter, { ended });
 }
 
 /** Threads of which the first ones are as given, and all later ones real. */
@@ -33,7 +38,7 @@ function starting(...firstOnes: string[]) {
   const started: Worker[] = [];
   const start = () => {
     const code = firstOnes[started.length];
-    const worker = code === undefined ? startWorker() : new Worker(code, { eval: true });
+    const worker = code === undefined ? startThread("short") : new Worker(code, { eval: true });
     started.push(worker);
     return worker;
   };
@@ -41,7 +46,7 @@ function starting(...firstOnes: string[]) {
 }
 const silent = `require("node:worker_threads").parentPort.on("message", () => {});`;
 const dying = `require("node:worker_threads").parentPort.on("message", (m) => {
-  throw Object.assign(new Error(m.pieces.join()), { code: "E_TEST" });
+  throw Object.assign(new Error(m.given.pieces.join()), { code: "E_TEST" });
 });`;
 const seven = `const { parentPort } = require("node:worker_threads");
 parentPort.on("message", () => parentPort.postMessage({ tokens: 7, most: 7 }));`;
@@ -101,14 +106,16 @@ describe("a count in the thread", () => {
     const folder = fileURLToPath(new URL("../../", import.meta.url));
     const loading = globSync("**/*.ts", { cwd: folder })
       .filter((file) => !file.endsWith(".test.ts"))
-      .filter((file) => /"gpt-tokenizer|tokens\/worker|"\.\/worker\.ts"$/.test(text(folder, file)));
-    expect(loading.sort()).toEqual(["builtin/text/tokens.ts", "text/tokens/worker.ts"]);
+      .filter((file) => /"gpt-tokenizer|tokens\/in-thread/.test(text(folder, file)));
+    expect(loading.sort()).toEqual(["builtin/text/tokens.ts", "text/tokens/in-thread.ts"]);
   });
 
   test("holds no process that has nothing else to do", async () => {
     const file = new URL("./count.ts", import.meta.url);
+    const threads = new URL("../../kit/threads/workshop.ts", import.meta.url);
     const script = `import { createTokenCounter } from "${file}";
-      console.log(await createTokenCounter().count(["one two three"]));`;
+      import { createWorkshop } from "${threads}";
+      console.log(await createTokenCounter(createWorkshop()).count(["one two three"]));`;
     const args = ["--input-type=module", "-e", script];
     // One that is held goes on for a minute.
     const run = promisify(execFile)(process.execPath, args, { timeout: 50_000 });
@@ -188,7 +195,7 @@ describe("the thread's life", () => {
     const counts = Promise.allSettled([counter.count(["one"]), counter.count(["two"])]);
     await setImmediate();
     const exited = started[0] && once(started[0], "exit");
-    await counter[Symbol.asyncDispose]();
+    await counter.ended();
     await exited;
     const reason = { name: "CountError" };
     expect(await counts).toMatchObject([{ reason }, { reason }]);
@@ -203,7 +210,7 @@ describe("the thread's life", () => {
       Array.from({ length: maxCounts }, () => counter.count(["x"])),
     );
     await expect(counter.count(["x"])).rejects.toThrow("too many");
-    await counter[Symbol.asyncDispose]();
+    await counter.ended();
     expect(await counts).toHaveLength(maxCounts);
     await expect(counter.count(["x"])).rejects.toThrow("closed");
   });

@@ -1,13 +1,21 @@
 import { createFairShare } from "#kit/share/fair-share.ts";
+import type { ThreadTask, Workshop } from "#kit/threads/workshop.ts";
 import {
   countTurnWaitMs,
   maxCounts,
+  tokenAnswerTimeoutMs,
   tokenBatchCharacters,
   tokenBatchesAtOnce,
   tokenBatchPieces,
+  tokenBatchTries,
 } from "../base/limits.ts";
+import type { inThread } from "./in-thread.ts";
 import type { Tokens } from "./most.ts";
-import { CountError, type CountThreadOptions, createCountThread } from "./thread.ts";
+
+/** Tokens could not be counted. Says nothing of the text. */
+export class CountError extends Error {
+  override readonly name = "CountError";
+}
 
 /** Counts tokens where a number has to be right rather than quick: estimates and refusals. */
 export interface TokenCounter {
@@ -35,15 +43,25 @@ export function counterFor(accountId: string, counter: TokenCounter): TokenCount
 const sliceLength = 512;
 const lookBack = 64;
 
+const counting: ThreadTask = {
+  name: "counting",
+  lane: "short",
+  module: new URL("./in-thread.ts", import.meta.url),
+  answerTimeoutMs: tokenAnswerTimeoutMs,
+  tries: tokenBatchTries,
+  toError: (why) => new CountError(why),
+};
+
 /**
- * A counter with the o200k_base vocabulary, in a thread of its own: loading it takes 300 ms, a megabyte of text about as
+ * A counter with the o200k_base vocabulary, in a thread of the workshop: loading it takes 300 ms, a megabyte of text about as
  * long. Accounts take turns, a batch each, and so do the counts of one: neither a long prompt nor an account that has
  * many counted keeps another's short one waiting.
  */
 export function createTokenCounter(
-  options: CountThreadOptions = {},
+  workshop: Workshop,
+  { answerTimeoutMs = tokenAnswerTimeoutMs } = {},
 ): TokenCounter & AsyncDisposable {
-  const thread = createCountThread(options);
+  const task = { ...counting, answerTimeoutMs };
   const turns = createFairShare(
     {
       places: tokenBatchesAtOnce,
@@ -66,7 +84,7 @@ export function createTokenCounter(
         using _turn = await turns.take(accountId, closing.signal);
         const left = (limit ?? Number.POSITIVE_INFINITY) - sum.tokens;
         const batch = { pieces, limit: left, withMost: limit === undefined };
-        const { tokens, most } = await thread.run(batch);
+        const { tokens, most } = await workshop.run<typeof inThread>(task, batch);
         sum.tokens += tokens;
         sum.most += most;
         if (tokens > left) break;
@@ -81,9 +99,8 @@ export function createTokenCounter(
       return (await counted(texts, accountId, limit)).tokens;
     },
     measure: (texts, accountId = "") => counted(texts, accountId),
-    [Symbol.asyncDispose]() {
+    async [Symbol.asyncDispose]() {
       closing.abort(new CountError("the counting thread is closed"));
-      return thread[Symbol.asyncDispose]();
     },
   };
 }

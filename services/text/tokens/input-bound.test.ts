@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { JsonObject } from "#kit/base/json.ts";
 import { weightOf } from "#kit/base/weight.ts";
+import { createWorkshop } from "#kit/threads/workshop.ts";
 import { snapshotWith } from "../../../test/contract/usage.world.ts";
 import { testParsing } from "../../../test/support/parsing.ts";
 import { promptly } from "../../../test/support/promptly.ts";
@@ -21,7 +22,7 @@ import {
   usualTokensAtLeast,
 } from "./patches.ts";
 
-const counter = createTokenCounter();
+const counter = createTokenCounter(createWorkshop());
 const none = { media: noMedia, mediaTokens: { estimate: 0, held: 0, most: 0, least: 0 } };
 
 function specOf(maxInputTokens: bigint) {

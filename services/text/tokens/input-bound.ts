@@ -4,11 +4,10 @@ import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { mostCharactersPerToken } from "../base/limits.ts";
 import type { CheckedBody, InlinePart } from "../request/checked.ts";
 import type { TakenMedia } from "../request/media.ts";
-import { bytesPerToken, type TokenCounter } from "./count.ts";
+import { bytesPerToken, CountError, type TokenCounter } from "./count.ts";
 import { fileTokens } from "./files.ts";
 import type { Tokens } from "./most.ts";
 import { estimatedImageTokens, leastImageTokens, mostImageTokens } from "./patches.ts";
-import { CountError } from "./thread.ts";
 
 /**
  * Most input tokens of a request, cheap enough for every one of them: the bytes of its text, without looking at the text

@@ -1,7 +1,8 @@
 import { afterAll, describe, expect, test } from "vitest";
+import { createWorkshop } from "#kit/threads/workshop.ts";
 import { createTokenCounter } from "./count.ts";
 
-const counter = createTokenCounter();
+const counter = createTokenCounter(createWorkshop());
 afterAll(() => counter[Symbol.asyncDispose]());
 
 /** Our tokens for one of the measured tokenizer that makes the most of such text (docs/decisions/text.md). */

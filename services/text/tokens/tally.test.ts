@@ -1,11 +1,11 @@
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { afterAll, describe, expect, test } from "vitest";
+import { createWorkshop } from "#kit/threads/workshop.ts";
 import { noMedia } from "../request/media.ts";
-import { createTokenCounter, slicesOf, type TokenCounter } from "./count.ts";
+import { CountError, createTokenCounter, slicesOf, type TokenCounter } from "./count.ts";
 import { createTally } from "./tally.ts";
-import { CountError } from "./thread.ts";
 
-const counter = createTokenCounter();
+const counter = createTokenCounter(createWorkshop());
 afterAll(() => counter[Symbol.asyncDispose]());
 
 const request = {

@@ -1,8 +1,9 @@
 import { afterAll, describe, expect, test } from "vitest";
+import { createWorkshop } from "#kit/threads/workshop.ts";
 import { createTokenCounter } from "../../text/tokens/count.ts";
 import { compositionOf, countedText, mostTokens } from "./output-margin.ts";
 
-const counter = createTokenCounter();
+const counter = createTokenCounter(createWorkshop());
 afterAll(() => counter[Symbol.asyncDispose]());
 
 /**

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { call, queryOf } from "../api.ts";
 import { bytes, count } from "../format.ts";
@@ -15,10 +16,14 @@ import { contentOf, type StoredFile, uploadImage } from "./files-calls.ts";
 /** Fills a grid of two to four columns. */
 const pageSize = 24;
 
+interface Quota {
+  usedBytes: number;
+  limitBytes: number;
+  files: number;
+}
+
 /** `quota`: absent from a service of before it. */
-type Files = List<StoredFile> & {
-  quota?: { usedBytes: number; limitBytes: number; files: number };
-};
+type Files = List<StoredFile> & { quota?: Quota };
 
 /** Images of the account: what jobs and messages refer to. */
 export function Files() {
@@ -29,7 +34,6 @@ export function Files() {
     id ? null : `/files${queryOf({ limit: pageSize, after: pages.after })}`,
   );
   const input = useRef<HTMLInputElement>(null);
-  const [isOver, setOver] = useState(false);
   const [doomed, setDoomed] = useState<StoredFile | null>(null);
   const upload = useAction(async (chosen: File[]) => {
     try {
@@ -81,38 +85,10 @@ export function Files() {
       ) : (
         <>
           <div class="stack">
-            {quota && (
-              <div>
-                <p class="fine muted">
-                  {bytes(quota.usedBytes)} of {bytes(quota.limitBytes)} used by {count(quota.files)}{" "}
-                  {quota.files === 1 ? "file" : "files"}
-                </p>
-                <meter
-                  min={0}
-                  max={quota.limitBytes}
-                  high={quota.limitBytes * 0.9}
-                  optimum={0}
-                  value={quota.usedBytes}
-                  aria-label="Room that is used"
-                />
-              </div>
-            )}
+            {quota && <RoomUsed of={quota} />}
             <ErrorText error={loaded.error} retry={loaded.reload} />
             {!files && !loaded.error && <Waiting lines={8} />}
-            {/* biome-ignore lint/a11y/noStaticElementInteractions: dropping is a shortcut; the button above does the same by keyboard. */}
-            <div
-              class={isOver ? "drop is-over" : "drop"}
-              onDragOver={(event) => {
-                event.preventDefault();
-                setOver(true);
-              }}
-              onDragLeave={() => setOver(false)}
-              onDrop={(event) => {
-                event.preventDefault();
-                setOver(false);
-                upload.run([...(event.dataTransfer?.files ?? [])]);
-              }}
-            >
+            <DropArea onFiles={upload.run}>
               {files?.length === 0 && (
                 <Empty title={pages.after ? "No more files" : "No files yet"}>
                   <p>
@@ -126,7 +102,7 @@ export function Files() {
                   <Tile key={file.id} file={file} onDelete={() => setDoomed(file)} />
                 ))}
               </ul>
-            </div>
+            </DropArea>
           </div>
           <Pager pages={pages} nextCursor={loaded.data?.has_more ? loaded.data.last_id : null} />
         </>
@@ -149,6 +125,54 @@ export function Files() {
         </FormDialog>
       )}
     </Page>
+  );
+}
+
+function RoomUsed({ of: { usedBytes, limitBytes, files } }: { of: Quota }) {
+  return (
+    <div>
+      <p class="fine muted">
+        {bytes(usedBytes)} of {bytes(limitBytes)} used by {count(files)}{" "}
+        {files === 1 ? "file" : "files"}
+      </p>
+      <meter
+        min={0}
+        max={limitBytes}
+        high={limitBytes * 0.9}
+        optimum={0}
+        value={usedBytes}
+        aria-label="Room that is used"
+      />
+    </div>
+  );
+}
+
+/** Files may be dropped on what it holds. */
+function DropArea({
+  onFiles,
+  children,
+}: {
+  onFiles(files: File[]): void;
+  children: ComponentChildren;
+}) {
+  const [isOver, setOver] = useState(false);
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: dropping is a shortcut; the button above does the same by keyboard.
+    <div
+      class={isOver ? "drop is-over" : "drop"}
+      onDragOver={(event) => {
+        event.preventDefault();
+        setOver(true);
+      }}
+      onDragLeave={() => setOver(false)}
+      onDrop={(event) => {
+        event.preventDefault();
+        setOver(false);
+        onFiles([...(event.dataTransfer?.files ?? [])]);
+      }}
+    >
+      {children}
+    </div>
   );
 }
 

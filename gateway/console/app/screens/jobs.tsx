@@ -72,26 +72,7 @@ export function Jobs() {
           onClose={() => set({ id: undefined })}
         />
       )}
-      <div class="filters">
-        <Select
-          label="Kind"
-          value={kind ?? ""}
-          onValue={(value) => set({ kind: value })}
-          choices={[{ value: "", label: "All kinds" }, ...kinds]}
-        />
-        <Select
-          label="Status"
-          value={status ?? ""}
-          onValue={(value) => set({ status: value })}
-          choices={[{ value: "", label: "Any status" }, ...statuses]}
-        />
-        <TextField
-          label="Only the model"
-          placeholder="all models"
-          value={model ?? ""}
-          onValue={(value) => set({ model: value })}
-        />
-      </div>
+      <Filters query={query} set={set} />
       <ErrorText error={cancel.error} />
       <Table
         caption="Jobs"
@@ -128,6 +109,31 @@ export function Jobs() {
         </FormDialog>
       )}
     </Page>
+  );
+}
+
+function Filters({ query, set }: ReturnType<typeof useFilters>) {
+  return (
+    <div class="filters">
+      <Select
+        label="Kind"
+        value={query.kind ?? ""}
+        onValue={(value) => set({ kind: value })}
+        choices={[{ value: "", label: "All kinds" }, ...kinds]}
+      />
+      <Select
+        label="Status"
+        value={query.status ?? ""}
+        onValue={(value) => set({ status: value })}
+        choices={[{ value: "", label: "Any status" }, ...statuses]}
+      />
+      <TextField
+        label="Only the model"
+        placeholder="all models"
+        value={query.model ?? ""}
+        onValue={(value) => set({ model: value })}
+      />
+    </div>
   );
 }
 

@@ -63,49 +63,7 @@ export function Usage() {
         </a>
       }
     >
-      <div class="filters">
-        <Select
-          label="Time (UTC)"
-          value={range.name}
-          onValue={(value) => set({ range: value })}
-          choices={rangeChoices()}
-        />
-        <Select
-          label="By"
-          value={by}
-          onValue={(value) => set({ by: value })}
-          choices={groupChoices}
-        />
-        <TextField
-          label="Only the model"
-          placeholder="all models"
-          value={query.model ?? ""}
-          onValue={(model) => set({ model })}
-        />
-        <TextField
-          label="Only the key"
-          placeholder="all keys"
-          value={query.key ?? ""}
-          onValue={(key) => set({ key })}
-        />
-        {range.mayBeHours && (
-          <Segments
-            label="A bar for each"
-            value={width}
-            onValue={(value) => set({ width: value })}
-            choices={[
-              { value: "1h", label: "Hours" },
-              { value: "1d", label: "Days" },
-            ]}
-          />
-        )}
-        <Segments
-          label="Figure"
-          value={figure.field}
-          onValue={(value) => set({ figure: value })}
-          choices={figures.map((one) => ({ value: one.field, label: one.label }))}
-        />
-      </div>
+      <Filters {...{ query, set, by, range, width, figure }} />
       <ErrorText error={loaded.error} retry={loaded.reload} />
       {!buckets && !loaded.error && (
         <div class="chart">
@@ -144,6 +102,61 @@ export function Usage() {
         </>
       )}
     </Page>
+  );
+}
+
+interface Shown {
+  by: Group;
+  range: ReturnType<typeof rangeOf>;
+  width: Width;
+  figure: Figures;
+}
+
+function Filters({ query, set, by, range, width, figure }: ReturnType<typeof useFilters> & Shown) {
+  return (
+    <div class="filters">
+      <Select
+        label="Time (UTC)"
+        value={range.name}
+        onValue={(value) => set({ range: value })}
+        choices={rangeChoices()}
+      />
+      <Select
+        label="By"
+        value={by}
+        onValue={(value) => set({ by: value })}
+        choices={groupChoices}
+      />
+      <TextField
+        label="Only the model"
+        placeholder="all models"
+        value={query.model ?? ""}
+        onValue={(model) => set({ model })}
+      />
+      <TextField
+        label="Only the key"
+        placeholder="all keys"
+        value={query.key ?? ""}
+        onValue={(key) => set({ key })}
+      />
+      {range.mayBeHours && (
+        <Segments
+          label="A bar for each"
+          value={width}
+          onValue={(value) => set({ width: value })}
+          choices={[
+            { value: "1h", label: "Hours" },
+            { value: "1d", label: "Days" },
+          ]}
+        />
+      )}
+      <Segments
+        label="Figure"
+        value={figure.field}
+        onValue={(value) => set({ figure: value })}
+        choices={figures.map((one) => ({ value: one.field, label: one.label }))}
+      />
+    </div>
   );
 }
 

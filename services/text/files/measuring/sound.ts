@@ -57,6 +57,14 @@ const bytesASecond: Readonly<Record<SoundKind, number>> = {
   flac: 1_000,
 };
 
+/** {@link measureSound}, in a thread. */
+export const inThread = measureSound;
+
+/** A sound goes back as it came: its bytes are not copied. */
+export function buffersOf(found: MeasuredSound | undefined): ArrayBuffer[] {
+  return found ? [found.bytes.buffer] : [];
+}
+
 /** Measures a sound by its container; undefined where the library reads none in it. The answer has the bytes themselves, no copy. */
 export async function measureSound(
   file: Uint8Array<ArrayBuffer>,

@@ -32,7 +32,7 @@ function boundsOf(draft: KeyDraft) {
     scopes: draft.scopes.length === 0 ? undefined : draft.scopes,
     models: draft.models.length === 0 ? undefined : draft.models,
     limitUsdMicros: microsOf(draft.limitDollars),
-    limitReset: draft.limitDollars === "" ? undefined : resetOf(draft.limitReset),
+    limit_reset: draft.limitDollars === "" ? undefined : resetOf(draft.limitReset),
     expiresAt: draft.expires === "" ? undefined : endOfDay(draft.expires),
     requestsPerMinute: draft.requestsPerMinute === "" ? undefined : Number(draft.requestsPerMinute),
     webhookUrl: draft.webhookUrl.trim() || undefined,
@@ -84,7 +84,7 @@ function EditForm({ of: key, onClose, onDone }: DialogProps & { of: AdminKeyInFu
   const before: KeyDraft = {
     ...{ name: key.name, scopes: key.scopes, models: key.models },
     limitDollars: limit === null ? "" : dollarsOf(Number(limit)),
-    limitReset: limit === null ? "monthly" : (key.limitReset ?? "never"),
+    limitReset: limit === null ? "monthly" : (key.limit_reset ?? "never"),
     expires: key.expiresAt?.slice(0, 10) ?? "",
     requestsPerMinute: String(key.requestsPerMinute),
     webhookUrl: key.webhookUrl ?? "",

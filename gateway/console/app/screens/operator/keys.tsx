@@ -157,7 +157,7 @@ const columns: Column<AdminKey>[] = [
       ) : (
         <>
           <Money micros={key.limitUsdMicros} />
-          <span class="sub keep">{periodWords(key.limitReset)}</span>
+          <span class="sub keep">{periodWords(key.limit_reset)}</span>
         </>
       ),
   },

@@ -56,7 +56,7 @@ export interface AdminKey {
   expiresAt: string | null;
   lastUsedAt: string | null;
   limitUsdMicros: Sum | null;
-  limitReset: LimitReset | null;
+  limit_reset: LimitReset | null;
   requestsPerMinute: number;
 }
 

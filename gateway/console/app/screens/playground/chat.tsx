@@ -60,7 +60,7 @@ export function Chat({ model }: { model: Model }) {
     setPictures([]);
     send(body, { text, pictures, input }, isResponses);
   };
-  const giveResults = (results: { call_id: string; output: string }[]) => {
+  const giveResults: GiveResults = (results) => {
     const input = results.map((one) => ({ type: "function_call_output", ...one }));
     send(bodyOf([...history(), ...input]), { text: "", pictures: [], input }, isResponses);
   };
@@ -69,18 +69,7 @@ export function Chat({ model }: { model: Model }) {
       <div class="play chat">
         <div class="conversation">
           <div class="turns" role="log" aria-label="Conversation">
-            {turns.value.length === 0 && (
-              <Empty title={`Say something to ${model.name}`}>
-                <p>The conversation stays in this page until you clear it or leave the console.</p>
-              </Empty>
-            )}
-            {turns.value.map((turn, place) => (
-              <ChatTurn
-                key={turn.key}
-                turn={turn}
-                onResults={place === turns.value.length - 1 && !isRunning ? giveResults : undefined}
-              />
-            ))}
+            <Turns model={model} onResults={isRunning ? undefined : giveResults} />
             <EndOfTurns />
           </div>
           <form
@@ -138,6 +127,25 @@ export function Chat({ model }: { model: Model }) {
         }
         link={linkTo("chat", model.id, settings)}
       />
+    </>
+  );
+}
+
+type GiveResults = (results: { call_id: string; output: string }[]) => void;
+
+/** The conversation; only its last turn may be given results of tools. */
+function Turns({ model, onResults }: { model: Model; onResults: GiveResults | undefined }) {
+  const last = turns.value.length - 1;
+  return (
+    <>
+      {last < 0 && (
+        <Empty title={`Say something to ${model.name}`}>
+          <p>The conversation stays in this page until you clear it or leave the console.</p>
+        </Empty>
+      )}
+      {turns.value.map((turn, place) => (
+        <ChatTurn key={turn.key} turn={turn} onResults={place === last ? onResults : undefined} />
+      ))}
     </>
   );
 }

@@ -116,22 +116,28 @@ export function SpeechForm({ model }: { model: Model }) {
             </button>
           </div>
         </form>
-        <div class="stack results" aria-live="polite">
-          {spoken.value.length === 0 && (
-            <Empty title="Nothing spoken yet">
-              <p>What you have spoken is here to listen to, with what it cost.</p>
-            </Empty>
-          )}
-          {spoken.value.map((one) => (
-            <Spoken key={one.speech.id} {...one} />
-          ))}
-        </div>
+        <AllSpoken />
       </div>
       <CopyAs
         snippet={{ path: "/speech/generations", body }}
         link={linkTo("speech", model.id, settings)}
       />
     </>
+  );
+}
+
+function AllSpoken() {
+  return (
+    <div class="stack results" aria-live="polite">
+      {spoken.value.length === 0 && (
+        <Empty title="Nothing spoken yet">
+          <p>What you have spoken is here to listen to, with what it cost.</p>
+        </Empty>
+      )}
+      {spoken.value.map((one) => (
+        <Spoken key={one.speech.id} {...one} />
+      ))}
+    </div>
   );
 }
 

@@ -1,18 +1,19 @@
-import { parentPort } from "node:worker_threads";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
-import { muteThread } from "#kit/threads/thread.ts";
 import { mostTokens, type Tokens } from "./most.ts";
-import type { Batch } from "./thread.ts";
 
-/** The entry of the counting thread: answers each batch with its tokens. What goes wrong ends the thread. */
+/** Pieces of text whose tokens are added up, until they are more than `limit`. */
+export interface Batch {
+  pieces: readonly string[];
+  limit: number;
+  /** Is it of interest what another vocabulary makes of them? */
+  withMost: boolean;
+}
 
 // Text that looks like a control token is text.
 const plain = { allowedSpecial: new Set<string>(), disallowedSpecial: new Set<string>() };
 
-const port = parentPort;
-if (port === null) throw new Error("this file is the entry of a counting thread");
-muteThread();
-port.on("message", ({ pieces, limit, withMost }: Batch) => {
+/** Counts a batch in a thread. */
+export function inThread({ pieces, limit, withMost }: Batch): Tokens {
   const sum: Tokens = { tokens: 0, most: 0 };
   for (const piece of pieces) {
     const tokens = countTokens(piece, plain);
@@ -20,5 +21,5 @@ port.on("message", ({ pieces, limit, withMost }: Batch) => {
     sum.most += withMost ? mostTokens(piece, tokens) : tokens;
     if (sum.tokens > limit) break;
   }
-  port.postMessage(sum);
-});
+  return sum;
+}

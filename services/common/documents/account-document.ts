@@ -1,0 +1,44 @@
+import type { Account } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
+import type { GetBalanceResponse, Wallet } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { isoTime, isoTimeOrNull } from "./answer-values.ts";
+
+/** An account as operators see it in the console, with its wallets where billing answered. */
+export function accountDocument(account: Account, balance: GetBalanceResponse | undefined) {
+  return {
+    object: "account",
+    id: account.accountId,
+    name: account.name,
+    state: accountState(account),
+    createdAt: isoTimeOrNull(account.createTime),
+    suspendedAt: isoTimeOrNull(account.suspendTime),
+    closedAt: isoTimeOrNull(account.closeTime),
+    requestsPerMinute: account.requestsPerMinute,
+    usdMicros: walletDocument(balance?.usdMicros),
+    credits: walletDocument(balance?.credits),
+  };
+}
+
+/** What an account may do, in a word. */
+export function accountState({ closeTime, closingTime, suspendTime }: Account) {
+  if (closeTime) return "closed";
+  if (closingTime) return "closing";
+  return suspendTime ? "suspended" : "active";
+}
+
+function walletDocument(wallet: Wallet | undefined) {
+  if (!wallet) return null;
+  const { available, reserved, spendable, monthSpent, granted, spent } = wallet;
+  return { available, reserved, spendable, monthSpent, granted, spent };
+}
+
+/** An account as the command prints it for scripts. */
+export function printedAccount(account: Account) {
+  return {
+    accountId: account.accountId,
+    name: account.name,
+    createdAt: isoTime(account.createTime),
+    suspendedAt: account.suspendTime && isoTime(account.suspendTime),
+    ...(account.closingTime ? { closingAt: isoTime(account.closingTime) } : {}),
+    ...(account.closeTime ? { closedAt: isoTime(account.closeTime) } : {}),
+  };
+}

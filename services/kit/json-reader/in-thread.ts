@@ -1,0 +1,20 @@
+import { ErrorReason, isRefusal, type Reason } from "#kit/base/errors.ts";
+import { type ReadBody, readBody, type Wanted } from "./read.ts";
+
+/** What was read of a body, or the refusal. */
+export type ReadReply = { read: ReadBody } | { reason: Reason; message: string; param?: string };
+
+/** Reads a body in a thread. */
+export function inThread({ bytes, wanted }: { bytes: Uint8Array; wanted: Wanted }): ReadReply {
+  try {
+    return { read: readBody(bytes, wanted) };
+  } catch (error) {
+    if (isRefusal(error)) {
+      const { reason, message, param } = error;
+      return { reason, message, ...(param ? { param } : {}) };
+    }
+    // A body that nests too deep for the stack, or is too much for the heap's strings, is no JSON to us.
+    if (!(error instanceof RangeError)) throw error;
+    return { reason: ErrorReason.INVALID_JSON, message: "The body must be a valid JSON object." };
+  }
+}

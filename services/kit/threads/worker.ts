@@ -1,0 +1,27 @@
+import { parentPort, type Transferable } from "node:worker_threads";
+import { muteThread } from "./thread.ts";
+
+/** The entry of a workshop's thread: does each job in the job's own module. What goes wrong ends the thread. */
+
+/** What it is asked. */
+export interface WorkshopJob {
+  /** Address of the module. */
+  module: string;
+  given: unknown;
+}
+
+/** What such a module exports. */
+interface TaskModule {
+  inThread(given: unknown): unknown;
+  /** Bytes of a result that go back without a copy. */
+  buffersOf?(result: unknown): Transferable[];
+}
+
+const port = parentPort;
+if (port === null) throw new Error("this file is the entry of a thread");
+muteThread();
+port.on("message", async ({ module, given }: WorkshopJob) => {
+  const { inThread, buffersOf }: TaskModule = await import(module);
+  const result = await inThread(given);
+  port.postMessage(result, buffersOf?.(result) ?? []);
+});

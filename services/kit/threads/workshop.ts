@@ -1,0 +1,87 @@
+import { type Transferable, Worker } from "node:worker_threads";
+import { threadOptions } from "./thread.ts";
+import type { WorkshopJob } from "./worker.ts";
+import { createWorkerPool, type JobOptions } from "./worker-pool.ts";
+
+/** The threads of a process that do what would keep its event loop. All parts of the process share them. */
+export interface Workshop extends AsyncDisposable {
+  /**
+   * What `inThread` of the task's module answers to `given`. What `transfer` lists goes to the thread and is empty here.
+   * Rejects with the task's own error where no thread answered.
+   */
+  run<InThread extends (given: never) => unknown>(
+    task: ThreadTask,
+    given: Parameters<InThread>[0],
+    transfer?: readonly Transferable[],
+  ): Promise<Answer<InThread>>;
+}
+
+type Answer<InThread extends (given: never) => unknown> = Awaited<ReturnType<InThread>>;
+
+/** Work for a thread. Who may have how much of it at once is for its own share to say. */
+export interface ThreadTask extends JobOptions {
+  lane: Lane;
+  /** The module to be loaded in the thread; it exports `inThread`, and `buffersOf` where results have bytes to hand over. */
+  module: URL;
+}
+
+/** Some milliseconds at most, or longer: what is short never waits behind what is long. */
+export type Lane = "short" | "long";
+
+/** How the threads of a lane work. */
+interface LaneOptions {
+  threads: number;
+  /** JavaScript heap of a thread, in MiB. */
+  heapMib: number;
+  /** Without work for this long a thread ends, in ms. */
+  idleMs: number;
+}
+
+/**
+ * One short thread: the vocabulary for counts takes 35 MiB of a thread, what it remembers of words up to 100, and loading it 0.3 s.
+ * Two long ones, so that what one account has leaves a thread to the others. 64 MiB of log probabilities as text, as values, and as
+ * text once more are the largest work. A long thread may keep 40 MiB of what it read, and starting it anew takes a tenth of a second.
+ */
+const lanes: Readonly<Record<Lane, LaneOptions>> = {
+  short: { threads: 1, heapMib: 256, idleMs: 60_000 },
+  long: { threads: 2, heapMib: 768, idleMs: 15_000 },
+};
+
+/** What differs in tests. */
+export interface WorkshopOptions {
+  start?: (lane: Lane) => Worker;
+  idleMs?: number;
+}
+
+/** Starts a thread that does any task. */
+export function startThread(lane: Lane): Worker {
+  const { heapMib } = lanes[lane];
+  return new Worker(
+    new URL("./worker.ts", import.meta.url),
+    threadOptions(`${lane} work`, heapMib),
+  );
+}
+
+/** A workshop without a thread yet. */
+export function createWorkshop({ start = startThread, idleMs }: WorkshopOptions = {}): Workshop {
+  const poolOf = (lane: Lane) =>
+    createWorkerPool<WorkshopJob, unknown>({
+      start: () => start(lane),
+      threads: lanes[lane].threads,
+      idleMs: idleMs ?? lanes[lane].idleMs,
+    });
+  const pools = { short: poolOf("short"), long: poolOf("long") };
+  return {
+    run: <InThread extends (given: never) => unknown>(
+      task: ThreadTask,
+      given: Parameters<InThread>[0],
+      transfer?: readonly Transferable[],
+    ) => {
+      const job = { module: task.module.href, given };
+      return pools[task.lane].run(job, task, transfer) as Promise<Answer<InThread>>;
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all(Object.values(pools).map((pool) => pool[Symbol.asyncDispose]()));
+    },
+  };
+}
