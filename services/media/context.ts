@@ -49,7 +49,7 @@ export interface MediaDeps extends MediaCommonDeps {
   verifier: ImageVerifier;
   /** Fetches addresses that callers name. */
   fetcher: GuardedFetcher;
-  /** Threads for what would keep the event loop. */
+  /** Threads for work that would block the event loop. */
   workshop: Workshop;
   /** A folder of our own for uploads on their way; made where it does not exist. */
   tempFolder: string;

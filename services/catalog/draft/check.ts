@@ -36,7 +36,7 @@ export function faultyDraft(message: string): DraftVerdict {
   return { models: 0, faults: [{ path: "", message }], changes: [], isShortened: false };
 }
 
-/** A draft, and the file that is in force. */
+/** A draft, and the file in force. */
 export interface DraftJob {
   draft: CatalogText;
   inForce: CatalogText;

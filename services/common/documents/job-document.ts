@@ -137,11 +137,11 @@ function toJobError(error: JobError | undefined) {
   };
 }
 
-// A service of a later release may know more.
+// A service of a later release may know others.
 const jobKinds: Partial<Record<JobKind, JobNames>> = jobNames;
 const jobStatuses: Partial<Record<JobStatus, string>> = statusNames;
 
-/** What kind of job it is, and its state, for operators; "" where a later release knows more. */
+/** A job's kind and state, for operators. "" for one that only a later release knows. */
 export function jobWords({ kind, status }: Job): { kind: string; status: string } {
   return { kind: jobKinds[kind]?.name ?? "", status: jobStatuses[status] ?? "" };
 }

@@ -5,10 +5,10 @@ import type { KeyUsage } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { type KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { isoTime, isoTimeOrNull } from "./answer-values.ts";
 
-/** What a key was charged, as far as its document needs it; what is absent is not known, and null. */
+/** The charges of a key that its document needs. An absent one is unknown, and shown as null. */
 export type KeyCharges = Partial<Omit<KeyUsage, "keyId" | "$typeName" | "$unknown">>;
 
-/** A key as its account's managers see it: OpenRouter's properties, and ours. */
+/** A key as its account's managers see it: OpenRouter's properties, and our own. */
 export function toKeyDocument(key: ApiKey, usage: KeyCharges) {
   return {
     hash: key.keyId,
@@ -52,7 +52,7 @@ function sharedFields(key: ApiKey, usage: KeyCharges) {
     usage_daily: dollars(usage.daySpent),
     usage_weekly: dollars(usage.weekSpent),
     usage_monthly: dollars(usage.monthSpent),
-    // There are no keys of upstreams that a caller brings.
+    // A caller cannot bring keys of upstreams.
     include_byok_in_limit: false,
     byok_usage: 0,
     byok_usage_daily: 0,
@@ -72,7 +72,7 @@ function sharedFields(key: ApiKey, usage: KeyCharges) {
   };
 }
 
-/** What a new hold may take of a limit; undefined: there is none, or it is not known. */
+/** The amount of a limit that a new hold may take. Undefined: there is no limit, or the amount is unknown. */
 function remainingOf(
   limit: bigint | undefined,
   held: bigint | undefined,
@@ -83,7 +83,7 @@ function remainingOf(
   return left > 0n ? left : 0n;
 }
 
-/** What counts against a limit. */
+/** The charges that count against a limit. */
 function spentIn(reset: KeyLimitReset, usage: KeyCharges): bigint | undefined {
   switch (limitResetWord(reset)) {
     case "daily":
@@ -146,7 +146,7 @@ export function printedKey(key: ApiKey) {
     secretHint: key.secretHint,
     scopes: key.scopes.map(scopeName),
     allowedModels: key.allowedModels,
-    // A month's limit has the name of before there were others, for scripts.
+    // For scripts, a month's limit keeps its name of the time before there were others.
     ...(reset === "monthly"
       ? { monthlyUsdMicros: limit }
       : {

@@ -1,7 +1,7 @@
 import { ErrorReason, isRefusal, type Reason } from "#kit/base/errors.ts";
 import { type ReadBody, readBody, type Wanted } from "./read.ts";
 
-/** What was read of a body, or the refusal. */
+/** The result of reading a body, or the refusal. */
 export type ReadReply = { read: ReadBody } | { reason: Reason; message: string; param?: string };
 
 /** Reads a body in a thread. */
@@ -13,7 +13,7 @@ export function inThread({ bytes, wanted }: { bytes: Uint8Array; wanted: Wanted 
       const { reason, message, param } = error;
       return { reason, message, ...(param ? { param } : {}) };
     }
-    // A body that nests too deep for the stack, or is too much for the heap's strings, is no JSON to us.
+    // A body that nests too deep for the stack, or is too much for the heap's strings, counts as no JSON.
     if (!(error instanceof RangeError)) throw error;
     return { reason: ErrorReason.INVALID_JSON, message: "The body must be a valid JSON object." };
   }

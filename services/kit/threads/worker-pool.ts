@@ -9,13 +9,13 @@ export interface WorkerPool<Job, Answer> extends AsyncDisposable {
   run(job: Job, how: JobOptions, transfer?: readonly Transferable[]): Promise<Answer>;
 }
 
-/** How one job is worked on. */
+/** Settings of one job. */
 export interface JobOptions {
-  /** Names the job in errors: "counting". */
+  /** Name of the job in errors: "counting". */
   name: string;
-  /** The thread's start included, in ms. */
+  /** Milliseconds for the job, the start of the thread included. */
   answerTimeoutMs: number;
-  /** Times that the job is tried. A job with a transfer list has one try, for its bytes are gone. */
+  /** How often the job is tried. A job with a transfer list has one try, for its bytes are gone. */
   tries: number;
   /** Makes the error of a job that was not answered; `why` says nothing of its content. */
   toError: (why: string) => Error;
@@ -103,7 +103,7 @@ export function createWorkerPool<Job, Answer>({
 interface Thread<Answer> {
   /** False once the thread has ended or was given up. */
   isUsable(): boolean;
-  /** Rejects where the thread ends, or does not answer in time: it is of no more use then. */
+  /** Rejects where the thread ends, or does not answer in time. The thread cannot be used after that. */
   answer(job: unknown, how: JobOptions, transfer: readonly Transferable[]): Promise<Answer>;
   /** Ends it, in the middle of a job too, and resolves when it is gone. */
   end(): Promise<void>;

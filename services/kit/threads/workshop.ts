@@ -3,10 +3,10 @@ import { threadOptions } from "./thread.ts";
 import type { WorkshopJob } from "./worker.ts";
 import { createWorkerPool, type JobOptions } from "./worker-pool.ts";
 
-/** The threads of a process that do what would keep its event loop. All parts of the process share them. */
+/** The threads of a process for work that would block its event loop. All parts of the process share them. */
 export interface Workshop extends AsyncDisposable {
   /**
-   * What `inThread` of the task's module answers to `given`. What `transfer` lists goes to the thread and is empty here.
+   * The answer of `inThread` in the task's module to `given`. Each item of `transfer` moves to the thread and is empty here afterwards.
    * Rejects with the task's own error where no thread answered.
    */
   run<InThread extends (given: never) => unknown>(
@@ -18,36 +18,36 @@ export interface Workshop extends AsyncDisposable {
 
 type Answer<InThread extends (given: never) => unknown> = Awaited<ReturnType<InThread>>;
 
-/** Work for a thread. Who may have how much of it at once is for its own share to say. */
+/** Work for a thread. The task's own share decides which account may have how much of it at once. */
 export interface ThreadTask extends JobOptions {
   lane: Lane;
-  /** The module to be loaded in the thread; it exports `inThread`, and `buffersOf` where results have bytes to hand over. */
+  /** The module to be loaded in the thread. It exports `inThread`, and `buffersOf` where results have bytes to hand over. */
   module: URL;
 }
 
-/** Some milliseconds at most, or longer: what is short never waits behind what is long. */
+/** `short` takes some milliseconds at most, `long` may take longer. Short work never waits behind long work. */
 export type Lane = "short" | "long";
 
-/** How the threads of a lane work. */
+/** Settings of a lane's threads. */
 interface LaneOptions {
   threads: number;
   /** JavaScript heap of a thread, in MiB. */
   heapMib: number;
-  /** Without work for this long a thread ends, in ms. */
+  /** A thread without work for this many ms ends. */
   idleMs: number;
 }
 
 /**
- * One short thread: the vocabulary for counts takes 35 MiB of a thread, what it remembers of words up to 100, and loading it 0.3 s.
- * Two long ones, so that what one account has leaves a thread to the others. 64 MiB of log probabilities as text, as values, and as
- * text once more are the largest work. A long thread may keep 40 MiB of what it read, and starting it anew takes a tenth of a second.
+ * One short thread. The vocabulary for counts takes 35 MiB of it, its memory of words up to 100 MiB, and loading it 0.3 s. Two long
+ * ones, so that one account's work leaves a thread to the others. The largest work is 64 MiB of log probabilities as text, as values,
+ * and as text once more. An idle long thread may keep 40 MiB, and starting another takes a tenth of a second.
  */
 const lanes: Readonly<Record<Lane, LaneOptions>> = {
   short: { threads: 1, heapMib: 256, idleMs: 60_000 },
   long: { threads: 2, heapMib: 768, idleMs: 15_000 },
 };
 
-/** What differs in tests. */
+/** Settings that differ in tests. */
 export interface WorkshopOptions {
   start?: (lane: Lane) => Worker;
   idleMs?: number;
@@ -62,7 +62,7 @@ export function startThread(lane: Lane): Worker {
   );
 }
 
-/** A workshop without a thread yet. */
+/** Makes a workshop without a thread yet. */
 export function createWorkshop({ start = startThread, idleMs }: WorkshopOptions = {}): Workshop {
   const poolOf = (lane: Lane) =>
     createWorkerPool<WorkshopJob, unknown>({
