@@ -51,7 +51,7 @@ export interface MediaDeps extends MediaCommonDeps {
   fetcher: GuardedFetcher;
   /** Threads for work that would block the event loop. */
   workshop: Workshop;
-  /** A folder of our own for uploads on their way; made where it does not exist. */
+  /** A folder of this process for uploads under way. Made where it does not exist. */
   tempFolder: string;
   /** Bytes an account may store. Default: 1 GiB. */
   quotaBytes?: number;

@@ -47,7 +47,7 @@ export function inThread({ draft, inForce }: DraftJob): DraftVerdict {
   return checkDraft(draft, inForce);
 }
 
-/** Judges a draft, and compares it with what is in force. */
+/** Judges a draft, and compares it with the file in force. */
 export function checkDraft(draft: CatalogText, inForce: CatalogText): DraftVerdict {
   const { snapshot: is, faults } = parseCatalog(draft.text, draft.workflows);
   if (faults) {

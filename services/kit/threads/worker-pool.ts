@@ -17,16 +17,16 @@ export interface JobOptions {
   answerTimeoutMs: number;
   /** How often the job is tried. A job with a transfer list has one try, for its bytes are gone. */
   tries: number;
-  /** Makes the error of a job that was not answered; `why` says nothing of its content. */
+  /** Makes the error of a job that got no answer. `why` holds nothing of the job's content. */
   toError: (why: string) => Error;
 }
 
-/** How a {@link WorkerPool} works. */
+/** Settings of a {@link WorkerPool}. */
 export interface WorkerPoolOptions {
   start: () => Worker;
-  /** Threads at most; each starts when it is first needed. */
+  /** The most threads. Each starts when it is first needed. */
   threads: number;
-  /** Without work for this long a thread ends, in ms. */
+  /** A thread without work for this many ms ends. */
   idleMs: number;
 }
 
@@ -42,7 +42,7 @@ interface Place<Answer> {
   idle: NodeJS.Timeout | undefined;
 }
 
-/** Makes a pool without a thread yet. */
+/** Makes a pool that has no thread yet. */
 export function createWorkerPool<Job, Answer>({
   start,
   threads,
@@ -105,7 +105,7 @@ interface Thread<Answer> {
   isUsable(): boolean;
   /** Rejects where the thread ends, or does not answer in time. The thread cannot be used after that. */
   answer(job: unknown, how: JobOptions, transfer: readonly Transferable[]): Promise<Answer>;
-  /** Ends it, in the middle of a job too, and resolves when it is gone. */
+  /** Ends the thread, even in the middle of a job. Resolves when it is gone. */
   end(): Promise<void>;
 }
 
@@ -127,7 +127,7 @@ function startThread<Answer>(start: () => Worker, first: JobOptions): Thread<Ans
   return {
     isUsable: () => isUsable,
     async answer(job, how, transfer) {
-      // A timer of the machine: it bounds the work of a core.
+      // A timer of the machine, since it bounds the work of a core.
       const limit = setTimeout(fail, how.answerTimeoutMs, "does not answer");
       current = { how, answer: Promise.withResolvers() };
       worker.ref();
